@@ -1,0 +1,1 @@
+"""Tables and their schema, ingest, reconstruction, workspace and command line (see docs/tables.md)."""

@@ -1,0 +1,134 @@
+//! Columns on their way to Python: one record batch behind the Arrow C data interface, moved, never copied.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{ListBuilder, PrimitiveBuilder};
+use arrow_array::ffi::to_ffi;
+use arrow_array::types::{ArrowPrimitiveType, Int8Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Int8Array, PrimitiveArray, StringArray,
+    StructArray,
+};
+use arrow_buffer::ScalarBuffer;
+use arrow_schema::{DataType, Field, Fields};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+/// A batch of named columns. Any Arrow library takes it: `pyarrow.table(columns)`, `polars.from_arrow(columns)`.
+#[pyclass(frozen, module = "toolkit._native")]
+pub struct Columns {
+    array: StructArray,
+}
+
+#[pymethods]
+impl Columns {
+    fn __len__(&self) -> usize {
+        self.array.len()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let (_, schema) = to_ffi(&self.array.to_data()).map_err(refused)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // The protocol lets a producer ignore the request when it cannot convert.
+        drop(requested_schema);
+        let (array, schema) = to_ffi(&self.array.to_data()).map_err(refused)?;
+        Ok((
+            PyCapsule::new_with_value(py, schema, c"arrow_schema")?,
+            PyCapsule::new_with_value(py, array, c"arrow_array")?,
+        ))
+    }
+}
+
+fn refused(error: arrow_schema::ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Collects columns in the order of the schema.
+pub struct Batch {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+    rows: usize,
+}
+
+impl Batch {
+    /// Starts a batch of `rows` rows.
+    pub fn new(rows: usize) -> Self {
+        Self { fields: Vec::new(), arrays: Vec::new(), rows }
+    }
+
+    fn push(mut self, name: &str, array: ArrayRef, nullable: bool) -> Self {
+        self.fields.push(Field::new(name, array.data_type().clone(), nullable));
+        self.arrays.push(array);
+        self
+    }
+
+    /// A column of numbers, its vector moved.
+    pub fn number<T: ArrowPrimitiveType>(self, name: &str, values: Vec<T::Native>) -> Self {
+        self.push(name, Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), None)), false)
+    }
+
+    /// A column of numbers that may be null.
+    pub fn optional<T: ArrowPrimitiveType>(self, name: &str, values: Vec<Option<T::Native>>) -> Self {
+        self.push(name, Arc::new(values.into_iter().collect::<PrimitiveArray<T>>()), true)
+    }
+
+    /// A column of truth values.
+    pub fn flag(self, name: &str, values: Vec<bool>) -> Self {
+        self.push(name, Arc::new(BooleanArray::from(values)), false)
+    }
+
+    /// A column of truth values that may be null.
+    pub fn optional_flag(self, name: &str, values: Vec<Option<bool>>) -> Self {
+        self.push(name, Arc::new(BooleanArray::from(values)), true)
+    }
+
+    /// A closed enumeration: one key per row into `names`.
+    pub fn choice(self, name: &str, keys: Vec<i8>, names: &[&str]) -> Self {
+        let keys = Int8Array::new(ScalarBuffer::from(keys), None);
+        let values = Arc::new(StringArray::from(names.to_vec()));
+        self.push(name, Arc::new(DictionaryArray::<Int8Type>::new(keys, values)), false)
+    }
+
+    /// A column of text.
+    pub fn text<S: AsRef<str>>(self, name: &str, values: &[S]) -> Self {
+        self.push(name, Arc::new(StringArray::from_iter_values(values)), false)
+    }
+
+    /// A column of text that may be null.
+    pub fn optional_text<S: AsRef<str>>(self, name: &str, values: &[Option<S>]) -> Self {
+        self.push(name, Arc::new(values.iter().map(|v| v.as_ref().map(AsRef::as_ref)).collect::<StringArray>()), true)
+    }
+
+    /// A column of octet strings that may be null.
+    pub fn optional_bytes(self, name: &str, values: &[Option<Vec<u8>>]) -> Self {
+        let array: BinaryArray = values.iter().map(|v| v.as_deref()).collect();
+        self.push(name, Arc::new(array), true)
+    }
+
+    /// A column of lists of 64-bit numbers.
+    pub fn lists<'a>(self, name: &str, values: impl Iterator<Item = &'a [i64]>) -> Self {
+        let item = Field::new("item", DataType::Int64, false);
+        let mut builder = ListBuilder::new(PrimitiveBuilder::<Int64Type>::new()).with_field(item);
+        for list in values {
+            builder.values().append_slice(list);
+            builder.append(true);
+        }
+        self.push(name, Arc::new(builder.finish()), false)
+    }
+
+    /// Closes the batch.
+    pub fn finish(self) -> PyResult<Columns> {
+        let array =
+            StructArray::try_new_with_length(Fields::from(self.fields), self.arrays, None, self.rows).map_err(refused)?;
+        Ok(Columns { array })
+    }
+}

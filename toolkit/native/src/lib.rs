@@ -1,0 +1,13 @@
+//! The extension `toolkit._native`: hands bytes and numbers to the pure crates and their columns to Arrow.
+//! It must hold no logic of its own. Read `toolkit/_native.pyi` for the surface it offers.
+
+mod columns;
+
+use pyo3::prelude::*;
+
+/// Native core of hindflight; use it through `toolkit.capture`, `channels` and `replay`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::columns::Columns;
+}
