@@ -1,14 +1,14 @@
 """The one tree of errors a user can meet. Ground floor: every room may import it; it imports nothing.
 
-    HindflightError
-    ├── CaptureError     the input is no capture, or cannot be read
-    ├── LogError         the input is no kernel log, or belongs to no flow here
-    ├── WorkspaceError   the folder is not a workspace, or is damaged
-    ├── QueryError       the SQL is not one SELECT, or fails
-    ├── ChannelError     a channel trace cannot be extracted, read or used
-    ├── ScenarioError    a scenario file is wrong: key path and allowed values
-    ├── ReportError      a report cannot be drawn from these tables
-    └── MachineError     disk, permission or memory (exit code 3)
+HindflightError
+├── CaptureError     the input is no capture, or cannot be read
+├── LogError         the input is no kernel log, or belongs to no flow here
+├── WorkspaceError   the folder is not a workspace, or is damaged
+├── QueryError       the SQL is not one SELECT, or fails
+├── ChannelError     a channel trace cannot be extracted, read or used
+├── ScenarioError    a scenario file is wrong: key path and allowed values
+├── ReportError      a report cannot be drawn from these tables
+└── MachineError     disk, permission or memory (exit code 3)
 """
 
 from __future__ import annotations

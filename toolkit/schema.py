@@ -59,9 +59,22 @@ VANTAGES = ("unknown", "sender", "middle", "receiver")
 
 _RUN = Column("run_id", "u32", "", "Replay run (key of `runs`); 0 for what a capture or log recorded")
 _FLOW = Column("flow_id", "u32", "", "Connection (key of `flows`, together with run_id)")
-_TIME = Column("t_ns", "i64", "ns", "Time: since 1970-01-01 UTC in captures and logs, since the start of the run in replays")
-_DIRECTION = Column("direction", "enum", "", "Who sent it: a2b from the end that opened the connection, b2a the other", values=DIRECTIONS)
-_LEG = Column("leg", "u8", "", "TCP connection on the path: 0 is the one that leaves the data sender, 1 the one behind the first split proxy, …")
+_TIME = Column(
+    "t_ns", "i64", "ns", "Time: since 1970-01-01 UTC in captures and logs, since the start of the run in replays"
+)
+_DIRECTION = Column(
+    "direction",
+    "enum",
+    "",
+    "Who sent it: a2b from the end that opened the connection, b2a the other",
+    values=DIRECTIONS,
+)
+_LEG = Column(
+    "leg",
+    "u8",
+    "",
+    "TCP connection on the path: 0 is the one that leaves the data sender, 1 the one behind the first split proxy, …",
+)
 
 SEGMENTS = Table(
     "segments",
@@ -70,15 +83,39 @@ SEGMENTS = Table(
         _RUN,
         _FLOW,
         _LEG,
-        Column("record", "u64", "", "Number of the record in its capture, from 1 (Wireshark's frame number); in a replay the running number of the segment"),
+        Column(
+            "record",
+            "u64",
+            "",
+            "Number of the record in its capture, from 1 (Wireshark's frame number); in a replay the running number of the segment",
+        ),
         _TIME,
         _DIRECTION,
-        Column("seq", "i64", "bytes", "Sequence number, unwrapped to 64 bits and relative to the direction's first (SYN = 0, first octet of data = 1)"),
-        Column("ack", "i64", "bytes", "Acknowledgement number, unwrapped and relative to the other direction's first sequence number; null without ACK", nullable=True),
-        Column("payload_bytes", "u32", "bytes", "TCP payload by the IP header's length, also where the capture kept less"),
+        Column(
+            "seq",
+            "i64",
+            "bytes",
+            "Sequence number, unwrapped to 64 bits and relative to the direction's first (SYN = 0, first octet of data = 1)",
+        ),
+        Column(
+            "ack",
+            "i64",
+            "bytes",
+            "Acknowledgement number, unwrapped and relative to the other direction's first sequence number; null without ACK",
+            nullable=True,
+        ),
+        Column(
+            "payload_bytes", "u32", "bytes", "TCP payload by the IP header's length, also where the capture kept less"
+        ),
         Column("flags", "u16", "", "TCP flags: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR, 256 AE"),
         Column("window", "u16", "", "Window field as sent, not scaled"),
-        Column("wnd_bytes", "i64", "bytes", "Advertised receive window, scaled; null where the scale is not known (no handshake in the capture)", nullable=True),
+        Column(
+            "wnd_bytes",
+            "i64",
+            "bytes",
+            "Advertised receive window, scaled; null where the scale is not known (no handshake in the capture)",
+            nullable=True,
+        ),
         Column("seq_raw", "u32", "", "Sequence number as on the wire"),
         Column("ack_raw", "u32", "", "Acknowledgement number as on the wire (0 without ACK)"),
         Column("mss", "u16", "bytes", "Maximum segment size option", nullable=True),
@@ -86,8 +123,19 @@ SEGMENTS = Table(
         Column("sack_permitted", "bool", "", "SACK-permitted option present"),
         Column("ts_val", "u32", "", "Timestamp value option", nullable=True),
         Column("ts_ecr", "u32", "", "Timestamp echo reply option", nullable=True),
-        Column("sack", "list_i64", "bytes", "SACK blocks as pairs of left and right edge, unwrapped like `ack`; empty without the option"),
-        Column("options_other", "bytes", "", "All other TCP options as they stand on the wire (kind, length, data), one after another", nullable=True),
+        Column(
+            "sack",
+            "list_i64",
+            "bytes",
+            "SACK blocks as pairs of left and right edge, unwrapped like `ack`; empty without the option",
+        ),
+        Column(
+            "options_other",
+            "bytes",
+            "",
+            "All other TCP options as they stand on the wire (kind, length, data), one after another",
+            nullable=True,
+        ),
         Column("ip_version", "u8", "", "4 or 6"),
         Column("ip_bytes", "u32", "bytes", "IP packet length, headers included"),
         Column("ip_id", "u16", "", "IPv4 identification; null for IPv6", nullable=True),
@@ -96,9 +144,25 @@ SEGMENTS = Table(
         Column("frame_bytes", "u32", "bytes", "Frame length on the wire"),
         Column("captured_bytes", "u32", "bytes", "Octets of the frame that the capture kept"),
         Column("retransmission", "bool", "", "Carries at least one octet that this direction had sent before"),
-        Column("dup_ack", "bool", "", "Duplicate acknowledgement (RFC 5681 §2, or with SACK: reports new SACK data without moving ack)"),
-        Column("rtt_ns", "i64", "ns", "Round-trip time that this ACK measures for the segment it acknowledges, seen from the capture point (Karn: never from a retransmitted segment)", nullable=True),
-        Column("flight_bytes", "i64", "bytes", "Sequence space that the data sender has outstanding right after this segment, less what SACK has reported (RFC 5681 flight size less sacked octets)"),
+        Column(
+            "dup_ack",
+            "bool",
+            "",
+            "Duplicate acknowledgement (RFC 5681 §2, or with SACK: reports new SACK data without moving ack)",
+        ),
+        Column(
+            "rtt_ns",
+            "i64",
+            "ns",
+            "Round-trip time that this ACK measures for the segment it acknowledges, seen from the capture point (Karn: never from a retransmitted segment)",
+            nullable=True,
+        ),
+        Column(
+            "flight_bytes",
+            "i64",
+            "bytes",
+            "Sequence space that the data sender has outstanding right after this segment, less what SACK has reported (RFC 5681 flight size less sacked octets)",
+        ),
     ),
 )
 
@@ -118,7 +182,9 @@ FLOWS = Table(
         _RUN,
         _FLOW,
         Column("input_id", "u32", "", "Input that it was read from (index in the workspace's manifest)"),
-        Column("a_addr", "text", "", "Address of the end that opened the connection (or sent the first segment captured)"),
+        Column(
+            "a_addr", "text", "", "Address of the end that opened the connection (or sent the first segment captured)"
+        ),
         Column("a_port", "u16", "", "Port of that end"),
         Column("b_addr", "text", "", "Address of the other end"),
         Column("b_port", "u16", "", "Port of the other end"),
@@ -129,8 +195,20 @@ FLOWS = Table(
         Column("fin", "u8", "", "Number of directions that sent FIN"),
         Column("rst", "bool", "", "A reset was captured"),
         Column("data_direction", "enum", "", "Direction with more payload", values=DIRECTIONS),
-        Column("vantage", "enum", "", "Where the capture stands, seen along data_direction, judged by which half of the handshake's round trip lies beyond it", values=VANTAGES),
-        Column("handshake_rtt_ns", "i64", "ns", "SYN to the ACK of the SYN/ACK; null without a whole handshake", nullable=True),
+        Column(
+            "vantage",
+            "enum",
+            "",
+            "Where the capture stands, seen along data_direction, judged by which half of the handshake's round trip lies beyond it",
+            values=VANTAGES,
+        ),
+        Column(
+            "handshake_rtt_ns",
+            "i64",
+            "ns",
+            "SYN to the ACK of the SYN/ACK; null without a whole handshake",
+            nullable=True,
+        ),
         *_per_direction(
             (
                 ("segments", "u64", "", "segments", False),
@@ -140,7 +218,13 @@ FLOWS = Table(
                 ("acked_bytes", "u64", "bytes", "octets of payload that the other end acknowledged", False),
                 ("retransmitted_segments", "u64", "", "data segments with at least one octet sent before", False),
                 ("retransmitted_bytes", "u64", "bytes", "octets sent again", False),
-                ("out_of_order_segments", "u64", "", "data segments that fill a gap never seen before: overtaken, or lost before the capture point", False),
+                (
+                    "out_of_order_segments",
+                    "u64",
+                    "",
+                    "data segments that fill a gap never seen before: overtaken, or lost before the capture point",
+                    False,
+                ),
                 ("dup_acks", "u64", "", "duplicate acknowledgements sent in this direction", False),
                 ("sack_segments", "u64", "", "segments that carry SACK blocks", False),
                 ("dsack_segments", "u64", "", "segments whose first SACK block reports a duplicate (RFC 2883)", False),
@@ -168,7 +252,13 @@ INSTRUMENTS = Table(
         _LEG,
         _TIME,
         Column("source", "enum", "", "Where the values come from", values=SOURCES),
-        Column("phase", "enum", "", "What the sender is doing: RFC 5681 phases; `loss` = after a timeout, `limited` = held by the application or the receiver's window", values=PHASES),
+        Column(
+            "phase",
+            "enum",
+            "",
+            "What the sender is doing: RFC 5681 phases; `loss` = after a timeout, `limited` = held by the application or the receiver's window",
+            values=PHASES,
+        ),
         Column("cwnd_bytes", "i64", "bytes", "Congestion window", nullable=True),
         Column("ssthresh_bytes", "i64", "bytes", "Slow start threshold; null while it is not set", nullable=True),
         Column("flight_bytes", "i64", "bytes", "Octets outstanding less those that SACK reported", nullable=True),
@@ -177,7 +267,13 @@ INSTRUMENTS = Table(
         Column("rttvar_ns", "i64", "ns", "Round-trip time variation", nullable=True),
         Column("rto_ns", "i64", "ns", "Retransmission timeout", nullable=True),
         Column("min_rtt_ns", "i64", "ns", "Least round-trip time so far", nullable=True),
-        Column("snd_una", "i64", "bytes", "Oldest unacknowledged octet, relative to the first (web100: as logged, modulo 2^32)", nullable=True),
+        Column(
+            "snd_una",
+            "i64",
+            "bytes",
+            "Oldest unacknowledged octet, relative to the first (web100: as logged, modulo 2^32)",
+            nullable=True,
+        ),
         Column("snd_nxt", "i64", "bytes", "Next octet to send, likewise", nullable=True),
         Column("snd_wnd_bytes", "i64", "bytes", "Window that the receiver advertised", nullable=True),
         Column("segments_out", "i64", "", "Data segments sent so far, retransmissions included", nullable=True),
@@ -203,7 +299,13 @@ EVENTS = Table(
         _DIRECTION,
         Column("kind", "enum", "", "What happened", values=EVENT_KINDS),
         Column("cause", "enum", "", "Why, as far as the evidence goes", values=EVENT_CAUSES),
-        Column("record", "u64", "", "The segment it is tied to (key of `segments`): for a loss the transmission that was lost", nullable=True),
+        Column(
+            "record",
+            "u64",
+            "",
+            "The segment it is tied to (key of `segments`): for a loss the transmission that was lost",
+            nullable=True,
+        ),
         Column("seq_start", "i64", "bytes", "First octet concerned", nullable=True),
         Column("seq_end", "i64", "bytes", "One past the last octet concerned", nullable=True),
         Column("evidence", "text", "", "Why we think so, in words and numbers", nullable=True),
@@ -214,17 +316,41 @@ CHANNEL = Table(
     "channel",
     "what the link did to one packet, or during one interval",
     (
-        Column("kind", "enum", "", "packet: one row per data packet offered; interval: a state that holds from t_ns to end_ns", values=CHANNEL_KINDS),
+        Column(
+            "kind",
+            "enum",
+            "",
+            "packet: one row per data packet offered; interval: a state that holds from t_ns to end_ns",
+            values=CHANNEL_KINDS,
+        ),
         Column("hop", "text", "", "Link of the path it belongs to"),
         _DIRECTION,
-        Column("position", "u64", "", "Packet: its number among the data packets that reached the loss stage, from 0, retransmissions included", nullable=True),
+        Column(
+            "position",
+            "u64",
+            "",
+            "Packet: its number among the data packets that reached the loss stage, from 0, retransmissions included",
+            nullable=True,
+        ),
         _TIME,
         Column("end_ns", "i64", "ns", "Interval: its end", nullable=True),
         Column("size_bytes", "u32", "bytes", "Packet: IP length", nullable=True),
         Column("lost", "bool", "", "Packet: the channel lost it"),
-        Column("cause", "enum", "", "Packet: what took it (a queue loss has lost = false: it never reached the channel)", values=CHANNEL_CAUSES),
+        Column(
+            "cause",
+            "enum",
+            "",
+            "Packet: what took it (a queue loss has lost = false: it never reached the channel)",
+            values=CHANNEL_CAUSES,
+        ),
         Column("rate_bps", "f64", "bit/s", "Interval: rate of the bottleneck", nullable=True),
-        Column("delay_ns", "i64", "ns", "Packet: round-trip time it met, if measured; interval: one-way propagation delay", nullable=True),
+        Column(
+            "delay_ns",
+            "i64",
+            "ns",
+            "Packet: round-trip time it met, if measured; interval: one-way propagation delay",
+            nullable=True,
+        ),
         Column("ber", "f64", "", "Interval: bit error rate", nullable=True),
         Column("known", "bool", "", "False where the capture cannot tell and the value is a filler"),
         Column("record", "u64", "", "Packet: the segment in the capture (key of `segments`)", nullable=True),
@@ -240,8 +366,20 @@ RUNS = Table(
         Column("scenario", "text", "", "Name of the scenario"),
         Column("variant", "text", "", "TCP variant of the flow"),
         Column("proxy", "text", "", "Node that splits the connection; `none` without a proxy"),
-        Column("purpose", "enum", "", "self_check: the captured variant over the captured trace; what_if: a comparison", values=("self_check", "what_if")),
-        Column("channel_mode", "enum", "", "model: drawn from a model; replayed: the trace as captured; resampled: blocks of the trace drawn by seed", values=("model", "replayed", "resampled")),
+        Column(
+            "purpose",
+            "enum",
+            "",
+            "self_check: the captured variant over the captured trace; what_if: a comparison",
+            values=("self_check", "what_if"),
+        ),
+        Column(
+            "channel_mode",
+            "enum",
+            "",
+            "model: drawn from a model; replayed: the trace as captured; resampled: blocks of the trace drawn by seed",
+            values=("model", "replayed", "resampled"),
+        ),
         Column("seed", "u64", "", "Root seed: it decides everything random in the run"),
         _FLOW,
         Column("duration_ns", "i64", "ns", "Time from the flow's start to its end or to the end of the run"),
@@ -257,7 +395,13 @@ RUNS = Table(
         Column("outage_losses", "u64", "", "Packets lost in outages"),
         Column("srtt_mean_ns", "i64", "ns", "Mean of the sender's RTT samples", nullable=True),
         Column("rtt_p95_ns", "i64", "ns", "95th percentile of the sender's RTT samples", nullable=True),
-        Column("proxy_held_max_bytes", "u64", "bytes", "Most octets that a proxy had acknowledged but not yet seen acknowledged downstream: what a crash would lose", nullable=True),
+        Column(
+            "proxy_held_max_bytes",
+            "u64",
+            "bytes",
+            "Most octets that a proxy had acknowledged but not yet seen acknowledged downstream: what a crash would lose",
+            nullable=True,
+        ),
     ),
 )
 
@@ -272,7 +416,13 @@ FINDINGS = Table(
         Column("low", "f64", "", "Lower end of the interval, where there is one", nullable=True),
         Column("high", "f64", "", "Upper end of the interval", nullable=True),
         Column("unit", "text", "", "Unit of value, low and high"),
-        Column("verdict", "enum", "", "pass or miss against a stated bound; info otherwise; unknown where the data cannot tell", values=("info", "pass", "miss", "unknown")),
+        Column(
+            "verdict",
+            "enum",
+            "",
+            "pass or miss against a stated bound; info otherwise; unknown where the data cannot tell",
+            values=("info", "pass", "miss", "unknown"),
+        ),
         Column("text", "text", "", "The statement as a sentence"),
     ),
 )
@@ -309,8 +459,7 @@ ISSUES = Table(
 )
 
 TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (SEGMENTS, FLOWS, INSTRUMENTS, EVENTS, CHANNEL, RUNS, FINDINGS, CLAIMS, ISSUES)
+    table.name: table for table in (SEGMENTS, FLOWS, INSTRUMENTS, EVENTS, CHANNEL, RUNS, FINDINGS, CLAIMS, ISSUES)
 }
 
 
@@ -340,8 +489,7 @@ def arrow_schema(name: str) -> pa.Schema:
 
     table = TABLES[name]
     fields = [
-        pa.field(c.name, _arrow_type(c.type), c.nullable, {"unit": c.unit, "meaning": c.meaning})
-        for c in table.columns
+        pa.field(c.name, _arrow_type(c.type), c.nullable, {"unit": c.unit, "meaning": c.meaning}) for c in table.columns
     ]
     return pa.schema(fields, {"hindflight.table": name, "hindflight.schema_version": str(SCHEMA_VERSION)})
 

@@ -6,8 +6,8 @@ use arrow_array::builder::{ListBuilder, PrimitiveBuilder};
 use arrow_array::ffi::to_ffi;
 use arrow_array::types::{ArrowPrimitiveType, Int8Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Int8Array, PrimitiveArray, StringArray,
-    StructArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Int8Array, PrimitiveArray,
+    StringArray, StructArray,
 };
 use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, Field, Fields};
@@ -62,23 +62,40 @@ pub struct Batch {
 impl Batch {
     /// Starts a batch of `rows` rows.
     pub fn new(rows: usize) -> Self {
-        Self { fields: Vec::new(), arrays: Vec::new(), rows }
+        Self {
+            fields: Vec::new(),
+            arrays: Vec::new(),
+            rows,
+        }
     }
 
     fn push(mut self, name: &str, array: ArrayRef, nullable: bool) -> Self {
-        self.fields.push(Field::new(name, array.data_type().clone(), nullable));
+        self.fields
+            .push(Field::new(name, array.data_type().clone(), nullable));
         self.arrays.push(array);
         self
     }
 
     /// A column of numbers, its vector moved.
     pub fn number<T: ArrowPrimitiveType>(self, name: &str, values: Vec<T::Native>) -> Self {
-        self.push(name, Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), None)), false)
+        self.push(
+            name,
+            Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), None)),
+            false,
+        )
     }
 
     /// A column of numbers that may be null.
-    pub fn optional<T: ArrowPrimitiveType>(self, name: &str, values: Vec<Option<T::Native>>) -> Self {
-        self.push(name, Arc::new(values.into_iter().collect::<PrimitiveArray<T>>()), true)
+    pub fn optional<T: ArrowPrimitiveType>(
+        self,
+        name: &str,
+        values: Vec<Option<T::Native>>,
+    ) -> Self {
+        self.push(
+            name,
+            Arc::new(values.into_iter().collect::<PrimitiveArray<T>>()),
+            true,
+        )
     }
 
     /// A column of truth values.
@@ -95,7 +112,11 @@ impl Batch {
     pub fn choice(self, name: &str, keys: Vec<i8>, names: &[&str]) -> Self {
         let keys = Int8Array::new(ScalarBuffer::from(keys), None);
         let values = Arc::new(StringArray::from(names.to_vec()));
-        self.push(name, Arc::new(DictionaryArray::<Int8Type>::new(keys, values)), false)
+        self.push(
+            name,
+            Arc::new(DictionaryArray::<Int8Type>::new(keys, values)),
+            false,
+        )
     }
 
     /// A column of text.
@@ -105,7 +126,16 @@ impl Batch {
 
     /// A column of text that may be null.
     pub fn optional_text<S: AsRef<str>>(self, name: &str, values: &[Option<S>]) -> Self {
-        self.push(name, Arc::new(values.iter().map(|v| v.as_ref().map(AsRef::as_ref)).collect::<StringArray>()), true)
+        self.push(
+            name,
+            Arc::new(
+                values
+                    .iter()
+                    .map(|v| v.as_ref().map(AsRef::as_ref))
+                    .collect::<StringArray>(),
+            ),
+            true,
+        )
     }
 
     /// A column of octet strings that may be null.
@@ -127,8 +157,13 @@ impl Batch {
 
     /// Closes the batch.
     pub fn finish(self) -> PyResult<Columns> {
-        let array =
-            StructArray::try_new_with_length(Fields::from(self.fields), self.arrays, None, self.rows).map_err(refused)?;
+        let array = StructArray::try_new_with_length(
+            Fields::from(self.fields),
+            self.arrays,
+            None,
+            self.rows,
+        )
+        .map_err(refused)?;
         Ok(Columns { array })
     }
 }

@@ -1,0 +1,1 @@
+"""Scenarios, replays through the engine, self-check and comparison (see docs/scenario.md)."""

@@ -1,0 +1,254 @@
+"""Scenario files: one TOML file says the path, the flow, the proxies, the channel and what to compare.
+
+Parses and validates; runs nothing. Every error names the key path and what is allowed. Read docs/scenario.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from replay.units import PACKETS, RATE, SIZE, TIME, Quantity
+from toolkit.errors import MachineError, ScenarioError
+
+
+def _whole(quantity: Quantity) -> BeforeValidator:
+    return BeforeValidator(lambda text: round(quantity.parse(text)))
+
+
+Rate = Annotated[float, BeforeValidator(RATE.parse), Field(gt=0)]
+Time = Annotated[int, _whole(TIME)]
+Duration = Annotated[int, _whole(TIME), Field(gt=0)]
+Size = Annotated[int, _whole(SIZE), Field(gt=0)]
+Packets = Annotated[int, _whole(PACKETS)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.+-]+$")]
+
+
+class Part(BaseModel):
+    """A table of the file: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NoLoss(Part):
+    """`loss = { model = "none" }`."""
+
+    model: Literal["none"] = "none"
+
+
+class Bernoulli(Part):
+    """Independent loss with one probability for every packet."""
+
+    model: Literal["bernoulli"]
+    per: Probability
+
+
+class BitErrors(Part):
+    """Independent bit errors: PER = 1 - (1 - BER)^bits, by each packet's own size."""
+
+    model: Literal["ber"]
+    ber: Probability
+
+
+class GilbertElliott(Part):
+    """Two states with loss in both, stepped per packet; letters as in tc-netem: loss is 1-k in good, 1-h in bad."""
+
+    model: Literal["gilbert_elliott"]
+    p: Probability
+    r: Probability
+    h: Probability = 0.0
+    k: Probability = 1.0
+
+
+class Trace(Part):
+    """Losses of a captured channel, by position; `file` is relative to the scenario file."""
+
+    model: Literal["trace"]
+    file: str
+    block: Packets = 0
+
+
+Loss = Annotated[NoLoss | Bernoulli | BitErrors | GilbertElliott | Trace, Field(discriminator="model")]
+
+
+class Direction(Part):
+    """One direction of a link. No rate: packets are not serialised and never queue."""
+
+    rate: Rate | None = None
+    delay: Time
+    queue: Packets = 1000
+    loss: Loss = NoLoss()
+
+
+class Link(Part):
+    """A link between two neighbouring nodes; without `reverse` the way back has the same rate and delay, no loss."""
+
+    name: Name
+    rate: Rate | None = None
+    delay: Time
+    queue: Packets = 1000
+    loss: Loss = NoLoss()
+    reverse: Direction | None = None
+
+    @property
+    def forward(self) -> Direction:
+        """The direction in which the data flows."""
+        return Direction.model_construct(rate=self.rate, delay=self.delay, queue=self.queue, loss=self.loss)
+
+    @property
+    def backward(self) -> Direction:
+        """The direction of the acknowledgements."""
+        return self.reverse or Direction.model_construct(rate=self.rate, delay=self.delay, queue=1000, loss=NoLoss())
+
+
+def _greedy_or_size(value: object) -> int | None:
+    return None if value == "greedy" else round(SIZE.parse(value))
+
+
+class Flow(Part):
+    """The flow under study."""
+
+    start: Time = 0
+    size: Annotated[int | None, BeforeValidator(_greedy_or_size)] = None
+    mss: Size = 1448
+    headers: Size = 52
+    initial_window: Packets = 10
+    initial_ssthresh: Packets | None = None
+    receive_buffer: Size = 4_194_304
+    stack: Literal["rfc", "linux"] = "rfc"
+
+
+class Proxy(Part):
+    """Split proxies: every node that `compare.proxies` names has one of these."""
+
+    buffer: Packets = 200
+    variant: Name | None = None
+
+
+class Compare(Part):
+    """What to compare: each variant with each placement of the proxy, over the same seeds."""
+
+    variants: Annotated[tuple[Name, ...], Field(min_length=1)]
+    proxies: tuple[Name, ...] = ("none",)
+    seeds: Annotated[int, Field(ge=0, le=100_000)] = 20
+    first_seed: Annotated[int, Field(ge=0)] = 1
+
+
+class Captured(Part):
+    """The captured flow that this scenario was made from: the self-check replays it first."""
+
+    input: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    flow_id: Annotated[int, Field(ge=0)]
+    variant: Name = "auto"
+
+
+class Scenario(Part):
+    """A whole file. `path` lists the nodes from data sender to receiver; there is one link between neighbours."""
+
+    name: str
+    duration: Duration
+    path: Annotated[tuple[Name, ...], Field(min_length=2)]
+    links: Annotated[tuple[Link, ...], Field(min_length=1)]
+    flow: Flow = Flow()
+    proxy: Proxy = Proxy()
+    compare: Compare
+    captured: Captured | None = None
+    unknowns: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        if len(set(self.path)) != len(self.path):
+            raise ValueError("path: a node stands there twice")
+        if len(self.links) != len(self.path) - 1:
+            raise ValueError(
+                f"links: {len(self.links)} given, {len(self.path) - 1} needed between {len(self.path)} nodes"
+            )
+        relays = self.path[1:-1]
+        for i, proxy in enumerate(self.compare.proxies):
+            if proxy != "none" and proxy not in relays:
+                raise ValueError(
+                    f"compare.proxies[{i}]: {proxy!r} is no node between sender and receiver; "
+                    f"allowed: {', '.join(('none', *relays))}"
+                )
+        return self
+
+
+def load_scenario(path: Path, known_variants: tuple[str, ...]) -> Scenario:
+    """Read a scenario file.
+
+    `known_variants` are the engine's names. Raises ScenarioError with file, key path and allowed values, or
+    MachineError if the file cannot be read.
+    """
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise ScenarioError(f"{path}: no such scenario file") from error
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror}") from error
+    try:
+        data = tomllib.loads(raw.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ScenarioError(f"{path}: not a TOML file: {error}", "see docs/scenario.md for an example") from error
+    return parse_scenario(data, str(path), known_variants)
+
+
+def parse_scenario(data: dict[str, Any], where: str, known_variants: tuple[str, ...]) -> Scenario:
+    """Validate the contents of a scenario file; `where` names it in errors. Raises ScenarioError."""
+    try:
+        scenario = Scenario.model_validate(data)
+    except ValidationError as error:
+        raise ScenarioError(f"{where}: {_describe(error)}") from None
+    named = [(f"compare.variants[{i}]", v) for i, v in enumerate(scenario.compare.variants)]
+    if scenario.proxy.variant is not None:
+        named.append(("proxy.variant", scenario.proxy.variant))
+    if scenario.captured is not None and scenario.captured.variant != "auto":
+        named.append(("captured.variant", scenario.captured.variant))
+    for key, variant in named:
+        check_variant(f"{where}: {key}", variant, known_variants)
+    return scenario
+
+
+def check_variant(where: str, variant: str, known_variants: tuple[str, ...]) -> None:
+    """Raise ScenarioError unless `variant` is known, with the nearest name."""
+    if variant in known_variants:
+        return
+    near = get_close_matches(variant, known_variants, n=1)
+    guess = f"; did you mean {near[0]!r}?" if near else ""
+    raise ScenarioError(f"{where}: unknown variant {variant!r}{guess}", f"allowed: {', '.join(known_variants)}")
+
+
+def _describe(error: ValidationError) -> str:
+    first = error.errors()[0]
+    path = ""
+    for part in first["loc"]:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part not in ("none", "bernoulli", "ber", "gilbert_elliott", "trace"):
+            path += f".{part}" if path else part
+    message = first["msg"].removeprefix("Value error, ")
+    match first["type"]:
+        case "extra_forbidden":
+            message = f"unknown key{_nearest_key(first['loc'])}"
+        case "missing":
+            message = "this key is missing"
+    more = error.error_count() - 1
+    return f"{path + ': ' if path else ''}{message}" + (f" (and {more} more)" if more else "")
+
+
+_PARTS: dict[str, type[Part]] = {"links": Link, "reverse": Direction, "flow": Flow, "proxy": Proxy,
+                                 "compare": Compare, "captured": Captured}  # fmt: skip
+
+
+def _nearest_key(loc: tuple[int | str, ...]) -> str:
+    owner: type[Part] = Scenario
+    for part in loc[:-1]:
+        owner = _PARTS.get(str(part), owner)
+    allowed = list(owner.model_fields)
+    near = get_close_matches(str(loc[-1]), allowed, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; allowed: {', '.join(allowed)}"
