@@ -223,26 +223,49 @@ def check_variant(where: str, variant: str, known_variants: tuple[str, ...]) -> 
     raise ScenarioError(f"{where}: unknown variant {variant!r}{guess}", f"allowed: {', '.join(known_variants)}")
 
 
+_LOSS_MODELS: dict[str, type[Part]] = {
+    "none": NoLoss,
+    "bernoulli": Bernoulli,
+    "ber": BitErrors,
+    "gilbert_elliott": GilbertElliott,
+    "trace": Trace,
+}
+_PARTS: dict[str, type[Part]] = {
+    "links": Link,
+    "reverse": Direction,
+    "flow": Flow,
+    "proxy": Proxy,
+    "compare": Compare,
+    "captured": Captured,
+    **_LOSS_MODELS,
+}
+
+
 def _describe(error: ValidationError) -> str:
-    first = error.errors()[0]
-    path = ""
-    for part in first["loc"]:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif part not in ("none", "bernoulli", "ber", "gilbert_elliott", "trace"):
-            path += f".{part}" if path else part
+    """Return the most telling of the errors in one line: a misspelt key before the key that it leaves missing."""
+    errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+    first = errors[0]
     message = first["msg"].removeprefix("Value error, ")
     match first["type"]:
         case "extra_forbidden":
             message = f"unknown key{_nearest_key(first['loc'])}"
         case "missing":
             message = "this key is missing"
-    more = error.error_count() - 1
-    return f"{path + ': ' if path else ''}{message}" + (f" (and {more} more)" if more else "")
+        case "union_tag_invalid" | "union_tag_not_found":
+            message = f'the loss needs a model, as in {{ model = "none" }}; allowed: {", ".join(_LOSS_MODELS)}'
+    path = _key_path(first["loc"])
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{path + ': ' if path else ''}{message}{more}"
 
 
-_PARTS: dict[str, type[Part]] = {"links": Link, "reverse": Direction, "flow": Flow, "proxy": Proxy,
-                                 "compare": Compare, "captured": Captured}  # fmt: skip
+def _key_path(loc: tuple[int | str, ...]) -> str:
+    path = ""
+    for part in loc:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part not in _LOSS_MODELS:
+            path += f".{part}" if path else part
+    return path
 
 
 def _nearest_key(loc: tuple[int | str, ...]) -> str:
