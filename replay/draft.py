@@ -1,0 +1,146 @@
+"""A first scenario file from what a capture told: estimates with their intervals, and what is not known.
+
+Writes text for people to edit; knows neither captures nor the engine. The result reads back with replay.scenario.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from replay.units import format_rate, format_time
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An estimate with its 95 % interval, in base units (bit/s, ns, packets), and how it was got."""
+
+    value: float
+    low: float | None
+    high: float | None
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Everything that a scenario file needs. `rate`, `delay` and `queue` are None where the capture cannot tell."""
+
+    name: str
+    duration_ns: int
+    trace_file: str
+    block_pkts: int
+    rate: Value | None
+    round_trip: Value
+    queue: Value | None
+    reverse_rate: Value | None
+    mss_bytes: int
+    header_bytes: int
+    initial_window_pkts: int
+    receive_buffer_bytes: int
+    input_name: str
+    input_sha256: str
+    flow_id: int
+    variant: str
+    variants: Sequence[str]
+    proxies: Sequence[str] = ("none", "relay")
+    seeds: int = 20
+    stack: str = "linux"
+    unknowns: Sequence[str] = field(default_factory=tuple)
+
+
+RELAY_SHARE = 0.5
+"""Where on the path the relay stands, as a share of its delay: a capture cannot tell, a bent-pipe satellite is midway."""
+
+UNKNOWN_QUEUE_PKTS = 1000
+"""Queue limit where the capture never filled the queue: large enough not to invent losses."""
+
+
+def draft_scenario(draft: Draft) -> str:
+    """Return the text of a scenario file: sender, relay in the middle, receiver; losses on the first hop."""
+    one_way_ns = draft.round_trip.value / 2
+    up_ns = round(one_way_ns * RELAY_SHARE)
+    down_ns = round(one_way_ns - up_ns)
+    quote = json.dumps
+    lines = [
+        f"# Drafted from {draft.input_name}, flow {draft.flow_id}. Estimates carry their 95 % interval; edit freely.",
+        f"name = {quote(draft.name)}",
+        f"duration = {quote(format_time(draft.duration_ns))}",
+        'path = ["sender", "relay", "receiver"]',
+        "unknowns = [",
+        *(f"  {quote(sentence)}," for sentence in draft.unknowns),
+        "]",
+        "",
+        "[[links]]",
+        'name = "uplink"  # the bottleneck: queue, losses of the captured trace, half of the delay',
+        *_rate_lines(draft.rate),
+        _delay_line(up_ns, draft.round_trip, RELAY_SHARE),
+        _queue_line(draft.queue),
+        f'loss = {{ model = "trace", file = {quote(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
+        *_reverse_lines(draft.reverse_rate, up_ns),
+        "",
+        "[[links]]",
+        'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
+        *_rate_lines(draft.rate),
+        _delay_line(down_ns, draft.round_trip, 1 - RELAY_SHARE),
+        _queue_line(draft.queue),
+        *_reverse_lines(draft.reverse_rate, down_ns),
+        "",
+        "[flow]",
+        'size = "greedy"',
+        f'mss = "{draft.mss_bytes} B"',
+        f'headers = "{draft.header_bytes} B"  # IP and TCP with options, per data packet',
+        f'initial_window = "{draft.initial_window_pkts} pkts"',
+        f'receive_buffer = "{draft.receive_buffer_bytes} B"  # the largest window that the receiver advertised',
+        f"stack = {quote(draft.stack)}",
+        "",
+        "[proxy]",
+        'buffer = "200 pkts"',
+        "",
+        "[compare]",
+        f"variants = {quote(list(draft.variants))}",
+        f"proxies = {quote(list(draft.proxies))}",
+        f"seeds = {draft.seeds}",
+        "",
+        "[captured]",
+        f"input = {quote(draft.input_name)}",
+        f"sha256 = {quote(draft.input_sha256)}",
+        f"flow_id = {draft.flow_id}",
+        f'variant = {quote(draft.variant)}  # "auto": the self-check tries all and takes the nearest',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _interval(value: Value, show: Mapping[str, float], unit: str) -> str:
+    if value.low is None or value.high is None:
+        return value.how
+    (scale,) = show.values()
+    return f"95 %: {value.low / scale:.4g} to {value.high / scale:.4g} {unit}; {value.how}"
+
+
+def _rate_lines(rate: Value | None) -> list[str]:
+    if rate is None:
+        return ["# rate: the capture never filled the link, so it cannot tell; without a rate nothing queues"]
+    return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, {"Mbit/s": 1e6}, "Mbit/s")}']
+
+
+def _delay_line(delay_ns: int, round_trip: Value, share: float) -> str:
+    bounds = ""
+    if round_trip.low is not None and round_trip.high is not None:
+        low, high = (share * edge / 2e6 for edge in (round_trip.low, round_trip.high))
+        bounds = f"95 %: {low:.4g} to {high:.4g} ms; "
+    return f'delay = "{format_time(delay_ns)}"  # one way; {bounds}{share:.0%} of the path by assumption'
+
+
+def _queue_line(queue: Value | None) -> str:
+    if queue is None:
+        return f'queue = "{UNKNOWN_QUEUE_PKTS} pkts"  # not known: the captured flow never filled it'
+    return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, {"pkts": 1.0}, "pkts")}'
+
+
+def _reverse_lines(rate: Value | None, delay_ns: int) -> list[str]:
+    fields = f'delay = "{format_time(delay_ns)}", queue = "1000 pkts"'
+    if rate is not None:
+        fields = f'rate = "{format_rate(rate.value)}", ' + fields
+    return [f"reverse = {{ {fields} }}  # acknowledgements: their losses and queue are not known"]

@@ -1,0 +1,75 @@
+"""Intervals and paired differences against hand-computed values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replay.compare import compare_runs, mean_interval, t_quantile_975
+
+
+@pytest.mark.parametrize(
+    ("degrees", "table"), [(4, 2.776445), (5, 2.570582), (9, 2.262157), (19, 2.093024), (99, 1.984217)]
+)
+def test_t_quantile_matches_the_printed_table(degrees: int, table: float) -> None:
+    assert t_quantile_975(degrees) == pytest.approx(table, rel=1e-3)
+
+
+def test_interval_of_a_mean() -> None:
+    interval = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert interval.mean == 3.0
+    assert interval.low is not None
+    assert interval.high is not None
+    half = 2.776445 * (2.5**0.5) / 5**0.5
+    assert interval.high - interval.mean == pytest.approx(half, rel=1e-3)
+    assert interval.mean - interval.low == pytest.approx(half, rel=1e-3)
+
+
+def test_too_few_values_give_no_interval_and_none_give_an_error() -> None:
+    assert mean_interval([1.0, 2.0]).low is None
+    with pytest.raises(ValueError, match="no values"):
+        mean_interval([])
+
+
+def _run(variant: str, seed: int, goodput_bps: float, mode: str = "resampled", proxy: str = "none") -> dict[str, Any]:
+    return {
+        "purpose": "what_if",
+        "variant": variant,
+        "proxy": proxy,
+        "channel_mode": mode,
+        "seed": seed,
+        "goodput_bps": goodput_bps,
+    }
+
+
+def _gain(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    rows = compare_runs(runs, ("newreno", "none"))
+    (gain,) = [row for row in rows if row["metric"] == "gain_percent"]
+    return gain
+
+
+def test_pairing_by_seed_sees_a_gain_that_the_spread_between_seeds_hides() -> None:
+    base = {seed: 1e6 + 1e5 * seed for seed in range(8)}
+    runs = [_run("newreno", s, g) for s, g in base.items()]
+    runs += [_run("cubic", s, g + 2e4 + 100 * (s % 2)) for s, g in base.items()]
+    gain = _gain(runs)
+    assert gain["verdict"] == "pass"
+    assert gain["value"] == pytest.approx(100 * 20050 / 1.35e6)
+    assert gain["low"] < gain["value"] < gain["high"]
+
+
+def test_no_difference_and_too_few_seeds_are_said() -> None:
+    same = [_run(v, s, 1e6 + (-1) ** s * (1e4 if v == "cubic" else 0)) for v in ("newreno", "cubic") for s in range(8)]
+    assert _gain(same)["verdict"] == "unknown"
+    few = [_run(v, s, 1e6 * (1 + (v == "cubic"))) for v in ("newreno", "cubic") for s in range(2)]
+    gain = _gain(few)
+    assert gain["verdict"] == "unknown"
+    assert "too few seeds" in gain["text"]
+
+
+def test_a_loss_is_a_miss_and_replayed_values_stand_alone() -> None:
+    runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 5e5 + s) for s in range(8)]
+    assert _gain(runs)["verdict"] == "miss"
+    rows = compare_runs([_run("newreno", 1, 7e5, mode="replayed")], ("newreno", "none"))
+    assert [(row["metric"], row["value"]) for row in rows] == [("goodput_replayed_bps", 7e5)]

@@ -1,0 +1,92 @@
+"""Scenario files: a good one in full, and one line for every mistake."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replay.scenario import Trace, load_scenario, parse_scenario
+from toolkit.errors import ScenarioError
+
+VARIANTS = ("newreno", "cubic", "sack")
+
+GOOD: dict[str, Any] = {
+    "name": "geo",
+    "duration": "60 s",
+    "path": ["sender", "relay", "receiver"],
+    "links": [
+        {
+            "name": "up",
+            "rate": "4 Mbit/s",
+            "delay": "120 ms",
+            "queue": "200 pkts",
+            "loss": {"model": "trace", "file": "channel.parquet", "block": "100 pkts"},
+        },
+        {"name": "down", "rate": "4 Mbit/s", "delay": "120 ms"},
+    ],
+    "compare": {"variants": ["newreno"], "proxies": ["none", "relay"], "seeds": 3},
+}
+
+Mistake = Callable[[dict[str, Any]], object]
+
+MISTAKES: list[tuple[Mistake, str]] = [
+    (lambda d: d.update(duraton="1 s"), "duraton: unknown key; did you mean 'duration'?"),
+    (lambda d: d["links"][0].update(qeue="4 pkts"), "links[0].qeue: unknown key; did you mean 'queue'?"),
+    (lambda d: d["links"][0]["loss"].update(blok="4 pkts"), "links[0].loss.blok: unknown key; did you mean 'block'?"),
+    (lambda d: d["links"][0].update(rate="4 Mbits"), "links[0].rate: unit 'Mbits' is not known"),
+    (lambda d: d["links"][0].update(rate=4e6), "links[0].rate: write the rate with its unit"),
+    (lambda d: d["links"][1].update(rate="-4 Mbit/s"), "links[1].rate: '-4 Mbit/s': a rate cannot be negative"),
+    (lambda d: d["links"][1].update(rate="0 Mbit/s"), "links[1].rate: Input should be greater than 0"),
+    (lambda d: d["links"][0].update(loss={"model": "rain"}), "links[0].loss: the loss needs a model"),
+    (lambda d: d["links"][0].update(loss={"model": "bernoulli", "per": 1.5}), "links[0].loss.per: "),
+    (lambda d: d["compare"].update(variants=["newrno"]), "compare.variants[0]: unknown variant 'newrno'; did you mean"),
+    (lambda d: d["compare"].update(variants=[]), "compare.variants: "),
+    (lambda d: d["compare"].update(proxies=["moon"]), "compare.proxies[0]: 'moon' is no node between"),
+    (lambda d: d["compare"].update(proxies=["receiver"]), "compare.proxies[0]: 'receiver' is no node between"),
+    (lambda d: d["compare"].update(seeds=-1), "compare.seeds: "),
+    (lambda d: d.pop("links"), "links: this key is missing"),
+    (lambda d: d["links"].pop(), "links: 1 given, 2 needed"),
+    (lambda d: d.update(path=["a", "b", "a"]), "path: a node stands there twice"),
+    (lambda d: d.update(duration="0 s"), "duration: "),
+    (lambda d: d.update(proxy={"variant": "cubik"}), "proxy.variant: unknown variant 'cubik'; did you mean 'cubic'?"),
+]
+
+
+def test_reads_a_whole_file_into_base_units() -> None:
+    scenario = parse_scenario(GOOD, "geo.toml", VARIANTS)
+    assert scenario.duration == 60_000_000_000
+    up = scenario.links[0]
+    assert (up.rate, up.delay, up.queue) == (4e6, 120_000_000, 200)
+    assert isinstance(up.loss, Trace)
+    assert (up.loss.file, up.loss.block) == ("channel.parquet", 100)
+    assert up.backward.rate == 4e6
+    assert up.backward.loss.model == "none"
+    assert scenario.flow.size is None
+
+
+@pytest.mark.parametrize(("mistake", "says"), MISTAKES, ids=[says[:40] for _, says in MISTAKES])
+def test_names_the_key_and_what_is_allowed(mistake: Mistake, says: str) -> None:
+    data = copy.deepcopy(GOOD)
+    mistake(data)
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(data, "geo.toml", VARIANTS)
+    message = str(caught.value)
+    assert message.startswith("geo.toml: ")
+    assert says in message
+    assert "\n" not in message
+
+
+def test_files_that_cannot_be_read_say_so(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="no such scenario file"):
+        load_scenario(tmp_path / "none.toml", VARIANTS)
+    broken = tmp_path / "broken.toml"
+    broken.write_text("name = \n")
+    with pytest.raises(ScenarioError, match="not a TOML file"):
+        load_scenario(broken, VARIANTS)
+    broken.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ScenarioError, match="not a TOML file"):
+        load_scenario(broken, VARIANTS)
