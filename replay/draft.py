@@ -6,7 +6,7 @@ Writes text for people to edit; knows neither captures nor the engine. The resul
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replay.units import format_rate, format_time
@@ -50,7 +50,7 @@ class Draft:
 
 
 RELAY_SHARE = 0.5
-"""Where on the path the relay stands, as a share of its delay: a capture cannot tell, a bent-pipe satellite is midway."""
+"""Where the relay stands, as a share of the path's delay: a capture cannot tell; a satellite is midway."""
 
 UNKNOWN_QUEUE_PKTS = 1000
 """Queue limit where the capture never filled the queue: large enough not to invent losses."""
@@ -112,17 +112,16 @@ def draft_scenario(draft: Draft) -> str:
     return "\n".join(lines)
 
 
-def _interval(value: Value, show: Mapping[str, float], unit: str) -> str:
+def _interval(value: Value, scale: float, unit: str) -> str:
     if value.low is None or value.high is None:
         return value.how
-    (scale,) = show.values()
     return f"95 %: {value.low / scale:.4g} to {value.high / scale:.4g} {unit}; {value.how}"
 
 
 def _rate_lines(rate: Value | None) -> list[str]:
     if rate is None:
         return ["# rate: the capture never filled the link, so it cannot tell; without a rate nothing queues"]
-    return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, {"Mbit/s": 1e6}, "Mbit/s")}']
+    return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, 1e6, "Mbit/s")}']
 
 
 def _delay_line(delay_ns: int, round_trip: Value, share: float) -> str:
@@ -136,7 +135,7 @@ def _delay_line(delay_ns: int, round_trip: Value, share: float) -> str:
 def _queue_line(queue: Value | None) -> str:
     if queue is None:
         return f'queue = "{UNKNOWN_QUEUE_PKTS} pkts"  # not known: the captured flow never filled it'
-    return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, {"pkts": 1.0}, "pkts")}'
+    return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, 1, "pkts")}'
 
 
 def _reverse_lines(rate: Value | None, delay_ns: int) -> list[str]:
