@@ -1,0 +1,207 @@
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers: addresses, lengths, fragments, and where the transport starts.
+//! Knows nothing of links or TCP. Checksums are not looked at: with offloading they are often not yet filled in.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::octets::{be16, be32};
+
+/// Transport protocol numbers (IANA).
+pub(crate) mod protocol {
+    pub const ICMP: u8 = 1;
+    pub const TCP: u8 = 6;
+    pub const UDP: u8 = 17;
+    pub const ICMPV6: u8 = 58;
+}
+
+/// What an IP header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IpHeader {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub ip_id: Option<u16>,
+    pub ttl: u8,
+    pub dscp_ecn: u8,
+    /// Packet length; by the frame where the header says 0.
+    pub ip_bytes: u32,
+    /// The header says length 0.
+    pub length_zero: bool,
+    /// Length of all IP headers: where the transport starts.
+    pub header_bytes: usize,
+    pub protocol: u8,
+    pub fragment: Fragment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fragment {
+    Whole,
+    First,
+    Later,
+}
+
+impl Fragment {
+    fn of(offset: u16, more: bool) -> Self {
+        match (offset, more) {
+            (0, false) => Self::Whole,
+            (0, true) => Self::First,
+            _ => Self::Later,
+        }
+    }
+}
+
+/// Why there is no [`IpHeader`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IpFault {
+    /// The capture ends within the header.
+    Cut,
+    /// The version field is not the one the link announced.
+    Version(u8),
+    /// The header length is shorter than a header, or longer than the packet.
+    HeaderLength(usize),
+}
+
+/// Reads an IPv4 header at the start of `packet`, of which the frame has `room` octets on the wire.
+#[inline]
+pub(crate) fn parse_v4(packet: &[u8], room: u32) -> Result<IpHeader, IpFault> {
+    let Some(fixed) = packet.first_chunk::<20>() else {
+        return Err(IpFault::Cut);
+    };
+    if fixed[0] >> 4 != 4 {
+        return Err(IpFault::Version(fixed[0] >> 4));
+    }
+    let header_bytes = usize::from(fixed[0] & 0xf) * 4;
+    let total = u32::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+    let ip_bytes = if total == 0 { room } else { total };
+    if header_bytes < 20 || header_bytes as u32 > ip_bytes {
+        return Err(IpFault::HeaderLength(header_bytes));
+    }
+    let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
+    let src: [u8; 4] = [fixed[12], fixed[13], fixed[14], fixed[15]];
+    let dst: [u8; 4] = [fixed[16], fixed[17], fixed[18], fixed[19]];
+    Ok(IpHeader {
+        src: IpAddr::V4(Ipv4Addr::from(src)),
+        dst: IpAddr::V4(Ipv4Addr::from(dst)),
+        ip_id: Some(u16::from_be_bytes([fixed[4], fixed[5]])),
+        ttl: fixed[8],
+        dscp_ecn: fixed[1],
+        ip_bytes,
+        length_zero: total == 0,
+        header_bytes,
+        protocol: fixed[9],
+        fragment: Fragment::of(fragment & 0x1fff, fragment & 0x2000 != 0),
+    })
+}
+
+const V6_FIXED_BYTES: usize = 40;
+
+/// Reads an IPv6 header and its extension headers at the start of `packet`, likewise.
+pub(crate) fn parse_v6(packet: &[u8], room: u32) -> Result<IpHeader, IpFault> {
+    let Some(fixed) = packet.first_chunk::<V6_FIXED_BYTES>() else {
+        return Err(IpFault::Cut);
+    };
+    if fixed[0] >> 4 != 6 {
+        return Err(IpFault::Version(fixed[0] >> 4));
+    }
+    let chain = follow(packet, fixed[6])?;
+    let length = u32::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+    let length = if length == 0 {
+        chain.jumbo_bytes.unwrap_or(0)
+    } else {
+        length
+    };
+    let ip_bytes = match length {
+        0 => room,
+        _ => length.saturating_add(V6_FIXED_BYTES as u32),
+    };
+    if chain.header_bytes as u32 > ip_bytes {
+        return Err(IpFault::HeaderLength(chain.header_bytes));
+    }
+    Ok(IpHeader {
+        src: IpAddr::V6(v6_address(packet, 8)?),
+        dst: IpAddr::V6(v6_address(packet, 24)?),
+        ip_id: None,
+        ttl: fixed[7],
+        dscp_ecn: (fixed[0] << 4) | (fixed[1] >> 4),
+        ip_bytes,
+        length_zero: length == 0,
+        header_bytes: chain.header_bytes,
+        protocol: chain.protocol,
+        fragment: chain.fragment,
+    })
+}
+
+fn v6_address(packet: &[u8], at: usize) -> Result<Ipv6Addr, IpFault> {
+    let octets: Option<&[u8; 16]> = packet.get(at..).and_then(|rest| rest.first_chunk());
+    octets.map(|o| Ipv6Addr::from(*o)).ok_or(IpFault::Cut)
+}
+
+struct Chain {
+    header_bytes: usize,
+    protocol: u8,
+    fragment: Fragment,
+    jumbo_bytes: Option<u32>,
+}
+
+/// Extension headers (RFC 8200 §4, RFC 4302 §2, RFC 6275 §6.1, RFC 7401 §5.1, RFC 5533 §5.1).
+mod next_header {
+    pub const HOP_BY_HOP: u8 = 0;
+    pub const ROUTING: u8 = 43;
+    pub const FRAGMENT: u8 = 44;
+    pub const AUTHENTICATION: u8 = 51;
+    pub const DESTINATION: u8 = 60;
+    pub const MOBILITY: u8 = 135;
+    pub const HIP: u8 = 139;
+    pub const SHIM6: u8 = 140;
+}
+
+/// Follows the chain of extension headers from behind the fixed header to the transport.
+fn follow(packet: &[u8], first: u8) -> Result<Chain, IpFault> {
+    let mut chain = Chain {
+        header_bytes: V6_FIXED_BYTES,
+        protocol: first,
+        fragment: Fragment::Whole,
+        jumbo_bytes: None,
+    };
+    loop {
+        let at = chain.header_bytes;
+        let length_unit = |unit: usize, extra: usize| -> Result<usize, IpFault> {
+            let units = packet.get(at + 1).ok_or(IpFault::Cut)?;
+            Ok((usize::from(*units) + extra) * unit)
+        };
+        let length = match chain.protocol {
+            next_header::HOP_BY_HOP
+            | next_header::ROUTING
+            | next_header::DESTINATION
+            | next_header::MOBILITY
+            | next_header::HIP
+            | next_header::SHIM6 => length_unit(8, 1)?,
+            next_header::AUTHENTICATION => length_unit(4, 2)?,
+            next_header::FRAGMENT => {
+                let field = be16(packet, at + 2).ok_or(IpFault::Cut)?;
+                chain.fragment = Fragment::of(field >> 3, field & 1 == 1);
+                8
+            }
+            _ => return Ok(chain),
+        };
+        if chain.protocol == next_header::HOP_BY_HOP {
+            chain.jumbo_bytes = jumbo(packet.get(at..at + length).unwrap_or_default());
+        }
+        chain.protocol = *packet.get(at).ok_or(IpFault::Cut)?;
+        chain.header_bytes += length;
+        if chain.fragment == Fragment::Later {
+            return Ok(chain);
+        }
+    }
+}
+
+/// The jumbo payload option of a hop-by-hop header (RFC 2675 §2): the length where the fixed field says 0. Linux
+/// writes it for packets that its own segmentation will cut (BIG TCP).
+fn jumbo(header: &[u8]) -> Option<u32> {
+    let mut at = 2;
+    loop {
+        match *header.get(at)? {
+            0 => at += 1,
+            0xc2 => return be32(header, at + 2),
+            _ => at += 2 + usize::from(*header.get(at + 1)?),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! TCP headers (RFC 9293 §3.1) and their options. Knows nothing of IP but the length it is told.
+
+use crate::octets::{be16, be32};
+use crate::segment::{SackBlocks, TcpOptions, flags};
+
+/// What a TCP header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TcpHeader {
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u16,
+    pub window: u16,
+    pub header_bytes: usize,
+    pub options: TcpOptions,
+    pub options_end: OptionsEnd,
+}
+
+/// How reading the options ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OptionsEnd {
+    /// As it should.
+    Whole,
+    /// The capture ends within them.
+    Cut,
+    /// At an option whose length is wrong.
+    Malformed { kind: u8, length: u8 },
+}
+
+/// Why there is no [`TcpHeader`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TcpFault {
+    /// The capture ends before the window field.
+    Cut,
+    /// The packet is too short for a TCP header.
+    Short,
+    /// The data offset is below 5 or points behind the packet.
+    DataOffset(usize),
+}
+
+/// Octets up to and with the window field: what a segment cannot do without.
+const NEEDED_BYTES: usize = 16;
+const FIXED_BYTES: usize = 20;
+
+/// Options that no column of their own holds, as they stand on the wire, one after another.
+#[derive(Clone, Debug)]
+pub(crate) struct OtherOptions {
+    octets: [u8; 40],
+    len: usize,
+}
+
+impl OtherOptions {
+    pub fn none() -> Self {
+        Self {
+            octets: [0; 40],
+            len: 0,
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    pub fn as_slice(&self) -> &[u8] {
+        &self.octets[..self.len]
+    }
+
+    fn push(&mut self, option: &[u8]) {
+        // A TCP header has room for 40 octets of options, so that they always fit.
+        if let Some(room) = self.octets.get_mut(self.len..self.len + option.len()) {
+            room.copy_from_slice(option);
+            self.len += option.len();
+        }
+    }
+}
+
+/// Reads the header at the start of `octets`; `length` is what IP says of header and payload together.
+#[inline]
+pub(crate) fn parse(
+    octets: &[u8],
+    length: u32,
+    others: &mut OtherOptions,
+) -> Result<TcpHeader, TcpFault> {
+    others.clear();
+    if length < FIXED_BYTES as u32 {
+        return Err(TcpFault::Short);
+    }
+    let Some(fixed) = octets.first_chunk::<NEEDED_BYTES>() else {
+        return Err(TcpFault::Cut);
+    };
+    let header_bytes = usize::from(fixed[12] >> 4) * 4;
+    if header_bytes < FIXED_BYTES || header_bytes as u32 > length {
+        return Err(TcpFault::DataOffset(header_bytes));
+    }
+    let flags = u16::from(fixed[12] & 1) << 8 | u16::from(fixed[13]);
+    let ack = u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]);
+    let mut header = TcpHeader {
+        src_port: u16::from_be_bytes([fixed[0], fixed[1]]),
+        dst_port: u16::from_be_bytes([fixed[2], fixed[3]]),
+        seq: u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]),
+        ack: if flags & flags::ACK == 0 { 0 } else { ack },
+        flags,
+        window: u16::from_be_bytes([fixed[14], fixed[15]]),
+        header_bytes,
+        options: TcpOptions::default(),
+        options_end: OptionsEnd::Whole,
+    };
+    if header_bytes > FIXED_BYTES {
+        let captured = octets.len().min(header_bytes);
+        let options = octets.get(FIXED_BYTES..captured).unwrap_or_default();
+        header.options_end = read_options(
+            options,
+            header_bytes - FIXED_BYTES,
+            &mut header.options,
+            others,
+        );
+    }
+    Ok(header)
+}
+
+/// Option kinds (IANA).
+mod kind {
+    pub const END: u8 = 0;
+    pub const NO_OPERATION: u8 = 1;
+    pub const MSS: u8 = 2;
+    pub const WINDOW_SCALE: u8 = 3;
+    pub const SACK_PERMITTED: u8 = 4;
+    pub const SACK: u8 = 5;
+    pub const TIMESTAMPS: u8 = 8;
+}
+
+/// Reads what the capture kept of a list of options that is `whole` octets long. The first option of a kind counts;
+/// repeated, unknown and oddly sized ones go to `others`.
+fn read_options(
+    captured: &[u8],
+    whole: usize,
+    options: &mut TcpOptions,
+    others: &mut OtherOptions,
+) -> OptionsEnd {
+    let mut at = 0;
+    while at < whole {
+        let Some(&kind) = captured.get(at) else {
+            return OptionsEnd::Cut;
+        };
+        match kind {
+            kind::END => return OptionsEnd::Whole,
+            kind::NO_OPERATION => {
+                at += 1;
+                continue;
+            }
+            _ => {}
+        }
+        let Some(&length) = captured.get(at + 1) else {
+            return if at + 1 < whole {
+                OptionsEnd::Cut
+            } else {
+                OptionsEnd::Malformed { kind, length: 0 }
+            };
+        };
+        let end = at + usize::from(length);
+        if length < 2 || end > whole {
+            return OptionsEnd::Malformed { kind, length };
+        }
+        let Some(option) = captured.get(at..end) else {
+            return OptionsEnd::Cut;
+        };
+        if !take_known(option, options) {
+            others.push(option);
+        }
+        at = end;
+    }
+    OptionsEnd::Whole
+}
+
+/// Puts an option into its field; refuses one without a field, with an odd length, or given before.
+#[inline]
+fn take_known(option: &[u8], options: &mut TcpOptions) -> bool {
+    match *option {
+        [kind::TIMESTAMPS, 10, ..] if options.timestamps.is_none() => {
+            options.timestamps = be32(option, 2).zip(be32(option, 6));
+        }
+        [kind::SACK, ..] if options.sack == SackBlocks::default() => {
+            return take_sack(option, &mut options.sack);
+        }
+        [kind::MSS, 4, ..] if options.mss.is_none() => options.mss = be16(option, 2),
+        [kind::WINDOW_SCALE, 3, shift] if options.wscale.is_none() => options.wscale = Some(shift),
+        [kind::SACK_PERMITTED, 2] if !options.sack_permitted => options.sack_permitted = true,
+        _ => return false,
+    }
+    true
+}
+
+/// RFC 2018 §3: two octets, then blocks of two edges.
+fn take_sack(option: &[u8], sack: &mut SackBlocks) -> bool {
+    let Some((_, edges)) = option.split_at_checked(2) else {
+        return false;
+    };
+    if edges.is_empty() || edges.len() % 8 != 0 {
+        return false;
+    }
+    for block in edges.chunks_exact(8) {
+        if let (Some(left), Some(right)) = (be32(block, 0), be32(block, 4)) {
+            sack.push(left, right);
+        }
+    }
+    true
+}

@@ -1,0 +1,166 @@
+//! Builds captures octet by octet, with knobs for what is to be wrong. Knows nothing of the decoder.
+#![allow(dead_code, missing_docs)]
+
+/// A pcap file in the making.
+#[derive(Clone)]
+pub struct Capture {
+    pub octets: Vec<u8>,
+    pub big_endian: bool,
+    pub ends: Vec<usize>,
+}
+
+impl Capture {
+    pub fn new(big_endian: bool, nanosecond: bool, snaplen: u32, link: u32) -> Self {
+        let mut capture = Self {
+            octets: Vec::new(),
+            big_endian,
+            ends: Vec::new(),
+        };
+        capture.u32(if nanosecond { 0xa1b2_3c4d } else { 0xa1b2_c3d4 });
+        let version: [u8; 4] = if big_endian {
+            [0, 2, 0, 4]
+        } else {
+            [2, 0, 4, 0]
+        };
+        capture.octets.extend(version);
+        for field in [0, 0, snaplen, link] {
+            capture.u32(field);
+        }
+        capture
+    }
+
+    /// Microseconds, little endian, Ethernet, no limit: what tcpdump writes on most machines.
+    pub fn plain() -> Self {
+        Self::new(false, false, 262_144, 1)
+    }
+
+    pub fn u32(&mut self, value: u32) {
+        self.octets.extend(if self.big_endian {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        });
+    }
+
+    /// Adds a record with all its header fields as given.
+    pub fn record(
+        &mut self,
+        seconds: u32,
+        fraction: u32,
+        frame_bytes: u32,
+        data: &[u8],
+    ) -> &mut Self {
+        for field in [seconds, fraction, data.len() as u32, frame_bytes] {
+            self.u32(field);
+        }
+        self.octets.extend(data);
+        self.ends.push(self.octets.len());
+        self
+    }
+
+    /// Adds a frame, whole, a millisecond after the one before.
+    pub fn frame(&mut self, data: &[u8]) -> &mut Self {
+        let n = self.ends.len() as u32;
+        self.record(
+            1_700_000_000 + n / 1000,
+            n % 1000 * 1000,
+            data.len() as u32,
+            data,
+        )
+    }
+}
+
+/// A TCP segment in the making.
+#[derive(Clone)]
+pub struct Tcp {
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub seq: u32,
+    pub ack: u32,
+    pub flags: u16,
+    pub window: u16,
+    pub options: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub offset_words: Option<u8>,
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Self {
+            src_port: 40_000,
+            dst_port: 5001,
+            seq: 1_000_000_007,
+            ack: 2_000_000_011,
+            flags: 0x10,
+            window: 512,
+            options: Vec::new(),
+            payload: vec![0x55; 10],
+            offset_words: None,
+        }
+    }
+}
+
+impl Tcp {
+    pub fn with_options(options: &[u8]) -> Self {
+        Self {
+            options: options.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    pub fn octets(&self) -> Vec<u8> {
+        let mut options = self.options.clone();
+        options.resize(options.len().div_ceil(4) * 4, 0);
+        let words = self.offset_words.unwrap_or(5 + (options.len() / 4) as u8);
+        let mut out = Vec::new();
+        out.extend(self.src_port.to_be_bytes());
+        out.extend(self.dst_port.to_be_bytes());
+        out.extend(self.seq.to_be_bytes());
+        out.extend(self.ack.to_be_bytes());
+        out.push(words << 4 | (self.flags >> 8) as u8);
+        out.push(self.flags as u8);
+        out.extend(self.window.to_be_bytes());
+        out.extend([0xbe, 0xef, 0, 0]);
+        out.extend(options);
+        out.extend(&self.payload);
+        out
+    }
+}
+
+/// An IPv4 packet: identification 0x1234, time to live 61, DSCP and ECN 0x2a.
+pub fn ipv4(protocol: u8, options: &[u8], fragment: u16, body: &[u8]) -> Vec<u8> {
+    let header_bytes = 20 + options.len();
+    let total = (header_bytes + body.len()) as u16;
+    let mut out = vec![0x40 | (header_bytes / 4) as u8, 0x2a];
+    out.extend(total.to_be_bytes());
+    out.extend([0x12, 0x34]);
+    out.extend(fragment.to_be_bytes());
+    out.extend([61, protocol, 0xde, 0xad, 10, 77, 0, 1, 10, 77, 0, 2]);
+    out.extend(options);
+    out.extend(body);
+    out
+}
+
+/// An IPv6 packet: traffic class 0x2a, hop limit 59.
+pub fn ipv6(next_header: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x62, 0xa0, 0, 0];
+    out.extend((body.len() as u16).to_be_bytes());
+    out.extend([next_header, 59]);
+    for last in [1, 2] {
+        out.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+    }
+    out.extend(body);
+    out
+}
+
+pub fn ethernet(ethertype: u16, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+    out.extend(ethertype.to_be_bytes());
+    out.extend(body);
+    out
+}
+
+/// An Ethernet frame with one TCP segment over IPv4.
+pub fn tcp_frame(tcp: &Tcp) -> Vec<u8> {
+    ethernet(0x0800, &ipv4(6, &[], 0x4000, &tcp.octets()))
+}
