@@ -1,0 +1,159 @@
+"""A scenario into engine jobs: one job is one configuration with one seed.
+
+Knows the engine's configuration (documented at `toolkit._native.replay`), not how it is run. All jobs with the same
+seed see the same channel, whatever the variant and the proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from replay.scenario import Bernoulli, BitErrors, Direction, GilbertElliott, Loss, NoLoss, Scenario, Trace
+
+Purpose = Literal["self_check", "what_if"]
+Mode = Literal["model", "replayed", "resampled"]
+
+
+@dataclass(frozen=True, slots=True)
+class LossTrace:
+    """Losses of a captured channel: sorted positions among the `length` data packets that reached it."""
+
+    lost: tuple[int, ...]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One replay to run. `recorded` jobs give their whole time series, the others only their row of `runs`."""
+
+    variant: str
+    proxy: str
+    purpose: Purpose
+    mode: Mode
+    seed: int
+    recorded: bool
+
+
+def plan_self_check(scenario: Scenario, candidates: tuple[str, ...]) -> list[Job]:
+    """Return the jobs of the self-check: every candidate over the trace as captured, without a proxy."""
+    mode: Mode = "replayed" if _has_trace(scenario) else "model"
+    return [Job(variant, "none", "self_check", mode, scenario.compare.first_seed, True) for variant in candidates]
+
+
+def plan_comparison(scenario: Scenario, variants: tuple[str, ...]) -> list[Job]:
+    """Return the jobs of the comparison, in the order of the report.
+
+    Per variant and proxy: the trace as captured (recorded), then one resampled run per seed. A scenario without a
+    trace has model runs only, the first of them recorded.
+    """
+    first = scenario.compare.first_seed
+    seeds = range(first, first + scenario.compare.seeds)
+    traced = _has_trace(scenario)
+    jobs = []
+    for variant in variants:
+        for proxy in scenario.compare.proxies:
+            if traced:
+                jobs.append(Job(variant, proxy, "what_if", "replayed", first, True))
+                jobs += [Job(variant, proxy, "what_if", "resampled", seed, False) for seed in seeds]
+            else:
+                jobs += [Job(variant, proxy, "what_if", "model", seed, seed == first) for seed in seeds]
+    return jobs
+
+
+def trace_files(scenario: Scenario) -> list[tuple[str, Trace]]:
+    """Return the traces that the scenario names, with the key path of each."""
+    found = []
+    for i, link in enumerate(scenario.links):
+        if isinstance(link.loss, Trace):
+            found.append((f"links[{i}].loss.file", link.loss))
+        if isinstance(link.backward.loss, Trace):
+            found.append((f"links[{i}].reverse.loss.file", link.backward.loss))
+    return found
+
+
+def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+    """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
+    flow = scenario.flow
+    proxies = []
+    if job.proxy != "none":
+        variant = scenario.proxy.variant or job.variant
+        proxies.append({"node": job.proxy, "buffer_pkts": scenario.proxy.buffer, "variant": variant})
+    return {
+        "duration_ns": scenario.duration,
+        "path": {
+            "nodes": list(scenario.path),
+            "links": [
+                {
+                    "name": link.name,
+                    "forward": _direction(link.forward, job.mode, traces),
+                    "reverse": _direction(link.backward, job.mode, traces),
+                }
+                for link in scenario.links
+            ],
+        },
+        "flows": [
+            {
+                "name": "flow",
+                "start_ns": flow.start,
+                "size_bytes": flow.size,
+                "variant": job.variant,
+                "stack": flow.stack,
+                "smss_bytes": flow.mss,
+                "header_bytes": flow.headers,
+                "initial_window_pkts": flow.initial_window,
+                "initial_ssthresh_pkts": flow.initial_ssthresh,
+                "receive_buffer_bytes": flow.receive_buffer,
+                "proxies": proxies,
+            }
+        ],
+    }
+
+
+def _has_trace(scenario: Scenario) -> bool:
+    return bool(trace_files(scenario))
+
+
+def _direction(direction: Direction, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+    return {
+        "rate_bps": direction.rate,
+        "delay_ns": direction.delay,
+        "queue_pkts": direction.queue,
+        "loss": _loss(direction.loss, mode, traces),
+    }
+
+
+def _loss(loss: Loss, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+    match loss:
+        case NoLoss():
+            return {"kind": "none"}
+        case Bernoulli(per=per):
+            return {"kind": "bernoulli", "per": per}
+        case BitErrors(ber=ber):
+            return {"kind": "ber", "ber": ber}
+        case GilbertElliott(p=p, r=r, h=h, k=k):
+            return {"kind": "gilbert_elliott", "p": p, "r": r, "h": h, "k": k}
+        case Trace(file=file, block=block):
+            trace = traces[file]
+            return {
+                "kind": "trace",
+                "mode": "resampled" if mode == "resampled" else "replayed",
+                "lost": list(trace.lost),
+                "length": trace.length,
+                "block_pkts": block or default_block_pkts(trace),
+            }
+
+
+def default_block_pkts(trace: LossTrace) -> int:
+    """Return the block length for resampling: ten times the longest burst, at least 50, at most a quarter trace.
+
+    Blocks must be long beside the bursts, else resampling tears them apart, and many, else every resample is alike.
+    """
+    longest = run = 0
+    previous = -2
+    for position in trace.lost:
+        run = run + 1 if position == previous + 1 else 1
+        longest = max(longest, run)
+        previous = position
+    return max(1, min(max(50, 10 * longest), trace.length // 4))
