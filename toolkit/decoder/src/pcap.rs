@@ -218,12 +218,12 @@ impl<R: Read> Records<R> {
                 continue;
             }
             let whole = RECORD_HEADER_BYTES + record.captured_bytes as usize;
+            self.last_s = Some(record.seconds);
             if !self.buffer.ensure(whole) {
                 self.end_of_input(record.captured_bytes, issues);
                 continue;
             }
             let offset = self.buffer.offset();
-            self.last_s = Some(record.seconds);
             self.buffer.consume(whole);
             return Some(Record {
                 number: self.number,
@@ -315,15 +315,19 @@ impl<R: Read> Records<R> {
         self.note_fault(issues);
     }
 
-    /// Whether plausible records follow one another from `at` on: a few, or fewer that end with the input.
+    /// Whether plausible records follow one another from `at` on: a few, or fewer that end with the input (a single
+    /// one only if its time fits what came before).
     fn is_chain(&self, octets: &[u8], mut at: usize) -> bool {
         let mut near = self.last_s;
+        let least = if near.is_some() { 1 } else { 2 };
         for found in 0..CHAIN {
             let Some(rest) = octets.get(at..).filter(|r| r.len() >= RECORD_HEADER_BYTES) else {
-                return found > 0 && at == octets.len();
+                return found >= least && at == octets.len();
             };
             let record = self.header.record_at(rest);
-            if !record.is_possible(near) || record.fraction >= self.header.fractions_per_second() {
+            let sound = record.captured_bytes <= record.frame_bytes
+                && record.fraction < self.header.fractions_per_second();
+            if !sound || !record.is_possible(near) {
                 return false;
             }
             near = Some(record.seconds);

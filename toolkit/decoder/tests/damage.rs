@@ -1,0 +1,390 @@
+//! Damaged inputs: whatever is whole is kept, the rest is an issue, and only what is no capture is an error.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::io::{self, Read, Write};
+
+use hindflight_decoder::{DecodeError, Issue, IssueKind, Other, Reader, Window};
+use support::{Capture, Tcp, ethernet, ipv4, tcp_frame};
+
+/// Numbers of the records that gave a segment, and the issues.
+fn decode(octets: &[u8]) -> (Vec<u64>, Vec<Issue>) {
+    let mut reader = Reader::new(octets).expect("a capture");
+    let mut records = Vec::new();
+    while let Some(found) = reader.next_segment() {
+        records.push(found.segment.record);
+    }
+    (records, reader.issues().to_vec())
+}
+
+fn kinds(issues: &[Issue]) -> Vec<(u64, IssueKind)> {
+    issues.iter().map(|i| (i.record, i.kind)).collect()
+}
+
+/// `count` records of different lengths and contents.
+fn varied(count: u32) -> Capture {
+    let mut capture = Capture::plain();
+    for n in 0..count {
+        let octet = (n.wrapping_mul(2_654_435_761) >> 24) as u8;
+        capture.frame(&tcp_frame(&Tcp {
+            seq: n.wrapping_mul(40_503),
+            payload: vec![octet | 1; (n as usize * 37) % 200],
+            ..Tcp::default()
+        }));
+    }
+    capture
+}
+
+#[test]
+fn what_is_no_capture_is_an_error_that_says_so() {
+    let error = |octets: &[u8]| Reader::new(octets).err().expect("an error");
+    assert!(matches!(error(b""), DecodeError::Empty));
+    assert!(matches!(
+        error(&[0xd4]),
+        DecodeError::HeaderCut { have_bytes: 1 }
+    ));
+    let header = &Capture::plain().octets;
+    for have_bytes in 4..24 {
+        let found = error(&header[..have_bytes]);
+        assert!(matches!(found, DecodeError::HeaderCut { have_bytes: h } if h == have_bytes));
+    }
+    assert!(matches!(
+        error(b"a text file, long enough for a header"),
+        DecodeError::NotACapture { .. }
+    ));
+    assert!(matches!(
+        error(b"short text"),
+        DecodeError::NotACapture { .. }
+    ));
+    let pcapng = [&[0x0a, 0x0d, 0x0d, 0x0a][..], &[0; 40]].concat();
+    assert!(matches!(error(&pcapng), DecodeError::Pcapng));
+    assert!(
+        error(&pcapng)
+            .hint()
+            .expect("a hint")
+            .contains("editcap -F pcap")
+    );
+    let wireless = Capture::new(false, false, 100, 127).octets;
+    assert_eq!(
+        error(&wireless).to_string(),
+        "has frames of link type 127 (IEEE802_11_RADIOTAP, wireless LAN), which cannot be read"
+    );
+}
+
+#[test]
+fn cut_at_every_octet_keeps_all_whole_records() {
+    let capture = varied(12);
+    for length in 24..=capture.octets.len() {
+        let (records, issues) = decode(&capture.octets[..length]);
+        let whole = capture.ends.iter().filter(|&&end| end <= length).count() as u64;
+        assert_eq!(records, (1..=whole).collect::<Vec<_>>(), "cut at {length}");
+        if length == 24 || capture.ends.contains(&length) {
+            assert_eq!(issues, [], "cut at {length}");
+        } else {
+            assert_eq!(
+                kinds(&issues),
+                [(whole + 1, IssueKind::Cut)],
+                "cut at {length}"
+            );
+        }
+    }
+}
+
+#[test]
+fn reading_goes_on_behind_a_damaged_record_header() {
+    let capture = varied(40);
+    for damaged in 1..39 {
+        let mut octets = capture.octets.clone();
+        let at = capture.ends[damaged - 1];
+        octets[at..at + 16].fill(0xff);
+        let (records, issues) = decode(&octets);
+        // The damaged record keeps its number; what follows is all there.
+        let expected: Vec<u64> = (1..=40).filter(|&n| n != damaged as u64 + 1).collect();
+        assert_eq!(records, expected, "record {} damaged", damaged + 1);
+        assert_eq!(
+            kinds(&issues),
+            [(damaged as u64 + 1, IssueKind::RecordHeader)]
+        );
+        assert_eq!(issues[0].offset, at as u64);
+    }
+}
+
+#[test]
+fn a_length_that_runs_past_the_end_does_not_swallow_what_follows() {
+    let capture = varied(40);
+    let mut octets = capture.octets.clone();
+    let at = capture.ends[19];
+    octets[at + 8..at + 12].copy_from_slice(&200_000_u32.to_le_bytes());
+    octets[at + 12..at + 16].copy_from_slice(&200_000_u32.to_le_bytes());
+    let (records, issues) = decode(&octets);
+    assert_eq!(records.len(), 39);
+    assert_eq!(kinds(&issues), [(21, IssueKind::Cut)]);
+}
+
+#[test]
+fn damage_without_anything_behind_it_keeps_what_came_before() {
+    let mut octets = varied(5).octets;
+    octets.extend(vec![0xee; 3_000_000]);
+    let (records, issues) = decode(&octets);
+    assert_eq!(records, [1, 2, 3, 4, 5]);
+    assert_eq!(kinds(&issues), [(6, IssueKind::RecordHeader)]);
+}
+
+#[test]
+fn a_flawed_header_in_its_right_place_is_kept_and_noted() {
+    let frame = tcp_frame(&Tcp::default());
+    let mut capture = Capture::new(false, true, 60, 1);
+    capture
+        .record(100, 2_147_483_649, 64, &frame[..60])
+        .record(101, 0, 64, &frame)
+        .record(102, 0, 30, &frame[..60])
+        .record(103, 0, 64, &frame[..60]);
+    let (records, issues) = decode(&capture.octets);
+    assert_eq!(records, [1, 2, 3, 4]);
+    let expected = [
+        (1, IssueKind::RecordTime),
+        (2, IssueKind::RecordLength),
+        (3, IssueKind::RecordLength),
+    ];
+    assert_eq!(kinds(&issues)[..3], expected);
+}
+
+#[test]
+fn an_odd_version_is_noted_and_read() {
+    let mut octets = varied(2).octets;
+    octets[4] = 9;
+    let (records, issues) = decode(&octets);
+    assert_eq!(
+        (records.len(), kinds(&issues)),
+        (2, vec![(0, IssueKind::FileHeader)])
+    );
+}
+
+#[test]
+fn damaged_headers_inside_a_record_cost_that_record_only() {
+    let good = tcp_frame(&Tcp::default());
+    let mut version = good.clone();
+    version[14] = 0x55;
+    let mut header = good.clone();
+    header[14] = 0x43;
+    let mut offset = good.clone();
+    offset[46] = 0x40;
+    let mut beyond = good.clone();
+    beyond[46] = 0xf0;
+    let short = ethernet(0x0800, &ipv4(6, &[], 0, &[0; 12]));
+    let mut capture = Capture::plain();
+    for frame in [&version, &header, &offset, &beyond, &short, &good] {
+        capture.frame(frame);
+    }
+    for cut in [5, 20, 40] {
+        capture.record(1_700_000_001, 0, 64, &good[..cut]);
+    }
+    let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
+    assert_eq!(
+        reader.next_segment().expect("the good one").segment.record,
+        6
+    );
+    assert!(reader.next_segment().is_none());
+    let expected = [
+        (1, IssueKind::IpHeader),
+        (2, IssueKind::IpHeader),
+        (3, IssueKind::TcpHeader),
+        (4, IssueKind::TcpHeader),
+        (5, IssueKind::TcpHeader),
+        (7, IssueKind::FrameCut),
+        (8, IssueKind::FrameCut),
+        (9, IssueKind::FrameCut),
+    ];
+    assert_eq!(kinds(reader.issues()), expected);
+    assert_eq!(reader.tally().of(Other::Undecoded).packets, 8);
+}
+
+#[test]
+fn damaged_options_keep_the_segment_and_those_before() {
+    let mss = [2, 4, 5, 0xb4];
+    let mut capture = Capture::plain();
+    for options in [&[3, 0, 1, 1], &[3, 1, 1, 1], &[3, 9, 1, 1], &[1, 1, 1, 8]] {
+        capture.frame(&tcp_frame(&Tcp::with_options(
+            &[&mss[..], options].concat(),
+        )));
+    }
+    let frame = tcp_frame(&Tcp::with_options(&[&mss[..], &[8, 10], &[7; 8]].concat()));
+    capture.record(1_700_000_001, 0, frame.len() as u32, &frame[..62]);
+    let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
+    let mut segments = 0;
+    while let Some(found) = reader.next_segment() {
+        segments += 1;
+        assert_eq!(found.segment.options.mss, Some(1460));
+        assert_eq!(found.segment.payload_bytes, 10);
+    }
+    assert_eq!(segments, 5);
+    let mut expected = vec![IssueKind::TcpOptions; 4];
+    expected.push(IssueKind::OptionsCut);
+    let found: Vec<IssueKind> = reader.issues().iter().map(|i| i.kind).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn an_ip_length_beyond_the_frame_is_kept_and_noted() {
+    let mut frame = tcp_frame(&Tcp::default());
+    frame[16..18].copy_from_slice(&1500_u16.to_be_bytes());
+    let mut reader_input = Capture::plain();
+    reader_input.frame(&frame);
+    let mut reader = Reader::new(&reader_input.octets[..]).expect("a capture");
+    assert_eq!(
+        reader.next_segment().expect("one").segment.payload_bytes,
+        1460
+    );
+    assert_eq!(reader.issues()[0].kind, IssueKind::IpLength);
+}
+
+#[test]
+fn a_flaw_in_each_record_is_listed_a_hundred_times_and_counted() {
+    let mut frame = tcp_frame(&Tcp::default());
+    frame[16..18].fill(0);
+    let mut capture = Capture::plain();
+    for _ in 0..250 {
+        capture.frame(&frame);
+    }
+    let (records, issues) = decode(&capture.octets);
+    assert_eq!((records.len(), issues.len()), (250, 101));
+    assert_eq!(issues[100].record, 0);
+    assert_eq!(issues[100].text, "150 more like the 100 listed");
+}
+
+#[test]
+fn a_window_passes_over_what_lies_outside() {
+    let capture = varied(10);
+    let window = Window {
+        from_ns: Some(1_700_000_000_003_000_000),
+        to_ns: Some(1_700_000_000_006_000_000),
+    };
+    let mut reader = Reader::new(&capture.octets[..])
+        .expect("a capture")
+        .within(window);
+    let mut records = Vec::new();
+    while let Some(found) = reader.next_segment() {
+        records.push(found.segment.record);
+    }
+    assert_eq!(records, [4, 5, 6]);
+    assert_eq!(
+        (
+            reader.tally().packets,
+            reader.tally().outside_window_packets
+        ),
+        (3, 7)
+    );
+}
+
+type Compress = fn(&[u8]) -> io::Result<Vec<u8>>;
+
+fn xz(octets: &[u8]) -> io::Result<Vec<u8>> {
+    let mut writer = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    writer.write_all(octets)?;
+    writer.finish()
+}
+
+fn gzip(octets: &[u8]) -> io::Result<Vec<u8>> {
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    writer.write_all(octets)?;
+    writer.finish()
+}
+
+fn zstd(octets: &[u8]) -> io::Result<Vec<u8>> {
+    zstd::stream::encode_all(octets, 3)
+}
+
+#[test]
+fn compressed_inputs_read_as_plain_ones_also_in_several_members() {
+    let capture = varied(2000);
+    let (one, two) = capture.octets.split_at(capture.octets.len() / 3);
+    for compress in [xz as Compress, gzip, zstd] {
+        let octets = [
+            compress(one).expect("compressed"),
+            compress(two).expect("compressed"),
+        ]
+        .concat();
+        let (records, issues) = decode(&octets);
+        assert_eq!((records.len(), issues), (2000, vec![]));
+    }
+}
+
+#[test]
+fn a_cut_compressed_stream_keeps_what_came_out() {
+    let capture = varied(2000);
+    for compress in [xz as Compress, gzip, zstd] {
+        let octets = compress(&capture.octets).expect("compressed");
+        let mut most = 0;
+        for length in (64..octets.len()).step_by(97) {
+            let mut reader = match Reader::new(&octets[..length]) {
+                Ok(reader) => reader,
+                Err(DecodeError::Compression { .. }) => continue,
+                Err(other) => panic!("{other}"),
+            };
+            let mut records = 0;
+            while reader.next_segment().is_some() {
+                records += 1;
+            }
+            assert!(records >= most && records <= 2000, "cut at {length}");
+            most = records;
+            let kinds = kinds(reader.issues());
+            assert_eq!(kinds.len(), 1, "cut at {length}");
+            assert_eq!(kinds[0].1, IssueKind::Compression, "cut at {length}");
+        }
+        assert!(
+            most > 500,
+            "{most} of 2000 records from nearly all of the stream"
+        );
+    }
+}
+
+#[test]
+fn a_corrupt_xz_stream_keeps_what_came_out_before() {
+    let capture = varied(20_000);
+    let mut octets = xz(&capture.octets).expect("compressed");
+    let middle = octets.len() / 2;
+    octets[middle..middle + 64].fill(0x5a);
+    let (records, issues) = decode(&octets);
+    assert!(
+        records.len() > 5000 && records.len() < 20_000,
+        "{} records",
+        records.len()
+    );
+    assert!(
+        issues
+            .iter()
+            .any(|issue| issue.kind == IssueKind::Compression)
+    );
+}
+
+/// Gives its octets one at a time, then an error of the operating system.
+struct Failing<'a>(&'a [u8]);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.0.split_first() {
+            Some((first, rest)) => {
+                buffer[0] = *first;
+                self.0 = rest;
+                Ok(1)
+            }
+            None => Err(io::Error::from_raw_os_error(5)),
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_system_is_an_error_at_the_start_and_an_issue_later() {
+    assert!(matches!(Reader::new(Failing(&[])), Err(DecodeError::Io(_))));
+    let capture = varied(4);
+    let cut = capture.ends[2] + 30;
+    let mut reader = Reader::new(Failing(&capture.octets[..cut])).expect("a capture");
+    let mut records = 0;
+    while reader.next_segment().is_some() {
+        records += 1;
+    }
+    assert_eq!(records, 3);
+    let kinds: Vec<IssueKind> = reader.issues().iter().map(|i| i.kind).collect();
+    assert_eq!(kinds, [IssueKind::ReadError]);
+}

@@ -1,0 +1,118 @@
+//! Random and mutated inputs: reading ends, never panics, and accounts for each packet.
+#![allow(missing_docs)]
+
+mod support;
+
+use hindflight_decoder::{Other, Reader};
+use proptest::prelude::*;
+use support::{Capture, Tcp, ethernet, ipv4, ipv6, tcp_frame};
+
+/// Reads all there is; the tally must add up and no segment may claim more than its packet.
+fn drain(octets: &[u8]) -> Result<(), TestCaseError> {
+    let Ok(mut reader) = Reader::new(octets) else {
+        return Ok(());
+    };
+    let mut segments = 0;
+    let mut last_record = 0;
+    while let Some(found) = reader.next_segment() {
+        segments += 1;
+        let segment = found.segment;
+        prop_assert!(segment.record > last_record);
+        prop_assert!(segment.payload_bytes < segment.ip_bytes);
+        prop_assert!(segment.captured_bytes as usize <= octets.len());
+        prop_assert!(found.options_other.len() <= 40);
+        last_record = segment.record;
+    }
+    prop_assert!(reader.next_segment().is_none());
+    let tally = reader.tally();
+    let others: u64 = Other::ALL.iter().map(|kind| tally.of(*kind).packets).sum();
+    prop_assert_eq!(tally.tcp.packets, segments);
+    prop_assert_eq!(tally.packets, segments + others);
+    prop_assert!(
+        reader
+            .issues()
+            .iter()
+            .all(|i| i.offset <= octets.len() as u64)
+    );
+    Ok(())
+}
+
+/// A capture with something of everything.
+fn sample() -> Capture {
+    let tcp = Tcp::with_options(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+    let sack = Tcp::with_options(&[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2, 254, 4, 1, 2]);
+    let mut capture = Capture::plain();
+    capture
+        .frame(&tcp_frame(&tcp))
+        .frame(&ethernet(
+            0x8100,
+            &[&[0, 1, 8, 0][..], &ipv4(6, &[], 0, &sack.octets())].concat(),
+        ))
+        .frame(&ethernet(0x86dd, &ipv6(6, &tcp.octets())))
+        .frame(&ethernet(
+            0x86dd,
+            &ipv6(0, &[&[6, 0, 1, 4, 0, 0, 0, 0][..], &tcp.octets()].concat()),
+        ))
+        .frame(&ethernet(0x0800, &ipv4(17, &[], 0, &[7; 90])))
+        .frame(&tcp_frame(&sack));
+    capture
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn random_octets(octets in proptest::collection::vec(any::<u8>(), 0..600)) {
+        drain(&octets)?;
+    }
+
+    #[test]
+    fn random_octets_behind_a_header(
+        octets in proptest::collection::vec(any::<u8>(), 0..900),
+        link in prop::sample::select(vec![0_u32, 1, 9, 12, 51, 101, 108, 113, 228, 276]),
+    ) {
+        let mut capture = Capture::new(false, false, 65_535, link);
+        capture.octets.extend(octets);
+        drain(&capture.octets)?;
+    }
+
+    #[test]
+    fn random_frames(
+        frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..120), 0..12),
+        link in prop::sample::select(vec![0_u32, 1, 9, 12, 51, 101, 108, 113, 228, 276]),
+    ) {
+        let mut capture = Capture::new(true, true, 0, link);
+        for frame in &frames {
+            capture.frame(frame);
+        }
+        drain(&capture.octets)?;
+    }
+
+    #[test]
+    fn mutated_captures(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut octets = sample().octets;
+        for (at, value) in changes {
+            let at = at.index(octets.len());
+            octets[at] = value;
+        }
+        drain(&octets)?;
+        octets.truncate(cut.index(octets.len()));
+        drain(&octets)?;
+    }
+
+    #[test]
+    fn octets_taken_out_or_put_in(
+        at in any::<prop::sample::Index>(),
+        out in 0_usize..40,
+        put in proptest::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let mut octets = sample().octets;
+        let at = at.index(octets.len());
+        let end = octets.len().min(at + out);
+        octets.splice(at..end, put);
+        drain(&octets)?;
+    }
+}
