@@ -1,0 +1,360 @@
+//! One connection: two directions, their common sequence space, the handshake and the row that remains.
+//!
+//! Knows no other connection. Read [`crate::sender`] first.
+
+use std::net::IpAddr;
+
+use hindflight_decoder::{Segment, flags};
+
+use crate::rows::{Direction, Edges, Event, FlowRow, Note, Vantage};
+use crate::scoreboard::Transmission;
+use crate::sender::{Acked, Sender, Sent};
+use crate::sequence::Origin;
+use crate::verdict::Whose;
+
+/// A handshake shorter than this says nothing about the place of the capture: the hosts' own delays weigh as much.
+const LEAST_HANDSHAKE_NS: i64 = 200_000;
+
+/// Share of the handshake's round trip, in percent, below which the near end counts as the place of the capture.
+const NEAR_PERCENT: i64 = 10;
+
+/// Times of the three segments of a handshake.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_field_names, reason = "the unit belongs to the name")]
+struct Handshake {
+    syn_ns: Option<i64>,
+    syn_ack_ns: Option<i64>,
+    ack_ns: Option<i64>,
+}
+
+/// What one side's SYN said about window scaling (RFC 7323 §2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Scale {
+    /// That SYN was not captured.
+    #[default]
+    Unseen,
+    /// It has no such option.
+    Without,
+    /// Its shift count.
+    Shift(u8),
+}
+
+/// One live connection.
+#[derive(Debug)]
+pub struct Connection {
+    flow_id: u32,
+    a: (IpAddr, u16),
+    b: (IpAddr, u16),
+    start_ns: i64,
+    end_ns: i64,
+    origins: [Origin; 2],
+    senders: [Sender; 2],
+    handshake: Handshake,
+    scales: [Scale; 2],
+    sack_permitted: [bool; 2],
+    sack_in_use: bool,
+    fins: [bool; 2],
+    rst: bool,
+}
+
+impl Connection {
+    /// A connection that begins with `segment`.
+    pub fn new(flow_id: u32, segment: &Segment) -> Self {
+        let source = (segment.src, segment.src_port);
+        let target = (segment.dst, segment.dst_port);
+        let answer = segment.flags & (flags::SYN | flags::ACK) == flags::SYN | flags::ACK;
+        let (a, b) = if answer {
+            (target, source)
+        } else {
+            (source, target)
+        };
+        Self {
+            flow_id,
+            a,
+            b,
+            start_ns: segment.t_ns,
+            end_ns: segment.t_ns,
+            origins: Default::default(),
+            senders: Default::default(),
+            handshake: Handshake::default(),
+            scales: [Scale::Unseen; 2],
+            sack_permitted: [false; 2],
+            sack_in_use: false,
+            fins: [false; 2],
+            rst: false,
+        }
+    }
+
+    /// Number of the connection.
+    pub fn flow_id(&self) -> u32 {
+        self.flow_id
+    }
+
+    /// Time of the newest segment.
+    pub fn end_ns(&self) -> i64 {
+        self.end_ns
+    }
+
+    /// Reset, or closed from both ends.
+    pub fn closed(&self) -> bool {
+        self.rst || self.fins == [true; 2]
+    }
+
+    fn direction(&self, segment: &Segment) -> Direction {
+        if (segment.src, segment.src_port) == self.a {
+            Direction::A2b
+        } else {
+            Direction::B2a
+        }
+    }
+
+    /// Whether `segment` opens another connection between the same ends.
+    pub fn replaced_by(&self, segment: &Segment) -> bool {
+        if segment.flags & flags::SYN == 0 || segment.flags & flags::RST != 0 {
+            return false;
+        }
+        let own = self.direction(segment) as usize;
+        match self.origins[own].isn() {
+            Some(isn) => isn != segment.seq,
+            // The other end opens: part of this connection only while this one is opening.
+            None => self.closed() || self.scales[1 - own] == Scale::Unseen,
+        }
+    }
+
+    /// Takes the next segment.
+    pub fn push(&mut self, segment: &Segment, events: &mut Vec<Event>) -> Note {
+        let direction = self.direction(segment);
+        let (own, peer) = (direction as usize, direction.reverse() as usize);
+        let has = |flag: u16| segment.flags & flag != 0;
+        self.end_ns = self.end_ns.max(segment.t_ns);
+        self.senders[own].row.segments += 1;
+        self.rst |= has(flags::RST);
+        let seq = self.position(own, segment);
+        if has(flags::SYN) {
+            self.open(own, segment);
+        }
+        let wnd_bytes = self.window(own, segment);
+        let mut note = Note {
+            flow_id: self.flow_id,
+            direction,
+            seq,
+            ack: None,
+            wnd_bytes,
+            sack: Edges::default(),
+            retransmission: false,
+            dup_ack: false,
+            rtt_ns: None,
+            flight_bytes: 0,
+        };
+        if has(flags::ACK) {
+            let ack = self.origins[peer].position(segment.ack);
+            note.ack = Some(ack);
+            note.sack = self.unwrap_sack(peer, ack, segment);
+            if !has(flags::RST) {
+                self.acknowledge(direction, segment, &mut note, events);
+            }
+        }
+        let occupied = i64::from(segment.payload_bytes)
+            + i64::from(has(flags::SYN))
+            + i64::from(has(flags::FIN));
+        if occupied > 0 && !has(flags::RST) {
+            let sent = Sent {
+                start: seq,
+                end: seq + occupied,
+                payload_bytes: segment.payload_bytes,
+                transmission: Transmission {
+                    t_ns: segment.t_ns,
+                    record: segment.record,
+                    ts_val: segment.options.timestamps.map(|pair| pair.0),
+                    ip_id: segment.ip_id,
+                },
+            };
+            let whose = Whose {
+                flow_id: self.flow_id,
+                direction,
+            };
+            note.retransmission = self.senders[own].send(&sent, has(flags::FIN), whose, events);
+            self.origins[own].advance(sent.end);
+            self.fins[own] |= has(flags::FIN);
+        }
+        let shown = if occupied > 0 { own } else { peer };
+        note.flight_bytes = self.senders[shown].board.flight();
+        note
+    }
+
+    fn position(&mut self, own: usize, segment: &Segment) -> i64 {
+        if segment.flags & flags::SYN != 0 {
+            self.origins[own].anchor(segment.seq);
+        }
+        self.origins[own].position(segment.seq)
+    }
+
+    /// Takes note of a SYN's options and time.
+    fn open(&mut self, own: usize, segment: &Segment) {
+        let options = &segment.options;
+        self.scales[own] = options.wscale.map_or(Scale::Without, Scale::Shift);
+        self.sack_permitted[own] = options.sack_permitted;
+        self.sack_in_use = self.sack_permitted == [true; 2];
+        let row = &mut self.senders[own].row;
+        row.mss_bytes = options.mss;
+        row.wscale = options.wscale;
+        if let Some(mss) = options.mss {
+            // The other end may send no more than this (RFC 9293 §3.7.1).
+            self.senders[1 - own].board.set_mss(i64::from(mss));
+        }
+        if segment.flags & flags::ACK == 0 {
+            if self.handshake.syn_ack_ns.is_none() {
+                self.handshake.syn_ns = Some(segment.t_ns);
+            }
+        } else if self.handshake.ack_ns.is_none() {
+            self.handshake.syn_ack_ns = Some(segment.t_ns);
+        }
+    }
+
+    /// The advertised window in octets, where its scale is known. A closed window is one under every scale.
+    fn window(&self, own: usize, segment: &Segment) -> Option<i64> {
+        let field = i64::from(segment.window);
+        if field == 0 || segment.flags & flags::SYN != 0 {
+            // RFC 7323 §2.2: the window of a SYN is never scaled.
+            return Some(field);
+        }
+        match (self.scales[own], self.scales[1 - own]) {
+            (Scale::Unseen, _) | (_, Scale::Unseen) => None,
+            // RFC 7323 §2.3: a shift above 14 is taken for 14.
+            (Scale::Shift(shift), Scale::Shift(_)) => Some(field << shift.min(14)),
+            _ => Some(field),
+        }
+    }
+
+    fn unwrap_sack(&self, peer: usize, ack: i64, segment: &Segment) -> Edges {
+        let mut edges = Edges::default();
+        for &(left, right) in segment.options.sack.as_slice() {
+            let origin = &self.origins[peer];
+            let left = origin.near(left, ack);
+            edges.push(left, origin.near(right, left));
+        }
+        edges
+    }
+
+    fn acknowledge(
+        &mut self,
+        direction: Direction,
+        segment: &Segment,
+        note: &mut Note,
+        events: &mut Vec<Event>,
+    ) {
+        let (own, peer) = (direction as usize, direction.reverse() as usize);
+        let ack = note.ack.unwrap_or(0);
+        let syn = segment.flags & flags::SYN != 0;
+        self.origins[peer].advance(ack);
+        if own == 0
+            && !syn
+            && self.handshake.ack_ns.is_none()
+            && self.handshake.syn_ack_ns.is_some()
+        {
+            self.handshake.ack_ns = Some(segment.t_ns);
+            self.place();
+        }
+        let blocks = !segment.options.sack.as_slice().is_empty();
+        self.sack_in_use |= blocks;
+        let acked = Acked {
+            t_ns: segment.t_ns,
+            record: segment.record,
+            ack,
+            sack: note.sack,
+            ts_ecr: segment.options.timestamps.map(|pair| pair.1),
+            wnd_bytes: note.wnd_bytes,
+            window: segment.window,
+            pure: segment.payload_bytes == 0 && segment.flags & (flags::SYN | flags::FIN) == 0,
+            sack_in_use: self.sack_in_use,
+        };
+        let whose = Whose {
+            flow_id: self.flow_id,
+            direction: direction.reverse(),
+        };
+        let answer = self.senders[peer].acknowledge(&acked, whose, events);
+        note.dup_ack = answer.dup_ack;
+        note.rtt_ns = answer.rtt_ns;
+        let row = &mut self.senders[own].row;
+        row.dup_acks += u64::from(answer.dup_ack);
+        row.sack_segments += u64::from(blocks);
+        row.dsack_segments += u64::from(answer.dsack);
+    }
+
+    /// Round-trip time of the handshake and the part of it beyond the capture point, towards b.
+    fn halves(&self) -> Option<(i64, i64)> {
+        let whole = self.handshake.ack_ns? - self.handshake.syn_ns?;
+        let beyond = self.handshake.syn_ack_ns? - self.handshake.syn_ns?;
+        (whole >= 0).then_some((whole, beyond))
+    }
+
+    /// Place of the capture seen along a2b.
+    fn vantage_a2b(&self) -> Vantage {
+        match self.halves() {
+            Some((whole, beyond)) if whole >= LEAST_HANDSHAKE_NS => {
+                if (whole - beyond) * 100 <= whole * NEAR_PERCENT {
+                    Vantage::Sender
+                } else if beyond * 100 <= whole * NEAR_PERCENT {
+                    Vantage::Receiver
+                } else {
+                    Vantage::Middle
+                }
+            }
+            _ => Vantage::Unknown,
+        }
+    }
+
+    /// Place of the capture seen along `direction`.
+    fn vantage(&self, direction: Direction) -> Vantage {
+        match (self.vantage_a2b(), direction) {
+            (Vantage::Sender, Direction::B2a) => Vantage::Receiver,
+            (Vantage::Receiver, Direction::B2a) => Vantage::Sender,
+            (vantage, _) => vantage,
+        }
+    }
+
+    /// Tells both directions where the capture stands, once the handshake is complete.
+    fn place(&mut self) {
+        let whole_ns = self.halves().map(|halves| halves.0);
+        for direction in [Direction::A2b, Direction::B2a] {
+            let vantage = self.vantage(direction);
+            let sender = &mut self.senders[direction as usize];
+            sender.handshake_rtt_ns = whole_ns;
+            sender.at_receiver = vantage == Vantage::Receiver;
+        }
+    }
+
+    /// The end: last events and the row.
+    pub fn finish(&mut self, events: &mut Vec<Event>) -> FlowRow {
+        for direction in [Direction::A2b, Direction::B2a] {
+            let whose = Whose {
+                flow_id: self.flow_id,
+                direction,
+            };
+            self.senders[direction as usize].finish(self.end_ns, whose, events);
+        }
+        let [a2b, b2a] = std::mem::take(&mut self.senders).map(|sender| sender.row);
+        let data_direction = if b2a.payload_bytes > a2b.payload_bytes {
+            Direction::B2a
+        } else {
+            Direction::A2b
+        };
+        FlowRow {
+            flow_id: self.flow_id,
+            a_addr: self.a.0,
+            a_port: self.a.1,
+            b_addr: self.b.0,
+            b_port: self.b.1,
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            syn: self.handshake.syn_ns.is_some(),
+            syn_ack: self.handshake.syn_ack_ns.is_some(),
+            fin: self.fins.iter().map(|&fin| u8::from(fin)).sum(),
+            rst: self.rst,
+            data_direction,
+            vantage: self.vantage(data_direction),
+            handshake_rtt_ns: self.halves().map(|halves| halves.0),
+            directions: [a2b, b2a],
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which connection a segment belongs to: both ends in a fixed order, and a hash for them. Knows nothing else.
+
+use std::hash::{BuildHasherDefault, Hasher};
+use std::net::IpAddr;
+
+use hindflight_decoder::Segment;
+
+/// The two ends of a connection, the lesser first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    addresses: [u128; 2],
+    /// Both ports and the IP version.
+    ports: u64,
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+impl Key {
+    /// The key of a segment; both directions have the same.
+    pub fn of(segment: &Segment) -> Self {
+        let source = (bits(segment.src), segment.src_port);
+        let target = (bits(segment.dst), segment.dst_port);
+        let (low, high) = if source <= target {
+            (source, target)
+        } else {
+            (target, source)
+        };
+        let version = u64::from(segment.src.is_ipv6());
+        Self {
+            addresses: [low.0, high.0],
+            ports: version << 32 | u64::from(low.1) << 16 | u64::from(high.1),
+        }
+    }
+}
+
+impl std::hash::Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u128(self.addresses[0]);
+        state.write_u128(self.addresses[1]);
+        state.write_u64(self.ports);
+    }
+}
+
+/// A short hash for keys: each 64-bit word is folded in by a widening multiplication.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyHasher(u64);
+
+/// Odd, with its bits evenly spread (the golden ratio's fraction).
+const FOLD: u128 = 0x9E37_79B9_7F4A_7C15;
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0.rotate_left(23) ^ word ^ 0x5851_F42D_4C95_7F2D) * FOLD;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    fn write_u128(&mut self, word: u128) {
+        self.write_u64(word as u64);
+        self.write_u64((word >> 64) as u64);
+    }
+}
+
+/// Builds [`KeyHasher`].
+pub type BuildKeyHasher = BuildHasherDefault<KeyHasher>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::hash::BuildHasher;
+
+    #[test]
+    fn neighbouring_connections_spread() {
+        let build = BuildKeyHasher::default();
+        let mut low_bits = HashSet::new();
+        for port in 0..4096_u64 {
+            let key = Key {
+                addresses: [0x0A00_0001, 0x0A00_0002],
+                ports: port << 16 | 0x50,
+            };
+            low_bits.insert(build.hash_one(key) & 0xFFFF);
+        }
+        // 4096 balls into 65536 bins leave about 3970 bins hit.
+        assert!(
+            low_bits.len() > 3800 && low_bits.len() <= 4096,
+            "{}",
+            low_bits.len()
+        );
+    }
+}

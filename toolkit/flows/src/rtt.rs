@@ -1,0 +1,112 @@
+//! Round-trip times: the estimator of RFC 6298 and plain statistics. Which segment a time may be taken from is the
+//! scoreboard's business, not this file's. Read RFC 6298 §2 first.
+
+/// Clock granularity G (RFC 6298 §2); the clocks of today's stacks tick each millisecond or faster.
+const GRANULARITY_NS: i64 = 1_000_000;
+
+/// RFC 6298 §2.1: the timeout before any sample.
+const INITIAL_RTO_NS: i64 = 1_000_000_000;
+
+/// Least variation term of the timeout.
+///
+/// Deviation: RFC 6298 §2.4 asks for a timeout of at least 1 s. Stacks in use keep to 0.2 s above the smoothed RTT, and
+/// this number serves to recognise their timeouts, so the lower one is taken.
+const MIN_RTO_NS: i64 = 200_000_000;
+
+/// Smoothed round-trip time, its variation, least and greatest value of one direction's data.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RttEstimator {
+    srtt_ns: Option<i64>,
+    rttvar_ns: i64,
+    samples: u64,
+    sum_ns: i128,
+    min_ns: Option<i64>,
+    max_ns: Option<i64>,
+}
+
+impl RttEstimator {
+    /// Takes one sample; a negative one (a capture whose clock stepped back) is left out.
+    pub fn sample(&mut self, rtt_ns: i64) {
+        if rtt_ns < 0 {
+            return;
+        }
+        match self.srtt_ns {
+            None => {
+                // RFC 6298 §2.2
+                self.srtt_ns = Some(rtt_ns);
+                self.rttvar_ns = rtt_ns / 2;
+            }
+            Some(srtt) => {
+                // RFC 6298 §2.3: beta = 1/4, alpha = 1/8, the variation first.
+                self.rttvar_ns += ((srtt - rtt_ns).abs() - self.rttvar_ns) / 4;
+                self.srtt_ns = Some(srtt + (rtt_ns - srtt) / 8);
+            }
+        }
+        self.samples += 1;
+        self.sum_ns += i128::from(rtt_ns);
+        self.min_ns = Some(self.min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
+        self.max_ns = Some(self.max_ns.map_or(rtt_ns, |greatest| greatest.max(rtt_ns)));
+    }
+
+    /// SRTT.
+    pub fn srtt_ns(&self) -> Option<i64> {
+        self.srtt_ns
+    }
+
+    /// RTO without backoff.
+    pub fn rto_ns(&self) -> i64 {
+        self.srtt_ns.map_or(INITIAL_RTO_NS, |srtt| {
+            srtt + GRANULARITY_NS.max(4 * self.rttvar_ns).max(MIN_RTO_NS)
+        })
+    }
+
+    /// Number of samples.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Least sample.
+    pub fn min_ns(&self) -> Option<i64> {
+        self.min_ns
+    }
+
+    /// Greatest sample.
+    pub fn max_ns(&self) -> Option<i64> {
+        self.max_ns
+    }
+
+    /// Mean of the samples.
+    pub fn mean_ns(&self) -> Option<i64> {
+        (self.samples > 0).then(|| (self.sum_ns / i128::from(self.samples)) as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn follows_rfc_6298() {
+        let mut rtt = RttEstimator::default();
+        assert_eq!((rtt.srtt_ns(), rtt.rto_ns()), (None, 1000 * MS));
+        rtt.sample(500 * MS);
+        assert_eq!((rtt.srtt_ns(), rtt.rto_ns()), (Some(500 * MS), 1500 * MS));
+        rtt.sample(580 * MS);
+        assert_eq!((rtt.srtt_ns(), rtt.rto_ns()), (Some(510 * MS), 1340 * MS));
+        rtt.sample(-1);
+        assert_eq!(
+            (rtt.samples(), rtt.min_ns(), rtt.max_ns()),
+            (2, Some(500 * MS), Some(580 * MS))
+        );
+        assert_eq!(rtt.mean_ns(), Some(540 * MS));
+    }
+
+    #[test]
+    fn a_steady_path_keeps_the_least_timeout() {
+        let mut rtt = RttEstimator::default();
+        (0..100).for_each(|_| rtt.sample(50 * MS));
+        assert_eq!(rtt.rto_ns(), 250 * MS);
+    }
+}
