@@ -45,7 +45,7 @@ class Draft:
     variants: Sequence[str]
     proxies: Sequence[str] = ("none", "relay")
     seeds: int = 20
-    stack: str = "linux"
+    profile: str = "linux"
     unknowns: Sequence[str] = field(default_factory=tuple)
 
 
@@ -92,7 +92,7 @@ def draft_scenario(draft: Draft) -> str:
         f'headers = "{draft.header_bytes} B"  # IP and TCP with options, per data packet',
         f'initial_window = "{draft.initial_window_pkts} pkts"',
         f'receive_buffer = "{draft.receive_buffer_bytes} B"  # the largest window that the receiver advertised',
-        f"stack = {quote(draft.stack)}",
+        f"profile = {quote(draft.profile)}  # timers and recovery of the stack",
         "",
         "[proxy]",
         'buffer = "200 pkts"',

@@ -99,12 +99,14 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
                 "start_ns": flow.start,
                 "size_bytes": flow.size,
                 "variant": job.variant,
-                "stack": flow.stack,
-                "smss_bytes": flow.mss,
-                "header_bytes": flow.headers,
-                "initial_window_pkts": flow.initial_window,
-                "initial_ssthresh_pkts": flow.initial_ssthresh,
-                "receive_buffer_bytes": flow.receive_buffer,
+                "profile": flow.profile,
+                "stack": {
+                    "smss_bytes": flow.mss,
+                    "header_bytes": flow.headers,
+                    "initial_window_pkts": flow.initial_window,
+                    "initial_ssthresh_pkts": flow.initial_ssthresh,
+                    "receive_buffer_bytes": flow.receive_buffer,
+                },
                 "proxies": proxies,
             }
         ],
@@ -139,8 +141,8 @@ def _loss(loss: Loss, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, 
             return {
                 "kind": "trace",
                 "mode": "resampled" if mode == "resampled" else "replayed",
-                "lost": list(trace.lost),
-                "length": trace.length,
+                "positions": list(trace.lost),
+                "known_pkts": trace.length,
                 "block_pkts": block or default_block_pkts(trace),
             }
 

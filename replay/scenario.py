@@ -120,7 +120,7 @@ class Flow(Part):
     initial_window: Packets = 10
     initial_ssthresh: Packets | None = None
     receive_buffer: Size = 4_194_304
-    stack: Literal["rfc", "linux"] = "rfc"
+    profile: Literal["rfc", "linux"] = "rfc"
 
 
 class Proxy(Part):

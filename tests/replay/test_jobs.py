@@ -53,8 +53,8 @@ def test_the_engine_is_told_base_units_and_the_trace() -> None:
     assert up["forward"]["loss"] == {
         "kind": "trace",
         "mode": "resampled",
-        "lost": [3, 4, 5, 90],
-        "length": 1000,
+        "positions": [3, 4, 5, 90],
+        "known_pkts": 1000,
         "block_pkts": 100,
     }
     assert up["reverse"]["loss"] == {"kind": "none"}
