@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 from typing import Any
 
+from toolkit.schema import run_subject
+
 LEAST_SEEDS = 5
 """Below this many seeds no interval is given."""
 
@@ -23,6 +25,11 @@ class Interval:
     mean: float
     low: float | None
     high: float | None
+
+    def scaled(self, factor: float) -> Interval:
+        """Return the interval in another unit."""
+        low, high = (None if edge is None else edge * factor for edge in (self.low, self.high))
+        return Interval(self.mean * factor, low, high)
 
 
 def t_quantile_975(degrees: int) -> float:
@@ -59,9 +66,10 @@ Key = tuple[str, str]
 def compare_runs(runs: list[dict[str, Any]], reference: Key) -> list[dict[str, Any]]:
     """Return `findings` rows of section `what_if` for rows of `runs`.
 
-    Per variant and proxy: goodput on the captured trace as it was (`goodput_replayed_bps`), its mean over seeds
-    (`goodput_bps`), and the paired gain over `reference` in per cent (`gain_percent`) with a verdict: `pass` if the
-    interval lies above zero, `miss` if below, `unknown` if it holds zero. Units: bit/s and %.
+    Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
+    seeds (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
+    `goodput_gain` (%). The gain's verdict is `pass` if its interval lies above zero, `miss` if below, `unknown` if it
+    holds zero or there are too few seeds.
     """
     replayed: dict[Key, float] = {}
     seeded: dict[Key, dict[int, float]] = defaultdict(dict)
@@ -74,26 +82,23 @@ def compare_runs(runs: list[dict[str, Any]], reference: Key) -> list[dict[str, A
         else:
             seeded[key][run["seed"]] = run["goodput_bps"]
     findings: list[dict[str, Any]] = []
-    for key in list(dict.fromkeys([*replayed, *seeded])):
+    for key in dict.fromkeys([*replayed, *seeded]):
         if key in replayed:
-            findings.append(_replayed(key, replayed[key]))
+            captured = Interval(replayed[key], None, None)
+            findings.append(_finding(key, "goodput_as_captured", "bit/s", captured))
         if key in seeded:
-            findings.append(_mean(key, seeded[key]))
+            findings.append(_finding(key, "goodput", "bit/s", mean_interval(list(seeded[key].values()))))
             if key != reference and reference in seeded:
-                findings.append(_gain(key, reference, seeded[key], seeded[reference]))
+                findings += _differences(key, reference, seeded[key], seeded[reference])
     return findings
 
 
-def describe(key: Key) -> str:
-    """Return a variant and its proxy in words."""
-    variant, proxy = key
-    return variant if proxy == "none" else f"{variant} with a split proxy at {proxy}"
-
-
-def _finding(key: Key, metric: str, unit: str, interval: Interval, verdict: str, text: str) -> dict[str, Any]:
+def _finding(
+    key: Key, metric: str, unit: str, interval: Interval, verdict: str = "info", text: str = ""
+) -> dict[str, Any]:
     return {
         "section": "what_if",
-        "subject": describe(key),
+        "subject": run_subject(*key),
         "metric": metric,
         "value": interval.mean,
         "low": interval.low,
@@ -104,32 +109,26 @@ def _finding(key: Key, metric: str, unit: str, interval: Interval, verdict: str,
     }
 
 
-def _replayed(key: Key, goodput_bps: float) -> dict[str, Any]:
-    text = f"On the channel as it was captured, {describe(key)} reaches {goodput_bps / 1e3:.0f} kbit/s."
-    return _finding(key, "goodput_replayed_bps", "bit/s", Interval(goodput_bps, None, None), "info", text)
-
-
-def _mean(key: Key, goodputs: dict[int, float]) -> dict[str, Any]:
-    interval = mean_interval(list(goodputs.values()))
-    spread = ""
-    if interval.low is not None and interval.high is not None:
-        spread = f" (95 % interval of the mean {interval.low / 1e3:.0f} to {interval.high / 1e3:.0f})"
-    text = f"Over {len(goodputs)} seeds {describe(key)} reaches {interval.mean / 1e3:.0f} kbit/s on average{spread}."
-    return _finding(key, "goodput_bps", "bit/s", interval, "info", text)
-
-
-def _gain(key: Key, reference: Key, ours: dict[int, float], theirs: dict[int, float]) -> dict[str, Any]:
+def _differences(key: Key, reference: Key, ours: dict[int, float], theirs: dict[int, float]) -> list[dict[str, Any]]:
     shared = sorted(ours.keys() & theirs.keys())
     base = fmean(theirs[seed] for seed in shared)
-    interval = mean_interval([100 * (ours[seed] - theirs[seed]) / base for seed in shared])
-    name, other = describe(key), describe(reference)
-    if interval.low is None or interval.high is None:
+    difference = mean_interval([ours[seed] - theirs[seed] for seed in shared])
+    gain = difference.scaled(100 / base)
+    name, other = run_subject(*key), run_subject(*reference)
+    if gain.low is None or gain.high is None:
         verdict, words = "unknown", f"too few seeds ({len(shared)}) to say whether it differs from {other}"
-    elif interval.low > 0:
-        verdict, words = "pass", f"{interval.mean:.0f} % more goodput than {other}"
-    elif interval.high < 0:
-        verdict, words = "miss", f"{-interval.mean:.0f} % less goodput than {other}"
+    elif gain.low > 0:
+        verdict, words = "pass", f"{gain.mean:.0f} % more goodput than {other}"
+    elif gain.high < 0:
+        verdict, words = "miss", f"{-gain.mean:.0f} % less goodput than {other}"
     else:
         verdict, words = "unknown", f"no difference from {other} that {len(shared)} seeds can show"
-    bounds = "" if interval.low is None else f" (95 % interval {interval.low:+.1f} to {interval.high:+.1f} %)"
-    return _finding(key, "gain_percent", "%", interval, verdict, f"{name}: {words}{bounds}.")
+    bounds = "" if gain.low is None else f" (95 % interval {gain.low:+.1f} to {gain.high:+.1f} %)"
+    return [
+        _finding(key, "goodput_difference", "bit/s", difference),
+        _finding(key, "goodput_gain", "%", gain, verdict, f"{_capital(name)}: {words}{bounds}."),
+    ]
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]

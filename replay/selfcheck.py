@@ -60,53 +60,63 @@ def rank_candidates(captured: Outcome, replays: Mapping[str, Outcome]) -> list[C
 
 
 def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_given: bool) -> list[dict[str, Any]]:
-    """Return `findings` rows of section `self_check`; the first is the verdict on the variant that replays use."""
+    """Return `findings` rows of section `self_check`: what happened, then every candidate, nearest first.
+
+    `goodput_difference` (%) carries the verdict against GOODPUT_BOUND, `retransmissions` against
+    RETRANSMISSIONS_BOUND; the sentence is about the nearest, which the other replays are compared with.
+    """
     best = ranked[0]
-    passed = abs(best.goodput_difference) <= GOODPUT_BOUND
-    how = "as given" if variant_given else f"the nearest of {len(ranked)} that were tried"
-    judged = (
-        "so its replays of other variants can be compared with the capture"
-        if passed
-        else "so read the comparison between variants only, not against the capture"
-    )
     rows = [
-        _row(
-            best.variant,
-            "goodput_difference_percent",
-            100 * best.goodput_difference,
-            "%",
-            "pass" if passed else "miss",
-            f"Replayed over the extracted channel, {best.variant} ({how}) differs from the captured flow by "
-            f"{100 * best.goodput_difference:+.1f} % in goodput ({captured.goodput_bps / 1e3:.0f} kbit/s captured); "
-            f"the bound is {100 * GOODPUT_BOUND:.0f} %, {judged}.",
-        ),
-        _row(
-            best.variant,
-            "retransmissions",
-            best.retransmissions,
-            "segments",
-            "pass" if best.retransmissions_agree else "miss",
-            f"The replay retransmits {best.retransmissions} segments, the captured flow "
-            f"{best.retransmissions_captured}; timeouts differ by {best.rtos_difference:+d}.",
-        ),
+        _row("capture", "goodput", captured.goodput_bps, "bit/s"),
+        _row("capture", "retransmissions", captured.retransmissions, ""),
+        _row("capture", "rtos", captured.rtos, ""),
     ]
     for candidate in ranked:
+        text = _sentence(captured, best, len(ranked), variant_given) if candidate is best else ""
+        difference = candidate.goodput_difference
+        within = abs(difference) <= GOODPUT_BOUND
+        goodput_bps = captured.goodput_bps * (1 + difference)
+        rows += [
+            _row(candidate.variant, "goodput", goodput_bps, "bit/s"),
+            _row(candidate.variant, "goodput_difference", 100 * difference, "%", _verdict(within), text),
+            _row(
+                candidate.variant,
+                "retransmissions",
+                candidate.retransmissions,
+                "",
+                _verdict(candidate.retransmissions_agree),
+            ),
+            _row(candidate.variant, "rtos", captured.rtos + candidate.rtos_difference, ""),
+        ]
         if candidate.cwnd_error is not None:
-            rows.append(
-                _row(
-                    candidate.variant,
-                    "cwnd_error_percent",
-                    100 * candidate.cwnd_error,
-                    "%",
-                    "info",
-                    f"{candidate.variant}: goodput {100 * candidate.goodput_difference:+.1f} %, cwnd off by "
-                    f"{100 * candidate.cwnd_error:.1f} % in the median (against {captured.cwnd_source}).",
-                )
-            )
+            rows.append(_row(candidate.variant, "cwnd_error", 100 * candidate.cwnd_error, "%"))
     return rows
 
 
-def _row(subject: str, metric: str, value: float, unit: str, verdict: str, text: str) -> dict[str, Any]:
+def _sentence(captured: Outcome, best: Candidate, tried: int, variant_given: bool) -> str:
+    how = "the variant that was given" if variant_given else f"the nearest of {tried} variants tried"
+    judged = (
+        "so replays of other variants can be compared with the capture"
+        if abs(best.goodput_difference) <= GOODPUT_BOUND
+        else "so compare the replays with one another only, not with the capture"
+    )
+    cwnd = ""
+    if best.cwnd_error is not None:
+        cwnd = (
+            f" Its cwnd differs from the captured flow's ({captured.cwnd_source}) by {100 * best.cwnd_error:.1f} % in the "
+            "median, compared at equal data segment."
+        )
+    return (
+        f"Replayed over the extracted channel, {best.variant} ({how}) differs from the captured flow by "
+        f"{100 * best.goodput_difference:+.1f} % in goodput; the bound is {100 * GOODPUT_BOUND:.0f} %, {judged}.{cwnd}"
+    )
+
+
+def _verdict(holds: bool) -> str:
+    return "pass" if holds else "miss"
+
+
+def _row(subject: str, metric: str, value: float, unit: str, verdict: str = "info", text: str = "") -> dict[str, Any]:
     return {
         "section": "self_check",
         "subject": subject,

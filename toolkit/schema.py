@@ -458,6 +458,15 @@ ISSUES = Table(
     ),
 )
 
+FINDING_SECTIONS = ("summary", "key_numbers", "self_check", "what_was", "what_if", "unknown")
+"""Values of `findings.section` that a report shows, in its order; reports/document.py says what each is for."""
+
+
+def run_subject(variant: str, proxy: str) -> str:
+    """Return the subject under which `findings` speaks of the runs of `variant` with `proxy` (`none` without one)."""
+    return variant if proxy == "none" else f"{variant}, split at {proxy}"
+
+
 TABLES: dict[str, Table] = {
     table.name: table for table in (SEGMENTS, FLOWS, INSTRUMENTS, EVENTS, CHANNEL, RUNS, FINDINGS, CLAIMS, ISSUES)
 }

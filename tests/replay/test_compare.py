@@ -45,7 +45,7 @@ def _run(variant: str, seed: int, goodput_bps: float, mode: str = "resampled", p
 
 def _gain(runs: list[dict[str, Any]]) -> dict[str, Any]:
     rows = compare_runs(runs, ("newreno", "none"))
-    (gain,) = [row for row in rows if row["metric"] == "gain_percent"]
+    (gain,) = [row for row in rows if row["metric"] == "goodput_gain"]
     return gain
 
 
@@ -72,4 +72,4 @@ def test_a_loss_is_a_miss_and_replayed_values_stand_alone() -> None:
     runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 5e5 + s) for s in range(8)]
     assert _gain(runs)["verdict"] == "miss"
     rows = compare_runs([_run("newreno", 1, 7e5, mode="replayed")], ("newreno", "none"))
-    assert [(row["metric"], row["value"]) for row in rows] == [("goodput_replayed_bps", 7e5)]
+    assert [(row["metric"], row["value"]) for row in rows] == [("goodput_as_captured", 7e5)]

@@ -106,12 +106,16 @@ def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
     ranked = rank_candidates(captured, {"cubic": _outcome(1.3, 14.0), "sack": _outcome(0.98, 10.1)})
     assert [c.variant for c in ranked] == ["sack", "cubic"]
     rows = describe_self_check(captured, ranked, variant_given=False)
-    assert rows[0]["verdict"] == "pass"
-    assert rows[0]["value"] == pytest.approx(-2.0)
-    assert "nearest of 2" in rows[0]["text"]
+    differences = {row["subject"]: row for row in rows if row["metric"] == "goodput_difference"}
+    assert list(differences) == ["sack", "cubic"]
+    assert [row["verdict"] for row in differences.values()] == ["pass", "miss"]
+    assert differences["sack"]["value"] == pytest.approx(-2.0)
+    assert "nearest of 2" in differences["sack"]["text"]
+    assert "can be compared with the capture" in differences["sack"]["text"]
+    assert [row["value"] for row in rows if row["subject"] == "capture"] == [1e6, 100, 2]
     table_from_rows("findings", rows)
-    far = describe_self_check(captured, ranked[1:], variant_given=True)
-    assert far[0]["verdict"] == "miss"
+    (far,) = [r for r in describe_self_check(captured, ranked[1:], variant_given=True) if r["text"]]
+    assert "one another only" in far["text"]
 
 
 def test_retransmissions_may_differ_by_a_tenth_or_ten() -> None:
