@@ -103,8 +103,8 @@ def _sentence(captured: Outcome, best: Candidate, tried: int, variant_given: boo
     cwnd = ""
     if best.cwnd_error is not None:
         cwnd = (
-            f" Its cwnd differs from the captured flow's ({captured.cwnd_source}) by {100 * best.cwnd_error:.1f} % in the "
-            "median, compared at equal data segment."
+            f" Its cwnd differs from the captured flow's ({captured.cwnd_source}) by "
+            f"{100 * best.cwnd_error:.1f} % in the median, compared at equal data segment."
         )
     return (
         f"Replayed over the extracted channel, {best.variant} ({how}) differs from the captured flow by "
