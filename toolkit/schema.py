@@ -12,6 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
 SCHEMA_VERSION = 1
@@ -261,7 +263,13 @@ INSTRUMENTS = Table(
         ),
         Column("cwnd_bytes", "i64", "bytes", "Congestion window", nullable=True),
         Column("ssthresh_bytes", "i64", "bytes", "Slow start threshold; null while it is not set", nullable=True),
-        Column("flight_bytes", "i64", "bytes", "Octets outstanding less those that SACK reported", nullable=True),
+        Column(
+            "flight_bytes",
+            "i64",
+            "bytes",
+            "Octets outstanding less those that SACK reported (web100: all outstanding, it does not log what SACK reported)",
+            nullable=True,
+        ),
         Column("smss_bytes", "i64", "bytes", "Sender maximum segment size (payload)", nullable=True),
         Column("srtt_ns", "i64", "ns", "Smoothed round-trip time", nullable=True),
         Column("rttvar_ns", "i64", "ns", "Round-trip time variation", nullable=True),
@@ -271,7 +279,7 @@ INSTRUMENTS = Table(
             "snd_una",
             "i64",
             "bytes",
-            "Oldest unacknowledged octet, relative to the first (web100: as logged, modulo 2^32)",
+            "Oldest unacknowledged octet, relative to the first (SYN = 0) and unwrapped",
             nullable=True,
         ),
         Column("snd_nxt", "i64", "bytes", "Next octet to send, likewise", nullable=True),
@@ -284,6 +292,24 @@ INSTRUMENTS = Table(
         Column("pacing_rate_bps", "i64", "bit/s", "Pacing rate", nullable=True),
         Column("delivery_rate_bps", "i64", "bit/s", "Delivery rate as the stack estimates it", nullable=True),
         Column("app_limited", "bool", "", "The application, not the window, holds the sender back", nullable=True),
+    ),
+)
+
+VARIABLES = Table(
+    "variables",
+    "one variable of a kernel log as the log names and counts it, at a time when it changed; it holds until its next row",
+    (
+        _FLOW,
+        _TIME,
+        Column("source", "enum", "", "Kind of log", values=SOURCES),
+        Column(
+            "name",
+            "text",
+            "",
+            "Name in the log: a WEB100 variable such as SndLimTimeCwnd, a TCP_INFO column such as ca_state",
+        ),
+        Column("value", "i64", "", "The value, in the log's own unit; null where it is no number", nullable=True),
+        Column("text", "text", "", "The value where it is no number (addresses)", nullable=True),
     ),
 )
 
@@ -468,7 +494,8 @@ def run_subject(variant: str, proxy: str) -> str:
 
 
 TABLES: dict[str, Table] = {
-    table.name: table for table in (SEGMENTS, FLOWS, INSTRUMENTS, EVENTS, CHANNEL, RUNS, FINDINGS, CLAIMS, ISSUES)
+    table.name: table
+    for table in (SEGMENTS, FLOWS, INSTRUMENTS, VARIABLES, EVENTS, CHANNEL, RUNS, FINDINGS, CLAIMS, ISSUES)
 }
 
 
@@ -503,8 +530,8 @@ def arrow_schema(name: str) -> pa.Schema:
     return pa.schema(fields, {"hindflight.table": name, "hindflight.schema_version": str(SCHEMA_VERSION)})
 
 
-def conform(name: str, data: pa.Table) -> pa.Table:
-    """Return `data` with exactly the columns of table `name`, in order, typed, with metadata.
+def conform(name: str, data: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return `data` with exactly the columns of table `name` (or those named), in order, typed, with metadata.
 
     Enumerations are re-encoded with their declared values. ValueError for a missing column, a null where none
     may be, or a value outside an enumeration.
@@ -512,8 +539,11 @@ def conform(name: str, data: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     schema = arrow_schema(name)
+    if columns is not None:
+        schema = pa.schema([schema.field(column) for column in columns], schema.metadata)
     arrays = []
-    for column, field in zip(TABLES[name].columns, schema, strict=True):
+    for field in schema:
+        column = TABLES[name].column(field.name)
         if column.name not in data.column_names:
             raise ValueError(f"table {name} lacks column {column.name}")
         values = data[column.name]
@@ -529,19 +559,30 @@ def conform(name: str, data: pa.Table) -> pa.Table:
 
 def _encode_enum(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
+
+    declared = pa.array(column.values, pa.string())
+    coded = pa.chunked_array(values) if isinstance(values, pa.Array) else values
+    if not pa.types.is_dictionary(coded.type):
+        coded = coded.cast(pa.string()).dictionary_encode()
+    chunks = []
+    for chunk in coded.chunks:
+        keys = chunk.indices
+        if not chunk.dictionary.equals(declared):
+            keys = _declared_keys(column, chunk.dictionary).take(keys)
+        chunks.append(pa.DictionaryArray.from_arrays(keys.cast(pa.int8()), declared))
+    return pa.chunked_array(chunks, type=pa.dictionary(pa.int8(), pa.string()))
+
+
+def _declared_keys(column: Column, dictionary: pa.Array) -> pa.Array:
+    """The place of each value of `dictionary` among the column's declared values."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    values = values.cast(pa.string())
-    keys = pc.index_in(values, value_set=pa.array(column.values))
-    if keys.null_count != values.null_count:
-        known = set(column.values)
-        odd = next(v for v in values.to_pylist() if v is not None and v not in known)
-        raise ValueError(f"{column.name} = {odd!r} is none of {', '.join(column.values)}")
-    dictionary = pa.array(column.values)
-    chunks = [pa.DictionaryArray.from_arrays(chunk.cast(pa.int8()), dictionary) for chunk in keys.chunks]
-    return pa.chunked_array(chunks, type=pa.dictionary(pa.int8(), pa.string()))
+    keys = pc.index_in(dictionary.cast(pa.string()), value_set=pa.array(column.values, pa.string()))
+    if keys.null_count:
+        odd = dictionary[keys.is_null().index(True).as_py()]
+        raise ValueError(f"{column.name} = {odd.as_py()!r} is none of {', '.join(column.values)}")
+    return keys
 
 
 def table_from_rows(name: str, rows: list[dict[str, object]]) -> pa.Table:
