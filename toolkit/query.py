@@ -1,0 +1,123 @@
+"""SQL over a workspace: one SELECT, every table a view of the same name, and no file within its reach.
+
+DuckDB gets the tables as Arrow datasets that are opened here, and no access to the file system at all. That is
+stricter than `allowed_directories`: since DuckDB 2.0 a SELECT may hold a COPY TO in its WITH clause, which could
+overwrite a part of the workspace. Read docs/tables.md for the tables.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import MachineError, QueryError
+from toolkit.schema import TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from toolkit.workspace import Workspace
+
+_SETTINGS = (
+    "SET python_enable_replacements = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET temp_directory = ''",
+    "SET enable_external_access = false",
+    "SET TimeZone = 'UTC'",
+    "SET lock_configuration = true",
+)
+
+
+def connect(workspace: Workspace) -> duckdb.DuckDBPyConnection:
+    """Return a DuckDB connection that sees the tables of `workspace`, also the empty ones, and nothing else."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    for name in TABLES:
+        connection.register(name, workspace.dataset(name))
+    for setting in _SETTINGS:
+        connection.execute(setting)
+    return connection
+
+
+def query(workspace: Workspace, sql: str) -> pa.Table:
+    """Run one SELECT over the tables of `workspace` and return its result.
+
+    QueryError: not one SELECT, or DuckDB refuses it. MachineError: it needs more memory than there is.
+    """
+    import duckdb
+
+    _one_select(sql)
+    try:
+        return _distinct_names(connect(workspace).sql(sql).to_arrow_table())
+    except duckdb.OutOfMemoryException as error:
+        raise MachineError("the query needs more memory than there is", "select fewer rows or columns") from error
+    except duckdb.PermissionException as error:
+        raise QueryError("a query reaches the tables of its workspace and no file", _TABLES_HINT) from error
+    except duckdb.Error as error:
+        raise _refused(error) from error
+
+
+_TABLES_HINT = f"tables: {', '.join(TABLES)}; `hindflight explain TABLE` lists columns"
+
+
+def _one_select(sql: str) -> None:
+    import duckdb
+
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise _refused(error) from error
+    if len(statements) != 1:
+        raise QueryError(f"a query is one SELECT; this is {len(statements)} statements", _TABLES_HINT)
+    kind = statements[0].type
+    if kind != duckdb.StatementType.SELECT:
+        raise QueryError(f"a query is one SELECT; this is {kind.name.replace('_', ' ')}", _TABLES_HINT)
+
+
+def _refused(error: Exception) -> QueryError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    hint = next((line for line in lines if line.startswith(("Did you mean", "Candidate bindings"))), _TABLES_HINT)
+    return QueryError(lines[0], hint)
+
+
+def _distinct_names(data: pa.Table) -> pa.Table:
+    """Number the repeats of a column name, so that a row can be an object."""
+    names: list[str] = []
+    for name in data.column_names:
+        repeats = (f"{name}_{number}" for number in count(1))
+        names.append(name if name not in names else next(other for other in repeats if other not in names))
+    return data.rename_columns(names)
+
+
+def plain_rows(data: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of `data` in JSON's own types: octets in hexadecimal, times in ISO 8601, NaN as null."""
+    return [{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()]
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case bytes():
+            return value.hex()
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case _:
+            return _plain_other(value)
+
+
+def _plain_other(value: Any) -> Any:
+    from datetime import date, time
+    from decimal import Decimal
+
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value.isoformat() if isinstance(value, date | time) else str(value)
