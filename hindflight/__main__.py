@@ -1,0 +1,41 @@
+"""The `hindflight` command: checks that the rooms are our own, then hands over to toolkit/cli."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOMS = ("channels", "replay", "reports", "toolkit")
+
+
+def main() -> int:
+    """Run the command line and return its exit code."""
+    strangers = foreign_rooms()
+    if strangers:
+        print(f"hindflight: the package {strangers[0]} in this environment is another project's", file=sys.stderr)
+        hint = "install hindflight by itself: pipx install hindflight, or uv tool install hindflight"
+        print(f"  hint: {hint}", file=sys.stderr)
+        return 2
+    from toolkit.cli.app import main as run
+
+    return run(sys.argv[1:])
+
+
+def foreign_rooms() -> list[str]:
+    """Return the rooms that Python finds elsewhere, or whose files another distribution has overwritten.
+
+    Their names are common ones: Django Channels, for one, installs a `channels` as well.
+    """
+    root = Path(__file__).resolve().parent.parent
+    return [room for room in ROOMS if not _is_ours(room, root)]
+
+
+def _is_ours(room: str, root: Path) -> bool:
+    spec = find_spec(room)
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    return spec is None or any(Path(folder).resolve() == root / room for folder in folders)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""What commands print: one JSON document, CSV, or a table for the eye on stdout; words and progress on stderr."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="CSV on stdout.")]
+
+SHOWN_ROWS = 1000
+"""Rows of a table for the eye; --json and --csv give all."""
+
+Row = dict[str, Any]
+
+
+def say(text: str) -> None:
+    """Print words for the person, not for a program: on stderr."""
+    print(text, file=sys.stderr)
+
+
+def print_json(document: Any) -> None:
+    """Print `document` as the one JSON document on stdout."""
+    json.dump(document, sys.stdout, indent=1, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def print_csv(names: Sequence[str], rows: Sequence[Row]) -> None:
+    """Print `rows` as CSV with a header; null is an empty field."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_csv_field(row[name]) for name in names] for row in rows)
+
+
+def _csv_field(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "") -> None:
+    """Print `rows` as a table; where the terminal is too narrow for the columns, as a list, row by row."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    wide = None if sys.stdout.isatty() else 10_000
+    console = Console(width=wide, highlight=False, emoji=False, markup=False)
+    shown = [[_cell(row[name]) for name in names] for row in rows[:SHOWN_ROWS]]
+    widths = [max([len(name), *(len(line[at]) for line in shown)]) for at, name in enumerate(names)]
+    if sum(widths) + 3 * len(widths) > console.width:
+        _print_records(names, shown)
+    else:
+        table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+        for at, name in enumerate(names):
+            numeric = any(isinstance(row[name], int | float) for row in rows[:SHOWN_ROWS])
+            table.add_column(name, justify="right" if numeric else "left", no_wrap=True, min_width=widths[at])
+        for line in shown:
+            table.add_row(*line)
+        console.print(table)
+    if len(rows) > SHOWN_ROWS:
+        say(f"the first {SHOWN_ROWS} of {len(rows)} rows; --csv or --json gives all")
+
+
+def _print_records(names: Sequence[str], shown: list[list[str]]) -> None:
+    width = max(map(len, names))
+    for number, line in enumerate(shown, 1):
+        print(f"row {number}")
+        for name, cell in zip(names, line, strict=True):
+            print(f"  {name:<{width}}  {cell}")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def progress_on_stderr() -> Iterator[Callable[[Path, float], None]]:
+    """Give a function to report the share of each input that is done; it draws a bar where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _path, _share: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[Path, Any] = {}
+
+        def report(path: Path, share: float) -> None:
+            if path not in tasks:
+                tasks[path] = bars.add_task(path.name, total=1.0)
+            bars.update(tasks[path], completed=share)
+
+        yield report
