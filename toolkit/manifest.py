@@ -45,11 +45,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Parquet file of a table."""
+    """One Parquet file of a table. `replay`: it holds what a replay gave, and the next replay takes its place."""
 
     file: str
     rows: int
     size_bytes: int
+    replay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,10 @@ class Workspace:
         return connect(self).table(name)
 
     @contextmanager
-    def transaction(self, command: str) -> Iterator[Transaction]:
+    def transaction(self, command: str, *, replay: bool = False) -> Iterator[Transaction]:
         """Write rows and inputs, all or nothing; `command` is recorded with the time and the versions.
+
+        With `replay` the rows are those of a replay and take the place of an earlier replay's.
 
         WorkspaceError: another process is writing. MachineError: disk full or no permission; nothing has changed.
         """
@@ -149,7 +151,7 @@ class Workspace:
             if (self.path / manifests.NAME).exists():
                 self.manifest = read_manifest(self.path)
             self._sweep()
-            transaction = Transaction(self)
+            transaction = Transaction(self, replay)
             try:
                 yield transaction
                 self.manifest = transaction._commit(command)
@@ -202,15 +204,16 @@ class Workspace:
 class Transaction:
     """What one command adds to a workspace. Only `Workspace.transaction` makes one."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, replay: bool = False) -> None:
         self._folder = workspace.path
         self._before = workspace.manifest
+        self._replay = replay
         self._inputs: list[Input] = []
         self._notes: dict[int, str] = {}
         self._dropped: set[str] = set()
         self._writers: dict[str, PartWriter] = {}
         self.next_flow_id = _next_key(workspace, "flows", "flow_id")
-        self.next_run_id = _next_key(workspace, "runs", "run_id")
+        self.next_run_id = 1 if replay else _next_key(workspace, "runs", "run_id")
 
     def add_input(self, path: Path, kind: str, sha256: str | None = None) -> int:
         """Record that `path` was read, and return its input_id."""
@@ -249,12 +252,13 @@ class Transaction:
         self._dropped.add(name)
 
     def _commit(self, command: str) -> Manifest:
-        tables = {name: parts for name, parts in self._before.tables.items() if name not in self._dropped}
+        before = self._before.tables
+        tables = {name: tuple(p for p in parts if not self._leaves(name, p)) for name, parts in before.items()}
         with plain_os_errors(f"writing workspace {self._folder}"):
             for name, writer in self._writers.items():
                 part = writer._finish()
                 if part is not None:
-                    tables[name] = (*tables.get(name, ()), part)
+                    tables[name] = (*tables.get(name, ()), replace(part, replay=self._replay))
             sync_folder(self._folder)
         record = Command(command, datetime.now(UTC).isoformat(timespec="seconds"), versions())
         after = replace(
@@ -268,10 +272,15 @@ class Transaction:
             after = after.with_note(input_id, text)
         write_whole(self._folder / manifests.NAME, after.to_json())
         with suppress(OSError):  # The next transaction sweeps what cannot be removed now.
-            for name in self._dropped:
-                for old in self._before.tables.get(name, ()):
-                    (self._folder / old.file).unlink()
+            for name, parts in before.items():
+                for old in parts:
+                    if self._leaves(name, old):
+                        (self._folder / old.file).unlink()
         return after
+
+    def _leaves(self, name: str, part: Part) -> bool:
+        """Whether an earlier part goes with this transaction."""
+        return name in self._dropped or (self._replay and part.replay)
 
     def _abandon(self) -> None:
         for writer in self._writers.values():

@@ -264,3 +264,20 @@ def test_a_folder_without_permission_is_the_machines_fault(tmp_path: Path) -> No
     locked.mkdir(mode=0o500)
     with pytest.raises(MachineError, match="no permission"), Workspace.create(locked / "ws").transaction("x"):
         pass
+
+
+def test_a_replay_takes_the_place_of_the_one_before_and_of_nothing_else(tmp_path: Path) -> None:
+    def finding(text: str) -> pa.Table:
+        row = {"section": "what_if", "subject": "", "metric": "", "unit": "", "verdict": "info", "text": text}
+        return table_from_rows("findings", [row])
+
+    workspace = Workspace.create(tmp_path / "ws")
+    with workspace.transaction("ingest") as transaction:
+        transaction.write("findings", finding("captured"))
+    for text in ("first replay", "second replay"):
+        with workspace.transaction("replay", replay=True) as transaction:
+            assert transaction.next_run_id == 1
+            transaction.write("findings", finding(text))
+    again = Workspace.open(tmp_path / "ws")
+    assert again.table("findings")["text"].to_pylist() == ["captured", "second replay"]
+    assert len(list((tmp_path / "ws").glob("findings-*.parquet"))) == 2
