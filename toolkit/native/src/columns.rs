@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{ListBuilder, PrimitiveBuilder};
 use arrow_array::ffi::to_ffi;
 use arrow_array::types::{ArrowPrimitiveType, Int8Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Int8Array, PrimitiveArray,
-    StringArray, StructArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Int8Array, ListArray,
+    PrimitiveArray, StringArray, StructArray,
 };
-use arrow_buffer::ScalarBuffer;
+use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -146,13 +145,41 @@ impl Batch {
 
     /// A column of lists of 64-bit numbers.
     pub fn lists<'a>(self, name: &str, values: impl Iterator<Item = &'a [i64]>) -> Self {
-        let item = Field::new("item", DataType::Int64, false);
-        let mut builder = ListBuilder::new(PrimitiveBuilder::<Int64Type>::new()).with_field(item);
+        let mut lists = Lists::with_capacity(0);
         for list in values {
-            builder.values().append_slice(list);
-            builder.append(true);
+            lists.push(list);
         }
-        self.push(name, Arc::new(builder.finish()), false)
+        self.list_column(name, lists)
+    }
+
+    /// A column of numbers that may be null, gathered row by row.
+    pub fn nullable<T: ArrowPrimitiveType>(self, name: &str, mut column: Nullable<T>) -> Self {
+        let values = ScalarBuffer::from(column.values);
+        let array = PrimitiveArray::<T>::new(values, column.nulls.finish());
+        self.push(name, Arc::new(array), true)
+    }
+
+    /// A column of lists of 64-bit numbers, gathered row by row.
+    pub fn list_column(self, name: &str, column: Lists) -> Self {
+        let item = Arc::new(Field::new("item", DataType::Int64, false));
+        let values = PrimitiveArray::<Int64Type>::new(ScalarBuffer::from(column.values), None);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(column.offsets));
+        self.push(
+            name,
+            Arc::new(ListArray::new(item, offsets, Arc::new(values), None)),
+            false,
+        )
+    }
+
+    /// A column of octet strings that may be null, gathered row by row.
+    pub fn octets_column(self, name: &str, mut column: Octets) -> Self {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(column.offsets));
+        let array = BinaryArray::new(
+            offsets,
+            Buffer::from_vec(column.data),
+            column.nulls.finish(),
+        );
+        self.push(name, Arc::new(array), true)
     }
 
     /// Closes the batch.
@@ -165,5 +192,81 @@ impl Batch {
         )
         .map_err(refused)?;
         Ok(Columns { array })
+    }
+}
+
+/// A column of numbers that may be null, in the making.
+pub struct Nullable<T: ArrowPrimitiveType> {
+    values: Vec<T::Native>,
+    nulls: NullBufferBuilder,
+}
+
+impl<T: ArrowPrimitiveType> Nullable<T> {
+    /// Room for `rows`.
+    pub fn with_capacity(rows: usize) -> Self {
+        Self {
+            values: Vec::with_capacity(rows),
+            nulls: NullBufferBuilder::new(rows),
+        }
+    }
+
+    /// Adds a row.
+    #[inline]
+    pub fn push(&mut self, value: Option<T::Native>) {
+        self.nulls.append(value.is_some());
+        self.values.push(value.unwrap_or_default());
+    }
+}
+
+/// A column of lists of 64-bit numbers, in the making.
+pub struct Lists {
+    offsets: Vec<i32>,
+    values: Vec<i64>,
+}
+
+impl Lists {
+    /// Room for `rows`.
+    pub fn with_capacity(rows: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self {
+            offsets,
+            values: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    #[inline]
+    pub fn push(&mut self, list: &[i64]) {
+        self.values.extend_from_slice(list);
+        self.offsets.push(self.values.len() as i32);
+    }
+}
+
+/// A column of octet strings, in the making; an empty one is null.
+pub struct Octets {
+    offsets: Vec<i32>,
+    data: Vec<u8>,
+    nulls: NullBufferBuilder,
+}
+
+impl Octets {
+    /// Room for `rows`.
+    pub fn with_capacity(rows: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self {
+            offsets,
+            data: Vec::new(),
+            nulls: NullBufferBuilder::new(rows),
+        }
+    }
+
+    /// Adds a row.
+    #[inline]
+    pub fn push(&mut self, octets: &[u8]) {
+        self.data.extend_from_slice(octets);
+        self.offsets.push(self.data.len() as i32);
+        self.nulls.append(!octets.is_empty());
     }
 }

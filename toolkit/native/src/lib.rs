@@ -1,13 +1,17 @@
 //! The extension `toolkit._native`: hands bytes and numbers to the pure crates and their columns to Arrow.
 //! It must hold no logic of its own. Read `toolkit/_native.pyi` for the surface it offers.
 
+mod capture;
 mod columns;
+mod rows;
 
 use pyo3::prelude::*;
 
 /// Native core of hindflight; use it through `toolkit.capture`, `channels` and `replay`.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::capture::CaptureReader;
     #[pymodule_export]
     use super::columns::Columns;
 }

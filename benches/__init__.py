@@ -1,0 +1,1 @@
+"""Speed and memory beside peers, run by hand or nightly; never a timed test."""

@@ -1,0 +1,197 @@
+"""Captures into tables: the typed face of the native reader, and the only module of toolkit that imports it for that.
+
+Knows files and tables, nothing of workspaces or the command line. A damaged record becomes a row of `issues`; only
+what is no capture at all raises. Read toolkit/schema.py for the tables.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from toolkit import _native
+from toolkit.errors import CaptureError, HindflightError, MachineError
+from toolkit.schema import arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 65_536
+"""Rows of a batch of `segments`: some 10 MB."""
+
+
+class Traffic(NamedTuple):
+    """How much there was of one kind of traffic; `frame_bytes` sums lengths on the wire."""
+
+    packets: int
+    frame_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a capture holds, as far as it has been read.
+
+    `resolution_ns` is 1 or 1000; `snaplen_bytes` 0 where the file sets no limit. `other` counts what is no TCP segment,
+    by kind: udp, icmp, arp, tcp_fragment (fragments after the first), other_ip, not_ip, undecoded (each of these is
+    an issue as well). Packets outside the times asked for are counted in `outside_window_packets` and nowhere else.
+    """
+
+    compression: str
+    link_type: str
+    snaplen_bytes: int
+    resolution_ns: int
+    start_ns: int | None
+    end_ns: int | None
+    packets: int
+    tcp: Traffic
+    other: dict[str, Traffic]
+    outside_window_packets: int
+    bytes_read: int
+    bytes_total: int
+
+
+class CaptureStream:
+    """An open capture, read once from front to back with constant memory per live connection.
+
+    Iterate over `batches()`; `flows()`, `events()`, `instruments()` and `issues()` give the rows that have become
+    certain since their last call, so that a long capture can be written away batch by batch. After the last batch all
+    rows are there.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        first_flow_id: int = 1,
+        input_id: int = 0,
+        from_ns: int | None = None,
+        to_ns: int | None = None,
+    ) -> None:
+        """Open `path`: pcap, plain or compressed by xz, gzip or zstd, told by its contents.
+
+        Times are since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are passed over. CaptureError
+        if it is missing or no capture that can be read, MachineError if the system refuses to read it.
+        """
+        self.path = Path(path)
+        try:
+            self._reader = _native.CaptureReader(
+                self.path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns
+            )
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        except ValueError as error:
+            what, hint = error.args
+            raise CaptureError(f"{self.path} {what}", hint) from error
+
+    def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `segments` in the order of the capture, at most `max_rows` (1 to 2**24) at a time."""
+        while (columns := self._reader.read_batch(max_rows)) is not None:
+            yield _typed("segments", columns)
+
+    def flows(self) -> pa.Table:
+        """Return the rows of `flows` whose connection has ended since the last call."""
+        return _table("flows", self._reader.flows)
+
+    def events(self) -> pa.Table:
+        """Return the rows of `events` since the last call, in the order in which they became certain."""
+        return _table("events", self._reader.events)
+
+    def instruments(self) -> pa.Table:
+        """Return the rows of `instruments` (source `inferred`) since the last call."""
+        return _table("instruments", self._reader.instruments)
+
+    def issues(self) -> pa.Table:
+        """Return the rows of `issues` since the last call."""
+        return _table("issues", self._reader.issues)
+
+    def progress(self) -> tuple[int, int]:
+        """Return the octets of the file read so far, and all of them (0 where it has no size)."""
+        return self._reader.progress()
+
+    def summary(self) -> Summary:
+        """Return what has been read so far, counted."""
+        found = self._reader.summary()
+        bytes_read, bytes_total = self._reader.progress()
+        return Summary(
+            compression=found["compression"],
+            link_type=found["link_type"],
+            snaplen_bytes=found["snaplen_bytes"],
+            resolution_ns=found["resolution_ns"],
+            start_ns=found["start_ns"],
+            end_ns=found["end_ns"],
+            packets=found["packets"],
+            tcp=Traffic(*found["tcp"]),
+            other={kind: Traffic(*count) for kind, count in found["other"].items()},
+            outside_window_packets=found["outside_window_packets"],
+            bytes_read=bytes_read,
+            bytes_total=bytes_total,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A capture that fits into memory, as tables."""
+
+    path: Path
+    segments: pa.Table
+    flows: pa.Table
+    events: pa.Table
+    instruments: pa.Table
+    issues: pa.Table
+    summary: Summary
+
+
+def load_capture(
+    path: str | os.PathLike[str],
+    *,
+    first_flow_id: int = 1,
+    input_id: int = 0,
+    from_ns: int | None = None,
+    to_ns: int | None = None,
+) -> Capture:
+    """Read all of `path` into memory; parameters and errors as those of `CaptureStream`."""
+    import pyarrow as pa
+
+    stream = CaptureStream(
+        path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns
+    )
+    segments = pa.Table.from_batches(stream.batches(), arrow_schema("segments"))
+    return Capture(
+        path=stream.path,
+        segments=segments,
+        flows=stream.flows(),
+        events=stream.events(),
+        instruments=stream.instruments(),
+        issues=stream.issues(),
+        summary=stream.summary(),
+    )
+
+
+def _typed(name: str, columns: _native.Columns) -> pa.RecordBatch:
+    """Wrap native columns as rows of table `name`, with its metadata; nothing is copied."""
+    import pyarrow as pa
+
+    batch = pa.record_batch(columns)
+    schema = arrow_schema(name)
+    if not batch.schema.equals(schema):
+        raise TypeError(f"the native core's table {name} is not what toolkit/schema.py declares: {batch.schema}")
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _table(name: str, read: Callable[[], _native.Columns]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([_typed(name, read())])
+
+
+def _unreadable(path: Path, error: OSError) -> HindflightError:
+    if isinstance(error, FileNotFoundError):
+        return CaptureError(f"{path} does not exist")
+    if path.is_dir():
+        return CaptureError(f"{path} is a folder", "give a capture file, or a folder that is a workspace")
+    if isinstance(error, PermissionError):
+        return MachineError(f"{path} may not be read", "check its permissions")
+    return MachineError(f"{path} cannot be read: {error}")

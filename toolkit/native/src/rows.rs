@@ -1,0 +1,310 @@
+//! Rows of the pure crates into the columns of `toolkit/schema.py`, in its order. Decides nothing.
+
+use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use hindflight_decoder::{Captured, Issue};
+use hindflight_flows::{
+    Direction, DirectionRow, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Source,
+    Vantage,
+};
+use pyo3::PyResult;
+
+use crate::columns::{Batch, Columns, Lists, Nullable, Octets};
+
+/// The table `segments`, column by column, while rows arrive one by one.
+pub struct SegmentColumns {
+    flow_id: Vec<u32>,
+    record: Vec<u64>,
+    t_ns: Vec<i64>,
+    direction: Vec<i8>,
+    seq: Vec<i64>,
+    ack: Nullable<Int64Type>,
+    payload_bytes: Vec<u32>,
+    flags: Vec<u16>,
+    window: Vec<u16>,
+    wnd_bytes: Nullable<Int64Type>,
+    seq_raw: Vec<u32>,
+    ack_raw: Vec<u32>,
+    mss: Nullable<UInt16Type>,
+    wscale: Nullable<UInt8Type>,
+    sack_permitted: Vec<bool>,
+    ts_val: Nullable<UInt32Type>,
+    ts_ecr: Nullable<UInt32Type>,
+    sack: Lists,
+    options_other: Octets,
+    ip_version: Vec<u8>,
+    ip_bytes: Vec<u32>,
+    ip_id: Nullable<UInt16Type>,
+    ttl: Vec<u8>,
+    dscp_ecn: Vec<u8>,
+    frame_bytes: Vec<u32>,
+    captured_bytes: Vec<u32>,
+    retransmission: Vec<bool>,
+    dup_ack: Vec<bool>,
+    rtt_ns: Nullable<Int64Type>,
+    flight_bytes: Vec<i64>,
+}
+
+impl SegmentColumns {
+    /// Room for `rows`.
+    pub fn with_capacity(rows: usize) -> Self {
+        Self {
+            flow_id: Vec::with_capacity(rows),
+            record: Vec::with_capacity(rows),
+            t_ns: Vec::with_capacity(rows),
+            direction: Vec::with_capacity(rows),
+            seq: Vec::with_capacity(rows),
+            ack: Nullable::with_capacity(rows),
+            payload_bytes: Vec::with_capacity(rows),
+            flags: Vec::with_capacity(rows),
+            window: Vec::with_capacity(rows),
+            wnd_bytes: Nullable::with_capacity(rows),
+            seq_raw: Vec::with_capacity(rows),
+            ack_raw: Vec::with_capacity(rows),
+            mss: Nullable::with_capacity(rows),
+            wscale: Nullable::with_capacity(rows),
+            sack_permitted: Vec::with_capacity(rows),
+            ts_val: Nullable::with_capacity(rows),
+            ts_ecr: Nullable::with_capacity(rows),
+            sack: Lists::with_capacity(rows),
+            options_other: Octets::with_capacity(rows),
+            ip_version: Vec::with_capacity(rows),
+            ip_bytes: Vec::with_capacity(rows),
+            ip_id: Nullable::with_capacity(rows),
+            ttl: Vec::with_capacity(rows),
+            dscp_ecn: Vec::with_capacity(rows),
+            frame_bytes: Vec::with_capacity(rows),
+            captured_bytes: Vec::with_capacity(rows),
+            retransmission: Vec::with_capacity(rows),
+            dup_ack: Vec::with_capacity(rows),
+            rtt_ns: Nullable::with_capacity(rows),
+            flight_bytes: Vec::with_capacity(rows),
+        }
+    }
+
+    /// Number of rows so far.
+    pub fn rows(&self) -> usize {
+        self.record.len()
+    }
+
+    /// Adds a row.
+    #[inline]
+    pub fn push(&mut self, captured: &Captured<'_>, note: &Note) {
+        let segment = &captured.segment;
+        self.flow_id.push(note.flow_id);
+        self.record.push(segment.record);
+        self.t_ns.push(segment.t_ns);
+        self.direction.push(note.direction.index());
+        self.seq.push(note.seq);
+        self.ack.push(note.ack);
+        self.payload_bytes.push(segment.payload_bytes);
+        self.flags.push(segment.flags);
+        self.window.push(segment.window);
+        self.wnd_bytes.push(note.wnd_bytes);
+        self.seq_raw.push(segment.seq);
+        self.ack_raw.push(segment.ack);
+        self.mss.push(segment.options.mss);
+        self.wscale.push(segment.options.wscale);
+        self.sack_permitted.push(segment.options.sack_permitted);
+        self.ts_val
+            .push(segment.options.timestamps.map(|(value, _)| value));
+        self.ts_ecr
+            .push(segment.options.timestamps.map(|(_, echo)| echo));
+        self.sack.push(note.sack.as_slice());
+        self.options_other.push(captured.options_other);
+        self.ip_version
+            .push(if segment.src.is_ipv4() { 4 } else { 6 });
+        self.ip_bytes.push(segment.ip_bytes);
+        self.ip_id.push(segment.ip_id);
+        self.ttl.push(segment.ttl);
+        self.dscp_ecn.push(segment.dscp_ecn);
+        self.frame_bytes.push(segment.frame_bytes);
+        self.captured_bytes.push(segment.captured_bytes);
+        self.retransmission.push(note.retransmission);
+        self.dup_ack.push(note.dup_ack);
+        self.rtt_ns.push(note.rtt_ns);
+        self.flight_bytes.push(note.flight_bytes);
+    }
+
+    /// The rows as a batch.
+    pub fn finish(self) -> PyResult<Columns> {
+        let rows = self.rows();
+        Batch::new(rows)
+            .number::<UInt32Type>("run_id", vec![0; rows])
+            .number::<UInt32Type>("flow_id", self.flow_id)
+            .number::<UInt8Type>("leg", vec![0; rows])
+            .number::<UInt64Type>("record", self.record)
+            .number::<Int64Type>("t_ns", self.t_ns)
+            .choice("direction", self.direction, Direction::NAMES)
+            .number::<Int64Type>("seq", self.seq)
+            .nullable("ack", self.ack)
+            .number::<UInt32Type>("payload_bytes", self.payload_bytes)
+            .number::<UInt16Type>("flags", self.flags)
+            .number::<UInt16Type>("window", self.window)
+            .nullable("wnd_bytes", self.wnd_bytes)
+            .number::<UInt32Type>("seq_raw", self.seq_raw)
+            .number::<UInt32Type>("ack_raw", self.ack_raw)
+            .nullable("mss", self.mss)
+            .nullable("wscale", self.wscale)
+            .flag("sack_permitted", self.sack_permitted)
+            .nullable("ts_val", self.ts_val)
+            .nullable("ts_ecr", self.ts_ecr)
+            .list_column("sack", self.sack)
+            .octets_column("options_other", self.options_other)
+            .number::<UInt8Type>("ip_version", self.ip_version)
+            .number::<UInt32Type>("ip_bytes", self.ip_bytes)
+            .nullable("ip_id", self.ip_id)
+            .number::<UInt8Type>("ttl", self.ttl)
+            .number::<UInt8Type>("dscp_ecn", self.dscp_ecn)
+            .number::<UInt32Type>("frame_bytes", self.frame_bytes)
+            .number::<UInt32Type>("captured_bytes", self.captured_bytes)
+            .flag("retransmission", self.retransmission)
+            .flag("dup_ack", self.dup_ack)
+            .nullable("rtt_ns", self.rtt_ns)
+            .number::<Int64Type>("flight_bytes", self.flight_bytes)
+            .finish()
+    }
+}
+
+/// One column out of rows.
+fn each<'a, R, T>(rows: &'a [R], value: impl FnMut(&'a R) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
+}
+
+/// The table `flows`.
+pub fn flows(rows: &[FlowRow], input_id: u32) -> PyResult<Columns> {
+    let mut batch = Batch::new(rows.len())
+        .number::<UInt32Type>("run_id", vec![0; rows.len()])
+        .number::<UInt32Type>("flow_id", each(rows, |r| r.flow_id))
+        .number::<UInt32Type>("input_id", vec![input_id; rows.len()])
+        .text("a_addr", &each(rows, |r| r.a_addr.to_string()))
+        .number::<UInt16Type>("a_port", each(rows, |r| r.a_port))
+        .text("b_addr", &each(rows, |r| r.b_addr.to_string()))
+        .number::<UInt16Type>("b_port", each(rows, |r| r.b_port))
+        .number::<Int64Type>("start_ns", each(rows, |r| r.start_ns))
+        .number::<Int64Type>("end_ns", each(rows, |r| r.end_ns))
+        .flag("syn", each(rows, |r| r.syn))
+        .flag("syn_ack", each(rows, |r| r.syn_ack))
+        .number::<UInt8Type>("fin", each(rows, |r| r.fin))
+        .flag("rst", each(rows, |r| r.rst))
+        .choice(
+            "data_direction",
+            each(rows, |r| r.data_direction.index()),
+            Direction::NAMES,
+        )
+        .choice("vantage", each(rows, |r| r.vantage.index()), Vantage::NAMES)
+        .optional::<Int64Type>("handshake_rtt_ns", each(rows, |r| r.handshake_rtt_ns));
+    for (at, direction) in Direction::NAMES.iter().enumerate() {
+        let rows = each(rows, |r| r.directions[at]);
+        batch = flow_direction(batch, direction, &rows);
+    }
+    batch.finish()
+}
+
+/// The columns of `flows` that each direction has.
+fn flow_direction(batch: Batch, direction: &str, rows: &[DirectionRow]) -> Batch {
+    let name = |column: &str| format!("{direction}_{column}");
+    batch
+        .number::<UInt64Type>(&name("segments"), each(rows, |r| r.segments))
+        .number::<UInt64Type>(&name("data_segments"), each(rows, |r| r.data_segments))
+        .number::<UInt64Type>(&name("payload_bytes"), each(rows, |r| r.payload_bytes))
+        .number::<UInt64Type>(&name("unique_bytes"), each(rows, |r| r.unique_bytes))
+        .number::<UInt64Type>(&name("acked_bytes"), each(rows, |r| r.acked_bytes))
+        .number::<UInt64Type>(
+            &name("retransmitted_segments"),
+            each(rows, |r| r.retransmitted_segments),
+        )
+        .number::<UInt64Type>(
+            &name("retransmitted_bytes"),
+            each(rows, |r| r.retransmitted_bytes),
+        )
+        .number::<UInt64Type>(
+            &name("out_of_order_segments"),
+            each(rows, |r| r.out_of_order_segments),
+        )
+        .number::<UInt64Type>(&name("dup_acks"), each(rows, |r| r.dup_acks))
+        .number::<UInt64Type>(&name("sack_segments"), each(rows, |r| r.sack_segments))
+        .number::<UInt64Type>(&name("dsack_segments"), each(rows, |r| r.dsack_segments))
+        .optional::<UInt16Type>(&name("mss_bytes"), each(rows, |r| r.mss_bytes))
+        .optional::<UInt8Type>(&name("wscale"), each(rows, |r| r.wscale))
+        .number::<UInt32Type>(
+            &name("max_segment_bytes"),
+            each(rows, |r| r.max_segment_bytes),
+        )
+        .number::<UInt64Type>(&name("rtt_samples"), each(rows, |r| r.rtt_samples))
+        .optional::<Int64Type>(&name("rtt_min_ns"), each(rows, |r| r.rtt_min_ns))
+        .optional::<Int64Type>(&name("rtt_mean_ns"), each(rows, |r| r.rtt_mean_ns))
+        .optional::<Int64Type>(&name("rtt_max_ns"), each(rows, |r| r.rtt_max_ns))
+        .number::<Int64Type>(
+            &name("flight_max_bytes"),
+            each(rows, |r| r.flight_max_bytes),
+        )
+        .number::<UInt64Type>(&name("rtos"), each(rows, |r| r.rtos))
+        .number::<UInt64Type>(&name("recoveries"), each(rows, |r| r.recoveries))
+}
+
+/// The table `events`.
+pub fn events(rows: &[Event]) -> PyResult<Columns> {
+    Batch::new(rows.len())
+        .number::<UInt32Type>("run_id", vec![0; rows.len()])
+        .number::<UInt32Type>("flow_id", each(rows, |r| r.flow_id))
+        .number::<UInt8Type>("leg", vec![0; rows.len()])
+        .number::<Int64Type>("t_ns", each(rows, |r| r.t_ns))
+        .optional::<Int64Type>("end_ns", each(rows, |r| r.end_ns))
+        .choice(
+            "direction",
+            each(rows, |r| r.direction.index()),
+            Direction::NAMES,
+        )
+        .choice("kind", each(rows, |r| r.kind.index()), EventKind::NAMES)
+        .choice("cause", each(rows, |r| r.cause.index()), EventCause::NAMES)
+        .optional::<UInt64Type>("record", each(rows, |r| r.record))
+        .optional::<Int64Type>("seq_start", each(rows, |r| r.seq_start))
+        .optional::<Int64Type>("seq_end", each(rows, |r| r.seq_end))
+        .optional_text(
+            "evidence",
+            &each(rows, |r| r.evidence.map(|e| e.to_string())),
+        )
+        .finish()
+}
+
+/// The table `instruments`.
+pub fn instruments(rows: &[Sample]) -> PyResult<Columns> {
+    Batch::new(rows.len())
+        .number::<UInt32Type>("run_id", vec![0; rows.len()])
+        .number::<UInt32Type>("flow_id", each(rows, |r| r.flow_id))
+        .number::<UInt8Type>("leg", vec![0; rows.len()])
+        .number::<Int64Type>("t_ns", each(rows, |r| r.t_ns))
+        .choice("source", each(rows, |r| r.source.index()), Source::NAMES)
+        .choice("phase", each(rows, |r| r.phase.index()), Phase::NAMES)
+        .optional::<Int64Type>("cwnd_bytes", each(rows, |r| r.cwnd_bytes))
+        .optional::<Int64Type>("ssthresh_bytes", each(rows, |r| r.ssthresh_bytes))
+        .optional::<Int64Type>("flight_bytes", each(rows, |r| Some(r.flight_bytes)))
+        .optional::<Int64Type>("smss_bytes", each(rows, |r| Some(r.smss_bytes)))
+        .optional::<Int64Type>("srtt_ns", each(rows, |r| r.srtt_ns))
+        .optional::<Int64Type>("rttvar_ns", each(rows, |r| r.rttvar_ns))
+        .optional::<Int64Type>("rto_ns", each(rows, |r| r.rto_ns))
+        .optional::<Int64Type>("min_rtt_ns", each(rows, |r| r.min_rtt_ns))
+        .optional::<Int64Type>("snd_una", each(rows, |r| Some(r.snd_una)))
+        .optional::<Int64Type>("snd_nxt", each(rows, |r| Some(r.snd_nxt)))
+        .optional::<Int64Type>("snd_wnd_bytes", each(rows, |r| r.snd_wnd_bytes))
+        .optional::<Int64Type>("segments_out", each(rows, |r| Some(r.segments_out)))
+        .optional::<Int64Type>("retransmissions", each(rows, |r| Some(r.retransmissions)))
+        .optional::<Int64Type>("rtos", each(rows, |r| Some(r.rtos)))
+        .optional::<Int64Type>("recoveries", each(rows, |r| Some(r.recoveries)))
+        .optional::<Int64Type>("dup_acks_in", each(rows, |r| Some(r.dup_acks_in)))
+        .optional::<Int64Type>("pacing_rate_bps", vec![None; rows.len()])
+        .optional::<Int64Type>("delivery_rate_bps", vec![None; rows.len()])
+        .optional_flag("app_limited", each(rows, |r| r.app_limited))
+        .finish()
+}
+
+/// The table `issues`.
+pub fn issues(rows: &[Issue], input_id: u32) -> PyResult<Columns> {
+    Batch::new(rows.len())
+        .number::<UInt32Type>("input_id", vec![input_id; rows.len()])
+        .number::<UInt64Type>("record", each(rows, |r| r.record))
+        .number::<UInt64Type>("offset", each(rows, |r| r.offset))
+        .text("kind", &each(rows, |r| r.kind.name()))
+        .text("text", &each(rows, |r| r.text.as_str()))
+        .finish()
+}
