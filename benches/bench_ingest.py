@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from toolkit.capture import CaptureStream
@@ -27,6 +27,9 @@ RTT_NS = 100_000_000
 RUNS = 5
 
 CLIENT, SERVER = b"\x0a\x4d\x00\x01", b"\x0a\x4d\x00\x02"
+Row = tuple[bool, int, int, int, int]
+"""A segment: from the client (who sends the data) or not, seq, ack, flags, octets of payload."""
+
 ACK, PSH_ACK, SYN, SYN_ACK, FIN_ACK = 0x10, 0x18, 0x02, 0x12, 0x11
 
 
@@ -38,10 +41,9 @@ class Writer:
         self._file.write(struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, 1))
         self.packets = 0
 
-    def segment(  # a segment has this many fields
-        self, t_ns: int, port: int, forward: bool, seq: int, ack: int, flags: int, payload: int = 0
-    ) -> None:
-        """Write one segment; `forward` is from the client, who sends the data."""
+    def segment(self, t_ns: int, port: int, row: Row) -> None:
+        """Write one segment of the connection from the client's `port`."""
+        forward, seq, ack, flags, payload = row
         src, dst = (CLIENT, SERVER) if forward else (SERVER, CLIENT)
         ports = (port, 5001) if forward else (5001, port)
         stamp = t_ns // 1_000_000 & 0xFFFFFFFF
@@ -64,23 +66,23 @@ class Writer:
 
 def _bulk(writer: Writer, packets: int, resent_share: float) -> None:
     """One flow: two data segments, one ACK a round trip later; some segments are sent once more."""
-    rng = random.Random(7)
+    rng = random.Random(7)  # noqa: S311 -- a shape, not a secret
     t_ns, seq = 1_700_000_000_000_000_000, 1001
-    writer.segment(t_ns, 40000, True, 1000, 0, SYN)
-    writer.segment(t_ns + RTT_NS, 40000, False, 5000, 1001, SYN_ACK)
-    writer.segment(t_ns + RTT_NS + 1, 40000, True, 1001, 5001, ACK)
+    writer.segment(t_ns, 40000, (True, 1000, 0, SYN, 0))
+    writer.segment(t_ns + RTT_NS, 40000, (False, 5000, 1001, SYN_ACK, 0))
+    writer.segment(t_ns + RTT_NS + 1, 40000, (True, 1001, 5001, ACK, 0))
     t_ns += 2 * RTT_NS
     window: list[int] = []
     while writer.packets < packets:
         for _ in range(2):
             t_ns += 100_000
-            writer.segment(t_ns, 40000, True, seq, 5001, ACK, MSS)
+            writer.segment(t_ns, 40000, (True, seq, 5001, ACK, MSS))
             seq += MSS
             window.append(seq)
         if rng.random() < 2 * resent_share:
-            writer.segment(t_ns + 10_000, 40000, True, window[0] - MSS, 5001, ACK, MSS)
+            writer.segment(t_ns + 10_000, 40000, (True, window[0] - MSS, 5001, ACK, MSS))
         if len(window) > 400:
-            writer.segment(t_ns + 20_000, 40000, False, 5001, window[1], ACK)
+            writer.segment(t_ns + 20_000, 40000, (False, 5001, window[1], ACK, 0))
             del window[:2]
 
 
@@ -88,8 +90,8 @@ def _short(writer: Writer, packets: int) -> None:
     """Many connections of seven segments each, sixteen at a time."""
     t_ns, port = 1_700_000_000_000_000_000, 1024
 
-    def connection(port: int, isn: int) -> Iterator[Callable[[int], None]]:
-        steps = (
+    def connection(isn: int) -> tuple[Row, ...]:
+        return (
             (True, isn, 0, SYN, 0),
             (False, 77, isn + 1, SYN_ACK, 0),
             (True, isn + 1, 78, ACK, 0),
@@ -98,16 +100,14 @@ def _short(writer: Writer, packets: int) -> None:
             (True, isn + 901, 79, FIN_ACK, 0),
             (False, 79, isn + 902, ACK, 0),
         )
-        for forward, seq, ack, flags, payload in steps:
-            yield lambda t_ns, row=(forward, seq, ack, flags, payload): writer.segment(t_ns, port, *row)
 
     while writer.packets < packets:
-        group = [connection(1024 + (port + n) % 64_000, (port + n) * 7919) for n in range(16)]
-        port += 16
-        for steps in zip(*group, strict=True):
-            for step in steps:
+        ports = range(port, port + 16)
+        for rows in zip(*(connection(port * 7919) for port in ports), strict=True):
+            for number, row in zip(ports, rows, strict=True):
                 t_ns += 20_000
-                step(t_ns)
+                writer.segment(t_ns, number, row)
+        port = 1024 if port > 65_000 else port + 16
 
 
 def _ours(path: Path) -> None:
@@ -141,20 +141,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--packets", type=int, default=600_000)
     packets = parser.parse_args(arguments).packets
-    fields = "frame.time_epoch tcp.stream tcp.seq tcp.ack tcp.len tcp.window_size tcp.analysis.ack_rtt".split()
+    fields = ("frame.time_epoch", "tcp.stream", "tcp.seq", "tcp.ack", "tcp.len", "tcp.window_size")
     peers = {
         "tcptrace": (_command("tcptrace", "-n", "-l", "-r", "-W"), RUNS),
         "tshark": (_command("tshark", "-n", "-T", "fields", *(f"-e{f}" for f in fields), "-r"), 1),
     }
     with tempfile.TemporaryDirectory() as folder:
-        for name, fill in (
-            ("bulk flow", lambda w: _bulk(w, packets, 0.0)),
-            ("5 % sent again", lambda w: _bulk(w, packets, 0.05)),
-            ("short connections", lambda w: _short(w, packets // 2)),
-        ):
+        for name in ("bulk flow", "5 % sent again", "short connections"):
             path = Path(folder, "bench.pcap")
             writer = Writer(path)
-            fill(writer)
+            if name == "short connections":
+                _short(writer, packets // 2)
+            else:
+                _bulk(writer, packets, 0.05 if "again" in name else 0.0)
             writer.close()
             ours = writer.packets / _seconds(_ours, path, RUNS)
             print(f"{name}: {writer.packets} packets, {os.path.getsize(path) / 1e6:.0f} MB")

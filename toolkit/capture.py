@@ -155,9 +155,7 @@ def load_capture(
     """Read all of `path` into memory; parameters and errors as those of `CaptureStream`."""
     import pyarrow as pa
 
-    stream = CaptureStream(
-        path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns
-    )
+    stream = CaptureStream(path, first_flow_id=first_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns)
     segments = pa.Table.from_batches(stream.batches(), arrow_schema("segments"))
     return Capture(
         path=stream.path,
@@ -190,7 +188,7 @@ def _table(name: str, read: Callable[[], _native.Columns]) -> pa.Table:
 def _unreadable(path: Path, error: OSError) -> HindflightError:
     if isinstance(error, FileNotFoundError):
         return CaptureError(f"{path} does not exist")
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike Path.is_dir, answers also where a folder above may not be entered
         return CaptureError(f"{path} is a folder", "give a capture file, or a folder that is a workspace")
     if isinstance(error, PermissionError):
         return MachineError(f"{path} may not be read", "check its permissions")

@@ -137,21 +137,6 @@ impl Batch {
         )
     }
 
-    /// A column of octet strings that may be null.
-    pub fn optional_bytes(self, name: &str, values: &[Option<Vec<u8>>]) -> Self {
-        let array: BinaryArray = values.iter().map(|v| v.as_deref()).collect();
-        self.push(name, Arc::new(array), true)
-    }
-
-    /// A column of lists of 64-bit numbers.
-    pub fn lists<'a>(self, name: &str, values: impl Iterator<Item = &'a [i64]>) -> Self {
-        let mut lists = Lists::with_capacity(0);
-        for list in values {
-            lists.push(list);
-        }
-        self.list_column(name, lists)
-    }
-
     /// A column of numbers that may be null, gathered row by row.
     pub fn nullable<T: ArrowPrimitiveType>(self, name: &str, mut column: Nullable<T>) -> Self {
         let values = ScalarBuffer::from(column.values);
