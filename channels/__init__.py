@@ -1,0 +1,2 @@
+"""What links do to packets: taken from captures, fitted to models, or synthesised. Sees `toolkit.schema`
+only."""

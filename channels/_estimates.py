@@ -1,0 +1,184 @@
+"""What the capture says about the link as named numbers, each with its interval and how it was got; and
+what it hides.
+
+Knows arrays and verdicts, not tables. Read docs/channels/extract.md first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels import _bottleneck
+from channels._ascribe import CHANNEL, OUTAGE, QUEUE, Verdicts
+from channels._bottleneck import NS_BIT
+from channels._delivery import Delivery
+from channels._link import Link
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One quantity with its 95 % interval (None where there is none); `known` is false where it is a mere
+    bound or an assumption; `how` says in one sentence how it was got."""
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    known: bool
+    how: str
+
+
+def estimates(delivery: Delivery, link: Link, verdicts: Verdicts) -> tuple[Estimate, ...]:
+    """All estimates, in the order that a reader wants them."""
+    return (
+        _rate(link),
+        *_delays(delivery, link),
+        _queue_limit(link),
+        _loss_share(verdicts),
+    )
+
+
+def _rate(link: Link) -> Estimate:
+    rate = link.rate
+    if not rate.known:
+        how = (
+            "Lower bound: the most that was acknowledged within one least round trip; too few packets ever waited at the "
+            "bottleneck to time it."
+        )
+        return Estimate("rate_bps", None, rate.low, None, "bit/s", known=False, how=how)
+    how = (
+        f"IP bytes acknowledged over time in {rate.pairs} spans between ACKs while packets waited at the bottleneck and "
+        "nothing was lost in between."
+    )
+    if not rate.steady:
+        how += " The spans disagree: other traffic takes a share, or the rate varies; the interval holds 95 % of them."
+    elif len(rate.states) > 1:
+        listed = ", ".join(f"{bps:.0f}" for _, _, bps in rate.states)
+        how += f" The rate changed ({listed} bit/s in turn); this is the one that held longest."
+    return Estimate("rate_bps", rate.bps, rate.low, rate.high, "bit/s", known=rate.steady, how=how)
+
+
+def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
+    """Propagation both ways when `packet` was sent: without the ACK's serialisation, taken at the
+    bottleneck's rate."""
+    ns_per_byte = link.full_ns[packet] / _bottleneck.full_size(delivery)
+    return float(link.base.per_packet_ns[packet] - delivery.ack_bytes * ns_per_byte)
+
+
+def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
+    trips = np.sort(_bottleneck.rtt_ns(delivery)[delivery.prompt])
+    first, last, _ = max(
+        link.base.spans, key=lambda span: delivery.t_ns[span[1] - 1] - delivery.t_ns[span[0]]
+    )
+    base = base_rtt_ns(delivery, link, (first + last) // 2)
+    ack_ns = float(link.base.per_packet_ns[(first + last) // 2]) - base
+    rate_part = (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else 1.0
+    full = float(np.median(link.full_ns))
+    # The least of many is never too low, but for what was subtracted: serialisation at an uncertain rate,
+    # and an ACK's at a reverse rate that nobody measured. It is too high by what no packet was free of: the
+    # next least ones tell. A level that was never seen with an empty queue may be off by a packet either
+    # way.
+    within = delivery.prompt & (np.arange(len(delivery)) >= first) & (np.arange(len(delivery)) < last)
+    bare = np.sort((_bottleneck.rtt_ns(delivery) - link.service_ns)[within])
+    scatter = float(bare[min(len(bare) - 1, 4)] - bare[0]) if len(bare) else full
+    stepped = full if len(link.base.spans) > 1 else 0.0
+    low = base - rate_part * full - min(scatter, full) - ack_ns - stepped
+    high = base + ack_ns + stepped
+    how = (
+        "Propagation both ways: least round trip less the serialisation of its data packet and, taken at the same rate, "
+        f"of its ACK ({ack_ns / 1e6:.3f} ms); includes the hosts' own delay."
+    )
+    if len(link.base.spans) > 1:
+        how += " The delay changed during the flow; this is the level that held longest."
+    known = link.alone and link.rate.known
+    return (
+        Estimate("base_rtt_ns", base, low, high, "ns", known=known, how=how),
+        Estimate(
+            "min_rtt_ns", float(trips[0]), float(trips[0]), float(trips[min(len(trips) - 1, 4)]), "ns", known=True,
+            how="Least round trip as measured, all serialisation included.",
+        ),
+        Estimate(
+            "one_way_delay_ns", base / 2, 0.0, base, "ns", known=False,
+            how="Half of base_rtt_ns: one capture at the sender cannot tell the two directions apart.",
+        ),
+    )  # fmt: skip
+
+
+def _queue_limit(link: Link) -> Estimate:
+    ceiling = link.ceiling
+    if ceiling is None:
+        most = float(np.max(link.replay.level, initial=0.0))
+        how = f"The queue never filled while captured: {most:.0f} packets waited at most, and nothing was lost to it."
+        return Estimate("queue_limit_pkts", None, float(np.floor(most)), None, "pkts", known=False, how=how)
+    value = float(round(ceiling.limit))
+    spread = (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else 1.0
+    half = 1.0 + value * spread + abs(ceiling.limit - ceiling.low)
+    how = (
+        f"Packets waiting, besides the one in service, above which losses set in: {ceiling.losses_above} of the "
+        f"{ceiling.packets_above} packets that met more were lost (log likelihood gain {ceiling.gain:.0f})."
+    )
+    if not link.alone:
+        how += " Other traffic or a wandering delay blurs it."
+    known = link.alone and link.rate.known
+    return Estimate(
+        "queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how
+    )
+
+
+def _loss_share(verdicts: Verdicts) -> Estimate:
+    """Share of packets that the channel lost, outages left out; Wilson's interval, which takes losses as
+    independent."""
+    sure = verdicts.known & (verdicts.cause != QUEUE) & (verdicts.cause != OUTAGE)
+    trials, hits = int(sure.sum()), int((sure & (verdicts.cause == CHANNEL)).sum())
+    z2 = 1.96**2
+    middle = (hits + z2 / 2) / (trials + z2)
+    half = 1.96 * np.sqrt(hits * (trials - hits) / max(trials, 1) + z2 / 4) / (trials + z2)
+    return Estimate(
+        "channel_loss_share", hits / max(trials, 1), float(max(0.0, middle - half)), float(middle + half), "", known=True,
+        how=f"{hits} losses among {trials} data packets that reached the loss stage outside outages; the interval takes "
+        "losses as independent, bursts widen it.",
+    )  # fmt: skip
+
+
+def unknowns(delivery: Delivery, link: Link, verdicts: Verdicts, vantage: str) -> tuple[str, ...]:
+    """What this capture does not tell, one sentence each."""
+    sentences = [
+        "Losses of ACKs on the way back are not seen: a later ACK covers them.",
+        "What the link would have lost while nothing was sent is not known.",
+        "The path is taken as one hop: links before or behind the bottleneck cannot be told apart from one capture.",
+        "What happened before the first and after the last packet of the capture is not known.",
+        "How the round trip divides into the two directions is not known; half each is assumed.",
+        "The rate of the reverse direction is not known; ACKs are taken to be serialised at the forward rate.",
+    ]
+    if vantage != "sender":
+        sentences.append(
+            f"The capture stands at `{vantage}`, not at the sender: losses before it are not seen, and delays count from it."
+        )
+    if not link.rate.known:
+        sentences.append("The bottleneck was hardly ever busy: its rate is known as a lower bound only.")
+    elif not link.rate.steady:
+        sentences.append("The rate of the bottleneck varied, or other traffic took a share of it.")
+    if not link.alone:
+        sentences.append(
+            "Round trips do not follow this flow's own queue: other traffic shares it, or the delay wanders; causes of "
+            "losses rest on the round trips around them alone."
+        )
+    if link.ceiling is None:
+        sentences.append("The queue's limit is not known: it never filled, or never showed that it did.")
+    open_losses = int((delivery.lost & ~verdicts.known).sum())
+    if open_losses:
+        sentences.append(
+            f"{open_losses} of {int(delivery.lost.sum())} losses cannot be ascribed with odds of 9 to 1."
+        )
+    if delivery.undecided.any():
+        sentences.append(
+            f"{int(delivery.undecided.sum())} packets were neither acknowledged nor reported lost before the capture ended."
+        )
+    if verdicts.outages:
+        sentences.append(
+            "When an outage ended is only known to lie between the last packet lost and the next one delivered."
+        )
+    return tuple(sentences)

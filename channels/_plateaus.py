@@ -1,0 +1,100 @@
+"""Piecewise-constant fit of a noisy series: which values hold, from where to where.
+
+Knows numbers only; used for the bottleneck's rate and for the base round-trip time. Read
+docs/channels/extract.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Spans = list[tuple[int, int, float]]
+
+BLOCK = 16
+"""Values judged together: enough for a median that a few delayed ACKs do not move."""
+
+MIN_BLOCKS = 3
+"""A level that does not last this long is a transition, not a state of the link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plateaus:
+    """Levels `(start, stop, value)` over indices of the series, in order, and the share of the values that
+    they explain."""
+
+    spans: tuple[tuple[int, int, float], ...]
+    coverage: float
+
+    def at(self, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """The level of each of `n` values, and whether it stands on one: between two levels the later one
+        is given."""
+        level, inside = np.empty(n), np.zeros(n, dtype=np.bool_)
+        before = 0
+        for start, stop, value in self.spans:
+            level[before:stop] = value
+            inside[start:stop] = True
+            before = stop
+        level[before:] = self.spans[-1][2]
+        return level, inside
+
+
+def fit(values: Floats, tolerance: float) -> Plateaus:
+    """Fit levels that differ by more than `tolerance`; short series get their median."""
+    count = len(values) // BLOCK
+    if count < 2 * MIN_BLOCKS:
+        level = float(np.median(values))
+        return Plateaus(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
+    blocks = values[: count * BLOCK].reshape(count, BLOCK)
+    low, middle, high = np.quantile(blocks, (0.25, 0.5, 0.75), axis=1)
+    groups: list[list[int]] = []
+    for b in np.flatnonzero(high - low <= tolerance).tolist():
+        if groups and abs(middle[b] - np.median(middle[groups[-1][-64:]])) <= tolerance:
+            groups[-1].append(b)
+        else:
+            groups.append([b])
+    spans = _merge(groups, middle, tolerance)
+    if not spans:
+        level = float(np.median(values))
+        return Plateaus(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
+    spans = _stretch(spans, values, tolerance)
+    explained = sum(int(np.sum(np.abs(values[a:b] - v) <= tolerance)) for a, b, v in spans)
+    return Plateaus(tuple(spans), explained / len(values))
+
+
+def _merge(groups: list[list[int]], middle: Floats, tolerance: float) -> Spans:
+    spans: Spans = []
+    for group in groups:
+        if len(group) < MIN_BLOCKS:
+            continue
+        level = float(np.median(middle[group]))
+        start, stop = group[0] * BLOCK, (group[-1] + 1) * BLOCK
+        if spans and abs(spans[-1][2] - level) <= tolerance:
+            first, last, held = spans[-1]
+            share = (last - first) / (last - first + stop - start)
+            spans[-1] = (first, stop, share * held + (1 - share) * level)
+        else:
+            spans.append((start, stop, level))
+    return spans
+
+
+def _stretch(spans: Spans, values: Floats, tolerance: float) -> Spans:
+    """Move each border to where the values leave the level; the series' ends belong to the outer levels."""
+    fits = [np.abs(values - level) <= tolerance for _, _, level in spans]
+    stretched: Spans = []
+    for i, (start, stop, level) in enumerate(spans):
+        floor = stretched[-1][1] if stretched else 0
+        roof = spans[i + 1][0] if i + 1 < len(spans) else len(values)
+        if not stretched:
+            start = 0  # noqa: PLW2901
+        while start > floor and fits[i][start - 1]:
+            start -= 1  # noqa: PLW2901
+        if i + 1 == len(spans):
+            stop = len(values)  # noqa: PLW2901
+        while stop < roof and fits[i][stop]:
+            stop += 1  # noqa: PLW2901
+        stretched.append((start, stop, level))
+    return stretched

@@ -1,0 +1,60 @@
+"""Interval rows of a channel table: rate and delay that held from when to when, and outages.
+
+Knows the link's arrays and builds rows; decides nothing. Read docs/channels/extract.md first.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from channels import _estimates
+from channels._ascribe import Verdicts
+from channels._delivery import Delivery
+from channels._link import Link
+
+HOP = "bottleneck"
+"""Name of the one link that a single capture tells of."""
+
+
+def interval_rows(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[dict[str, object]]:
+    """Rows of kind interval in order of time: a row per state of the link, then a row per outage."""
+    rows: list[dict[str, object]] = []
+    rate_cuts = [int(start - link.base.per_packet_ns[0]) for start, _, _ in link.rate.states[1:]]
+    begin, end = int(delivery.t_ns[0]), int(delivery.t_ns[-1]) + 1
+    delay_cuts = [int(delivery.t_ns[first]) for first, _, _ in link.base.spans[1:]]
+    cuts = sorted({begin, end, *(cut for cut in rate_cuts + delay_cuts if begin < cut < end)})
+    for t, until in pairwise(cuts):
+        middle = min(int(np.searchsorted(delivery.t_ns, (t + until) // 2)), len(delivery) - 1)
+        state = int(np.searchsorted(rate_cuts, t, side="right"))
+        known = link.alone and link.rate.known and link.rate.steady
+        rows.append(
+            {
+                "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
+                "lost": False, "cause": "none", "rate_bps": link.rate.states[state][2] if link.rate.known else None,
+                "delay_ns": round(_estimates.base_rtt_ns(delivery, link, middle) / 2), "known": known,
+            }
+        )  # fmt: skip
+    rows.extend(_outage_rows(delivery, verdicts))
+    return sorted(rows, key=lambda row: int(str(row["t_ns"])))
+
+
+def _outage_rows(delivery: Delivery, verdicts: Verdicts) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for first, last, following in verdicts.outages:
+        t, until = int(delivery.t_ns[first]), int(delivery.t_ns[last])
+        ended = (
+            f"{(delivery.t_ns[following] - t) / 1e9:.3f} s"
+            if following is not None
+            else "the end of the capture"
+        )
+        rows.append(
+            {
+                "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
+                "lost": True, "cause": "outage", "known": True,
+                "evidence": f"every packet sent from here to the end was lost; it lasted at least {(until - t) / 1e9:.3f} s "
+                f"and ended before the packet sent after {ended}",
+            }
+        )  # fmt: skip
+    return rows

@@ -1,0 +1,175 @@
+"""From the tables of a capture to what the link did: a `channel` table, estimates, and what stays unknown.
+
+Sees the tables' schema only, never a capture or the engine. The method is in docs/channels/extract.md; read
+it first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from channels import _ascribe, _bottleneck, _delivery, _estimates, _link, _states
+from channels._ascribe import CHANNEL, QUEUE, Verdicts
+from channels._delivery import Delivery
+from channels._estimates import Estimate
+from channels._link import Link
+from channels._states import HOP
+from toolkit.errors import ChannelError
+from toolkit.schema import conform, table_from_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Estimate", "Extraction", "extract"]
+
+CAUSES = ("none", "channel", "queue", "outage")
+"""Names of the codes of `_ascribe`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What one flow shows of its link.
+
+    `channel` and `findings` are tables of toolkit.schema; `counts` numbers of data packets by fate;
+    `unknowns` one sentence for each thing that the capture does not tell.
+    """
+
+    channel: pa.Table
+    estimates: tuple[Estimate, ...]
+    unknowns: tuple[str, ...]
+    findings: pa.Table
+    counts: dict[str, int]
+
+    def estimate(self, name: str) -> Estimate:
+        """The estimate called `name`; KeyError if there is none."""
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        raise KeyError(name)
+
+
+def extract(segments: pa.Table, flows: pa.Table, events: pa.Table, flow_id: int) -> Extraction:
+    """Extract the channel that the data of one captured flow met.
+
+    `segments`, `flows` and `events` are tables of toolkit.schema from a capture at or near the sender.
+    ChannelError if there is no such flow, it carries no data, nothing was acknowledged, or the capture
+    stands at the receiver.
+    """
+    flow = flows.filter(
+        (np.asarray(flows["flow_id"]) == flow_id) & (np.asarray(flows["run_id"]) == 0)
+    ).to_pylist()
+    if not flow:
+        raise ChannelError(f"there is no flow {flow_id}", "`hindflight flows` lists the flows")
+    direction, vantage = str(flow[0]["data_direction"]), str(flow[0]["vantage"])
+    if vantage == "receiver":
+        raise ChannelError(
+            f"the capture of flow {flow_id} stands at the receiver: what was lost before it is not in it",
+            "use a capture taken at the data sender",
+        )
+    delivery = _delivery.of_flow(segments, events, flow_id, direction)
+    if not delivery.prompt.any():
+        raise ChannelError(f"no data packet of flow {flow_id} was acknowledged: there is nothing to extract")
+    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
+    verdicts = _ascribe.verdicts(delivery, link)
+    estimates = _estimates.estimates(delivery, link, verdicts)
+    counts = _counts(delivery, verdicts)
+    return Extraction(
+        channel=_channel_table(delivery, link, verdicts),
+        estimates=estimates,
+        unknowns=_estimates.unknowns(delivery, link, verdicts, vantage),
+        findings=_findings(flow_id, estimates, counts),
+        counts=counts,
+    )
+
+
+def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts) -> pa.Table:
+    """Packet rows in the order sent, then interval rows."""
+    import pyarrow as pa
+
+    n = len(delivery)
+    position = verdicts.positions()
+    lost = delivery.lost & (verdicts.cause != QUEUE)
+    names = np.array(CAUSES, dtype=object)[verdicts.cause]
+    names[delivery.lost & ~verdicts.known] = "unknown"
+    trip = _bottleneck.rtt_ns(delivery)
+    packets = pa.table(
+        {
+            "kind": pa.array(["packet"] * n),
+            "hop": pa.array([HOP] * n),
+            "direction": pa.array([delivery.direction] * n),
+            "position": pa.array(position, pa.uint64(), mask=position < 0, safe=False),
+            "t_ns": pa.array(delivery.t_ns),
+            "end_ns": pa.nulls(n, pa.int64()),
+            "size_bytes": pa.array(delivery.size_bytes, pa.uint32()),
+            "lost": pa.array(lost),
+            "cause": pa.array(names.tolist(), pa.string()),
+            "rate_bps": pa.nulls(n, pa.float64()),
+            "delay_ns": pa.array(trip, mask=trip < 0),
+            "ber": pa.nulls(n, pa.float64()),
+            "known": pa.array(verdicts.known),
+            "record": pa.array(delivery.record, pa.uint64()),
+            "evidence": pa.array(_evidence(delivery, link, verdicts), pa.string()),
+        }
+    )
+    states = table_from_rows("channel", _states.interval_rows(delivery, link, verdicts))
+    return pa.concat_tables([conform("channel", packets), states]).unify_dictionaries().combine_chunks()
+
+
+def _evidence(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[str | None]:
+    """Why each lost packet is ascribed to its cause."""
+    text: list[str | None] = [None] * len(delivery)
+    limit = f", its limit is {link.ceiling.limit:.1f}" if link.ceiling else "; no limit showed"
+    for k in np.flatnonzero(delivery.lost).tolist():
+        words = [f"{link.replay.level[k]:.1f} packets waited in the queue{limit}"]
+        residual = float(link.replay.residual[k])
+        if link.alone and not np.isnan(residual) and link.replay.group[k] >= 0:
+            served = "used" if link.replay.entered[k] else "did not use"
+            words.append(
+                f"that it {served} the link fits the next departure to {residual:+.2f} serialisation times"
+            )
+        if CAUSES[verdicts.cause[k]] == "outage":
+            words.insert(0, "one of a long run in which everything was lost")
+        else:
+            words.append(f"log odds of queue against channel {verdicts.odds[k]:+.1f}")
+        text[k] = "; ".join(words)
+    return text
+
+
+def _counts(delivery: Delivery, verdicts: Verdicts) -> dict[str, int]:
+    told = delivery.lost & verdicts.known
+    counts = {"data_packets": len(delivery), "lost": int(delivery.lost.sum())}
+    for code, name in enumerate(CAUSES):
+        if code:
+            counts[name] = int((told & (verdicts.cause == code)).sum())
+    counts["unknown"] = int((delivery.lost & ~verdicts.known).sum())
+    counts["unknown_taken_as_channel"] = int(
+        (delivery.lost & ~verdicts.known & (verdicts.cause == CHANNEL)).sum()
+    )
+    counts["undecided"] = int(delivery.undecided.sum())
+    return counts
+
+
+def _findings(flow_id: int, estimates: tuple[Estimate, ...], counts: dict[str, int]) -> pa.Table:
+    subject = f"flow {flow_id}"
+    rows: list[dict[str, object]] = [
+        {
+            "section": "channel", "subject": subject, "metric": e.name, "value": e.value, "low": e.low, "high": e.high,
+            "unit": e.unit, "verdict": "info" if e.known else "unknown", "text": e.how,
+        }
+        for e in estimates
+    ]  # fmt: skip
+    sentence = (
+        f"{counts['lost']} of {counts['data_packets']} data packets were lost: {counts['channel']} by the channel, "
+        f"{counts['queue']} by the full queue, {counts['outage']} in outages, {counts['unknown']} cannot be told."
+    )
+    for name in ("lost", "channel", "queue", "outage", "unknown"):
+        rows.append(
+            {
+                "section": "channel", "subject": subject, "metric": f"{name}_losses" if name != "lost" else "losses",
+                "value": float(counts[name]), "unit": "pkts", "verdict": "info", "text": sentence,
+            }
+        )  # fmt: skip
+    return table_from_rows("findings", rows)
