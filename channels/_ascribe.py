@@ -94,11 +94,7 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
         # nothing.
         most = float(np.max(level[~delivery.lost], initial=0.0))
         return np.where((level < 0.8 * most) | (most < 3), -MOST, -1.5)
-    noise = (
-        max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link)))))
-        if link.alone
-        else SHARED_NOISE_PKTS
-    )
+    noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link))))) if link.alone else SHARED_NOISE_PKTS
     over = level[~delivery.lost & (level > ceiling.limit)] - ceiling.limit
     if len(over):
         noise = max(noise, float(np.sqrt(np.mean(over**2))))

@@ -228,9 +228,7 @@ def changing_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Bas
     for start, stop, level in plateaus.spans:
         rest = (trip - wait[prompt])[start:stop]
         lower = float(np.quantile(rest[np.abs(rest - level) <= tolerance], 0.1))
-        spans.append(
-            (start, stop, min(lower, float(np.min(trip[start:stop][np.abs(rest - level) <= tolerance]))))
-        )
+        spans.append((start, stop, min(lower, float(np.min(trip[start:stop][np.abs(rest - level) <= tolerance])))))
     level_of, inside = Plateaus(tuple(spans), plateaus.coverage).at(len(prompt))
     owner = np.minimum(np.searchsorted(prompt, np.arange(len(delivery))), len(prompt) - 1)
     packets = tuple(

@@ -12,7 +12,6 @@ import numpy as np
 
 from channels import _bottleneck
 from channels._ascribe import CHANNEL, OUTAGE, QUEUE, Verdicts
-from channels._bottleneck import NS_BIT
 from channels._delivery import Delivery
 from channels._link import Link
 
@@ -45,16 +44,16 @@ def _rate(link: Link) -> Estimate:
     rate = link.rate
     if not rate.known:
         how = (
-            "Lower bound: the most that was acknowledged within one least round trip; too few packets ever waited at the "
-            "bottleneck to time it."
+            "Lower bound: the most that was acknowledged within one least round trip; too few packets ever waited "
+            "at the bottleneck to time it."
         )
         return Estimate("rate_bps", None, rate.low, None, "bit/s", known=False, how=how)
     how = (
-        f"IP bytes acknowledged over time in {rate.pairs} spans between ACKs while packets waited at the bottleneck and "
+        f"IP bytes over time in {rate.pairs} spans between ACKs while packets waited at the bottleneck and "
         "nothing was lost in between."
     )
     if not rate.steady:
-        how += " The spans disagree: other traffic takes a share, or the rate varies; the interval holds 95 % of them."
+        how += " The spans disagree: other traffic takes a share, or the rate varies; 95 % of them lie in the interval."
     elif len(rate.states) > 1:
         listed = ", ".join(f"{bps:.0f}" for _, _, bps in rate.states)
         how += f" The rate changed ({listed} bit/s in turn); this is the one that held longest."
@@ -70,9 +69,7 @@ def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
 
 def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
     trips = np.sort(_bottleneck.rtt_ns(delivery)[delivery.prompt])
-    first, last, _ = max(
-        link.base.spans, key=lambda span: delivery.t_ns[span[1] - 1] - delivery.t_ns[span[0]]
-    )
+    first, last, _ = max(link.base.spans, key=lambda span: delivery.t_ns[span[1] - 1] - delivery.t_ns[span[0]])
     base = base_rtt_ns(delivery, link, (first + last) // 2)
     ack_ns = float(link.base.per_packet_ns[(first + last) // 2]) - base
     rate_part = (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else 1.0
@@ -86,10 +83,10 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
     scatter = float(bare[min(len(bare) - 1, 4)] - bare[0]) if len(bare) else full
     stepped = full if len(link.base.spans) > 1 else 0.0
     low = base - rate_part * full - min(scatter, full) - ack_ns - stepped
-    high = base + ack_ns + stepped
+    high = base + ack_ns + stepped if link.rate.known else float(trips[0])
     how = (
-        "Propagation both ways: least round trip less the serialisation of its data packet and, taken at the same rate, "
-        f"of its ACK ({ack_ns / 1e6:.3f} ms); includes the hosts' own delay."
+        "Propagation both ways: least round trip less the serialisation of its data packet and, taken at the same "
+        f"rate, of its ACK ({ack_ns / 1e6:.3f} ms); includes the hosts' own delay."
     )
     if len(link.base.spans) > 1:
         how += " The delay changed during the flow; this is the level that held longest."
@@ -123,9 +120,7 @@ def _queue_limit(link: Link) -> Estimate:
     if not link.alone:
         how += " Other traffic or a wandering delay blurs it."
     known = link.alone and link.rate.known
-    return Estimate(
-        "queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how
-    )
+    return Estimate("queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how)
 
 
 def _loss_share(verdicts: Verdicts) -> Estimate:
@@ -137,9 +132,10 @@ def _loss_share(verdicts: Verdicts) -> Estimate:
     middle = (hits + z2 / 2) / (trials + z2)
     half = 1.96 * np.sqrt(hits * (trials - hits) / max(trials, 1) + z2 / 4) / (trials + z2)
     return Estimate(
-        "channel_loss_share", hits / max(trials, 1), float(max(0.0, middle - half)), float(middle + half), "", known=True,
-        how=f"{hits} losses among {trials} data packets that reached the loss stage outside outages; the interval takes "
-        "losses as independent, bursts widen it.",
+        "channel_loss_share", hits / max(trials, 1), float(max(0.0, middle - half)), float(middle + half), "",
+        known=True,
+        how=f"{hits} losses among {trials} data packets that reached the loss stage outside outages; the interval "
+        "takes losses as independent, bursts widen it.",
     )  # fmt: skip
 
 
@@ -155,7 +151,7 @@ def unknowns(delivery: Delivery, link: Link, verdicts: Verdicts, vantage: str) -
     ]
     if vantage != "sender":
         sentences.append(
-            f"The capture stands at `{vantage}`, not at the sender: losses before it are not seen, and delays count from it."
+            f"The capture's vantage is `{vantage}`, not `sender`: losses before it are not seen, delays count from it."
         )
     if not link.rate.known:
         sentences.append("The bottleneck was hardly ever busy: its rate is known as a lower bound only.")
@@ -170,15 +166,11 @@ def unknowns(delivery: Delivery, link: Link, verdicts: Verdicts, vantage: str) -
         sentences.append("The queue's limit is not known: it never filled, or never showed that it did.")
     open_losses = int((delivery.lost & ~verdicts.known).sum())
     if open_losses:
-        sentences.append(
-            f"{open_losses} of {int(delivery.lost.sum())} losses cannot be ascribed with odds of 9 to 1."
-        )
+        sentences.append(f"{open_losses} of {int(delivery.lost.sum())} losses cannot be ascribed with odds of 9 to 1.")
     if delivery.undecided.any():
         sentences.append(
-            f"{int(delivery.undecided.sum())} packets were neither acknowledged nor reported lost before the capture ended."
+            f"{int(delivery.undecided.sum())} packets were neither acknowledged nor lost when the capture ended."
         )
     if verdicts.outages:
-        sentences.append(
-            "When an outage ended is only known to lie between the last packet lost and the next one delivered."
-        )
+        sentences.append("An outage ended at some time between the last packet lost and the next one delivered.")
     return tuple(sentences)

@@ -13,7 +13,6 @@ import numpy as np
 from channels._delivery import Bools, Ints
 from channels._plateaus import Floats
 
-
 GIVE = 0.1
 """Serialisation times by which one departure may exceed the model: a rate that is a hair too high must not
 pile up."""
@@ -114,9 +113,7 @@ def replay(arrivals: Arrivals, limit: float, alone: bool) -> Replay:
         if not alone:
             latest = departed
         busy_until = max(min(departed, latest), t + 0.5 * service)
-    return Replay(
-        np.array(level), np.array(entered), np.array(residual), np.array(group), late / max(seen, 1)
-    )
+    return Replay(np.array(level), np.array(entered), np.array(residual), np.array(group), late / max(seen, 1))
 
 
 @dataclass(frozen=True, slots=True)

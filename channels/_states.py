@@ -36,25 +36,25 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[di
                 "delay_ns": round(_estimates.base_rtt_ns(delivery, link, middle) / 2), "known": known,
             }
         )  # fmt: skip
-    rows.extend(_outage_rows(delivery, verdicts))
+    rows.extend(_outage_rows(delivery, link, verdicts))
     return sorted(rows, key=lambda row: int(str(row["t_ns"])))
 
 
-def _outage_rows(delivery: Delivery, verdicts: Verdicts) -> list[dict[str, object]]:
+def _outage_rows(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[dict[str, object]]:
+    """From when the first of the lost packets left the queue until the last one did."""
+    waited = link.replay.level * link.full_ns + link.service_ns
     rows: list[dict[str, object]] = []
     for first, last, following in verdicts.outages:
-        t, until = int(delivery.t_ns[first]), int(delivery.t_ns[last])
-        ended = (
-            f"{(delivery.t_ns[following] - t) / 1e9:.3f} s"
-            if following is not None
-            else "the end of the capture"
-        )
+        t, until = (int(delivery.t_ns[k] + waited[k]) for k in (first, last))
+        latest = "with the capture"
+        if following is not None:
+            latest = f"{(delivery.t_ns[following] + waited[following] - t) / 1e9:.3f} s after it began"
         rows.append(
             {
                 "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
                 "lost": True, "cause": "outage", "known": True,
-                "evidence": f"every packet sent from here to the end was lost; it lasted at least {(until - t) / 1e9:.3f} s "
-                f"and ended before the packet sent after {ended}",
+                "evidence": f"every packet that left the queue in it was lost; it lasted {(until - t) / 1e9:.3f} s at "
+                f"least and ended {latest} at the latest",
             }
         )  # fmt: skip
     return rows

@@ -58,9 +58,7 @@ def extract(segments: pa.Table, flows: pa.Table, events: pa.Table, flow_id: int)
     ChannelError if there is no such flow, it carries no data, nothing was acknowledged, or the capture
     stands at the receiver.
     """
-    flow = flows.filter(
-        (np.asarray(flows["flow_id"]) == flow_id) & (np.asarray(flows["run_id"]) == 0)
-    ).to_pylist()
+    flow = flows.filter((np.asarray(flows["flow_id"]) == flow_id) & (np.asarray(flows["run_id"]) == 0)).to_pylist()
     if not flow:
         raise ChannelError(f"there is no flow {flow_id}", "`hindflight flows` lists the flows")
     direction, vantage = str(flow[0]["data_direction"]), str(flow[0]["vantage"])
@@ -127,9 +125,7 @@ def _evidence(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[str | 
         residual = float(link.replay.residual[k])
         if link.alone and not np.isnan(residual) and link.replay.group[k] >= 0:
             served = "used" if link.replay.entered[k] else "did not use"
-            words.append(
-                f"that it {served} the link fits the next departure to {residual:+.2f} serialisation times"
-            )
+            words.append(f"that it {served} the link fits the next departure to {residual:+.2f} serialisation times")
         if CAUSES[verdicts.cause[k]] == "outage":
             words.insert(0, "one of a long run in which everything was lost")
         else:
@@ -145,9 +141,7 @@ def _counts(delivery: Delivery, verdicts: Verdicts) -> dict[str, int]:
         if code:
             counts[name] = int((told & (verdicts.cause == code)).sum())
     counts["unknown"] = int((delivery.lost & ~verdicts.known).sum())
-    counts["unknown_taken_as_channel"] = int(
-        (delivery.lost & ~verdicts.known & (verdicts.cause == CHANNEL)).sum()
-    )
+    counts["unknown_taken_as_channel"] = int((delivery.lost & ~verdicts.known & (verdicts.cause == CHANNEL)).sum())
     counts["undecided"] = int(delivery.undecided.sum())
     return counts
 

@@ -1,0 +1,187 @@
+"""Channel traces on disk: a `channel` table as Parquet, with estimates and unknowns in its metadata.
+
+Knows the schema and the file's shape; not how a trace was made. Read docs/channels/extract.md and docs/tables.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from channels._estimates import Estimate
+from toolkit.errors import ChannelError, MachineError
+from toolkit.schema import SCHEMA_VERSION, conform
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+METADATA_KEY = b"hindflight.channel"
+"""Where the Parquet metadata holds estimates, unknowns, counts and source as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A channel table with what was said about it; `source` names the input (file, sha256, flow) it came from."""
+
+    channel: pa.Table
+    estimates: Sequence[Estimate] = ()
+    unknowns: Sequence[str] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    source: dict[str, str] = field(default_factory=dict)
+
+    def estimate(self, name: str) -> Estimate | None:
+        """The estimate called `name`; None if the trace carries none."""
+        return next((e for e in self.estimates if e.name == name), None)
+
+    def packets(self) -> pa.Table:
+        """Rows of kind packet."""
+        return _of_kind(self.channel, "packet")
+
+    def intervals(self) -> pa.Table:
+        """Rows of kind interval."""
+        return _of_kind(self.channel, "interval")
+
+
+def _of_kind(channel: pa.Table, kind: str) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return channel.filter(pc.equal(channel["kind"].cast(pa.string()), kind))
+
+
+def write_trace(trace: Trace, path: Path | str) -> None:
+    """Write `trace` to `path`, whole or not at all.
+
+    ChannelError if the table is no sound channel trace, MachineError if the disk or a permission is in the way.
+    """
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    channel = _checked(trace.channel, str(path))
+    note = {
+        "estimates": [dataclasses.asdict(estimate) for estimate in trace.estimates],
+        "unknowns": list(trace.unknowns),
+        "counts": trace.counts,
+        "source": trace.source,
+    }
+    metadata = {**(channel.schema.metadata or {}), METADATA_KEY: json.dumps(note, allow_nan=False).encode()}
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            pq.write_table(channel.replace_schema_metadata(metadata), file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_trace(path: Path | str) -> Trace:
+    """Read a channel trace; ChannelError that says what is wrong with it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    if path.is_dir():
+        raise ChannelError(f"{path}: is a folder, not a channel trace")
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError:
+        raise ChannelError(f"{path}: there is no such file") from None
+    except pa.ArrowInvalid as error:
+        hint = "`hindflight channel extract` writes channel traces"
+        raise ChannelError(f"{path}: is not a Parquet file ({str(error).splitlines()[0]})", hint) from None
+    except OSError as error:
+        raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from error
+    metadata = table.schema.metadata or {}
+    _check_version(metadata, path)
+    channel = _checked(table, str(path))
+    try:
+        note = json.loads(metadata.get(METADATA_KEY, b"{}"))
+        return Trace(
+            channel=channel,
+            estimates=tuple(Estimate(**estimate) for estimate in note.get("estimates", ())),
+            unknowns=tuple(note.get("unknowns", ())),
+            counts=dict(note.get("counts", {})),
+            source=dict(note.get("source", {})),
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ChannelError(f"{path}: its metadata cannot be read ({error})") from None
+
+
+def _check_version(metadata: dict[bytes, bytes], path: Path) -> None:
+    table = metadata.get(b"hindflight.table")
+    if table is not None and table != b"channel":
+        raise ChannelError(f"{path}: holds the table `{table.decode(errors='replace')}`, not a channel trace")
+    version = metadata.get(b"hindflight.schema_version", b"")
+    if version.isdigit() and int(version) > SCHEMA_VERSION:
+        raise ChannelError(
+            f"{path}: was written with schema {int(version)}, this program knows up to {SCHEMA_VERSION}",
+            "use a newer hindflight",
+        )
+
+
+def _checked(table: pa.Table, name: str) -> pa.Table:
+    """Return `table` as a channel table; ChannelError with the first row that a replay could not use."""
+    import pyarrow as pa
+
+    try:
+        channel = conform("channel", table)
+    except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ChannelError(f"{name}: is not a channel table: {error}") from None
+    if len(channel) == 0:
+        raise ChannelError(f"{name}: the channel table is empty")
+    for column in ("rate_bps", "ber"):
+        values = channel[column].drop_null().to_numpy()
+        if not np.all(np.isfinite(values)) or np.any(values < 0):
+            raise ChannelError(f"{name}: {column} must be finite and not negative")
+    _check_packets(_of_kind(channel, "packet"), name)
+    _check_intervals(_of_kind(channel, "interval"), name)
+    return channel
+
+
+def _check_packets(packets: pa.Table, name: str) -> None:
+    t_ns = packets["t_ns"].to_numpy()
+    backwards = np.flatnonzero(np.diff(t_ns) < 0)
+    if len(backwards):
+        raise ChannelError(
+            f"{name}: is not sorted by time: packet row {backwards[0] + 1} is earlier than the one before"
+        )
+    numbered = packets["position"].is_valid()
+    if packets.filter(numbered)["position"].to_pylist() != list(range(packets.filter(numbered).num_rows)):
+        raise ChannelError(f"{name}: positions of packets must count 0, 1, 2, … in the order of rows")
+    nowhere = packets.filter(packets["position"].is_null())
+    if any(nowhere["lost"].to_pylist()):
+        raise ChannelError(f"{name}: a packet without a position cannot be lost by the channel")
+    if any(delay < 0 for delay in packets["delay_ns"].drop_null().to_pylist()):
+        raise ChannelError(f"{name}: delay_ns must not be negative")
+
+
+def _check_intervals(intervals: pa.Table, name: str) -> None:
+    if intervals["end_ns"].null_count:
+        raise ChannelError(f"{name}: an interval lacks end_ns")
+    start, end = intervals["t_ns"].to_numpy(), intervals["end_ns"].to_numpy()
+    if np.any(end < start):
+        raise ChannelError(f"{name}: an interval ends before it starts")
+    if np.any(np.diff(start) < 0):
+        raise ChannelError(f"{name}: is not sorted by time: an interval starts before the one above it")

@@ -1,0 +1,144 @@
+"""Trace files: what is written reads back; what is no trace says why in one line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from channels.extract import Estimate
+from channels.trace import Trace, read_trace, write_trace
+from toolkit.errors import ChannelError, MachineError
+from toolkit.schema import SCHEMA_VERSION, arrow_schema, empty_table, table_from_rows
+
+RATE = Estimate("rate_bps", 4e6, 3.9e6, 4.1e6, "bit/s", known=True, how="timed")
+QUEUE = Estimate("queue_limit_pkts", None, 7.0, None, "pkts", known=False, how="never filled")
+
+
+def _packet(position: int | None, t_ns: int, lost: bool = False, cause: str = "none", **more: Any) -> dict[str, Any]:
+    row = {"kind": "packet", "hop": "bottleneck", "direction": "a2b", "position": position, "t_ns": t_ns}
+    return {**row, "size_bytes": 1500, "lost": lost, "cause": cause, "known": True, **more}
+
+
+def _interval(t_ns: int, end_ns: int | None, **more: Any) -> dict[str, Any]:
+    row = {"kind": "interval", "hop": "bottleneck", "direction": "a2b", "t_ns": t_ns, "end_ns": end_ns}
+    return {**row, "lost": False, "cause": "none", "known": True, **more}
+
+
+SOUND = [
+    _packet(0, 10, delay_ns=5),
+    _packet(None, 11, cause="queue"),
+    _packet(1, 12, lost=True, cause="channel"),
+    _interval(10, 12, rate_bps=4e6, delay_ns=2),
+]
+
+
+def _trace(rows: list[dict[str, object]]) -> Trace:
+    return Trace(table_from_rows("channel", rows))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    trace = Trace(
+        table_from_rows("channel", list(SOUND)),
+        (RATE, QUEUE),
+        ("ACK losses are not seen.",),
+        {"channel": 1},
+        {"flow": "3"},
+    )
+    path = tmp_path / "trace.parquet"
+    write_trace(trace, path)
+    back = read_trace(path)
+    assert back.channel.equals(trace.channel)
+    assert back.channel.schema.equals(arrow_schema("channel"))
+    assert pq.read_schema(path).field("t_ns").metadata[b"unit"] == b"ns"
+    assert back.estimates == (RATE, QUEUE)
+    assert back.estimate("rate_bps") == RATE
+    assert back.estimate("colour") is None
+    assert (back.unknowns, back.counts, back.source) == (("ACK losses are not seen.",), {"channel": 1}, {"flow": "3"})
+    assert back.packets().num_rows == 3
+    assert back.intervals().num_rows == 1
+    assert os.listdir(tmp_path) == ["trace.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([_packet(0, 10), _packet(1, 9)], "not sorted by time"),
+        ([_packet(0, 10), _packet(2, 11)], "positions"),
+        ([_packet(0, 10), _packet(0, 11)], "positions"),
+        ([_packet(None, 10, lost=True, cause="queue")], "without a position"),
+        ([_packet(0, 10, delay_ns=-1)], "delay_ns"),
+        ([_interval(10, None)], "lacks end_ns"),
+        ([_interval(10, 9)], "ends before it starts"),
+        ([_interval(10, 12), _interval(9, 12)], "not sorted by time"),
+        ([_interval(10, 12, rate_bps=float("nan"))], "rate_bps must be finite"),
+        ([_interval(10, 12, rate_bps=float("inf"))], "rate_bps must be finite"),
+        ([_interval(10, 12, rate_bps=-1.0)], "rate_bps must be finite"),
+        ([_interval(10, 12, ber=float("nan"))], "ber must be finite"),
+    ],
+)
+def test_unsound_rows_are_refused_both_ways(tmp_path: Path, rows: list[dict[str, object]], says: str) -> None:
+    path = tmp_path / "trace.parquet"
+    with pytest.raises(ChannelError, match=says):
+        write_trace(_trace(rows), path)
+    assert os.listdir(tmp_path) == []
+    pq.write_table(table_from_rows("channel", rows), path)
+    with pytest.raises(ChannelError, match=says):
+        read_trace(path)
+
+
+def test_what_is_no_channel_trace_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    with pytest.raises(ChannelError, match="no such file"):
+        read_trace(path)
+    with pytest.raises(ChannelError, match="folder"):
+        read_trace(tmp_path)
+    path.write_bytes(b"")
+    with pytest.raises(ChannelError, match="not a Parquet file"):
+        read_trace(path)
+    path.write_bytes(b"t_ns,position,lost\n1,0,0\n")
+    with pytest.raises(ChannelError, match="not a Parquet file"):
+        read_trace(path)
+    pq.write_table(empty_table("flows"), path)
+    with pytest.raises(ChannelError, match="table `flows`"):
+        read_trace(path)
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(ChannelError, match="lacks column"):
+        read_trace(path)
+    pq.write_table(empty_table("channel"), path)
+    with pytest.raises(ChannelError, match="empty"):
+        read_trace(path)
+
+
+def test_cut_file_and_newer_schema_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    write_trace(_trace(list(SOUND)), path)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ChannelError):
+            read_trace(path)
+    table = table_from_rows("channel", list(SOUND))
+    newer = {b"hindflight.table": b"channel", b"hindflight.schema_version": str(SCHEMA_VERSION + 1).encode()}
+    pq.write_table(table.replace_schema_metadata(newer), path)
+    with pytest.raises(ChannelError, match="was written with schema"):
+        read_trace(path)
+    pq.write_table(table.replace_schema_metadata({b"hindflight.channel": b'{"estimates": [{"name": 1}]}'}), path)
+    with pytest.raises(ChannelError, match="metadata"):
+        read_trace(path)
+
+
+def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    write_trace(_trace(list(SOUND)), path)
+    before = path.read_bytes()
+    with pytest.raises(ChannelError):
+        write_trace(_trace([_packet(3, 1)]), path)
+    assert path.read_bytes() == before
+    with pytest.raises(MachineError, match="cannot be written"):
+        write_trace(_trace(list(SOUND)), tmp_path / "nowhere" / "trace.parquet")
+    assert os.listdir(tmp_path) == ["trace.parquet"]
