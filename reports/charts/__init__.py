@@ -1,0 +1,34 @@
+"""One function per chart: tables of toolkit/schema.py in, Altair chart out.
+
+Tables are pyarrow Tables, Polars DataFrames or LazyFrames by name; `View` says which flow of which run. A function
+whose tables hold nothing to draw raises ReportError with the reason in one sentence. Charts carry no theme; for a
+notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": vega_config("light")})`.
+"""
+
+from __future__ import annotations
+
+from reports.charts.check import self_check_cwnd, self_check_sequence
+from reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
+from reports.charts.losses import losses
+from reports.charts.path import rtt, throughput
+from reports.charts.sequence import time_sequence
+from reports.charts.window import cwnd
+from reports.frames import Tables, View
+from reports.style import vega_config
+
+__all__ = [
+    "Tables",
+    "View",
+    "cwnd",
+    "goodput_and_delay",
+    "losses",
+    "rtt",
+    "self_check_cwnd",
+    "self_check_sequence",
+    "throughput",
+    "time_sequence",
+    "vega_config",
+    "what_if_cwnd",
+    "what_if_difference",
+    "what_if_goodput",
+]

@@ -1,0 +1,128 @@
+"""The self-check: the captured variant, replayed over the captured channel, laid over what happened.
+
+Draws `segments` and `instruments` of the captured flow and of one run of `runs` (purpose self_check). Both are
+counted from their first data segment, so that a handshake that only one of them shows does not shift the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from reports.charts.axes import TIME, Legend, Words, byte_axis, finish, inline, note, zoom
+from reports.decimation import Thinned, m4, steps
+from reports.frames import TRUTH, Flow, Tables, View, flow_of, greatest, has_series, read, read_flow, runs_with_subject
+from reports.style import INK, VERMILLION
+from toolkit.errors import ReportError
+
+CAPTURED, REPLAYED = "captured", "replayed"
+_LEGEND = Legend([(CAPTURED, INK), (REPLAYED, VERMILLION)])
+SINCE_FIRST = "Time since the first data segment [s]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The captured flow, its replay, and the replay's subject."""
+
+    captured: Flow
+    replayed: Flow
+    subject: str
+
+    def each(self) -> tuple[tuple[str, Flow], ...]:
+        return (CAPTURED, self.captured), (REPLAYED, self.replayed)
+
+
+def self_check_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw how far the data had come, captured and replayed.
+
+    Reads `flows`, `segments`, `runs`, `findings`. ReportError where one of the two has no data segments.
+    """
+    pair = _pair(tables, view or View(), "segments")
+    parts = {label: _progress(tables, flow) for label, flow in pair.each()}
+    return _overlay(parts, "Sequence number", f"Self-check: how far the data had come ({pair.subject})")
+
+
+def self_check_cwnd(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw the congestion window, captured (the kernel's own where there is a log) and replayed.
+
+    Reads `flows`, `segments`, `instruments`, `runs`, `findings`. ReportError where one of the two has none.
+    """
+    pair = _pair(tables, view or View(), "instruments")
+    parts = {label: window_since_first_data(tables, flow) for label, flow in pair.each()}
+    return _overlay(parts, "Congestion window", f"Self-check: congestion window ({pair.subject})")
+
+
+def _pair(tables: Tables, view: View, series: str) -> _Pair:
+    runs = runs_with_subject(tables, ["run_id", "flow_id", "purpose"]).filter(pl.col("purpose") == "self_check")
+    if runs.is_empty():
+        raise ReportError("The captured variant was not replayed, so nothing says how far a replay can be trusted.")
+    kept = runs.filter(pl.col("run_id").is_in(list(has_series(tables, series))))
+    if kept.is_empty():
+        raise ReportError(f"The self-check's replay kept no {series}, so it cannot be drawn over the capture.")
+    said = read(tables, "findings", ["section", "subject"]).filter(pl.col("section") == "self_check")["subject"]
+    nearest = next((subject for subject in said if subject in set(kept["subject"].to_list())), kept["subject"][0])
+    run_id, flow_id, subject = kept.filter(subject=nearest).select("run_id", "flow_id", "subject").row(0)
+    return _Pair(flow_of(tables, view), flow_of(tables, View(flow_id, run_id, bins=view.bins)), subject)
+
+
+def _progress(tables: Tables, flow: Flow) -> Thinned:
+    data = _data(tables, flow)
+    line = _since_first(data, data, "seq_end").with_columns(pl.col("bytes").cum_max())
+    return m4(steps(line, "bytes"), TIME, "bytes", flow.view.bins)
+
+
+def window_since_first_data(tables: Tables, flow: Flow) -> Thinned:
+    """Return the congestion window by its best source as `bytes` over seconds since the flow's first data segment."""
+    rows = read_flow(tables, "instruments", flow.view, ["t_ns", "leg", "source", "cwnd_bytes"]).sort("t_ns")
+    mine = rows.filter(pl.col("leg") == 0).drop_nulls("cwnd_bytes")
+    present = set(mine["source"].unique().to_list())
+    source = next((s for s in (*TRUTH, "replay", "inferred") if s in present), None)
+    chosen = mine.filter(pl.col("source") == source)
+    data = _data(tables, flow)
+    line = _since_first(chosen, data if data.height else chosen, "cwnd_bytes")
+    return m4(steps(line, "bytes"), TIME, "bytes", flow.view.bins)
+
+
+def _data(tables: Tables, flow: Flow) -> pl.DataFrame:
+    rows = read_flow(tables, "segments", flow.view, ["t_ns", "direction", "seq", "payload_bytes"])
+    data = rows.filter((pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)).sort("t_ns")
+    return data.select("t_ns", (pl.col("seq") + pl.col("payload_bytes")).alias("seq_end"))
+
+
+def _since_first(rows: pl.DataFrame, data: pl.DataFrame, value: str) -> pl.DataFrame:
+    """Return `value` as bytes over seconds from the first of `data`."""
+    if rows.is_empty():
+        return pl.DataFrame(schema={TIME: pl.Float64, "bytes": pl.Int64})
+    first = data["t_ns"][0]
+    return rows.select(((pl.col("t_ns") - first) / 1e9).round(6).alias(TIME), pl.col(value).alias("bytes"))
+
+
+def _overlay(parts: dict[str, Thinned], quantity: str, title: str) -> alt.LayerChart:
+    bare = [label for label, part in parts.items() if part.rows == 0]
+    if bare:
+        raise ReportError(
+            f"The {' and the '.join(bare)} flow has no {quantity.lower()} over time, so there is no overlay."
+        )
+    top = max(greatest(part.frame, "bytes") for part in parts.values())
+    end = max(float(part.frame[TIME][-1]) for part in parts.values())
+    across = alt.Axis(title=SINCE_FIRST, tickCount=12)
+    x = alt.X(TIME, type="quantitative", axis=across, scale=alt.Scale(domain=[0, end], nice=False))
+    y = alt.Y(
+        "bytes", type="quantitative", axis=byte_axis(quantity, top), scale=alt.Scale(domain=[0, 1.05 * top], nice=False)
+    )
+    tips = [
+        alt.Tooltip(TIME, type="quantitative", format=",.3f", title="Time [s]"),
+        alt.Tooltip("bytes", type="quantitative", format=",d", title=f"{quantity} [B]"),
+    ]
+    layers = []
+    for label, width in ((CAPTURED, 2.6), (REPLAYED, 1.3)):
+        line = alt.Chart(inline(parts[label].frame)).mark_line(
+            interpolate="step-after", strokeWidth=width, clip=True, aria=False
+        )
+        layers.append(_LEGEND.encode(line, label, x, y, tooltip=tips))
+    layers[0] = layers[0].add_params(zoom())
+    described = f"{quantity} over time, captured and replayed, one line over the other."
+    words = Words(title, described, note("values", *parts.values()))
+    return finish(layers, words, height=260, marks=sum(part.frame.height for part in parts.values()))

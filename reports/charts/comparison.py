@@ -1,0 +1,259 @@
+"""What other variants and proxies would have done: goodput, paired differences, delay, congestion windows.
+
+Draws `runs`, and the means, intervals and paired differences of `findings` (section what_if, metrics `goodput` and
+`goodput_difference`, subject as toolkit.schema.run_subject spells it). Computes none of them.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from reports.charts.axes import TIME, Legend, Words, across_axis, byte_axis, finish, inline, note, value_axis
+from reports.charts.check import SINCE_FIRST, window_since_first_data
+from reports.decimation import Thinned
+from reports.frames import Tables, View, flow_of, greatest, has_series, read, runs_with_subject
+from reports.style import BLUE, GREY, INK, SHADE, WIDTH, category_colours
+from toolkit.errors import ReportError
+
+REPLAYED, SEED, MEAN = "captured trace replayed", "one resampled seed", "mean and 95 % interval over the seeds"
+PAIRED = "mean paired difference and 95 % interval over the seeds"
+_NO_RUNS = "No variant was replayed, so there is nothing to compare."
+_STEP = 34
+_PANEL_BINS = 400
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_BEHIND = "Grey: the captured flow. Both scales are the same in all panels."
+
+
+def what_if_goodput(tables: Tables) -> alt.LayerChart:
+    """Draw the goodput of each variant and proxy: the replayed trace, each resampled seed, mean and 95 % interval.
+
+    Reads `runs` and `findings`. ReportError without what-if runs.
+    """
+    runs = _what_if(tables).with_columns(mbps=pl.col("goodput_bps") / 1e6)
+    means = _findings(tables, "goodput")
+    y = _subjects(runs)
+    x = alt.X("mbps", type="quantitative", axis=across_axis("Goodput [Mbit/s]"), scale=alt.Scale(zero=True))
+    legend = Legend([(REPLAYED, BLUE), (MEAN, INK), (SEED, GREY)])
+    seeds = runs.filter(pl.col("channel_mode") != "replayed").select("subject", "mbps", "seed")
+    replayed = runs.filter(pl.col("channel_mode") == "replayed").select("subject", "mbps", "retransmissions", "rtos")
+    tips = [_subject_tip(), alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Goodput [Mbit/s]")]
+    counts = [
+        alt.Tooltip("retransmissions", type="quantitative", title="Retransmissions"),
+        alt.Tooltip("rtos", type="quantitative", title="Timeouts"),
+    ]
+    tick = alt.Chart(inline(seeds)).mark_tick(thickness=1.2, height=12, opacity=0.55, yOffset=5)
+    diamond = alt.Chart(inline(replayed)).mark_point(shape="diamond", size=90, filled=True, opacity=1, yOffset=-6)
+    layers = [
+        legend.encode(tick, SEED, x, y, tooltip=[*tips, alt.Tooltip("seed", type="quantitative", title="Seed")]),
+        *_intervals(means, (x, y), (legend, MEAN), tips),
+        legend.encode(diamond, REPLAYED, x, y, tooltip=[*tips, *counts]),
+    ]
+    values = "; ".join(f"{s} {v:.2f} Mbit/s" for s, v in replayed.select("subject", "mbps").iter_rows())
+    described = f"Goodput of each variant, with and without a proxy. Captured trace replayed: {values or 'not done'}."
+    words = Words("Goodput of each variant over the same channel", described)
+    return finish(layers, words, height=_STEP * runs["subject"].n_unique())
+
+
+def what_if_difference(tables: Tables) -> alt.LayerChart:
+    """Draw the paired difference in goodput of each variant against the captured one, with its 95 % interval.
+
+    Reads `runs` and `findings` (metric `goodput_difference`). ReportError where none was computed.
+    """
+    runs = _what_if(tables)
+    differences = _findings(tables, "goodput_difference")
+    if differences.is_empty():
+        raise ReportError(
+            "No paired differences were computed: they need the captured variant among the runs and more than one seed."
+        )
+    y = _subjects(runs)
+    across = across_axis("Difference in goodput [Mbit/s]")
+    x = alt.X("mbps", type="quantitative", axis=across, scale=alt.Scale(zero=True))
+    tips = [_subject_tip(), alt.Tooltip("mbps", type="quantitative", format="+,.3f", title="Difference [Mbit/s]")]
+    zero = alt.Chart(inline(pl.DataFrame({"mbps": [0.0]}))).mark_rule(strokeDash=[4, 3])
+    intervals = _intervals(differences, (x, y), (Legend([(PAIRED, INK)]), PAIRED), tips)
+    layers = [zero.encode(x=alt.X("mbps", type="quantitative")), *intervals]
+    values = "; ".join(f"{s} {v:+.2f} Mbit/s" for s, v in differences.select("subject", "mbps").iter_rows())
+    described = f"Difference in goodput against the captured variant on the same channel and seed: {values}."
+    words = Words("Paired difference against the captured variant", described)
+    return finish(layers, words, height=_STEP * runs["subject"].n_unique())
+
+
+def goodput_and_delay(tables: Tables) -> alt.LayerChart:
+    """Draw goodput against the 95th percentile of RTT, one mark per run; better is up and to the left.
+
+    Reads `runs`. ReportError where no run has both.
+    """
+    runs = _what_if(tables).drop_nulls("rtt_p95_ns")
+    if runs.is_empty():
+        raise ReportError("No run measured a round-trip time, so goodput cannot be set against delay.")
+    frame = runs.select(
+        "subject",
+        "variant",
+        "seed",
+        pl.when(pl.col("proxy") == "none")
+        .then(pl.lit("no proxy"))
+        .otherwise("split at " + pl.col("proxy"))
+        .alias("place"),
+        (pl.col("goodput_bps") / 1e6).alias("mbps"),
+        (pl.col("rtt_p95_ns") / 1e6).alias("ms"),
+        (pl.col("channel_mode") == "replayed").alias("replayed"),
+    )
+    loose = alt.Scale(zero=False, padding=16)
+    channels = (
+        alt.X("ms", type="quantitative", axis=across_axis("95th percentile of RTT [ms]"), scale=loose),
+        alt.Y("mbps", type="quantitative", axis=value_axis("Goodput [Mbit/s]"), scale=loose),
+        _variant_colour(frame),
+        _proxy_shape(frame),
+    )
+    tips = [
+        _subject_tip(),
+        alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Goodput [Mbit/s]"),
+        alt.Tooltip("ms", type="quantitative", format=",.1f", title="RTT, 95th percentile [ms]"),
+        alt.Tooltip("seed", type="quantitative", title="Seed"),
+    ]
+    faint = alt.Chart(inline(frame.filter(~pl.col("replayed")))).mark_point(filled=True, size=28, opacity=0.3)
+    strong = alt.Chart(inline(frame.filter("replayed"))).mark_point(filled=True, size=130, opacity=1.0)
+    layers = [faint.encode(*channels, tooltip=tips), strong.encode(*channels, tooltip=tips)]
+    replayed = frame.filter("replayed").select("subject", "mbps", "ms").iter_rows()
+    values = "; ".join(f"{s} {m:.2f} Mbit/s at {d:.0f} ms" for s, m, d in replayed)
+    described = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values}."
+    notes = ["Large marks: the captured trace replayed. Small marks: one resampled seed each. Better is up and left."]
+    return finish(layers, Words("Goodput against delay", described, notes), height=340, marks=frame.height)
+
+
+def _variant_colour(frame: pl.DataFrame) -> alt.Color:
+    variants = frame["variant"].unique(maintain_order=True).to_list()
+    scale = alt.Scale(domain=variants, range=category_colours(len(variants)))
+    return alt.Color("variant", type="nominal", scale=scale, legend=alt.Legend(title="Variant"))
+
+
+def _proxy_shape(frame: pl.DataFrame) -> alt.Shape:
+    places = frame["place"].unique(maintain_order=True).to_list()
+    scale = alt.Scale(domain=places, range=[_SHAPES[i % len(_SHAPES)] for i in range(len(places))])
+    return alt.Shape("place", type="nominal", scale=scale, legend=alt.Legend(title="Proxy"))
+
+
+def what_if_cwnd(tables: Tables, view: View | None = None) -> alt.ConcatChart:
+    """Draw the congestion window over time of each variant and proxy on the replayed trace, one panel each.
+
+    The captured flow's own (of `view`) stands behind each in grey. Reads `runs`, `instruments`, `segments`.
+    ReportError where no such run kept its instruments.
+    """
+    view = view or View()
+    runs = _what_if(tables).filter(pl.col("channel_mode") != "resampled")
+    kept = runs.filter(pl.col("run_id").is_in(list(has_series(tables, "instruments"))))
+    drawn = kept.unique("subject", keep="first", maintain_order=True)
+    if drawn.is_empty():
+        raise ReportError("No what-if run kept its congestion window over time.")
+    parts = {}
+    for run_id, flow_id, subject in drawn.select("run_id", "flow_id", "subject").iter_rows():
+        parts[subject] = window_since_first_data(tables, flow_of(tables, View(flow_id, run_id, bins=_PANEL_BINS)))
+    behind = _captured_window(tables, view)
+    variants = runs["variant"].unique(maintain_order=True).to_list()
+    colours = dict(zip(variants, category_colours(len(variants)), strict=True))
+    names = dict(drawn.select("subject", "variant").iter_rows())
+    everything = [*parts.values(), behind]
+    x, y = _panel_axes([part for part in everything if part.rows])
+    panels = [_panel(subject, (part, behind), (x, y), colours[names[subject]]) for subject, part in parts.items()]
+    notes = [_BEHIND if behind.rows else "Both scales are the same in all panels.", *note("values", *everything)]
+    return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
+        title=alt.Title("Congestion window of each variant on the replayed trace", subtitle=notes),
+        description=f"Congestion window over time, one panel each, all to one scale: {'; '.join(parts)}.",
+        usermeta={"embedOptions": {"renderer": "canvas"}},
+    )
+
+
+def _captured_window(tables: Tables, view: View) -> Thinned:
+    try:
+        flow = flow_of(tables, View(view.flow_id, view.run_id, bins=_PANEL_BINS))
+    except ReportError:  # a model's runs have no capture behind them
+        return Thinned(pl.DataFrame(schema={TIME: pl.Float64, "bytes": pl.Int64}), 0, decimated=False)
+    return window_since_first_data(tables, flow)
+
+
+def _panel_axes(parts: list[Thinned]) -> tuple[alt.X, alt.Y]:
+    top = max(greatest(part.frame, "bytes") for part in parts)
+    end = max(float(part.frame[TIME][-1]) for part in parts)
+    across = alt.Axis(title=SINCE_FIRST, tickCount=6)
+    x = alt.X(TIME, type="quantitative", axis=across, scale=alt.Scale(domain=[0, end], nice=False))
+    up = byte_axis("cwnd", top)
+    up.tickCount = 4
+    return x, alt.Y("bytes", type="quantitative", axis=up, scale=alt.Scale(domain=[0, 1.05 * top], nice=False))
+
+
+def _panel(subject: str, parts: tuple[Thinned, Thinned], axes: tuple[alt.X, alt.Y], colour: str) -> alt.LayerChart:
+    mine, behind = parts
+    layers = []
+    for part, width, stroke in ((behind, 2.2, SHADE), (mine, 1.4, colour)):
+        line = alt.Chart(inline(part.frame)).mark_line(
+            interpolate="step-after", strokeWidth=width, color=stroke, clip=True
+        )
+        layers.append(line.encode(*axes))
+    title = alt.Title(subject, fontSize=13, offset=4)
+    return alt.LayerChart(layer=layers).properties(title=title, width=(WIDTH - 150) // 2, height=120)
+
+
+def _what_if(tables: Tables) -> pl.DataFrame:
+    columns = [
+        "run_id",
+        "flow_id",
+        "purpose",
+        "channel_mode",
+        "seed",
+        "goodput_bps",
+        "rtt_p95_ns",
+        "retransmissions",
+        "rtos",
+    ]
+    runs = runs_with_subject(tables, columns).filter(pl.col("purpose") == "what_if")
+    if runs.is_empty():
+        raise ReportError(_NO_RUNS)
+    return runs
+
+
+def _findings(tables: Tables, metric: str) -> pl.DataFrame:
+    rows = read(tables, "findings", ["section", "subject", "metric", "value", "low", "high"])
+    mine = rows.filter((pl.col("section") == "what_if") & (pl.col("metric") == metric)).drop_nulls("value")
+    return mine.select(
+        "subject", *((pl.col(c) / 1e6).alias(n) for c, n in (("value", "mbps"), ("low", "low"), ("high", "high")))
+    )
+
+
+def _subjects(runs: pl.DataFrame) -> alt.Y:
+    order = runs["subject"].unique(maintain_order=True).to_list()
+    axis = alt.Axis(title=None, labelLimit=280, ticks=False, grid=True)
+    return alt.Y("subject", type="nominal", axis=axis, scale=alt.Scale(domain=order))
+
+
+def _subject_tip() -> alt.Tooltip:
+    return alt.Tooltip("subject", type="nominal", title="Variant")
+
+
+def _intervals(
+    rows: pl.DataFrame, axes: tuple[alt.X, alt.Y], entry: tuple[Legend, str], tips: list[alt.Tooltip]
+) -> list[alt.Chart]:
+    """Draw each mean as a dot on its interval; a mean without an interval is a dot alone."""
+    (x, y), (legend, label) = axes, entry
+    ends = [
+        alt.Tooltip("low", type="quantitative", format=",.3f", title="from"),
+        alt.Tooltip("high", type="quantitative", format=",.3f", title="to"),
+    ]
+    dy = 5 if label == MEAN else 0
+    whole = alt.Chart(inline(rows.drop_nulls(["low", "high"])))
+    low, high = alt.X("low", type="quantitative"), alt.X("high", type="quantitative")
+    cap = whole.mark_tick(thickness=2, height=10, opacity=1, yOffset=dy)
+    dot = alt.Chart(inline(rows)).mark_circle(size=55, opacity=1, yOffset=dy)
+    return [
+        legend.encode(dot, label, x, y, tooltip=[*tips, *ends]),
+        legend.encode(
+            whole.mark_rule(strokeWidth=2, yOffset=dy, y2Offset=dy),
+            label,
+            low,
+            y,
+            alt.X2("high"),
+            tooltip=[*tips, *ends],
+        ),
+        legend.encode(cap, label, low, y),
+        legend.encode(cap, label, high, y),
+    ]

@@ -1,0 +1,161 @@
+"""What the path gave: round-trip times, and the rates that were sent and delivered.
+
+Draws `segments` of one flow, or `instruments` where only a log is there, and the bottleneck rate of `channel`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import altair as alt
+import polars as pl
+
+from reports.charts.axes import TIME, Legend, Words, finish, inline, note, time_axis, time_tooltip, value_axis, zoom
+from reports.charts.window import instruments, srtt_of
+from reports.decimation import cells
+from reports.frames import TRUTH, Flow, Tables, View, flow_of, on_axis, read, read_flow
+from reports.style import AMBER, BLUE, GREEN, INK, SKY, VERMILLION
+from toolkit.errors import ReportError
+
+SAMPLE = "RTT sample"
+SENT, GOODPUT, RATE = "sent, retransmissions included", "goodput (acknowledged in order)", "bottleneck rate"
+_RATES = [(SENT, BLUE), (GOODPUT, GREEN), (RATE, AMBER)]
+_NICE_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600)
+
+
+def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw each round-trip time sample of the data direction, and the smoothed value where a source gives it.
+
+    Reads `flows`, `segments`, `instruments`. ReportError where no round-trip time was measured.
+    """
+    view = view or View()
+    flow = flow_of(tables, view)
+    columns = ["t_ns", "direction", "rtt_ns", "record"]
+    rows = on_axis(read_flow(tables, "segments", flow.view, columns), flow)
+    samples = rows.filter((pl.col("direction") == flow.acks) & pl.col("rtt_ns").is_not_null())
+    points = samples.select(TIME, (pl.col("rtt_ns") / 1e6).round(3).alias("ms"), "record")
+    dots = cells(points.with_columns(ms_end=pl.col("ms")), TIME, "ms", "ms_end", (flow.view.bins, 300))
+    smooth = srtt_of(instruments(tables, flow), flow)
+    if dots.rows == 0 and not smooth:
+        raise ReportError("No round-trip time was measured on this flow.")
+    legend = Legend([(SAMPLE, SKY), *((label, INK if "inferred" not in label else VERMILLION) for label in smooth)])
+    y = alt.Y("ms", type="quantitative", axis=value_axis("Round-trip time [ms]"), scale=alt.Scale(zero=True))
+    dot = alt.Chart(inline(dots.frame.drop("ms_end"))).mark_circle(size=8, opacity=0.6, clip=True, aria=False)
+    tips = [
+        time_tooltip(flow),
+        alt.Tooltip("ms", type="quantitative", format=",.3f", title="RTT [ms]"),
+        alt.Tooltip("record", type="quantitative", title="Record in the capture"),
+    ]
+    layers = [legend.encode(dot, SAMPLE, time_axis(flow), y, tooltip=tips)]
+    for label, part in smooth.items():
+        line = alt.Chart(inline(part.frame)).mark_line(interpolate="step-after", strokeWidth=1.4, clip=True, aria=False)
+        layers.append(legend.encode(line, label, time_axis(flow), y))
+    layers[0] = layers[0].add_params(zoom())
+    described = f"Round-trip time over time: {dots.rows} samples{', with the smoothed value' if smooth else ''}."
+    words = Words("Round-trip time", described, note("values", dots, *smooth.values()))
+    marks = sum(part.frame.height for part in (dots, *smooth.values()))
+    return finish(layers, words, height=240, marks=marks)
+
+
+def throughput(tables: Tables, view: View | None = None) -> alt.LayerChart:
+    """Draw what was sent and what was acknowledged per bin of time, in Mbit/s of TCP payload.
+
+    Reads `flows`, `segments` (else `instruments`) and `channel`. ReportError where no data was sent.
+    """
+    view = view or View()
+    flow = flow_of(tables, view)
+    low, high = flow.span_s
+    width = bin_width_s(high - low)
+    rates = _rates_of_segments(tables, flow, width)
+    if rates.is_empty():
+        rates = _rates_of_log(tables, flow, width)
+    if rates.is_empty():
+        raise ReportError("Neither packets nor a log of this flow say how much data moved.")
+    link = _bottleneck(tables, flow)
+    present = [*rates["series"].unique().to_list(), *([RATE] if link.height else [])]
+    legend = Legend([entry for entry in _RATES if entry[0] in present])
+    y = alt.Y("mbps", type="quantitative", axis=value_axis("Throughput [Mbit/s]"), scale=alt.Scale(zero=True))
+    tips = [time_tooltip(flow, title="From"), alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Mbit/s")]
+    layers: list[alt.Chart] = []
+    for label in (SENT, GOODPUT):
+        mine = rates.filter(pl.col("series") == label).drop("series")
+        if mine.height:
+            line = alt.Chart(inline(mine)).mark_line(
+                interpolate="step-after", strokeWidth=1.6, opacity=1, clip=True, aria=False
+            )
+            layers.append(legend.encode(line, label, time_axis(flow), y, tooltip=tips))
+    if link.height:
+        line = alt.Chart(inline(link)).mark_line(interpolate="step-after", strokeDash=[6, 4], clip=True, aria=False)
+        layers.append(legend.encode(line, RATE, time_axis(flow), y))
+    layers[0] = layers[0].add_params(zoom())
+    described = f"Payload sent and acknowledged per bin of {width:g} s, over time."
+    words = Words("Throughput", described, [f"TCP payload per bin of {width:g} s."])
+    return finish(layers, words, height=220)
+
+
+def bin_width_s(span_s: float) -> float:
+    """Return a round width that cuts `span_s` into some 60 to 150 bins."""
+    return next((width for width in _NICE_S if span_s / width <= 150), _NICE_S[-1])
+
+
+def _rates_of_segments(tables: Tables, flow: Flow, width: float) -> pl.DataFrame:
+    rows = read_flow(tables, "segments", flow.view, ["t_ns", "direction", "payload_bytes", "ack"]).sort("t_ns")
+    data = rows.filter((pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0))
+    if data.is_empty():
+        return _rate_frame([])
+    acks = rows.filter((pl.col("direction") == flow.acks) & pl.col("ack").is_not_null())
+    highest = pl.col("ack").cum_max()
+    fresh = acks.select("t_ns", (highest - highest.shift(1)).fill_null(0).alias("bytes"))
+    sent = data.select("t_ns", pl.col("payload_bytes").cast(pl.Int64).alias("bytes"))
+    return _rate_frame([(SENT, _binned(sent, flow, width)), (GOODPUT, _binned(fresh, flow, width))])
+
+
+def _rates_of_log(tables: Tables, flow: Flow, width: float) -> pl.DataFrame:
+    rows = read_flow(tables, "instruments", flow.view, ["t_ns", "leg", "source", "snd_una"])
+    mine = rows.filter((pl.col("leg") == 0) & pl.col("snd_una").is_not_null()).sort("t_ns")
+    sources = mine["source"].unique().to_list()
+    source = next((s for s in (*TRUTH, "replay", "inferred") if s in sources), None)
+    if source is None:
+        return _rate_frame([])
+    mine = mine.filter(pl.col("source") == source)
+    # WEB100 logs snd_una as it stands on the wire, modulo 2^32 (RFC 4898 tcpEStatsStackSndUna).
+    step = (pl.col("snd_una") - pl.col("snd_una").shift(1)).fill_null(0)
+    moved = (step % 2**32) if source == "web100" else step
+    return _rate_frame([(GOODPUT, _binned(mine.select("t_ns", moved.alias("bytes")), flow, width))])
+
+
+def _binned(rows: pl.DataFrame, flow: Flow, width: float) -> pl.DataFrame:
+    """Sum `bytes` per bin, bins without any included, a last row at the end so that the last step is drawn."""
+    low, high = flow.span_s
+    count = max(1, math.ceil((high - low) / width - 1e-9))
+    seconds = (pl.col("t_ns") - flow.start_ns) / 1e9
+    slot = ((seconds - low) / width).floor().cast(pl.Int64).clip(0, count - 1).alias("slot")
+    sums = rows.filter(seconds.is_between(low, high)).group_by(slot).agg(pl.col("bytes").sum())
+    grid = pl.DataFrame({"slot": pl.int_range(count, eager=True)}).join(sums, on="slot", how="left").sort("slot")
+    lengths = pl.min_horizontal(pl.lit(width), pl.lit(high - low) - pl.col("slot") * width)
+    since = low + pl.col("slot") * width
+    t = (flow.start_ns / 1e6 + since * 1e3) if flow.view.utc else since.round(6)
+    rates = grid.select(t.alias(TIME), (pl.col("bytes").fill_null(0) * 8 / lengths / 1e6).alias("mbps"))
+    end = flow.at(high)
+    return pl.concat([rates, rates[-1:].with_columns(pl.lit(end).alias(TIME))])
+
+
+def _rate_frame(parts: list[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
+    empty = pl.DataFrame(schema={TIME: pl.Float64, "mbps": pl.Float64, "series": pl.String})
+    return pl.concat([empty, *(part.with_columns(series=pl.lit(label)) for label, part in parts)])
+
+
+def _bottleneck(tables: Tables, flow: Flow) -> pl.DataFrame:
+    """Return the bottleneck's rate over time from the intervals of `channel`; none for a replay, it has its own."""
+    empty = pl.DataFrame(schema={TIME: pl.Float64, "mbps": pl.Float64})
+    if flow.view.run_id:
+        return empty
+    rows = read(tables, "channel", ["kind", "direction", "t_ns", "end_ns", "rate_bps"])
+    mine = rows.filter((pl.col("kind") == "interval") & (pl.col("direction") == flow.data)).drop_nulls(
+        ["rate_bps", "end_ns"]
+    )
+    if mine.is_empty():
+        return empty
+    last = mine[-1:].with_columns(t_ns=pl.col("end_ns"))
+    stamps = pl.concat([mine, last]).select("t_ns", (pl.col("rate_bps") / 1e6).alias("mbps"))
+    return on_axis(stamps, flow).select(TIME, "mbps")

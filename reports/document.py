@@ -1,0 +1,81 @@
+"""The report: one HTML file that opens without a network, from tables and a manifest.
+
+Shows, computes nothing: statements, statistics and verdicts come in the table `findings`, by section:
+
+    summary      sentences for the paragraph at the top
+    key_numbers  one row per number: metric, value, low, high, unit; `text` says how it was found
+    self_check   subject `capture` for what happened, then one subject per candidate variant, nearest first; metrics
+                 become columns; the overlay charts draw the first candidate whose run kept its series
+    what_was     sentences on the captured flows
+    what_if      subject as toolkit.schema.run_subject spells it; metrics become columns. `goodput` [bit/s] (mean and
+                 95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the captured variant)
+                 are drawn too
+    unknown      sentences on what is not known; a verdict `unknown` in any section is listed there as well
+
+`metric` may be empty for a finding that is only a sentence. Read docs/tables.md for the tables.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reports import page
+from reports.frames import Tables
+from reports.page import prepare
+from reports.sections import sections, summary
+from toolkit.errors import MachineError
+
+__all__ = ["ReportMeta", "prepare", "write_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportMeta:
+    """What a report says of itself.
+
+    `manifest` feeds the section Provenance: `inputs` (a list of mappings: name, sha256, …), `versions` (a mapping),
+    `commands` (a list), `parameters` (a list of mappings: those that differ from their defaults); other keys follow
+    as they are. `generated` is the time of writing as text, since this room reads no clock. `utc` puts UTC on the
+    time axes of captured flows.
+    """
+
+    title: str
+    generated: str = ""
+    manifest: Mapping[str, object] = field(default_factory=dict)
+    utc: bool = False
+
+
+def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str]) -> Path:
+    """Write the report on `tables` to `path`, whole or not at all, and return the path.
+
+    Tables are those of toolkit/schema.py by name: flows, segments, instruments, events, channel, runs, findings,
+    issues; any may be missing. MachineError where the file cannot be written.
+    """
+    text = page.render(meta.title, summary(tables), meta.generated, sections(tables, meta.manifest, utc=meta.utc))
+    return write_whole(Path(path), text.encode())
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write `content` under a temporary name in the same folder and rename it; MachineError if that fails."""
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = Path(file.name)
+            file.write(content)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise MachineError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+    return path
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

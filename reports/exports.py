@@ -1,0 +1,89 @@
+"""Charts as pictures and the what-if table as CSV: what other documents want of a report.
+
+Draws through vl-convert, without a browser. Read reports/charts for what each chart shows.
+"""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+import vl_convert
+
+from reports.document import write_whole
+from reports.frames import Tables, runs_with_subject
+from reports.page import vega_lite_version
+from reports.sections import Picture, Section, sections
+from reports.style import Mode, recolour, vega_config
+from toolkit.errors import MachineError, ReportError
+
+Format = Literal["png", "svg"]
+_SCALE = 2.0
+
+
+def write_charts(
+    tables: Tables, folder: str | os.PathLike[str], form: Format = "png", mode: Mode = "light"
+) -> list[Path]:
+    """Write every chart that the tables can give into `folder`, one file each, and return the paths.
+
+    Files are numbered in the report's order and named after their section and title. ReportError where no chart can
+    be drawn, MachineError where a file cannot be written.
+    """
+    pictures = [found for section in sections(tables, {}) for found in _pictures(section, section.key)]
+    if not pictures:
+        raise ReportError("There is nothing to draw in these tables.")
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(f"cannot make {target}: {error.strerror or error}") from error
+    paths = []
+    for number, (place, picture) in enumerate(pictures, 1):
+        spec = picture.chart.to_dict()
+        path = target / f"{number:02d}-{_file_name(place, spec['title']['text'])}.{form}"
+        paths.append(write_whole(path, _drawn(recolour(spec, mode), form, mode)))
+    return paths
+
+
+def _pictures(section: Section, place: str) -> list[tuple[str, Picture]]:
+    found = []
+    for part in section.parts:
+        if isinstance(part, Picture):
+            found.append((place, part))
+        elif isinstance(part, Section):
+            found += _pictures(part, part.key)
+    return found
+
+
+def _file_name(place: str, title: str) -> str:
+    words = "".join(c if c.isascii() and c.isalnum() else " " for c in f"{place} {title}".lower())
+    return "-".join(words.split())[:80]
+
+
+def _drawn(spec: dict[str, object], form: Format, mode: Mode) -> bytes:
+    config, version = vega_config(mode), vega_lite_version()
+    if form == "png":
+        png: bytes = vl_convert.vegalite_to_png(spec, vl_version=version, config=config, scale=_SCALE)
+        return png
+    svg: str = vl_convert.vegalite_to_svg(spec, vl_version=version, config=config)
+    start = svg.index(">") + 1
+    return f"{svg[:start]}<title>{escape(str(spec['description']))}</title>{svg[start:]}".encode()
+
+
+def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
+    """Write the what-if runs as CSV, a row per run, units in the names of the columns; return the path.
+
+    ReportError without such runs, MachineError where the file cannot be written.
+    """
+    columns = [
+        "run_id", "scenario", "variant", "proxy", "purpose", "channel_mode", "seed", "flow_id", "duration_ns",
+        "completed", "delivered_bytes", "goodput_bps", "segments_out", "retransmissions", "rtos", "recoveries",
+        "channel_losses", "queue_losses", "outage_losses", "srtt_mean_ns", "rtt_p95_ns", "proxy_held_max_bytes",
+    ]  # fmt: skip
+    runs = runs_with_subject(tables, columns).filter(pl.col("purpose") == "what_if").select(columns)
+    if runs.is_empty():
+        raise ReportError("No variant was replayed, so there is no what-if table.")
+    return write_whole(Path(path), runs.write_csv().encode())

@@ -1,0 +1,243 @@
+"""Findings and runs as sentences and grids: what a report says in words and numbers.
+
+Reads `findings`, `runs`, `events`, `issues`; computes nothing. Knows neither HTML nor charts. What the sections of
+`findings` are for is in reports/document.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from reports.frames import Flow, Tables, on_axis, read, read_flow, runs_with_subject
+from reports.numbers import interval, quantity
+
+COLUMNS = ("section", "subject", "metric", "value", "low", "high", "unit", "verdict", "text")
+LOSSES_SHOWN = 200
+ISSUES_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a grid: text, what stands small below it, and a verdict where there is one."""
+
+    text: str
+    small: str = ""
+    verdict: str = ""
+    number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table to show; the first cell of a row is its heading. `folded` grids open on request."""
+
+    caption: str
+    head: tuple[str, ...]
+    rows: list[tuple[Cell, ...]] = field(default_factory=list)
+    folded: bool = False
+
+
+Row = Mapping[str, object]
+
+
+def findings_of(tables: Tables, section: str) -> list[Row]:
+    """Return the rows of `findings` that belong to `section`, in their order."""
+    return [row for row in read(tables, "findings", COLUMNS).to_dicts() if row["section"] == section]
+
+
+def sentences(rows: Iterable[Row]) -> list[str]:
+    """Return the statements of findings that are sentences, each once."""
+    return list(dict.fromkeys(text for row in rows if (text := str(row["text"] or "").strip())))
+
+
+def unknowns(tables: Tables) -> list[str]:
+    """Return what is not known: the section of that name, then every finding elsewhere whose verdict is unknown."""
+    rows = read(tables, "findings", COLUMNS).to_dicts()
+    own = [row for row in rows if row["section"] == "unknown"]
+    others = [row for row in rows if row["section"] != "unknown" and row["verdict"] == "unknown"]
+    return sentences([*own, *others])
+
+
+def key_numbers(rows: Sequence[Row]) -> Grid | None:
+    """Return the key numbers: a row per finding; None without any."""
+    several = len({row["subject"] for row in rows}) > 1
+    grid = Grid("The captured flow and its path", ("Quantity", "Value", "95 % interval", "Remark"))
+    for row in rows:
+        if not row["metric"]:
+            continue
+        metric = _capital(str(row["metric"]))
+        name = f"{row['subject']}: {metric}" if several else metric
+        low, high, unit = _number(row["low"]), _number(row["high"]), str(row["unit"])
+        cells = (
+            Cell(name),
+            Cell(quantity(_number(row["value"]), unit), number=True, verdict=_verdict(row)),
+            Cell(interval(low, high, unit), number=True),
+            Cell(str(row["text"])),
+        )
+        grid.rows.append(cells)
+    return grid if grid.rows else None
+
+
+def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
+    """Return findings as a grid of subjects by metrics, each cell with its interval and verdict; None without any."""
+    numbers = [row for row in rows if row["metric"]]
+    metrics = list(dict.fromkeys(str(row["metric"]) for row in numbers))
+    subjects = list(dict.fromkeys(str(row["subject"]) for row in numbers))
+    found = {(row["subject"], row["metric"]): row for row in numbers}
+    grid = Grid(caption, (subject, *(_capital(metric) for metric in metrics)))
+    for name in subjects:
+        cells = [_cell(found.get((name, metric))) for metric in metrics]
+        grid.rows.append((Cell(name), *cells))
+    return grid if grid.rows else None
+
+
+def _capital(metric: str) -> str:
+    """Return the name of a quantity as a heading: "goodput_difference" as "Goodput difference"."""
+    words = metric.replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def _cell(row: Row | None) -> Cell:
+    if row is None:
+        return Cell("–", number=True)
+    unit = str(row["unit"])
+    small = interval(_number(row["low"]), _number(row["high"]), unit)
+    return Cell(quantity(_number(row["value"]), unit), small, _verdict(row), number=True)
+
+
+def _verdict(row: Row) -> str:
+    verdict = str(row["verdict"])
+    return "" if verdict == "info" else verdict
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def replayed_runs(tables: Tables, purpose: str, caption: str) -> Grid | None:
+    """Return the runs of `purpose` that are not resampled, one row each, with their counts; None without any."""
+    columns = [
+        "purpose", "channel_mode", "seed", "goodput_bps", "segments_out", "retransmissions", "rtos", "channel_losses",
+        "queue_losses", "outage_losses", "rtt_p95_ns", "proxy_held_max_bytes",
+    ]  # fmt: skip
+    runs = runs_with_subject(tables, columns)
+    mine = runs.filter((pl.col("purpose") == purpose) & (pl.col("channel_mode") != "resampled"))
+    head = (
+        "Variant",
+        "Goodput",
+        "Segments sent",
+        "Retransmissions",
+        "RTOs",
+        "Lost: channel",
+        "Lost: queue",
+        "Lost: outage",
+        "RTT, 95th percentile",
+        "Held by the proxy, at most",
+    )
+    grid = Grid(caption, head)
+    units = {"goodput_bps": "bit/s", "rtt_p95_ns": "ns", "proxy_held_max_bytes": "bytes"}
+    order = ["goodput_bps", *columns[4:]]
+    for row in mine.to_dicts():
+        numbers = [
+            Cell("–" if row[name] is None else quantity(_number(row[name]), units.get(name, "")), number=True)
+            for name in order
+        ]
+        grid.rows.append((Cell(str(row["subject"])), *numbers))
+    return grid if grid.rows else None
+
+
+def loss_table(tables: Tables, flow: Flow) -> Grid | None:
+    """Return the first losses of a flow with cause and evidence, for those who cannot read the timeline."""
+    columns = ["t_ns", "kind", "cause", "record", "seq_start", "evidence"]
+    rows = on_axis(read_flow(tables, "events", flow.view, columns), flow).filter(pl.col("kind") == "loss")
+    if rows.is_empty():
+        return None
+    shown = rows.head(LOSSES_SHOWN)
+    what = f"the first {shown.height} of {rows.height:,}" if rows.height > shown.height else f"all {rows.height:,}"
+    time = "Time [ms since 1970]" if flow.view.utc else "Time [s]"
+    grid = Grid(f"Losses as a table ({what})", (time, "Cause", "First octet", "Record", "Evidence"), folded=True)
+    for row in shown.to_dicts():
+        octet = "" if row["seq_start"] is None else f"{row['seq_start']:,}"
+        record = "" if row["record"] is None else f"{row['record']:,}"
+        cells = (
+            Cell(f"{row['t']:,.3f}"),
+            Cell(row["cause"]),
+            Cell(octet, number=True),
+            Cell(record, number=True),
+            Cell(row["evidence"] or ""),
+        )
+        grid.rows.append(cells)
+    return grid
+
+
+def issue_table(tables: Tables) -> Grid | None:
+    """Return what could not be decoded; None where everything could."""
+    rows = read(tables, "issues", ["input_id", "record", "offset", "kind", "text"])
+    if rows.is_empty():
+        return None
+    shown = rows.head(ISSUES_SHOWN)
+    what = f"the first {shown.height} of {rows.height:,}" if rows.height > shown.height else f"all {rows.height:,}"
+    grid = Grid(
+        f"What could not be decoded ({what})", ("Kind", "Input", "Record", "Offset", "What was found"), folded=True
+    )
+    for row in shown.to_dicts():
+        numbers = [Cell(f"{row[name]:,}", number=True) for name in ("input_id", "record", "offset")]
+        grid.rows.append((Cell(row["kind"]), *numbers, Cell(row["text"])))
+    return grid
+
+
+def mappings(rows: object, caption: str) -> Grid | None:
+    """Return a list of mappings (or one mapping of plain values) from a manifest as a grid; None for anything else."""
+    if isinstance(rows, Mapping) and rows:
+        return Grid(caption, ("Name", "Value"), [(Cell(str(k)), Cell(_plain(v))) for k, v in rows.items()])
+    if isinstance(rows, str) or not isinstance(rows, Sequence) or not rows:
+        return None
+    if not all(isinstance(row, Mapping) for row in rows):
+        return Grid(caption, (caption,), [(Cell(_plain(row)),) for row in rows])
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    return Grid(caption, tuple(names), [tuple(Cell(_plain(row.get(name))) for name in names) for row in rows])
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} = {_plain(v)}" for k, v in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " ".join(_plain(v) for v in value)
+    return str(value)
+
+
+def run_provenance(tables: Tables) -> Grid | None:
+    """Return which scenarios, channel modes and seeds the runs used; None without runs."""
+    runs = read(tables, "runs", ["scenario", "purpose", "channel_mode", "seed"])
+    if runs.is_empty():
+        return None
+    grouped = runs.group_by("scenario", "purpose", "channel_mode", maintain_order=True).agg(
+        pl.col("seed").unique().sort(), pl.len().alias("runs")
+    )
+    grid = Grid("Runs", ("Scenario", "Purpose", "Channel", "Runs", "Seeds"))
+    for scenario, purpose, mode, seeds, count in grouped.iter_rows():
+        grid.rows.append(
+            (
+                Cell(scenario),
+                Cell(purpose.replace("_", "-")),
+                Cell(mode),
+                Cell(f"{count:,}", number=True),
+                Cell(_ranges(seeds)),
+            )
+        )
+    return grid
+
+
+def _ranges(values: Sequence[int]) -> str:
+    """Return sorted whole numbers as "1 to 20, 42"."""
+    spans: list[list[int]] = []
+    for value in values:
+        if spans and value == spans[-1][1] + 1:
+            spans[-1][1] = value
+        else:
+            spans.append([value, value])
+    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in spans)

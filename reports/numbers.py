@@ -1,0 +1,85 @@
+"""Numbers as people read them: SI multiples, few digits, the interval beside the value. Knows nothing of tables."""
+
+from __future__ import annotations
+
+import math
+
+_SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_TIMES = ((60e9, "min", 60e9), (1e9, "s", 1e9), (1e6, "ms", 1e6), (1e3, "µs", 1e3))
+_COUNTS = {"", "segments", "pkts", "packets", "events"}
+
+
+def digits(value: float, significant: int = 4) -> str:
+    """Return `value` with `significant` digits, thousands separated, no exponent between 1e-4 and 1e15."""
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "unlimited" if value > 0 else "minus unlimited"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size < 1e-4 or size >= 1e15:
+        return f"{value:.{significant - 1}e}".replace("-", "\N{MINUS SIGN}")
+    return _places(value, _places_for(size, significant))
+
+
+def _places_for(size: float, significant: int) -> int:
+    return max(0, significant - 1 - math.floor(math.log10(size)))
+
+
+def _places(value: float, places: int) -> str:
+    return f"{value:,.{places}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def scale_of(value: float, unit: str) -> tuple[float, str]:
+    """Return divisor and name of the multiple of `unit` that suits `value`."""
+    size = abs(value)
+    if not math.isfinite(size):
+        return 1.0, ""
+    if unit in {"bit/s", "bytes", "B"}:
+        base = "bit/s" if unit == "bit/s" else "B"
+        for factor, prefix in _SI:
+            if size >= factor:
+                return factor, prefix + base
+        return 1.0, base
+    if unit == "ns":
+        for least, name, factor in _TIMES:
+            if size >= 2 * least or (name != "min" and size >= least):
+                return factor, name
+        return 1.0, "ns"
+    return 1.0, unit
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Return `value` with its unit, such as "1.75 Mbit/s", or "not known"."""
+    if value is None:
+        return "not known"
+    factor, name = scale_of(value, unit)
+    return f"{_plain(value / factor, unit)} {name}".rstrip()
+
+
+def interval(low: float | None, high: float | None, unit: str) -> str:
+    """Return "low to high unit", both in the multiple and with the decimals that suit the greater.
+
+    Empty where an end is missing.
+    """
+    if low is None or high is None:
+        return ""
+    greater = max(abs(low), abs(high))
+    factor, name = scale_of(greater, unit)
+    if not math.isfinite(greater) or greater == 0 or (_is_count(low, unit) and _is_count(high, unit)):
+        ends = _plain(low / factor, unit), _plain(high / factor, unit)
+    else:
+        places = _places_for(greater / factor, _significant(unit))
+        ends = _places(low / factor, places), _places(high / factor, places)
+    return f"{ends[0]} to {ends[1]} {name}".rstrip()
+
+
+def _plain(value: float, unit: str) -> str:
+    return _places(value, 0) if _is_count(value, unit) else digits(value, _significant(unit))
+
+
+def _is_count(value: float, unit: str) -> bool:
+    return unit in _COUNTS and float(value).is_integer()
+
+
+def _significant(unit: str) -> int:
+    return 4 if unit in {"bit/s", "bytes", "B", "ns"} else 3

@@ -1,0 +1,212 @@
+"""The sections of a report, in order: which sentences, grids and charts each holds, and what it says without data.
+
+Knows charts and findings; knows no HTML. A chart that the tables cannot give becomes the sentence that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import altair as alt
+
+from reports import charts, findings
+from reports.findings import Grid
+from reports.frames import Tables, View, captured_flows, flow_of, read_flow
+from reports.numbers import quantity
+from reports.texts import HOW, HOW_TO_READ
+from toolkit.errors import ReportError
+
+FLOWS_SHOWN = 4
+"""Flows that get their charts: those with the most data; a page of forty flows would be nobody's reading."""
+
+AnyChart = alt.LayerChart | alt.ConcatChart
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A chart in its place. Pictures of one `group` zoom together."""
+
+    chart: AnyChart
+    group: str = ""
+    how: str = ""
+
+
+@dataclass(slots=True)
+class Section:
+    """One section: heading, sentences, then its parts in order; a part that is text is one sentence."""
+
+    key: str
+    title: str
+    sentences: list[str] = field(default_factory=list)
+    parts: list[Section | Grid | Picture | str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a chart is made and how it is read."""
+
+    draw: Callable[[Tables, View], AnyChart]
+    how: str
+
+
+_FLOW_CHARTS = (
+    Recipe(charts.time_sequence, HOW["time_sequence"]),
+    Recipe(charts.cwnd, HOW["cwnd"]),
+    Recipe(charts.rtt, HOW["rtt"]),
+    Recipe(charts.throughput, HOW["throughput"]),
+    Recipe(charts.losses, HOW["losses"]),
+)
+
+_SELF_CHECK = (
+    Recipe(charts.self_check_sequence, HOW["self_check_sequence"]),
+    Recipe(charts.self_check_cwnd, HOW["self_check_cwnd"]),
+)
+
+_WHAT_IF = (
+    Recipe(lambda tables, _: charts.what_if_goodput(tables), HOW["what_if_goodput"]),
+    Recipe(lambda tables, _: charts.what_if_difference(tables), HOW["what_if_difference"]),
+    Recipe(lambda tables, _: charts.goodput_and_delay(tables), HOW["goodput_and_delay"]),
+    Recipe(charts.what_if_cwnd, HOW["what_if_cwnd"]),
+)
+
+
+def sections(tables: Tables, manifest: Mapping[str, object], *, utc: bool = False) -> list[Section]:
+    """Return the sections of the report, in order."""
+    views = [replace(view, utc=utc) for view in captured_flows(tables)]
+    return [
+        _key_numbers(tables, views),
+        _self_check(tables, views),
+        _what_was(tables, views),
+        _what_if(tables, views),
+        _unknown(tables),
+        Section("how_to_read", "How to read this", parts=list(HOW_TO_READ)),
+        _provenance(tables, manifest),
+    ]
+
+
+def summary(tables: Tables) -> str:
+    """Return the summary: the findings of that section, one after another."""
+    said = findings.sentences(findings.findings_of(tables, "summary"))
+    return " ".join(said) or "No findings were computed for these tables; the charts below show what they hold."
+
+
+def _key_numbers(tables: Tables, views: list[View]) -> Section:
+    grid = findings.key_numbers(findings.findings_of(tables, "key_numbers")) or _flow_numbers(tables, views)
+    return Section(
+        "key_numbers", "Key numbers", parts=[grid or "These tables hold no flow, so there are no numbers to give."]
+    )
+
+
+def _flow_numbers(tables: Tables, views: list[View]) -> Grid | None:
+    """Return what `flows` itself says of each flow, for reports without findings."""
+    names = ("data_segments", "retransmitted_segments", "unique_bytes", "rtt_min_ns", "rtos")
+    head = ("Flow", "Data segments", "Retransmitted", "Payload", "Least RTT", "RTOs")
+    grid = Grid("Flows", head)
+    for view in views[: 5 * FLOWS_SHOWN]:
+        flow = flow_of(tables, view)
+        columns = [f"{flow.data}_{name}" for name in names]
+        row = read_flow(tables, "flows", view, columns)
+        if row.is_empty():
+            continue
+        units = ("", "", "bytes", "ns", "")
+        cells = [findings.Cell(quantity(v, u), number=True) for v, u in zip(row.row(0), units, strict=True)]
+        grid.rows.append((findings.Cell(flow_name(tables, view)), *cells))
+    return grid if grid.rows else None
+
+
+def _self_check(tables: Tables, views: list[View]) -> Section:
+    rows = findings.findings_of(tables, "self_check")
+    section = Section("self_check", "Self-check", findings.sentences(rows))
+    grid = findings.by_subject(
+        rows, "What happened, and each candidate variant replayed over the captured channel", "Variant"
+    )
+    grid = grid or findings.replayed_runs(tables, "self_check", "Candidate variants replayed over the captured channel")
+    section.parts += [grid] if grid else []
+    return _with_pictures(section, tables, views[0] if views else View(), (_SELF_CHECK, "self-check"))
+
+
+def _what_was(tables: Tables, views: list[View]) -> Section:
+    section = Section("what_was", "What was", findings.sentences(findings.findings_of(tables, "what_was")))
+    if not views:
+        section.parts.append("No flow was captured or logged: these runs come from a channel model.")
+    for view in views[:FLOWS_SHOWN]:
+        part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}")
+        _with_pictures(part, tables, view, (_FLOW_CHARTS, part.key))
+        losses = findings.loss_table(tables, flow_of(tables, view))
+        part.parts += [losses] if losses else []
+        section.parts.append(part)
+    if len(views) > FLOWS_SHOWN:
+        section.parts.append(
+            f"{len(views) - FLOWS_SHOWN} more flows are here; the {FLOWS_SHOWN} with the most data are shown."
+        )
+    return section
+
+
+def _what_if(tables: Tables, views: list[View]) -> Section:
+    rows = findings.findings_of(tables, "what_if")
+    section = Section("what_if", "What if", findings.sentences(rows))
+    grids = (
+        findings.by_subject(rows, "Over the resampled channel: mean, and its 95 % interval below", "Variant"),
+        findings.replayed_runs(tables, "what_if", "The captured channel replayed as it was"),
+    )
+    section.parts += [grid for grid in grids if grid]
+    return _with_pictures(section, tables, views[0] if views else View(), (_WHAT_IF, ""))
+
+
+def _with_pictures(section: Section, tables: Tables, view: View, recipes: tuple[tuple[Recipe, ...], str]) -> Section:
+    said: set[str] = set()
+    for recipe in recipes[0]:
+        try:
+            section.parts.append(Picture(recipe.draw(tables, view), recipes[1], recipe.how))
+        except ReportError as error:
+            if str(error) not in said:
+                section.parts.append(str(error))
+            said.add(str(error))
+    return section
+
+
+def _unknown(tables: Tables) -> Section:
+    said = findings.unknowns(tables)
+    section = Section("unknown", "What is not known", said)
+    section.parts += [] if said else ["Nothing was marked as unknown; that is no proof that nothing is."]
+    issues = findings.issue_table(tables)
+    section.parts.append(issues or "Every record of the inputs could be decoded.")
+    return section
+
+
+_INNER = {"tables", "next_part"}
+"""Keys of a workspace's manifest that are its own bookkeeping."""
+
+
+def _provenance(tables: Tables, manifest: Mapping[str, object]) -> Section:
+    section = Section("provenance", "Provenance")
+    captions = {
+        "inputs": "Inputs",
+        "versions": "Versions",
+        "commands": "Commands",
+        "parameters": "Parameters that differ from their defaults",
+    }
+    grids = [findings.mappings(manifest.get(key), caption) for key, caption in captions.items()]
+    grids.append(findings.run_provenance(tables))
+    rest = {key: value for key, value in manifest.items() if key not in captions and key not in _INNER}
+    grids.append(findings.mappings(rest, "Workspace"))
+    section.parts += [grid for grid in grids if grid]
+    if not section.parts:
+        section.parts.append("No manifest came with these tables, so where they come from is not known.")
+    return section
+
+
+def flow_name(tables: Tables, view: View) -> str:
+    """Return the number of a flow and its two ends, data sender first."""
+    row = read_flow(tables, "flows", view, ["data_direction", "a_addr", "a_port", "b_addr", "b_port"])
+    if row.is_empty():
+        return str(view.flow_id)
+    direction, *ends = row.row(0)
+    a, b = _end(ends[0], ends[1]), _end(ends[2], ends[3])
+    first, second = (a, b) if direction == "a2b" else (b, a)
+    return f"{view.flow_id}: {first} to {second}"
+
+
+def _end(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

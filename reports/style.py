@@ -1,0 +1,130 @@
+"""Colours, fonts and the Vega configuration that every chart shares, in light and in dark.
+
+Knows nothing of tables. Colours start from Okabe and Ito's colour-blind-safe set ("Color Universal Design", 2008);
+those too pale for thin lines on white are darkened. A chart names light colours only: `recolour` maps them to
+their dark twins, and the document's script does the same in the browser.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Mode = Literal["light", "dark"]
+
+BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#00875f", "#a64d8a"
+AMBER, SKY, INK, GREY, OLIVE = "#a87b00", "#2f93cc", "#22262b", "#82898f", "#6b7a1f"
+SHADE_GREEN, SHADE_AMBER, SHADE_RED, SHADE_GREY = "#d5efe4", "#fbe7bd", "#f8cfc4", "#e6e8ea"
+SHADE = "#bcc2c8"
+
+DARK: dict[str, str] = {
+    BLUE: "#58b0ea",
+    VERMILLION: "#ff8c42",
+    GREEN: "#3ccb9b",
+    PURPLE: "#e08fc6",
+    AMBER: "#e8bf4a",
+    SKY: "#8fd0f5",
+    INK: "#eef1f4",
+    GREY: "#8b939b",
+    OLIVE: "#b9c95a",
+    SHADE_GREEN: "#17382e",
+    SHADE_AMBER: "#43361a",
+    SHADE_RED: "#4f2620",
+    SHADE_GREY: "#2c3136",
+    SHADE: "#4d545b",
+}
+"""Each light colour's twin on a dark page. Lines and marks keep 3:1 against their page (WCAG 2.2 §1.4.11)."""
+
+CATEGORIES = (BLUE, VERMILLION, GREEN, PURPLE, AMBER, SKY, INK, OLIVE, GREY)
+"""Colours of variants, in the order in which the tables name them; past the last they repeat."""
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+WIDTH = 860
+"""Width of a chart in pixels where nothing else decides it (PNG, SVG, notebook)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What stands around the marks: paper, text, faint text and grid."""
+
+    paper: str
+    text: str
+    faint: str
+    grid: str
+
+
+PAGES: dict[Mode, Page] = {
+    "light": Page("#ffffff", "#22262b", "#5c646c", "#e3e6e9"),
+    "dark": Page("#15181c", "#e6e9ec", "#a3abb3", "#2d3238"),
+}
+
+
+def category_colours(count: int) -> list[str]:
+    """Return `count` colours for categories, repeating after the last."""
+    return [CATEGORIES[i % len(CATEGORIES)] for i in range(count)]
+
+
+def vega_config(mode: Mode) -> dict[str, Any]:
+    """Return the Vega-Lite configuration of all charts on a light or a dark page."""
+    page = PAGES[mode]
+    return {
+        "background": page.paper,
+        "font": FONT,
+        "padding": 4,
+        "view": {"stroke": None},
+        "title": {
+            "anchor": "start",
+            "color": page.text,
+            "subtitleColor": page.faint,
+            "fontSize": 15,
+            "fontWeight": 600,
+            "subtitleFontSize": 12,
+            "subtitlePadding": 4,
+            "offset": 10,
+        },
+        "axis": {
+            "domainColor": page.faint,
+            "tickColor": page.faint,
+            "gridColor": page.grid,
+            "labelColor": page.faint,
+            "titleColor": page.text,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": 500,
+            "titlePadding": 8,
+            "labelOverlap": True,
+        },
+        "axisX": {"grid": False, "tickSize": 5},
+        "axisY": {"domain": False, "ticks": False, "labelPadding": 6},
+        "legend": {
+            "orient": "top",
+            "direction": "horizontal",
+            "title": None,
+            "labelColor": page.text,
+            "titleColor": page.text,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": 500,
+            "symbolStrokeWidth": 2.5,
+            "symbolSize": 90,
+            "symbolOpacity": 1,
+            "columnPadding": 16,
+            "labelLimit": 0,
+            "offset": 8,
+        },
+        "header": {"labelColor": page.text, "titleColor": page.text, "labelFontSize": 12, "labelFontWeight": 600},
+        "text": {"color": page.text, "fontSize": 12},
+        "rule": {"color": page.faint},
+    }
+
+
+def recolour(spec: dict[str, Any], mode: Mode) -> dict[str, Any]:
+    """Return `spec` with its colours replaced by their twins of `mode`; data sets are left alone."""
+    if mode == "light":
+        return spec
+    data = {key: spec[key] for key in ("datasets", "data") if key in spec}
+    text = json.dumps({key: value for key, value in spec.items() if key not in data})
+    for light, dark in DARK.items():
+        text = text.replace(f'"{light}"', f'"{dark}"')
+    return {**json.loads(text), **data}

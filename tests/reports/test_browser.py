@@ -1,0 +1,99 @@
+"""The report in headless Chromium, the network off: every chart drawn, no console error, zoom by keyboard."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reports.document import ReportMeta, write_report
+from tests.reports.conftest import Tables
+
+pytestmark = pytest.mark.chromium
+Open = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, tables: Tables) -> Path:
+    return write_report(tables, ReportMeta("A flow"), tmp_path_factory.mktemp("browser") / "report.html")
+
+
+def drawings(dom: str) -> list[str]:
+    """Return what stands in the place of each chart."""
+    return re.findall(r'<div class="chart[^"]*" id="chart-\d+".*?(?=<figcaption>)', dom, re.DOTALL)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_chart_is_drawn_without_a_word_on_the_console(report: Path, chromium: Open, dark: bool) -> None:
+    dom, console = chromium(report, dark=dark)
+    assert console == ""
+    assert '<html lang="en" data-drawn="11">' in dom
+    places = drawings(dom)
+    assert len(places) == 11
+    for place in places:
+        svg = re.search(r"<svg[^>]*class=\"marks\"", place)
+        canvas = re.search(r"<canvas[^>]*class=\"marks\"", place)
+        assert svg or canvas, place[:200]
+        assert 'role="graphics-document"' in place
+        assert 'aria-label="' in place
+    paper = "rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)"
+    assert f"background-color: {paper}" in dom
+
+
+def before_end(page: str, piece: str) -> str:
+    head, end, tail = page.rpartition("</body>")
+    return head + piece + end + tail
+
+
+PROBE = """
+<script>
+const until = () => document.documentElement.dataset.drawn ? probe() : setTimeout(until, 50);
+const ticks = (number) => [...document.querySelectorAll(`#chart-${number} .role-axis-label text`)]
+  .map((label) => label.textContent).sort().join("|");
+const press = (number, key) => document.getElementById(`chart-${number}`)
+  .dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const wait = () => new Promise((done) => setTimeout(done, 400));
+async function probe() {
+  const said = { before: [ticks(3), ticks(5)] };
+  press(3, "+"); press(3, "+"); await wait();
+  said.zoomed = [ticks(3), ticks(5), ticks(2)];
+  press(3, "ArrowRight"); await wait();
+  said.moved = [ticks(3), ticks(5)];
+  press(3, "0"); await wait();
+  said.reset = [ticks(3), ticks(5)];
+  document.documentElement.dataset.said = JSON.stringify(said);
+}
+until();
+</script>
+"""
+
+
+def test_charts_of_a_flow_zoom_together_by_keyboard(report: Path, chromium: Open, tmp_path: Path) -> None:
+    """The probe is a script that the page's own policy refuses, so it runs in a copy without the policy."""
+    text = report.read_text(encoding="utf-8")
+    open_to_all = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    probed = before_end(open_to_all, PROBE)
+    copy = tmp_path / "probed.html"
+    copy.write_text(probed, encoding="utf-8")
+    dom, console = chromium(copy)
+    assert console == ""
+    match = re.search(r'data-said="([^"]*)"', dom)
+    assert match
+    said = json.loads(html.unescape(match[1]))
+    assert said["before"] != said["zoomed"][:2]
+    assert said["zoomed"][0] != said["moved"][0]
+    assert said["zoomed"][1] != said["moved"][1]
+    assert said["reset"] == said["before"]
+
+
+def test_a_script_from_elsewhere_is_refused(report: Path, chromium: Open, tmp_path: Path) -> None:
+    copy = tmp_path / "injected.html"
+    injected = "<script>document.documentElement.dataset.owned = 1</script>"
+    copy.write_text(before_end(report.read_text(encoding="utf-8"), injected), encoding="utf-8")
+    dom, console = chromium(copy)
+    assert "data-owned" not in dom
+    assert "Content Security Policy" in console

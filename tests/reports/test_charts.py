@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pytest
+import vl_convert
+
+from reports import charts
+from reports.charts import View
+from reports.page import vega_lite_version
+from reports.style import DARK
+from tests.reports.conftest import (
+    LOST,
+    MSS,
+    PER_ROUND,
+    RTT_NS,
+    SEGMENTS,
+    START_NS,
+    Tables,
+    finding,
+    flow_events,
+    flow_instruments,
+    flow_row,
+    flow_segments,
+    required,
+    run_row,
+)
+from toolkit.errors import ReportError
+from toolkit.schema import table_from_rows
+
+Draw = Callable[[Tables], Any]
+ALL: dict[str, Draw] = {
+    name: getattr(charts, name)
+    for name in (
+        "time_sequence",
+        "cwnd",
+        "rtt",
+        "throughput",
+        "losses",
+        "self_check_sequence",
+        "self_check_cwnd",
+        "what_if_goodput",
+        "what_if_difference",
+        "goodput_and_delay",
+        "what_if_cwnd",
+    )
+}
+
+
+def nodes(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield every mapping inside a specification."""
+    if isinstance(part, dict):
+        yield part
+        for value in part.values():
+            yield from nodes(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from nodes(value)
+
+
+def layer_rows(spec: dict[str, Any], label: str) -> list[dict[str, str]]:
+    """Return the data of the layer whose series is `label`."""
+    for layer in spec["layer"]:
+        if any(step.get("calculate") == f'"{label}"' for step in layer.get("transform", ())):
+            return rows_of(spec, layer.get("data", spec.get("data"))["name"])
+    raise KeyError(label)
+
+
+def rows_of(spec: dict[str, Any], name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(spec["datasets"][name])))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_chart_compiles_and_draws(name: str, tables: Tables) -> None:
+    spec = ALL[name](tables).to_dict()
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
+    assert len(re.findall(r"<(?:path|rect|line)\b", svg)) > 10
+    assert "NaN" not in svg
+    assert len(spec["description"]) > 40
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_axes_have_titles_with_units_and_colours_have_dark_twins(name: str, tables: Tables) -> None:
+    spec = ALL[name](tables).to_dict()
+    titles = [axis["title"] for node in nodes(spec) if isinstance(axis := node.get("axis"), dict) and axis.get("title")]
+    assert titles
+    assert all(re.search(r"\[[^\]]+\]$", title) or title == "Events" for title in titles), titles
+    colours = set(re.findall(r"#[0-9a-f]{6}\b", str({k: v for k, v in spec.items() if k != "datasets"})))
+    assert colours <= set(DARK)
+
+
+def test_time_sequence_holds_every_segment(tables: Tables) -> None:
+    spec = charts.time_sequence(tables).to_dict()
+    sent, again = layer_rows(spec, "data segment"), layer_rows(spec, "retransmission")
+    assert len(sent) == SEGMENTS
+    assert len(again) == len(LOST)
+    assert {int(row["seq"]) for row in again} == {1 + n * MSS for n in LOST}
+    assert float(sent[0]["t"]) == 0.5
+    assert int(sent[0]["seq_end"]) == 1 + MSS
+    assert [int(row["seq"]) for row in layer_rows(spec, "lost")] == [1 + n * MSS for n in LOST]
+    edge = layer_rows(spec, "window edge")
+    acked = layer_rows(spec, "cumulative ACK")
+    assert [int(row["seq"]) for row in edge] == [int(row["seq"]) + 64_000 for row in acked]
+    assert "subtitle" not in spec["title"]
+    assert len(layer_rows(spec, "SACK block")) > 0
+
+
+def test_a_long_flow_is_thinned_and_says_so() -> None:
+    count = 60_000
+    segments = table_from_rows("segments", [required("segments", flow_id=1, record=1)])
+    row = pl.DataFrame(segments)
+    numbers = pl.int_range(count, eager=True)
+    long = pl.concat([row] * count).with_columns(
+        record=numbers.cast(pl.UInt64),
+        t_ns=numbers * 1_000_000,
+        seq=1 + numbers * 1000,
+        payload_bytes=pl.lit(1000, pl.UInt32),
+    )
+    spec = charts.time_sequence({"segments": long}, View(bins=500)).to_dict()
+    sent = layer_rows(spec, "data segment")
+    assert len(sent) < 4000
+    assert sum(int(row["merged"]) for row in sent) == count
+    assert min(int(row["seq"]) for row in sent) == 1
+    assert max(int(row["seq_end"]) for row in sent) == 1 + count * 1000
+    assert re.search(r"Thinned for drawing: [\d,]+ marks stand for 60,000 ", spec["title"]["subtitle"][0])
+
+
+def test_cwnd_has_both_sources_and_the_phases(tables: Tables) -> None:
+    spec = charts.cwnd(tables).to_dict()
+    truth, inferred = layer_rows(spec, "cwnd, tcp_info"), layer_rows(spec, "cwnd, inferred from packets")
+    assert truth == inferred
+    assert float(truth[0]["t"]) == 0.5
+    assert int(truth[0]["bytes"]) == 10 * MSS
+    shades = next(rows_of(spec, layer["data"]["name"]) for layer in spec["layer"] if layer["mark"]["type"] == "rect")
+    assert [(s["phase"], float(s["t"]), float(s["t_end"])) for s in shades] == [
+        ("slow start", 0.5, 1.5),
+        ("fast recovery", 2.5, 3.0),
+    ]
+    thresholds = layer_rows(spec, "ssthresh")
+    assert [row["bytes"] for row in thresholds] == ["", str(20 * MSS), str(20 * MSS)]
+
+
+def test_rtt_has_every_sample(tables: Tables) -> None:
+    spec = charts.rtt(tables).to_dict()
+    samples = layer_rows(spec, "RTT sample")
+    measured = pl.DataFrame(tables["segments"]).filter(pl.col("run_id") == 0)["rtt_ns"].drop_nulls()
+    assert [round(float(row["ms"]) * 1e6) for row in samples] == measured.to_list()
+    assert float(layer_rows(spec, "smoothed, tcp_info")[0]["ms"]) == RTT_NS / 1e6
+
+
+def test_throughput_adds_up(tables: Tables) -> None:
+    spec = charts.throughput(tables).to_dict()
+    for label, octets in (
+        ("sent, retransmissions included", (SEGMENTS + len(LOST)) * MSS),
+        ("goodput (acknowledged in order)", SEGMENTS * MSS),
+    ):
+        rows = [(float(row["t"]), float(row["mbps"])) for row in layer_rows(spec, label)]
+        carried = sum(rate * (after - t) * 1e6 / 8 for (t, rate), (after, _) in pairwise(rows))
+        first_ack_is_the_base = MSS if label.startswith("goodput") else 0
+        assert carried == pytest.approx(octets - first_ack_is_the_base, abs=1)
+
+
+def test_throughput_of_a_log_that_wraps() -> None:
+    rows = [
+        required(
+            "instruments",
+            flow_id=1,
+            t_ns=START_NS + n * 10**9,
+            source="web100",
+            snd_una=(2**32 - 5000 + n * 1000) % 2**32,
+        )
+        for n in range(11)
+    ]
+    spec = charts.throughput({"instruments": table_from_rows("instruments", rows)}).to_dict()
+    goodput = layer_rows(spec, "goodput (acknowledged in order)")
+    bins = [(float(row["t"]), float(row["mbps"])) for row in goodput]
+    assert sum(rate * (after - t) * 1e6 / 8 for (t, rate), (after, _) in pairwise(bins)) == pytest.approx(10_000)
+
+
+def test_losses_by_cause_with_evidence(tables: Tables) -> None:
+    spec = charts.losses(tables).to_dict()
+    lanes = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert lanes[:3] == ["lost to the channel (2)", "lost to a queue (1)", "lost, cause unknown (1)"]
+    assert "retransmission (4)" in lanes
+    assert "outage (1)" in lanes
+    bars, ticks = (rows_of(spec, layer["data"]["name"]) for layer in spec["layer"])
+    assert [(row["lane"], float(row["t"]), float(row["t_end"])) for row in bars] == [("outage (1)", 1.5, 2.0)]
+    assert "hole at 23" in {row["evidence"] for row in ticks}
+
+
+def test_what_if_draws_runs_and_findings_as_they_are(tables: Tables) -> None:
+    spec = charts.what_if_goodput(tables).to_dict()
+    assert spec["layer"][0]["encoding"]["y"]["scale"]["domain"] == [
+        "reno", "reno, split at gateway", "cubic", "cubic, split at gateway",
+    ]  # fmt: skip
+    assert len(layer_rows(spec, "one resampled seed")) == 12
+    assert [float(row["mbps"]) for row in layer_rows(spec, "captured trace replayed")] == [0.15] * 4
+    means = layer_rows(spec, "mean and 95 % interval over the seeds")
+    assert {(row["mbps"], row["low"], row["high"]) for row in means} == {("0.142", "0.141", "0.143")}
+    difference = charts.what_if_difference(tables).to_dict()
+    drawn = layer_rows(difference, charts.comparison.PAIRED)
+    assert [row["subject"] for row in drawn] == ["reno, split at gateway", "cubic", "cubic, split at gateway"]
+
+
+def test_self_check_draws_the_nearest_candidate_over_the_capture(tables: Tables) -> None:
+    spec = charts.self_check_sequence(tables).to_dict()
+    captured, replayed = layer_rows(spec, "captured"), layer_rows(spec, "replayed")
+    assert captured == replayed
+    assert float(captured[0]["t"]) == 0
+    assert spec["title"]["text"].endswith("(reno)")
+    other = dict(tables)
+    nearest = [
+        finding("self_check", "cubic", "goodput", value=1.0),
+        finding("self_check", "reno", "goodput", value=1.0),
+    ]
+    other["findings"] = table_from_rows("findings", nearest)
+    other["instruments"] = table_from_rows(
+        "instruments", [*flow_instruments("tcp_info"), *flow_instruments("replay", 2, start_ns=0)]
+    )
+    assert charts.self_check_cwnd(other).to_dict()["title"]["text"].endswith("(cubic)")
+
+
+def test_what_if_cwnd_has_a_panel_per_subject(tables: Tables) -> None:
+    spec = charts.what_if_cwnd(tables).to_dict()
+    assert [panel["title"]["text"] for panel in spec["concat"]] == [
+        "reno", "reno, split at gateway", "cubic", "cubic, split at gateway",
+    ]  # fmt: skip
+
+
+def test_utc_axis() -> None:
+    rows = flow_segments()
+    tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow_row(rows)])}
+    spec = charts.time_sequence(tables, View(utc=True)).to_dict()
+    encoding = spec["layer"][2]["encoding"]["x"]
+    assert encoding["type"] == "temporal"
+    assert encoding["scale"]["type"] == "utc"
+    assert encoding["scale"]["domain"][0] == START_NS / 1e6
+    assert float(layer_rows(spec, "data segment")[0]["t"]) == (START_NS + RTT_NS) / 1e6
+
+
+def test_a_stretch_of_the_flow(tables: Tables) -> None:
+    spec = charts.time_sequence(tables, View(from_s=1.0, to_s=1.4)).to_dict()
+    sent = layer_rows(spec, "data segment")
+    assert len(sent) == PER_ROUND
+    assert all(1.0 <= float(row["t"]) <= 1.4 for row in sent)
+
+
+def test_polars_frames_and_lazy_frames_do_as_well(tables: Tables) -> None:
+    eager = {name: pl.DataFrame(table) for name, table in tables.items()}
+    lazy = {name: frame.lazy() for name, frame in eager.items()}
+    spec = charts.time_sequence(tables).to_dict()
+    assert charts.time_sequence(eager).to_dict()["datasets"] == spec["datasets"]
+    assert charts.time_sequence(lazy).to_dict()["datasets"] == spec["datasets"]
+
+
+def test_a_reverse_flow_is_drawn_along_its_data() -> None:
+    rows = flow_segments()
+    for row in rows:
+        row["direction"] = "b2a" if row["direction"] == "a2b" else "a2b"
+    flow = {**flow_row(rows), "data_direction": "b2a"}
+    reverse = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow])}
+    spec = charts.time_sequence(reverse).to_dict()
+    assert len(layer_rows(spec, "data segment")) == SEGMENTS
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nothing_to_draw_is_one_sentence(name: str) -> None:
+    with pytest.raises(ReportError, match=r"^[A-Z].*\.$"):
+        ALL[name]({})
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "reason"),
+    [
+        ("time_sequence", {"instruments": flow_instruments("tcp_info")}, "No data segments"),
+        ("losses", {"instruments": flow_instruments("tcp_info")}, "without the packets"),
+        ("cwnd", {"events": flow_events()}, "congestion window"),
+        ("what_if_difference", {"runs": [run_row(1, "reno", "none")]}, "more than one seed"),
+        ("what_if_cwnd", {"runs": [run_row(1, "reno", "none")]}, "kept its congestion window"),
+        ("self_check_cwnd", {"runs": [run_row(1, "reno", "none", purpose="self_check")]}, "kept no instruments"),
+    ],
+)
+def test_why_a_chart_is_missing(name: str, rows: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ReportError, match=reason):
+        ALL[name]({table: table_from_rows(table, given) for table, given in rows.items()})

@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports import page
+from reports.document import ReportMeta, write_report
+from reports.frames import captured_flows
+from reports.sections import FLOWS_SHOWN, sections
+from tests.reports.conftest import (
+    Tables,
+    finding,
+    flow_instruments,
+    flow_row,
+    flow_segments,
+    required,
+    run_row,
+    whole_tables,
+)
+from toolkit.errors import MachineError
+from toolkit.schema import table_from_rows
+
+META = ReportMeta(
+    "GEO & <co>",
+    "2026-11-21 10:40 UTC",
+    {
+        "format": "hindflight workspace",
+        "inputs": [{"input_id": 0, "name": "snd.pcap.xz", "sha256": "ab" * 32, "size_bytes": 206_100}],
+        "versions": {"hindflight": "0.1.0"},
+        "commands": [{"command": "hindflight whatif snd.pcap.xz", "time_utc": "2026-11-21T10:39:00Z"}],
+        "parameters": [{"name": "queue", "value": "201 pkts", "default": "100 pkts"}],
+        "tables": {"flows": [{"file": "flows-000001.parquet"}]},
+    },
+)
+SECTIONS = [
+    "Key numbers", "Self-check", "What was", "What if", "What is not known", "How to read this", "Provenance",
+]  # fmt: skip
+
+
+class Outline(HTMLParser):
+    """What a reader of the page meets: headings, text, attributes that could load something, scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.headings: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.loads: list[tuple[str, str, str]] = []
+        self.scripts: list[dict[str, str | None]] = []
+        self.ids: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._open.append(tag)
+        values = dict(attrs)
+        if tag == "script":
+            self.scripts.append(values)
+        if "id" in values:
+            self.ids.append(str(values["id"]))
+        self.loads += [(tag, k, str(v)) for k, v in attrs if k in {"src", "href", "data", "action", "srcset", "poster"}]
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append((tag, ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] in {"script", "style"}:
+            return
+        self.words.append(data)
+        if self._open and re.fullmatch(r"h[1-6]", self._open[-1]):
+            tag, text = self.headings[-1]
+            self.headings[-1] = (tag, text + data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def written(tables: dict[str, Any], folder: Path, meta: ReportMeta = META) -> str:
+    return write_report(tables, meta, folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return written(whole_tables(), tmp_path_factory.mktemp("report"))
+
+
+def store(report: str) -> dict[str, Any]:
+    match = re.search(r'<script type="application/json" id="charts">(.*?)</script>', report, re.DOTALL)
+    assert match
+    loaded: dict[str, Any] = json.loads(match[1])
+    return loaded
+
+
+def test_sections_stand_in_order(report: str) -> None:
+    outline = Outline(report)
+    assert outline.headings[0] == ("h1", "GEO & <co>")
+    assert [text for tag, text in outline.headings if tag == "h2"] == SECTIONS
+    assert len(outline.ids) == len(set(outline.ids))
+    inside = re.findall(r'href="#([^"]+)"', report.split("<script", 1)[0])
+    assert set(inside) <= set(outline.ids)
+    assert len(inside) == len(SECTIONS) + 1
+
+
+def test_headings_never_skip_a_level(report: str) -> None:
+    levels = [int(tag[1]) for tag, _ in Outline(report).headings]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_statements_and_numbers_are_shown(report: str) -> None:
+    text = Outline(report).text
+    assert "A sender moved 120 kB in 6.5 s. The channel took two segments." in text
+    assert "500.0 ms 490.0 to 510.0 ms" in text
+    assert "reno reproduces it." in text
+    assert "cubic, split at gateway" in text
+    assert "142.0 kbit/s 141.0 to 143.0 kbit/s" in text
+    assert "hole at 23" in text
+    assert "2026-11-21 10:40 UTC" in text
+
+
+def test_self_check_lists_every_candidate_with_its_verdict(report: str) -> None:
+    rows = re.findall(r"<tr>\s*<th scope=\"row\">(.*?)</tr>", report, re.DOTALL)
+    plain = [re.sub(r"<[^>]+>|\s+", " ", row).strip() for row in rows]
+    assert any(re.match(r"capture\s+147\.7 kbit/s$", row) for row in plain)
+    assert any(re.match(r"reno\s+150\.0 kbit/s\s+pass$", row) for row in plain)
+    assert any(re.match(r"cubic\s+190\.0 kbit/s\s+miss$", row) for row in plain)
+
+
+def test_without_scripts_the_page_says_so(report: str) -> None:
+    assert re.search(r"<noscript><p[^>]*>.*scripts are switched off.*</p></noscript>", report)
+
+
+def test_what_is_not_known_gathers_every_unknown(report: str) -> None:
+    part = report[report.index('<h2 id="unknown">') : report.index('<h2 id="how_to_read">')]
+    assert "Losses among the ACKs cannot be seen from here." in part
+    assert "its limit is a lower bound" in part
+    assert "the record ends early; it was left out" in part
+
+
+def test_provenance(report: str) -> None:
+    part = Outline(report[report.index('<h2 id="provenance">') : report.index('<script type="application/json"')]).text
+    for said in ("ab" * 32, "hindflight whatif snd.pcap.xz", "0.1.0", "100 pkts", "resampled", "1 to 3"):
+        assert said in part
+    assert "flows-000001" not in part
+
+
+def test_nothing_is_loaded_from_outside(report: str) -> None:
+    outline = Outline(report)
+    assert outline.loads
+    assert all(value.startswith("#") for _, _, value in outline.loads), outline.loads
+    before = report[: report.index('<script type="application/json"')]
+    assert "url(" not in before
+    assert "@import" not in before
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', report)
+    assert policy
+    directives = html.unescape(policy[1])
+    assert directives.startswith("default-src 'none'; script-src 'sha256-")
+    assert "http" not in directives
+
+
+def test_the_scripts_are_there_once(report: str) -> None:
+    assert [script.get("type") for script in Outline(report).scripts] == ["application/json", None, None]
+    assert report.count("window.vegaEmbed=") == 1
+
+
+def test_charts_share_their_data_sets(report: str) -> None:
+    charts = store(report)
+    assert len(charts["charts"]) == 11
+    assert all("datasets" not in chart["spec"] for chart in charts["charts"])
+    named = set(re.findall(r'"data":\{"name":"(data-[0-9a-f]+)"', json.dumps(charts["charts"], separators=(",", ":"))))
+    assert named
+    assert named <= set(charts["datasets"])
+    groups = [chart["group"] for chart in charts["charts"]]
+    assert groups == ["self-check"] * 2 + ["flow-1"] * 5 + [""] * 4
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u2028"
+
+
+def test_names_from_users_are_inert(tmp_path: Path) -> None:
+    rows = flow_segments()
+    events = [required("events", flow_id=1, t_ns=rows[9]["t_ns"], kind="loss", cause="channel", evidence=HOSTILE)]
+    runs = [run_row(1, HOSTILE, HOSTILE), run_row(2, "reno", "none", purpose="self_check", scenario=HOSTILE)]
+    given = {
+        "segments": rows,
+        "flows": [{**flow_row(rows), "a_addr": HOSTILE}],
+        "events": events,
+        "runs": runs,
+        "instruments": [*flow_instruments("replay", 1, start_ns=0), *flow_instruments("tcp_info")],
+        "findings": [finding(s, HOSTILE, HOSTILE, text=HOSTILE, value=1.0, unit=HOSTILE) for s in
+                     ("summary", "key_numbers", "self_check", "what_was", "what_if", "unknown")],
+        "issues": [required("issues", kind=HOSTILE, text=HOSTILE)],
+    }  # fmt: skip
+    tables = {name: table_from_rows(name, table) for name, table in given.items()}
+    meta = ReportMeta(HOSTILE, HOSTILE, {"inputs": [{HOSTILE: HOSTILE}], "commands": [HOSTILE], HOSTILE: HOSTILE})
+    report = written(tables, tmp_path, meta)
+    outline = Outline(report)
+    assert [script.get("type") for script in outline.scripts] == ["application/json", None, None]
+    assert "<img" not in report[: report.index('<script type="application/json"')]
+    assert "alert(1)" in outline.text
+    raw = re.search(r'id="charts">(.*?)</script>', report, re.DOTALL)
+    assert raw
+    assert "<" not in raw[1]
+    assert "\u2028" not in raw[1]
+
+
+def test_a_failed_write_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: Tables) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("old")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(MachineError, match="No space left"):
+        write_report(tables, META, target)
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="No such file"):
+        write_report({}, META, tmp_path / "nowhere" / "report.html")
+
+
+def test_empty_tables_still_make_a_report(tmp_path: Path) -> None:
+    report = written({}, tmp_path)
+    outline = Outline(report)
+    assert [text for tag, text in outline.headings if tag == "h2"] == SECTIONS
+    assert outline.scripts == []
+    for sentence in (
+        "These tables hold no flow",
+        "The captured variant was not replayed",
+        "No flow was captured or logged",
+        "No variant was replayed, so there is nothing to compare.",
+        "Every record of the inputs could be decoded.",
+    ):
+        assert outline.text.count(sentence) == 1, sentence
+
+
+def test_a_capture_alone(tmp_path: Path) -> None:
+    rows = flow_segments()
+    tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow_row(rows)])}
+    outline = Outline(written(tables, tmp_path))
+    drawn = [text for tag, text in outline.headings if tag == "h4"]
+    assert drawn == ["Time-sequence", "Round-trip time", "Throughput", "Losses and repairs"]
+    assert "give its congestion window." in outline.text
+    assert "Flow 1: 192.0.2.1:40000 to [2001:db8::2]:5001" in outline.text
+
+
+def test_a_log_alone(tmp_path: Path) -> None:
+    tables = {"instruments": table_from_rows("instruments", flow_instruments("web100", flow_id=7))}
+    outline = Outline(written(tables, tmp_path))
+    assert [text for tag, text in outline.headings if tag == "h4"] == [
+        "Congestion window",
+        "Round-trip time",
+        "Throughput",
+    ]
+    assert "No data segments of this flow were captured" in outline.text
+    assert ("h3", "Flow 7") in outline.headings
+
+
+def test_many_flows_the_largest_first(tmp_path: Path) -> None:
+    flows, segments = [], []
+    for flow_id in range(1, 7):
+        rows = flow_segments(flow_id=flow_id)
+        segments += rows
+        flows.append({**flow_row(rows, flow_id=flow_id), "a2b_unique_bytes": 1000 * flow_id})
+    tables = {"segments": table_from_rows("segments", segments), "flows": table_from_rows("flows", flows)}
+    assert [view.flow_id for view in captured_flows(tables)] == [6, 5, 4, 3, 2, 1]
+    outline = Outline(written(tables, tmp_path))
+    shown = [text.split(":")[0] for tag, text in outline.headings if text.startswith("Flow ")]
+    assert shown == ["Flow 6", "Flow 5", "Flow 4", "Flow 3"]
+    assert f"2 more flows are here; the {FLOWS_SHOWN} with the most data are shown." in outline.text
+
+
+def test_a_model_alone(tmp_path: Path) -> None:
+    runs = [run_row(1, "reno", "none", channel_mode="model"), run_row(2, "cubic", "none", channel_mode="model", seed=2)]
+    tables = {
+        "runs": table_from_rows("runs", runs),
+        "instruments": table_from_rows("instruments", flow_instruments("replay", 1, start_ns=0)),
+    }
+    outline = Outline(written(tables, tmp_path))
+    drawn = [text for tag, text in outline.headings if tag == "h3"]
+    assert "Congestion window of each variant on the replayed trace" in drawn
+    assert "No flow was captured or logged: these runs come from a channel model." in outline.text
+
+
+def test_section_keys_are_those_of_the_page(tables: Tables) -> None:
+    keys = [section.key for section in sections(tables, {})]
+    assert keys == ["key_numbers", "self_check", "what_was", "what_if", "unknown", "how_to_read", "provenance"]
+
+
+def test_the_bundle_can_be_prepared_early() -> None:
+    page.vega_bundle.cache_clear()
+    page.prepare()
+    assert "vegaEmbed" in page.vega_bundle()

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from reports.exports import write_charts, write_what_if_csv
+from tests.reports.conftest import Tables, run_row
+from toolkit.errors import MachineError, ReportError
+from toolkit.schema import table_from_rows
+
+
+def test_png_of_every_chart(tables: Tables, tmp_path: Path) -> None:
+    paths = write_charts(tables, tmp_path / "charts", "png")
+    assert [path.name for path in paths] == sorted(path.name for path in (tmp_path / "charts").iterdir())
+    assert len(paths) == 11
+    assert paths[2].name == "03-flow-1-time-sequence.png"
+    assert all(path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n") for path in paths)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_svg_is_well_formed_and_described(tables: Tables, tmp_path: Path, mode: str) -> None:
+    few = {name: tables[name] for name in ("segments", "flows")}
+    paths = write_charts(few, tmp_path, "svg", "dark" if mode == "dark" else "light")
+    root = ET.fromstring(paths[0].read_bytes())  # noqa: S314  (our own file)
+    title = root.find("{http://www.w3.org/2000/svg}title")
+    assert title is not None
+    assert "120 data segments, 4 retransmissions" in str(title.text)
+    paper = "#15181c" if mode == "dark" else "#ffffff"
+    assert f'fill="{paper}"' in paths[0].read_text()
+
+
+def test_no_chart_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="nothing to draw"):
+        write_charts({}, tmp_path / "charts")
+    assert not (tmp_path / "charts").exists()
+
+
+def test_a_folder_that_is_a_file(tables: Tables, tmp_path: Path) -> None:
+    (tmp_path / "charts").write_text("")
+    with pytest.raises(MachineError, match="cannot make"):
+        write_charts(tables, tmp_path / "charts")
+
+
+def test_what_if_csv(tables: Tables, tmp_path: Path) -> None:
+    path = write_what_if_csv(tables, tmp_path / "what-if.csv")
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 16
+    assert {row["purpose"] for row in rows} == {"what_if"}
+    assert float(rows[0]["goodput_bps"]) == 150e3
+    assert rows[0]["proxy_held_max_bytes"] == ""
+
+
+def test_what_if_csv_quotes_names(tmp_path: Path) -> None:
+    odd = 'node "a", b\nc'
+    path = write_what_if_csv({"runs": table_from_rows("runs", [run_row(1, "reno", odd)])}, tmp_path / "what-if.csv")
+    with path.open(newline="") as file:
+        assert [row["proxy"] for row in csv.DictReader(file)] == [odd]
+
+
+def test_what_if_csv_without_runs(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="no what-if table"):
+        write_what_if_csv({}, tmp_path / "what-if.csv")

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from reports import style
+from reports.style import DARK, PAGES, Mode, category_colours, recolour, vega_config
+
+LINES = (*style.CATEGORIES, style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.AMBER, style.SKY, style.INK)
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2, relative luminance."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_lines_and_text_stand_out_from_the_page(mode: Mode) -> None:
+    page = PAGES[mode]
+    for colour in LINES:
+        drawn = colour if mode == "light" else DARK[colour]
+        assert contrast(drawn, page.paper) >= 3, colour
+    assert contrast(page.text, page.paper) >= 7
+    assert contrast(page.faint, page.paper) >= 4.5
+
+
+def test_recolour_maps_marks_and_leaves_data_alone() -> None:
+    spec = {"mark": {"color": style.BLUE}, "datasets": {"d": style.BLUE}, "config": {"range": [style.INK]}}
+    assert recolour(spec, "light") == spec
+    dark = recolour(spec, "dark")
+    assert dark["mark"]["color"] == DARK[style.BLUE]
+    assert dark["config"]["range"] == [DARK[style.INK]]
+    assert dark["datasets"] == spec["datasets"]
+
+
+def test_no_twin_is_itself_a_light_colour() -> None:
+    assert not set(DARK) & set(DARK.values())
+
+
+def test_category_colours_repeat_after_the_last() -> None:
+    count = len(style.CATEGORIES)
+    assert len(set(style.CATEGORIES)) == count
+    assert category_colours(count + 2)[count:] == category_colours(2)
+
+
+def test_the_page_is_part_of_the_configuration() -> None:
+    assert vega_config("dark")["background"] == PAGES["dark"].paper
+    assert vega_config("light")["axis"]["titleColor"] == PAGES["light"].text
