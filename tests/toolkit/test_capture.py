@@ -169,9 +169,11 @@ def _as_nobody(run: Callable[[], str]) -> str:
         warnings.simplefilter("ignore", DeprecationWarning)  # Arrow's threads are idle and not used in the child
         child = os.fork()
     if child == 0:
-        os.setuid(65_534)
-        os.write(writing, run().encode())
-        os._exit(0)
+        try:
+            os.setuid(65_534)
+            os.write(writing, run().encode())
+        finally:
+            os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
     with os.fdopen(reading, encoding="utf-8") as answer:
