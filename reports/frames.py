@@ -28,7 +28,8 @@ class View:
     """Which flow of which run, on which time axis.
 
     `utc` puts UTC on the time axis instead of seconds from the flow's start (captures only); `from_s` and `to_s`
-    cut the flow to a stretch, counted from its start; `bins` is how many columns of pixels decimation reckons with.
+    cut the flow to a stretch, counted from its start; `bins` is how many columns of pixels decimation
+    reckons with: some three per pixel of the page, so that a zoom still has something to show.
     """
 
     flow_id: int = 1
@@ -36,7 +37,7 @@ class View:
     utc: bool = False
     from_s: float | None = None
     to_s: float | None = None
-    bins: int = 1500
+    bins: int = 2400
 
 
 @dataclass(frozen=True, slots=True)

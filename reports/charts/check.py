@@ -6,7 +6,7 @@ counted from their first data segment, so that a handshake that only one of them
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import altair as alt
 import polars as pl
@@ -19,6 +19,7 @@ from toolkit.errors import ReportError
 
 CAPTURED, REPLAYED = "captured", "replayed"
 _LEGEND = Legend([(CAPTURED, INK), (REPLAYED, VERMILLION)])
+_BINS = 800
 SINCE_FIRST = "Time since the first data segment [s]"
 
 
@@ -64,7 +65,8 @@ def _pair(tables: Tables, view: View, series: str) -> _Pair:
     said = read(tables, "findings", ["section", "subject"]).filter(pl.col("section") == "self_check")["subject"]
     nearest = next((subject for subject in said if subject in set(kept["subject"].to_list())), kept["subject"][0])
     run_id, flow_id, subject = kept.filter(subject=nearest).select("run_id", "flow_id", "subject").row(0)
-    return _Pair(flow_of(tables, view), flow_of(tables, View(flow_id, run_id, bins=view.bins)), subject)
+    captured = flow_of(tables, replace(view, bins=_BINS))
+    return _Pair(captured, flow_of(tables, View(flow_id, run_id, bins=_BINS)), subject)
 
 
 def _progress(tables: Tables, flow: Flow) -> Thinned:

@@ -11,7 +11,7 @@ import polars as pl
 from reports.charts.axes import LABELS, TIME, Words, finish, inline, note, time_axis, time_tooltip, zoom
 from reports.decimation import Thinned
 from reports.frames import Flow, Tables, View, flow_of, on_axis, read_flow
-from reports.style import AMBER, BLUE, GREY, INK, PURPLE, SKY, VERMILLION
+from reports.style import AMBER, BLUE, GREEN, GREY, INK, PURPLE, VERMILLION
 from toolkit.errors import ReportError
 
 _LOSS_LANES = {
@@ -29,16 +29,16 @@ _KIND_LANES = {
     "handover": "handover",
 }
 _COLOURS = {
-    "lost to the channel": VERMILLION,
+    "lost to the channel": INK,
     "lost to a queue": BLUE,
     "lost, cause unknown": GREY,
     "lost in an outage": PURPLE,
-    "retransmission": SKY,
+    "retransmission": VERMILLION,
     "fast recovery": AMBER,
-    "retransmission timeout": INK,
+    "retransmission timeout": VERMILLION,
     "reordering": GREY,
     "outage": PURPLE,
-    "handover": INK,
+    "handover": GREEN,
 }
 _ALWAYS = ("lost to the channel", "lost to a queue", "lost, cause unknown")
 
@@ -87,7 +87,7 @@ def _events(tables: Tables, flow: Flow) -> pl.DataFrame:
     known = pl.col("cause").replace_strict(_LOSS_LANES, default=_LOSS_LANES["unknown"])
     other = pl.col("kind").replace_strict(_KIND_LANES, default=None)
     lane = pl.when(pl.col("kind") == "loss").then(known).otherwise(other)
-    placed = rows.with_columns(lane.alias("lane"), end.fill_null(pl.col(TIME)).alias("t_end")).drop("end_ns")
+    placed = rows.with_columns(lane.alias("lane"), end.fill_null(pl.col(TIME)).alias("t_end")).drop("end_ns", "kind")
     return placed.drop_nulls("lane")
 
 

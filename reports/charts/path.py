@@ -12,7 +12,7 @@ import polars as pl
 
 from reports.charts.axes import TIME, Legend, Words, finish, inline, note, time_axis, time_tooltip, value_axis, zoom
 from reports.charts.window import instruments, srtt_of
-from reports.decimation import cells
+from reports.decimation import m4
 from reports.frames import TRUTH, Flow, Tables, View, flow_of, on_axis, read, read_flow
 from reports.style import AMBER, BLUE, GREEN, INK, SKY, VERMILLION
 from toolkit.errors import ReportError
@@ -34,13 +34,13 @@ def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     rows = on_axis(read_flow(tables, "segments", flow.view, columns), flow)
     samples = rows.filter((pl.col("direction") == flow.acks) & pl.col("rtt_ns").is_not_null())
     points = samples.select(TIME, (pl.col("rtt_ns") / 1e6).round(3).alias("ms"), "record")
-    dots = cells(points.with_columns(ms_end=pl.col("ms")), TIME, "ms", "ms_end", (flow.view.bins, 300))
+    dots = m4(points, TIME, "ms", flow.view.bins)
     smooth = srtt_of(instruments(tables, flow), flow)
     if dots.rows == 0 and not smooth:
         raise ReportError("No round-trip time was measured on this flow.")
     legend = Legend([(SAMPLE, SKY), *((label, INK if "inferred" not in label else VERMILLION) for label in smooth)])
     y = alt.Y("ms", type="quantitative", axis=value_axis("Round-trip time [ms]"), scale=alt.Scale(zero=True))
-    dot = alt.Chart(inline(dots.frame.drop("ms_end"))).mark_circle(size=8, opacity=0.6, clip=True, aria=False)
+    dot = alt.Chart(inline(dots.frame)).mark_circle(size=8, opacity=0.6, clip=True, aria=False)
     tips = [
         time_tooltip(flow),
         alt.Tooltip("ms", type="quantitative", format=",.3f", title="RTT [ms]"),

@@ -119,8 +119,12 @@ def _sequence_domain(parts: _Parts, top: float) -> list[float]:
     return [low, top + 0.06 * (top - low)]
 
 
+def _data(part: Thinned) -> alt.InlineData:
+    return inline(part.frame if part.decimated else part.frame.drop("merged"))
+
+
 def _bars(part: Thinned, label: str, flow: Flow, y: alt.Y, width: float) -> alt.Chart:
-    mark = alt.Chart(inline(part.frame)).mark_rule(strokeWidth=width, strokeCap="square", clip=True, aria=False)
+    mark = alt.Chart(_data(part)).mark_rule(strokeWidth=width, strokeCap="square", clip=True, aria=False)
     return _LEGEND.encode(mark, label, time_axis(flow), y, alt.Y2("seq_end"), tooltip=_tooltip(part, flow))
 
 
@@ -130,9 +134,7 @@ def _line(part: Thinned, label: str, flow: Flow, y: alt.Y) -> alt.Chart:
 
 
 def _crosses(part: Thinned, flow: Flow, y: alt.Y) -> alt.Chart:
-    mark = alt.Chart(inline(part.frame)).mark_point(
-        shape="cross", angle=45, size=22, strokeWidth=1, clip=True, aria=False
-    )
+    mark = alt.Chart(_data(part)).mark_point(shape="cross", angle=45, size=22, strokeWidth=1, clip=True, aria=False)
     extra = [alt.Tooltip("cause", type="nominal", title="Lost to")]
     return _LEGEND.encode(mark, LOST, time_axis(flow), y, tooltip=[*_tooltip(part, flow), *extra])
 
