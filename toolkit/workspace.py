@@ -234,6 +234,11 @@ class Transaction:
         """Say in the manifest what was made of an input."""
         self._notes[input_id] = text
 
+    def new_flow_id(self) -> int:
+        """Return a flow_id that no flow has yet."""
+        self.next_flow_id += 1
+        return self.next_flow_id - 1
+
     def writer(self, name: str) -> PartWriter:
         """Return the writer that appends to table `name`; the same one each time."""
         _known(name)

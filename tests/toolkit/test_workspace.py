@@ -268,7 +268,14 @@ def test_a_folder_without_permission_is_the_machines_fault(tmp_path: Path) -> No
 
 def test_a_replay_takes_the_place_of_the_one_before_and_of_nothing_else(tmp_path: Path) -> None:
     def finding(text: str) -> pa.Table:
-        row = {"section": "what_if", "subject": "", "metric": "", "unit": "", "verdict": "info", "text": text}
+        row: dict[str, object] = {
+            "section": "what_if",
+            "subject": "",
+            "metric": "",
+            "unit": "",
+            "verdict": "info",
+            "text": text,
+        }
         return table_from_rows("findings", [row])
 
     workspace = Workspace.create(tmp_path / "ws")

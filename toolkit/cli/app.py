@@ -15,6 +15,11 @@ import typer
 from toolkit.cli.errors import run
 
 COMMANDS = (
+    "info",
+    "ingest",
+    "flows",
+    "series",
+    "score",
     "query",
     "explain",
 )

@@ -1,0 +1,76 @@
+"""`hindflight flows SOURCE`: the connections of a capture or workspace, most payload first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolkit.cli.output import AsCsv, AsJson, Row, print_csv, print_json, print_table
+from toolkit.cli.times import From, To, Utc, seconds_text, span, utc_text
+
+Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
+Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is what was captured or logged.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("flows")(flows)
+
+
+def flows(
+    source: Source,
+    run: Run = 0,
+    from_: From = "",
+    to: To = "",
+    utc: Utc = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """List the TCP connections: who, when, how much, retransmissions, RTT, and where the capture stood."""
+    from toolkit.source import open_source
+
+    with open_source(source, ("flows",)) as tables:
+        data = tables.arrow("flows")
+    rows = [row for row in data.to_pylist() if row["run_id"] == run]
+    start_ns = min((row["start_ns"] for row in rows), default=0)
+    wanted = span(from_, to, start_ns)
+    rows = [row for row in rows if wanted.overlaps(row["start_ns"], row["end_ns"])]
+    rows.sort(key=lambda row: (-row["a2b_payload_bytes"] - row["b2a_payload_bytes"], row["flow_id"]))
+    if as_json:
+        print_json({"start_ns": start_ns, "flows": [_with_utc(row) if utc else row for row in rows]})
+    elif as_csv:
+        print_csv(data.column_names, rows)
+    else:
+        shown = [_shown(row, start_ns, utc) for row in rows]
+        print_table(list(shown[0]) if shown else ["flow"], shown)
+
+
+def _with_utc(row: Row) -> Row:
+    return row | {"start_utc": utc_text(row["start_ns"]), "end_utc": utc_text(row["end_ns"])}
+
+
+def _shown(row: Row, start_ns: int, utc: bool) -> dict[str, Any]:
+    """The columns for the eye, those of the direction that carries the data."""
+    way = row["data_direction"]
+    a, b = f"{row['a_addr']}:{row['a_port']}", f"{row['b_addr']}:{row['b_port']}"
+    sender, receiver = (a, b) if way == "a2b" else (b, a)
+    return {
+        "flow": row["flow_id"],
+        "from": sender,
+        "to": receiver,
+        "start": utc_text(row["start_ns"]) if utc else seconds_text(row["start_ns"], start_ns),
+        "seconds": round((row["end_ns"] - row["start_ns"]) / 1e9, 3),
+        "data segments": row[f"{way}_data_segments"],
+        "payload bytes": row[f"{way}_payload_bytes"],
+        "retransmitted": row[f"{way}_retransmitted_segments"],
+        "RTOs": row[f"{way}_rtos"],
+        "RTT min ms": _ms(row[f"{way}_rtt_min_ns"]),
+        "RTT mean ms": _ms(row[f"{way}_rtt_mean_ns"]),
+        "captured at": row["vantage"],
+    }
+
+
+def _ms(ns: int | None) -> float | None:
+    return None if ns is None else round(ns / 1e6, 3)

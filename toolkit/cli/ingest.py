@@ -1,0 +1,51 @@
+"""`hindflight ingest INPUT... -w WORKSPACE`: captures and kernel logs into a workspace, told apart by content."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.output import AsJson, print_json, progress_on_stderr, say
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ingest")(ingest)
+
+
+def ingest(
+    inputs: Annotated[list[Path], typer.Argument(help="Captures (pcap) and kernel logs (WEB100, TCP_INFO as CSV).")],
+    workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; made if there is none.")],
+    flow: Annotated[int | None, typer.Option("--flow", help="Flow that the logs belong to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read captures and kernel logs into a workspace. What is there already is not read again."""
+    from toolkit.ingest import Ingest, counted
+    from toolkit.workspace import Workspace
+
+    command = shlex.join(["hindflight", "ingest", *map(str, inputs), "-w", str(workspace)])
+    with progress_on_stderr() as progress:
+        done = Ingest(Workspace.open_or_create(workspace), command, flow, progress)(inputs)
+    for one in done:
+        issues = f"; {counted(one.issues, 'issue')} (see table issues)" if one.issues else ""
+        say(f"{one.path.name}: {one.kind}, {one.note}{issues}")
+    if as_json:
+        print_json(
+            {
+                "workspace": str(workspace),
+                "inputs": [
+                    {
+                        "path": str(one.path),
+                        "kind": one.kind,
+                        "input_id": one.input_id,
+                        "known": one.known,
+                        "issues": one.issues,
+                        "note": one.note,
+                    }
+                    for one in done
+                ],
+            }
+        )
