@@ -1,2 +1,5 @@
 """What links do to packets: taken from captures, fitted to models, or synthesised. Sees `toolkit.schema`
-only."""
+only.
+
+A room of hindflight.
+"""

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOMS = ("channels", "replay", "reports", "toolkit")
+MARK = b"A room of hindflight."
+"""Stands in the `__init__.py` of every room."""
 
 
 def main() -> int:
@@ -33,8 +35,10 @@ def foreign_rooms() -> list[str]:
 
 def _is_ours(room: str, root: Path) -> bool:
     spec = find_spec(room)
-    folders = [] if spec is None else spec.submodule_search_locations or []
-    return spec is None or any(Path(folder).resolve() == root / room for folder in folders)
+    if spec is None or spec.origin is None:
+        return False
+    file = Path(spec.origin).resolve()
+    return file == root / room / "__init__.py" and MARK in file.read_bytes()
 
 
 if __name__ == "__main__":

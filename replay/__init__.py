@@ -1,1 +1,4 @@
-"""Scenarios, replays through the engine, self-check and comparison (see docs/scenario.md)."""
+"""Scenarios, replays through the engine, self-check and comparison (see docs/scenario.md).
+
+A room of hindflight.
+"""

@@ -1,1 +1,4 @@
-"""Charts and documents out of the tables. Knows toolkit.schema and nothing of captures, engines or workspaces."""
+"""Charts and documents out of the tables. Knows toolkit.schema and nothing of captures, engines or workspaces.
+
+A room of hindflight.
+"""
