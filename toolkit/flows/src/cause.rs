@@ -4,8 +4,11 @@
 use crate::evidence::Reason;
 use crate::rows::EventCause;
 
-/// A retransmission that answers an acknowledgement follows it within this time.
-const ACK_CLOCK_NS: i64 = 3_000_000;
+/// A retransmission that answers an acknowledgement follows it within this time, seen at the sender.
+const ACK_CLOCK_NS: i64 = 250_000;
+
+/// Evidence younger than the smoothed round-trip time over this may still wait for the reordering window.
+const FRESH_DIVISOR: i64 = 4;
 
 /// RFC 5681 §3.2.
 pub const DUP_THRESH: u32 = 3;
@@ -65,6 +68,10 @@ pub struct Situation {
     pub sack: bool,
     /// Time since the retransmission timer was last restarted.
     pub timer_ns: i64,
+    /// Time since the newest transmission of what the segment repeats.
+    pub since_sent_ns: i64,
+    /// Time since something sent later than the oldest outstanding segment was known to have arrived.
+    pub evidence_ns: Option<i64>,
     /// Time since the last segment was sent.
     pub silence_ns: i64,
     /// Time since the last acknowledgement came.
@@ -73,6 +80,8 @@ pub struct Situation {
     pub srtt_ns: i64,
     /// Timeout by our estimate.
     pub rto_ns: i64,
+    /// Least timeout that a stack may have at present.
+    pub least_rto_ns: i64,
 }
 
 impl Situation {
@@ -84,12 +93,10 @@ impl Situation {
         if self.zero_window {
             return (EventCause::Probe, Reason::ZeroWindow);
         }
-        let timed_out = self.head && self.timer_ns >= self.rto_ns / 10 * 9;
-        let answers_ack = self.since_ack_ns <= ACK_CLOCK_NS;
-        if timed_out && !(answers_ack && self.fast_evidence().is_some()) {
+        if self.timed_out() {
             if self.tail
                 && self.sack
-                && matches!(self.episode, Episode::Open)
+                && self.episode == Episode::Open
                 && self.fast_evidence().is_none()
             {
                 // RFC 8985 §7.3: with one segment outstanding the probe comes no later than the timeout.
@@ -103,7 +110,7 @@ impl Situation {
             return (
                 EventCause::Rto,
                 Reason::TimerExpired {
-                    waited_ns: self.timer_ns,
+                    waited_ns: self.timer_ns.max(self.since_sent_ns.min(self.silence_ns)),
                     rto_ns: self.rto_ns,
                 },
             );
@@ -134,6 +141,37 @@ impl Situation {
             );
         }
         (EventCause::Unknown, Reason::None)
+    }
+
+    /// Whether the timer, and no acknowledgement, has triggered this.
+    fn timed_out(&self) -> bool {
+        if !self.head {
+            return false;
+        }
+        let answers = self.since_ack_ns <= ACK_CLOCK_NS;
+        match self.evidence_ns {
+            Some(_) if answers => false,
+            // Fast retransmission answers evidence at once, or after the reordering window (RFC 8985 §6.2).
+            Some(age) if age <= self.srtt_ns / FRESH_DIVISOR => false,
+            Some(_) => self.timer_ns.max(self.since_head_sent()) >= self.rto_ns / 20 * 19,
+            None if answers && self.dup_acks >= DUP_THRESH => false,
+            // Without evidence nothing but a timer can be the reason; the tail may be a probe.
+            None if !answers && !self.tail && self.timer_ns >= self.srtt_ns => true,
+            None => self.timer_ns.max(self.since_head_sent()) >= self.least_rto_ns / 20 * 19,
+        }
+    }
+
+    /// Time since the oldest segment was sent, where the timer may count from there.
+    ///
+    /// Deviation: RFC 6298 §5.3 restarts the timer at each acknowledgement of new data; Linux counts from the sending
+    /// of the oldest segment where a probe or reordering timer was pending. After a timeout, old segments are sent
+    /// again as acknowledgements come, however long ago they were sent.
+    fn since_head_sent(&self) -> i64 {
+        if matches!(self.episode, Episode::Loss { .. }) {
+            0
+        } else {
+            self.since_sent_ns
+        }
     }
 
     fn fast_evidence(&self) -> Option<Reason> {

@@ -320,6 +320,7 @@ impl Connection {
             let vantage = self.vantage(direction);
             let sender = &mut self.senders[direction as usize];
             sender.handshake_rtt_ns = whole_ns;
+            sender.at_sender = vantage == Vantage::Sender;
             sender.at_receiver = vantage == Vantage::Receiver;
         }
     }

@@ -83,6 +83,11 @@ pub enum Reason {
         /// The segment that filled it.
         filled_by: u64,
     },
+    /// Another copy was the only one whose arrival was reported as a duplicate.
+    NotReported {
+        /// The acknowledgement that reports it.
+        record: u64,
+    },
     /// Never acknowledged, while segments sent later were, and the capture ends.
     NeverRepaired {
         /// The newest segment sent that did arrive.
@@ -223,6 +228,12 @@ impl Reason {
                 write!(
                     f,
                     "lost before the capture point: gap below record {revealed_by}, filled by record {filled_by}"
+                )
+            }
+            Self::NotReported { record } => {
+                write!(
+                    f,
+                    "record {record} reports a later copy as the only duplicate (DSACK)"
                 )
             }
             Self::NeverRepaired { delivered } => {

@@ -60,6 +60,12 @@ impl RttEstimator {
         })
     }
 
+    /// The least timeout that a stack may have at present.
+    pub fn least_rto_ns(&self) -> i64 {
+        self.srtt_ns
+            .map_or(INITIAL_RTO_NS, |srtt| srtt + MIN_RTO_NS)
+    }
+
     /// Number of samples.
     pub fn samples(&self) -> u64 {
         self.samples

@@ -174,6 +174,11 @@ impl Scoreboard {
         newest(&self.history, range)
     }
 
+    /// The newest transmission of the oldest range outstanding.
+    pub fn oldest(&self) -> Option<Transmission> {
+        self.ranges.front().map(|range| self.newest(range))
+    }
+
     /// Takes note of a payload: losses are counted in segments of at most the greatest seen.
     pub fn note_segment_bytes(&mut self, payload_bytes: i64) {
         self.segment_bytes = self.segment_bytes.max(payload_bytes.min(self.mss_bytes));
@@ -406,9 +411,9 @@ impl Scoreboard {
                 if range.state != State::Delivered
                     && self.sacked.covers(range.start.max(self.snd_una), range.end)
                 {
-                    range.state = State::Delivered;
                     delivery.offer(range);
                     deliver(range, newest(history, range));
+                    range.state = State::Delivered;
                     range.copies = None;
                 }
             }

@@ -78,6 +78,8 @@ pub struct Sender {
     pub dup_acks_in: u64,
     /// Round-trip time of the handshake: stands in where the capture point sees none of its own.
     pub handshake_rtt_ns: Option<i64>,
+    /// The capture stands at this end.
+    pub at_sender: bool,
     /// The capture stands at the other end.
     pub at_receiver: bool,
     order: SendOrder,
@@ -88,6 +90,7 @@ pub struct Sender {
     fin: Option<i64>,
     newest_delivered: Transmission,
     timer_ns: i64,
+    evidence_ns: Option<i64>,
     last_ack_ns: i64,
     last_sent_ns: i64,
 }
@@ -102,15 +105,15 @@ impl Sender {
 
     /// Smoothed round-trip time of the whole path, as well as the capture point can tell.
     fn whole_srtt_ns(&self) -> i64 {
-        self.rtt
-            .srtt_ns()
-            .unwrap_or(0)
-            .max(self.handshake_rtt_ns.unwrap_or(0))
+        match self.rtt.srtt_ns() {
+            Some(srtt) if self.at_sender => srtt,
+            srtt => srtt.unwrap_or(0).max(self.handshake_rtt_ns.unwrap_or(0)),
+        }
     }
 
-    fn whole_rto_ns(&self) -> i64 {
-        let own = self.rtt.rto_ns();
-        own.max(self.handshake_rtt_ns.unwrap_or(0) + own - self.rtt.srtt_ns().unwrap_or(0))
+    /// What the whole path adds to the round-trip time seen from the capture point.
+    fn unseen_rtt_ns(&self) -> i64 {
+        self.whole_srtt_ns() - self.rtt.srtt_ns().unwrap_or(0)
     }
 
     /// Takes a segment that occupies sequence space. Returns whether it is a retransmission.
@@ -198,6 +201,7 @@ impl Sender {
         if head {
             // RFC 6298 §5.1, §5.5: sending the oldest segment again restarts the timer.
             self.timer_ns = sent.transmission.t_ns;
+            self.evidence_ns = None;
         }
         true
     }
@@ -233,7 +237,7 @@ impl Sender {
         let now = sent.transmission.t_ns;
         let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
         let before = overlap.range.or(overlap.gap);
-        let before = before.map_or(0, |range| self.board.newest(&range).record);
+        let before = before.map_or(Transmission::default(), |range| self.board.newest(&range));
         let newest = self.newest_delivered.record;
         Situation {
             episode: self.episode,
@@ -244,13 +248,16 @@ impl Sender {
             zero_window: self.snd_wnd == Some(0),
             dup_acks: self.dup_acks,
             sacked_above: self.board.sacked().octets_above(sent.start),
-            later_delivered: (newest > before).then_some(newest),
+            later_delivered: (newest > before.record).then_some(newest),
             sack: self.sack_in_use,
             timer_ns: now - self.timer_ns,
+            since_sent_ns: now - before.t_ns,
+            evidence_ns: self.evidence_ns.map(|since| now - since),
             silence_ns: now - self.last_sent_ns,
             since_ack_ns: now - self.last_ack_ns,
             srtt_ns: self.whole_srtt_ns(),
-            rto_ns: self.whole_rto_ns(),
+            rto_ns: self.rtt.rto_ns() + self.unseen_rtt_ns(),
+            least_rto_ns: self.rtt.least_rto_ns() + self.unseen_rtt_ns(),
         }
     }
 
@@ -321,12 +328,17 @@ impl Sender {
         self.sack_in_use = acked.sack_in_use;
         let before = self.board.snd_una();
         let outstanding = self.board.started() && self.board.snd_nxt() > before;
+        let duplicate = duplicate_report(acked);
+        let delivery = self.deliver(acked, duplicate.is_some());
+        if let Some((left, right)) = duplicate {
+            self.verdicts
+                .duplicate(left, right, acked.record, acked.t_ns);
+        }
         let mut note = AckNote {
-            dsack: self.take_duplicate_report(acked),
+            dsack: duplicate.is_some(),
+            delivery,
             ..AckNote::default()
         };
-        note.delivery = self.deliver(acked, note.dsack);
-        let delivery = note.delivery;
         if acked.sack_in_use {
             // RFC 6675 §2
             note.dup_ack = delivery.acked == 0 && delivery.sacked > 0;
@@ -344,25 +356,10 @@ impl Sender {
         note
     }
 
-    /// Removes a DSACK block (RFC 2883 §4) from consideration and notes what it reports.
-    fn take_duplicate_report(&mut self, acked: &Acked) -> bool {
-        let mut blocks = acked.sack.blocks();
-        let Some((left, right)) = blocks.next() else {
-            return false;
-        };
-        let below = right <= acked.ack;
-        let inside = blocks
-            .next()
-            .is_some_and(|second| second.0 <= left && right <= second.1);
-        if below || inside {
-            self.verdicts.duplicate(left, right, acked.record);
-        }
-        below || inside
-    }
-
+    /// What one acknowledgement delivers; a DSACK block is taken out first and reported last.
     fn deliver(&mut self, acked: &Acked, dsack: bool) -> Delivery {
         let before = self.board.snd_una();
-        let wait_ns = 2 * self.whole_rto_ns();
+        let wait_ns = 2 * (self.rtt.rto_ns() + self.unseen_rtt_ns());
         let (verdicts, newest) = (&mut self.verdicts, &mut self.newest_delivered);
         let least_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let mut arrived = |range: &Range, last: Transmission, echo| {
@@ -420,6 +417,15 @@ impl Sender {
                 self.leave(acked.t_ns, false, whose, events);
             }
         }
+        let doubted = self
+            .board
+            .oldest()
+            .is_some_and(|oldest| self.newest_delivered.record > oldest.record);
+        if !doubted {
+            self.evidence_ns = None;
+        } else if delivery.acked > 0 || self.evidence_ns.is_none() {
+            self.evidence_ns = Some(acked.t_ns);
+        }
         self.window_field = Some(acked.window);
         self.snd_wnd = acked.wnd_bytes;
         self.last_ack_ns = acked.t_ns;
@@ -448,4 +454,12 @@ impl Sender {
         self.row.rtt_mean_ns = self.rtt.mean_ns();
         self.row.rtt_max_ns = self.rtt.max_ns();
     }
+}
+
+/// The DSACK block of an acknowledgement (RFC 2883 §4): below the cumulative one, or inside the second block.
+fn duplicate_report(acked: &Acked) -> Option<(i64, i64)> {
+    let mut blocks = acked.sack.blocks();
+    let (left, right) = blocks.next()?;
+    let inside = |outer: (i64, i64)| outer.0 <= left && right <= outer.1;
+    (right <= acked.ack || blocks.next().is_some_and(inside)).then_some((left, right))
 }

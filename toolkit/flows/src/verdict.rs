@@ -52,7 +52,9 @@ struct Pending {
     echo: Option<u32>,
     deadline_ns: i64,
     duplicates: u16,
+    /// The last report of a duplicate, and when it came.
     duplicate_record: u64,
+    duplicate_ns: i64,
 }
 
 /// What is known of the path when a verdict falls.
@@ -75,7 +77,7 @@ impl Verdicts {
     pub fn add(&mut self, range: &Range, delivered_ns: i64, echo: Option<u32>, wait_ns: i64) {
         if range.copies.is_some() {
             let deadline_ns = delivered_ns + wait_ns;
-            let (duplicates, duplicate_record) = (0, 0);
+            let (duplicates, duplicate_record, duplicate_ns) = (0, 0, 0);
             self.pending.push_back(Pending {
                 range: *range,
                 delivered_ns,
@@ -83,16 +85,18 @@ impl Verdicts {
                 deadline_ns,
                 duplicates,
                 duplicate_record,
+                duplicate_ns,
             });
         }
     }
 
     /// Takes note of a DSACK block.
-    pub fn duplicate(&mut self, left: i64, right: i64, record: u64) {
+    pub fn duplicate(&mut self, left: i64, right: i64, record: u64, t_ns: i64) {
         for pending in self.pending.iter_mut().rev() {
             if pending.range.start < right && left < pending.range.end {
                 pending.duplicates = pending.duplicates.saturating_add(1);
                 pending.duplicate_record = record;
+                pending.duplicate_ns = t_ns;
             }
         }
     }
@@ -148,9 +152,10 @@ impl<'a> Transmissions<'a> {
     }
 }
 
-/// Share of the least round-trip time below which an acknowledgement cannot be due to a transmission: timestamps of
-/// a capture are not exact.
-const EARLY_SHARE: (i64, i64) = (9, 10);
+/// An acknowledgement that comes sooner than the least round-trip time over this is not due to a transmission.
+///
+/// RFC 3708 and RFC 8985 §6.2 take the whole of it; a path may become shorter between samples, so half is taken.
+const EARLY_DIVISOR: i64 = 2;
 
 /// The transmission that arrived first, and what shows it where it is not the last.
 fn delivered(pending: &Pending, all: &Transmissions<'_>, path: Path) -> (usize, Reason) {
@@ -173,7 +178,7 @@ fn delivered(pending: &Pending, all: &Transmissions<'_>, path: Path) -> (usize, 
     if let Some(min_rtt_ns) = path.min_rtt_ns {
         while arrived > 0 {
             let after_ns = pending.delivered_ns - all.at(arrived).t_ns;
-            if after_ns >= min_rtt_ns / EARLY_SHARE.1 * EARLY_SHARE.0 {
+            if after_ns >= min_rtt_ns / EARLY_DIVISOR {
                 break;
             }
             proof = Reason::TooEarly {
@@ -211,12 +216,34 @@ fn judge(pending: &Pending, history: &History, path: Path, whose: Whose, events:
         if number < arrived {
             lost(&all, number, why, whose, events);
         }
+        if unreported(pending, &all, arrived, path, number) {
+            let why = Reason::NotReported {
+                record: pending.duplicate_record,
+            };
+            lost(&all, number, why, whose, events);
+        }
         if let Some(copy) = all.copy(number).filter(|copy| number > 0 && copy.lead) {
             let needless = number > arrived;
             let proof = if needless { proof } else { Reason::None };
             events.push(retransmission(copy, needless, proof, whose));
         }
     }
+}
+
+/// Whether transmission `number`, needless as it was, is known to be lost all the same: the receiver reported the
+/// arrival of one copy besides the first, and a later one must have been it.
+fn unreported(
+    pending: &Pending,
+    all: &Transmissions<'_>,
+    arrived: usize,
+    path: Path,
+    number: usize,
+) -> bool {
+    if pending.duplicates != 1 || number <= arrived {
+        return false;
+    }
+    let latest_ns = pending.duplicate_ns - path.min_rtt_ns.unwrap_or(0) / EARLY_DIVISOR;
+    (number + 1..=all.copies).any(|later| all.at(later).t_ns <= latest_ns)
 }
 
 /// The event of one retransmission.
