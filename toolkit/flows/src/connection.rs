@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use hindflight_decoder::{Segment, flags};
 
-use crate::rows::{Direction, Edges, Event, FlowRow, Note, Vantage};
+use crate::inference::Inference;
+use crate::rows::{Direction, Edges, Event, FlowRow, Note, Sample, Vantage};
 use crate::scoreboard::Transmission;
 use crate::sender::{Acked, Sender, Sent};
 use crate::sequence::Origin;
@@ -122,7 +123,12 @@ impl Connection {
     }
 
     /// Takes the next segment.
-    pub fn push(&mut self, segment: &Segment, events: &mut Vec<Event>) -> Note {
+    pub fn push(
+        &mut self,
+        segment: &Segment,
+        events: &mut Vec<Event>,
+        samples: &mut Vec<Sample>,
+    ) -> Note {
         let direction = self.direction(segment);
         let (own, peer) = (direction as usize, direction.reverse() as usize);
         let has = |flag: u16| segment.flags & flag != 0;
@@ -179,6 +185,13 @@ impl Connection {
         }
         let shown = if occupied > 0 { own } else { peer };
         note.flight_bytes = self.senders[shown].board.flight();
+        if self.senders[peer]
+            .inference
+            .as_ref()
+            .is_some_and(|inference| inference.full())
+        {
+            self.release(direction.reverse(), samples, events);
+        }
         note
     }
 
@@ -320,13 +333,46 @@ impl Connection {
             let vantage = self.vantage(direction);
             let sender = &mut self.senders[direction as usize];
             sender.handshake_rtt_ns = whole_ns;
-            sender.at_sender = vantage == Vantage::Sender;
-            sender.at_receiver = vantage == Vantage::Receiver;
+            sender.vantage = vantage;
+            if vantage == Vantage::Sender {
+                sender.inference = Some(Box::new(Inference::new()));
+            }
+        }
+    }
+
+    /// Hands over the reconstruction's rows of `direction` if it carries the data so far.
+    fn release(
+        &mut self,
+        direction: Direction,
+        samples: &mut Vec<Sample>,
+        events: &mut Vec<Event>,
+    ) {
+        let carries = self.data_direction() == direction;
+        if let Some(inference) = &mut self.senders[direction as usize].inference {
+            let whose = Whose {
+                flow_id: self.flow_id,
+                direction,
+            };
+            inference.release(carries, whose, samples, events);
+        }
+    }
+
+    fn data_direction(&self) -> Direction {
+        let [a2b, b2a] = &self.senders;
+        if b2a.row.payload_bytes > a2b.row.payload_bytes {
+            Direction::B2a
+        } else {
+            Direction::A2b
         }
     }
 
     /// The end: last events and the row.
-    pub fn finish(&mut self, events: &mut Vec<Event>) -> FlowRow {
+    pub fn finish(&mut self, events: &mut Vec<Event>, samples: &mut Vec<Sample>) -> FlowRow {
+        let data_direction = self.data_direction();
+        if let Some(inference) = &mut self.senders[data_direction as usize].inference {
+            inference.settle();
+        }
+        self.release(data_direction, samples, events);
         for direction in [Direction::A2b, Direction::B2a] {
             let whose = Whose {
                 flow_id: self.flow_id,
@@ -335,11 +381,6 @@ impl Connection {
             self.senders[direction as usize].finish(self.end_ns, whose, events);
         }
         let [a2b, b2a] = std::mem::take(&mut self.senders).map(|sender| sender.row);
-        let data_direction = if b2a.payload_bytes > a2b.payload_bytes {
-            Direction::B2a
-        } else {
-            Direction::A2b
-        };
         FlowRow {
             flow_id: self.flow_id,
             a_addr: self.a.0,

@@ -15,6 +15,11 @@ impl Intervals {
         self.octets
     }
 
+    /// One past the highest octet covered.
+    pub fn highest(&self) -> Option<i64> {
+        self.ranges.back().map(|range| range.1)
+    }
+
     /// The range that holds octet `at`.
     pub fn containing(&self, at: i64) -> Option<(i64, i64)> {
         let index = self.ranges.partition_point(|range| range.1 <= at);

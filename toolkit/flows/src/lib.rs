@@ -9,6 +9,7 @@ mod cause;
 mod connection;
 mod evidence;
 mod history;
+mod inference;
 mod intervals;
 mod key;
 mod ordering;

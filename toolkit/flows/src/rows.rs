@@ -119,8 +119,10 @@ enumeration! {
 
 enumeration! {
     /// Where the capture stands, seen along the direction of the data.
+    #[derive(Default)]
     Vantage {
         /// Not known.
+        #[default]
         Unknown = "unknown",
         /// At the sender of the data.
         Sender = "sender",

@@ -30,6 +30,15 @@ impl RttEstimator {
         if rtt_ns < 0 {
             return;
         }
+        self.smooth(rtt_ns);
+        self.samples += 1;
+        self.sum_ns += i128::from(rtt_ns);
+        self.min_ns = Some(self.min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
+        self.max_ns = Some(self.max_ns.map_or(rtt_ns, |greatest| greatest.max(rtt_ns)));
+    }
+
+    /// Follows a time that is not counted as a sample: of a retransmission that its timestamp tells (RFC 6298 §3).
+    pub fn smooth(&mut self, rtt_ns: i64) {
         match self.srtt_ns {
             None => {
                 // RFC 6298 §2.2
@@ -42,15 +51,16 @@ impl RttEstimator {
                 self.srtt_ns = Some(srtt + (rtt_ns - srtt) / 8);
             }
         }
-        self.samples += 1;
-        self.sum_ns += i128::from(rtt_ns);
-        self.min_ns = Some(self.min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
-        self.max_ns = Some(self.max_ns.map_or(rtt_ns, |greatest| greatest.max(rtt_ns)));
     }
 
     /// SRTT.
     pub fn srtt_ns(&self) -> Option<i64> {
         self.srtt_ns
+    }
+
+    /// RTTVAR.
+    pub fn rttvar_ns(&self) -> Option<i64> {
+        self.srtt_ns.map(|_| self.rttvar_ns)
     }
 
     /// RTO without backoff.

@@ -96,6 +96,7 @@ pub struct Scoreboard {
     ranges: VecDeque<Range>,
     sacked: Intervals,
     history: History,
+    repeated: i64,
     snd_una: i64,
     snd_nxt: i64,
     started: bool,
@@ -110,6 +111,7 @@ impl Default for Scoreboard {
             ranges: VecDeque::new(),
             sacked: Intervals::default(),
             history: History::default(),
+            repeated: 0,
             snd_una: 0,
             snd_nxt: 0,
             started: false,
@@ -147,6 +149,11 @@ impl Scoreboard {
         (self.snd_nxt - self.snd_una - self.sacked.octets()).max(0)
     }
 
+    /// Octets that were sent again and have not been reported since.
+    pub fn repeated(&self) -> i64 {
+        self.repeated
+    }
+
     /// What SACK has reported above the cumulative acknowledgement.
     pub fn sacked(&self) -> &Intervals {
         &self.sacked
@@ -182,6 +189,11 @@ impl Scoreboard {
     /// Takes note of a payload: losses are counted in segments of at most the greatest seen.
     pub fn note_segment_bytes(&mut self, payload_bytes: i64) {
         self.segment_bytes = self.segment_bytes.max(payload_bytes.min(self.mss_bytes));
+    }
+
+    /// Greatest payload seen, at most the maximum segment size.
+    pub fn segment_bytes(&self) -> i64 {
+        self.segment_bytes
     }
 
     /// Sets the greatest payload that a packet on the wire can have, as the handshake gives it.
@@ -272,6 +284,9 @@ impl Scoreboard {
         };
         while self.ranges.len() > most {
             if let Some(range) = self.ranges.pop_front() {
+                if range.copies.is_some() && range.state == State::Outstanding {
+                    self.repeated -= range.end - range.start;
+                }
                 self.history.free(range.copies);
             }
         }
@@ -297,6 +312,9 @@ impl Scoreboard {
             }
             range.first_unseen |= gap;
             let older = range.copies;
+            if older.is_none() && range.state == State::Outstanding {
+                self.repeated += range.end - range.start;
+            }
             range.copies = self.history.push(Copy { lead, ..copy }, older);
             lead = false;
         }
@@ -353,6 +371,10 @@ impl Scoreboard {
         while let Some(front) = self.ranges.front_mut() {
             if front.start >= ack {
                 break;
+            }
+            let open = front.state == State::Outstanding && front.copies.is_some();
+            if open {
+                self.repeated -= front.end.min(ack) - front.start;
             }
             if front.end > ack {
                 front.start = ack;
@@ -411,6 +433,9 @@ impl Scoreboard {
                 if range.state != State::Delivered
                     && self.sacked.covers(range.start.max(self.snd_una), range.end)
                 {
+                    if range.copies.is_some() {
+                        self.repeated -= range.end - range.start;
+                    }
                     delivery.offer(range);
                     deliver(range, newest(history, range));
                     range.state = State::Delivered;

@@ -6,8 +6,11 @@
 use crate::cause::{Episode, Situation};
 use crate::evidence::Reason;
 use crate::history::Copy;
+use crate::inference::{Inference, State as Shown};
 use crate::ordering::SendOrder;
-use crate::rows::{DirectionRow, Edges, Event, EventCause, EventKind};
+use crate::rows::{
+    DirectionRow, Edges, Event, EventCause, EventKind, Phase, Sample, Source, Vantage,
+};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Delivery, Overlap, Range, Scoreboard, State, Transmission};
 use crate::verdict::{self, Path, Verdicts, Whose};
@@ -57,8 +60,6 @@ pub struct AckNote {
     pub dsack: bool,
     /// The round-trip time it measures.
     pub rtt_ns: Option<i64>,
-    /// What it brought.
-    pub delivery: Delivery,
 }
 
 /// The state of one direction.
@@ -78,13 +79,15 @@ pub struct Sender {
     pub dup_acks_in: u64,
     /// Round-trip time of the handshake: stands in where the capture point sees none of its own.
     pub handshake_rtt_ns: Option<i64>,
-    /// The capture stands at this end.
-    pub at_sender: bool,
-    /// The capture stands at the other end.
-    pub at_receiver: bool,
+    /// Where the capture stands, seen along this direction.
+    pub vantage: Vantage,
+    /// The reconstruction of the window, at a capture beside this sender.
+    pub inference: Option<Box<Inference>>,
     order: SendOrder,
     verdicts: Verdicts,
     dup_acks: u32,
+    /// Octets that duplicate ACKs without SACK stand for.
+    dup_acked_bytes: i64,
     window_field: Option<u16>,
     sack_in_use: bool,
     fin: Option<i64>,
@@ -99,14 +102,14 @@ impl Sender {
     fn path(&self) -> Path {
         Path {
             min_rtt_ns: self.rtt.min_ns(),
-            at_receiver: self.at_receiver,
+            at_receiver: self.vantage == Vantage::Receiver,
         }
     }
 
     /// Smoothed round-trip time of the whole path, as well as the capture point can tell.
     fn whole_srtt_ns(&self) -> i64 {
         match self.rtt.srtt_ns() {
-            Some(srtt) if self.at_sender => srtt,
+            Some(srtt) if self.vantage == Vantage::Sender => srtt,
             srtt => srtt.unwrap_or(0).max(self.handshake_rtt_ns.unwrap_or(0)),
         }
     }
@@ -136,7 +139,11 @@ impl Sender {
         };
         self.order.observe(sent.transmission.ip_id);
         self.last_sent_ns = now;
+        if let Some(inference) = &mut self.inference {
+            inference.next_segment(now, sent.payload_bytes);
+        }
         self.row.flight_max_bytes = self.row.flight_max_bytes.max(self.board.flight());
+        self.infer(now, whose.flow_id);
         repeats
     }
 
@@ -321,11 +328,15 @@ impl Sender {
             });
         }
         self.episode = Episode::Open;
+        self.dup_acked_bytes = 0;
     }
 
     /// Takes an acknowledgement.
     pub fn acknowledge(&mut self, acked: &Acked, whose: Whose, events: &mut Vec<Event>) -> AckNote {
         self.sack_in_use = acked.sack_in_use;
+        if let Some(inference) = &mut self.inference {
+            inference.next_ack(acked.t_ns, acked.ack > self.board.snd_una());
+        }
         let before = self.board.snd_una();
         let outstanding = self.board.started() && self.board.snd_nxt() > before;
         let duplicate = duplicate_report(acked);
@@ -336,7 +347,6 @@ impl Sender {
         }
         let mut note = AckNote {
             dsack: duplicate.is_some(),
-            delivery,
             ..AckNote::default()
         };
         if acked.sack_in_use {
@@ -353,6 +363,7 @@ impl Sender {
             self.rtt.sample(rtt_ns);
         }
         self.settle(acked, before, note.dup_ack, &delivery, whose, events);
+        self.infer(acked.t_ns, whose.flow_id);
         note
     }
 
@@ -362,11 +373,19 @@ impl Sender {
         let wait_ns = 2 * (self.rtt.rto_ns() + self.unseen_rtt_ns());
         let (verdicts, newest) = (&mut self.verdicts, &mut self.newest_delivered);
         let least_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
-        let mut arrived = |range: &Range, last: Transmission, echo| {
+        let mut echoed_ns = None;
+        let mut arrived = |range: &Range, last: Transmission, echo: Option<u32>| {
             // RFC 8985 §6.2 step 2: a retransmission younger than the least round trip is not what arrived.
             let plausible = range.copies.is_none() || acked.t_ns - last.t_ns >= least_ns;
             if plausible && range.state != State::Gap && last.record > newest.record {
                 *newest = last;
+            }
+            if range.copies.is_some()
+                && echo.is_some()
+                && echo == last.ts_val
+                && echo != range.first.ts_val
+            {
+                echoed_ns = Some(last.t_ns);
             }
             verdicts.add(range, acked.t_ns, echo, wait_ns);
         };
@@ -381,6 +400,9 @@ impl Sender {
             self.board.sack(left, right, &mut delivery, |range, last| {
                 arrived(range, last, None);
             });
+        }
+        if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
+            self.rtt.smooth((acked.t_ns - sent_ns).max(0));
         }
         delivery
     }
@@ -398,9 +420,13 @@ impl Sender {
         if dup_ack {
             self.dup_acks += 1;
             self.dup_acks_in += 1;
+            self.dup_acked_bytes += self.smss_bytes();
         }
         if delivery.acked > 0 {
             self.dup_acks = 0;
+            // RFC 6582 §3.2 step 3: what a partial ACK covers beyond the oldest segment had left already.
+            let beyond = (delivery.acked - self.smss_bytes()).max(0);
+            self.dup_acked_bytes = (self.dup_acked_bytes - beyond).max(0);
             // RFC 6298 §5.3
             self.timer_ns = acked.t_ns;
             let una = self.board.snd_una();
@@ -432,6 +458,71 @@ impl Sender {
         let path = self.path();
         self.verdicts
             .due(acked.t_ns, self.board.history_mut(), path, whose, events);
+    }
+
+    /// Octets in the network (RFC 6675 §4): what is neither SACKed nor taken for lost, and what was sent again.
+    fn pipe(&self) -> i64 {
+        let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
+        match self.episode {
+            Episode::Open => self.board.flight(),
+            Episode::Recovery { .. } if !self.sack_in_use => {
+                // RFC 6582 §3.2: each duplicate ACK stands for a segment that has left; the oldest one is lost.
+                let left = self.dup_acked_bytes + self.smss_bytes();
+                (nxt - una - left + self.board.repeated()).max(0)
+            }
+            Episode::Recovery { .. } => {
+                nxt - self.board.sacked().highest().unwrap_or(una).max(una) + self.board.repeated()
+            }
+            Episode::Loss { recovery_point } => {
+                let lost = self
+                    .board
+                    .sacked()
+                    .highest()
+                    .unwrap_or(una)
+                    .max(recovery_point);
+                (nxt - lost.max(una)).max(0) + self.board.repeated()
+            }
+        }
+    }
+
+    fn smss_bytes(&self) -> i64 {
+        self.board.segment_bytes()
+    }
+
+    /// Shows the inference what the sender has become.
+    fn infer(&mut self, t_ns: i64, flow_id: u32) {
+        let Some(mut inference) = self.inference.take() else {
+            return;
+        };
+        let row = Sample {
+            flow_id,
+            t_ns,
+            source: Source::Inferred,
+            phase: Phase::Unknown,
+            cwnd_bytes: None,
+            ssthresh_bytes: None,
+            flight_bytes: self.board.flight(),
+            smss_bytes: self.smss_bytes(),
+            srtt_ns: self.rtt.srtt_ns(),
+            rttvar_ns: self.rtt.rttvar_ns(),
+            rto_ns: Some(self.rtt.rto_ns()),
+            min_rtt_ns: self.rtt.min_ns(),
+            snd_una: self.board.snd_una(),
+            snd_nxt: self.board.snd_nxt(),
+            snd_wnd_bytes: self.snd_wnd,
+            segments_out: self.row.data_segments as i64,
+            retransmissions: self.row.retransmitted_segments as i64,
+            rtos: self.row.rtos as i64,
+            recoveries: self.row.recoveries as i64,
+            dup_acks_in: self.dup_acks_in as i64,
+            app_limited: Some(false),
+        };
+        inference.observe(&Shown {
+            episode: self.episode,
+            pipe_bytes: self.pipe(),
+            row,
+        });
+        self.inference = Some(inference);
     }
 
     /// The end of the connection: what is still open is judged by what is known.

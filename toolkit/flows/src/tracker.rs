@@ -75,7 +75,7 @@ impl Tracker {
         let now = segment.t_ns;
         let connection = &mut self.slots[slot as usize].connection;
         let was_closed = connection.closed();
-        let note = connection.push(segment, &mut self.events);
+        let note = connection.push(segment, &mut self.events, &mut self.samples);
         if connection.closed() && !was_closed {
             self.closed.push_back(Watch {
                 slot,
@@ -160,7 +160,8 @@ impl Tracker {
         if live.retired {
             return;
         }
-        self.finished.push(live.connection.finish(&mut self.events));
+        self.finished
+            .push(live.connection.finish(&mut self.events, &mut self.samples));
         live.retired = true;
         self.by_key.remove(&live.key);
         self.last = self.last.filter(|last| last.0 != live.key);

@@ -1,0 +1,303 @@
+//! The congestion window of a sender, read off its flight at a capture beside it.
+//!
+//! A sender with data to send fills its window, so the largest pipe over the trailing round trip is the window. In
+//! fast recovery the window follows the pipe. Where the application or the receiver holds the sender back the window
+//! does not show, and no number is given. Knows no segments. Read RFC 5681 §3.1, RFC 6675 §5 and RFC 6937 first.
+
+use std::collections::VecDeque;
+
+use crate::cause::Episode;
+use crate::evidence::Reason;
+use crate::rows::{Event, EventCause, EventKind, Phase, Sample};
+use crate::verdict::Whose;
+
+/// Rows per smoothed round-trip time at most.
+const ROWS_PER_RTT: i64 = 32;
+
+/// Rows kept back until it is clear that this direction carries the data.
+const MAX_HELD: usize = 64;
+
+/// A window that grows by less than this share per round trip is in congestion avoidance: slow start doubles it, or
+/// with delayed acknowledgements counted (RFC 3465, L = 1) grows it by half.
+const SLOW_START_GROWTH_PERCENT: i64 = 125;
+
+/// A sender that waits for its window answers an acknowledgement within this time, or within this share of the time to
+/// the next one. (Measured on Linux: half within 20 us, 99 % within 50 us.)
+const ANSWER_NS: i64 = 250_000;
+const ANSWER_DIVISOR: i64 = 16;
+
+/// Share of acknowledgements answered at once below which the sender is held by something else than its window, and
+/// above which it is held by its window again, in 1/1024. The average forgets with 1/8 per acknowledgement.
+const HELD_BELOW: i64 = 410;
+const FREE_ABOVE: i64 = 819;
+
+/// What a sender's scoreboard and timers show at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// Between loss and repair.
+    pub episode: Episode,
+    /// Octets in the network: neither SACKed nor lost, retransmissions counted (RFC 6675 §4).
+    pub pipe_bytes: i64,
+    /// The row, but for phase, windows and limit.
+    pub row: Sample,
+}
+
+/// Whether acknowledgements, that is the window, set the pace of the sender.
+#[derive(Debug)]
+struct Clock {
+    /// Time of the newest acknowledgement that moved, and of the first segment sent since.
+    ack_ns: Option<i64>,
+    answer_ns: Option<i64>,
+    /// Average share of acknowledgements answered at once, in 1/1024.
+    answered: i64,
+    held: bool,
+    short: bool,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self {
+            ack_ns: None,
+            answer_ns: None,
+            answered: 1024,
+            held: false,
+            short: false,
+        }
+    }
+
+    fn ack(&mut self, now_ns: i64) {
+        if let Some(ack_ns) = self.ack_ns {
+            let patience = ANSWER_NS.max((now_ns - ack_ns) / ANSWER_DIVISOR);
+            let prompt = self
+                .answer_ns
+                .is_some_and(|answer| answer - ack_ns <= patience);
+            self.answered += (if prompt { 1024 } else { 0 } - self.answered) / 8;
+            self.held = self.answered < if self.held { FREE_ABOVE } else { HELD_BELOW };
+        }
+        self.ack_ns = Some(now_ns);
+        self.answer_ns = None;
+    }
+}
+
+/// The reconstruction for one direction.
+#[derive(Debug)]
+pub struct Inference {
+    /// Pipe maxima, decreasing, each newer than the one before.
+    maxima: VecDeque<(i64, i64)>,
+    phase: Phase,
+    ssthresh_bytes: Option<i64>,
+    /// Fast recovery has just ended: the sender fills a window of ssthresh (RFC 6675 §5, RFC 6582 §3.2).
+    reduced: bool,
+    /// Where the growth over a round trip is measured from.
+    mark: (i64, i64),
+    clock: Clock,
+    entered_ns: i64,
+    /// In recovery, once the window has come down: the largest pipe, and whether it has fallen since. The window does
+    /// not fall any more then (RFC 6937 §3), so the sender has run out of data that it may send.
+    reached_bytes: i64,
+    drained: bool,
+    pending: Option<Sample>,
+    last_row: Option<(i64, Phase)>,
+    held: Vec<Sample>,
+    /// Phase of the last row handed over.
+    released: Phase,
+}
+
+impl Inference {
+    /// Nothing known yet.
+    pub fn new() -> Self {
+        Self {
+            maxima: VecDeque::new(),
+            phase: Phase::SlowStart,
+            ssthresh_bytes: None,
+            reduced: false,
+            mark: (i64::MIN, 0),
+            clock: Clock::new(),
+            entered_ns: i64::MIN,
+            reached_bytes: 0,
+            drained: false,
+            pending: None,
+            last_row: None,
+            held: Vec::new(),
+            released: Phase::Unknown,
+        }
+    }
+
+    /// The next acknowledgement comes, before it is taken; `moves` where it acknowledges something.
+    pub fn next_ack(&mut self, now_ns: i64, moves: bool) {
+        if self.reduced {
+            self.reduced = false;
+            self.ssthresh_bytes = self.pending.and_then(|row| row.cwnd_bytes);
+            self.pending = self.pending.map(|row| Sample {
+                ssthresh_bytes: self.ssthresh_bytes,
+                ..row
+            });
+        }
+        self.settle();
+        if moves {
+            self.clock.ack(now_ns);
+        }
+    }
+
+    /// The sender has sent a segment.
+    pub fn next_segment(&mut self, now_ns: i64, payload_bytes: u32) {
+        self.clock.answer_ns.get_or_insert(now_ns);
+        self.clock.short = i64::from(payload_bytes) < self.pending.map_or(0, |row| row.smss_bytes);
+    }
+
+    /// What the sender has made of the last acknowledgement stands: the row is due unless it comes too soon.
+    pub fn settle(&mut self) {
+        let Some(row) = self.pending.take() else {
+            return;
+        };
+        let due = self.last_row.is_none_or(|(t_ns, phase)| {
+            phase != row.phase || row.t_ns - t_ns >= row.srtt_ns.unwrap_or(0) / ROWS_PER_RTT
+        });
+        if due {
+            self.last_row = Some((row.t_ns, row.phase));
+            self.held.push(row);
+        }
+    }
+
+    /// Hands over the rows so far, and a change of phase as an event, if this direction `carries` the data.
+    pub fn release(
+        &mut self,
+        carries: bool,
+        whose: Whose,
+        samples: &mut Vec<Sample>,
+        events: &mut Vec<Event>,
+    ) {
+        if carries {
+            for row in &self.held {
+                if row.phase != self.released {
+                    let reason = Reason::Phase {
+                        from: self.released,
+                        to: row.phase,
+                    };
+                    events.push(whose.event(
+                        EventKind::PhaseChange,
+                        EventCause::Unknown,
+                        row.t_ns,
+                        reason,
+                    ));
+                    self.released = row.phase;
+                }
+            }
+            samples.append(&mut self.held);
+        }
+        self.held.clear();
+    }
+
+    /// Whether enough rows are held to ask for their release.
+    pub fn full(&self) -> bool {
+        self.held.len() >= MAX_HELD
+    }
+
+    /// Takes the state after a segment or an acknowledgement.
+    pub fn observe(&mut self, state: &State) {
+        let now = state.row.t_ns;
+        let srtt = state.row.srtt_ns.unwrap_or(0);
+        if self
+            .pending
+            .is_some_and(|row| now - row.t_ns > srtt / ROWS_PER_RTT)
+        {
+            self.settle();
+        }
+        self.follow(state);
+        while self
+            .maxima
+            .back()
+            .is_some_and(|last| last.1 <= state.pipe_bytes)
+        {
+            self.maxima.pop_back();
+        }
+        self.maxima.push_back((now, state.pipe_bytes));
+        while self.maxima.len() > 1
+            && self
+                .maxima
+                .front()
+                .is_some_and(|first| first.0 < now - srtt)
+        {
+            self.maxima.pop_front();
+        }
+        let largest = self.maxima.front().map_or(0, |first| first.1);
+        let cwnd = match self.phase {
+            Phase::Recovery | Phase::Loss => state.pipe_bytes,
+            _ => largest,
+        };
+        self.measure_growth(now, srtt, cwnd);
+        if self.phase == Phase::Recovery && now - self.entered_ns > 2 * srtt {
+            self.reached_bytes = self.reached_bytes.max(largest);
+            self.drained = largest + 2 * state.row.smss_bytes < self.reached_bytes;
+        }
+        self.pending = Some(self.row(state, cwnd));
+    }
+
+    fn row(&self, state: &State, cwnd: i64) -> Sample {
+        let smss = state.row.smss_bytes;
+        let full = state
+            .row
+            .snd_wnd_bytes
+            .is_some_and(|wnd| state.row.flight_bytes + smss > wnd);
+        let held = self.clock.held || full || self.drained;
+        let repairing = matches!(self.phase, Phase::Recovery | Phase::Loss);
+        Sample {
+            phase: if held && !repairing {
+                Phase::Limited
+            } else {
+                self.phase
+            },
+            cwnd_bytes: (!held).then_some(cwnd),
+            ssthresh_bytes: self.ssthresh_bytes,
+            // A sender that paces itself and one that waits for its application look alike, but for short segments.
+            app_limited: if full || !held {
+                Some(false)
+            } else {
+                self.clock.short.then_some(true)
+            },
+            ..state.row
+        }
+    }
+
+    /// Follows the episodes of the scoreboard.
+    fn follow(&mut self, state: &State) {
+        let next = match (state.episode, self.phase) {
+            (Episode::Recovery { .. }, _) => Phase::Recovery,
+            (Episode::Loss { .. }, _) => Phase::Loss,
+            (Episode::Open, Phase::Recovery) => Phase::CongestionAvoidance,
+            (Episode::Open, Phase::Loss) => Phase::SlowStart,
+            (Episode::Open, phase) => phase,
+        };
+        if next != self.phase {
+            if matches!(next, Phase::Recovery | Phase::Loss) {
+                // It changes now (RFC 5681 §3.1 (4)) and shows once the repair has ended.
+                self.ssthresh_bytes = None;
+            }
+            self.reduced = self.phase == Phase::Recovery && next == Phase::CongestionAvoidance;
+            self.enter(next, state);
+        }
+    }
+
+    fn enter(&mut self, phase: Phase, state: &State) {
+        self.phase = phase;
+        self.maxima.clear();
+        self.entered_ns = state.row.t_ns;
+        self.reached_bytes = 0;
+        self.drained = false;
+        self.mark = (state.row.t_ns, 0);
+    }
+
+    /// Slow start ends where the window stops growing by half in a round trip.
+    fn measure_growth(&mut self, now_ns: i64, srtt_ns: i64, cwnd: i64) {
+        if self.mark.1 == 0 {
+            self.mark = (now_ns, cwnd);
+        } else if srtt_ns > 0 && now_ns - self.mark.0 >= srtt_ns {
+            if self.phase == Phase::SlowStart
+                && cwnd * 100 < self.mark.1 * SLOW_START_GROWTH_PERCENT
+            {
+                self.phase = Phase::CongestionAvoidance;
+            }
+            self.mark = (now_ns, cwnd);
+        }
+    }
+}
