@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -156,13 +157,13 @@ def loss_table(tables: Tables, flow: Flow) -> Grid | None:
         return None
     shown = rows.head(LOSSES_SHOWN)
     what = f"the first {shown.height} of {rows.height:,}" if rows.height > shown.height else f"all {rows.height:,}"
-    time = "Time [ms since 1970]" if flow.view.utc else "Time [s]"
+    time = "Time [UTC]" if flow.view.utc else "Time [s]"
     grid = Grid(f"Losses as a table ({what})", (time, "Cause", "First octet", "Record", "Evidence"), folded=True)
     for row in shown.to_dicts():
         octet = "" if row["seq_start"] is None else f"{row['seq_start']:,}"
         record = "" if row["record"] is None else f"{row['record']:,}"
         cells = (
-            Cell(f"{row['t']:,.3f}"),
+            Cell(_time(row["t"], flow)),
             Cell(row["cause"]),
             Cell(octet, number=True),
             Cell(record, number=True),
@@ -170,6 +171,12 @@ def loss_table(tables: Tables, flow: Flow) -> Grid | None:
         )
         grid.rows.append(cells)
     return grid
+
+
+def _time(value: float, flow: Flow) -> str:
+    if not flow.view.utc:
+        return f"{value:,.3f}"
+    return datetime.fromtimestamp(value / 1e3, UTC).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
 
 
 def issue_table(tables: Tables) -> Grid | None:

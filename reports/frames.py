@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import polars as pl
@@ -25,7 +26,7 @@ TRUTH = ("tcp_probe", "tcp_info", "web100")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which flow of which run, on which time axis.
+    """Which flow of which run, which of its legs where proxies split it, and on which time axis.
 
     `utc` puts UTC on the time axis instead of seconds from the flow's start (captures only); `from_s` and `to_s`
     cut the flow to a stretch, counted from its start; `bins` is how many columns of pixels decimation
@@ -34,6 +35,7 @@ class View:
 
     flow_id: int = 1
     run_id: int = 0
+    leg: int = 0
     utc: bool = False
     from_s: float | None = None
     to_s: float | None = None
@@ -83,11 +85,16 @@ def read(tables: Tables, name: str, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def read_flow(tables: Tables, name: str, flow: View, columns: Sequence[str]) -> pl.DataFrame:
-    """Return `columns` of the rows of table `name` that belong to the flow and run of `flow`."""
-    keys = [key for key in ("run_id", "flow_id") if key not in columns]
-    frame = read(tables, name, [*keys, *columns])
-    mine = (pl.col("run_id") == flow.run_id) & (pl.col("flow_id") == flow.flow_id)
-    return frame.filter(mine).select(columns)
+    """Return `columns` of the rows of table `name` that belong to the flow, run and leg of `flow`."""
+    wanted = {"run_id": flow.run_id, "flow_id": flow.flow_id, "leg": flow.leg}
+    keys = {key: value for key, value in wanted.items() if key in _names(name)}
+    frame = read(tables, name, list(dict.fromkeys([*keys, *columns])))
+    return frame.filter(**keys).select(columns)
+
+
+@cache
+def _names(name: str) -> frozenset[str]:
+    return frozenset(column.name for column in schema.TABLES[name].columns)
 
 
 def flow_of(tables: Tables, view: View) -> Flow:

@@ -107,9 +107,17 @@ def _asset(name: str) -> str:
     return (files("reports") / "assets" / name).read_text(encoding="utf-8")
 
 
-@cache
 def vega_bundle() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script that sets `vegaEmbed`. Takes 2 s the first time."""
+    with _BUNDLING:
+        return _bundle()
+
+
+_BUNDLING = threading.Lock()
+
+
+@cache
+def _bundle() -> str:
     import vl_convert
 
     script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite_version())

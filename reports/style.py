@@ -109,6 +109,8 @@ def vega_config(mode: Mode) -> dict[str, Any]:
             "symbolStrokeWidth": 2.5,
             "symbolSize": 90,
             "symbolOpacity": 1,
+            "symbolBaseFillColor": page.text,
+            "symbolBaseStrokeColor": page.text,
             "columnPadding": 16,
             "labelLimit": 0,
             "offset": 8,

@@ -77,8 +77,8 @@ def _progress(tables: Tables, flow: Flow) -> Thinned:
 
 def window_since_first_data(tables: Tables, flow: Flow) -> Thinned:
     """Return the congestion window by its best source as `bytes` over seconds since the flow's first data segment."""
-    rows = read_flow(tables, "instruments", flow.view, ["t_ns", "leg", "source", "cwnd_bytes"]).sort("t_ns")
-    mine = rows.filter(pl.col("leg") == 0).drop_nulls("cwnd_bytes")
+    rows = read_flow(tables, "instruments", flow.view, ["t_ns", "source", "cwnd_bytes"]).sort("t_ns")
+    mine = rows.drop_nulls("cwnd_bytes")
     present = set(mine["source"].unique().to_list())
     source = next((s for s in (*TRUTH, "replay", "inferred") if s in present), None)
     chosen = mine.filter(pl.col("source") == source)

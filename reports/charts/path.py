@@ -111,8 +111,8 @@ def _rates_of_segments(tables: Tables, flow: Flow, width: float) -> pl.DataFrame
 
 
 def _rates_of_log(tables: Tables, flow: Flow, width: float) -> pl.DataFrame:
-    rows = read_flow(tables, "instruments", flow.view, ["t_ns", "leg", "source", "snd_una"])
-    mine = rows.filter((pl.col("leg") == 0) & pl.col("snd_una").is_not_null()).sort("t_ns")
+    rows = read_flow(tables, "instruments", flow.view, ["t_ns", "source", "snd_una"])
+    mine = rows.drop_nulls("snd_una").sort("t_ns")
     sources = mine["source"].unique().to_list()
     source = next((s for s in (*TRUTH, "replay", "inferred") if s in sources), None)
     if source is None:

@@ -66,19 +66,8 @@ def cwnd(tables: Tables, view: View | None = None) -> alt.LayerChart:
 
 def instruments(tables: Tables, flow: Flow) -> pl.DataFrame:
     """Return what the cwnd and RTT charts need of `instruments`, of the leg that leaves the data sender."""
-    columns = [
-        "t_ns",
-        "leg",
-        "source",
-        "phase",
-        "cwnd_bytes",
-        "ssthresh_bytes",
-        "flight_bytes",
-        "smss_bytes",
-        "srtt_ns",
-    ]
-    rows = on_axis(read_flow(tables, "instruments", flow.view, columns), flow)
-    return rows.filter(pl.col("leg") == 0).drop("leg")
+    columns = ["t_ns", "source", "phase", "cwnd_bytes", "ssthresh_bytes", "srtt_ns"]
+    return on_axis(read_flow(tables, "instruments", flow.view, columns), flow)
 
 
 def _best_source(rows: pl.DataFrame) -> str:

@@ -259,6 +259,17 @@ def test_polars_frames_and_lazy_frames_do_as_well(tables: Tables) -> None:
     assert charts.time_sequence(lazy).to_dict()["datasets"] == spec["datasets"]
 
 
+def test_legs_behind_a_proxy_are_not_mixed_in() -> None:
+    first, second = flow_segments(1, start_ns=0), flow_segments(1, start_ns=0)
+    behind = [{**row, "leg": 1, "t_ns": int(str(row["t_ns"])) + 100} for row in second]
+    tables = {"segments": table_from_rows("segments", [*first, *behind])}
+    for leg, start in ((0, 0.5), (1, 0.5000001)):
+        spec = charts.time_sequence(tables, View(run_id=1, leg=leg)).to_dict()
+        sent = layer_rows(spec, "data segment")
+        assert len(sent) == SEGMENTS
+        assert float(sent[0]["t"]) == pytest.approx(start, abs=1e-6)
+
+
 def test_a_reverse_flow_is_drawn_along_its_data() -> None:
     rows = flow_segments()
     for row in rows:

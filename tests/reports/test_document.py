@@ -3,12 +3,15 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
+from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import vl_convert
 
 from reports import page
 from reports.document import ReportMeta, write_report
@@ -301,7 +304,22 @@ def test_section_keys_are_those_of_the_page(tables: Tables) -> None:
     assert keys == ["key_numbers", "self_check", "what_was", "what_if", "unknown", "how_to_read", "provenance"]
 
 
-def test_the_bundle_can_be_prepared_early() -> None:
-    page.vega_bundle.cache_clear()
+def test_the_bundle_is_made_once_also_when_prepared_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def bundle(snippet: str, vl_version: str) -> str:
+        time.sleep(0.1)
+        made.append(vl_version)
+        return snippet
+
+    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
+    monkeypatch.setattr(page, "_bundle", cache(page._bundle.__wrapped__))
     page.prepare()
-    assert "vegaEmbed" in page.vega_bundle()
+    assert page.vega_bundle() == "window.vegaEmbed = vegaEmbed;"
+    assert made == [page.vega_lite_version()]
+
+
+def test_losses_in_utc(tables: Tables, tmp_path: Path) -> None:
+    report = written(tables, tmp_path, ReportMeta("UTC", utc=True))
+    assert '<th scope="row">2026-11-21 07:28:58.503</th>' in report
+    assert "Time [UTC]" in report
