@@ -97,7 +97,7 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
     noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link))))) if link.alone else SHARED_NOISE_PKTS
     over = level[~delivery.lost & (level > ceiling.limit)] - ceiling.limit
     if len(over):
-        noise = max(noise, float(np.sqrt(np.mean(over**2))))
+        noise = max(noise, 1.4826 * float(np.median(over)))
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     surely_channel = delivery.lost & (level < ceiling.limit - 3 * max(1.0, noise))
     chance = (surely_channel.sum() + 1) / (np.sum(level < ceiling.limit - 3 * max(1.0, noise)) + 2)

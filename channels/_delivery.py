@@ -162,14 +162,18 @@ def _new_blocks(acks: pa.Table, t_ack: Ints, una: Ints) -> tuple[Ints, Ints, Int
 
 
 def _assign_copies(seq_end: Ints, t_ns: Ints, lost: Bools, covered: Ints) -> Ints:
-    """Give each acknowledgement to the first copy that was not lost: its arrival is what was reported
-    first."""
+    """Give each acknowledgement to the one copy that was not lost; where several were sent before it, to none.
+
+    RFC 6298 §3 (Karn): which of several copies an acknowledgement answers cannot be told.
+    """
     acked = np.where(lost | (covered == NEVER) | (covered <= t_ns), -1, covered)
     candidates = np.flatnonzero(acked >= 0)
     order = candidates[np.argsort(seq_end[candidates], kind="stable")]
-    again = np.zeros(len(order), dtype=np.bool_)
-    again[1:] = np.diff(seq_end[order]) == 0
-    acked[order[again]] = -1
+    same = np.diff(seq_end[order]) == 0
+    several = np.zeros(len(order), dtype=np.bool_)
+    several[1:] |= same
+    several[:-1] |= same
+    acked[order[several]] = -1
     return acked
 
 

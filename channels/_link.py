@@ -90,7 +90,12 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
     departed = np.where(seen, delivery.acked_ns - start - base.per_packet_ns, np.nan)
     departed = _queue.no_later_than_followers(departed, service, delivery.lost)
     slack = _bottleneck.slack_ns(service, float(base.per_packet_ns.min()))
-    return Arrivals((delivery.t_ns - start).astype(np.float64), service, departed, delivery.lost, full, slack)
+    distrusted = np.cumsum(~base.trusted)
+    index = np.flatnonzero(seen)
+    anchor = np.zeros(len(delivery), dtype=np.bool_)
+    anchor[index[1:]] = np.diff(distrusted[index]) > 0
+    t = (delivery.t_ns - start).astype(np.float64)
+    return Arrivals(t, service, departed, delivery.lost, full, slack, anchor)
 
 
 def _moved(delivery: Delivery, service: Floats, full: Floats) -> tuple[Base, Arrivals] | None:

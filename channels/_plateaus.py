@@ -52,7 +52,7 @@ def fit(values: Floats, tolerance: float) -> Plateaus:
     low, middle, high = np.quantile(blocks, (0.25, 0.5, 0.75), axis=1)
     groups: list[list[int]] = []
     for b in np.flatnonzero(high - low <= tolerance).tolist():
-        if groups and abs(middle[b] - np.median(middle[groups[-1][-64:]])) <= tolerance:
+        if groups and abs(middle[b] - _recent(groups[-1], middle)) <= tolerance:
             groups[-1].append(b)
         else:
             groups.append([b])
@@ -63,6 +63,12 @@ def fit(values: Floats, tolerance: float) -> Plateaus:
     spans = _stretch(spans, values, tolerance)
     explained = sum(int(np.sum(np.abs(values[a:b] - v) <= tolerance)) for a, b, v in spans)
     return Plateaus(tuple(spans), explained / len(values))
+
+
+def _recent(group: list[int], middle: Floats) -> float:
+    """The median of a group's last few blocks: a level may drift, one block may be off."""
+    last = sorted(float(middle[b]) for b in group[-9:])
+    return last[len(last) // 2]
 
 
 def _merge(groups: list[list[int]], middle: Floats, tolerance: float) -> Spans:
@@ -85,16 +91,20 @@ def _stretch(spans: Spans, values: Floats, tolerance: float) -> Spans:
     """Move each border to where the values leave the level; the series' ends belong to the outer levels."""
     fits = [np.abs(values - level) <= tolerance for _, _, level in spans]
     stretched: Spans = []
-    for i, (start, stop, level) in enumerate(spans):
+    for i, (first, last, level) in enumerate(spans):
+        start, stop = first + _misfits(fits[i][first:last]), last - _misfits(fits[i][first:last][::-1])
         floor = stretched[-1][1] if stretched else 0
         roof = spans[i + 1][0] if i + 1 < len(spans) else len(values)
-        if not stretched:
-            start = 0  # noqa: PLW2901
         while start > floor and fits[i][start - 1]:
-            start -= 1  # noqa: PLW2901
-        if i + 1 == len(spans):
-            stop = len(values)  # noqa: PLW2901
+            start -= 1
         while stop < roof and fits[i][stop]:
-            stop += 1  # noqa: PLW2901
-        stretched.append((start, stop, level))
+            stop += 1
+        stretched.append((0 if i == 0 else start, len(values) if i + 1 == len(spans) else stop, level))
     return stretched
+
+
+def _misfits(fits: npt.NDArray[np.bool_]) -> int:
+    """How many values at the beginning belong elsewhere: a block may be half of the level before."""
+    lead = np.cumsum(np.where(fits[:BLOCK], -1, 1))
+    best = int(np.argmax(lead))
+    return best + 1 if lead[best] > 0 else 0

@@ -45,8 +45,8 @@ class Arrivals:
     """Input of the replay: send times, service times and observed departures (NaN where none), in ns from
     the first.
 
-    `full` is the service time of a full-sized packet at each packet's time; `slack` how late a departure
-    may seem.
+    `full` is the service time of a full-sized packet at each packet's time; `slack` how late a departure may seem;
+    `anchor` marks departures that the model takes over as they are, as it lost its hold on the queue before them.
     """
 
     t: Floats
@@ -55,6 +55,7 @@ class Arrivals:
     lost: Bools
     full: Floats
     slack: float
+    anchor: Bools
     give: float = GIVE
 
 
@@ -86,20 +87,22 @@ def replay(arrivals: Arrivals, limit: float, alone: bool) -> Replay:
     n = len(arrivals.t)
     level, entered, residual, group = [0.0] * n, [True] * n, [np.nan] * n, [-1] * n
     busy_until, members, groups, late, seen = -np.inf, list[int](), 0, 0, 0
-    columns = (arrivals.t, arrivals.service, arrivals.departed, arrivals.lost, arrivals.full)
-    for k, (t, service, departed, lost, full) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        level[k] = waiting = max(0.0, busy_until - t) / full
+    columns = (arrivals.t, arrivals.service, arrivals.departed, arrivals.lost, arrivals.full, arrivals.anchor)
+    for k, (t, service, departed, lost, full, anchor) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        idle = busy_until <= t
+        level[k] = waiting = 0.0 if idle else (busy_until - t) / full
+        begins = t if idle else busy_until
         if lost:
             entered[k] = waiting <= limit
             members.append(k)
             if entered[k]:
-                busy_until = max(t, busy_until) + service
+                busy_until = begins + service
             continue
-        modelled = max(t, busy_until) + service
+        modelled = begins + service
         if departed != departed:  # NaN: not seen to leave  # noqa: PLR0124
             busy_until = modelled
             continue
-        refused = sum(1 for m in members if not entered[m])
+        refused = sum(1 for m in members if not entered[m]) if members else 0
         off = (departed - modelled) / full if waiting > 0.7 else np.nan
         for m in members or (k,):
             residual[m] = off
@@ -109,10 +112,11 @@ def replay(arrivals: Arrivals, limit: float, alone: bool) -> Replay:
             groups, members = groups + 1, []
         latest = modelled + (refused + arrivals.give) * full
         seen += 1
-        late += departed > latest + arrivals.slack
-        if not alone:
+        late += not anchor and departed > latest + arrivals.slack
+        if anchor or not alone:
             latest = departed
-        busy_until = max(min(departed, latest), t + 0.5 * service)
+        busy_until = departed if departed < latest else latest
+        busy_until = max(busy_until, t + 0.5 * service)
     return Replay(np.array(level), np.array(entered), np.array(residual), np.array(group), late / max(seen, 1))
 
 
