@@ -114,7 +114,7 @@ def _by_progress(log: KernelLog, workspace: Workspace, flows: list[dict[str, Any
     evidence = f"acknowledged octets over time agree within {best:.2%}"
     if len(mismatches) > 1:
         second, other = mismatches[1]
-        if second < MIN_LEAD * best:
+        if second <= MIN_LEAD * best:
             raise LogError(f"flows {flow_id} and {other} both progress as the log says", hint)
         if second < float("inf"):
             evidence += f" (next, flow {other}: {second:.1%})"
