@@ -9,6 +9,7 @@ import stat
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -233,6 +234,14 @@ def test_times_cut_out_a_part() -> None:
     assert part.summary.outside_window_packets == len(times) - len(inside)
     assert (part.summary.start_ns, part.summary.end_ns) == (inside[0], inside[-1])
     assert load_capture(DEMO, from_ns=times[-1] + 1).segments.num_rows == 0
+
+
+def test_several_captures_are_read_at_once() -> None:
+    whole = load_capture(DEMO)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(load_capture, [DEMO] * 8):
+            assert found.segments.equals(whole.segments)
+            assert found.flows.equals(whole.flows)
 
 
 def test_progress_ends_at_the_length_of_the_file() -> None:

@@ -103,14 +103,9 @@ pub(crate) enum Network {
 #[inline]
 pub(crate) fn network(link: LinkType, frame: &[u8]) -> Network {
     let found = match link {
-        LinkType::Ethernet => by_ethertype(frame, 12),
-        LinkType::LinuxSll => by_ethertype(frame, 14),
-        LinkType::LinuxSll2 => be16(frame, 0).map(|kind| match kind {
-            ETHERTYPE_IPV4 => Network::Ipv4(20),
-            ETHERTYPE_IPV6 => Network::Ipv6(20),
-            ETHERTYPE_ARP | ETHERTYPE_RARP => Network::Arp,
-            _ => Network::Other,
-        }),
+        LinkType::Ethernet => by_ethertype(frame, 12, 14),
+        LinkType::LinuxSll => by_ethertype(frame, 14, 16),
+        LinkType::LinuxSll2 => by_ethertype(frame, 0, 20),
         LinkType::Raw => by_version(frame, 0),
         LinkType::Null => le32(frame, 0).map(by_family),
         LinkType::Loop => be32(frame, 0).map(by_family),
@@ -134,21 +129,23 @@ const LAST_LENGTH: u16 = 1500;
 /// LLC header for SNAP with the organisation code of ethertypes (RFC 1042).
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
-/// Follows the ethertype at `at` through tags; none where the frame ends first.
-fn by_ethertype(frame: &[u8], mut at: usize) -> Option<Network> {
+/// Follows the ethertype at `kind_at`, with what it announces at `at`, through tags; none where the frame ends first.
+fn by_ethertype(frame: &[u8], mut kind_at: usize, mut at: usize) -> Option<Network> {
     loop {
-        let kind = be16(frame, at)?;
-        at += 2;
+        let kind = be16(frame, kind_at)?;
         match kind {
             ETHERTYPE_IPV4 => return Some(Network::Ipv4(at)),
             ETHERTYPE_IPV6 => return Some(Network::Ipv6(at)),
             ETHERTYPE_ARP | ETHERTYPE_RARP => return Some(Network::Arp),
             ETHERTYPE_PPPOE_SESSION => return by_ppp(frame, at + PPPOE_HEADER_BYTES),
             // Two octets of tag control, then the next ethertype.
-            kind if ETHERTYPES_VLAN.contains(&kind) => at += 2,
-            kind if kind <= LAST_LENGTH && frame.get(at..)?.starts_with(&SNAP) => at += SNAP.len(),
+            kind if ETHERTYPES_VLAN.contains(&kind) => kind_at = at + 2,
+            kind if kind <= LAST_LENGTH && frame.get(at..)?.starts_with(&SNAP) => {
+                kind_at = at + SNAP.len();
+            }
             _ => return Some(Network::Other),
         }
+        at = kind_at + 2;
     }
 }
 

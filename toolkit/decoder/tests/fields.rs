@@ -102,6 +102,8 @@ fn links_that_carry_ip() {
     let sll = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0];
     let mut sll2 = [0; 20];
     sll2[0] = 8;
+    let mut sll2_tagged = [0; 20];
+    sll2_tagged[0] = 0x81;
     for (link, frame) in [
         (0, behind(&[2, 0, 0, 0], &packet)),
         (0, behind(&[0, 0, 0, 2], &packet)),
@@ -118,6 +120,10 @@ fn links_that_carry_ip() {
         (229, packet6.clone()),
         (113, behind(&sll, &packet)),
         (276, behind(&sll2, &packet)),
+        (
+            276,
+            [&sll2_tagged[..], &[0, 5, 0x86, 0xdd], &packet6].concat(),
+        ),
     ] {
         let segment = only_on(link, &frame);
         assert_eq!(segment.seq, 1_000_000_007, "link type {link}");
