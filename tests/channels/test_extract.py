@@ -11,7 +11,7 @@ import pytest
 from channels.extract import Extraction, extract
 from tests.channels.twin import Flown, Twin, bernoulli, bursts, fly
 from toolkit.errors import ChannelError
-from toolkit.schema import arrow_schema, conform
+from toolkit.schema import arrow_schema, conform, table_from_rows
 
 FULL = Twin(4e6, 200_000_000, 60, 30_000_000_000, bernoulli(0.001, 5))
 
@@ -183,3 +183,31 @@ def test_errors_name_the_flow_and_the_cause(full: tuple[Flown, Extraction]) -> N
     rows[0]["vantage"] = "receiver"
     with pytest.raises(ChannelError, match="stands at the receiver"):
         extract(flown.segments, type(flown.flows).from_pylist(rows), flown.events, 1)
+
+
+def test_the_other_direction_gives_the_same(full: tuple[Flown, Extraction]) -> None:
+    flown, extraction = full
+    other = {"a2b": "b2a", "b2a": "a2b"}
+    segments = flown.segments.to_pylist()
+    for row in segments:
+        row["direction"] = other[row["direction"]]
+        # The data sender answers the opening SYN now; its own SYN carries the ACK.
+        row["flags"] |= 16
+        row["ack"] = row["ack"] if row["ack"] is not None else 1
+    events = [{**row, "direction": "b2a"} for row in flown.events.to_pylist()]
+    flows = [{**row, "data_direction": "b2a"} for row in flown.flows.to_pylist()]
+    mirrored = extract(
+        table_from_rows("segments", segments), table_from_rows("flows", flows), table_from_rows("events", events), 1
+    )
+    assert mirrored.estimates == extraction.estimates
+    assert set(mirrored.channel["direction"].to_pylist()) == {"b2a"}
+    assert mirrored.channel.drop_columns(["direction"]).equals(extraction.channel.drop_columns(["direction"]))
+
+
+def test_without_sack_queue_drops_are_still_told() -> None:
+    flown = fly(FULL)
+    segments = [{**row, "sack": []} for row in flown.segments.to_pylist()]
+    extraction = extract(table_from_rows("segments", segments), flown.flows, flown.events, 1)
+    truth, confusion = Counter(flown.fate.values()), _confusion(flown, extraction)
+    assert confusion["queue", "queue"] >= 0.9 * truth["queue"]
+    assert confusion["channel", "channel"] >= 0.9 * truth["channel"]

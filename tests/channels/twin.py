@@ -46,17 +46,18 @@ class Flown:
 
 
 def bernoulli(share: float, seed: int) -> Callable[[int, int], bool]:
-    rng = random.Random(seed)
-    return lambda _position, _t_ns: rng.random() < share
+    """Independent losses; the same position is lost in every flight."""
+    return lambda position, _t_ns: random.Random(seed * 1_000_003 + position).random() < share
 
 
 def bursts(good_to_bad: float, bad_to_good: float, seed: int) -> Callable[[int, int], bool]:
-    """Gilbert's channel: everything is lost in the bad state."""
-    rng, bad = random.Random(seed), [False]
+    """Gilbert's channel: everything is lost in the bad state; the same position is lost in every flight."""
+    rng, states = random.Random(seed), [False]
 
-    def loses(_position: int, _t_ns: int) -> bool:
-        bad[0] = rng.random() >= bad_to_good if bad[0] else rng.random() < good_to_bad
-        return bad[0]
+    def loses(position: int, _t_ns: int) -> bool:
+        while len(states) <= position:
+            states.append(rng.random() >= bad_to_good if states[-1] else rng.random() < good_to_bad)
+        return states[position]
 
     return loses
 
