@@ -6,12 +6,12 @@ become rows is in toolkit/capture.py and toolkit/logs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from toolkit.capture import CaptureStream
+from toolkit.capture_writer import CAPTURE_TABLES, Progress, silent, write_capture
 from toolkit.errors import LogError
 from toolkit.files import sha256_of
 from toolkit.logs import KernelLog, log_kind, read_log
@@ -19,22 +19,10 @@ from toolkit.logs.join import find_flow, own_flow
 from toolkit.schema import table_from_rows
 from toolkit.workspace import Transaction, Workspace
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-CAPTURE_TABLES = ("segments", "flows", "events", "instruments", "issues")
-
-Progress = Callable[[Path, float], None]
-"""Called with the input and the share of it that has been read, from 0 to 1."""
-
 
 def counted(number: int, noun: str) -> str:
     """Return "1 flow", "2 flows"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def silent(_path: Path, _share: float) -> None:
-    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,35 +127,3 @@ class Ingest:
 
 _NOTES = 3
 """Connections of one log that its note tells one by one."""
-
-
-def write_capture(
-    stream: CaptureStream, transaction: Transaction, tables: Collection[str], progress: Progress = silent
-) -> dict[str, int]:
-    """Write the rows of a capture for those `tables` batch by batch, and return how many rows each table has."""
-    sources = {
-        "flows": stream.flows,
-        "events": stream.events,
-        "instruments": stream.instruments,
-        "issues": stream.issues,
-    }
-    rows = dict.fromkeys(CAPTURE_TABLES, 0)
-    for batch in stream.batches():
-        rows["segments"] += batch.num_rows
-        if "segments" in tables:
-            transaction.writer("segments").write(batch)
-        for name, source in sources.items():
-            rows[name] += _write(transaction, name, source, tables)
-        done, total = stream.progress()
-        progress(stream.path, done / total if total else 0.0)
-    for name, source in sources.items():
-        rows[name] += _write(transaction, name, source, tables)
-    progress(stream.path, 1.0)
-    return rows
-
-
-def _write(transaction: Transaction, name: str, source: Callable[[], pa.Table], tables: Collection[str]) -> int:
-    data = source()
-    if data.num_rows and name in tables:
-        transaction.write(name, data)
-    return int(data.num_rows)

@@ -76,14 +76,14 @@ def open_source(path: Path | str, tables: Collection[str] | None = None) -> Tabl
 
     CaptureError, WorkspaceError: it is neither, or cannot be read. MachineError: no room for the temporary tables.
     """
-    from toolkit.capture import CaptureStream
-    from toolkit.ingest import CAPTURE_TABLES, write_capture
-
     source = Path(path)
     if source.is_dir():
         return Tables(Workspace.open(source))
     if not source.exists():
         raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
+    from toolkit.capture import CaptureStream
+    from toolkit.capture_writer import CAPTURE_TABLES, write_capture
+
     stream = CaptureStream(source, input_id=1)
     with plain_os_errors("making a temporary folder"):
         folder = Path(tempfile.mkdtemp(prefix="hindflight-"))

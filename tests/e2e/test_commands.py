@@ -14,6 +14,9 @@ import pytest
 
 from fixtures.make_snaplog import CWND_SEGMENTS, MSS, snaplog
 from tests.e2e.conftest import FLOW, ROOT, SHARED, Command, words
+from toolkit.ingest import Ingest
+from toolkit.score import score
+from toolkit.workspace import Workspace
 
 CAPTURE, LOG = FLOW / "snd.pcap.xz", FLOW / "tcpinfo.csv.xz"
 TRUTH = json.loads((FLOW / "scenario.json").read_text())["flows"][0]
@@ -171,6 +174,28 @@ def test_a_snaplog_without_its_capture_is_a_flow_of_its_own(hindflight: Command,
     assert (flow["a2b_segments"], flow["vantage"]) == (0, "sender")
     series = document(hindflight, "series", "ws", "--flow", 1)["series"]
     assert [row["cwnd_bytes"] for row in series] == [segments * MSS for segments in CWND_SEGMENTS]
+
+
+def test_score_of_the_inferred_window(hindflight: Command, workspace: Path) -> None:
+    (found,) = document(hindflight, "score", workspace)["scores"]
+    assert (found["flow_id"], found["truth"]) == (1, "tcp_info")
+    assert found["median_error"] <= 0.05
+    assert found["coverage"] >= 0.9
+    assert found["compared"] > 100
+    assert "median error" in hindflight("score", workspace).stdout
+
+
+@pytest.mark.skipif(not KERNEL.is_dir(), reason=f"kernel flows are not at {KERNEL}")
+@pytest.mark.parametrize("scenario", ["S1", "S2", "S4", "S9"])
+@pytest.mark.parametrize("variant", ["reno", "cubic"])
+def test_score_against_every_kernel(tmp_path: Path, scenario: str, variant: str) -> None:
+    folder = KERNEL / f"{scenario}-{variant}"
+    workspace = Workspace.create(tmp_path / "ws")
+    Ingest(workspace, "test")([folder / "snd.pcap.xz", folder / "tcpinfo.csv.xz"])
+    (found,) = score(workspace)
+    assert found.median_error is not None
+    assert found.median_error <= 0.05
+    assert found.coverage >= 0.9
 
 
 def test_query_for_the_eye_and_as_csv(hindflight: Command, workspace: Path) -> None:
