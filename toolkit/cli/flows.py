@@ -58,19 +58,19 @@ def _shown(row: Row, start_ns: int, utc: bool) -> dict[str, Any]:
     sender, receiver = (a, b) if way == "a2b" else (b, a)
     return {
         "flow": row["flow_id"],
-        "from": sender,
-        "to": receiver,
+        "sender": sender,
+        "receiver": receiver,
         "start": utc_text(row["start_ns"]) if utc else seconds_text(row["start_ns"], start_ns),
-        "seconds": round((row["end_ns"] - row["start_ns"]) / 1e9, 3),
-        "data segments": row[f"{way}_data_segments"],
-        "payload bytes": row[f"{way}_payload_bytes"],
-        "retransmitted": row[f"{way}_retransmitted_segments"],
+        "seconds": f"{(row['end_ns'] - row['start_ns']) / 1e9:.3f}",
+        "bytes": row[f"{way}_payload_bytes"],
+        "segments": row[f"{way}_data_segments"],
+        "sent again": row[f"{way}_retransmitted_segments"],
         "RTOs": row[f"{way}_rtos"],
-        "RTT min ms": _ms(row[f"{way}_rtt_min_ns"]),
-        "RTT mean ms": _ms(row[f"{way}_rtt_mean_ns"]),
-        "captured at": row["vantage"],
+        "RTT min": _ms(row[f"{way}_rtt_min_ns"]),
+        "mean": _ms(row[f"{way}_rtt_mean_ns"]),
+        "seen at": row["vantage"],
     }
 
 
-def _ms(ns: int | None) -> float | None:
-    return None if ns is None else round(ns / 1e6, 3)
+def _ms(ns: int | None) -> str | None:
+    return None if ns is None else f"{ns / 1e6:.1f} ms"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,12 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="CSV on stdout.")]
 SHOWN_ROWS = 1000
 """Rows of a table for the eye; --json and --csv give all."""
 
+LISTED_ROWS = 10
+"""Rows that are too wide for the terminal are listed up to this many; more make a table that is wider than it."""
+
 Row = dict[str, Any]
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?( ?(%|ms))?")
 
 
 def say(text: str) -> None:
@@ -44,21 +50,21 @@ def _csv_field(value: Any) -> Any:
 
 
 def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "") -> None:
-    """Print `rows` as a table; where the terminal is too narrow for the columns, as a list, row by row."""
+    """Print `rows` as a table; few rows that are too wide for the terminal as a list, row by row."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    wide = None if sys.stdout.isatty() else 10_000
-    console = Console(width=wide, highlight=False, emoji=False, markup=False)
     shown = [[_cell(row[name]) for name in names] for row in rows[:SHOWN_ROWS]]
     widths = [max([len(name), *(len(line[at]) for line in shown)]) for at, name in enumerate(names)]
-    if sum(widths) + 3 * len(widths) > console.width:
+    needed = sum(widths) + 2 * len(widths)
+    if sys.stdout.isatty() and needed > Console().width and len(rows) <= LISTED_ROWS:
         _print_records(names, shown)
     else:
-        table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+        console = Console(width=needed + 1, highlight=False, emoji=False, markup=False)
+        table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", padding=(0, 1), pad_edge=False)
         for at, name in enumerate(names):
-            numeric = any(isinstance(row[name], int | float) for row in rows[:SHOWN_ROWS])
+            numeric = any(_is_number(row[name]) for row in rows[:SHOWN_ROWS])
             table.add_column(name, justify="right" if numeric else "left", no_wrap=True, min_width=widths[at])
         for line in shown:
             table.add_row(*line)
@@ -73,6 +79,11 @@ def _print_records(names: Sequence[str], shown: list[list[str]]) -> None:
         print(f"row {number}")
         for name, cell in zip(names, line, strict=True):
             print(f"  {name:<{width}}  {cell}")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a cell reads as a number, perhaps with its unit."""
+    return isinstance(value, int | float) or (isinstance(value, str) and bool(_NUMBER.fullmatch(value)))
 
 
 def _cell(value: Any) -> str:

@@ -42,7 +42,7 @@ def _shown(one: Score) -> dict[str, Any]:
         "RTTs": one.rtts,
         "compared": one.compared,
         "median error": _percent(one.median_error),
-        "p95 error": _percent(one.p95_error),
+        "95th percentile": _percent(one.p95_error),
         "bias": _percent(one.bias),
         "coverage": _percent(one.coverage),
     }

@@ -15,7 +15,8 @@ from toolkit.schema import SOURCES
 if TYPE_CHECKING:
     from toolkit.source import Tables
 
-_SHOWN = ("phase", "cwnd_bytes", "ssthresh_bytes", "flight_bytes", "snd_wnd_bytes", "srtt_ns", "rto_ns")
+_SHOWN = ("phase", "cwnd_bytes", "ssthresh_bytes", "flight_bytes", "snd_wnd_bytes")
+_SHOWN_MS = {"srtt ms": "srtt_ns", "rto ms": "rto_ns"}
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +57,8 @@ def series(
         print_csv(names, [_shown(row, start_ns, utc, names) for row in rows])
     else:
         names = ["time_utc" if utc else "t_s", "source", *_SHOWN]
-        print_table(names, [_shown(row, start_ns, utc, names) for row in rows])
+        shown = [_shown(row, start_ns, utc, names) | _times_ms(row) for row in rows]
+        print_table([*names, *_SHOWN_MS], shown)
 
 
 def _start_ns(tables: Tables, run: int, flow: int) -> int:
@@ -85,6 +87,10 @@ def _values(rows: list[Row]) -> list[str]:
 
 def _timed(row: Row, utc: bool) -> Row:
     return row | {"time_utc": utc_text(row["t_ns"])} if utc else row
+
+
+def _times_ms(row: Row) -> dict[str, str | None]:
+    return {name: None if row[ns] is None else f"{row[ns] / 1e6:.1f}" for name, ns in _SHOWN_MS.items()}
 
 
 def _shown(row: Row, start_ns: int, utc: bool, names: list[str]) -> dict[str, Any]:
