@@ -6,9 +6,8 @@ Knows the schema and the file's shape; not how a trace was made. Read docs/chann
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 
 from channels._estimates import Estimate
 from toolkit.errors import ChannelError, MachineError
+from toolkit.files import write_whole
 from toolkit.schema import SCHEMA_VERSION, conform
 
 if TYPE_CHECKING:
@@ -73,27 +73,9 @@ def write_trace(trace: Trace, path: Path | str) -> None:
         "source": trace.source,
     }
     metadata = {**(channel.schema.metadata or {}), METADATA_KEY: json.dumps(note, allow_nan=False).encode()}
-    temporary: str | None = None
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            pq.write_table(channel.replace_schema_metadata(metadata), file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-        temporary = None
-    except OSError as error:
-        raise MachineError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    octets = io.BytesIO()
+    pq.write_table(channel.replace_schema_metadata(metadata), octets, compression="zstd")
+    write_whole(path, octets.getvalue())
 
 
 def read_trace(path: Path | str) -> Trace:

@@ -18,7 +18,6 @@ Shows, computes nothing: statements, statistics and verdicts come in the table `
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,7 @@ from reports import page
 from reports.frames import Tables
 from reports.page import prepare
 from reports.sections import sections, summary
-from toolkit.errors import MachineError
+from toolkit.files import write_whole
 
 __all__ = ["ReportMeta", "prepare", "write_report"]
 
@@ -55,27 +54,6 @@ def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str])
     issues; any may be missing. MachineError where the file cannot be written.
     """
     text = page.render(meta.title, summary(tables), meta.generated, sections(tables, meta.manifest, utc=meta.utc))
-    return write_whole(Path(path), text.encode())
-
-
-def write_whole(path: Path, content: bytes) -> Path:
-    """Write `content` under a temporary name in the same folder and rename it; MachineError if that fails."""
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            file.write(content)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except OSError as error:
-        raise MachineError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-    return path
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    whole = Path(path)
+    write_whole(whole, text)
+    return whole

@@ -13,12 +13,12 @@ from typing import Literal
 import polars as pl
 import vl_convert
 
-from reports.document import write_whole
 from reports.frames import Tables, runs_with_subject
 from reports.page import vega_lite_version
 from reports.sections import Picture, Section, sections
 from reports.style import Mode, recolour, vega_config
 from toolkit.errors import MachineError, ReportError
+from toolkit.files import write_whole
 
 Format = Literal["png", "svg"]
 _SCALE = 2.0
@@ -44,7 +44,8 @@ def write_charts(
     for number, (place, picture) in enumerate(pictures, 1):
         spec = picture.chart.to_dict()
         path = target / f"{number:02d}-{_file_name(place, spec['title']['text'])}.{form}"
-        paths.append(write_whole(path, _drawn(recolour(spec, mode), form, mode)))
+        write_whole(path, _drawn(recolour(spec, mode), form, mode))
+        paths.append(path)
     return paths
 
 
@@ -86,4 +87,6 @@ def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
     runs = runs_with_subject(tables, columns).filter(pl.col("purpose") == "what_if").select(columns)
     if runs.is_empty():
         raise ReportError("No variant was replayed, so there is no what-if table.")
-    return write_whole(Path(path), runs.write_csv().encode())
+    whole = Path(path)
+    write_whole(whole, runs.write_csv())
+    return whole

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and the machine's refusals in words. Knows no table and no format."""
+"""Files that are whole or not there, and the machine's refusals in words. Ground floor: knows no table, no format."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 from channels.extract import Estimate
 from channels.trace import Trace, read_trace, write_trace
-from toolkit.errors import ChannelError, MachineError
+from toolkit.errors import ChannelError, HindflightError
 from toolkit.schema import SCHEMA_VERSION, arrow_schema, empty_table, table_from_rows
 
 RATE = Estimate("rate_bps", 4e6, 3.9e6, 4.1e6, "bit/s", known=True, how="timed")
@@ -139,6 +139,6 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(ChannelError):
         write_trace(_trace([_packet(3, 1)]), path)
     assert path.read_bytes() == before
-    with pytest.raises(MachineError, match="cannot be written"):
+    with pytest.raises(HindflightError, match="no such file or folder while writing"):
         write_trace(_trace(list(SOUND)), tmp_path / "nowhere" / "trace.parquet")
     assert os.listdir(tmp_path) == ["trace.parquet"]

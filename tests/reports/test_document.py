@@ -27,7 +27,7 @@ from tests.reports.conftest import (
     run_row,
     whole_tables,
 )
-from toolkit.errors import MachineError
+from toolkit.errors import HindflightError, MachineError
 from toolkit.schema import table_from_rows
 
 META = ReportMeta(
@@ -225,14 +225,14 @@ def test_a_failed_write_leaves_the_old_report(tmp_path: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(MachineError, match="No space left"):
+    with pytest.raises(MachineError, match="the disk is full"):
         write_report(tables, META, target)
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(MachineError, match="No such file"):
+    with pytest.raises(HindflightError, match="no such file or folder"):
         write_report({}, META, tmp_path / "nowhere" / "report.html")
 
 
