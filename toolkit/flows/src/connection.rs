@@ -369,9 +369,7 @@ impl Connection {
     /// The end: last events and the row.
     pub fn finish(&mut self, events: &mut Vec<Event>, samples: &mut Vec<Sample>) -> FlowRow {
         let data_direction = self.data_direction();
-        if let Some(inference) = &mut self.senders[data_direction as usize].inference {
-            inference.settle();
-        }
+        self.senders[data_direction as usize].settle_view(self.flow_id, Inference::settle);
         self.release(data_direction, samples, events);
         for direction in [Direction::A2b, Direction::B2a] {
             let whose = Whose {

@@ -34,12 +34,37 @@ const FREE_ABOVE: i64 = 819;
 /// What a sender's scoreboard and timers show at one time.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
+    /// Time.
+    pub t_ns: i64,
     /// Between loss and repair.
     pub episode: Episode,
     /// Octets in the network: neither SACKed nor lost, retransmissions counted (RFC 6675 §4).
     pub pipe_bytes: i64,
-    /// The row, but for phase, windows and limit.
-    pub row: Sample,
+    /// Octets outstanding less those that SACK reported.
+    pub flight_bytes: i64,
+    /// Payload of a full segment.
+    pub smss_bytes: i64,
+    /// Smoothed round-trip time, 0 where none is known.
+    pub srtt_ns: i64,
+    /// Window that the receiver advertised.
+    pub snd_wnd_bytes: Option<i64>,
+}
+
+/// What the reconstruction makes of a state.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Time.
+    pub t_ns: i64,
+    /// Phase.
+    pub phase: Phase,
+    /// Congestion window, where it shows.
+    pub cwnd_bytes: Option<i64>,
+    /// Slow start threshold, where it is known.
+    pub ssthresh_bytes: Option<i64>,
+    /// The application holds the sender back.
+    pub app_limited: Option<bool>,
+    /// Least time between rows.
+    interval_ns: i64,
 }
 
 /// Whether acknowledgements, that is the window, set the pace of the sender.
@@ -96,7 +121,7 @@ pub struct Inference {
     /// not fall any more then (RFC 6937 §3), so the sender has run out of data that it may send.
     reached_bytes: i64,
     drained: bool,
-    pending: Option<Sample>,
+    pending: Option<View>,
     last_row: Option<(i64, Phase)>,
     held: Vec<Sample>,
     /// Phase of the last row handed over.
@@ -123,40 +148,48 @@ impl Inference {
         }
     }
 
-    /// The next acknowledgement comes, before it is taken; `moves` where it acknowledges something.
-    pub fn next_ack(&mut self, now_ns: i64, moves: bool) {
+    /// The next acknowledgement comes, before it is taken; `moves` where it acknowledges something. What the sender
+    /// made of the last one stands: the view is due as a row, unless it comes too soon.
+    pub fn next_ack(&mut self, now_ns: i64, moves: bool) -> Option<View> {
         if self.reduced {
             self.reduced = false;
-            self.ssthresh_bytes = self.pending.and_then(|row| row.cwnd_bytes);
-            self.pending = self.pending.map(|row| Sample {
+            self.ssthresh_bytes = self.pending.and_then(|view| view.cwnd_bytes);
+            self.pending = self.pending.map(|view| View {
                 ssthresh_bytes: self.ssthresh_bytes,
-                ..row
+                ..view
             });
         }
-        self.settle();
         if moves {
             self.clock.ack(now_ns);
         }
+        self.settle()
     }
 
-    /// The sender has sent a segment.
-    pub fn next_segment(&mut self, now_ns: i64, payload_bytes: u32) {
+    /// The sender is about to send a segment. After a silence the last view stands.
+    pub fn next_segment(&mut self, now_ns: i64, short: bool) -> Option<View> {
         self.clock.answer_ns.get_or_insert(now_ns);
-        self.clock.short = i64::from(payload_bytes) < self.pending.map_or(0, |row| row.smss_bytes);
+        self.clock.short = short;
+        let silent = self
+            .pending
+            .is_some_and(|view| now_ns - view.t_ns > view.interval_ns);
+        if silent { self.settle() } else { None }
     }
 
-    /// What the sender has made of the last acknowledgement stands: the row is due unless it comes too soon.
-    pub fn settle(&mut self) {
-        let Some(row) = self.pending.take() else {
-            return;
-        };
+    /// The last view, if it is due.
+    pub fn settle(&mut self) -> Option<View> {
+        let view = self.pending.take()?;
         let due = self.last_row.is_none_or(|(t_ns, phase)| {
-            phase != row.phase || row.t_ns - t_ns >= row.srtt_ns.unwrap_or(0) / ROWS_PER_RTT
+            phase != view.phase || view.t_ns - t_ns >= view.interval_ns
         });
         if due {
-            self.last_row = Some((row.t_ns, row.phase));
-            self.held.push(row);
+            self.last_row = Some((view.t_ns, view.phase));
         }
+        due.then_some(view)
+    }
+
+    /// Keeps the row of a view that was due.
+    pub fn keep(&mut self, row: Sample) {
+        self.held.push(row);
     }
 
     /// Hands over the rows so far, and a change of phase as an event, if this direction `carries` the data.
@@ -195,53 +228,37 @@ impl Inference {
 
     /// Takes the state after a segment or an acknowledgement.
     pub fn observe(&mut self, state: &State) {
-        let now = state.row.t_ns;
-        let srtt = state.row.srtt_ns.unwrap_or(0);
-        if self
-            .pending
-            .is_some_and(|row| now - row.t_ns > srtt / ROWS_PER_RTT)
-        {
-            self.settle();
-        }
+        let (now, pipe) = (state.t_ns, state.pipe_bytes);
         self.follow(state);
-        while self
-            .maxima
-            .back()
-            .is_some_and(|last| last.1 <= state.pipe_bytes)
-        {
+        while self.maxima.back().is_some_and(|last| last.1 <= pipe) {
             self.maxima.pop_back();
         }
-        self.maxima.push_back((now, state.pipe_bytes));
-        while self.maxima.len() > 1
-            && self
-                .maxima
-                .front()
-                .is_some_and(|first| first.0 < now - srtt)
-        {
+        self.maxima.push_back((now, pipe));
+        let from = now - state.srtt_ns;
+        while self.maxima.len() > 1 && self.maxima.front().is_some_and(|first| first.0 < from) {
             self.maxima.pop_front();
         }
         let largest = self.maxima.front().map_or(0, |first| first.1);
         let cwnd = match self.phase {
-            Phase::Recovery | Phase::Loss => state.pipe_bytes,
+            Phase::Recovery | Phase::Loss => pipe,
             _ => largest,
         };
-        self.measure_growth(now, srtt, cwnd);
-        if self.phase == Phase::Recovery && now - self.entered_ns > 2 * srtt {
+        self.measure_growth(now, state.srtt_ns, cwnd);
+        if self.phase == Phase::Recovery && now - self.entered_ns > 2 * state.srtt_ns {
             self.reached_bytes = self.reached_bytes.max(largest);
-            self.drained = largest + 2 * state.row.smss_bytes < self.reached_bytes;
+            self.drained = largest + 2 * state.smss_bytes < self.reached_bytes;
         }
-        self.pending = Some(self.row(state, cwnd));
+        self.pending = Some(self.view(state, cwnd));
     }
 
-    fn row(&self, state: &State, cwnd: i64) -> Sample {
-        let smss = state.row.smss_bytes;
+    fn view(&self, state: &State, cwnd: i64) -> View {
         let full = state
-            .row
             .snd_wnd_bytes
-            .is_some_and(|wnd| state.row.flight_bytes + smss > wnd);
+            .is_some_and(|wnd| state.flight_bytes + state.smss_bytes > wnd);
         let held = self.clock.held || full || self.drained;
         let repairing = matches!(self.phase, Phase::Recovery | Phase::Loss);
-        Sample {
+        View {
+            t_ns: state.t_ns,
             phase: if held && !repairing {
                 Phase::Limited
             } else {
@@ -255,7 +272,7 @@ impl Inference {
             } else {
                 self.clock.short.then_some(true)
             },
-            ..state.row
+            interval_ns: state.srtt_ns / ROWS_PER_RTT,
         }
     }
 
@@ -281,10 +298,10 @@ impl Inference {
     fn enter(&mut self, phase: Phase, state: &State) {
         self.phase = phase;
         self.maxima.clear();
-        self.entered_ns = state.row.t_ns;
+        self.entered_ns = state.t_ns;
         self.reached_bytes = 0;
         self.drained = false;
-        self.mark = (state.row.t_ns, 0);
+        self.mark = (state.t_ns, 0);
     }
 
     /// Slow start ends where the window stops growing by half in a round trip.

@@ -62,6 +62,13 @@ pub struct Range {
     pub lead: bool,
 }
 
+impl Range {
+    /// Whether a transmission of it was captured.
+    pub fn captured(&self) -> bool {
+        self.state != State::Gap
+    }
+}
+
 /// What a segment about to be recorded repeats or fills.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overlap {

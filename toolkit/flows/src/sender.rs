@@ -6,13 +6,11 @@
 use crate::cause::{Episode, Situation};
 use crate::evidence::Reason;
 use crate::history::Copy;
-use crate::inference::{Inference, State as Shown};
+use crate::inference::{Inference, State, View};
 use crate::ordering::SendOrder;
-use crate::rows::{
-    DirectionRow, Edges, Event, EventCause, EventKind, Phase, Sample, Source, Vantage,
-};
+use crate::rows::{DirectionRow, Edges, Event, EventCause, EventKind, Sample, Source, Vantage};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Delivery, Overlap, Range, Scoreboard, State, Transmission};
+use crate::scoreboard::{Delivery, Overlap, Range, Scoreboard, Transmission};
 use crate::verdict::{self, Path, Verdicts, Whose};
 
 /// A segment that this direction sent.
@@ -125,6 +123,10 @@ impl Sender {
         if fin {
             self.fin = Some(sent.end - 1);
         }
+        let short = i64::from(sent.payload_bytes) < self.smss_bytes();
+        self.settle_view(whose.flow_id, |inference| {
+            inference.next_segment(now, short)
+        });
         if self.board.flight() == 0 {
             self.timer_ns = now;
         }
@@ -139,11 +141,8 @@ impl Sender {
         };
         self.order.observe(sent.transmission.ip_id);
         self.last_sent_ns = now;
-        if let Some(inference) = &mut self.inference {
-            inference.next_segment(now, sent.payload_bytes);
-        }
         self.row.flight_max_bytes = self.row.flight_max_bytes.max(self.board.flight());
-        self.infer(now, whose.flow_id);
+        self.infer(now);
         repeats
     }
 
@@ -334,9 +333,10 @@ impl Sender {
     /// Takes an acknowledgement.
     pub fn acknowledge(&mut self, acked: &Acked, whose: Whose, events: &mut Vec<Event>) -> AckNote {
         self.sack_in_use = acked.sack_in_use;
-        if let Some(inference) = &mut self.inference {
-            inference.next_ack(acked.t_ns, acked.ack > self.board.snd_una());
-        }
+        let moves = acked.ack > self.board.snd_una();
+        self.settle_view(whose.flow_id, |inference| {
+            inference.next_ack(acked.t_ns, moves)
+        });
         let before = self.board.snd_una();
         let outstanding = self.board.started() && self.board.snd_nxt() > before;
         let duplicate = duplicate_report(acked);
@@ -362,8 +362,8 @@ impl Sender {
             note.rtt_ns = (rtt_ns >= 0).then_some(rtt_ns);
             self.rtt.sample(rtt_ns);
         }
-        self.settle(acked, before, note.dup_ack, &delivery, whose, events);
-        self.infer(acked.t_ns, whose.flow_id);
+        self.conclude(acked, before, note.dup_ack, &delivery, whose, events);
+        self.infer(acked.t_ns);
         note
     }
 
@@ -377,7 +377,7 @@ impl Sender {
         let mut arrived = |range: &Range, last: Transmission, echo: Option<u32>| {
             // RFC 8985 §6.2 step 2: a retransmission younger than the least round trip is not what arrived.
             let plausible = range.copies.is_none() || acked.t_ns - last.t_ns >= least_ns;
-            if plausible && range.state != State::Gap && last.record > newest.record {
+            if plausible && range.captured() && last.record > newest.record {
                 *newest = last;
             }
             if range.copies.is_some()
@@ -393,7 +393,7 @@ impl Sender {
             // RFC 7323 §4.3: what moved the left edge is what is echoed, so only the first range can be told.
             let echo = acked
                 .ts_ecr
-                .filter(|_| range.start <= before && range.state != State::Gap);
+                .filter(|_| range.start <= before && range.captured());
             arrived(range, last, echo);
         });
         for (left, right) in acked.sack.blocks().skip(usize::from(dsack)) {
@@ -408,7 +408,7 @@ impl Sender {
     }
 
     /// What an acknowledgement changes after it was taken.
-    fn settle(
+    fn conclude(
         &mut self,
         acked: &Acked,
         before: i64,
@@ -490,17 +490,36 @@ impl Sender {
     }
 
     /// Shows the inference what the sender has become.
-    fn infer(&mut self, t_ns: i64, flow_id: u32) {
-        let Some(mut inference) = self.inference.take() else {
+    fn infer(&mut self, t_ns: i64) {
+        if self.inference.is_none() {
+            return;
+        }
+        let state = State {
+            t_ns,
+            episode: self.episode,
+            pipe_bytes: self.pipe(),
+            flight_bytes: self.board.flight(),
+            smss_bytes: self.smss_bytes(),
+            srtt_ns: self.rtt.srtt_ns().unwrap_or(0),
+            snd_wnd_bytes: self.snd_wnd,
+        };
+        if let Some(inference) = &mut self.inference {
+            inference.observe(&state);
+        }
+    }
+
+    /// Makes a row of the view that `step` finds due. Nothing has changed since that view was taken.
+    pub fn settle_view(&mut self, flow_id: u32, step: impl FnOnce(&mut Inference) -> Option<View>) {
+        let Some(view) = self.inference.as_deref_mut().and_then(step) else {
             return;
         };
         let row = Sample {
             flow_id,
-            t_ns,
+            t_ns: view.t_ns,
             source: Source::Inferred,
-            phase: Phase::Unknown,
-            cwnd_bytes: None,
-            ssthresh_bytes: None,
+            phase: view.phase,
+            cwnd_bytes: view.cwnd_bytes,
+            ssthresh_bytes: view.ssthresh_bytes,
             flight_bytes: self.board.flight(),
             smss_bytes: self.smss_bytes(),
             srtt_ns: self.rtt.srtt_ns(),
@@ -515,14 +534,11 @@ impl Sender {
             rtos: self.row.rtos as i64,
             recoveries: self.row.recoveries as i64,
             dup_acks_in: self.dup_acks_in as i64,
-            app_limited: Some(false),
+            app_limited: view.app_limited,
         };
-        inference.observe(&Shown {
-            episode: self.episode,
-            pipe_bytes: self.pipe(),
-            row,
-        });
-        self.inference = Some(inference);
+        if let Some(inference) = &mut self.inference {
+            inference.keep(row);
+        }
     }
 
     /// The end of the connection: what is still open is judged by what is known.
