@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use hindflight_decoder::{Segment, flags};
 
 use crate::inference::Inference;
-use crate::rows::{Direction, Edges, Event, FlowRow, Note, Sample, Vantage};
+use crate::rows::{Direction, Edges, Event, FlowRow, Note, Phase, Sample, Vantage};
 use crate::scoreboard::Transmission;
 use crate::sender::{Acked, Sender, Sent};
 use crate::sequence::Origin;
@@ -18,6 +18,22 @@ const LEAST_HANDSHAKE_NS: i64 = 200_000;
 
 /// Share of the handshake's round trip, in percent, below which the near end counts as the place of the capture.
 const NEAR_PERCENT: i64 = 10;
+
+/// Round trips to be seen by timestamps before they stand in for a handshake.
+const LEAST_ECHOES: u64 = 8;
+
+/// Place of the capture by the whole round trip and the part of it beyond.
+fn vantage((whole_ns, beyond_ns): (i64, i64)) -> Vantage {
+    if whole_ns < LEAST_HANDSHAKE_NS {
+        Vantage::Unknown
+    } else if (whole_ns - beyond_ns) * 100 <= whole_ns * NEAR_PERCENT {
+        Vantage::Sender
+    } else if beyond_ns * 100 <= whole_ns * NEAR_PERCENT {
+        Vantage::Receiver
+    } else {
+        Vantage::Middle
+    }
+}
 
 /// Times of the three segments of a handshake.
 #[derive(Clone, Copy, Debug, Default)]
@@ -160,6 +176,7 @@ impl Connection {
                 self.acknowledge(direction, segment, &mut note, events);
             }
         }
+        self.echo(own, segment);
         let occupied = i64::from(segment.payload_bytes)
             + i64::from(has(flags::SYN))
             + i64::from(has(flags::FIN));
@@ -193,6 +210,31 @@ impl Connection {
             self.release(direction.reverse(), samples, events);
         }
         note
+    }
+
+    /// Follows the timestamps of acknowledgements to the data that echoes them.
+    fn echo(&mut self, own: usize, segment: &Segment) {
+        let Some((ts_val, ts_ecr)) = segment.options.timestamps else {
+            return;
+        };
+        let [a, b] = &mut self.senders;
+        let (sender, receiver) = if own == 0 { (a, b) } else { (b, a) };
+        let mut known = true;
+        if sender.vantage != Vantage::Sender && segment.payload_bytes > 0 {
+            sender.echo.answer(ts_ecr, segment.t_ns);
+            known =
+                sender.vantage != Vantage::Unknown || sender.echo.behind.samples() < LEAST_ECHOES;
+        }
+        if receiver.vantage != Vantage::Sender && receiver.row.data_segments > 0 {
+            receiver.echo.offer(ts_val, segment.t_ns);
+        }
+        if !known {
+            self.place_by_timestamps(if own == 0 {
+                Direction::A2b
+            } else {
+                Direction::B2a
+            });
+        }
     }
 
     fn position(&mut self, own: usize, segment: &Segment) -> i64 {
@@ -266,7 +308,7 @@ impl Connection {
             && self.handshake.syn_ack_ns.is_some()
         {
             self.handshake.ack_ns = Some(segment.t_ns);
-            self.place();
+            self.place(self.halves().map_or(Vantage::Unknown, vantage));
         }
         let blocks = !segment.options.sack.as_slice().is_empty();
         self.sack_in_use |= blocks;
@@ -301,42 +343,48 @@ impl Connection {
         (whole >= 0).then_some((whole, beyond))
     }
 
-    /// Place of the capture seen along a2b.
-    fn vantage_a2b(&self) -> Vantage {
-        match self.halves() {
-            Some((whole, beyond)) if whole >= LEAST_HANDSHAKE_NS => {
-                if (whole - beyond) * 100 <= whole * NEAR_PERCENT {
-                    Vantage::Sender
-                } else if beyond * 100 <= whole * NEAR_PERCENT {
-                    Vantage::Receiver
-                } else {
-                    Vantage::Middle
-                }
-            }
-            _ => Vantage::Unknown,
+    /// The same from the data of `direction` and the timestamps that it echoes, towards its receiver.
+    fn halves_by_timestamps(&self, direction: Direction) -> Option<(i64, i64)> {
+        let sender = &self.senders[direction as usize];
+        let behind = &sender.echo.behind;
+        if behind.samples() < LEAST_ECHOES || sender.rtt.samples() < LEAST_ECHOES {
+            return None;
         }
+        let beyond = sender.rtt.min_ns()?;
+        Some((beyond + behind.min_ns()?, beyond))
     }
 
-    /// Place of the capture seen along `direction`.
-    fn vantage(&self, direction: Direction) -> Vantage {
-        match (self.vantage_a2b(), direction) {
-            (Vantage::Sender, Direction::B2a) => Vantage::Receiver,
-            (Vantage::Receiver, Direction::B2a) => Vantage::Sender,
-            (vantage, _) => vantage,
-        }
-    }
-
-    /// Tells both directions where the capture stands, once the handshake is complete.
-    fn place(&mut self) {
+    /// Tells both directions where the capture stands.
+    fn place(&mut self, vantage_a2b: Vantage) {
         let whole_ns = self.halves().map(|halves| halves.0);
-        for direction in [Direction::A2b, Direction::B2a] {
-            let vantage = self.vantage(direction);
-            let sender = &mut self.senders[direction as usize];
+        let vantage_b2a = match vantage_a2b {
+            Vantage::Sender => Vantage::Receiver,
+            Vantage::Receiver => Vantage::Sender,
+            other => other,
+        };
+        for (sender, vantage) in self.senders.iter_mut().zip([vantage_a2b, vantage_b2a]) {
             sender.handshake_rtt_ns = whole_ns;
             sender.vantage = vantage;
-            if vantage == Vantage::Sender {
-                sender.inference = Some(Box::new(Inference::new()));
+            if vantage == Vantage::Sender && sender.inference.is_none() {
+                let phase = if whole_ns.is_some() {
+                    Phase::SlowStart
+                } else {
+                    Phase::Unknown
+                };
+                sender.inference = Some(Box::new(Inference::new(phase)));
             }
+        }
+    }
+
+    /// Judges the place by timestamps where the handshake was not captured.
+    fn place_by_timestamps(&mut self, direction: Direction) {
+        let Some(halves) = self.halves_by_timestamps(direction) else {
+            return;
+        };
+        match (vantage(halves), direction) {
+            (Vantage::Sender, Direction::B2a) => self.place(Vantage::Receiver),
+            (Vantage::Receiver, Direction::B2a) => self.place(Vantage::Sender),
+            (vantage, _) => self.place(vantage),
         }
     }
 
@@ -378,6 +426,7 @@ impl Connection {
             };
             self.senders[direction as usize].finish(self.end_ns, whose, events);
         }
+        let placed = self.senders[data_direction as usize].vantage;
         let [a2b, b2a] = std::mem::take(&mut self.senders).map(|sender| sender.row);
         FlowRow {
             flow_id: self.flow_id,
@@ -392,7 +441,7 @@ impl Connection {
             fin: self.fins.iter().map(|&fin| u8::from(fin)).sum(),
             rst: self.rst,
             data_direction,
-            vantage: self.vantage(data_direction),
+            vantage: placed,
             handshake_rtt_ns: self.halves().map(|halves| halves.0),
             directions: [a2b, b2a],
         }

@@ -129,11 +129,11 @@ pub struct Inference {
 }
 
 impl Inference {
-    /// Nothing known yet.
-    pub fn new() -> Self {
+    /// Nothing known yet but the phase.
+    pub fn new(phase: Phase) -> Self {
         Self {
             maxima: VecDeque::new(),
-            phase: Phase::SlowStart,
+            phase,
             ssthresh_bytes: None,
             reduced: false,
             mark: (i64::MIN, 0),
@@ -309,11 +309,12 @@ impl Inference {
         if self.mark.1 == 0 {
             self.mark = (now_ns, cwnd);
         } else if srtt_ns > 0 && now_ns - self.mark.0 >= srtt_ns {
-            if self.phase == Phase::SlowStart
-                && cwnd * 100 < self.mark.1 * SLOW_START_GROWTH_PERCENT
-            {
-                self.phase = Phase::CongestionAvoidance;
-            }
+            let doubling = cwnd * 100 >= self.mark.1 * SLOW_START_GROWTH_PERCENT;
+            self.phase = match self.phase {
+                Phase::Unknown if doubling => Phase::SlowStart,
+                Phase::Unknown | Phase::SlowStart if !doubling => Phase::CongestionAvoidance,
+                phase => phase,
+            };
             self.mark = (now_ns, cwnd);
         }
     }

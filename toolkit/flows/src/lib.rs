@@ -7,6 +7,7 @@
 
 mod cause;
 mod connection;
+mod echo;
 mod evidence;
 mod history;
 mod inference;

@@ -1,16 +1,19 @@
 //! One direction of a connection as its data sender: what it sent, what came back, what it repaired.
 //!
 //! Brings scoreboard, round-trip times, causes and verdicts together; knows no addresses and no other connection.
-//! Read [`crate::scoreboard`] first.
+//! `repair` holds what a retransmission means, `show` what the reconstruction of the window sees. Read
+//! [`crate::scoreboard`] first.
 
-use crate::cause::{Episode, Situation};
-use crate::evidence::Reason;
-use crate::history::Copy;
-use crate::inference::{Inference, State, View};
+mod repair;
+mod show;
+
+use crate::cause::Episode;
+use crate::echo::Echo;
+use crate::inference::Inference;
 use crate::ordering::SendOrder;
-use crate::rows::{DirectionRow, Edges, Event, EventCause, EventKind, Sample, Source, Vantage};
+use crate::rows::{DirectionRow, Edges, Event, Vantage};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Delivery, Overlap, Range, Scoreboard, Transmission};
+use crate::scoreboard::{Delivery, Range, Scoreboard, Transmission};
 use crate::verdict::{self, Path, Verdicts, Whose};
 
 /// A segment that this direction sent.
@@ -81,6 +84,8 @@ pub struct Sender {
     pub vantage: Vantage,
     /// The reconstruction of the window, at a capture beside this sender.
     pub inference: Option<Box<Inference>>,
+    /// What lies behind the capture point, where that is not at this sender.
+    pub echo: Echo,
     order: SendOrder,
     verdicts: Verdicts,
     dup_acks: u32,
@@ -104,17 +109,18 @@ impl Sender {
         }
     }
 
-    /// Smoothed round-trip time of the whole path, as well as the capture point can tell.
-    fn whole_srtt_ns(&self) -> i64 {
-        match self.rtt.srtt_ns() {
-            Some(srtt) if self.vantage == Vantage::Sender => srtt,
-            srtt => srtt.unwrap_or(0).max(self.handshake_rtt_ns.unwrap_or(0)),
+    /// Round-trip time behind the capture point: from an acknowledgement to what it triggers.
+    fn behind_ns(&self) -> i64 {
+        if self.vantage == Vantage::Sender {
+            return 0;
         }
+        let handshake = self.handshake_rtt_ns.unwrap_or(0) - self.rtt.min_ns().unwrap_or(0);
+        self.echo.behind.srtt_ns().unwrap_or(handshake.max(0))
     }
 
-    /// What the whole path adds to the round-trip time seen from the capture point.
-    fn unseen_rtt_ns(&self) -> i64 {
-        self.whole_srtt_ns() - self.rtt.srtt_ns().unwrap_or(0)
+    /// Smoothed round-trip time of the whole path, as well as the capture point can tell.
+    fn whole_srtt_ns(&self) -> i64 {
+        self.rtt.srtt_ns().unwrap_or(0) + self.behind_ns()
     }
 
     /// Takes a segment that occupies sequence space. Returns whether it is a retransmission.
@@ -157,179 +163,6 @@ impl Sender {
         }
     }
 
-    fn send_again(
-        &mut self,
-        sent: &Sent,
-        overlap: &Overlap,
-        whose: Whose,
-        events: &mut Vec<Event>,
-    ) -> bool {
-        let proven = overlap
-            .gap
-            .is_some_and(|gap| self.sent_later(&sent.transmission, &gap));
-        self.count_payload(sent, overlap.repeated);
-        let octets = overlap.repeated + if proven { overlap.filled } else { 0 };
-        let (cause, reason) = if octets > 0 {
-            self.situation(sent, overlap).cause()
-        } else {
-            (EventCause::Unknown, Reason::None)
-        };
-        let copy = Copy {
-            transmission: sent.transmission,
-            seq_start: sent.start,
-            seq_end: sent.end,
-            cause,
-            reason,
-            lead: true,
-        };
-        let acknowledged = sent.end <= self.board.snd_una();
-        let head = sent.start <= self.board.snd_una() && !acknowledged;
-        self.board.send_again(sent.start, sent.end, copy, proven);
-        if octets == 0 {
-            self.overtaken(sent, overlap, whose, events);
-            return false;
-        }
-        if sent.payload_bytes > 0 {
-            self.row.retransmitted_segments += 1;
-            self.row.retransmitted_bytes += (octets as u64).min(u64::from(sent.payload_bytes));
-        }
-        if acknowledged {
-            let needless = cause != EventCause::Probe;
-            let proof = if needless {
-                Reason::AlreadyAcknowledged
-            } else {
-                Reason::None
-            };
-            events.push(verdict::retransmission(&copy, needless, proof, whose));
-            return true;
-        }
-        self.enter(&copy, whose, events);
-        if head {
-            // RFC 6298 §5.1, §5.5: sending the oldest segment again restarts the timer.
-            self.timer_ns = sent.transmission.t_ns;
-            self.evidence_ns = None;
-        }
-        true
-    }
-
-    /// A gap was filled by a segment that nothing proves to be a retransmission.
-    fn overtaken(&mut self, sent: &Sent, overlap: &Overlap, whose: Whose, events: &mut Vec<Event>) {
-        self.row.out_of_order_segments += u64::from(sent.payload_bytes > 0);
-        let revealed_by = overlap.gap.map_or(0, |gap| gap.first.record);
-        let now = sent.transmission.t_ns;
-        events.push(Event {
-            record: Some(sent.transmission.record),
-            seq_start: Some(sent.start),
-            seq_end: Some(sent.end),
-            ..whose.event(
-                EventKind::Reordering,
-                EventCause::Unknown,
-                now,
-                Reason::Overtaken { revealed_by },
-            )
-        });
-    }
-
-    /// Whether what fills `gap` was sent later than the segment that revealed the gap.
-    fn sent_later(&self, segment: &Transmission, gap: &Range) -> bool {
-        self.order.later(segment, &gap.first).unwrap_or_else(|| {
-            // Without marks of the sender: overtaking lasts less than a round trip, a repair at least one.
-            let rtt = self.whole_srtt_ns();
-            rtt > 0 && segment.t_ns - gap.first.t_ns >= rtt / 10 * 9
-        })
-    }
-
-    fn situation(&self, sent: &Sent, overlap: &Overlap) -> Situation {
-        let now = sent.transmission.t_ns;
-        let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
-        let before = overlap.range.or(overlap.gap);
-        let before = before.map_or(Transmission::default(), |range| self.board.newest(&range));
-        let newest = self.newest_delivered.record;
-        Situation {
-            episode: self.episode,
-            head: sent.start <= una && sent.end > una,
-            tail: sent.end >= nxt,
-            tiny: sent.payload_bytes <= 1,
-            acknowledged: sent.end <= una,
-            zero_window: self.snd_wnd == Some(0),
-            dup_acks: self.dup_acks,
-            sacked_above: self.board.sacked().octets_above(sent.start),
-            later_delivered: (newest > before.record).then_some(newest),
-            sack: self.sack_in_use,
-            timer_ns: now - self.timer_ns,
-            since_sent_ns: now - before.t_ns,
-            evidence_ns: self.evidence_ns.map(|since| now - since),
-            silence_ns: now - self.last_sent_ns,
-            since_ack_ns: now - self.last_ack_ns,
-            srtt_ns: self.whole_srtt_ns(),
-            rto_ns: self.rtt.rto_ns() + self.unseen_rtt_ns(),
-            least_rto_ns: self.rtt.least_rto_ns() + self.unseen_rtt_ns(),
-        }
-    }
-
-    /// Moves between open, fast recovery and loss on a retransmission.
-    fn enter(&mut self, copy: &Copy, whose: Whose, events: &mut Vec<Event>) {
-        let recovery_point = self.board.snd_nxt();
-        let now = copy.transmission.t_ns;
-        match (copy.cause, copy.reason) {
-            (EventCause::Rto, Reason::TimerExpired { .. }) => {
-                self.leave(now, true, whose, events);
-                self.row.rtos += 1;
-                self.episode = Episode::Loss { recovery_point };
-                events.push(Event {
-                    record: Some(copy.transmission.record),
-                    seq_start: Some(copy.seq_start),
-                    seq_end: Some(copy.seq_end),
-                    ..whose.event(EventKind::Rto, EventCause::Rto, now, copy.reason)
-                });
-            }
-            (EventCause::Fast, _) if self.episode == Episode::Open => {
-                self.row.recoveries += 1;
-                self.episode = Episode::Recovery {
-                    start_ns: now,
-                    record: copy.transmission.record,
-                    seq_start: copy.seq_start,
-                    recovery_point,
-                    retransmissions: 0,
-                };
-            }
-            _ => {}
-        }
-        if let Episode::Recovery {
-            retransmissions, ..
-        } = &mut self.episode
-        {
-            *retransmissions += 1;
-        }
-    }
-
-    /// Ends the episode at `now_ns`.
-    fn leave(&mut self, now_ns: i64, broken_off: bool, whose: Whose, events: &mut Vec<Event>) {
-        if let Episode::Recovery {
-            start_ns,
-            record,
-            seq_start,
-            recovery_point,
-            retransmissions,
-        } = self.episode
-        {
-            let reason = Reason::Ended {
-                recovery_point,
-                retransmissions,
-                broken_off,
-            };
-            events.push(Event {
-                end_ns: Some(now_ns),
-                record: Some(record),
-                seq_start: Some(seq_start),
-                seq_end: Some(recovery_point),
-                ..whose.event(EventKind::Recovery, EventCause::Fast, start_ns, reason)
-            });
-        }
-        self.episode = Episode::Open;
-        self.dup_acked_bytes = 0;
-    }
-
     /// Takes an acknowledgement.
     pub fn acknowledge(&mut self, acked: &Acked, whose: Whose, events: &mut Vec<Event>) -> AckNote {
         self.sack_in_use = acked.sack_in_use;
@@ -370,7 +203,7 @@ impl Sender {
     /// What one acknowledgement delivers; a DSACK block is taken out first and reported last.
     fn deliver(&mut self, acked: &Acked, dsack: bool) -> Delivery {
         let before = self.board.snd_una();
-        let wait_ns = 2 * (self.rtt.rto_ns() + self.unseen_rtt_ns());
+        let wait_ns = 2 * (self.rtt.rto_ns() + self.behind_ns());
         let (verdicts, newest) = (&mut self.verdicts, &mut self.newest_delivered);
         let least_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let mut echoed_ns = None;
@@ -458,87 +291,6 @@ impl Sender {
         let path = self.path();
         self.verdicts
             .due(acked.t_ns, self.board.history_mut(), path, whose, events);
-    }
-
-    /// Octets in the network (RFC 6675 §4): what is neither SACKed nor taken for lost, and what was sent again.
-    fn pipe(&self) -> i64 {
-        let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
-        match self.episode {
-            Episode::Open => self.board.flight(),
-            Episode::Recovery { .. } if !self.sack_in_use => {
-                // RFC 6582 §3.2: each duplicate ACK stands for a segment that has left; the oldest one is lost.
-                let left = self.dup_acked_bytes + self.smss_bytes();
-                (nxt - una - left + self.board.repeated()).max(0)
-            }
-            Episode::Recovery { .. } => {
-                nxt - self.board.sacked().highest().unwrap_or(una).max(una) + self.board.repeated()
-            }
-            Episode::Loss { recovery_point } => {
-                let lost = self
-                    .board
-                    .sacked()
-                    .highest()
-                    .unwrap_or(una)
-                    .max(recovery_point);
-                (nxt - lost.max(una)).max(0) + self.board.repeated()
-            }
-        }
-    }
-
-    fn smss_bytes(&self) -> i64 {
-        self.board.segment_bytes()
-    }
-
-    /// Shows the inference what the sender has become.
-    fn infer(&mut self, t_ns: i64) {
-        if self.inference.is_none() {
-            return;
-        }
-        let state = State {
-            t_ns,
-            episode: self.episode,
-            pipe_bytes: self.pipe(),
-            flight_bytes: self.board.flight(),
-            smss_bytes: self.smss_bytes(),
-            srtt_ns: self.rtt.srtt_ns().unwrap_or(0),
-            snd_wnd_bytes: self.snd_wnd,
-        };
-        if let Some(inference) = &mut self.inference {
-            inference.observe(&state);
-        }
-    }
-
-    /// Makes a row of the view that `step` finds due. Nothing has changed since that view was taken.
-    pub fn settle_view(&mut self, flow_id: u32, step: impl FnOnce(&mut Inference) -> Option<View>) {
-        let Some(view) = self.inference.as_deref_mut().and_then(step) else {
-            return;
-        };
-        let row = Sample {
-            flow_id,
-            t_ns: view.t_ns,
-            source: Source::Inferred,
-            phase: view.phase,
-            cwnd_bytes: view.cwnd_bytes,
-            ssthresh_bytes: view.ssthresh_bytes,
-            flight_bytes: self.board.flight(),
-            smss_bytes: self.smss_bytes(),
-            srtt_ns: self.rtt.srtt_ns(),
-            rttvar_ns: self.rtt.rttvar_ns(),
-            rto_ns: Some(self.rtt.rto_ns()),
-            min_rtt_ns: self.rtt.min_ns(),
-            snd_una: self.board.snd_una(),
-            snd_nxt: self.board.snd_nxt(),
-            snd_wnd_bytes: self.snd_wnd,
-            segments_out: self.row.data_segments as i64,
-            retransmissions: self.row.retransmitted_segments as i64,
-            rtos: self.row.rtos as i64,
-            recoveries: self.row.recoveries as i64,
-            dup_acks_in: self.dup_acks_in as i64,
-            app_limited: view.app_limited,
-        };
-        if let Some(inference) = &mut self.inference {
-            inference.keep(row);
-        }
     }
 
     /// The end of the connection: what is still open is judged by what is known.
