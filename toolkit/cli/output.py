@@ -57,7 +57,7 @@ def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "") -> N
 
     shown = [[_cell(row[name]) for name in names] for row in rows[:SHOWN_ROWS]]
     widths = [max([len(name), *(len(line[at]) for line in shown)]) for at, name in enumerate(names)]
-    needed = sum(widths) + 2 * len(widths)
+    needed = sum(widths) + 3 * len(widths)  # A space on either side, and one between columns.
     if sys.stdout.isatty() and needed > Console().width and len(rows) <= LISTED_ROWS:
         _print_records(names, shown)
     else:

@@ -54,3 +54,10 @@ def test_long_tables_say_how_much_is_left_out(capsys: pytest.CaptureFixture[str]
     assert str(SHOWN_ROWS - 1) in shown.out
     assert str(SHOWN_ROWS + 4) not in shown.out
     assert f"the first {SHOWN_ROWS} of {SHOWN_ROWS + 5} rows" in shown.err
+
+
+def test_no_column_of_a_wide_table_is_squeezed(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"a_long_name_{number}" for number in range(60)]
+    print_table(names, [dict.fromkeys(names, "value")] * 3)
+    head = capsys.readouterr().out.splitlines()[1]
+    assert head.split() == names
