@@ -6,6 +6,7 @@ Shows, computes nothing: statements, statistics and verdicts come in the table `
     key_numbers  one row per number: metric, value, low, high, unit; `text` says how it was found
     self_check   subject `capture` for what happened, then one subject per candidate variant, nearest first; metrics
                  become columns; the overlay charts draw the first candidate whose run kept its series
+    channel      one row per estimate of the link, like key_numbers; stands in "What was"
     what_was     sentences on the captured flows
     what_if      subject as toolkit.schema.run_subject spells it; metrics become columns. `goodput` [bit/s] (mean and
                  95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the captured variant)

@@ -6,13 +6,15 @@ Reads `findings`, `runs`, `events`, `issues`; computes nothing. Knows neither HT
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import polars as pl
 
-from reports.frames import Flow, Tables, on_axis, read, read_flow, runs_with_subject
+from reports.frames import TIME, Flow, Tables, read, runs_with_subject
+from reports.link import events_of
 from reports.numbers import interval, quantity
 
 COLUMNS = ("section", "subject", "metric", "value", "low", "high", "unit", "verdict", "text")
@@ -57,26 +59,31 @@ def unknowns(tables: Tables) -> list[str]:
     """Return what is not known: the section of that name, then every finding elsewhere whose verdict is unknown."""
     rows = read(tables, "findings", COLUMNS).to_dicts()
     own = [row for row in rows if row["section"] == "unknown"]
-    others = [row for row in rows if row["section"] != "unknown" and row["verdict"] == "unknown"]
+    others = [
+        {**row, "text": f"{heading(row['metric'])}: {row['text']}"} if row["section"] == "channel" else row
+        for row in rows
+        if row["section"] != "unknown" and row["verdict"] == "unknown" and row["text"]
+    ]
     return sentences([*own, *others])
 
 
-def key_numbers(rows: Sequence[Row]) -> Grid | None:
-    """Return the key numbers: a row per finding; None without any."""
+def key_numbers(rows: Sequence[Row], caption: str) -> Grid | None:
+    """Return a row per number: its name, value, interval and remark; None without any."""
     several = len({row["subject"] for row in rows}) > 1
-    grid = Grid("The captured flow and its path", ("Quantity", "Value", "95 % interval", "Remark"))
+    grid = Grid(caption, ("Quantity", "Value", "95 % interval", "Remark"))
+    before = ""
     for row in rows:
         if not row["metric"]:
             continue
-        metric = _capital(str(row["metric"]))
-        name = f"{row['subject']}: {metric}" if several else metric
-        low, high, unit = _number(row["low"]), _number(row["high"]), str(row["unit"])
+        name = heading(str(row["metric"]))
+        low, high, unit, remark = _number(row["low"]), _number(row["high"]), str(row["unit"]), str(row["text"])
         cells = (
-            Cell(name),
+            Cell(f"{row['subject']}: {name}" if several else name),
             Cell(quantity(_number(row["value"]), unit), number=True, verdict=_verdict(row)),
             Cell(interval(low, high, unit), number=True),
-            Cell(str(row["text"])),
+            Cell("" if remark == before else remark),
         )
+        before = remark
         grid.rows.append(cells)
     return grid if grid.rows else None
 
@@ -87,17 +94,22 @@ def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
     metrics = list(dict.fromkeys(str(row["metric"]) for row in numbers))
     subjects = list(dict.fromkeys(str(row["subject"]) for row in numbers))
     found = {(row["subject"], row["metric"]): row for row in numbers}
-    grid = Grid(caption, (subject, *(_capital(metric) for metric in metrics)))
+    grid = Grid(caption, (subject, *(heading(metric) for metric in metrics)))
     for name in subjects:
         cells = [_cell(found.get((name, metric))) for metric in metrics]
         grid.rows.append((Cell(name), *cells))
     return grid if grid.rows else None
 
 
-def _capital(metric: str) -> str:
-    """Return the name of a quantity as a heading: "goodput_difference" as "Goodput difference"."""
-    words = metric.replace("_", " ")
-    return words[:1].upper() + words[1:]
+def heading(metric: str) -> str:
+    """Return the name of a quantity as a heading: "base_rtt_ns" as "Base RTT", the unit being told by the value."""
+    words = re.sub(r"_(?:bps|ns|s|bytes|pkts)$", "", metric).replace("_", " ")
+    spelled = re.sub(
+        r"\b(?:rtt|rtos?|acks?|ber|tcp)\b",
+        lambda m: m[0].upper().replace("RTOS", "RTOs").replace("ACKS", "ACKs"),
+        words,
+    )
+    return spelled[:1].upper() + spelled[1:]
 
 
 def _cell(row: Row | None) -> Cell:
@@ -151,8 +163,7 @@ def replayed_runs(tables: Tables, purpose: str, caption: str) -> Grid | None:
 
 def loss_table(tables: Tables, flow: Flow) -> Grid | None:
     """Return the first losses of a flow with cause and evidence, for those who cannot read the timeline."""
-    columns = ["t_ns", "kind", "cause", "record", "seq_start", "evidence"]
-    rows = on_axis(read_flow(tables, "events", flow.view, columns), flow).filter(pl.col("kind") == "loss")
+    rows = events_of(tables, flow).filter(pl.col("kind") == "loss")
     if rows.is_empty():
         return None
     shown = rows.head(LOSSES_SHOWN)
@@ -163,7 +174,7 @@ def loss_table(tables: Tables, flow: Flow) -> Grid | None:
         octet = "" if row["seq_start"] is None else f"{row['seq_start']:,}"
         record = "" if row["record"] is None else f"{row['record']:,}"
         cells = (
-            Cell(_time(row["t"], flow)),
+            Cell(_time(row[TIME], flow)),
             Cell(row["cause"]),
             Cell(octet, number=True),
             Cell(record, number=True),

@@ -20,6 +20,9 @@ Source: TypeAlias = "pa.Table | pl.DataFrame | pl.LazyFrame"
 Tables: TypeAlias = Mapping[str, Source]
 """Tables by name, as toolkit/schema.py declares them; a table that is left out counts as empty."""
 
+TIME = "t"
+"""Column of the time axis in every frame over time."""
+
 TRUTH = ("tcp_probe", "tcp_info", "web100")
 """Sources that are the kernel's own word, best first."""
 
@@ -121,7 +124,7 @@ def _heavier_direction(tables: Tables, view: View) -> str:
     return str(sums["direction"][-1]) if sums.height else "a2b"
 
 
-def on_axis(frame: pl.DataFrame, flow: Flow, column: str = "t_ns", name: str = "t") -> pl.DataFrame:
+def on_axis(frame: pl.DataFrame, flow: Flow, column: str = "t_ns", name: str = TIME) -> pl.DataFrame:
     """Replace the time `column` by `name`: seconds from the flow's start, or milliseconds since 1970 with utc.
 
     Rows outside the view's stretch are dropped (by `column`); the frame is sorted by time.

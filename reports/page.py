@@ -19,7 +19,8 @@ import altair as alt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports.charts.axes import TIME, ZOOM
+from reports.charts.axes import ZOOM
+from reports.frames import TIME
 from reports.sections import Picture, Section
 from reports.style import DARK, vega_config
 

@@ -92,7 +92,8 @@ def summary(tables: Tables) -> str:
 
 
 def _key_numbers(tables: Tables, views: list[View]) -> Section:
-    grid = findings.key_numbers(findings.findings_of(tables, "key_numbers")) or _flow_numbers(tables, views)
+    said = findings.findings_of(tables, "key_numbers")
+    grid = findings.key_numbers(said, "The captured flow and its path") or _flow_numbers(tables, views)
     return Section(
         "key_numbers", "Key numbers", parts=[grid or "These tables hold no flow, so there are no numbers to give."]
     )
@@ -130,6 +131,8 @@ def _what_was(tables: Tables, views: list[View]) -> Section:
     section = Section("what_was", "What was", findings.sentences(findings.findings_of(tables, "what_was")))
     if not views:
         section.parts.append("No flow was captured or logged: these runs come from a channel model.")
+    link = findings.key_numbers(findings.findings_of(tables, "channel"), "What the capture tells of the link")
+    section.parts += [link] if link else []
     for view in views[:FLOWS_SHOWN]:
         part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}")
         _with_pictures(part, tables, view, (_FLOW_CHARTS, part.key))

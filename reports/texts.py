@@ -14,7 +14,7 @@ HOW = {
     ),
     "rtt": (
         "Each dot is the time from a segment to the ACK that covers it. The floor is propagation; what stands above "
-        "it is mostly queueing."
+        "it is mostly queueing. The dashed line is the propagation delay, both ways, that the capture shows."
     ),
     "throughput": (
         "What left the sender, and what arrived in order. Where the first stays above the second, data was lost or a "

@@ -15,11 +15,8 @@ import altair as alt
 import polars as pl
 
 from reports.decimation import Thinned
-from reports.frames import Flow
+from reports.frames import TIME, Flow
 from reports.style import WIDTH
-
-TIME = "t"
-"""Field of the time axis in every chart over time: the document links their zoom through it."""
 
 ZOOM = "time"
 """Name of the selection that zooms every chart over time."""

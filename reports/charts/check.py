@@ -11,9 +11,21 @@ from dataclasses import dataclass, replace
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import TIME, Legend, Words, byte_axis, finish, inline, note, zoom
+from reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, zoom
 from reports.decimation import Thinned, m4, steps
-from reports.frames import TRUTH, Flow, Tables, View, flow_of, greatest, has_series, read, read_flow, runs_with_subject
+from reports.frames import (
+    TIME,
+    TRUTH,
+    Flow,
+    Tables,
+    View,
+    flow_of,
+    greatest,
+    has_series,
+    read,
+    read_flow,
+    runs_with_subject,
+)
 from reports.style import INK, VERMILLION
 from toolkit.errors import ReportError
 

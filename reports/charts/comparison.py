@@ -9,10 +9,10 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import TIME, Legend, Words, across_axis, byte_axis, finish, inline, note, value_axis
+from reports.charts.axes import Legend, Words, across_axis, byte_axis, finish, inline, note, value_axis
 from reports.charts.check import SINCE_FIRST, window_since_first_data
 from reports.decimation import Thinned
-from reports.frames import Tables, View, flow_of, greatest, has_series, read, runs_with_subject
+from reports.frames import TIME, Tables, View, flow_of, greatest, has_series, read, runs_with_subject
 from reports.style import BLUE, GREY, INK, SHADE, WIDTH, category_colours
 from toolkit.errors import ReportError
 

@@ -1,6 +1,6 @@
 """When data was lost, to what, and why we think so; when it was sent again; when the link was out.
 
-Draws `events` of one flow, one lane per kind; the evidence is in the tooltips.
+Draws `events` of one flow, their causes and outages from `channel` where it was extracted, one lane per kind.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import LABELS, TIME, Words, finish, inline, note, time_axis, time_tooltip, zoom
+from reports.charts.axes import LABELS, Words, finish, inline, note, time_axis, time_tooltip, zoom
 from reports.decimation import Thinned
-from reports.frames import Flow, Tables, View, flow_of, on_axis, read_flow
+from reports.frames import TIME, Flow, Tables, View, flow_of, read_flow
+from reports.link import events_of
 from reports.style import AMBER, BLUE, GREEN, GREY, INK, PURPLE, VERMILLION
 from toolkit.errors import ReportError
 
@@ -46,7 +47,7 @@ _ALWAYS = ("lost to the channel", "lost to a queue", "lost, cause unknown")
 def losses(tables: Tables, view: View | None = None) -> alt.LayerChart:
     """Draw the losses by cause (channel, queue, unknown), retransmissions, timeouts, recoveries and outages.
 
-    Reads `flows` and `events`. ReportError where neither events nor packets of the flow are there.
+    Reads `flows`, `events`, `channel`. ReportError where neither events nor packets of the flow are there.
     """
     view = view or View()
     flow = flow_of(tables, view)
@@ -81,14 +82,10 @@ def losses(tables: Tables, view: View | None = None) -> alt.LayerChart:
 
 
 def _events(tables: Tables, flow: Flow) -> pl.DataFrame:
-    columns = ["t_ns", "end_ns", "kind", "cause", "record", "seq_start", "seq_end", "evidence"]
-    rows = on_axis(read_flow(tables, "events", flow.view, columns), flow)
-    end = pl.col("end_ns") / 1e6 if flow.view.utc else ((pl.col("end_ns") - flow.start_ns) / 1e9).round(9)
     known = pl.col("cause").replace_strict(_LOSS_LANES, default=_LOSS_LANES["unknown"])
     other = pl.col("kind").replace_strict(_KIND_LANES, default=None)
     lane = pl.when(pl.col("kind") == "loss").then(known).otherwise(other)
-    placed = rows.with_columns(lane.alias("lane"), end.fill_null(pl.col(TIME)).alias("t_end")).drop("end_ns", "kind")
-    return placed.drop_nulls("lane")
+    return events_of(tables, flow).with_columns(lane.alias("lane")).drop("kind").drop_nulls("lane")
 
 
 def _lane_axis() -> alt.Axis:

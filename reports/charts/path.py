@@ -1,6 +1,6 @@
 """What the path gave: round-trip times, and the rates that were sent and delivered.
 
-Draws `segments` of one flow, or `instruments` where only a log is there, and the bottleneck rate of `channel`.
+Draws `segments` of one flow, or `instruments` where only a log is there, and the link's rate and delay of `channel`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import math
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import TIME, Legend, Words, finish, inline, note, time_axis, time_tooltip, value_axis, zoom
+from reports.charts.axes import Legend, Words, finish, inline, note, time_axis, time_tooltip, value_axis, zoom
 from reports.charts.window import instruments, srtt_of
 from reports.decimation import m4
-from reports.frames import TRUTH, Flow, Tables, View, flow_of, on_axis, read, read_flow
+from reports.frames import TIME, TRUTH, Flow, Tables, View, flow_of, on_axis, read_flow
+from reports.link import states_of
 from reports.style import AMBER, BLUE, GREEN, INK, SKY, VERMILLION
 from toolkit.errors import ReportError
 
-SAMPLE = "RTT sample"
+SAMPLE, FLOOR = "RTT sample", "propagation, both ways"
 SENT, GOODPUT, RATE = "sent, retransmissions included", "goodput (acknowledged in order)", "bottleneck rate"
 _RATES = [(SENT, BLUE), (GOODPUT, GREEN), (RATE, AMBER)]
 _NICE_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600)
@@ -26,7 +27,7 @@ _NICE_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20
 def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     """Draw each round-trip time sample of the data direction, and the smoothed value where a source gives it.
 
-    Reads `flows`, `segments`, `instruments`. ReportError where no round-trip time was measured.
+    Reads `flows`, `segments`, `instruments`, `channel`. ReportError where no round-trip time was measured.
     """
     view = view or View()
     flow = flow_of(tables, view)
@@ -38,7 +39,9 @@ def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     smooth = srtt_of(instruments(tables, flow), flow)
     if dots.rows == 0 and not smooth:
         raise ReportError("No round-trip time was measured on this flow.")
-    legend = Legend([(SAMPLE, SKY), *((label, INK if "inferred" not in label else VERMILLION) for label in smooth)])
+    smoothed = [(label, VERMILLION if "inferred" in label else INK) for label in smooth]
+    floor = states_of(tables, flow, "delay_ns").select(TIME, ms=pl.col("delay_ns") * 2 / 1e6)
+    legend = Legend([(SAMPLE, SKY), *smoothed, *([(FLOOR, AMBER)] if floor.height else [])])
     y = alt.Y("ms", type="quantitative", axis=value_axis("Round-trip time [ms]"), scale=alt.Scale(zero=True))
     dot = alt.Chart(inline(dots.frame)).mark_circle(size=8, opacity=0.6, clip=True, aria=False)
     tips = [
@@ -50,6 +53,9 @@ def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
     for label, part in smooth.items():
         line = alt.Chart(inline(part.frame)).mark_line(interpolate="step-after", strokeWidth=1.4, clip=True, aria=False)
         layers.append(legend.encode(line, label, time_axis(flow), y))
+    if floor.height:
+        line = alt.Chart(inline(floor)).mark_line(interpolate="step-after", strokeDash=[6, 4], clip=True, aria=False)
+        layers.append(legend.encode(line, FLOOR, time_axis(flow), y))
     layers[0] = layers[0].add_params(zoom())
     described = f"Round-trip time over time: {dots.rows} samples{', with the smoothed value' if smooth else ''}."
     words = Words("Round-trip time", described, note("values", dots, *smooth.values()))
@@ -71,7 +77,7 @@ def throughput(tables: Tables, view: View | None = None) -> alt.LayerChart:
         rates = _rates_of_log(tables, flow, width)
     if rates.is_empty():
         raise ReportError("Neither packets nor a log of this flow say how much data moved.")
-    link = _bottleneck(tables, flow)
+    link = states_of(tables, flow, "rate_bps").select(TIME, mbps=pl.col("rate_bps") / 1e6)
     present = [*rates["series"].unique().to_list(), *([RATE] if link.height else [])]
     legend = Legend([entry for entry in _RATES if entry[0] in present])
     y = alt.Y("mbps", type="quantitative", axis=value_axis("Throughput [Mbit/s]"), scale=alt.Scale(zero=True))
@@ -143,19 +149,3 @@ def _binned(rows: pl.DataFrame, flow: Flow, width: float) -> pl.DataFrame:
 def _rate_frame(parts: list[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
     empty = pl.DataFrame(schema={TIME: pl.Float64, "mbps": pl.Float64, "series": pl.String})
     return pl.concat([empty, *(part.with_columns(series=pl.lit(label)) for label, part in parts)])
-
-
-def _bottleneck(tables: Tables, flow: Flow) -> pl.DataFrame:
-    """Return the bottleneck's rate over time from the intervals of `channel`; none for a replay, it has its own."""
-    empty = pl.DataFrame(schema={TIME: pl.Float64, "mbps": pl.Float64})
-    if flow.view.run_id:
-        return empty
-    rows = read(tables, "channel", ["kind", "direction", "t_ns", "end_ns", "rate_bps"])
-    mine = rows.filter((pl.col("kind") == "interval") & (pl.col("direction") == flow.data)).drop_nulls(
-        ["rate_bps", "end_ns"]
-    )
-    if mine.is_empty():
-        return empty
-    last = mine[-1:].with_columns(t_ns=pl.col("end_ns"))
-    stamps = pl.concat([mine, last]).select("t_ns", (pl.col("rate_bps") / 1e6).alias("mbps"))
-    return on_axis(stamps, flow).select(TIME, "mbps")

@@ -1,6 +1,6 @@
 """Time-sequence: what was sent, again and for the first time, what was acknowledged, what the window allowed.
 
-The chart that tcptrace calls tsg. Draws `segments` of one flow and the losses of `events`.
+The chart that tcptrace calls tsg. Draws `segments` of one flow and the losses of `events` and `channel`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import TIME, Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
+from reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
 from reports.decimation import Thinned, cells, m4, steps
-from reports.frames import Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
+from reports.frames import TIME, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
+from reports.link import events_of
 from reports.style import AMBER, BLUE, GREEN, INK, PURPLE, VERMILLION
 from toolkit.errors import ReportError
 
@@ -40,7 +41,7 @@ class _Parts:
 def time_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
     """Draw the time-sequence graph of one flow: segments, retransmissions, losses, ACK, SACK and window edge.
 
-    Reads `flows`, `segments`, `events`. ReportError where the flow has no data segment.
+    Reads `flows`, `segments`, `events`, `channel`. ReportError where the flow has no data segment.
     """
     view = view or View()
     flow = flow_of(tables, view)
@@ -105,12 +106,9 @@ def _sack_blocks(acks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _losses(tables: Tables, flow: Flow) -> pl.DataFrame:
-    columns = ["t_ns", "kind", "cause", "seq_start", "seq_end", "record"]
-    rows = on_axis(read_flow(tables, "events", flow.view, columns), flow)
-    return (
-        rows.filter(pl.col("kind") == "loss")
-        .select(TIME, pl.col("seq_start").alias("seq"), "seq_end", "record", "cause")
-        .drop_nulls(["seq", "seq_end"])
+    losses = events_of(tables, flow).filter(pl.col("kind") == "loss")
+    return losses.select(TIME, pl.col("seq_start").alias("seq"), "seq_end", "record", "cause").drop_nulls(
+        ["seq", "seq_end"]
     )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import TIME, Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
+from reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
 from reports.decimation import Thinned, m4, steps
-from reports.frames import TRUTH, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
+from reports.frames import TIME, TRUTH, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
 from reports.style import BLUE, GREY, INK, SHADE_AMBER, SHADE_GREEN, SHADE_GREY, SHADE_RED, VERMILLION
 from toolkit.errors import ReportError
 
 INFERRED, REPLAY, FLIGHT, SSTHRESH = "cwnd, inferred from packets", "cwnd, replay", "flight", "ssthresh"
+_TRUE = {f"cwnd, {source}" for source in TRUTH}
 _SHADES = {
     "slow_start": ("slow start", SHADE_GREEN),
     "recovery": ("fast recovery", SHADE_AMBER),
@@ -82,7 +83,7 @@ def _windows(rows: pl.DataFrame, flow: Flow) -> dict[str, Thinned]:
         mine = rows.filter((pl.col("source") == source) & pl.col("cwnd_bytes").is_not_null())
         if mine.height:
             parts[label] = _thin(mine, "cwnd_bytes", flow)
-    return dict(sorted(parts.items(), key=lambda item: item[0] == INFERRED))
+    return dict(sorted(parts.items(), key=lambda item: item[0] not in _TRUE))
 
 
 def _thresholds(rows: pl.DataFrame, source: str, flow: Flow) -> Thinned:
@@ -106,10 +107,10 @@ def _thin(rows: pl.DataFrame, column: str, flow: Flow) -> Thinned:
 
 
 def _line(part: Thinned, label: str, flow: Flow, y: alt.Y, legend: Legend) -> alt.Chart:
-    faint, dashed = label == FLIGHT, label == SSTHRESH
+    faint, dashed, truth = label == FLIGHT, label == SSTHRESH, label in _TRUE
     mark = alt.Chart(inline(part.frame)).mark_line(
         interpolate="step-after",
-        strokeWidth=1.0 if faint else 1.6,
+        strokeWidth=1.0 if faint else 3.2 if truth else 1.4,
         opacity=0.75 if faint else 1.0,
         strokeDash=[5, 3] if dashed else [1, 0],
         clip=True,

@@ -15,6 +15,7 @@ import vl_convert
 
 from reports import page
 from reports.document import ReportMeta, write_report
+from reports.findings import heading
 from reports.frames import captured_flows
 from reports.sections import FLOWS_SHOWN, sections
 from tests.reports.conftest import (
@@ -234,6 +235,35 @@ def test_a_failed_write_leaves_the_old_report(tmp_path: Path, monkeypatch: pytes
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(HindflightError, match="no such file or folder"):
         write_report({}, META, tmp_path / "nowhere" / "report.html")
+
+
+def test_estimates_of_the_link(tmp_path: Path) -> None:
+    said = [
+        finding("channel", "flow 1", "base_rtt_ns", value=4.8e8, low=4.79e8, high=4.81e8, unit="ns", text="least one"),
+        finding("channel", "flow 1", "queue_losses", value=3.0, unit="pkts", text="5 were lost."),
+        finding("channel", "flow 1", "channel_losses", value=2.0, unit="pkts", text="5 were lost."),
+        finding("channel", "flow 1", "one_way_delay_ns", value=2.4e8, unit="ns", verdict="unknown", text="Half of it."),
+    ]
+    outline = Outline(written({"findings": table_from_rows("findings", said)}, tmp_path))
+    assert "Base RTT 480.0 ms 479.0 to 481.0 ms least one" in outline.text
+    assert outline.text.count("5 were lost.") == 1
+    assert "One way delay: Half of it." in outline.text
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        ("rate_bps", "Rate"),
+        ("goodput_difference", "Goodput difference"),
+        ("rtos", "RTOs"),
+        ("min_rtt_ns", "Min RTT"),
+        ("base RTT", "Base RTT"),
+        ("queue_limit_pkts", "Queue limit"),
+        ("cwnd_error", "Cwnd error"),
+    ],
+)
+def test_headings(metric: str, name: str) -> None:
+    assert heading(metric) == name
 
 
 def test_empty_tables_still_make_a_report(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""What `channel` adds to a flow: causes for its losses, outages, and the link's rate and delay over time.
+
+Knows the tables; draws nothing. Loss events and channel packets are the same transmission where record and time
+agree (the channel names no flow, and records of two captures may coincide).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from reports.frames import TIME, Flow, Tables, on_axis, read, read_flow
+
+_EVENT = ["t_ns", "end_ns", "kind", "cause", "record", "seq_start", "seq_end", "evidence"]
+_END = "t_end"
+
+
+def events_of(tables: Tables, flow: Flow) -> pl.DataFrame:
+    """Return the events of a flow and its link's outages: TIME, t_end, kind, cause, record, octets, evidence.
+
+    A loss whose event says nothing of its cause takes cause and evidence from the channel, if it was extracted.
+    """
+    events = read_flow(tables, "events", flow.view, _EVENT)
+    packets = _channel(tables, flow, "packet").select("record", "t_ns", cause_c="cause", evidence_c="evidence")
+    named = packets.filter(pl.col("cause_c") != "none").unique(["record", "t_ns"], keep="first")
+    joined = events.join(named, on=["record", "t_ns"], how="left", maintain_order="left")
+    open_loss = (pl.col("kind") == "loss") & (pl.col("cause") == "unknown") & pl.col("cause_c").is_not_null()
+    cause = pl.when(open_loss).then(pl.col("cause_c")).otherwise(pl.col("cause"))
+    evidence = pl.when(open_loss).then(pl.coalesce("evidence_c", "evidence")).otherwise(pl.col("evidence"))
+    ascribed = joined.with_columns(cause=cause, evidence=evidence).select(_EVENT)
+    both = pl.concat([ascribed, _outages(tables, flow).select(_EVENT)])
+    seconds = (pl.col("end_ns") - flow.start_ns) / 1e9
+    end = (pl.col("end_ns") / 1e6).round(3) if flow.view.utc else seconds.round(6)
+    return (
+        on_axis(both.with_columns(end.alias(_END)), flow)
+        .with_columns(pl.col(_END).fill_null(pl.col(TIME)))
+        .drop("end_ns")
+    )
+
+
+def states_of(tables: Tables, flow: Flow, column: str) -> pl.DataFrame:
+    """Return TIME and `column` of the link's states, as steps whose last row stands at the end of the last state."""
+    rows = _channel(tables, flow, "interval").filter(~pl.col("lost")).drop_nulls(["end_ns", column]).sort("t_ns")
+    steps = pl.concat([rows, rows[-1:].with_columns(t_ns=pl.col("end_ns"))])
+    return on_axis(steps, flow).select(TIME, column)
+
+
+def _outages(tables: Tables, flow: Flow) -> pl.DataFrame:
+    rows = _channel(tables, flow, "interval").filter("lost")
+    empty = {name: pl.lit(None, dtype) for name, dtype in (("seq_start", pl.Int64), ("seq_end", pl.Int64))}
+    return rows.with_columns(kind=pl.lit("outage"), cause=pl.lit("outage"), **empty)
+
+
+def _channel(tables: Tables, flow: Flow, kind: str) -> pl.DataFrame:
+    """Return the channel's rows of one kind while the flow lasted; none for a replay, whose link is the engine's."""
+    columns = ["kind", "direction", "t_ns", "end_ns", "lost", "cause", "rate_bps", "delay_ns", "record", "evidence"]
+    rows = read(tables, "channel", columns)
+    if flow.view.run_id:
+        return rows.clear()
+    end = pl.coalesce("end_ns", "t_ns")
+    lasted = (end >= flow.start_ns) & (pl.col("t_ns") <= flow.end_ns)
+    return rows.filter((pl.col("kind") == kind) & (pl.col("direction") == flow.data) & lasted)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reports import charts
+from reports.frames import View, flow_of
+from reports.link import events_of, states_of
+from tests.reports.conftest import (
+    LOST,
+    MSS,
+    RTT_NS,
+    START_NS,
+    Rows,
+    Tables,
+    flow_events,
+    flow_row,
+    flow_segments,
+    required,
+)
+from tests.reports.test_charts import layer_rows
+from toolkit.schema import table_from_rows
+
+SECOND = 1_000_000_000
+
+
+def packet(event: dict[str, Any], cause: str, **given: object) -> dict[str, object]:
+    same = {"record": event["record"], "t_ns": event["t_ns"], "direction": "a2b"}
+    return required("channel", kind="packet", cause=cause, evidence=f"because of the {cause}", **{**same, **given})
+
+
+def state(start_s: float, end_s: float, **given: object) -> dict[str, object]:
+    times = {"t_ns": START_NS + round(start_s * SECOND), "end_ns": START_NS + round(end_s * SECOND)}
+    return required("channel", kind="interval", direction="a2b", cause="none", known=True, **times, **given)
+
+
+def link_tables(channel: Rows, **unsaid: object) -> Tables:
+    rows = flow_segments()
+    events = [{**event, **unsaid} if event["kind"] == "loss" else event for event in flow_events()]
+    given = {"segments": rows, "flows": [flow_row(rows)], "events": events, "channel": channel}
+    return {name: table_from_rows(name, table) for name, table in given.items()}
+
+
+def losses(tables: Tables) -> list[dict[str, Any]]:
+    return [row for row in events_of(tables, flow_of(tables, View())).to_dicts() if row["kind"] == "loss"]
+
+
+def test_losses_take_their_causes_from_the_channel() -> None:
+    events = [event for event in flow_events() if event["kind"] == "loss"]
+    channel = [packet(events[0], "channel"), packet(events[1], "queue"), packet(events[2], "none")]
+    said = losses(link_tables(channel, cause="unknown", evidence="a hole"))
+    assert [(row["cause"], row["evidence"]) for row in said] == [
+        ("channel", "because of the channel"),
+        ("queue", "because of the queue"),
+        ("unknown", "a hole"),
+        ("unknown", "a hole"),
+    ]
+
+
+def test_a_cause_that_the_event_knows_stands() -> None:
+    events = [event for event in flow_events() if event["kind"] == "loss"]
+    said = losses(link_tables([packet(event, "outage") for event in events]))
+    assert [row["cause"] for row in said] == ["channel", "channel", "queue", "outage"]
+    assert list(LOST.values()) == ["channel", "channel", "queue", "unknown"]
+
+
+@pytest.mark.parametrize("given", [{"record": 99_999}, {"t_ns": START_NS + 1}, {"direction": "b2a"}])
+def test_another_packet_says_nothing(given: dict[str, object]) -> None:
+    events = [event for event in flow_events() if event["kind"] == "loss"]
+    said = losses(link_tables([packet(events[0], "queue", **given)], cause="unknown"))
+    assert {row["cause"] for row in said} == {"unknown"}
+
+
+def test_outages_of_the_link_are_on_the_timeline() -> None:
+    out = state(2.0, 2.5, lost=True)
+    tables = link_tables([{**out, "cause": "outage", "evidence": "all lost"}, state(900, 901, lost=True)])
+    outages = [row for row in events_of(tables, flow_of(tables, View())).to_dicts() if row["kind"] == "outage"]
+    assert [(row["t"], row["t_end"], row["evidence"]) for row in outages] == [(1.5, 2.0, None), (2.0, 2.5, "all lost")]
+    assert "outage (2)" in charts.losses(tables).to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"]
+
+
+def test_rate_and_propagation_are_drawn() -> None:
+    channel = [
+        state(0, 3, rate_bps=1e6, delay_ns=RTT_NS // 2),
+        state(3, 6, rate_bps=2e6, delay_ns=RTT_NS // 4),
+        state(1, 2, lost=True),
+    ]
+    tables = link_tables(channel)
+    rate = layer_rows(charts.throughput(tables).to_dict(), "bottleneck rate")
+    assert [(float(row["t"]), float(row["mbps"])) for row in rate] == [(0, 1), (3, 2), (6, 2)]
+    floor = layer_rows(charts.rtt(tables).to_dict(), "propagation, both ways")
+    assert [(float(row["t"]), float(row["ms"])) for row in floor] == [(0, 500), (3, 250), (6, 250)]
+
+
+def test_a_replay_has_a_link_of_its_own(tables: Tables) -> None:
+    with_link = {**tables, "channel": table_from_rows("channel", [state(0, 5, rate_bps=1e6, delay_ns=1)])}
+    replay = flow_of(with_link, View(run_id=1))
+    assert states_of(with_link, replay, "rate_bps").is_empty()
+    assert states_of(with_link, flow_of(with_link, View()), "rate_bps").height == 2
+
+
+def test_the_octets_of_a_loss_are_kept() -> None:
+    first = losses(link_tables([]))[0]
+    number = next(iter(LOST))
+    assert (first["seq_start"], first["seq_end"]) == (1 + number * MSS, 1 + (number + 1) * MSS)
