@@ -1,1 +1,40 @@
-//! Placeholder.
+//! A deterministic TCP in user space: clock, links, endpoints, congestion control, split proxies.
+//!
+//! Pure: no I/O, no clock of its own, one seed decides everything random. Start with [`Config`] and [`run`]; the
+//! loop is in `world`, an endpoint's halves in `sender` and `receiver`, a named variant in `catalogue`.
+
+mod assembly;
+mod calendar;
+mod catalogue;
+mod config;
+mod controller;
+mod histogram;
+mod link;
+mod node;
+mod proxy;
+mod reassembly;
+mod receiver;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sender;
+mod summary;
+mod tap;
+mod time;
+mod timer;
+mod world;
+
+pub use assembly::Leg;
+pub use catalogue::{VARIANTS, Variant, VariantInfo};
+pub use config::{
+    AdvertisePolicy, ChangeConfig, Config, ConfigError, DirectionConfig, FlowConfig, LinkConfig,
+    LossConfig, LossScope, PathConfig, Profile, ProxyConfig, RecoveryKind, RtoRule, SlowStartKind,
+    StackOverrides, StackParams, TraceModeConfig,
+};
+pub use link::DropCause;
+pub use segment::{Direction, Purpose, Segment, flags};
+pub use sender::{PhaseName, SenderCounters, SenderSample};
+pub use summary::{FlowSummary, RunSummary};
+pub use tap::{Event, Tap};
+pub use time::{MILLISECOND, Nanos, SECOND};
+pub use world::{RunError, World, run};

@@ -1,0 +1,188 @@
+//! Random streams: every consumer draws from its own, so that adding one never shifts another.
+//!
+//! Must not know what is drawn. Generator: xoshiro256++ (Blackman and Vigna, "Scrambled Linear Pseudorandom Number
+//! Generators", ACM TOMS 47(4), 2021), its state filled by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+
+/// What a stream is for; part of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Losses of a model.
+    Loss,
+    /// Blocks of a resampled trace.
+    Resample,
+    /// Initial sequence numbers.
+    SequenceNumber,
+}
+
+/// The address of a stream: equal keys give equal draws on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamKey {
+    /// Root seed of the run.
+    pub seed: u64,
+    /// Number of the link or flow that draws.
+    pub owner: u32,
+    /// 0 forward, 1 reverse.
+    pub direction: u8,
+    /// What the draws decide.
+    pub purpose: Purpose,
+}
+
+/// One stream of random numbers.
+#[derive(Clone, Debug)]
+pub struct StreamRng {
+    state: [u64; 4],
+}
+
+impl StreamRng {
+    /// Opens the stream at `key`.
+    pub fn new(key: StreamKey) -> Self {
+        let mut mixer = SplitMix64 { state: key.seed };
+        let place = u64::from(key.owner) << 16 | u64::from(key.direction) << 8 | key.purpose as u64;
+        mixer.state = mixer.next() ^ place.wrapping_mul(0xD134_2543_DE82_EF95);
+        Self {
+            state: std::array::from_fn(|_| mixer.next()),
+        }
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        let s = &mut self.state;
+        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
+        let t = s[1] << 17;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= t;
+        s[3] = s[3].rotate_left(45);
+        result
+    }
+
+    /// A number of (0, 1]: never 0, so that its logarithm is finite.
+    pub fn unit(&mut self) -> f64 {
+        const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+        ((self.next_u64() >> 11) + 1) as f64 * STEP
+    }
+
+    /// A number of 0..`bound` (0 for a bound of 0), uniform up to 2^-64 of bias.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// Failures before the first success of a trial that succeeds with `probability`: a geometric run length.
+    /// `u64::MAX` stands for never.
+    pub fn run_length(&mut self, probability: f64) -> u64 {
+        if probability <= 0.0 {
+            return u64::MAX;
+        }
+        // floor(ln U / ln(1 - p)); for p = 1 the divisor is minus infinity and the run has length 0.
+        (libm::log(self.unit()) / libm::log1p(-probability)) as u64
+    }
+}
+
+struct SplitMix64 {
+    state: u64,
+}
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(seed: u64, owner: u32, direction: u8, purpose: Purpose) -> StreamKey {
+        StreamKey {
+            seed,
+            owner,
+            direction,
+            purpose,
+        }
+    }
+
+    #[test]
+    fn splitmix_gives_its_published_first_values() {
+        // Reference values of the authors' C code for state 1234567.
+        let mut mixer = SplitMix64 { state: 1_234_567 };
+        let got: Vec<u64> = (0..3).map(|_| mixer.next()).collect();
+        assert_eq!(
+            got,
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423
+            ]
+        );
+    }
+
+    #[test]
+    fn xoshiro_gives_the_reference_values_for_a_small_state() {
+        let mut rng = StreamRng {
+            state: [1, 2, 3, 4],
+        };
+        let got: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
+        assert_eq!(
+            got,
+            [
+                41_943_041,
+                58_720_359,
+                3_588_806_011_781_223,
+                3_591_011_842_654_386
+            ]
+        );
+    }
+
+    #[test]
+    fn equal_keys_agree_and_any_part_of_the_key_separates() {
+        let base = key(7, 1, 0, Purpose::Loss);
+        let first = StreamRng::new(base).next_u64();
+        assert_eq!(first, StreamRng::new(base).next_u64());
+        for other in [
+            key(8, 1, 0, Purpose::Loss),
+            key(7, 2, 0, Purpose::Loss),
+            key(7, 1, 1, Purpose::Loss),
+            key(7, 1, 0, Purpose::Resample),
+        ] {
+            assert_ne!(first, StreamRng::new(other).next_u64(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn unit_is_uniform_and_never_zero() {
+        let mut rng = StreamRng::new(key(1, 0, 0, Purpose::Loss));
+        let draws: Vec<f64> = (0..100_000).map(|_| rng.unit()).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        assert!((mean - 0.5).abs() < 0.004, "{mean}");
+        assert!(draws.iter().all(|&u| u > 0.0 && u <= 1.0));
+    }
+
+    #[test]
+    fn run_length_has_the_geometric_mean_and_its_ends() {
+        let mut rng = StreamRng::new(key(2, 0, 0, Purpose::Loss));
+        assert_eq!(rng.run_length(0.0), u64::MAX);
+        assert_eq!(rng.run_length(1.0), 0);
+        let mean = (0..100_000)
+            .map(|_| rng.run_length(0.01) as f64)
+            .sum::<f64>()
+            / 1e5;
+        // (1 - p) / p = 99; standard error 0.31.
+        assert!((mean - 99.0).abs() < 1.2, "{mean}");
+    }
+
+    #[test]
+    fn below_stays_below_and_reaches_every_value() {
+        let mut rng = StreamRng::new(key(3, 0, 0, Purpose::Resample));
+        let mut seen = [0_u32; 7];
+        for _ in 0..7000 {
+            seen[rng.below(7) as usize] += 1;
+        }
+        assert!(seen.iter().all(|&n| (850..1150).contains(&n)), "{seen:?}");
+    }
+}

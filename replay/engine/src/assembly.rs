@@ -1,0 +1,259 @@
+//! From a configuration and a seed to the parts of a run: links with their random streams, nodes, legs.
+//!
+//! Must not know how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
+//! proxy: every variant of a comparison meets the same channel.
+
+use hindflight_kernels::{
+    Bernoulli, BitErrors, GilbertElliott, GilbertElliottParams, LossProcess, LossTrace, Purpose,
+    StreamKey, StreamRng, TraceMode,
+};
+
+use crate::catalogue::Variant;
+use crate::config::{
+    Config, ConfigError, DirectionConfig, FlowConfig, LossConfig, StackParams, TraceModeConfig,
+};
+use crate::link::LinkDirection;
+use crate::node::{Node, Source};
+use crate::proxy::{Proxy, RelayBuffer};
+use crate::receiver::{Receiver, Space};
+use crate::sender::Sender;
+use crate::time::SECOND;
+
+/// One TCP connection of the path: the whole flow, or the part of it between two split proxies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leg {
+    /// Number of its flow.
+    pub flow: usize,
+    /// 0 for the leg that leaves the data sender, 1 behind the first proxy, …
+    pub index: u8,
+    /// Nodes (of the run) that send and receive its data.
+    pub source: usize,
+    /// See `source`.
+    pub sink: usize,
+    /// Places on the path where they sit.
+    pub source_site: usize,
+    /// See `source_site`.
+    pub sink_site: usize,
+    /// Parameters of both its ends.
+    pub params: StackParams,
+    /// Window scale that its receiver announces.
+    pub wscale: u8,
+    /// Initial sequence numbers of its two ends, for the wire.
+    pub isn: [u32; 2],
+}
+
+/// The parts of a run.
+pub struct Parts {
+    /// Link directions: `2 i` forward, `2 i + 1` reverse.
+    pub links: Vec<LinkDirection>,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// Legs; a segment names its leg by the index here.
+    pub legs: Vec<Leg>,
+}
+
+/// One end of a leg while it is being built: where it sits and what it is.
+struct Stop {
+    site: usize,
+    buffer: Option<RelayBuffer>,
+    variant: Variant,
+}
+
+/// Builds the parts.
+///
+/// # Errors
+/// As [`Config::validate`].
+pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigError> {
+    config.validate()?;
+    let mut parts = Parts {
+        links: links(config, seed),
+        nodes: Vec::new(),
+        legs: Vec::new(),
+    };
+    for (number, flow) in config.flows.iter().enumerate() {
+        add_flow(&mut parts, config, number, flow, seed)?;
+    }
+    Ok(parts)
+}
+
+fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
+    let direction = |number: usize, direction: u8, config: &DirectionConfig| {
+        let key = StreamKey {
+            seed,
+            owner: number as u32,
+            direction,
+            purpose: Purpose::Loss,
+        };
+        LinkDirection::new(config, loss_process(&config.loss, key))
+    };
+    let mut links = Vec::new();
+    for (number, link) in config.path.links.iter().enumerate() {
+        links.push(direction(number, 0, &link.forward));
+        links.push(direction(number, 1, &link.reverse));
+    }
+    links
+}
+
+fn loss_process(config: &LossConfig, key: StreamKey) -> LossProcess {
+    let rng = StreamRng::new(key);
+    match config {
+        LossConfig::None => LossProcess::None,
+        LossConfig::Bernoulli { per } => LossProcess::Bernoulli(Bernoulli::new(*per, rng)),
+        LossConfig::Ber { ber } => LossProcess::BitErrors(BitErrors::new(*ber, rng)),
+        &LossConfig::GilbertElliott { p, r, h, k } => LossProcess::GilbertElliott(
+            GilbertElliott::new(GilbertElliottParams { p, r, h, k }, rng),
+        ),
+        LossConfig::Trace {
+            positions,
+            known_pkts,
+            mode,
+            block_pkts,
+        } => {
+            let mode = match mode {
+                TraceModeConfig::Replayed => TraceMode::Replayed,
+                TraceModeConfig::Resampled => TraceMode::Resampled {
+                    block_pkts: *block_pkts,
+                },
+            };
+            let rng = StreamRng::new(StreamKey {
+                purpose: Purpose::Resample,
+                ..key
+            });
+            LossProcess::Trace(LossTrace::new(positions.clone(), *known_pkts, mode, rng))
+        }
+    }
+}
+
+fn variant(name: &str) -> Result<Variant, ConfigError> {
+    Variant::from_name(name).map_err(|nearest| ConfigError {
+        key: "variant".into(),
+        problem: format!("{name:?}; did you mean {nearest:?}?"),
+    })
+}
+
+/// The places where a flow's connections begin and end: its source, its proxies, its sink.
+fn stops(config: &Config, flow: &FlowConfig, smss_bytes: u32) -> Result<Vec<Stop>, ConfigError> {
+    let own = variant(&flow.variant)?;
+    let mut stops = vec![Stop {
+        site: 0,
+        buffer: None,
+        variant: own,
+    }];
+    for proxy in &flow.proxies {
+        let site = config
+            .path
+            .nodes
+            .iter()
+            .position(|name| *name == proxy.node)
+            .unwrap_or(0);
+        let buffer = RelayBuffer {
+            capacity_pkts: u64::from(proxy.buffer_pkts),
+            packet_bytes: u64::from(smss_bytes),
+            advertise: proxy.advertise,
+        };
+        let variant = proxy.variant.as_deref().map_or(Ok(own), variant)?;
+        stops.push(Stop {
+            site,
+            buffer: Some(buffer),
+            variant,
+        });
+    }
+    stops.push(Stop {
+        site: config.path.nodes.len() - 1,
+        buffer: None,
+        variant: own,
+    });
+    Ok(stops)
+}
+
+fn add_flow(
+    parts: &mut Parts,
+    config: &Config,
+    number: usize,
+    flow: &FlowConfig,
+    seed: u64,
+) -> Result<(), ConfigError> {
+    let params = StackParams::resolve(flow.profile, &flow.stack);
+    let stops = stops(config, flow, params.smss_bytes)?;
+    let key = StreamKey {
+        seed,
+        owner: number as u32,
+        direction: 0,
+        purpose: Purpose::SequenceNumber,
+    };
+    let mut isn = StreamRng::new(key);
+    let first_node = parts.nodes.len();
+    let first_leg = parts.legs.len();
+    let receivers: Vec<Receiver> = stops[1..]
+        .iter()
+        .enumerate()
+        .map(|(i, stop)| {
+            let params = stops[i].variant.fix(&params);
+            Receiver::new((first_leg + i) as u16, &params, space(stop, &params))
+        })
+        .collect();
+    for (i, receiver) in receivers.iter().enumerate() {
+        parts.legs.push(Leg {
+            flow: number,
+            index: i as u8,
+            source: first_node + i,
+            sink: first_node + i + 1,
+            source_site: stops[i].site,
+            sink_site: stops[i + 1].site,
+            params: stops[i].variant.fix(&params),
+            wscale: receiver.wscale(),
+            isn: [isn.next_u64() as u32, isn.next_u64() as u32],
+        });
+    }
+    add_nodes(parts, flow, &params, &stops, receivers);
+    Ok(())
+}
+
+fn add_nodes(
+    parts: &mut Parts,
+    flow: &FlowConfig,
+    params: &StackParams,
+    stops: &[Stop],
+    receivers: Vec<Receiver>,
+) {
+    let first_leg = parts.legs.len() - receivers.len();
+    let windows: Vec<u64> = receivers.iter().map(Receiver::window).collect();
+    let sender = |i: usize| {
+        let params = stops[i].variant.fix(params);
+        Sender::new(
+            (first_leg + i) as u16,
+            &params,
+            stops[i].variant.controller(&params),
+        )
+    };
+    parts.nodes.push(Node::Source(Box::new(Source::new(
+        sender(0),
+        flow.start_ns,
+        flow.size_bytes,
+        windows[0],
+    ))));
+    for (i, receiver) in receivers.into_iter().enumerate() {
+        parts.nodes.push(match stops[i + 1].buffer {
+            Some(buffer) => Node::Proxy(Box::new(Proxy::new(
+                receiver,
+                sender(i + 1),
+                buffer,
+                windows[i + 1],
+            ))),
+            None => Node::Sink(Box::new(receiver)),
+        });
+    }
+}
+
+fn space(stop: &Stop, params: &StackParams) -> Space {
+    match stop.buffer {
+        Some(buffer) => Space::Granted {
+            window_bytes: buffer.window_bytes(0),
+            buffer_bytes: buffer.capacity_bytes(),
+        },
+        None => Space::Application {
+            buffer_bytes: params.receive_buffer_bytes,
+            octets_per_ns: params.read_rate_bps.map(|bps| bps / 8.0 / SECOND as f64),
+        },
+    }
+}

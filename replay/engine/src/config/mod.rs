@@ -1,0 +1,219 @@
+//! What a run is made of: path, links, flows, proxies and stack parameters, as plain values with serde names.
+//!
+//! Must not know how anything runs. Every number carries its unit in its name; `validate` refuses what makes no
+//! sense and names the key path. The Python side (`replay/`) reads TOML and writes this as JSON.
+
+mod stack;
+mod validate;
+
+use serde::Deserialize;
+
+pub use stack::{Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams};
+pub use validate::ConfigError;
+
+use crate::time::Nanos;
+
+/// One run, but for its seed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// End of the run.
+    pub duration_ns: Nanos,
+    /// The chain of nodes and links.
+    pub path: PathConfig,
+    /// The connections that share it.
+    pub flows: Vec<FlowConfig>,
+}
+
+/// A chain of nodes joined by links; `links[i]` joins `nodes[i]` and `nodes[i + 1]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathConfig {
+    /// Names of the nodes, from the data sender to the data receiver.
+    pub nodes: Vec<String>,
+    /// The links between them.
+    pub links: Vec<LinkConfig>,
+}
+
+/// A link: two directions that share nothing.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkConfig {
+    /// Name, for reports.
+    pub name: String,
+    /// Away from the data sender.
+    pub forward: DirectionConfig,
+    /// Towards the data sender.
+    pub reverse: DirectionConfig,
+}
+
+/// One direction of a link, in the order of its stages: queue and serialiser, loss, propagation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectionConfig {
+    /// Rate of the serialiser over IP octets; none: no serialisation and no queue.
+    #[serde(default)]
+    pub rate_bps: Option<f64>,
+    /// Propagation delay.
+    pub delay_ns: Nanos,
+    /// Packets that may wait besides the one in service.
+    #[serde(default = "default_queue_pkts")]
+    pub queue_pkts: u32,
+    /// The loss process.
+    #[serde(default)]
+    pub loss: LossConfig,
+    /// Which packets the loss process sees.
+    #[serde(default)]
+    pub loss_applies_to: LossScope,
+    /// Deliver in order even if the delay falls; else later packets overtake.
+    #[serde(default)]
+    pub in_order: bool,
+    /// Changes of rate, delay and availability, by ascending time.
+    #[serde(default)]
+    pub schedule: Vec<ChangeConfig>,
+}
+
+fn default_queue_pkts() -> u32 {
+    1000
+}
+
+/// From `at_ns` on, the given values hold; those left out stay as they were.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeConfig {
+    /// Time since the start of the run.
+    pub at_ns: Nanos,
+    /// New rate.
+    #[serde(default)]
+    pub rate_bps: Option<f64>,
+    /// New propagation delay.
+    #[serde(default)]
+    pub delay_ns: Option<Nanos>,
+    /// Whether the link is down: what ends its serialisation, or would arrive, while it is down is lost.
+    #[serde(default)]
+    pub outage: Option<bool>,
+}
+
+/// Which packets a loss process sees and counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossScope {
+    /// Segments with payload.
+    #[default]
+    Data,
+    /// Every packet.
+    All,
+}
+
+/// A loss process and its parameters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LossConfig {
+    /// Nothing is lost.
+    #[default]
+    None,
+    /// Independent losses with packet error rate `per`.
+    Bernoulli {
+        /// Probability that a packet is lost.
+        per: f64,
+    },
+    /// Independent bit errors.
+    Ber {
+        /// Probability that a bit is wrong.
+        ber: f64,
+    },
+    /// Bursts, with netem's parameters.
+    GilbertElliott {
+        /// Good to bad, per packet.
+        p: f64,
+        /// Bad to good, per packet.
+        r: f64,
+        /// Delivery in the bad state.
+        h: f64,
+        /// Delivery in the good state.
+        k: f64,
+    },
+    /// A captured trace.
+    Trace {
+        /// Positions of the lost packets, ascending, from 0.
+        positions: Vec<u64>,
+        /// Packets that the trace knows.
+        known_pkts: u64,
+        /// How it is played.
+        mode: TraceModeConfig,
+        /// Block length of `resampled`.
+        #[serde(default = "default_block_pkts")]
+        block_pkts: u64,
+    },
+}
+
+fn default_block_pkts() -> u64 {
+    100
+}
+
+/// How a trace is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceModeConfig {
+    /// As captured.
+    Replayed,
+    /// In blocks drawn by seed.
+    Resampled,
+}
+
+/// One connection from the first node of the path to the last.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowConfig {
+    /// Name, for reports.
+    pub name: String,
+    /// When it opens.
+    #[serde(default)]
+    pub start_ns: Nanos,
+    /// Octets to send; none: as many as the network takes.
+    #[serde(default)]
+    pub size_bytes: Option<u64>,
+    /// Name of the TCP variant.
+    pub variant: String,
+    /// Stack profile that fixes what `stack` leaves out.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Parameters that differ from the profile.
+    #[serde(default)]
+    pub stack: StackOverrides,
+    /// Split proxies on the way, in the order of the path.
+    #[serde(default)]
+    pub proxies: Vec<ProxyConfig>,
+}
+
+/// A split proxy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxyConfig {
+    /// Node that it sits on; neither end of the path.
+    pub node: String,
+    /// Packets that it can hold.
+    #[serde(default = "default_proxy_pkts")]
+    pub buffer_pkts: u32,
+    /// Variant of its downstream connection; none: the flow's.
+    #[serde(default)]
+    pub variant: Option<String>,
+    /// How much of its free memory it advertises.
+    #[serde(default)]
+    pub advertise: AdvertisePolicy,
+}
+
+fn default_proxy_pkts() -> u32 {
+    200
+}
+
+/// What a proxy advertises upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdvertisePolicy {
+    /// Half of the free memory, rounded down to packets (Luglio et al.'s forwarding agent).
+    #[default]
+    HalfFree,
+    /// All of it.
+    Free,
+}

@@ -1,0 +1,263 @@
+//! Stack parameters: what a profile fixes, what a scenario may override, and what results.
+//!
+//! Must not know how the parameters are used. A profile is a complete set of values; an override replaces one.
+
+use serde::Deserialize;
+
+use crate::time::{MILLISECOND, Nanos, SECOND};
+
+/// A complete set of stack parameters by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// As the RFCs recommend.
+    #[default]
+    Rfc,
+    /// Leaning on Linux 6.x: RACK and PRR recovery, HyStart for cubic, quick ACKs at the start, 200 ms minimum RTO.
+    Linux,
+}
+
+/// How losses are found and what the window does while they are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveryKind {
+    /// Fast recovery of RFC 5681 §3.2: the first new ACK ends it.
+    Reno,
+    /// RFC 6582: partial ACKs are answered by retransmissions.
+    Newreno,
+    /// RFC 6675: SACK scoreboard and pipe.
+    Sack,
+    /// RFC 6675's loss marking with the proportional rate reduction of RFC 9937.
+    Prr,
+    /// RACK (RFC 8985) loss marking with proportional rate reduction, as in Linux.
+    RackPrr,
+}
+
+/// How the retransmission timeout is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RtoRule {
+    /// RFC 6298: max(SRTT + max(G, 4 RTTVAR), minimum).
+    Rfc6298,
+    /// Linux: SRTT + max(RTTVAR-like term, minimum), the term falling once per round trip at most.
+    Linux,
+}
+
+/// How a sender leaves slow start without a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowStartKind {
+    /// It does not.
+    Standard,
+    /// HyStart as in Linux: ACK train and delay increase.
+    Hystart,
+    /// HyStart++ (RFC 9406).
+    Hystartpp,
+}
+
+/// Parameters that replace the profile's; absent ones stay.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(
+    missing_docs,
+    reason = "each is the field of StackParams of the same name"
+)]
+pub struct StackOverrides {
+    pub handshake: Option<bool>,
+    pub timestamps: Option<bool>,
+    pub smss_bytes: Option<u32>,
+    pub header_bytes: Option<u32>,
+    pub initial_window_pkts: Option<u32>,
+    pub initial_ssthresh_pkts: Option<u32>,
+    pub slow_start_limit_pkts: Option<u32>,
+    pub slow_start: Option<SlowStartKind>,
+    pub limited_transmit: Option<bool>,
+    pub recovery: Option<RecoveryKind>,
+    pub rto_rule: Option<RtoRule>,
+    pub min_rto_ns: Option<Nanos>,
+    pub initial_rto_ns: Option<Nanos>,
+    pub max_rto_ns: Option<Nanos>,
+    pub clock_granularity_ns: Option<Nanos>,
+    pub delayed_ack: Option<bool>,
+    pub delayed_ack_timeout_ns: Option<Nanos>,
+    pub quickack_segments: Option<u32>,
+    pub dsack: Option<bool>,
+    pub receive_buffer_bytes: Option<u64>,
+    pub read_rate_bps: Option<f64>,
+    pub reset_timer_on_each_partial_ack: Option<bool>,
+    pub tail_loss_probe: Option<bool>,
+}
+
+/// The resolved parameters of a flow's stack.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "options that a stack has or has not, each its own key"
+)]
+pub struct StackParams {
+    /// Open with SYN, SYN-ACK, ACK; else the connection stands when the flow starts.
+    pub handshake: bool,
+    /// Timestamps option (RFC 7323): 12 octets of header and three SACK blocks instead of four.
+    pub timestamps: bool,
+    /// Payload of a full segment.
+    pub smss_bytes: u32,
+    /// IP and TCP header with the options of every segment.
+    pub header_bytes: u32,
+    /// Initial window (RFC 6928).
+    pub initial_window_pkts: u32,
+    /// Initial ssthresh; none: unlimited (RFC 5681 §3.1).
+    pub initial_ssthresh_pkts: Option<u32>,
+    /// Segments by which one ACK may raise cwnd in slow start (RFC 5681 §3.1: 1; RFC 3465: L = 2); none: no limit.
+    pub slow_start_limit_pkts: Option<u32>,
+    /// Exit of slow start without loss; none: the variant's own choice.
+    pub slow_start: Option<SlowStartKind>,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// Recovery of the variants that leave it to the profile.
+    pub recovery: RecoveryKind,
+    /// Formula of the retransmission timeout.
+    pub rto_rule: RtoRule,
+    /// Least retransmission timeout (RFC 6298 §2.4: 1 s).
+    pub min_rto_ns: Nanos,
+    /// Timeout before the first RTT sample (RFC 6298 §2.1: 1 s).
+    pub initial_rto_ns: Nanos,
+    /// Greatest timeout (RFC 6298 §2.5: at least 60 s).
+    pub max_rto_ns: Nanos,
+    /// Clock granularity G (RFC 6298 §2.3).
+    pub clock_granularity_ns: Nanos,
+    /// Acknowledge every second full segment, or after the timeout (RFC 5681 §4.2).
+    pub delayed_ack: bool,
+    /// Longest delay of an ACK.
+    pub delayed_ack_timeout_ns: Nanos,
+    /// Segments acknowledged at once at the start of a connection (Linux's quick ACKs).
+    pub quickack_segments: u32,
+    /// Report duplicates (RFC 2883).
+    pub dsack: bool,
+    /// Receive buffer of the last node.
+    pub receive_buffer_bytes: u64,
+    /// Rate at which the application reads; none: at once.
+    pub read_rate_bps: Option<f64>,
+    /// NewReno's slow-but-steady variant; else the timer restarts at the first partial ACK only (RFC 6582 §3.2).
+    pub reset_timer_on_each_partial_ack: bool,
+    /// Tail loss probe (RFC 8985 §7).
+    pub tail_loss_probe: bool,
+    /// Whether the values lean on Linux where no parameter says so.
+    pub profile: Profile,
+}
+
+/// Header of IPv4 and TCP without options.
+const BARE_HEADER_BYTES: u32 = 40;
+/// Timestamps option with its padding (RFC 7323 appendix A).
+const TIMESTAMPS_BYTES: u32 = 12;
+/// IP packet of a full segment when the scenario does not say.
+const DEFAULT_PACKET_BYTES: u32 = 1500;
+
+impl StackParams {
+    /// The parameters of `profile` with `overrides` on top.
+    pub fn resolve(profile: Profile, overrides: &StackOverrides) -> Self {
+        let o = overrides;
+        let base = Self::of(profile);
+        let timestamps = o.timestamps.unwrap_or(base.timestamps);
+        let natural = BARE_HEADER_BYTES + if timestamps { TIMESTAMPS_BYTES } else { 0 };
+        let header_bytes = o.header_bytes.unwrap_or(natural);
+        Self {
+            handshake: o.handshake.unwrap_or(base.handshake),
+            timestamps,
+            smss_bytes: o
+                .smss_bytes
+                .unwrap_or(DEFAULT_PACKET_BYTES.saturating_sub(header_bytes)),
+            header_bytes,
+            initial_window_pkts: o.initial_window_pkts.unwrap_or(base.initial_window_pkts),
+            initial_ssthresh_pkts: o.initial_ssthresh_pkts.or(base.initial_ssthresh_pkts),
+            slow_start_limit_pkts: o.slow_start_limit_pkts.or(base.slow_start_limit_pkts),
+            slow_start: o.slow_start.or(base.slow_start),
+            limited_transmit: o.limited_transmit.unwrap_or(base.limited_transmit),
+            recovery: o.recovery.unwrap_or(base.recovery),
+            rto_rule: o.rto_rule.unwrap_or(base.rto_rule),
+            min_rto_ns: o.min_rto_ns.unwrap_or(base.min_rto_ns),
+            initial_rto_ns: o.initial_rto_ns.unwrap_or(base.initial_rto_ns),
+            max_rto_ns: o.max_rto_ns.unwrap_or(base.max_rto_ns),
+            clock_granularity_ns: o.clock_granularity_ns.unwrap_or(base.clock_granularity_ns),
+            delayed_ack: o.delayed_ack.unwrap_or(base.delayed_ack),
+            delayed_ack_timeout_ns: o
+                .delayed_ack_timeout_ns
+                .unwrap_or(base.delayed_ack_timeout_ns),
+            quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
+            dsack: o.dsack.unwrap_or(base.dsack),
+            receive_buffer_bytes: o.receive_buffer_bytes.unwrap_or(base.receive_buffer_bytes),
+            read_rate_bps: o.read_rate_bps.or(base.read_rate_bps),
+            reset_timer_on_each_partial_ack: o
+                .reset_timer_on_each_partial_ack
+                .unwrap_or(base.reset_timer_on_each_partial_ack),
+            tail_loss_probe: o.tail_loss_probe.unwrap_or(base.tail_loss_probe),
+            profile,
+        }
+    }
+
+    fn of(profile: Profile) -> Self {
+        match profile {
+            Profile::Rfc => Self::rfc(),
+            Profile::Linux => Self::linux(),
+        }
+    }
+
+    fn rfc() -> Self {
+        Self {
+            handshake: true,
+            timestamps: true,
+            smss_bytes: 1448,
+            header_bytes: 52,
+            initial_window_pkts: 10,
+            initial_ssthresh_pkts: None,
+            slow_start_limit_pkts: Some(1),
+            slow_start: None,
+            limited_transmit: true,
+            recovery: RecoveryKind::Sack,
+            rto_rule: RtoRule::Rfc6298,
+            min_rto_ns: SECOND,
+            initial_rto_ns: SECOND,
+            max_rto_ns: 60 * SECOND,
+            clock_granularity_ns: MILLISECOND,
+            delayed_ack: true,
+            delayed_ack_timeout_ns: 200 * MILLISECOND,
+            quickack_segments: 0,
+            dsack: false,
+            receive_buffer_bytes: 16 << 20,
+            read_rate_bps: None,
+            reset_timer_on_each_partial_ack: false,
+            tail_loss_probe: false,
+            profile: Profile::Rfc,
+        }
+    }
+
+    /// Values of Linux 6.x with default sysctls.
+    fn linux() -> Self {
+        Self {
+            slow_start_limit_pkts: None,
+            recovery: RecoveryKind::RackPrr,
+            rto_rule: RtoRule::Linux,
+            min_rto_ns: 200 * MILLISECOND,
+            max_rto_ns: 120 * SECOND,
+            delayed_ack_timeout_ns: 40 * MILLISECOND,
+            quickack_segments: 16,
+            dsack: true,
+            tail_loss_probe: true,
+            profile: Profile::Linux,
+            ..Self::rfc()
+        }
+    }
+
+    /// Whether SACK is negotiated: it is where the recovery reads it.
+    #[inline]
+    pub fn sack_enabled(&self) -> bool {
+        matches!(
+            self.recovery,
+            RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::RackPrr
+        )
+    }
+
+    /// SACK blocks that fit beside the other options (RFC 2018 §3: four, three with timestamps).
+    pub fn sack_blocks(&self) -> usize {
+        if self.timestamps { 3 } else { 4 }
+    }
+}

@@ -1,0 +1,402 @@
+//! Refuses configurations that make no sense, with the key path and what is allowed.
+//!
+//! Must not know how a run is built.
+
+use std::fmt;
+
+use super::{Config, DirectionConfig, FlowConfig, LossConfig, PathConfig, StackParams};
+use crate::catalogue::{VARIANTS, Variant};
+use crate::time::Nanos;
+
+/// A value that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Where, as in `flows[0].stack.smss_bytes`.
+    pub key: String,
+    /// Why, and what is allowed.
+    pub problem: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+type Checked = Result<(), ConfigError>;
+
+/// A year: longer runs and delays are slips of the unit.
+const LONGEST_NS: Nanos = 365 * 86_400 * 1_000_000_000;
+const GREATEST_BPS: f64 = 1e13;
+const MOST_PKTS: u64 = 100_000_000;
+const MOST_LEGS: usize = 4096;
+
+fn refuse(key: impl Into<String>, problem: impl Into<String>) -> Checked {
+    Err(ConfigError {
+        key: key.into(),
+        problem: problem.into(),
+    })
+}
+
+fn within<T: Copy + PartialOrd + fmt::Display>(key: &str, value: T, least: T, most: T) -> Checked {
+    if value >= least && value <= most {
+        Ok(())
+    } else {
+        refuse(key, format!("{value} is not between {least} and {most}"))
+    }
+}
+
+fn probability(key: &str, value: f64) -> Checked {
+    within(key, value, 0.0, 1.0)
+}
+
+fn rate(key: &str, value: Option<f64>) -> Checked {
+    value.map_or(Ok(()), |bps| within(key, bps, 1.0, GREATEST_BPS))
+}
+
+impl Config {
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// The first value that makes no sense, with its key path.
+    pub fn validate(&self) -> Checked {
+        within("duration_ns", self.duration_ns, 1, LONGEST_NS)?;
+        self.path.validate()?;
+        if self.flows.is_empty() {
+            return refuse("flows", "there must be at least one flow");
+        }
+        let legs: usize = self.flows.iter().map(|flow| 1 + flow.proxies.len()).sum();
+        within("flows", legs, 1, MOST_LEGS)?;
+        for (i, flow) in self.flows.iter().enumerate() {
+            flow.validate(&format!("flows[{i}]"), self)?;
+        }
+        Ok(())
+    }
+}
+
+impl PathConfig {
+    fn validate(&self) -> Checked {
+        if self.nodes.len() < 2 {
+            return refuse("path.nodes", "a path has at least two nodes");
+        }
+        if self.links.len() + 1 != self.nodes.len() {
+            let (nodes, links) = (self.nodes.len(), self.links.len());
+            return refuse(
+                "path.links",
+                format!("{nodes} nodes need {} links, not {links}", nodes - 1),
+            );
+        }
+        for (i, name) in self.nodes.iter().enumerate() {
+            if self.nodes[..i].contains(name) {
+                return refuse(
+                    format!("path.nodes[{i}]"),
+                    format!("node {name:?} is named twice"),
+                );
+            }
+        }
+        for (i, link) in self.links.iter().enumerate() {
+            link.forward.validate(&format!("path.links[{i}].forward"))?;
+            link.reverse.validate(&format!("path.links[{i}].reverse"))?;
+        }
+        // A round trip that takes no time would let a window double for ever at one instant.
+        let takes_time = |d: &DirectionConfig| d.delay_ns > 0 || d.rate_bps.is_some();
+        for (i, link) in self.links.iter().enumerate() {
+            if !takes_time(&link.forward) && !takes_time(&link.reverse) {
+                return refuse(
+                    format!("path.links[{i}]"),
+                    "a link needs a delay or a rate in one direction at least",
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DirectionConfig {
+    fn validate(&self, key: &str) -> Checked {
+        rate(&format!("{key}.rate_bps"), self.rate_bps)?;
+        within(&format!("{key}.delay_ns"), self.delay_ns, 0, LONGEST_NS)?;
+        within(
+            &format!("{key}.queue_pkts"),
+            u64::from(self.queue_pkts),
+            0,
+            MOST_PKTS,
+        )?;
+        self.loss.validate(&format!("{key}.loss"))?;
+        let mut last = 0;
+        for (i, change) in self.schedule.iter().enumerate() {
+            let key = format!("{key}.schedule[{i}]");
+            within(&format!("{key}.at_ns"), change.at_ns, last, LONGEST_NS)?;
+            last = change.at_ns;
+            rate(&format!("{key}.rate_bps"), change.rate_bps)?;
+            within(
+                &format!("{key}.delay_ns"),
+                change.delay_ns.unwrap_or(0),
+                0,
+                LONGEST_NS,
+            )?;
+            if change.rate_bps.is_none() && change.delay_ns.is_none() && change.outage.is_none() {
+                return refuse(key, "changes nothing: give rate_bps, delay_ns or outage");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LossConfig {
+    fn validate(&self, key: &str) -> Checked {
+        match self {
+            Self::None => Ok(()),
+            Self::Bernoulli { per } => probability(&format!("{key}.per"), *per),
+            Self::Ber { ber } => probability(&format!("{key}.ber"), *ber),
+            Self::GilbertElliott { p, r, h, k } => {
+                for (name, value) in [("p", p), ("r", r), ("h", h), ("k", k)] {
+                    probability(&format!("{key}.{name}"), *value)?;
+                }
+                Ok(())
+            }
+            Self::Trace {
+                positions,
+                known_pkts,
+                block_pkts,
+                ..
+            } => {
+                within(&format!("{key}.known_pkts"), *known_pkts, 1, u64::MAX)?;
+                within(&format!("{key}.block_pkts"), *block_pkts, 1, u64::MAX)?;
+                validate_positions(key, positions, *known_pkts)
+            }
+        }
+    }
+}
+
+fn validate_positions(key: &str, positions: &[u64], known_pkts: u64) -> Checked {
+    for (i, &position) in positions.iter().enumerate() {
+        if position >= known_pkts {
+            return refuse(
+                format!("{key}.positions[{i}]"),
+                format!("{position} is not below known_pkts = {known_pkts}"),
+            );
+        }
+        if i > 0 && positions[i - 1] >= position {
+            return refuse(
+                format!("{key}.positions[{i}]"),
+                format!("{position} does not ascend"),
+            );
+        }
+    }
+    Ok(())
+}
+
+impl FlowConfig {
+    fn validate(&self, key: &str, config: &Config) -> Checked {
+        within(
+            &format!("{key}.start_ns"),
+            self.start_ns,
+            0,
+            config.duration_ns,
+        )?;
+        within(
+            &format!("{key}.size_bytes"),
+            self.size_bytes.unwrap_or(1),
+            1,
+            1 << 60,
+        )?;
+        let variant = known_variant(&format!("{key}.variant"), &self.variant)?;
+        validate_stack(
+            &format!("{key}.stack"),
+            &StackParams::resolve(self.profile, &self.stack),
+        )?;
+        if let Some(recovery) = self.stack.recovery {
+            let params = StackParams::resolve(self.profile, &self.stack);
+            if variant.fix(&params).recovery != recovery {
+                let problem = format!("variant {:?} fixes its own recovery", self.variant);
+                return refuse(format!("{key}.stack.recovery"), problem);
+            }
+        }
+        self.validate_proxies(key, &config.path.nodes)
+    }
+
+    fn validate_proxies(&self, key: &str, nodes: &[String]) -> Checked {
+        let mut last = 0;
+        for (i, proxy) in self.proxies.iter().enumerate() {
+            let key = format!("{key}.proxies[{i}]");
+            let inner = &nodes[1..nodes.len() - 1];
+            let Some(place) = inner.iter().position(|name| *name == proxy.node) else {
+                let problem = format!(
+                    "{:?} is no node between the ends of the path: {}",
+                    proxy.node,
+                    inner.join(", ")
+                );
+                return refuse(format!("{key}.node"), problem);
+            };
+            if i > 0 && place <= last {
+                return refuse(
+                    format!("{key}.node"),
+                    "proxies must follow the order of the path, one per node",
+                );
+            }
+            last = place;
+            within(
+                &format!("{key}.buffer_pkts"),
+                u64::from(proxy.buffer_pkts),
+                4,
+                MOST_PKTS,
+            )?;
+            if let Some(variant) = &proxy.variant {
+                known_variant(&format!("{key}.variant"), variant)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigError> {
+    Variant::from_name(name).map_err(|nearest| {
+        let all: Vec<_> = VARIANTS.iter().map(|info| info.name).collect();
+        let problem = format!(
+            "no variant {name:?}; did you mean {nearest:?}? There are {}",
+            all.join(", ")
+        );
+        ConfigError {
+            key: key.into(),
+            problem,
+        }
+    })
+}
+
+fn validate_stack(key: &str, params: &StackParams) -> Checked {
+    let at = |name: &str| format!("{key}.{name}");
+    within(&at("smss_bytes"), params.smss_bytes, 1, 65_000)?;
+    within(&at("header_bytes"), params.header_bytes, 0, 120)?;
+    within(
+        &at("smss_bytes"),
+        params.smss_bytes + params.header_bytes,
+        1,
+        65_535,
+    )?;
+    within(
+        &at("initial_window_pkts"),
+        params.initial_window_pkts,
+        1,
+        1_000_000,
+    )?;
+    if let Some(ssthresh) = params.initial_ssthresh_pkts {
+        within(&at("initial_ssthresh_pkts"), ssthresh, 2, u32::MAX)?;
+    }
+    if let Some(limit) = params.slow_start_limit_pkts {
+        within(&at("slow_start_limit_pkts"), limit, 1, u32::MAX)?;
+    }
+    within(&at("min_rto_ns"), params.min_rto_ns, 1_000_000, LONGEST_NS)?;
+    within(
+        &at("initial_rto_ns"),
+        params.initial_rto_ns,
+        1_000_000,
+        LONGEST_NS,
+    )?;
+    within(
+        &at("max_rto_ns"),
+        params.max_rto_ns,
+        params.min_rto_ns,
+        LONGEST_NS,
+    )?;
+    within(
+        &at("clock_granularity_ns"),
+        params.clock_granularity_ns,
+        0,
+        1_000_000_000,
+    )?;
+    // RFC 5681 §4.2: less than half a second.
+    within(
+        &at("delayed_ack_timeout_ns"),
+        params.delayed_ack_timeout_ns,
+        1_000_000,
+        500_000_000,
+    )?;
+    within(
+        &at("receive_buffer_bytes"),
+        params.receive_buffer_bytes,
+        2 * u64::from(params.smss_bytes),
+        1 << 30,
+    )?;
+    rate(&at("read_rate_bps"), params.read_rate_bps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(change: &str, to: &str) -> String {
+        let good = r#"{"duration_ns": 1000000000,
+            "path": {"nodes": ["a", "b", "c"], "links": [
+                {"name": "ab", "forward": {"delay_ns": 1000, "rate_bps": 1e6}, "reverse": {"delay_ns": 1000}},
+                {"name": "bc", "forward": {"delay_ns": 1000}, "reverse": {"delay_ns": 1000}}]},
+            "flows": [{"name": "f", "variant": "cubic", "proxies": [{"node": "b"}]}]}"#;
+        assert!(good.contains(change), "{change}");
+        let config: Config = serde_json::from_str(&good.replace(change, to)).expect("well-formed");
+        config
+            .validate()
+            .map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn a_good_configuration_passes() {
+        assert_eq!(problem("cubic", "cubic"), "");
+    }
+
+    #[test]
+    fn each_slip_names_its_key() {
+        for (change, to, expected) in [
+            (
+                "1e6",
+                "-1",
+                "path.links[0].forward.rate_bps: -1 is not between 1",
+            ),
+            (
+                "\"cubic\"",
+                "\"cubik\"",
+                "flows[0].variant: no variant \"cubik\"; did you mean \"cubic\"?",
+            ),
+            (
+                "\"node\": \"b\"",
+                "\"node\": \"c\"",
+                "flows[0].proxies[0].node: \"c\" is no node between the ends",
+            ),
+            (
+                "[\"a\", \"b\", \"c\"]",
+                "[\"a\", \"b\"]",
+                "path.links: 2 nodes need 1 links, not 2",
+            ),
+            (
+                "[\"a\", \"b\", \"c\"]",
+                "[\"a\", \"b\", \"a\"]",
+                "path.nodes[2]: node \"a\" is named twice",
+            ),
+            ("1000000000", "0", "duration_ns: 0 is not between 1"),
+            (
+                "\"rate_bps\": 1e6",
+                "\"loss\": {\"kind\": \"bernoulli\", \"per\": 1.5}",
+                "path.links[0].forward.loss.per: 1.5 is not between 0 and 1",
+            ),
+            (
+                "\"rate_bps\": 1e6",
+                "\"loss\": {\"kind\": \"trace\", \"positions\": [3, 3], \"known_pkts\": 9, \"mode\": \"replayed\"}",
+                "path.links[0].forward.loss.positions[1]: 3 does not ascend",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"newreno\", \"stack\": {\"recovery\": \"sack\"}",
+                "flows[0].stack.recovery: variant \"newreno\" fixes its own recovery",
+            ),
+        ] {
+            let got = problem(change, to);
+            assert!(got.starts_with(expected), "{got}\nexpected {expected}");
+        }
+    }
+
+    #[test]
+    fn not_a_number_is_out_of_every_range() {
+        assert!(within("x", f64::NAN, 0.0, 1.0).is_err());
+    }
+}

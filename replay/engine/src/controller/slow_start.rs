@@ -1,0 +1,241 @@
+//! Slow start and the ways out of it without a loss: none, HyStart (Ha and Rhee 2011, as in Linux), HyStart++.
+//!
+//! Must not know congestion avoidance. Read RFC 5681 §3.1 and RFC 9406 §4 first.
+
+use super::AckEvidence;
+use crate::time::{MILLISECOND, Nanos};
+
+/// Slow start of one connection.
+#[derive(Clone, Debug)]
+pub struct SlowStart {
+    /// Segments by which one ACK may raise cwnd (RFC 5681 §3.1: one; RFC 3465: L).
+    limit: f64,
+    exit: Exit,
+}
+
+/// How slow start ends before a loss does it.
+#[derive(Clone, Debug)]
+enum Exit {
+    Never,
+    Hystart(Hystart),
+    Hystartpp(Hystartpp),
+}
+
+/// A round trip in sequence space with the RTT samples that exit rules compare.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    end: u64,
+    min_rtt: Option<Nanos>,
+    samples: u32,
+}
+
+impl Round {
+    /// Begins a new round if the last one has been acknowledged; says whether it did.
+    fn turns(&mut self, ack: &AckEvidence) -> bool {
+        let over = ack.snd_una > self.end;
+        if over {
+            *self = Self {
+                end: ack.snd_nxt,
+                min_rtt: None,
+                samples: 0,
+            };
+        }
+        over
+    }
+
+    fn take(&mut self, rtt: Option<Nanos>) {
+        if let Some(rtt) = rtt {
+            self.samples += 1;
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+}
+
+/// RFC 9406 §4.3 and Linux alike: samples needed in a round.
+const ROUND_SAMPLES: u32 = 8;
+/// RFC 9406 §4.3: bounds of the delay increase that counts. Linux has the same two.
+const LEAST_INCREASE: Nanos = 4 * MILLISECOND;
+const GREATEST_INCREASE: Nanos = 16 * MILLISECOND;
+/// Both take an eighth of the least RTT between the bounds.
+const INCREASE_DIVISOR: u64 = 8;
+/// Linux: HyStart does not look below this cwnd, in segments.
+const HYSTART_LOW_WINDOW: f64 = 16.0;
+/// Linux: ACKs closer than this belong to one train.
+const HYSTART_ACK_DELTA: Nanos = 2 * MILLISECOND;
+
+/// Linux's classic rules.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hystart {
+    round: Round,
+    round_start: Nanos,
+    last_ack: Nanos,
+}
+
+impl Hystart {
+    /// Whether slow start should end now.
+    fn found(&mut self, cwnd: f64, ack: &AckEvidence) -> bool {
+        if self.round.turns(ack) {
+            (self.round_start, self.last_ack) = (ack.now, ack.now);
+        }
+        let Some(min_rtt) = ack.min_rtt else {
+            return false;
+        };
+        if cwnd < HYSTART_LOW_WINDOW {
+            return false;
+        }
+        // ACK train: ACKs that come closely spaced for half the least RTT mean that the pipe is full.
+        if ack.now - self.last_ack <= HYSTART_ACK_DELTA {
+            self.last_ack = ack.now;
+            if ack.now - self.round_start > min_rtt / 2 {
+                return true;
+            }
+        }
+        // Delay: the least of the round's first samples stands clear of the least ever.
+        if self.round.samples < ROUND_SAMPLES {
+            self.round.take(ack.rtt);
+            return false;
+        }
+        let increase = (min_rtt / INCREASE_DIVISOR).clamp(LEAST_INCREASE, GREATEST_INCREASE);
+        self.round
+            .min_rtt
+            .is_some_and(|least| least > min_rtt + increase)
+    }
+}
+
+/// HyStart++ (RFC 9406 §4.2).
+#[derive(Clone, Copy, Debug)]
+struct Hystartpp {
+    round: Round,
+    last_round_min_rtt: Option<Nanos>,
+    stage: Stage,
+}
+
+/// Slow start proper, or the conservative one that tests whether the delay was real.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Standard,
+    Conservative { baseline: Nanos, rounds: u32 },
+}
+
+/// RFC 9406 §4.3: CSS_GROWTH_DIVISOR and CSS_ROUNDS.
+const CSS_GROWTH_DIVISOR: f64 = 4.0;
+const CSS_ROUNDS: u32 = 5;
+
+impl Hystartpp {
+    /// Divisor of the growth, or none to leave slow start.
+    fn divisor(&mut self, ack: &AckEvidence) -> Option<f64> {
+        let last = self.round.min_rtt;
+        if self.round.turns(ack) {
+            self.last_round_min_rtt = last;
+            if let Stage::Conservative { rounds, .. } = &mut self.stage {
+                *rounds += 1;
+                if *rounds >= CSS_ROUNDS {
+                    return None;
+                }
+            }
+        }
+        self.round.take(ack.rtt);
+        if self.round.samples >= ROUND_SAMPLES {
+            self.judge();
+        }
+        Some(if matches!(self.stage, Stage::Standard) {
+            1.0
+        } else {
+            CSS_GROWTH_DIVISOR
+        })
+    }
+
+    fn judge(&mut self) {
+        let Some(current) = self.round.min_rtt else {
+            return;
+        };
+        self.stage = match (self.stage, self.last_round_min_rtt) {
+            (Stage::Standard, Some(last)) => {
+                let increase = (last / INCREASE_DIVISOR).clamp(LEAST_INCREASE, GREATEST_INCREASE);
+                if current < last + increase {
+                    return;
+                }
+                Stage::Conservative {
+                    baseline: current,
+                    rounds: 0,
+                }
+            }
+            (Stage::Conservative { baseline, .. }, _) if current < baseline => Stage::Standard,
+            (stage, _) => stage,
+        };
+    }
+}
+
+impl SlowStart {
+    /// Slow start that only a loss or ssthresh ends; `limit` in segments per ACK, none for no limit.
+    pub fn standard(limit: Option<u32>) -> Self {
+        Self {
+            limit: limit.map_or(f64::INFINITY, f64::from),
+            exit: Exit::Never,
+        }
+    }
+
+    /// Slow start with HyStart as in Linux.
+    pub fn hystart(limit: Option<u32>) -> Self {
+        Self {
+            exit: Exit::Hystart(Hystart::default()),
+            ..Self::standard(limit)
+        }
+    }
+
+    /// Slow start with HyStart++.
+    pub fn hystartpp(limit: Option<u32>) -> Self {
+        let exit = Hystartpp {
+            round: Round::default(),
+            last_round_min_rtt: None,
+            stage: Stage::Standard,
+        };
+        Self {
+            exit: Exit::Hystartpp(exit),
+            ..Self::standard(limit)
+        }
+    }
+
+    /// Grows `cwnd` up to `ssthresh` (which an exit rule may set) and returns the acknowledged segments left over for
+    /// congestion avoidance.
+    #[inline]
+    pub fn on_ack(&mut self, cwnd: &mut f64, ssthresh: &mut f64, ack: &AckEvidence) -> f64 {
+        let acked = f64::from(ack.delivered);
+        let mut divisor = 1.0;
+        match &mut self.exit {
+            Exit::Never => {}
+            Exit::Hystart(hystart) => {
+                if hystart.found(*cwnd, ack) {
+                    *ssthresh = *cwnd;
+                    return 0.0;
+                }
+            }
+            Exit::Hystartpp(hystartpp) => {
+                let Some(given) = hystartpp.divisor(ack) else {
+                    *ssthresh = *cwnd;
+                    return 0.0;
+                };
+                divisor = given;
+            }
+        }
+        if !ack.cwnd_limited {
+            return 0.0;
+        }
+        let wanted = acked.min(self.limit) / divisor;
+        let grown = (*cwnd + wanted).min(*ssthresh);
+        let used = (grown - *cwnd) * divisor;
+        *cwnd = grown;
+        if *cwnd < *ssthresh {
+            0.0
+        } else {
+            (acked - used).max(0.0)
+        }
+    }
+
+    /// A loss ended slow start; the exit rules hold for the first one only (RFC 9406 §4.2).
+    pub fn end(&mut self) {
+        if matches!(self.exit, Exit::Hystartpp(_)) {
+            self.exit = Exit::Never;
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! The receiving half of a connection: reassembly, acknowledgements, the advertised window, the reading application.
+//!
+//! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
+
+use crate::config::StackParams;
+use crate::reassembly::Reassembly;
+use crate::segment::{Direction, Purpose, Segment, flags};
+use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::timer::Timer;
+
+/// Where the free space of the receive buffer is decided.
+#[derive(Clone, Copy, Debug)]
+pub enum Space {
+    /// An application reads from a buffer of this many octets, at once or at a rate (octets per ns).
+    Application {
+        /// Buffer size.
+        buffer_bytes: u64,
+        /// Octets per nanosecond; none: at once.
+        octets_per_ns: Option<f64>,
+    },
+    /// Someone else says (a proxy): octets to advertise now.
+    Granted {
+        /// Octets beyond `rcv_nxt` that may be promised.
+        window_bytes: u64,
+        /// Size of the buffer, for the window scale.
+        buffer_bytes: u64,
+    },
+}
+
+/// What the next acknowledgement is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owed {
+    Nothing,
+    Acknowledgement,
+    SynAck,
+}
+
+/// Counters of a receiver.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceiverCounters {
+    /// Segments with payload that arrived.
+    pub data_segments_in: u64,
+    /// Of these, without a new octet.
+    pub duplicates_in: u64,
+    /// Acknowledgements sent.
+    pub acks_out: u64,
+}
+
+/// A receiver.
+pub struct Receiver {
+    leg: u16,
+    params: StackParams,
+    space: Space,
+    established: bool,
+    rcv_nxt: u64,
+    /// Octets that the application has read, and when that was worked out.
+    read_to: u64,
+    read_at: Nanos,
+    held: Reassembly,
+    /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
+    edge: u64,
+    wscale: u8,
+    last_ack_sent: u64,
+    ts_recent: u32,
+    quickacks: u32,
+    owed: Owed,
+    dsack: Option<(u64, u64)>,
+    delayed: Timer,
+    reopen: Timer,
+    ip_id: u16,
+    counters: ReceiverCounters,
+}
+
+impl Receiver {
+    /// A receiver of leg `leg`. Without handshake it stands open.
+    pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
+        let buffer = match space {
+            Space::Application { buffer_bytes, .. } | Space::Granted { buffer_bytes, .. } => {
+                buffer_bytes
+            }
+        };
+        let mut receiver = Self {
+            leg,
+            params: *params,
+            space,
+            established: !params.handshake,
+            rcv_nxt: 1,
+            read_to: 1,
+            read_at: 0,
+            held: Reassembly::default(),
+            edge: 1,
+            wscale: window_scale(buffer),
+            last_ack_sent: 1,
+            ts_recent: 0,
+            quickacks: params.quickack_segments,
+            owed: Owed::Nothing,
+            dsack: None,
+            delayed: Timer::default(),
+            reopen: Timer::default(),
+            ip_id: 0,
+            counters: ReceiverCounters::default(),
+        };
+        receiver.move_edge();
+        receiver
+    }
+
+    /// Octets received in order, as a stream offset: next expected.
+    #[inline]
+    pub fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    /// The last cumulative acknowledgement sent.
+    pub fn last_ack_sent(&self) -> u64 {
+        self.last_ack_sent
+    }
+
+    /// Octets held out of order.
+    pub fn held_octets(&self) -> u64 {
+        self.held.octets()
+    }
+
+    /// Whether the connection is open.
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Octets that the application has read by `now`.
+    pub fn delivered(&self, now: Nanos) -> u64 {
+        self.read_position(now) - 1
+    }
+
+    /// When the application will have read all that has arrived in order.
+    pub fn read_completion(&self, now: Nanos) -> Nanos {
+        let unread = self.rcv_nxt - self.read_position(now);
+        match self.space {
+            Space::Application {
+                octets_per_ns: Some(rate),
+                ..
+            } => now + (unread as f64 / rate) as Nanos,
+            _ => now,
+        }
+    }
+
+    /// Number of its leg.
+    pub fn leg(&self) -> u16 {
+        self.leg
+    }
+
+    /// Window scale that it announces.
+    pub fn wscale(&self) -> u8 {
+        self.wscale
+    }
+
+    /// Window that it promises now, from `rcv_nxt`.
+    pub fn window(&self) -> u64 {
+        self.edge - self.rcv_nxt
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    /// Takes a segment.
+    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if segment.has(flags::SYN) {
+            self.owed = Owed::SynAck;
+            return;
+        }
+        self.established = true;
+        if segment.payload_bytes == 0 {
+            // RFC 9293 §3.10.7.4: what lies before the window (a window probe) is answered with an ACK.
+            if segment.seq < self.rcv_nxt {
+                self.owed = Owed::Acknowledgement;
+            }
+            return;
+        }
+        self.counters.data_segments_in += 1;
+        // RFC 7323 §4.3: echo the timestamp of the segment that the last ACK awaited.
+        if segment.seq <= self.last_ack_sent {
+            self.ts_recent = segment.ts_val;
+        }
+        self.catch_up(now);
+        if segment.seq == self.rcv_nxt && segment.end() <= self.edge {
+            self.take_in_order(segment, now);
+        } else if segment.seq > self.rcv_nxt && segment.end() <= self.edge {
+            self.take_out_of_order(segment);
+        } else {
+            self.refuse(segment);
+        }
+    }
+
+    #[inline]
+    fn take_in_order(&mut self, segment: &Segment, now: Nanos) {
+        self.rcv_nxt = segment.end();
+        let fills_gap = !self.held.is_empty();
+        if fills_gap {
+            self.rcv_nxt = self.held.advance(self.rcv_nxt);
+        }
+        // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
+        if fills_gap || !self.may_delay() {
+            self.owed = Owed::Acknowledgement;
+        } else if !self.delayed.is_set() {
+            self.delayed.set(now + self.params.delayed_ack_timeout_ns);
+        }
+    }
+
+    fn take_out_of_order(&mut self, segment: &Segment) {
+        // RFC 5681 §4.2: at once when a segment arrives out of order.
+        self.owed = Owed::Acknowledgement;
+        if !self.held.insert(segment.seq, segment.end()) {
+            self.note_duplicate(segment);
+        }
+    }
+
+    fn refuse(&mut self, segment: &Segment) {
+        self.owed = Owed::Acknowledgement;
+        if segment.end() <= self.rcv_nxt {
+            self.note_duplicate(segment);
+        }
+    }
+
+    fn note_duplicate(&mut self, segment: &Segment) {
+        self.counters.duplicates_in += 1;
+        if self.params.dsack {
+            self.dsack = Some((segment.seq, segment.end()));
+        }
+    }
+
+    /// RFC 5681 §4.2: an ACK may wait until a second full segment has come.
+    fn may_delay(&mut self) -> bool {
+        if !self.params.delayed_ack {
+            return false;
+        }
+        if self.quickacks > 0 {
+            self.quickacks -= 1;
+            return false;
+        }
+        self.rcv_nxt - self.last_ack_sent < 2 * u64::from(self.params.smss_bytes)
+    }
+
+    /// Brings the reading application up to `now`.
+    fn catch_up(&mut self, now: Nanos) {
+        if let Space::Application {
+            octets_per_ns: Some(_),
+            ..
+        } = self.space
+        {
+            self.read_to = self.read_position(now);
+            self.read_at = now;
+        }
+    }
+
+    fn read_position(&self, now: Nanos) -> u64 {
+        match self.space {
+            Space::Application {
+                octets_per_ns: Some(rate),
+                ..
+            } => {
+                let read = self.read_to + (now.saturating_sub(self.read_at) as f64 * rate) as u64;
+                read.min(self.rcv_nxt)
+            }
+            _ => self.rcv_nxt,
+        }
+    }
+
+    /// Octets that may be promised beyond `rcv_nxt`.
+    fn free_window(&self) -> u64 {
+        match self.space {
+            Space::Application {
+                buffer_bytes,
+                octets_per_ns,
+            } => {
+                let unread = if octets_per_ns.is_some() {
+                    self.rcv_nxt - self.read_to
+                } else {
+                    0
+                };
+                buffer_bytes.saturating_sub(unread)
+            }
+            Space::Granted { window_bytes, .. } => window_bytes,
+        }
+    }
+
+    fn move_edge(&mut self) {
+        let unit = 1_u64 << self.wscale;
+        let window = self.free_window().min(0xFFFF << self.wscale) / unit * unit;
+        self.edge = self.edge.max(self.rcv_nxt + window);
+    }
+
+    /// A proxy's word on how much it can promise now.
+    pub fn grant(&mut self, window_bytes: u64) {
+        if let Space::Granted {
+            window_bytes: granted,
+            ..
+        } = &mut self.space
+        {
+            *granted = window_bytes;
+        }
+        self.maybe_update_window();
+    }
+
+    /// RFC 9293 §3.8.6.2.2: sends a window update when a closed window opens, or when much has become free and
+    /// little of what was promised is left.
+    fn maybe_update_window(&mut self) {
+        let smss = u64::from(self.params.smss_bytes);
+        let left = self.edge - self.rcv_nxt;
+        let gain = (self.rcv_nxt + self.free_window()).saturating_sub(self.edge);
+        let opens = left < smss && left + gain >= smss;
+        let worth_it = gain >= 2 * smss && left <= gain;
+        if self.established && (opens || worth_it) {
+            self.owed = Owed::Acknowledgement;
+        }
+    }
+
+    /// When it wants to be called.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        self.delayed.armed().min(self.reopen.armed())
+    }
+
+    /// Its time has come.
+    pub fn on_deadline(&mut self, now: Nanos) {
+        if self.delayed.fires(now) {
+            self.owed = Owed::Acknowledgement;
+        }
+        if self.reopen.fires(now) {
+            self.catch_up(now);
+            self.maybe_update_window();
+            self.watch_reopening(now);
+        }
+    }
+
+    /// With a slow reader: when the window that is now too small for a segment will take two.
+    fn watch_reopening(&mut self, now: Nanos) {
+        let Space::Application {
+            octets_per_ns: Some(rate),
+            buffer_bytes,
+        } = self.space
+        else {
+            return;
+        };
+        let wanted = (2 * u64::from(self.params.smss_bytes)).min(buffer_bytes);
+        let free = buffer_bytes.saturating_sub(self.rcv_nxt - self.read_to);
+        if self.edge - self.rcv_nxt >= wanted || self.reopen.is_set() {
+            return;
+        }
+        let wait = wanted.saturating_sub(free) as f64 / rate;
+        self.reopen
+            .set(now + (wait as Nanos).clamp(MILLISECOND, 3600 * SECOND));
+    }
+
+    /// The next acknowledgement, if one is owed.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+        match self.owed {
+            Owed::Nothing => None,
+            Owed::Acknowledgement => Some(self.acknowledgement(now)),
+            Owed::SynAck => {
+                self.owed = Owed::Nothing;
+                let mut segment = self.bare(now);
+                segment.flags = flags::SYN | flags::ACK;
+                segment.purpose = Purpose::Control;
+                // RFC 7323 §2.2: the window of a SYN is not scaled.
+                segment.wnd_bytes = segment.wnd_bytes.min(0xFFFF);
+                segment.seq = 0;
+                Some(segment)
+            }
+        }
+    }
+
+    fn acknowledgement(&mut self, now: Nanos) -> Segment {
+        self.owed = Owed::Nothing;
+        self.delayed.stop();
+        self.catch_up(now);
+        self.counters.acks_out += 1;
+        self.move_edge();
+        let mut segment = self.bare(now);
+        let mut blocks = self.params.sack_blocks();
+        if let Some((left, right)) = self.dsack.take() {
+            push_block(&mut segment, left, right);
+            blocks -= 1;
+        }
+        if !self.held.is_empty() && self.params.sack_enabled() {
+            self.held
+                .report(blocks, |left, right| push_block(&mut segment, left, right));
+        }
+        if segment.sack_len > 0 {
+            // RFC 2018 §3 with two octets of padding.
+            segment.ip_bytes += 4 + 8 * u16::from(segment.sack_len);
+        }
+        self.last_ack_sent = self.rcv_nxt;
+        self.watch_reopening(now);
+        segment
+    }
+
+    fn bare(&mut self, now: Nanos) -> Segment {
+        self.ip_id = self.ip_id.wrapping_add(1);
+        Segment {
+            seq: 1,
+            ack: self.rcv_nxt,
+            wnd_bytes: (self.edge - self.rcv_nxt) as u32,
+            ts_val: (now / MILLISECOND) as u32,
+            ts_ecr: self.ts_recent,
+            ip_bytes: self.params.header_bytes as u16,
+            ip_id: self.ip_id,
+            flags: flags::ACK,
+            purpose: Purpose::Ack,
+            ..Segment::new(self.leg, Direction::Reverse)
+        }
+    }
+}
+
+fn push_block(segment: &mut Segment, left: u64, right: u64) {
+    let offset = |octet: u64| octet.wrapping_sub(segment.ack) as i64 as i32;
+    segment.sack[usize::from(segment.sack_len)] = (offset(left), offset(right));
+    segment.sack_len += 1;
+}
+
+/// RFC 7323 §2.3: the least shift with which 16 bits can tell `buffer_bytes`.
+fn window_scale(buffer_bytes: u64) -> u8 {
+    (0..14)
+        .find(|&shift| buffer_bytes >> shift <= 0xFFFF)
+        .unwrap_or(14)
+}

@@ -1,0 +1,123 @@
+//! A segment on its way: `Copy`, SACK inline, 72 octets. Sequence numbers are 64-bit stream offsets (SYN = 0, first
+//! octet of data = 1); only what leaves the engine as a capture folds them into 32 bits.
+//!
+//! Must not know endpoints. Read RFC 9293 §3.1 and RFC 2018 first.
+
+/// Which way a segment travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the data sender: data.
+    Forward,
+    /// Towards the data sender: acknowledgements.
+    Reverse,
+}
+
+/// Why a segment was sent. Not on the wire: for taps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Opening or closing.
+    Control,
+    /// Data for the first time.
+    Data,
+    /// Data again, found lost by duplicate ACKs, SACK or RACK.
+    FastRetransmission,
+    /// Data again, after a retransmission timeout.
+    TimeoutRetransmission,
+    /// A probe: of a tail loss, or of a zero window.
+    Probe,
+    /// An acknowledgement.
+    Ack,
+}
+
+/// TCP flag bits that the engine uses (RFC 9293 §3.1).
+pub mod flags {
+    /// Synchronise sequence numbers.
+    pub const SYN: u8 = 2;
+    /// Push.
+    pub const PSH: u8 = 8;
+    /// The acknowledgement field is significant.
+    pub const ACK: u8 = 16;
+}
+
+/// One TCP segment in its IP packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// First octet.
+    pub seq: u64,
+    /// Next octet expected by the one who sends this.
+    pub ack: u64,
+    /// SACK blocks as offsets from `ack` (a DSACK block may lie before it).
+    pub sack: [(i32, i32); 4],
+    /// Advertised window in octets, rounded as the window scale makes it.
+    pub wnd_bytes: u32,
+    /// Timestamp value.
+    pub ts_val: u32,
+    /// Timestamp echo reply.
+    pub ts_ecr: u32,
+    /// Connection of the path it belongs to.
+    pub leg: u16,
+    /// Octets of payload.
+    pub payload_bytes: u16,
+    /// Octets of the IP packet.
+    pub ip_bytes: u16,
+    /// IPv4 identification.
+    pub ip_id: u16,
+    /// Flag bits.
+    pub flags: u8,
+    /// Blocks of `sack` in use.
+    pub sack_len: u8,
+    /// Which way it travels.
+    pub direction: Direction,
+    /// Why it was sent.
+    pub purpose: Purpose,
+}
+
+impl Segment {
+    /// An empty segment of `leg`.
+    pub fn new(leg: u16, direction: Direction) -> Self {
+        Self {
+            seq: 0,
+            ack: 0,
+            sack: [(0, 0); 4],
+            wnd_bytes: 0,
+            ts_val: 0,
+            ts_ecr: 0,
+            leg,
+            payload_bytes: 0,
+            ip_bytes: 0,
+            ip_id: 0,
+            flags: 0,
+            sack_len: 0,
+            direction,
+            purpose: Purpose::Control,
+        }
+    }
+
+    /// One past the last octet of payload.
+    pub fn end(&self) -> u64 {
+        self.seq + u64::from(self.payload_bytes)
+    }
+
+    /// Whether it has all bits of `flag`.
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag == flag
+    }
+
+    /// The SACK blocks as stream offsets.
+    pub fn sack_blocks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ack = self.ack;
+        self.sack[..usize::from(self.sack_len)]
+            .iter()
+            .map(move |&(left, right)| {
+                (
+                    ack.wrapping_add_signed(left.into()),
+                    ack.wrapping_add_signed(right.into()),
+                )
+            })
+    }
+}
+
+const _: () = assert!(
+    size_of::<Segment>() < 96,
+    "a segment moves by value through every ring"
+);

@@ -1,0 +1,401 @@
+//! The sending half of a connection: sequence space, scoreboard, timers and the receiver's window. How losses are
+//! found and repaired is in `recovery`, what leaves next in `transmit`; the controller alone decides on cwnd.
+//!
+//! Must not know links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
+
+mod phase;
+mod prr;
+mod rack;
+mod recovery;
+mod timeout;
+mod transmit;
+
+pub use phase::Phase;
+
+use phase::CwndUsage;
+use rack::Rack;
+
+use crate::config::{Profile, RecoveryKind, StackParams};
+use crate::controller::{AckEvidence, Controller};
+use crate::histogram::Histogram;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::{Digest, Scoreboard};
+use crate::segment::{Segment, flags};
+use crate::time::Nanos;
+use crate::timer::Timer;
+
+/// Counters of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Data segments sent, retransmissions included.
+    pub segments_out: u64,
+    /// Of these, sent before.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
+    /// Episodes of fast recovery.
+    pub recoveries: u64,
+    /// Duplicate acknowledgements received.
+    pub dup_acks_in: u64,
+}
+
+/// How the connection opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Opening {
+    /// Nothing sent yet.
+    Closed,
+    /// A SYN is due.
+    SynDue,
+    /// Waiting for the SYN-ACK.
+    SynSent,
+    /// The handshake's ACK is due.
+    AckDue,
+    /// Open.
+    Established,
+}
+
+/// A sender.
+pub struct Sender {
+    leg: u16,
+    params: StackParams,
+    opening: Opening,
+    established_at: Option<Nanos>,
+    snd_una: u64,
+    snd_nxt: u64,
+    /// End of the octets that the application has written, and whether it has written its last.
+    write_end: u64,
+    finished: bool,
+    /// Right edge of the receiver's window.
+    edge: u64,
+    last_wnd_bytes: u32,
+    board: Scoreboard,
+    rtt: RttEstimator,
+    rtt_histogram: Histogram,
+    controller: Controller,
+    phase: Phase,
+    /// RFC 6582 §3.2: highest octet sent when the last recovery or timeout began.
+    recover: u64,
+    /// New segments sent on duplicate ACKs (RFC 3042): not part of FlightSize.
+    limited_transmitted: u32,
+    /// Segment to be sent again at once, whatever the window says.
+    forced: Option<u64>,
+    rack: Rack,
+    usage: CwndUsage,
+    rto_timer: Timer,
+    persist_timer: Timer,
+    persist_backoff: u32,
+    persist_due: bool,
+    timeouts_in_a_row: u32,
+    last_sent_at: Nanos,
+    ip_id: u16,
+    ts_recent: u32,
+    counters: SenderCounters,
+}
+
+impl Sender {
+    /// A sender of leg `leg` whose window is governed by `controller`.
+    pub fn new(leg: u16, params: &StackParams, controller: Controller) -> Self {
+        Self {
+            leg,
+            params: *params,
+            opening: Opening::Closed,
+            established_at: None,
+            snd_una: 1,
+            snd_nxt: 1,
+            write_end: 1,
+            finished: false,
+            edge: 1,
+            last_wnd_bytes: 0,
+            board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr),
+            rtt: RttEstimator::new(params),
+            rtt_histogram: Histogram::default(),
+            controller,
+            phase: Phase::Open { dup_acks: 0 },
+            recover: 0,
+            limited_transmitted: 0,
+            forced: None,
+            rack: Rack::default(),
+            usage: CwndUsage::default(),
+            rto_timer: Timer::default(),
+            persist_timer: Timer::default(),
+            persist_backoff: 0,
+            persist_due: false,
+            timeouts_in_a_row: 0,
+            last_sent_at: 0,
+            ip_id: 0,
+            ts_recent: 0,
+            counters: SenderCounters::default(),
+        }
+    }
+
+    /// Opens the connection. Without handshake it stands at once, with the `window_bytes` that the receiver promises.
+    pub fn open(&mut self, now: Nanos, window_bytes: u64) {
+        if self.params.handshake {
+            self.opening = Opening::SynDue;
+        } else {
+            self.opening = Opening::Established;
+            self.established_at = Some(now);
+            self.edge = 1 + window_bytes;
+            self.last_wnd_bytes = window_bytes as u32;
+        }
+    }
+
+    /// The application has written up to stream offset `end`; `finished`: that was its last octet.
+    pub fn write_to(&mut self, end: u64, finished: bool) {
+        self.write_end = self.write_end.max(end);
+        self.finished |= finished;
+    }
+
+    /// Oldest octet not acknowledged.
+    #[inline]
+    pub fn snd_una(&self) -> u64 {
+        self.snd_una
+    }
+
+    /// Next octet to be sent.
+    pub fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
+    }
+
+    /// Whether the connection has been asked to open.
+    pub fn is_opening(&self) -> bool {
+        self.opening != Opening::Closed
+    }
+
+    /// When the connection was established.
+    pub fn established_at(&self) -> Option<Nanos> {
+        self.established_at
+    }
+
+    /// Number of its leg.
+    pub fn leg(&self) -> u16 {
+        self.leg
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+
+    /// RTT samples taken.
+    pub fn rtt_histogram(&self) -> &Histogram {
+        &self.rtt_histogram
+    }
+
+    /// Takes an acknowledgement.
+    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        self.ts_recent = segment.ts_val;
+        if self.opening != Opening::Established {
+            self.receive_syn_ack(segment, now);
+            return;
+        }
+        // RFC 9293 §3.10.7.4: old, or of what was never sent; or a SYN-ACK that came twice.
+        if segment.has(flags::SYN) || segment.ack < self.snd_una || segment.ack > self.snd_nxt {
+            return;
+        }
+        let advances = segment.ack > self.snd_una;
+        let mut digest = Digest::default();
+        if advances {
+            self.board.acknowledge(segment.ack, &mut digest);
+            self.snd_una = segment.ack;
+            self.timeouts_in_a_row = 0;
+        }
+        if segment.sack_len > 0 {
+            self.take_sack_blocks(segment, &mut digest);
+        }
+        let duplicate = self.is_duplicate(segment, advances, &digest);
+        self.counters.dup_acks_in += u64::from(duplicate);
+        self.update_window(segment, now);
+        let rtt = self.take_rtt_sample(&digest, now);
+        if advances || duplicate || digest.sacked > 0 {
+            let ack = recovery::Ack {
+                now,
+                advances,
+                duplicate,
+                digest,
+                rtt,
+            };
+            self.react(&ack);
+            self.rearm_after_ack(&ack);
+        }
+    }
+
+    fn receive_syn_ack(&mut self, segment: &Segment, now: Nanos) {
+        if !segment.has(flags::SYN | flags::ACK) || self.opening != Opening::SynSent {
+            return;
+        }
+        self.opening = Opening::AckDue;
+        self.established_at = Some(now);
+        self.rto_timer.stop();
+        self.edge = segment.ack + u64::from(segment.wnd_bytes);
+        self.last_wnd_bytes = segment.wnd_bytes;
+        // RFC 6298 §3 (Karn): no sample from a SYN that was sent twice.
+        if self.timeouts_in_a_row == 0 {
+            self.rtt.sample(now - self.last_sent_at, 0, 1);
+        }
+        self.timeouts_in_a_row = 0;
+    }
+
+    fn take_sack_blocks(&mut self, segment: &Segment, digest: &mut Digest) {
+        for (left, right) in segment.sack_blocks() {
+            // RFC 2883 §4: a block below the ACK is a DSACK; it says nothing about what is missing.
+            if left > segment.ack && right <= self.snd_nxt && left < right {
+                self.board.sack(left, right, digest);
+            }
+        }
+    }
+
+    /// RFC 5681 §2; with SACK, RFC 6675 §2: an ACK that reports octets not known to have arrived.
+    fn is_duplicate(&self, segment: &Segment, advances: bool, digest: &Digest) -> bool {
+        if advances || self.board.outstanding() == 0 {
+            return false;
+        }
+        if self.params.sack_enabled() {
+            digest.sacked > 0
+        } else {
+            segment.wnd_bytes == self.last_wnd_bytes
+        }
+    }
+
+    fn update_window(&mut self, segment: &Segment, now: Nanos) {
+        self.edge = segment.ack + u64::from(segment.wnd_bytes);
+        self.last_wnd_bytes = segment.wnd_bytes;
+        let wanted = u64::from(self.params.smss_bytes).min(self.write_end - self.snd_nxt);
+        if self.persist_timer.is_set() && self.edge >= self.snd_nxt + wanted {
+            self.persist_timer.stop();
+            self.persist_backoff = 0;
+        } else if self.persist_timer.is_set() && segment.payload_bytes == 0 {
+            // The probe was answered: the window is still closed, the receiver is alive.
+            self.arm_persist(now);
+        }
+    }
+
+    fn take_rtt_sample(&mut self, digest: &Digest, now: Nanos) -> Option<Nanos> {
+        // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
+        let cumulative = if digest.acked_retransmission {
+            None
+        } else {
+            digest.oldest_acked_sent_at
+        };
+        // Deviation: Linux also measures on SACK; the RFC's rule is left as it stands otherwise.
+        let by_sack = if self.params.profile == Profile::Linux {
+            digest.oldest_sacked_sent_at
+        } else {
+            None
+        };
+        let rtt = now - cumulative.or(by_sack)?;
+        self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
+        self.rtt_histogram.add(rtt);
+        Some(rtt)
+    }
+
+    fn evidence(&self, ack: &recovery::Ack) -> AckEvidence {
+        AckEvidence {
+            now: ack.now,
+            delivered: ack.digest.delivered,
+            rtt: ack.rtt,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            cwnd_limited: self
+                .usage
+                .is_limited(self.controller.cwnd(), self.controller.in_slow_start()),
+        }
+    }
+
+    /// The state that instruments record.
+    pub fn sample(&self) -> SenderSample {
+        let smss = f64::from(self.params.smss_bytes);
+        let ssthresh = self.controller.ssthresh();
+        SenderSample {
+            phase: self.phase_name(),
+            cwnd_bytes: (self.effective_window() * smss) as i64,
+            ssthresh_bytes: ssthresh.is_finite().then_some((ssthresh * smss) as i64),
+            flight_bytes: i64::from(self.board.outstanding() - self.board.sacked())
+                * i64::from(self.params.smss_bytes),
+            smss_bytes: self.params.smss_bytes,
+            srtt_ns: self.rtt.srtt(),
+            rttvar_ns: self.rtt.srtt().map(|_| self.rtt.rttvar()),
+            rto_ns: self.rtt.rto(),
+            min_rtt_ns: self.rtt.min_rtt(),
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            snd_wnd_bytes: self.last_wnd_bytes,
+            counters: self.counters,
+        }
+    }
+
+    fn phase_name(&self) -> PhaseName {
+        match (&self.phase, self.opening) {
+            (_, opening) if opening != Opening::Established => PhaseName::Handshake,
+            (Phase::Recovery(_), _) => PhaseName::Recovery,
+            (Phase::Loss { .. }, _) => PhaseName::Loss,
+            (Phase::Open { .. }, _) if self.usage.stopped_otherwise() => PhaseName::Limited,
+            (Phase::Open { .. }, _) if self.controller.in_slow_start() => PhaseName::SlowStart,
+            (Phase::Open { .. }, _) => PhaseName::CongestionAvoidance,
+        }
+    }
+}
+
+/// What a sender is doing, in the words of the `instruments` table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhaseName {
+    /// Opening.
+    Handshake,
+    /// cwnd below ssthresh.
+    SlowStart,
+    /// cwnd at or above ssthresh.
+    CongestionAvoidance,
+    /// Fast recovery.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
+    /// Held by the application or the receiver's window.
+    Limited,
+}
+
+/// A sender's state at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderSample {
+    /// What it is doing.
+    pub phase: PhaseName,
+    /// Window that governs transmission, inflation and PRR included.
+    pub cwnd_bytes: i64,
+    /// Slow start threshold; none while it is not set.
+    pub ssthresh_bytes: Option<i64>,
+    /// Outstanding less sacked.
+    pub flight_bytes: i64,
+    /// Full segment.
+    pub smss_bytes: u32,
+    /// Smoothed RTT.
+    pub srtt_ns: Option<Nanos>,
+    /// RTT variation.
+    pub rttvar_ns: Option<Nanos>,
+    /// Retransmission timeout.
+    pub rto_ns: Nanos,
+    /// Least RTT.
+    pub min_rtt_ns: Option<Nanos>,
+    /// Oldest octet not acknowledged.
+    pub snd_una: u64,
+    /// Next octet to be sent.
+    pub snd_nxt: u64,
+    /// Receiver's window.
+    pub snd_wnd_bytes: u32,
+    /// Counters so far.
+    pub counters: SenderCounters,
+}
+
+impl SenderSample {
+    /// Whether a reader of the series would want the new sample: window, threshold, phase or a counter moved.
+    pub fn differs(&self, new: &Self) -> bool {
+        (
+            self.phase,
+            self.cwnd_bytes,
+            self.ssthresh_bytes,
+            self.rto_ns,
+        ) != (new.phase, new.cwnd_bytes, new.ssthresh_bytes, new.rto_ns)
+            || self.counters.rtos != new.counters.rtos
+            || self.counters.recoveries != new.counters.recoveries
+    }
+}

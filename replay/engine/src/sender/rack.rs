@@ -1,0 +1,108 @@
+//! RACK-TLP (RFC 8985): losses told by time, and the probe of a tail loss.
+//!
+//! Must not know windows. Read RFC 8985 §6 and §7 first.
+//!
+//! Deviation: the reordering window is not widened by DSACK, and reordering is not learned: the paths replayed here
+//! reorder only where a schedule says so, which `docs/variants` mentions.
+
+use crate::scoreboard::{DUP_THRESH, Digest, Scoreboard};
+use crate::time::Nanos;
+use crate::timer::Timer;
+
+/// State of RACK and of the tail loss probe.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rack {
+    /// Latest transmission known to have been delivered: its time and end.
+    latest: (Nanos, u64),
+    /// Round-trip time of that transmission.
+    rtt: Nanos,
+    /// Fires when the reordering window of the oldest suspect closes.
+    pub reordering_timer: Timer,
+    /// Fires when a probe is due.
+    pub probe_timer: Timer,
+    /// A probe is out that ends here; whether it carried old data.
+    pub probe: Option<Probe>,
+    /// A probe is to leave now.
+    pub probe_due: bool,
+}
+
+/// A tail loss probe on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// `snd_nxt` after it left.
+    pub high_seq: u64,
+    /// It was a retransmission.
+    pub retransmission: bool,
+}
+
+/// What RACK needs to know about the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct PathView {
+    /// Time.
+    pub now: Nanos,
+    /// Least RTT.
+    pub min_rtt: Nanos,
+    /// Smoothed RTT.
+    pub srtt: Nanos,
+    /// In fast recovery or after a timeout.
+    pub repairing: bool,
+}
+
+impl Rack {
+    /// RFC 8985 §6.2 steps 1 to 3: learns of deliveries.
+    pub fn update(&mut self, digest: &Digest, view: &PathView) {
+        let Some((sent_at, end, retransmission)) = digest.latest else {
+            return;
+        };
+        let rtt = view.now - sent_at;
+        // A retransmission acknowledged sooner than any path allows: the ACK was for the original.
+        if retransmission && rtt < view.min_rtt {
+            return;
+        }
+        if (sent_at, end) > self.latest {
+            self.latest = (sent_at, end);
+            self.rtt = rtt;
+        }
+    }
+
+    /// RFC 8985 §6.2 step 4: a quarter of the least RTT, nothing once losses are being repaired or three segments
+    /// have been sacked.
+    fn reordering_window(board: &Scoreboard, view: &PathView) -> Nanos {
+        if view.repairing || u64::from(board.sacked()) >= DUP_THRESH {
+            0
+        } else {
+            (view.min_rtt / 4).min(view.srtt)
+        }
+    }
+
+    /// RFC 8985 §6.2 step 5: marks lost what was sent long enough before the latest delivered; arms the timer for
+    /// what may be lost soon. Returns whether a loss was found.
+    pub fn detect(&mut self, board: &mut Scoreboard, view: &PathView) -> bool {
+        let reordering_window = Self::reordering_window(board, view);
+        let mut found = false;
+        let mut wait_until = 0;
+        let mut next = board.oldest();
+        while let Some(number) = next {
+            next = board.newer(number);
+            let (seq, len) = board.span(number);
+            let sent_at = board.sent_at(number);
+            if (sent_at, seq + u64::from(len)) >= self.latest {
+                break;
+            }
+            let lost_at = sent_at + self.rtt + reordering_window;
+            if lost_at <= view.now {
+                board.mark_retransmission_lost(number);
+                board.unlink(number);
+                found = true;
+            } else {
+                wait_until = wait_until.max(lost_at);
+            }
+        }
+        if wait_until > 0 {
+            self.reordering_timer.set(wait_until);
+        } else {
+            self.reordering_timer.stop();
+        }
+        found
+    }
+}

@@ -1,0 +1,214 @@
+//! How a sender reacts to an ACK: growth while open, and fast recovery as RFC 5681, RFC 6582 or RFC 6675 have it,
+//! with PRR and RACK as the other two choices.
+//!
+//! Must not know timers' arithmetic or segments' layout.
+
+use super::phase::{FastRecovery, Phase, RecoveryWindow};
+use super::prr::Prr;
+use super::rack::PathView;
+use super::{Profile, RecoveryKind, Sender};
+use crate::controller::SignalEvidence;
+use crate::scoreboard::{DUP_THRESH, Digest};
+use crate::time::Nanos;
+
+/// An ACK, digested.
+pub struct Ack {
+    /// Its time.
+    pub now: Nanos,
+    /// It moved `snd_una`.
+    pub advances: bool,
+    /// It is a duplicate.
+    pub duplicate: bool,
+    /// What it taught the scoreboard.
+    pub digest: Digest,
+    /// RTT sample that it gave.
+    pub rtt: Option<Nanos>,
+}
+
+impl Sender {
+    pub(super) fn react(&mut self, ack: &Ack) {
+        let newly_lost = self.find_losses(ack);
+        match self.phase {
+            Phase::Open { dup_acks } => self.react_open(ack, dup_acks),
+            Phase::Recovery(FastRecovery { recovery_point, .. })
+                if self.snd_una >= recovery_point =>
+            {
+                self.leave_recovery(ack);
+            }
+            Phase::Recovery(_) => self.react_in_recovery(ack, newly_lost),
+            Phase::Loss { recovery_point } => self.react_after_timeout(ack, recovery_point),
+        }
+    }
+
+    /// Marks what this ACK shows to be lost; returns whether anything was.
+    fn find_losses(&mut self, ack: &Ack) -> bool {
+        match self.params.recovery {
+            RecoveryKind::Reno | RecoveryKind::Newreno => false,
+            RecoveryKind::Sack | RecoveryKind::Prr => {
+                (ack.digest.sacked > 0 || ack.advances) && self.board.mark_lost_by_sack() > 0
+            }
+            RecoveryKind::RackPrr => {
+                let view = self.path_view(ack.now);
+                self.rack.update(&ack.digest, &view);
+                self.rack.detect(&mut self.board, &view)
+            }
+        }
+    }
+
+    pub(super) fn path_view(&self, now: Nanos) -> PathView {
+        PathView {
+            now,
+            min_rtt: self.rtt.min_rtt().unwrap_or(0),
+            srtt: self.rtt.srtt().unwrap_or(0),
+            repairing: !matches!(self.phase, Phase::Open { .. }),
+        }
+    }
+
+    #[inline]
+    fn react_open(&mut self, ack: &Ack, dup_acks: u32) {
+        let dup_acks = if ack.advances {
+            0
+        } else {
+            dup_acks + u32::from(ack.duplicate)
+        };
+        self.phase = Phase::Open { dup_acks };
+        if dup_acks == 0 {
+            self.limited_transmitted = 0;
+        }
+        if self.loss_is_certain(dup_acks) {
+            self.enter_recovery(ack);
+        } else if ack.advances {
+            let evidence = self.evidence(ack);
+            self.controller.on_ack(&evidence);
+        }
+    }
+
+    fn loss_is_certain(&self, dup_acks: u32) -> bool {
+        let third = u64::from(dup_acks) >= DUP_THRESH;
+        match self.params.recovery {
+            RecoveryKind::Reno => u64::from(dup_acks) == DUP_THRESH,
+            // RFC 6582 §3.2 step 2: not for duplicates of what the last recovery or timeout sent again.
+            RecoveryKind::Newreno => {
+                u64::from(dup_acks) == DUP_THRESH && self.snd_una > self.recover
+            }
+            // RFC 6675 §5 steps (1) and (2).
+            RecoveryKind::Sack | RecoveryKind::Prr => third || self.board.lost() > 0,
+            RecoveryKind::RackPrr => self.board.lost() > 0,
+        }
+    }
+
+    /// RFC 5681 §3.2 steps 2 and 3, RFC 6675 §5 step (4).
+    pub(super) fn enter_recovery(&mut self, ack: &Ack) {
+        let Some(first) = self.board.first() else {
+            return;
+        };
+        self.counters.recoveries += 1;
+        self.recover = self.snd_nxt;
+        let cwnd_before = self.controller.cwnd();
+        let flight =
+            self.board.outstanding() - self.limited_transmitted.min(self.board.outstanding());
+        self.controller.on_loss(&SignalEvidence {
+            now: ack.now,
+            flight: f64::from(flight),
+        });
+        let window = match self.params.recovery {
+            RecoveryKind::Reno | RecoveryKind::Newreno => {
+                self.forced = Some(first);
+                RecoveryWindow::Inflated {
+                    extra: DUP_THRESH as f64,
+                    partial_seen: false,
+                }
+            }
+            RecoveryKind::Sack => {
+                self.board.mark_lost(first);
+                self.forced = Some(first);
+                RecoveryWindow::Pipe
+            }
+            RecoveryKind::Prr | RecoveryKind::RackPrr => {
+                if self.params.recovery == RecoveryKind::Prr {
+                    self.board.mark_lost(first);
+                }
+                // Deviation: Linux takes cwnd for RecoverFS; RFC 9937 §6.1 the flight.
+                let recover_fs = if self.params.profile == Profile::Linux {
+                    cwnd_before as u32
+                } else {
+                    flight
+                };
+                let mut prr = Prr::new(self.controller.ssthresh() as u32, recover_fs);
+                prr.on_ack(ack.digest.delivered, false, self.board.pipe());
+                RecoveryWindow::Prr(prr)
+            }
+        };
+        // Deviation: RFC 6582 and 6675 leave the timer alone; as most stacks, the first repair has the whole RTO.
+        self.rto_timer.set(ack.now + self.rtt.rto());
+        self.phase = Phase::Recovery(FastRecovery {
+            recovery_point: self.snd_nxt,
+            window,
+            speculative_from: first,
+            rescued: false,
+        });
+    }
+
+    fn react_in_recovery(&mut self, ack: &Ack, newly_lost: bool) {
+        if ack.advances && self.params.recovery == RecoveryKind::Reno {
+            // RFC 5681 §3.2 step 6: the first new ACK deflates the window and ends recovery.
+            self.phase = Phase::Open { dup_acks: 0 };
+            return;
+        }
+        let pipe = self.board.pipe();
+        let first = self.board.first();
+        let Phase::Recovery(recovery) = &mut self.phase else {
+            return;
+        };
+        match &mut recovery.window {
+            RecoveryWindow::Inflated { extra, .. } => {
+                if ack.advances {
+                    // RFC 6582 §3.2 step 3, partial ACK: retransmit, deflate by what was acknowledged, add one back.
+                    *extra += 1.0 - f64::from(ack.digest.acked);
+                    self.forced = first;
+                } else if ack.duplicate {
+                    // RFC 5681 §3.2 step 4.
+                    *extra += 1.0;
+                }
+            }
+            RecoveryWindow::Pipe => {}
+            RecoveryWindow::Prr(prr) => {
+                prr.on_ack(ack.digest.delivered, ack.advances && !newly_lost, pipe);
+            }
+        }
+    }
+
+    fn leave_recovery(&mut self, ack: &Ack) {
+        if self.params.recovery == RecoveryKind::Newreno {
+            // RFC 6582 §3.2 step 3, full ACK, option (1): no burst.
+            let flight = f64::from(self.board.outstanding().max(1));
+            self.controller
+                .set_cwnd(self.controller.ssthresh().min(flight + 1.0));
+        }
+        self.forced = None;
+        self.limited_transmitted = 0;
+        self.phase = Phase::Open { dup_acks: 0 };
+        // What was sent during recovery may have been lost meanwhile.
+        if self.loss_is_certain(0) {
+            self.enter_recovery(ack);
+        } else if self.params.profile == Profile::Linux {
+            // Deviation: Linux lets the ACK that ends recovery grow the window.
+            let evidence = self.evidence(ack);
+            self.controller.on_ack(&evidence);
+        }
+    }
+
+    fn react_after_timeout(&mut self, ack: &Ack, recovery_point: u64) {
+        if ack.advances {
+            let evidence = self.evidence(ack);
+            self.controller.on_ack(&evidence);
+        }
+        if self.snd_una >= recovery_point {
+            self.phase = Phase::Open { dup_acks: 0 };
+            self.limited_transmitted = 0;
+            if self.loss_is_certain(0) {
+                self.enter_recovery(ack);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The sender's timers: retransmission (RFC 6298 §5), zero window (RFC 9293 §3.8.6.1), RACK's and the probe's.
+//!
+//! Must not know how a window grows.
+
+use super::phase::{FastRecovery, Phase, RecoveryWindow};
+use super::rack::Probe;
+use super::recovery::Ack;
+use super::{Opening, Profile, RecoveryKind, Sender};
+use crate::controller::SignalEvidence;
+use crate::scoreboard::Digest;
+use crate::time::{Nanos, SECOND};
+
+impl Sender {
+    /// When it wants to be called.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        let rack = self
+            .rack
+            .reordering_timer
+            .armed()
+            .min(self.rack.probe_timer.armed());
+        self.rto_timer
+            .armed()
+            .min(self.persist_timer.armed())
+            .min(rack)
+    }
+
+    /// Its time has come.
+    pub fn on_deadline(&mut self, now: Nanos) {
+        if self.rto_timer.fires(now) {
+            self.on_retransmission_timeout(now);
+        }
+        if self.persist_timer.fires(now) {
+            self.persist_due = true;
+            self.persist_backoff += 1;
+            self.arm_persist(now);
+        }
+        if self.rack.reordering_timer.fires(now) {
+            self.on_reordering_timeout(now);
+        }
+        if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
+            self.rack.probe_due = true;
+            self.rto_timer.set(now + self.rtt.rto());
+        }
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Nanos) {
+        // RFC 6298 §5.5.
+        self.rtt.back_off();
+        if self.opening == Opening::SynSent {
+            self.opening = Opening::SynDue;
+            self.timeouts_in_a_row += 1;
+            return;
+        }
+        self.counters.rtos += 1;
+        // RFC 5681 §3.1: ssthresh is held when the same segment times out again.
+        // Deviation: Linux does not reduce again for a timeout in fast recovery.
+        let repaired_already =
+            self.params.profile == Profile::Linux && matches!(self.phase, Phase::Recovery(_));
+        let first = self.timeouts_in_a_row == 0 && !repaired_already;
+        let flight = f64::from(self.board.outstanding());
+        self.controller
+            .on_timeout(&SignalEvidence { now, flight }, first);
+        self.timeouts_in_a_row += 1;
+        self.board.mark_all_lost();
+        self.forced = None;
+        self.rack.reordering_timer.stop();
+        self.rack.probe_timer.stop();
+        self.rack.probe = None;
+        self.recover = self.snd_nxt;
+        self.phase = Phase::Loss {
+            recovery_point: self.snd_nxt,
+        };
+        // RFC 6298 §5.6: the timer runs again, also if the window lets nothing leave.
+        self.rto_timer.set(now + self.rtt.rto());
+    }
+
+    fn on_reordering_timeout(&mut self, now: Nanos) {
+        let view = self.path_view(now);
+        if !self.rack.detect(&mut self.board, &view) {
+            return;
+        }
+        let pipe = self.board.pipe();
+        match &mut self.phase {
+            Phase::Open { .. } => {
+                // As Linux does: the timer counts as one delivery for the proportional rate reduction.
+                let digest = Digest {
+                    delivered: 1,
+                    ..Digest::default()
+                };
+                let ack = Ack {
+                    now,
+                    advances: false,
+                    duplicate: false,
+                    digest,
+                    rtt: None,
+                };
+                self.enter_recovery(&ack);
+            }
+            Phase::Recovery(FastRecovery {
+                window: RecoveryWindow::Prr(prr),
+                ..
+            }) => prr.on_ack(0, false, pipe),
+            Phase::Recovery(_) | Phase::Loss { .. } => {}
+        }
+    }
+
+    /// RFC 6298 §5.2 and §5.3; RFC 6582 §3.2 for partial ACKs.
+    pub(super) fn rearm_after_ack(&mut self, ack: &Ack) {
+        if self.board.outstanding() == 0 {
+            self.rto_timer.stop();
+            self.rack.probe_timer.stop();
+            self.rack.reordering_timer.stop();
+            return;
+        }
+        if ack.advances && self.partial_ack_restarts_timer() {
+            self.rto_timer.set(ack.now + self.rtt.rto());
+        }
+        self.note_probe_answer(ack);
+        self.schedule_probe(ack.now);
+    }
+
+    /// RFC 6582 §3.2 step 3: the timer restarts at the first partial ACK only, unless the scenario asks for the
+    /// slow-but-steady variant.
+    fn partial_ack_restarts_timer(&mut self) -> bool {
+        let steady = self.params.reset_timer_on_each_partial_ack;
+        match &mut self.phase {
+            Phase::Recovery(FastRecovery {
+                window: RecoveryWindow::Inflated { partial_seen, .. },
+                ..
+            }) => !std::mem::replace(partial_seen, true) || steady,
+            _ => true,
+        }
+    }
+
+    /// RFC 8985 §7.2: in two round trips, unless losses are being repaired or suspected.
+    pub(super) fn schedule_probe(&mut self, now: Nanos) {
+        if !self.params.tail_loss_probe || self.params.recovery != RecoveryKind::RackPrr {
+            return;
+        }
+        let open = matches!(self.phase, Phase::Open { .. }) && self.board.sacked() == 0;
+        let Some(srtt) = self
+            .rtt
+            .srtt()
+            .filter(|_| open && self.rack.probe.is_none())
+        else {
+            self.rack.probe_timer.stop();
+            return;
+        };
+        // Deviation: Linux allows its minimum RTO, not the receiver's delayed ACK, for the ACK of a lone segment.
+        let lone = if self.board.outstanding() == 1 {
+            self.params.min_rto_ns
+        } else {
+            0
+        };
+        let due = now + 2 * srtt + lone;
+        if due < self.rto_timer.deadline() {
+            self.rack.probe_timer.set(due);
+        } else {
+            self.rack.probe_timer.stop();
+        }
+    }
+
+    /// RFC 8985 §7.4: a probe that repeated old data and was acknowledged without a sign of the original hid a loss.
+    fn note_probe_answer(&mut self, ack: &Ack) {
+        let Some(Probe {
+            high_seq,
+            retransmission,
+        }) = self.rack.probe
+        else {
+            return;
+        };
+        if self.snd_una < high_seq {
+            return;
+        }
+        self.rack.probe = None;
+        if retransmission && matches!(self.phase, Phase::Open { .. }) {
+            let flight = f64::from(self.board.outstanding() + ack.digest.acked);
+            self.controller.on_loss(&SignalEvidence {
+                now: ack.now,
+                flight,
+            });
+        }
+    }
+
+    /// RFC 9293 §3.8.6.1: probes a closed window at the RTO, doubling up to a minute.
+    pub(super) fn arm_persist(&mut self, now: Nanos) {
+        let interval = self
+            .rtt
+            .rto()
+            .saturating_mul(1 << self.persist_backoff.min(16));
+        self.persist_timer.set(now + interval.min(60 * SECOND));
+    }
+}

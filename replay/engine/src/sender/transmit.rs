@@ -1,0 +1,270 @@
+//! What leaves next: the handshake, a forced retransmission, repairs, new data, speculative repairs, probes.
+//!
+//! Must not know why the window is what it is.
+
+use super::phase::{FastRecovery, Phase, RecoveryWindow};
+use super::rack::Probe;
+use super::{Opening, Sender};
+use crate::segment::{Direction, Purpose, Segment, flags};
+use crate::time::{MILLISECOND, Nanos};
+
+impl Sender {
+    /// The next segment that may leave now, if any.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+        if self.opening != Opening::Established {
+            return self.poll_opening(now);
+        }
+        if self.persist_due {
+            return Some(self.window_probe(now));
+        }
+        if self.rack.probe_due {
+            return self.tail_loss_probe(now);
+        }
+        if let Some(number) = self.forced.take() {
+            return Some(self.retransmit(number, now));
+        }
+        if self.board.outstanding() == 0 {
+            self.restart_if_idle(now);
+        }
+        if f64::from(self.in_network()) + 1.0 > self.effective_window() {
+            self.note_usage(true);
+            return None;
+        }
+        self.poll_data(now)
+    }
+
+    fn poll_opening(&mut self, now: Nanos) -> Option<Segment> {
+        match self.opening {
+            Opening::SynDue => {
+                self.opening = Opening::SynSent;
+                self.rto_timer.set(now + self.rtt.rto());
+                self.last_sent_at = now;
+                let mut segment = self.bare(now, flags::SYN);
+                (segment.seq, segment.ack) = (0, 0);
+                Some(segment)
+            }
+            Opening::AckDue => {
+                self.opening = Opening::Established;
+                Some(self.bare(now, flags::ACK))
+            }
+            Opening::Closed | Opening::SynSent | Opening::Established => None,
+        }
+    }
+
+    fn poll_data(&mut self, now: Nanos) -> Option<Segment> {
+        let repairs = !matches!(self.phase, Phase::Open { .. });
+        if repairs && let Some(number) = self.board.next_repair() {
+            return Some(self.retransmit(number, now));
+        }
+        if let Some(len) = self.sendable(now) {
+            return Some(self.send_new(len, now));
+        }
+        self.note_usage(false);
+        if repairs {
+            self.speculative_repair(now)
+        } else {
+            None
+        }
+    }
+
+    /// Segments that count against the window.
+    #[inline]
+    fn in_network(&self) -> u32 {
+        match &self.phase {
+            // RFC 5681 §3.2 and RFC 6582 know no pipe: all that is outstanding counts, duplicate ACKs inflate cwnd.
+            Phase::Recovery(FastRecovery {
+                window: RecoveryWindow::Inflated { .. },
+                ..
+            }) => self.board.outstanding(),
+            _ => self.board.pipe(),
+        }
+    }
+
+    /// The window against which it counts, in segments.
+    #[inline]
+    pub(super) fn effective_window(&self) -> f64 {
+        let cwnd = self.controller.cwnd();
+        match &self.phase {
+            Phase::Open { dup_acks } => cwnd + self.limited_transmit(*dup_acks),
+            Phase::Loss { .. } => cwnd,
+            Phase::Recovery(recovery) => match &recovery.window {
+                RecoveryWindow::Inflated { extra, .. } => (cwnd + extra).max(1.0),
+                RecoveryWindow::Pipe => cwnd,
+                RecoveryWindow::Prr(prr) => prr.window(),
+            },
+        }
+    }
+
+    /// RFC 3042 §2: a new segment for each of the first two duplicate ACKs. With SACK the pipe shrinks by itself
+    /// (RFC 6675 §5 step (3)).
+    #[inline]
+    fn limited_transmit(&self, dup_acks: u32) -> f64 {
+        let applies = dup_acks > 0 && self.params.limited_transmit && !self.params.sack_enabled();
+        if applies {
+            f64::from(dup_acks.min(2))
+        } else {
+            0.0
+        }
+    }
+
+    #[inline]
+    fn note_usage(&mut self, limited: bool) {
+        self.usage.note(
+            limited,
+            self.board.outstanding(),
+            self.snd_una,
+            self.snd_nxt,
+        );
+    }
+
+    /// Octets of the next new segment, if the application and the receiver's window allow one.
+    #[inline]
+    fn sendable(&mut self, now: Nanos) -> Option<u16> {
+        let smss = u64::from(self.params.smss_bytes);
+        let available = self.write_end - self.snd_nxt;
+        let len = available.min(smss);
+        // RFC 9293 §3.7.4 (Nagle): less than a full segment waits while more may come and data is outstanding.
+        if len == 0 || (len < smss && !self.finished && self.board.outstanding() > 0) {
+            return None;
+        }
+        if self.snd_nxt + len > self.edge {
+            if self.board.outstanding() == 0 && !self.persist_timer.is_set() {
+                self.arm_persist(now);
+            }
+            return None;
+        }
+        Some(len as u16)
+    }
+
+    #[inline]
+    fn send_new(&mut self, len: u16, now: Nanos) -> Segment {
+        let seq = self.snd_nxt;
+        self.board.push(seq, len, now);
+        self.snd_nxt += u64::from(len);
+        if let Phase::Open { dup_acks: 1.. } = self.phase {
+            self.limited_transmitted += 1;
+        }
+        self.segment_of(seq, len, Purpose::Data, now)
+    }
+
+    fn retransmit(&mut self, number: u64, now: Nanos) -> Segment {
+        self.board.retransmit(number, now);
+        self.counters.retransmissions += 1;
+        let (seq, len) = self.board.span(number);
+        let purpose = match self.phase {
+            Phase::Loss { .. } => Purpose::TimeoutRetransmission,
+            Phase::Open { .. } | Phase::Recovery(_) => Purpose::FastRetransmission,
+        };
+        if self.params.sack_enabled() && self.board.first() == Some(number) {
+            // Deviation: RFC 6675 leaves the timer alone; with Linux, the repair of the first hole has the whole RTO.
+            self.rto_timer.set(now + self.rtt.rto());
+        }
+        self.segment_of(seq, len, purpose, now)
+    }
+
+    /// RFC 6675 §4, NextSeg rules (3) and (4): with nothing else to send, a hole that is not yet lost, then once the
+    /// last segment.
+    fn speculative_repair(&mut self, now: Nanos) -> Option<Segment> {
+        let Phase::Recovery(recovery) = &mut self.phase else {
+            return None;
+        };
+        if !matches!(recovery.window, RecoveryWindow::Pipe) {
+            return None;
+        }
+        if let Some(number) = self.board.next_speculative(recovery.speculative_from) {
+            recovery.speculative_from = number + 1;
+            return Some(self.retransmit(number, now));
+        }
+        if recovery.rescued {
+            return None;
+        }
+        recovery.rescued = true;
+        let last = self.board.last_unsacked()?;
+        Some(self.retransmit(last, now))
+    }
+
+    fn restart_if_idle(&mut self, now: Nanos) {
+        // RFC 5681 §4.1.
+        if self.counters.segments_out > 0
+            && self.write_end > self.snd_nxt
+            && now - self.last_sent_at > self.rtt.rto()
+            && !self.persist_timer.is_set()
+        {
+            self.controller
+                .on_idle(f64::from(self.params.initial_window_pkts));
+        }
+    }
+
+    /// A data segment, counted; starts the retransmission timer (RFC 6298 §5.1).
+    #[inline]
+    fn segment_of(&mut self, seq: u64, len: u16, purpose: Purpose, now: Nanos) -> Segment {
+        self.counters.segments_out += 1;
+        self.last_sent_at = now;
+        if !self.rto_timer.is_set() {
+            self.rto_timer.set(now + self.rtt.rto());
+            self.schedule_probe(now);
+        }
+        if let Phase::Recovery(FastRecovery {
+            window: RecoveryWindow::Prr(prr),
+            ..
+        }) = &mut self.phase
+        {
+            prr.on_send();
+        }
+        let mut segment = self.bare(now, flags::ACK);
+        segment.seq = seq;
+        segment.payload_bytes = len;
+        segment.ip_bytes += len;
+        segment.purpose = purpose;
+        if seq + u64::from(len) == self.write_end && self.finished {
+            segment.flags |= flags::PSH;
+        }
+        segment
+    }
+
+    #[inline]
+    fn bare(&mut self, now: Nanos, flags: u8) -> Segment {
+        self.ip_id = self.ip_id.wrapping_add(1);
+        Segment {
+            seq: self.snd_nxt,
+            ack: 1,
+            wnd_bytes: 0xFFFF,
+            ts_val: (now / MILLISECOND) as u32,
+            ts_ecr: self.ts_recent,
+            ip_bytes: self.params.header_bytes as u16,
+            ip_id: self.ip_id,
+            flags,
+            purpose: Purpose::Control,
+            ..Segment::new(self.leg, Direction::Forward)
+        }
+    }
+
+    /// RFC 9293 §3.8.6.1.
+    ///
+    /// Deviation: the probe is an empty segment before the window, as Linux sends it, not an octet of new data.
+    fn window_probe(&mut self, now: Nanos) -> Segment {
+        self.persist_due = false;
+        let mut segment = self.bare(now, flags::ACK);
+        segment.seq = self.snd_una - 1;
+        segment.purpose = Purpose::Probe;
+        segment
+    }
+
+    /// RFC 8985 §7.3: new data if the receiver's window has room, else the last segment again.
+    fn tail_loss_probe(&mut self, now: Nanos) -> Option<Segment> {
+        self.rack.probe_due = false;
+        let (mut segment, retransmission) = if let Some(len) = self.sendable(now) {
+            (self.send_new(len, now), false)
+        } else {
+            let last = self.board.last()?;
+            (self.retransmit(last, now), true)
+        };
+        segment.purpose = Purpose::Probe;
+        self.rack.probe = Some(Probe {
+            high_seq: self.snd_nxt,
+            retransmission,
+        });
+        Some(segment)
+    }
+}

@@ -1,0 +1,155 @@
+//! What a run comes to, flow by flow: the numbers of the `runs` table.
+//!
+//! Must not know how they came about. Sender's numbers are those of leg 0; losses are those of all legs.
+
+use crate::assembly::Leg;
+use crate::config::FlowConfig;
+use crate::link::{DropCause, LinkDirection};
+use crate::node::Node;
+use crate::proxy::Proxy;
+use crate::receiver::Receiver;
+use crate::segment::Segment;
+use crate::sender::{Sender, SenderCounters};
+use crate::time::{Nanos, SECOND};
+
+/// What is counted of a flow while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowTally {
+    start: Nanos,
+    size_bytes: Option<u64>,
+    finished_at: Option<Nanos>,
+    channel_losses: u64,
+    queue_losses: u64,
+    outage_losses: u64,
+}
+
+impl FlowTally {
+    /// Nothing counted yet.
+    pub fn new(flow: &FlowConfig) -> Self {
+        Self {
+            start: flow.start_ns,
+            size_bytes: flow.size_bytes,
+            finished_at: None,
+            channel_losses: 0,
+            queue_losses: 0,
+            outage_losses: 0,
+        }
+    }
+
+    /// A packet of the flow was lost.
+    pub fn note_drop(&mut self, segment: &Segment, cause: DropCause) {
+        match cause {
+            DropCause::Channel => self.channel_losses += u64::from(segment.payload_bytes > 0),
+            DropCause::Queue => self.queue_losses += 1,
+            DropCause::Outage => self.outage_losses += 1,
+        }
+    }
+
+    /// Whether the flow has just finished: its last octet has been, or by `end` will have been, read.
+    #[inline]
+    pub fn finishes(&mut self, receiver: &Receiver, now: Nanos, end: Nanos) -> bool {
+        let Some(size) = self.size_bytes else {
+            return false;
+        };
+        if self.finished_at.is_some() || receiver.rcv_nxt() <= size {
+            return false;
+        }
+        let read_at = receiver.read_completion(now);
+        self.finished_at = (read_at <= end).then_some(read_at);
+        self.finished_at.is_some()
+    }
+}
+
+/// One flow of a finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSummary {
+    /// When it began to open.
+    pub start_ns: Nanos,
+    /// When its connection (of leg 0) stood.
+    pub established_ns: Option<Nanos>,
+    /// From its start to its end, or to the end of the run.
+    pub duration_ns: Nanos,
+    /// Its whole size was read before the run ended.
+    pub completed: bool,
+    /// Octets that the receiving application read in order.
+    pub delivered_bytes: u64,
+    /// `delivered_bytes` x 8 / duration.
+    pub goodput_bps: f64,
+    /// Counters of its sender.
+    pub sender: SenderCounters,
+    /// Data packets that the channel lost.
+    pub channel_losses: u64,
+    /// Packets dropped by full queues.
+    pub queue_losses: u64,
+    /// Packets lost in outages.
+    pub outage_losses: u64,
+    /// Mean of its sender's RTT samples.
+    pub rtt_mean_ns: Option<Nanos>,
+    /// Their 95th percentile, to 1/64.
+    pub rtt_p95_ns: Option<Nanos>,
+    /// Most octets that a proxy had acknowledged but not seen acknowledged; none without proxy.
+    pub proxy_held_max_bytes: Option<u64>,
+}
+
+/// A finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSummary {
+    /// By flow, in the order of the configuration.
+    pub flows: Vec<FlowSummary>,
+    /// Packets that lay beyond the end of a replayed loss trace.
+    pub trace_beyond_pkts: u64,
+}
+
+/// Puts the numbers together.
+pub fn summarise(
+    tallies: &[FlowTally],
+    legs: &[Leg],
+    nodes: &[Node],
+    links: &[LinkDirection],
+    end: Nanos,
+) -> RunSummary {
+    let flows = tallies
+        .iter()
+        .enumerate()
+        .map(|(number, tally)| {
+            let own: Vec<&Leg> = legs.iter().filter(|leg| leg.flow == number).collect();
+            summarise_flow(tally, &own, nodes, end)
+        })
+        .collect();
+    RunSummary {
+        flows,
+        trace_beyond_pkts: links.iter().map(LinkDirection::beyond_pkts).sum(),
+    }
+}
+
+fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) -> FlowSummary {
+    let sender = legs.first().and_then(|leg| nodes[leg.source].sender());
+    let receiver = legs.last().and_then(|leg| nodes[leg.sink].receiver());
+    let stop = tally.finished_at.unwrap_or(end);
+    let duration_ns = stop - tally.start;
+    let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
+    let histogram = sender.map(Sender::rtt_histogram);
+    FlowSummary {
+        start_ns: tally.start,
+        established_ns: sender.and_then(Sender::established_at),
+        duration_ns,
+        completed: tally.finished_at.is_some(),
+        delivered_bytes,
+        goodput_bps: if duration_ns == 0 {
+            0.0
+        } else {
+            delivered_bytes as f64 * 8.0 * SECOND as f64 / duration_ns as f64
+        },
+        sender: sender.map(Sender::counters).unwrap_or_default(),
+        channel_losses: tally.channel_losses,
+        queue_losses: tally.queue_losses,
+        outage_losses: tally.outage_losses,
+        rtt_mean_ns: histogram.and_then(crate::histogram::Histogram::mean),
+        rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
+        proxy_held_max_bytes: legs
+            .iter()
+            .filter_map(|leg| nodes[leg.sink].proxy())
+            .map(Proxy::held_max_bytes)
+            .max(),
+    }
+}

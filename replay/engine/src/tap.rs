@@ -1,0 +1,49 @@
+//! What can be observed of a run: typed events, handed to a tap as they happen. The unit tap `()` sees nothing and
+//! costs nothing.
+//!
+//! Must not know who listens. A drop is told when the packet reaches the link that will drop it.
+
+use crate::link::DropCause;
+use crate::segment::Segment;
+use crate::sender::SenderSample;
+use crate::time::Nanos;
+
+/// One thing that happened.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// An endpoint or proxy sent a segment.
+    Sent(&'a Segment),
+    /// A segment arrived at the endpoint or proxy that it was for.
+    Arrived(&'a Segment),
+    /// A link lost a packet.
+    Dropped {
+        /// Number of the link on the path.
+        link: usize,
+        /// Why.
+        cause: DropCause,
+        /// The packet.
+        segment: &'a Segment,
+    },
+    /// The state of a leg's sender changed.
+    State {
+        /// The leg.
+        leg: u16,
+        /// Its state now.
+        sample: &'a SenderSample,
+    },
+}
+
+/// A listener.
+pub trait Tap {
+    /// Whether it listens at all; a constant, so that a run without listener compiles to one.
+    const LISTENS: bool = true;
+
+    /// Called for each event, in the order of the run.
+    fn event(&mut self, now: Nanos, event: Event<'_>);
+}
+
+impl Tap for () {
+    const LISTENS: bool = false;
+
+    fn event(&mut self, _now: Nanos, _event: Event<'_>) {}
+}

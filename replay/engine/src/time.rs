@@ -1,0 +1,11 @@
+//! Time: nanoseconds since the start of the run.
+
+/// Nanoseconds since the start of the run, or a span of them.
+pub type Nanos = u64;
+
+/// A deadline that is not set.
+pub const NEVER: Nanos = u64::MAX;
+/// One millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
+/// One second.
+pub const SECOND: Nanos = 1_000_000_000;
