@@ -1,9 +1,10 @@
 """The native core's surface. Every name here is in the extension, and the other way round (tests/toolkit)."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, final
 
-__all__ = ["CaptureReader", "Columns"]
+__all__ = ["CaptureReader", "Columns", "replay", "variants"]
 
 @final
 class CaptureReader:
@@ -36,3 +37,15 @@ class Columns:
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+
+def replay(jobs: Sequence[tuple[str, int, int, bool]], *, threads: int) -> dict[str, list[Columns]]:
+    """Run jobs of (configuration as JSON, seed, run_id, recorded) over `threads` threads.
+
+    Returns batches of the tables `runs` (a row per job and flow, only the columns that the engine knows), `segments`,
+    `flows`, `events` and `instruments` (of recorded jobs), in the order of the jobs whatever the number of threads.
+    Equal seeds give equal bytes. The configuration is `Config` of replay/engine/src/config; ValueError names the key
+    path of the first value that makes no sense, before anything runs. KeyboardInterrupt stops all threads.
+    """
+
+def variants() -> list[tuple[str, str, str]]:
+    """List the TCP variants: name, family, one line."""

@@ -419,6 +419,13 @@ RUNS = Table(
         Column("channel_losses", "u64", "", "Data packets that the channel lost"),
         Column("queue_losses", "u64", "", "Packets dropped by full queues"),
         Column("outage_losses", "u64", "", "Packets lost in outages"),
+        Column(
+            "trace_beyond_pkts",
+            "u64",
+            "",
+            "Data packets that lay beyond the end of a replayed loss trace, which starts again there",
+            nullable=True,
+        ),
         Column("srtt_mean_ns", "i64", "ns", "Mean of the sender's RTT samples", nullable=True),
         Column("rtt_p95_ns", "i64", "ns", "95th percentile of the sender's RTT samples", nullable=True),
         Column(

@@ -115,6 +115,11 @@ impl<'a, T: Tap> World<'a, T> {
         ))
     }
 
+    /// Introduces the tap to the legs before the run.
+    pub fn introduce(&mut self, introduction: impl FnOnce(&mut T, &[Leg])) {
+        introduction(self.tap, &self.legs);
+    }
+
     /// The legs, for a tap that wants to know what the numbers in segments mean.
     pub fn legs(&self) -> &[Leg] {
         &self.legs

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::columns::Columns;
-use crate::rows::{self, SegmentColumns};
+use crate::rows::{self, Origin, SegmentColumns};
 
 /// Most rows of one batch: list offsets are 32 bits wide, and a segment has at most eight edges.
 const MAX_ROWS: usize = 1 << 24;
@@ -105,17 +105,17 @@ impl CaptureReader {
 
     /// Rows of `flows` whose connection has ended since the last call.
     fn flows(&self, py: Python<'_>) -> PyResult<Columns> {
-        py.detach(|| rows::flows(&self.state().tracker.take_finished_flows(), self.input_id))
+        py.detach(|| rows::flows(&self.state().tracker.take_finished_flows(), self.origin()))
     }
 
     /// Rows of `events` since the last call.
     fn events(&self, py: Python<'_>) -> PyResult<Columns> {
-        py.detach(|| rows::events(&self.state().tracker.take_events()))
+        py.detach(|| rows::events(&self.state().tracker.take_events(), self.origin()))
     }
 
     /// Rows of `instruments` since the last call.
     fn instruments(&self, py: Python<'_>) -> PyResult<Columns> {
-        py.detach(|| rows::instruments(&self.state().tracker.take_samples()))
+        py.detach(|| rows::instruments(&self.state().tracker.take_samples(), self.origin()))
     }
 
     /// Rows of `issues` since the last call.
@@ -161,6 +161,13 @@ impl CaptureReader {
 }
 
 impl CaptureReader {
+    fn origin(&self) -> Origin {
+        Origin {
+            input_id: self.input_id,
+            ..Origin::default()
+        }
+    }
+
     /// A panic while it was held leaves plain numbers behind, which can still be read.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -172,7 +179,7 @@ impl State {
         if self.done {
             return Ok(None);
         }
-        let mut columns = SegmentColumns::with_capacity(max_rows.min(ROOM));
+        let mut columns = SegmentColumns::with_capacity(max_rows.min(ROOM), Origin::default());
         while columns.rows() < max_rows {
             let Some(captured) = self.reader.next_segment() else {
                 self.done = true;

@@ -3,6 +3,8 @@
 
 mod capture;
 mod columns;
+mod recorder;
+mod replay;
 mod rows;
 
 use pyo3::prelude::*;
@@ -14,4 +16,6 @@ mod _native {
     use super::capture::CaptureReader;
     #[pymodule_export]
     use super::columns::Columns;
+    #[pymodule_export]
+    use super::replay::{replay, variants};
 }

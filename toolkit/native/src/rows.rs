@@ -10,8 +10,20 @@ use pyo3::PyResult;
 
 use crate::columns::{Batch, Columns, Lists, Nullable, Octets};
 
+/// What rows have in common that the crates they come from do not know.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Origin {
+    /// Replay run, 0 for a capture.
+    pub run_id: u32,
+    /// Connection of the path, 0 for a capture.
+    pub leg: u8,
+    /// Input, 0 for a replay.
+    pub input_id: u32,
+}
+
 /// The table `segments`, column by column, while rows arrive one by one.
 pub struct SegmentColumns {
+    origin: Origin,
     flow_id: Vec<u32>,
     record: Vec<u64>,
     t_ns: Vec<i64>,
@@ -45,9 +57,10 @@ pub struct SegmentColumns {
 }
 
 impl SegmentColumns {
-    /// Room for `rows`.
-    pub fn with_capacity(rows: usize) -> Self {
+    /// Room for `rows` of `origin`.
+    pub fn with_capacity(rows: usize, origin: Origin) -> Self {
         Self {
+            origin,
             flow_id: Vec::with_capacity(rows),
             record: Vec::with_capacity(rows),
             t_ns: Vec::with_capacity(rows),
@@ -129,9 +142,9 @@ impl SegmentColumns {
     pub fn finish(self) -> PyResult<Columns> {
         let rows = self.rows();
         Batch::new(rows)
-            .number::<UInt32Type>("run_id", vec![0; rows])
+            .number::<UInt32Type>("run_id", vec![self.origin.run_id; rows])
             .number::<UInt32Type>("flow_id", self.flow_id)
-            .number::<UInt8Type>("leg", vec![0; rows])
+            .number::<UInt8Type>("leg", vec![self.origin.leg; rows])
             .number::<UInt64Type>("record", self.record)
             .number::<Int64Type>("t_ns", self.t_ns)
             .choice("direction", self.direction, Direction::NAMES)
@@ -166,16 +179,16 @@ impl SegmentColumns {
 }
 
 /// One column out of rows.
-fn each<'a, R, T>(rows: &'a [R], value: impl FnMut(&'a R) -> T) -> Vec<T> {
+pub fn each<'a, R, T>(rows: &'a [R], value: impl FnMut(&'a R) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }
 
 /// The table `flows`.
-pub fn flows(rows: &[FlowRow], input_id: u32) -> PyResult<Columns> {
+pub fn flows(rows: &[FlowRow], origin: Origin) -> PyResult<Columns> {
     let mut batch = Batch::new(rows.len())
-        .number::<UInt32Type>("run_id", vec![0; rows.len()])
+        .number::<UInt32Type>("run_id", vec![origin.run_id; rows.len()])
         .number::<UInt32Type>("flow_id", each(rows, |r| r.flow_id))
-        .number::<UInt32Type>("input_id", vec![input_id; rows.len()])
+        .number::<UInt32Type>("input_id", vec![origin.input_id; rows.len()])
         .text("a_addr", &each(rows, |r| r.a_addr.to_string()))
         .number::<UInt16Type>("a_port", each(rows, |r| r.a_port))
         .text("b_addr", &each(rows, |r| r.b_addr.to_string()))
@@ -243,11 +256,11 @@ fn flow_direction(batch: Batch, direction: &str, rows: &[DirectionRow]) -> Batch
 }
 
 /// The table `events`.
-pub fn events(rows: &[Event]) -> PyResult<Columns> {
+pub fn events(rows: &[Event], origin: Origin) -> PyResult<Columns> {
     Batch::new(rows.len())
-        .number::<UInt32Type>("run_id", vec![0; rows.len()])
+        .number::<UInt32Type>("run_id", vec![origin.run_id; rows.len()])
         .number::<UInt32Type>("flow_id", each(rows, |r| r.flow_id))
-        .number::<UInt8Type>("leg", vec![0; rows.len()])
+        .number::<UInt8Type>("leg", vec![origin.leg; rows.len()])
         .number::<Int64Type>("t_ns", each(rows, |r| r.t_ns))
         .optional::<Int64Type>("end_ns", each(rows, |r| r.end_ns))
         .choice(
@@ -268,11 +281,11 @@ pub fn events(rows: &[Event]) -> PyResult<Columns> {
 }
 
 /// The table `instruments`.
-pub fn instruments(rows: &[Sample]) -> PyResult<Columns> {
+pub fn instruments(rows: &[Sample], origin: Origin) -> PyResult<Columns> {
     Batch::new(rows.len())
-        .number::<UInt32Type>("run_id", vec![0; rows.len()])
+        .number::<UInt32Type>("run_id", vec![origin.run_id; rows.len()])
         .number::<UInt32Type>("flow_id", each(rows, |r| r.flow_id))
-        .number::<UInt8Type>("leg", vec![0; rows.len()])
+        .number::<UInt8Type>("leg", vec![origin.leg; rows.len()])
         .number::<Int64Type>("t_ns", each(rows, |r| r.t_ns))
         .choice("source", each(rows, |r| r.source.index()), Source::NAMES)
         .choice("phase", each(rows, |r| r.phase.index()), Phase::NAMES)

@@ -1,0 +1,281 @@
+//! `replay`: jobs to the engine, over threads, with the GIL released. Results come in the order of the jobs, whatever
+//! thread ran them; Ctrl-C is looked for while they run. Decides nothing about TCP.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
+use hindflight_engine::{Config, FlowSummary, Nanos, RunError, RunSummary, VARIANTS, World};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::columns::{Batch, Columns};
+use crate::recorder::{Recorder, RunTables};
+use crate::rows::each;
+
+/// How often the waiting thread looks for Ctrl-C.
+const SIGNAL_CHECK: Duration = Duration::from_millis(50);
+
+/// A job as Python gives it: configuration, seed, run_id, recorded.
+type JobTuple = (String, u64, u32, bool);
+
+/// One run to make.
+struct Job {
+    config: Arc<Config>,
+    seed: u64,
+    run_id: u32,
+    recorded: bool,
+}
+
+/// What a job gave.
+struct Outcome {
+    summary: RunSummary,
+    tables: RunTables,
+}
+
+/// Every variant of the catalogue: name, family, one line.
+#[pyfunction]
+pub fn variants() -> Vec<(&'static str, &'static str, &'static str)> {
+    VARIANTS
+        .iter()
+        .map(|info| (info.name, info.family, info.summary))
+        .collect()
+}
+
+/// Runs the jobs and returns batches of tables by name.
+#[pyfunction]
+#[pyo3(signature = (jobs, *, threads))]
+pub fn replay(py: Python<'_>, jobs: Vec<JobTuple>, threads: usize) -> PyResult<Bound<'_, PyDict>> {
+    let (runs, tables) = py.detach(|| {
+        let jobs = parse(&jobs)?;
+        let outcomes = run_all(&jobs, threads)?;
+        let runs = runs(&jobs, &outcomes)?;
+        let mut tables = RunTables::default();
+        for outcome in outcomes {
+            tables.append(outcome.tables);
+        }
+        PyResult::Ok((runs, tables))
+    })?;
+    let out = PyDict::new(py);
+    out.set_item("runs", vec![runs])?;
+    out.set_item("segments", tables.segments)?;
+    out.set_item("flows", tables.flows)?;
+    out.set_item("events", tables.events)?;
+    out.set_item("instruments", tables.instruments)?;
+    Ok(out)
+}
+
+/// Reads and checks every configuration before anything runs; equal texts are read once.
+fn parse(jobs: &[JobTuple]) -> PyResult<Vec<Job>> {
+    let mut known: HashMap<&str, Arc<Config>> = HashMap::new();
+    let mut parsed = Vec::with_capacity(jobs.len());
+    for (text, seed, run_id, recorded) in jobs {
+        let config = match known.get(text.as_str()) {
+            Some(config) => Arc::clone(config),
+            None => Arc::clone(known.entry(text).or_insert(Arc::new(config(text)?))),
+        };
+        parsed.push(Job {
+            config,
+            seed: *seed,
+            run_id: *run_id,
+            recorded: *recorded,
+        });
+    }
+    Ok(parsed)
+}
+
+fn config(text: &str) -> PyResult<Config> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let config: Config = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|error| PyValueError::new_err(format!("{}: {}", error.path(), error.inner())))?;
+    config
+        .validate()
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(config)
+}
+
+/// What the threads share.
+struct Pool<'a> {
+    jobs: &'a [Job],
+    next: AtomicUsize,
+    interrupt: AtomicBool,
+    results: Vec<Mutex<Option<PyResult<Outcome>>>>,
+    working: Mutex<usize>,
+    stopped: Condvar,
+}
+
+/// Hands the jobs to `threads` threads; all stop when one fails or the user interrupts.
+fn run_all(jobs: &[Job], threads: usize) -> PyResult<Vec<Outcome>> {
+    let threads = threads.clamp(1, jobs.len().max(1));
+    let pool = Pool {
+        jobs,
+        next: AtomicUsize::new(0),
+        interrupt: AtomicBool::new(false),
+        results: jobs.iter().map(|_| Mutex::new(None)).collect(),
+        working: Mutex::new(threads),
+        stopped: Condvar::new(),
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| pool.work());
+        }
+        pool.wait()
+    })?;
+    let results = pool
+        .results
+        .into_iter()
+        .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
+    results.flatten().collect()
+}
+
+impl Pool<'_> {
+    fn work(&self) {
+        let _leaving = Leaving(self);
+        while !self.interrupt.load(Ordering::Relaxed) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = self.jobs.get(number) else {
+                return;
+            };
+            let result = job.run(&self.interrupt);
+            if result.is_err() {
+                self.interrupt.store(true, Ordering::Relaxed);
+            }
+            *lock(&self.results[number]) = Some(result);
+        }
+    }
+
+    /// Waits for all threads; on Ctrl-C stops them and hands on what Python raises.
+    fn wait(&self) -> PyResult<()> {
+        let mut signal = Ok(());
+        let mut working = lock(&self.working);
+        while *working > 0 {
+            let waited = self.stopped.wait_timeout(working, SIGNAL_CHECK);
+            working = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if signal.is_ok() {
+                signal = check_signals();
+                if signal.is_err() {
+                    self.interrupt.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        signal
+    }
+}
+
+fn check_signals() -> PyResult<()> {
+    Python::attach(|py| {
+        let signal: PyResult<()> = py.check_signals();
+        signal
+    })
+}
+
+/// Signs a thread off, also when it panics.
+struct Leaving<'a, 'b>(&'a Pool<'b>);
+
+impl Drop for Leaving<'_, '_> {
+    fn drop(&mut self) {
+        *lock(&self.0.working) -= 1;
+        self.0.stopped.notify_all();
+    }
+}
+
+/// A panic while it was held leaves plain values behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Job {
+    fn run(&self, interrupt: &AtomicBool) -> PyResult<Outcome> {
+        if !self.recorded {
+            let summary = World::new(&self.config, self.seed, &mut ())
+                .map_err(RunError::from)
+                .and_then(|mut world| world.run(interrupt))
+                .map_err(refused)?;
+            return Ok(Outcome {
+                summary,
+                tables: RunTables::default(),
+            });
+        }
+        let mut recorder = Recorder::default();
+        let mut world = World::new(&self.config, self.seed, &mut recorder)
+            .map_err(|error| refused(error.into()))?;
+        world.introduce(|recorder, legs| recorder.begin(self.run_id, legs));
+        let summary = world.run(interrupt).map_err(refused)?;
+        Ok(Outcome {
+            summary,
+            tables: recorder.finish()?,
+        })
+    }
+}
+
+fn refused(error: RunError) -> PyErr {
+    match error {
+        RunError::Config(error) => PyValueError::new_err(error.to_string()),
+        RunError::Interrupted => {
+            PyRuntimeError::new_err("another job failed or the run was interrupted")
+        }
+    }
+}
+
+/// The rows of `runs`, as far as the engine knows them: one per job and flow.
+fn runs(jobs: &[Job], outcomes: &[Outcome]) -> PyResult<Columns> {
+    let rows: Vec<Row<'_>> = jobs
+        .iter()
+        .zip(outcomes)
+        .flat_map(|(job, outcome)| {
+            let flows = outcome.summary.flows.iter().enumerate();
+            flows.map(move |(number, flow)| Row {
+                job,
+                outcome,
+                number,
+                flow,
+            })
+        })
+        .collect();
+    let span = |span: Option<Nanos>| span.map(|ns| ns as i64);
+    Batch::new(rows.len())
+        .number::<UInt32Type>("run_id", each(&rows, |r| r.job.run_id))
+        .text(
+            "variant",
+            &each(&rows, |r| r.job.config.flows[r.number].variant.as_str()),
+        )
+        .number::<UInt64Type>("seed", each(&rows, |r| r.job.seed))
+        .number::<UInt32Type>("flow_id", each(&rows, |r| r.number as u32 + 1))
+        .number::<Int64Type>("duration_ns", each(&rows, |r| r.flow.duration_ns as i64))
+        .flag("completed", each(&rows, |r| r.flow.completed))
+        .number::<UInt64Type>("delivered_bytes", each(&rows, |r| r.flow.delivered_bytes))
+        .number::<Float64Type>("goodput_bps", each(&rows, |r| r.flow.goodput_bps))
+        .number::<UInt64Type>("segments_out", each(&rows, |r| r.flow.sender.segments_out))
+        .number::<UInt64Type>(
+            "retransmissions",
+            each(&rows, |r| r.flow.sender.retransmissions),
+        )
+        .number::<UInt64Type>("rtos", each(&rows, |r| r.flow.sender.rtos))
+        .number::<UInt64Type>("recoveries", each(&rows, |r| r.flow.sender.recoveries))
+        .number::<UInt64Type>("channel_losses", each(&rows, |r| r.flow.channel_losses))
+        .number::<UInt64Type>("queue_losses", each(&rows, |r| r.flow.queue_losses))
+        .number::<UInt64Type>("outage_losses", each(&rows, |r| r.flow.outage_losses))
+        .number::<UInt64Type>(
+            "trace_beyond_pkts",
+            each(&rows, |r| r.outcome.summary.trace_beyond_pkts),
+        )
+        .optional::<Int64Type>("srtt_mean_ns", each(&rows, |r| span(r.flow.rtt_mean_ns)))
+        .optional::<Int64Type>("rtt_p95_ns", each(&rows, |r| span(r.flow.rtt_p95_ns)))
+        .optional::<UInt64Type>(
+            "proxy_held_max_bytes",
+            each(&rows, |r| r.flow.proxy_held_max_bytes),
+        )
+        .finish()
+}
+
+/// A row of `runs` and where it comes from.
+struct Row<'a> {
+    job: &'a Job,
+    outcome: &'a Outcome,
+    number: usize,
+    flow: &'a FlowSummary,
+}
