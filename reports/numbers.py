@@ -26,7 +26,7 @@ def _places_for(size: float, significant: int) -> int:
 
 
 def _places(value: float, places: int) -> str:
-    return f"{value:,.{places}f}".replace("-", "\N{MINUS SIGN}")
+    return "0" if value == 0 else f"{value:,.{places}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def scale_of(value: float, unit: str) -> tuple[float, str]:

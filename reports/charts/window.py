@@ -11,7 +11,7 @@ import polars as pl
 from reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
 from reports.decimation import Thinned, m4, steps
 from reports.frames import TIME, TRUTH, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
-from reports.style import BLUE, GREY, INK, SHADE_AMBER, SHADE_GREEN, SHADE_GREY, SHADE_RED, VERMILLION
+from reports.style import BLUE, GREY, INK, PURPLE, SHADE_AMBER, SHADE_GREEN, SHADE_GREY, SHADE_RED, VERMILLION
 from toolkit.errors import ReportError
 
 INFERRED, REPLAY, FLIGHT, SSTHRESH = "cwnd, inferred from packets", "cwnd, replay", "flight", "ssthresh"
@@ -27,9 +27,9 @@ _SHADES = {
 _LEGEND = Legend(
     [
         *((f"cwnd, {source}", INK) for source in TRUTH),
-        (INFERRED, BLUE),
+        (INFERRED, VERMILLION),
         (REPLAY, BLUE),
-        (SSTHRESH, VERMILLION),
+        (SSTHRESH, PURPLE),
         (FLIGHT, GREY),
     ]
 )
@@ -110,7 +110,7 @@ def _line(part: Thinned, label: str, flow: Flow, y: alt.Y, legend: Legend) -> al
     faint, dashed, truth = label == FLIGHT, label == SSTHRESH, label in _TRUE
     mark = alt.Chart(inline(part.frame)).mark_line(
         interpolate="step-after",
-        strokeWidth=1.0 if faint else 3.2 if truth else 1.4,
+        strokeWidth=1.0 if faint else 3.4 if truth else 1.3,
         opacity=0.75 if faint else 1.0,
         strokeDash=[5, 3] if dashed else [1, 0],
         clip=True,

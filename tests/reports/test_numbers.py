@@ -42,6 +42,7 @@ def test_quantity(value: float | None, unit: str, text: str) -> None:
         (-36_440.0, 18_450.0, "bit/s", "−36.44 to 18.45 kbit/s"),
         (190.0, 210.0, "pkts", "190 to 210 pkts"),
         (0.0, 0.0, "%", "0 to 0 %"),
+        (0.0, 0.000424, "", "0 to 0.000424"),
         (None, 1.0, "s", ""),
         (1.0, None, "s", ""),
     ],
