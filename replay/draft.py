@@ -23,8 +23,19 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Stack:
+    """The sender and its peer as the capture shows them. `receive_buffer_bytes` is None without window scaling."""
+
+    mss_bytes: int
+    header_bytes: int
+    initial_window_pkts: int
+    receive_buffer_bytes: int | None
+    profile: str = "linux"
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
-    """Everything that a scenario file needs. `rate`, `delay` and `queue` are None where the capture cannot tell."""
+    """Everything that a scenario file needs. `rate` and `queue` are None where the capture cannot tell."""
 
     name: str
     duration_ns: int
@@ -33,11 +44,7 @@ class Draft:
     rate: Value | None
     round_trip: Value
     queue: Value | None
-    reverse_rate: Value | None
-    mss_bytes: int
-    header_bytes: int
-    initial_window_pkts: int
-    receive_buffer_bytes: int
+    stack: Stack
     input_name: str
     input_sha256: str
     flow_id: int
@@ -45,7 +52,6 @@ class Draft:
     variants: Sequence[str]
     proxies: Sequence[str] = ("none", "relay")
     seeds: int = 20
-    profile: str = "linux"
     unknowns: Sequence[str] = field(default_factory=tuple)
 
 
@@ -58,9 +64,10 @@ UNKNOWN_QUEUE_PKTS = 1000
 
 def draft_scenario(draft: Draft) -> str:
     """Return the text of a scenario file: sender, relay in the middle, receiver; losses on the first hop."""
-    one_way_ns = draft.round_trip.value / 2
+    one_way_ns = max(0.0, draft.round_trip.value - _second_hop_ns(draft)) / 2
     up_ns = round(one_way_ns * RELAY_SHARE)
     down_ns = round(one_way_ns - up_ns)
+    stack = draft.stack
     quote = json.dumps
     lines = [
         f"# Drafted from {draft.input_name}, flow {draft.flow_id}. Estimates carry their 95 % interval; edit freely.",
@@ -77,22 +84,22 @@ def draft_scenario(draft: Draft) -> str:
         _delay_line(up_ns, draft.round_trip, RELAY_SHARE),
         _queue_line(draft.queue),
         f'loss = {{ model = "trace", file = {quote(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
-        *_reverse_lines(draft.reverse_rate, up_ns),
+        *_reverse_lines(draft.rate, up_ns),
         "",
         "[[links]]",
         'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
         *_rate_lines(draft.rate),
         _delay_line(down_ns, draft.round_trip, 1 - RELAY_SHARE),
         _queue_line(draft.queue),
-        *_reverse_lines(draft.reverse_rate, down_ns),
+        *_reverse_lines(draft.rate, down_ns),
         "",
         "[flow]",
         'size = "greedy"',
-        f'mss = "{draft.mss_bytes} B"',
-        f'headers = "{draft.header_bytes} B"  # IP and TCP with options, per data packet',
-        f'initial_window = "{draft.initial_window_pkts} pkts"',
-        f'receive_buffer = "{draft.receive_buffer_bytes} B"  # the largest window that the receiver advertised',
-        f"profile = {quote(draft.profile)}  # timers and recovery of the stack",
+        f'mss = "{stack.mss_bytes} B"',
+        f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
+        f'initial_window = "{stack.initial_window_pkts} pkts"',
+        *_buffer_lines(stack.receive_buffer_bytes),
+        f"profile = {quote(stack.profile)}  # timers and recovery of the stack",
         "",
         "[proxy]",
         'buffer = "200 pkts"',
@@ -138,8 +145,22 @@ def _queue_line(queue: Value | None) -> str:
     return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, 1, "pkts")}'
 
 
+def _buffer_lines(receive_buffer_bytes: int | None) -> list[str]:
+    if receive_buffer_bytes is None:
+        return ["# receive_buffer: the window scale is not in the capture, so the window is not known"]
+    return [f'receive_buffer = "{receive_buffer_bytes} B"  # the largest window that the receiver advertised']
+
+
+def _second_hop_ns(draft: Draft) -> float:
+    """Serialisation, both ways, that the second hop adds and the capture's single hop does not have."""
+    if draft.rate is None:
+        return 0.0
+    octets = draft.stack.mss_bytes + 2 * draft.stack.header_bytes
+    return octets * 8e9 / draft.rate.value
+
+
 def _reverse_lines(rate: Value | None, delay_ns: int) -> list[str]:
     fields = f'delay = "{format_time(delay_ns)}", queue = "1000 pkts"'
     if rate is not None:
         fields = f'rate = "{format_rate(rate.value)}", ' + fields
-    return [f"reverse = {{ {fields} }}  # acknowledgements: their losses and queue are not known"]
+    return [f"reverse = {{ {fields} }}  # acknowledgements: rate assumed equal, losses and queue not known"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 
 import pytest
 
-from replay.draft import Draft, Value, draft_scenario
+from replay.draft import Draft, Stack, Value, draft_scenario
 from replay.scenario import Trace, parse_scenario
 
 DRAFT = Draft(
@@ -17,11 +18,7 @@ DRAFT = Draft(
     rate=Value(3_998_000.0, 3_990_000.0, 4_006_000.0, "ACK clock"),
     round_trip=Value(480_200_000.0, 480_100_000.0, 480_400_000.0, "least RTT less serialisation"),
     queue=Value(199.6, 195.0, 203.0, "RTT at its ceiling"),
-    reverse_rate=None,
-    mss_bytes=1448,
-    header_bytes=52,
-    initial_window_pkts=10,
-    receive_buffer_bytes=6_000_000,
+    stack=Stack(1448, 52, 10, 6_000_000),
     input_name="flight.pcap",
     input_sha256="0" * 64,
     flow_id=3,
@@ -40,7 +37,8 @@ def test_reads_back_with_the_values_it_was_given() -> None:
     assert up.queue == 200
     assert isinstance(up.loss, Trace)
     assert (up.loss.file, up.loss.block) == ("channel.parquet", 80)
-    assert 2 * (up.delay + down.delay) == pytest.approx(480.2e6, rel=1e-5)
+    second_hop_ns = (1448 + 52 + 52) * 8e9 / 3.998e6
+    assert 2 * (up.delay + down.delay) == pytest.approx(480.2e6 - second_hop_ns, rel=1e-5)
     assert up.backward.delay == up.delay
     assert down.loss.model == "none"
     assert scenario.flow.receive_buffer == 6_000_000
@@ -56,7 +54,7 @@ def test_intervals_and_assumptions_stand_beside_the_values() -> None:
 
 
 def test_what_the_capture_cannot_tell_is_left_open() -> None:
-    blind = Draft(**{**{f: getattr(DRAFT, f) for f in DRAFT.__slots__}, "rate": None, "queue": None})
+    blind = dataclasses.replace(DRAFT, rate=None, queue=None, stack=Stack(1448, 52, 10, None))
     text = draft_scenario(blind)
     assert "cannot tell" in text
     assert "not known: the captured flow never filled it" in text

@@ -1,0 +1,94 @@
+"""Jobs through the engine, in parallel, into tables. The one module of this room that calls the native core.
+
+Knows jobs and tables; statistics are made elsewhere. The result depends on the jobs alone, never on `threads`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from replay.jobs import Job, LossTrace, engine_config
+from replay.scenario import Scenario
+from toolkit import _native
+from toolkit.errors import ScenarioError
+from toolkit.schema import conform, empty_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SERIES = ("segments", "flows", "events", "instruments")
+"""Tables that recorded jobs fill; every job adds a row to `runs`."""
+
+BATCH = 32
+"""Jobs between two reports of progress."""
+
+
+def variant_names() -> tuple[str, ...]:
+    """Return the names of the engine's variants."""
+    return tuple(name for name, _, _ in _native.variants())
+
+
+def run_jobs(
+    scenario: Scenario,
+    jobs: Sequence[Job],
+    traces: Mapping[str, LossTrace],
+    first_run_id: int,
+    *,
+    threads: int | None = None,
+    on_done: Callable[[int], None] = lambda _: None,
+) -> dict[str, pa.Table]:
+    """Run `jobs` and return the tables `runs`, `segments`, `flows`, `events` and `instruments`.
+
+    Job i becomes run `first_run_id + i`. `on_done` is told the number of jobs done so far. Raises ScenarioError
+    where the engine refuses the configuration, with the key path.
+    """
+    parts: dict[str, list[pa.Table]] = {name: [] for name in ("runs", *SERIES)}
+    numbered = list(enumerate(jobs, first_run_id))
+    for start in range(0, len(numbered), BATCH):
+        batch = numbered[start : start + BATCH]
+        for name, table in _run_batch(scenario, batch, traces, threads or os.cpu_count() or 1).items():
+            parts[name].append(table)
+        on_done(len(batch))
+    return {name: _concatenate(name, found) for name, found in parts.items()}
+
+
+def _run_batch(
+    scenario: Scenario, batch: Sequence[tuple[int, Job]], traces: Mapping[str, LossTrace], threads: int
+) -> dict[str, pa.Table]:
+    import pyarrow as pa
+
+    configs = [
+        (json.dumps(engine_config(scenario, job, traces)), job.seed, run_id, job.recorded) for run_id, job in batch
+    ]
+    try:
+        columns = _native.replay(configs, threads=threads)
+    except ValueError as error:
+        raise ScenarioError(f"{scenario.name}: {error}") from error
+    runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]
+    tables = {name: [conform(name, pa.table(part)) for part in columns[name]] for name in SERIES}
+    return {name: _concatenate(name, found) for name, found in {"runs": runs, **tables}.items()}
+
+
+def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Table:
+    """Add what the engine does not know: the scenario's name, and the job behind each run."""
+    import pyarrow as pa
+
+    order = [jobs[run_id] for run_id in runs["run_id"].to_pylist()]
+    labels = {
+        "scenario": [scenario.name] * len(order),
+        "proxy": [job.proxy for job in order],
+        "purpose": [job.purpose for job in order],
+        "channel_mode": [job.mode for job in order],
+    }
+    for name, values in labels.items():
+        runs = runs.append_column(name, pa.array(values, pa.string()))
+    return conform("runs", runs)
+
+
+def _concatenate(name: str, tables: list[pa.Table]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables(tables) if tables else empty_table(name)

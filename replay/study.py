@@ -1,0 +1,188 @@
+"""A whole replay: self-check first, then the comparison, into tables with their findings.
+
+Knows scenarios, jobs and tables; not workspaces, captures or reports. Read docs/scenario.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from channels.trace import Trace, read_trace
+from replay.compare import compare_runs
+from replay.jobs import LossTrace, plan_comparison, plan_self_check, trace_files
+from replay.outcome import Outcome, measure, transfer_span
+from replay.run import run_jobs, variant_names
+from replay.scenario import Scenario
+from replay.selfcheck import Candidate, describe_self_check, rank_candidates
+from toolkit.errors import ChannelError, ScenarioError
+from toolkit.schema import table_from_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Tables = Mapping[str, pa.Table]
+
+Progress = Callable[[int, int], None]
+"""Told the jobs done and the jobs in all."""
+
+REPLAYED_DIRECTION = "a2b"
+"""The engine's sender opens the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFlow:
+    """The captured flow beside which replays are held: its rows of each table, and its data direction."""
+
+    segments: pa.Table
+    events: pa.Table
+    instruments: pa.Table
+    direction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
+    the candidates of the self-check, nearest first, and what happened, where there is a captured flow."""
+
+    tables: dict[str, pa.Table]
+    traces: dict[str, Trace]
+    candidates: list[Candidate]
+    captured: Outcome | None
+    reference: tuple[str, str]
+
+
+def replay_scenario(
+    scenario: Scenario,
+    folder: Path,
+    captured: CapturedFlow | None,
+    first_run_id: int = 1,
+    *,
+    threads: int | None = None,
+    on_progress: Progress = lambda _done, _all: None,
+) -> Study:
+    """Replay `scenario`, whose trace files are relative to `folder`.
+
+    Raises ScenarioError, ChannelError (a trace cannot be used). The tables depend on the scenario, the traces and
+    `captured` alone.
+    """
+    import pyarrow as pa
+
+    read = load_traces(scenario, folder)
+    traces = {name: loss_trace(trace, name) for name, trace in read.items()}
+    candidates = _candidates(scenario) if captured is not None else ()
+    checks = plan_self_check(scenario, candidates)
+    compared = len(plan_comparison(scenario, _with_reference(scenario, None)))
+    counter = _Counter(len(checks) + compared, on_progress)
+    ranked: list[Candidate] = []
+    happened: Outcome | None = None
+    rows: list[dict[str, Any]] = []
+    parts: list[dict[str, pa.Table]] = []
+    if captured is not None:
+        checked = run_jobs(scenario, checks, traces, first_run_id, threads=threads, on_done=counter.add)
+        parts.append(checked)
+        happened = _captured_outcome(captured, scenario)
+        replays = {
+            job.variant: _replayed_outcome(checked, first_run_id + i, happened.duration_ns)
+            for i, job in enumerate(checks)
+        }
+        ranked = rank_candidates(happened, replays)
+        rows += describe_self_check(happened, ranked, variant_given=len(candidates) == 1)
+    variants = _with_reference(scenario, ranked[0].variant if ranked else None)
+    jobs = plan_comparison(scenario, variants)
+    counter.total = len(checks) + len(jobs)
+    parts.append(run_jobs(scenario, jobs, traces, first_run_id + len(checks), threads=threads, on_done=counter.add))
+    tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
+    reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
+    rows += compare_runs(tables["runs"].to_pylist(), reference)
+    rows += [_unknown(sentence) for sentence in scenario.unknowns]
+    tables["findings"] = table_from_rows("findings", rows)
+    return Study(tables, read, ranked, happened, reference)
+
+
+def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
+    """Read every trace that the scenario names. Raises ScenarioError with the key path, ChannelError with the file."""
+    traces = {}
+    for key, loss in trace_files(scenario):
+        path = folder / loss.file
+        if not path.is_file():
+            raise ScenarioError(
+                f"{key}: no such file {path}",
+                "channel extract writes one; its path is relative to the scenario",
+            )
+        traces[loss.file] = read_trace(path)
+    return traces
+
+
+def loss_trace(trace: Trace, where: str) -> LossTrace:
+    """Return the losses by position of a trace. ChannelError if it holds no packets."""
+    import pyarrow.compute as pc
+
+    packets = trace.packets()
+    packets = packets.filter(pc.is_valid(packets["position"]))
+    if packets.num_rows == 0:
+        raise ChannelError(f"{where}: holds no packets, so there is nothing to replay by position")
+    lost = packets.filter(packets["lost"])["position"].to_pylist()
+    return LossTrace(tuple(lost), packets.num_rows)
+
+
+def _candidates(scenario: Scenario) -> tuple[str, ...]:
+    if scenario.captured is None or scenario.captured.variant == "auto":
+        return variant_names()
+    return (scenario.captured.variant,)
+
+
+def _with_reference(scenario: Scenario, best: str | None) -> tuple[str, ...]:
+    """Return the variants to compare, the one that stands for the captured flow first."""
+    named = scenario.compare.variants
+    return named if best is None else (best, *(v for v in named if v != best))
+
+
+def _captured_outcome(captured: CapturedFlow, scenario: Scenario) -> Outcome:
+    span = transfer_span(captured.segments, captured.direction)
+    if span is None:
+        raise ChannelError("the captured flow carries no data, so there is nothing to replay")
+    duration_ns = min(span[1] - span[0], scenario.duration)
+    outcome = measure(captured.segments, captured.events, captured.instruments, captured.direction, duration_ns)
+    if outcome is None:
+        raise ChannelError("the captured flow carries no data, so there is nothing to replay")
+    return outcome
+
+
+def _replayed_outcome(tables: Mapping[str, pa.Table], run_id: int, duration_ns: int) -> Outcome:
+    import pyarrow.compute as pc
+
+    run = {
+        name: tables[name].filter(pc.and_(pc.equal(tables[name]["run_id"], run_id), pc.equal(tables[name]["leg"], 0)))
+        for name in ("segments", "events", "instruments")
+    }
+    outcome = measure(run["segments"], run["events"], run["instruments"], REPLAYED_DIRECTION, duration_ns)
+    if outcome is None:
+        raise ScenarioError("the replay sent no data within its duration")
+    return outcome
+
+
+def _unknown(sentence: str) -> dict[str, Any]:
+    return {
+        "section": "unknown",
+        "subject": "capture",
+        "metric": "",
+        "unit": "",
+        "verdict": "unknown",
+        "text": sentence,
+    }
+
+
+class _Counter:
+    """Adds up the jobs of several calls for one progress bar."""
+
+    def __init__(self, total: int, tell: Progress) -> None:
+        self.total = total
+        self._done = 0
+        self._tell = tell
+
+    def add(self, count: int) -> None:
+        self._done += count
+        self._tell(self._done, self.total)

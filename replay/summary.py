@@ -1,0 +1,129 @@
+"""The findings at the top of a report: a few plain sentences and the key numbers.
+
+Composes what others computed (outcome, estimates, self-check, comparison) and computes no more than shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from channels.extract import Estimate
+from replay.outcome import Outcome
+from replay.selfcheck import GOODPUT_BOUND, Candidate
+from replay.units import format_rate
+
+METRICS = {
+    "rate_bps": "bottleneck rate",
+    "base_rtt_ns": "round-trip propagation",
+    "min_rtt_ns": "least round-trip time",
+    "one_way_delay_ns": "one-way delay",
+    "queue_limit_pkts": "queue limit",
+    "channel_loss_share": "channel loss",
+}
+"""Names of the estimates as a reader knows them."""
+
+CAUSES = {
+    "queue": "by a full queue",
+    "channel": "by the channel",
+    "outage": "in outages",
+    "unknown": "for a cause that cannot be told",
+}
+
+
+def key_numbers(captured: Outcome, estimates: Iterable[Estimate]) -> list[dict[str, Any]]:
+    """Return the rows of section `key_numbers`: what the flow achieved and what its link is like."""
+    retransmitted = f"{captured.retransmissions} of {captured.data_segments} data segments"
+    rows = [
+        _number(
+            "goodput", captured.goodput_bps, "bit/s", f"acknowledged in order over {captured.duration_ns / 1e9:.1f} s"
+        ),
+        _number("retransmitted segments", captured.retransmissions, "", retransmitted),
+        _number("retransmission timeouts", captured.rtos, "", ""),
+    ]
+    for estimate in estimates:
+        rows.append(
+            {
+                **_number(METRICS.get(estimate.name, estimate.name), estimate.value, estimate.unit, estimate.how),
+                "low": estimate.low,
+                "high": estimate.high,
+                "verdict": "info" if estimate.known else "unknown",
+            }
+        )
+    return rows
+
+
+def summary(
+    captured: Outcome,
+    estimates: Sequence[Estimate],
+    counts: Mapping[str, int],
+    ranked: Sequence[Candidate],
+    findings: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return the rows of section `summary`, one sentence each, in reading order."""
+    by_name = {estimate.name: estimate for estimate in estimates}
+    sentences = [_what_was(captured, by_name.get("rate_bps")), _what_was_lost(counts)]
+    if ranked:
+        sentences.append(_how_far_to_trust(ranked[0]))
+    sentences += _what_if(findings)
+    return [
+        {"section": "summary", "subject": "capture", "metric": "", "unit": "", "verdict": "info", "text": sentence}
+        for sentence in sentences
+    ]
+
+
+def _number(metric: str, value: float | None, unit: str, text: str) -> dict[str, Any]:
+    return {
+        "section": "key_numbers",
+        "subject": "capture",
+        "metric": metric,
+        "value": None if value is None else float(value),
+        "unit": unit,
+        "verdict": "info",
+        "text": text,
+    }
+
+
+def _what_was(captured: Outcome, rate: Estimate | None) -> str:
+    achieved = (
+        f"In {captured.duration_ns / 1e9:.0f} s the captured flow moved {captured.acked_bytes / 1e6:.1f} MB, "
+        f"{format_rate(captured.goodput_bps)} of payload"
+    )
+    if rate is None or rate.value is None:
+        return f"{achieved}; the rate of its link cannot be told from this capture."
+    share = captured.goodput_bps / rate.value
+    return f"{achieved}: {share:.0%} of the {format_rate(rate.value)} that its bottleneck carries."
+
+
+def _what_was_lost(counts: Mapping[str, int]) -> str:
+    lost, sent = counts.get("lost", 0), counts.get("data_packets", 0)
+    if not lost:
+        return f"None of its {sent} data packets was lost."
+    causes = {
+        "queue": "by a full queue",
+        "channel": "by the channel",
+        "outage": "in outages",
+        "unknown": "for unknown cause",
+    }
+    parts = [f"{counts[cause]} {words}" for cause, words in causes.items() if counts.get(cause)]
+    return f"Of {sent} data packets {lost} were lost: {', '.join(parts)}."
+
+
+def _how_far_to_trust(best: Candidate) -> str:
+    difference = 100 * best.goodput_difference
+    if abs(best.goodput_difference) <= GOODPUT_BOUND:
+        return f"Replayed over this channel, {best.variant} comes within {abs(difference):.1f} % of the real goodput."
+    return (
+        f"No variant reproduces the capture within {100 * GOODPUT_BOUND:.0f} %; the nearest, {best.variant}, "
+        f"differs by {difference:+.1f} %, so the comparison below holds between replays only."
+    )
+
+
+def _what_if(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    gains = [row for row in findings if row["section"] == "what_if" and row["metric"] == "goodput_gain"]
+    if not gains:
+        return []
+    best = max(gains, key=lambda row: row["value"])
+    if best["verdict"] != "pass":
+        return ["No variant or proxy that was tried is better beyond doubt."]
+    return [f"Best of those tried: {best['text']}"]

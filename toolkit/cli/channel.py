@@ -1,0 +1,78 @@
+"""`hindflight channel extract`: what the link did to a captured flow, as a trace that replays can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolkit.cli.output import AsJson, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from channels.extract import Extraction
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(help="What links do: take it from a capture.", no_args_is_help=True)
+    group.command("extract")(extract)
+    app.add_typer(group, name="channel")
+
+
+def extract(
+    source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
+    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the trace here (Parquet).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Extract losses, rate, delay and queue of the link from a capture at the sender."""
+    from channels.trace import write_trace
+    from toolkit.cli.steps import extract_channel, read_flow, trace_of
+    from toolkit.source import open_source
+
+    with open_source(source) as tables:
+        chosen = read_flow(tables.workspace, flow)
+        extraction = extract_channel(chosen)
+        if out is not None:
+            write_trace(trace_of(extraction, tables.workspace, chosen), out)
+    if as_json:
+        print_json(_document(chosen.flow_id, extraction))
+    else:
+        _print(chosen.flow_id, extraction)
+    if out is not None:
+        say(f"wrote {out}")
+
+
+def _document(flow_id: int, extraction: Extraction) -> dict[str, Any]:
+    return {
+        "flow_id": flow_id,
+        "estimates": [
+            {
+                "name": e.name,
+                "value": e.value,
+                "low": e.low,
+                "high": e.high,
+                "unit": e.unit,
+                "known": e.known,
+                "how": e.how,
+            }
+            for e in extraction.estimates
+        ],
+        "counts": extraction.counts,
+        "unknowns": list(extraction.unknowns),
+    }
+
+
+def _print(flow_id: int, extraction: Extraction) -> None:
+    names = ("estimate", "value", "95 % low", "95 % high", "unit", "known")
+    rows = [
+        dict(zip(names, (e.name, e.value, e.low, e.high, e.unit, "yes" if e.known else "no"), strict=True))
+        for e in extraction.estimates
+    ]
+    print_table(names, rows, title=f"Link of flow {flow_id}")
+    counted = {name: count for name, count in extraction.counts.items() if count or name == "lost"}
+    print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
+    print("Not known:")
+    for sentence in extraction.unknowns:
+        print(f"  {sentence}")

@@ -1,0 +1,113 @@
+"""`hindflight replay SCENARIO -w WORKSPACE`: run a scenario and keep its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli.output import AsJson, Row, print_json, print_table, progress_on_stderr, say
+from toolkit.errors import HindflightError
+
+if TYPE_CHECKING:
+    from replay.scenario import Scenario
+    from replay.study import Study
+    from toolkit.workspace import Workspace
+
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per processor.")]
+
+_COLUMNS = ("variant", "proxy", "goodput as captured", "goodput, mean", "95 % low", "95 % high", "gain", "RTOs")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("replay")(replay)
+
+
+def replay(
+    scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML).")],
+    workspace: Annotated[Path, typer.Option("-w", "--workspace", help="Workspace to write to; made if need be.")],
+    threads: Threads = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay a scenario: the captured variant first if its capture is in the workspace, then all to compare.
+
+    The runs take the place of an earlier replay's in the same workspace.
+    """
+    from toolkit.cli.steps import captured_flow, read_scenario
+    from toolkit.workspace import Workspace
+
+    loaded = read_scenario(scenario)
+    kept = Workspace.open_or_create(workspace)
+    study = run(kept, loaded, scenario.parent, f"replay {scenario}", threads)
+    if loaded.captured is not None and captured_flow(kept, loaded) is None:
+        say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
+    show(study, as_json)
+
+
+def run(workspace: Workspace, scenario: Scenario, folder: Path, command: str, threads: int | None) -> Study:
+    """Replay into the workspace with progress on stderr."""
+    from toolkit.cli.steps import replay_into
+
+    with progress_on_stderr() as report:
+        label = Path("replays")
+        return replay_into(
+            workspace, scenario, folder, command, threads, lambda done, total: report(label, done / max(total, 1))
+        )
+
+
+def show(study: Study, as_json: bool) -> None:
+    """Print the self-check and the comparison."""
+    findings = study.tables["findings"].to_pylist()
+    if as_json:
+        print_json({"findings": findings, "runs": study.tables["runs"].to_pylist()})
+        return
+    for row in findings:
+        if row["section"] == "self_check" and row["text"]:
+            print(row["text"])
+    rows = _comparison(study)
+    if not rows:
+        raise HindflightError("the scenario compares nothing", "name variants under [compare]")
+    print_table(_COLUMNS, rows)
+    print("Goodput in kbit/s; gain in % over the first row, paired by seed, with its 95 % interval.")
+
+
+def _comparison(study: Study) -> list[Row]:
+    from toolkit.schema import run_subject
+
+    found = {
+        (row["subject"], row["metric"]): row
+        for row in study.tables["findings"].to_pylist()
+        if row["section"] == "what_if"
+    }
+    runs = [run for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if"]
+    rows = []
+    for variant, proxy in dict.fromkeys((run["variant"], run["proxy"]) for run in runs):
+        mine = [run for run in runs if (run["variant"], run["proxy"]) == (variant, proxy)]
+        subject = run_subject(variant, proxy)
+        as_captured, mean = found.get((subject, "goodput_as_captured")), found.get((subject, "goodput"))
+        gain = found.get((subject, "goodput_gain"))
+        values = (
+            variant,
+            proxy,
+            _kbps(as_captured, "value"),
+            _kbps(mean, "value"),
+            _kbps(mean, "low"),
+            _kbps(mean, "high"),
+            _gain(gain),
+            sum(run["rtos"] for run in mine) / len(mine),
+        )
+        rows.append(dict(zip(_COLUMNS, values, strict=True)))
+    return rows
+
+
+def _kbps(row: Row | None, key: str) -> int | None:
+    return None if row is None or row[key] is None else round(row[key] / 1e3)
+
+
+def _gain(row: Row | None) -> str:
+    if row is None:
+        return "reference"
+    bounds = "" if row["low"] is None else f" ({row['low']:+.1f} to {row['high']:+.1f})"
+    return f"{row['value']:+.1f}{bounds}"

@@ -1,0 +1,279 @@
+"""The steps that several commands share: a flow out of a source, its channel, a drafted scenario, a replay, a report.
+
+Part of the composition root: it may see every room, and puts their pieces together. No words for the person here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import HindflightError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from channels.extract import Extraction
+    from channels.trace import Trace
+    from replay.draft import Stack, Value
+    from replay.scenario import Scenario
+    from replay.study import CapturedFlow, Progress, Study
+    from toolkit.manifest import Input
+    from toolkit.workspace import Workspace
+
+FLOW_TABLES = ("segments", "flows", "events", "instruments")
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One captured flow of a workspace with its rows of each table."""
+
+    flow_id: int
+    row: dict[str, Any]
+    tables: dict[str, pa.Table]
+
+    @property
+    def direction(self) -> str:
+        """The direction of its data."""
+        return str(self.row["data_direction"])
+
+    def of_data(self, name: str) -> Any:
+        """Value of column `name` of `flows` for the data's direction."""
+        return self.row[f"{self.direction}_{name}"]
+
+    def captured(self) -> CapturedFlow:
+        """The flow as the self-check reads it."""
+        from replay.study import CapturedFlow
+
+        return CapturedFlow(self.tables["segments"], self.tables["events"], self.tables["instruments"], self.direction)
+
+
+def read_flow(workspace: Workspace, flow_id: int | None) -> Flow:
+    """Read one captured flow; without a number the one with most data. HindflightError if there is none such."""
+    import pyarrow.compute as pc
+
+    flows = workspace.table("flows", where=pc.field("run_id") == 0).to_pylist()
+    flows = [row for row in flows if row["a2b_data_segments"] + row["b2a_data_segments"] > 0]
+    if not flows:
+        raise HindflightError(f"{workspace.path} holds no captured flow that carries data", "hindflight info CAPTURE")
+    if flow_id is None:
+        flow_id = max(flows, key=lambda row: row["a2b_payload_bytes"] + row["b2a_payload_bytes"])["flow_id"]
+    row = next((row for row in flows if row["flow_id"] == flow_id), None)
+    if row is None:
+        known = ", ".join(str(row["flow_id"]) for row in flows[:10])
+        raise HindflightError(f"there is no flow {flow_id} with data", f"flows with data: {known}")
+    here = (pc.field("run_id") == 0) & (pc.field("flow_id") == flow_id)
+    return Flow(flow_id, row, {name: workspace.table(name, where=here) for name in FLOW_TABLES})
+
+
+def extract_channel(flow: Flow) -> Extraction:
+    """Extract the channel that the flow's data met. ChannelError where the capture cannot tell."""
+    from channels.extract import extract
+
+    return extract(flow.tables["segments"], flow.tables["flows"], flow.tables["events"], flow.flow_id)
+
+
+def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
+    """Return the extraction as a trace that says which input and flow it came from."""
+    from channels.trace import Trace
+
+    source = input_of(workspace, flow)
+    return Trace(
+        channel=extraction.channel,
+        estimates=extraction.estimates,
+        unknowns=extraction.unknowns,
+        counts=extraction.counts,
+        source={"name": source.name, "sha256": source.sha256, "flow_id": str(flow.flow_id)},
+    )
+
+
+def input_of(workspace: Workspace, flow: Flow) -> Input:
+    """Return the input that the flow was read from."""
+    return next(entry for entry in workspace.inputs if entry.input_id == flow.row["input_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a person may choose of a drafted scenario; the rest comes from the capture."""
+
+    variants: tuple[str, ...] = ("newreno", "cubic")
+    proxies: tuple[str, ...] = ("none", "relay")
+    seeds: int = 20
+    captured_variant: str = "auto"
+
+
+def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) -> Path:
+    """Extract the flow's channel and write a scenario drafted from it to `path`; return the trace beside it.
+
+    ScenarioError: an unknown variant was chosen. ChannelError: the capture does not tell. MachineError: no room.
+    """
+    from channels.trace import write_trace
+    from toolkit.files import write_whole
+
+    check_variants(choice.variants, "--variants")
+    if choice.captured_variant != "auto":
+        check_variants((choice.captured_variant,), "--captured-variant")
+    extraction = extract_channel(flow)
+    trace_path = path.with_suffix(".channel.parquet")
+    write_trace(trace_of(extraction, workspace, flow), trace_path)
+    write_whole(path, draft(workspace, flow, extraction, trace_path.name, choice))
+    return trace_path
+
+
+def draft(workspace: Workspace, flow: Flow, extraction: Extraction, trace_file: str, choice: Choice) -> str:
+    """Return the text of a scenario drafted from the capture; the trace is in `trace_file` beside it."""
+    from replay.draft import Draft, draft_scenario
+    from replay.jobs import default_block_pkts
+    from replay.outcome import transfer_span
+    from replay.study import loss_trace
+
+    span = transfer_span(flow.tables["segments"], flow.direction)
+    if span is None:
+        raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
+    source = input_of(workspace, flow)
+    stack = sender_of(flow)
+    round_trip = known_value(extraction, "base_rtt_ns") or known_value(extraction, "min_rtt_ns")
+    if round_trip is None:
+        raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
+    return draft_scenario(
+        Draft(
+            name=f"{source.name}, flow {flow.flow_id}",
+            duration_ns=span[1] - span[0],
+            trace_file=trace_file,
+            block_pkts=default_block_pkts(loss_trace(trace_of(extraction, workspace, flow), trace_file)),
+            rate=known_value(extraction, "rate_bps"),
+            round_trip=round_trip,
+            queue=known_value(extraction, "queue_limit_pkts"),
+            stack=stack,
+            input_name=source.name,
+            input_sha256=source.sha256,
+            flow_id=flow.flow_id,
+            variant=choice.captured_variant,
+            variants=choice.variants,
+            proxies=choice.proxies,
+            seeds=choice.seeds,
+            unknowns=(*extraction.unknowns, *ASSUMED),
+        )
+    )
+
+
+ASSUMED = (
+    "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it.",
+    "The replayed sender always has data to send; pauses of the captured application are not replayed.",
+)
+"""What a drafted scenario assumes beyond what the extraction says it does not know."""
+
+
+def known_value(extraction: Extraction, name: str) -> Value | None:
+    """Return an estimate as the draft wants it; None where the capture gives no value."""
+    from replay.draft import Value
+
+    estimate = extraction.estimate(name)
+    if estimate.value is None:
+        return None
+    return Value(estimate.value, estimate.low, estimate.high, estimate.how)
+
+
+def sender_of(flow: Flow) -> Stack:
+    """Read the sender's parameters off the captured segments: sizes, initial window, the receiver's buffer."""
+    import pyarrow.compute as pc
+
+    from replay.draft import Stack
+
+    segments = flow.tables["segments"]
+    ours = pc.equal(segments["direction"].cast("string"), flow.direction)
+    data = segments.filter(pc.and_(ours, pc.greater(segments["payload_bytes"], 0)))
+    acks = segments.filter(pc.invert(ours))
+    headers = pc.mode(pc.subtract(data["ip_bytes"], data["payload_bytes"]), 1)[0]["mode"].as_py()
+    first_octet = pc.min(data["seq"]).as_py()
+    answers = acks.filter(pc.greater(acks["ack"], first_octet))["t_ns"]
+    answered_ns = pc.min(answers).as_py() if len(answers) else None
+    before = data if answered_ns is None else data.filter(pc.less(data["t_ns"], answered_ns))
+    window = pc.max(acks["wnd_bytes"]).as_py()
+    return Stack(
+        mss_bytes=int(flow.of_data("max_segment_bytes")),
+        header_bytes=int(headers),
+        initial_window_pkts=max(1, before.num_rows),
+        receive_buffer_bytes=None if window is None else int(window),
+    )
+
+
+def replay_into(
+    workspace: Workspace, scenario: Scenario, folder: Path, command: str, threads: int | None, progress: Progress
+) -> Study:
+    """Replay a scenario into the workspace, in place of an earlier replay, with findings for the report.
+
+    The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
+    """
+    from replay.study import replay_scenario
+    from replay.summary import key_numbers, summary
+    from toolkit.schema import table_from_rows
+
+    flow = captured_flow(workspace, scenario)
+    study = replay_scenario(scenario, folder, flow.captured() if flow else None, threads=threads, on_progress=progress)
+    rows = study.tables["findings"].to_pylist()
+    if study.captured is not None and study.traces:
+        trace = next(iter(study.traces.values()))
+        rows = [
+            *summary(study.captured, trace.estimates, trace.counts, study.candidates, rows),
+            *key_numbers(study.captured, trace.estimates),
+            *rows,
+        ]
+    study.tables["findings"] = table_from_rows("findings", rows)
+    with workspace.transaction(command, replay=True) as transaction:
+        for name, table in study.tables.items():
+            transaction.write(name, table)
+        if flow is not None:
+            for trace in study.traces.values():
+                transaction.write("channel", trace.channel)
+    return study
+
+
+def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
+    """Return the flow that the scenario was drafted from, if its capture is in the workspace."""
+    if scenario.captured is None or workspace.find_input(scenario.captured.sha256) is None:
+        return None
+    return read_flow(workspace, scenario.captured.flow_id)
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario file; ScenarioError names the key path and what is allowed."""
+    from replay.run import variant_names
+    from replay.scenario import load_scenario
+
+    return load_scenario(path, variant_names())
+
+
+def check_variants(names: tuple[str, ...], option: str) -> None:
+    """Refuse an unknown variant on the command line, with the nearest name. ScenarioError."""
+    from replay.run import variant_names
+    from replay.scenario import check_variant
+
+    for name in names:
+        check_variant(option, name, variant_names())
+
+
+def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> None:
+    """Write the report on a workspace. MachineError where the file cannot be written."""
+    from reports.document import ReportMeta, write_report
+    from toolkit.schema import TABLES
+
+    tables = {name: workspace.table(name) for name in TABLES}
+    manifest = workspace.manifest
+    newest = manifest.commands[-1].versions if manifest.commands else {}
+    meta = ReportMeta(
+        title=title,
+        generated=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        manifest={
+            "inputs": [
+                {"name": i.name, "kind": i.kind, "size_bytes": i.size_bytes, "sha256": i.sha256, "note": i.note}
+                for i in manifest.inputs
+            ],
+            "versions": newest,
+            "commands": [{"command": c.command, "time_utc": c.time_utc} for c in manifest.commands],
+        },
+        utc=utc,
+    )
+    write_report(tables, meta, path)
