@@ -20,6 +20,12 @@ COMMANDS = (
     "flows",
     "series",
     "score",
+    "channel",
+    "scenario",
+    "replay",
+    "whatif",
+    "report",
+    "demo",
     "query",
     "explain",
 )
