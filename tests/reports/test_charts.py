@@ -280,6 +280,40 @@ def test_a_reverse_flow_is_drawn_along_its_data() -> None:
     assert len(layer_rows(spec, "data segment")) == SEGMENTS
 
 
+def one(**given: object) -> dict[str, object]:
+    return required("segments", flow_id=1, record=1, t_ns=START_NS, **given)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [one(direction="a2b", flags=2)],
+        [one(direction="a2b", payload_bytes=1, seq=1)],
+        [one(direction="a2b", payload_bytes=5, seq=1), one(direction="b2a", ack=6, flags=16, wnd_bytes=0, rtt_ns=0)],
+        [one(direction="b2a", flags=4), one(direction="a2b", payload_bytes=1, seq=-5_000_000_000)],
+        [
+            {**one(direction="a2b", payload_bytes=9, seq=2**40), "t_ns": START_NS - 5},
+            one(direction="b2a", ack=2**40 + 9),
+        ],
+    ],
+    ids=["syn", "one octet", "one round trip of no time", "reset", "clock backwards"],
+)
+@pytest.mark.parametrize("with_flow", [True, False])
+def test_tiny_flows_are_drawn_or_refused(rows: list[dict[str, object]], with_flow: bool) -> None:
+    tables = {"segments": table_from_rows("segments", rows)}
+    if with_flow:
+        flow = {**flow_row(rows), "start_ns": START_NS, "end_ns": START_NS}
+        tables["flows"] = table_from_rows("flows", [flow])
+    for name in ("time_sequence", "cwnd", "rtt", "throughput", "losses"):
+        try:
+            spec = ALL[name](tables).to_dict()
+        except ReportError:
+            assert name in {"time_sequence", "cwnd", "rtt", "throughput"}, name
+            continue
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
+        assert "NaN" not in svg, name
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_to_draw_is_one_sentence(name: str) -> None:
     with pytest.raises(ReportError, match=r"^[A-Z].*\.$"):
