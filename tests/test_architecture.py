@@ -169,7 +169,7 @@ def test_a_room_of_another_project_is_found_out(tmp_path: Path) -> None:
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "docs" / "tables.md", ROOT / "docs" / "logs.md"]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_pages_name_commands_that_exist() -> None:

@@ -28,7 +28,7 @@ def flows(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """List the TCP connections: who, when, how much, retransmissions, RTT, and where the capture stood."""
+    """List the TCP connections. Who, when, how much, retransmissions, RTT, and where the capture stood."""
     from toolkit.source import open_source
 
     with open_source(source, ("flows",)) as tables:

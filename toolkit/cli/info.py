@@ -25,7 +25,7 @@ def info(
     capture: Annotated[Path, typer.Argument(help="Capture (pcap, plain or packed).")],
     as_json: AsJson = False,
 ) -> None:
-    """Take a first look at a capture: when, what kind, which flows, how much else."""
+    """Take a first look at a capture. Tells when, what kind, which flows and how much else."""
     from toolkit.capture import CaptureStream
 
     stream = CaptureStream(capture)

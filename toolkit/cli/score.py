@@ -23,7 +23,7 @@ def score(
     workspace: Annotated[Path, typer.Argument(help="Workspace with a capture and its kernel log.")],
     as_json: AsJson = False,
 ) -> None:
-    """Compare the cwnd inferred from the capture with the kernel's, once per round trip."""
+    """Compare inferred cwnd with the kernel's. Once per round trip; see toolkit/score.py."""
     from toolkit.score import score as compare
     from toolkit.workspace import Workspace
 

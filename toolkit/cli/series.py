@@ -37,7 +37,7 @@ def series(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Print the state of a flow's sender over time; seconds count from the flow's first segment."""
+    """Print cwnd, RTT and phase over time. Seconds count from the flow's first segment."""
     from toolkit.source import open_source
 
     if origin and origin not in SOURCES:
