@@ -6,22 +6,28 @@
     tables.flows.collect()                    # Polars
     tables.arrow("instruments")               # pyarrow, with units
     tables.sql("SELECT * FROM events")        # DuckDB
+    hf.charts.cwnd(tables, hf.charts.View(flow_id=1))       # Altair
+
+    what_if = hf.replay("scenario.toml", "flight.pcap")     # the same tables again, with runs and findings
+    hf.charts.what_if_goodput(what_if)
 
 Everything here is defined elsewhere; nothing heavy is imported before it is used.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import HindflightError
 from toolkit.version import hindflight_version
 
 if TYPE_CHECKING:
+    from reports import charts
     from toolkit.source import Tables
 
-__all__ = ["HindflightError", "__version__", "open"]
+__all__ = ["HindflightError", "__version__", "charts", "open", "replay"]
 
 __version__ = hindflight_version()
 
@@ -34,3 +40,20 @@ def open(path: Path | str) -> Tables:  # noqa: A001 - hf.open reads as it should
     from toolkit.source import open_source
 
     return open_source(path)
+
+
+def replay(scenario: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
+    """Replay a scenario file and return its tables; see `toolkit.cli.steps.replay_file`.
+
+    `captures` are captures and kernel logs to read first: the self-check needs the one that the scenario came from.
+    ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: disk, permission or memory.
+    """
+    from toolkit.cli.steps import replay_file
+
+    return replay_file(scenario, *captures, threads=threads)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "charts":
+        return import_module("reports.charts")
+    raise AttributeError(f"module 'hindflight' has no attribute {name!r}")

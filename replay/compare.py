@@ -68,8 +68,7 @@ def compare_runs(runs: list[dict[str, Any]], reference: Key) -> list[dict[str, A
 
     Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
     seeds (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
-    `goodput_gain` (%). The gain's verdict is `pass` if its interval lies above zero, `miss` if below, `unknown` if it
-    holds zero or there are too few seeds.
+    `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds.
     """
     replayed: dict[Key, float] = {}
     seeded: dict[Key, dict[int, float]] = defaultdict(dict)
@@ -118,9 +117,9 @@ def _differences(key: Key, reference: Key, ours: dict[int, float], theirs: dict[
     if gain.low is None or gain.high is None:
         verdict, words = "unknown", f"too few seeds ({len(shared)}) to say whether it differs from {other}"
     elif gain.low > 0:
-        verdict, words = "pass", f"{gain.mean:.0f} % more goodput than {other}"
+        verdict, words = "info", f"{gain.mean:.0f} % more goodput than {other}"
     elif gain.high < 0:
-        verdict, words = "miss", f"{-gain.mean:.0f} % less goodput than {other}"
+        verdict, words = "info", f"{-gain.mean:.0f} % less goodput than {other}"
     else:
         verdict, words = "unknown", f"no difference from {other} that {len(shared)} seeds can show"
     bounds = "" if gain.low is None else f" (95 % interval {gain.low:+.1f} to {gain.high:+.1f} %)"

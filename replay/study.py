@@ -18,7 +18,7 @@ from replay.run import run_jobs, variant_names
 from replay.scenario import Scenario
 from replay.selfcheck import Candidate, describe_self_check, rank_candidates
 from toolkit.errors import ChannelError, ScenarioError
-from toolkit.schema import table_from_rows
+from toolkit.schema import run_subject, table_from_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +97,7 @@ def replay_scenario(
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
     reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
     rows += compare_runs(tables["runs"].to_pylist(), reference)
-    rows += [_unknown(sentence) for sentence in scenario.unknowns]
+    rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_beyond_the_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
     return Study(tables, read, ranked, happened, reference)
 
@@ -162,6 +162,16 @@ def _replayed_outcome(tables: Mapping[str, pa.Table], run_id: int, duration_ns: 
     if outcome is None:
         raise ScenarioError("the replay sent no data within its duration")
     return outcome
+
+
+def _beyond_the_trace(runs: pa.Table) -> list[str]:
+    """Say which replays outran the captured trace: what the channel would have done then is not known."""
+    return [
+        f"{run_subject(run['variant'], run['proxy'])} sent {run['trace_beyond_pkts']} of {run['segments_out']} data "
+        "packets beyond the end of the captured trace, where the trace begins anew."
+        for run in runs.to_pylist()
+        if run["purpose"] == "what_if" and run["channel_mode"] == "replayed" and run["trace_beyond_pkts"]
+    ]
 
 
 def _unknown(sentence: str) -> dict[str, Any]:

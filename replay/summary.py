@@ -124,6 +124,6 @@ def _what_if(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     if not gains:
         return []
     best = max(gains, key=lambda row: row["value"])
-    if best["verdict"] != "pass":
+    if best["low"] is None or best["low"] <= 0:
         return ["No variant or proxy that was tried is better beyond doubt."]
     return [f"Best of those tried: {best['text']}"]

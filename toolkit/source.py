@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Tables:
+class Tables(Mapping[str, "pl.LazyFrame"]):
     """The tables of one source, each as Polars, Arrow or DuckDB; `tables.flows` is short for `tables.polars("flows")`.
+
+    As a mapping it gives each table by name as a Polars LazyFrame, which is what charts take.
 
     What is opened from a capture lives in a temporary folder until `close`, the end of a `with`, or of the object.
     """
@@ -40,6 +42,15 @@ class Tables:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *TABLES]
+
+    def __getitem__(self, name: str) -> pl.LazyFrame:
+        return self.polars(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TABLES)
+
+    def __len__(self) -> int:
+        return len(TABLES)
 
     def polars(self, name: str) -> pl.LazyFrame:
         """Return table `name` as a Polars LazyFrame; KeyError if there is no such table."""
@@ -85,9 +96,7 @@ def open_source(path: Path | str, tables: Collection[str] | None = None) -> Tabl
     from toolkit.capture_writer import CAPTURE_TABLES, write_capture
 
     stream = CaptureStream(source, input_id=1)
-    with plain_os_errors("making a temporary folder"):
-        folder = Path(tempfile.mkdtemp(prefix="hindflight-"))
-    opened = Tables(Workspace.create(folder / "workspace"), folder)
+    opened = temporary_tables()
     try:
         with opened.workspace.transaction(f"open {source}") as transaction:
             transaction.add_input(source, "capture")
@@ -96,3 +105,10 @@ def open_source(path: Path | str, tables: Collection[str] | None = None) -> Tabl
         opened.close()
         raise
     return opened
+
+
+def temporary_tables() -> Tables:
+    """Return an empty workspace in a temporary folder. MachineError: there is no room for one."""
+    with plain_os_errors("making a temporary folder"):
+        folder = Path(tempfile.mkdtemp(prefix="hindflight-"))
+    return Tables(Workspace.create(folder / "workspace"), folder)

@@ -54,7 +54,9 @@ def test_pairing_by_seed_sees_a_gain_that_the_spread_between_seeds_hides() -> No
     runs = [_run("newreno", s, g) for s, g in base.items()]
     runs += [_run("cubic", s, g + 2e4 + 100 * (s % 2)) for s, g in base.items()]
     gain = _gain(runs)
-    assert gain["verdict"] == "pass"
+    assert gain["verdict"] == "info"
+    assert gain["low"] > 0
+    assert "more goodput" in gain["text"]
     assert gain["value"] == pytest.approx(100 * 20050 / 1.35e6)
     assert gain["low"] < gain["value"] < gain["high"]
 
@@ -68,8 +70,9 @@ def test_no_difference_and_too_few_seeds_are_said() -> None:
     assert "too few seeds" in gain["text"]
 
 
-def test_a_loss_is_a_miss_and_replayed_values_stand_alone() -> None:
+def test_a_loss_is_said_and_replayed_values_stand_alone() -> None:
     runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 5e5 + s) for s in range(8)]
-    assert _gain(runs)["verdict"] == "miss"
+    assert _gain(runs)["high"] < 0
+    assert "less goodput" in _gain(runs)["text"]
     rows = compare_runs([_run("newreno", 1, 7e5, mode="replayed")], ("newreno", "none"))
     assert [(row["metric"], row["value"]) for row in rows] == [("goodput_as_captured", 7e5)]

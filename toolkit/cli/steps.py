@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from replay.scenario import Scenario
     from replay.study import CapturedFlow, Progress, Study
     from toolkit.manifest import Input
+    from toolkit.source import Tables
     from toolkit.workspace import Workspace
 
 FLOW_TABLES = ("segments", "flows", "events", "instruments")
@@ -277,3 +278,23 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> 
         utc=utc,
     )
     write_report(tables, meta, path)
+
+
+def replay_file(path: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
+    """Replay the scenario file at `path` and return the tables, which last as long as the object.
+
+    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from.
+    ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: no room for the tables.
+    """
+    from toolkit.ingest import Ingest
+    from toolkit.source import temporary_tables
+
+    scenario = read_scenario(Path(path))
+    tables = temporary_tables()
+    try:
+        Ingest(tables.workspace, f"replay {path}")([Path(capture) for capture in captures])
+        replay_into(tables.workspace, scenario, Path(path).parent, f"replay {path}", threads, lambda _done, _all: None)
+    except BaseException:
+        tables.close()
+        raise
+    return tables

@@ -1,0 +1,165 @@
+"""From a capture to a report, as a user goes: drafts, replays, and what is said when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hindflight as hf
+from tests.e2e.conftest import FLOW, Command, error_line, words
+from toolkit import demo
+from toolkit.demo import demo_file
+
+CAPTURE = FLOW / "snd.pcap.xz"
+
+
+@pytest.fixture
+def drafted(hindflight: Command, tmp_path: Path) -> Path:
+    ended = hindflight("scenario", "init", CAPTURE, "-o", "s.toml", "--seeds", "2", "--variants", "cubic")
+    assert ended.returncode == 0, ended.stderr
+    return tmp_path / "s.toml"
+
+
+def test_the_whole_job_in_one_step(hindflight: Command, tmp_path: Path) -> None:
+    with demo_file(demo.CAPTURE) as capture, demo_file(demo.TCP_INFO) as log:
+        ended = hindflight("whatif", capture, log, "-o", "out", "--seeds", "6", "--variants", "cubic", "--json")
+    assert ended.returncode == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    checks = {(row["subject"], row["metric"]): row for row in document["findings"] if row["section"] == "self_check"}
+    best = next(subject for subject, _ in checks if subject != "capture")
+    assert checks[best, "goodput_difference"]["verdict"] == "pass"
+    assert abs(checks[best, "goodput_difference"]["value"]) <= 5
+    what_if = [run for run in document["runs"] if run["purpose"] == "what_if"]
+    assert {run["proxy"] for run in what_if} == {"none", "relay"}
+    assert {run["channel_mode"] for run in what_if} == {"replayed", "resampled"}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<title>" in page
+    assert best in page
+    ended = hindflight("report", "out/workspace", "-o", "again.html")
+    assert ended.returncode == 0, ended.stderr
+    again = hindflight("query", "out/workspace", "SELECT count(*) AS n FROM runs", "--csv")
+    assert again.stdout.splitlines()[1] == str(len(document["runs"]))
+
+
+def test_the_draft_carries_what_the_capture_told(hindflight: Command, drafted: Path) -> None:
+    truth = json.loads((FLOW / "scenario.json").read_text())["params"]
+    text = drafted.read_text()
+    link = tomllib.loads(text)["links"][0]
+    assert link["rate"].endswith("Mbit/s")
+    assert float(link["rate"].split()[0]) * 1e6 == pytest.approx(truth["rate"], rel=0.03)
+    assert "95 %" in text
+    ended = hindflight("channel", "extract", CAPTURE, "-o", "trace.parquet", "--json")
+    assert ended.returncode == 0, ended.stderr
+    estimates = {row["name"]: row for row in json.loads(ended.stdout)["estimates"]}
+    assert estimates["base_rtt_ns"]["value"] == pytest.approx(truth["rtt_ms"] * 1e6, rel=0.03)
+    assert (drafted.parent / "trace.parquet").stat().st_size > 0
+
+
+def test_equal_seeds_give_equal_bytes_whatever_the_threads(hindflight: Command, drafted: Path) -> None:
+    tables = {}
+    for name, threads in (("one", 1), ("two", 2), ("again", 2)):
+        assert hindflight("ingest", CAPTURE, "-w", name).returncode == 0
+        ended = hindflight("replay", drafted, "-w", name, "--threads", threads)
+        assert ended.returncode == 0, ended.stderr
+        folder = drafted.parent / name
+        tables[name] = {path.name: path.read_bytes() for path in sorted(folder.glob("*.parquet"))}
+    assert {name.partition("-")[0] for name in tables["one"]} >= {"runs", "segments", "instruments", "findings"}
+    assert tables["one"] == tables["two"] == tables["again"]
+
+
+def test_a_replay_without_its_capture_says_so(hindflight: Command, drafted: Path) -> None:
+    ended = hindflight("replay", drafted, "-w", "bare")
+    assert ended.returncode == 0, ended.stderr
+    assert "no self-check: snd.pcap.xz is not in bare" in ended.stderr
+    assert "cubic" in ended.stdout
+
+
+def test_python_gives_the_same_tables(drafted: Path) -> None:
+    with hf.replay(drafted, CAPTURE) as tables:
+        runs = tables.runs.collect()
+        assert set(runs["purpose"].cast(str)) == {"self_check", "what_if"}
+        chart = hf.charts.what_if_goodput(tables)
+        assert chart.to_dict()["$schema"].startswith("https://vega.github.io/schema/vega-lite")
+
+
+def _replace(old: str, new: str) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new, 1)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_replace("duration =", "duraton ="), "duraton: unknown key; did you mean 'duration'?"),
+        (_replace("Mbit/s", "Mbits"), "links[0].rate: unit 'Mbits' is not known"),
+        (_replace('rate = "', 'rate = "-'), "links[0].rate: "),
+        (_replace('variants = ["cubic"]', 'variants = ["cubik"]'), "unknown variant 'cubik'; did you mean 'cubic'?"),
+        (_replace("s.channel.parquet", "none.parquet"), "links[0].loss.file: no such file"),
+        (_replace("path = [", "path = "), "not a TOML file"),
+    ],
+)
+def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[str], str], message: str) -> None:
+    wrong = drafted.with_name("wrong.toml")
+    wrong.write_text(change(drafted.read_text()))
+    ended = hindflight("replay", wrong, "-w", "ws")
+    assert ended.returncode == 2
+    assert message in error_line(ended)
+    assert not (drafted.parent / "ws").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["whatif", CAPTURE, "--variants", "cubik"], "--variants: unknown variant 'cubik'; did you mean 'cubic'?"),
+        (["whatif", CAPTURE, "--variants", ","], "--variants names nothing"),
+        (["whatif", CAPTURE, "--flow", "9"], "there is no flow 9 with data"),
+        (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is no node"),
+        (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
+        (["whatif", FLOW / "rcv.pcap.xz"], "stands at the receiver"),
+        (["channel", "extract", FLOW / "scenario.json"], "is no capture"),
+        (["replay", "none.toml", "-w", "ws"], "no such scenario file"),
+        (["report", ".", "-o", "r.html"], "is not a workspace"),
+    ],
+)
+def test_wrong_words_on_the_line(hindflight: Command, tmp_path: Path, arguments: list[object], message: str) -> None:
+    ended = hindflight(*arguments)
+    assert ended.returncode == 2
+    assert message in error_line(ended)
+    assert not list(tmp_path.rglob("report.html"))
+
+
+def test_a_trace_that_is_none(hindflight: Command, drafted: Path) -> None:
+    drafted.with_name("s.channel.parquet").write_text("not parquet")
+    ended = hindflight("replay", drafted, "-w", "ws")
+    assert ended.returncode == 2
+    assert "is not a Parquet file" in error_line(ended)
+
+
+def test_interrupted_in_the_middle_it_leaves_the_old_state(
+    hindflight: Command, drafted: Path, environment: dict[str, str]
+) -> None:
+    long = drafted.with_name("long.toml")
+    long.write_text(drafted.read_text().replace("seeds = 2", "seeds = 50000"))
+    assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
+    before = {path.name: path.read_bytes() for path in (drafted.parent / "ws").iterdir()}
+    running = subprocess.Popen(
+        words("replay", long, "-w", "ws"), cwd=drafted.parent, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(4)
+    assert running.poll() is None, "it ended before it could be interrupted"
+    os.kill(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert said.strip() == "hindflight: interrupted"
+    assert {path.name: path.read_bytes() for path in (drafted.parent / "ws").iterdir()} == before
