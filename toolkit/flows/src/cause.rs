@@ -52,6 +52,8 @@ pub struct Situation {
     pub head: bool,
     /// The segment ends at `snd_nxt`.
     pub tail: bool,
+    /// It was sent again before.
+    pub repeated_before: bool,
     /// Payload of at most one octet.
     pub tiny: bool,
     /// All its octets were acknowledged.
@@ -94,11 +96,8 @@ impl Situation {
             return (EventCause::Probe, Reason::ZeroWindow);
         }
         if self.timed_out() {
-            if self.tail
-                && self.sack
-                && self.episode == Episode::Open
-                && self.fast_evidence().is_none()
-            {
+            let open = self.episode == Episode::Open && self.fast_evidence().is_none();
+            if self.tail && self.sack && open && !self.repeated_before {
                 // RFC 8985 §7.3: with one segment outstanding the probe comes no later than the timeout.
                 return (
                     EventCause::Probe,
@@ -124,7 +123,7 @@ impl Situation {
         if let Episode::Recovery { recovery_point, .. } = self.episode {
             return (EventCause::Fast, Reason::InRecovery { recovery_point });
         }
-        if self.tail && self.silence_ns >= self.srtt_ns {
+        if self.tail && self.silence_ns >= self.srtt_ns && !self.repeated_before {
             return (
                 EventCause::Probe,
                 Reason::TailLossProbe {

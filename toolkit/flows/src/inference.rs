@@ -11,8 +11,11 @@ use crate::evidence::Reason;
 use crate::rows::{Event, EventCause, EventKind, Phase, Sample};
 use crate::verdict::Whose;
 
-/// Rows per smoothed round-trip time at most.
+/// Rows per smoothed round-trip time while the window is steady.
 const ROWS_PER_RTT: i64 = 32;
+
+/// A window that has changed by more than its size over this is worth a row of its own.
+const ROW_STEP_DIVISOR: i64 = 64;
 
 /// Rows kept back until it is clear that this direction carries the data.
 const MAX_HELD: usize = 64;
@@ -40,8 +43,8 @@ pub struct State {
     pub episode: Episode,
     /// Octets in the network: neither SACKed nor lost, retransmissions counted (RFC 6675 §4).
     pub pipe_bytes: i64,
-    /// Octets outstanding less those that SACK reported.
-    pub flight_bytes: i64,
+    /// Octets between the oldest unacknowledged and the next to be sent.
+    pub outstanding_bytes: i64,
     /// Payload of a full segment.
     pub smss_bytes: i64,
     /// Smoothed round-trip time, 0 where none is known.
@@ -122,7 +125,7 @@ pub struct Inference {
     reached_bytes: i64,
     drained: bool,
     pending: Option<View>,
-    last_row: Option<(i64, Phase)>,
+    last_row: Option<View>,
     held: Vec<Sample>,
     /// Phase of the last row handed over.
     released: Phase,
@@ -178,11 +181,14 @@ impl Inference {
     /// The last view, if it is due.
     pub fn settle(&mut self) -> Option<View> {
         let view = self.pending.take()?;
-        let due = self.last_row.is_none_or(|(t_ns, phase)| {
-            phase != view.phase || view.t_ns - t_ns >= view.interval_ns
+        let due = self.last_row.is_none_or(|last| {
+            let step = (view.cwnd_bytes.unwrap_or(0) - last.cwnd_bytes.unwrap_or(0)).abs();
+            last.phase != view.phase
+                || view.t_ns - last.t_ns >= view.interval_ns
+                || step * ROW_STEP_DIVISOR > last.cwnd_bytes.unwrap_or(0)
         });
         if due {
-            self.last_row = Some((view.t_ns, view.phase));
+            self.last_row = Some(view);
         }
         due.then_some(view)
     }
@@ -248,13 +254,12 @@ impl Inference {
             self.reached_bytes = self.reached_bytes.max(largest);
             self.drained = largest + 2 * state.smss_bytes < self.reached_bytes;
         }
-        self.pending = Some(self.view(state, cwnd));
+        self.pending = Some(self.view(state, cwnd, largest));
     }
 
-    fn view(&self, state: &State, cwnd: i64) -> View {
-        let full = state
-            .snd_wnd_bytes
-            .is_some_and(|wnd| state.flight_bytes + state.smss_bytes > wnd);
+    fn view(&self, state: &State, cwnd: i64, largest: i64) -> View {
+        let reach = largest.max(state.outstanding_bytes) + state.smss_bytes;
+        let full = state.snd_wnd_bytes.is_some_and(|wnd| reach > wnd);
         let held = self.clock.held || full || self.drained;
         let repairing = matches!(self.phase, Phase::Recovery | Phase::Loss);
         View {

@@ -176,11 +176,9 @@ impl Scoreboard {
         &mut self.history
     }
 
-    /// Ranges not delivered yet, in order. For the end of a connection.
-    pub fn undelivered(&self) -> impl Iterator<Item = &Range> {
-        self.ranges
-            .iter()
-            .filter(|range| range.state != State::Delivered)
+    /// Ranges not acknowledged cumulatively, in order. For the end of a connection.
+    pub fn outstanding(&self) -> impl Iterator<Item = &Range> {
+        self.ranges.iter()
     }
 
     /// The newest transmission of `range`.
@@ -300,8 +298,9 @@ impl Scoreboard {
     }
 
     /// Records a segment that repeats or fills something; `copy` describes it. Gaps count as lost before the capture
-    /// point when `proven` says that it was sent again.
-    pub fn send_again(&mut self, start: i64, end: i64, copy: Copy, proven: bool) {
+    /// point when `proven` says that it was sent again. Returns whether a range keeps the copy: none does where all that
+    /// is repeated was acknowledged or forgotten.
+    pub fn send_again(&mut self, start: i64, end: i64, copy: Copy, proven: bool) -> bool {
         let known = end.min(self.snd_nxt);
         self.split(start);
         self.split(known);
@@ -328,6 +327,7 @@ impl Scoreboard {
         if end > self.snd_nxt {
             self.send_fresh(self.snd_nxt, end, copy.transmission);
         }
+        !lead
     }
 
     /// Makes `at` a boundary between ranges. Moves the shorter side of the queue; segments repeat whole segments

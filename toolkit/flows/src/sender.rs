@@ -208,16 +208,16 @@ impl Sender {
         let least_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let mut echoed_ns = None;
         let mut arrived = |range: &Range, last: Transmission, echo: Option<u32>| {
-            // RFC 8985 §6.2 step 2: a retransmission younger than the least round trip is not what arrived.
-            let plausible = range.copies.is_none() || acked.t_ns - last.t_ns >= least_ns;
-            if plausible && range.captured() && last.record > newest.record {
+            // RFC 8985 §6.2 step 2: a retransmission younger than the least round trip is not what arrived, nor is
+            // one that is younger than the timestamp echoed.
+            let repeated = range.copies.is_some();
+            let told = echo.zip(last.ts_val).filter(|_| repeated);
+            let too_young = repeated && acked.t_ns - last.t_ns < least_ns
+                || told.is_some_and(|(echo, val)| (echo.wrapping_sub(val) as i32) < 0);
+            if !too_young && range.captured() && last.record > newest.record {
                 *newest = last;
             }
-            if range.copies.is_some()
-                && echo.is_some()
-                && echo == last.ts_val
-                && echo != range.first.ts_val
-            {
+            if told.is_some_and(|(echo, val)| echo == val && range.first.ts_val != Some(val)) {
                 echoed_ns = Some(last.t_ns);
             }
             verdicts.add(range, acked.t_ns, echo, wait_ns);
@@ -299,7 +299,7 @@ impl Sender {
         self.verdicts
             .due(i64::MAX, self.board.history_mut(), path, whose, events);
         self.leave(now_ns, true, whose, events);
-        for range in self.board.undelivered() {
+        for range in self.board.outstanding() {
             verdict::unrepaired(
                 range,
                 self.board.history(),

@@ -302,8 +302,9 @@ fn lost(
     });
 }
 
-/// The end of the capture for a range that was never delivered: transmissions older than `delivered_record`, the
-/// newest known to have arrived, were lost beyond dispute. All retransmissions become events.
+/// The end of the capture for a range that was never acknowledged cumulatively: transmissions older than `newest`,
+/// the newest known to have arrived, were lost beyond dispute, and so was what left a gap that a later segment filled.
+/// All retransmissions become events.
 pub fn unrepaired(
     range: &Range,
     history: &History,
@@ -312,16 +313,32 @@ pub fn unrepaired(
     events: &mut Vec<Event>,
 ) {
     let all = Transmissions::new(range, history);
-    let why = Reason::NeverRepaired {
-        delivered: newest.record,
-    };
+    let arrived = range.state == State::Delivered;
     for number in 0..=all.copies {
-        let transmission = all.at(number);
-        if range.state != State::Gap && !range.first_unseen && transmission.record < newest.record {
+        if number == 0 && range.first_unseen {
+            let record = all.at(1).record;
+            let why = Reason::RepairedBy {
+                record,
+                after_ns: 0,
+            };
             lost(&all, number, why, whose, events);
+        } else if range.state == State::Outstanding && all.at(number).record < newest.record {
+            let delivered = newest.record;
+            lost(
+                &all,
+                number,
+                Reason::NeverRepaired { delivered },
+                whose,
+                events,
+            );
         }
         if let Some(copy) = all.copy(number).filter(|copy| number > 0 && copy.lead) {
-            events.push(retransmission(copy, false, Reason::None, whose));
+            let proof = if arrived {
+                Reason::AlreadyAcknowledged
+            } else {
+                Reason::None
+            };
+            events.push(retransmission(copy, arrived, proof, whose));
         }
     }
 }

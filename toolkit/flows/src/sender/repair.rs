@@ -38,7 +38,7 @@ impl Sender {
         };
         let acknowledged = sent.end <= self.board.snd_una();
         let head = sent.start <= self.board.snd_una() && !acknowledged;
-        self.board.send_again(sent.start, sent.end, copy, proven);
+        let kept = self.board.send_again(sent.start, sent.end, copy, proven);
         if octets == 0 {
             self.overtaken(sent, overlap, whose, events);
             return false;
@@ -47,7 +47,7 @@ impl Sender {
             self.row.retransmitted_segments += 1;
             self.row.retransmitted_bytes += (octets as u64).min(u64::from(sent.payload_bytes));
         }
-        if acknowledged {
+        if !kept {
             let needless = cause != EventCause::Probe;
             let proof = if needless {
                 Reason::AlreadyAcknowledged
@@ -55,6 +55,8 @@ impl Sender {
                 Reason::None
             };
             events.push(verdict::retransmission(&copy, needless, proof, whose));
+        }
+        if acknowledged {
             return true;
         }
         self.enter(&copy, whose, events);
@@ -106,6 +108,7 @@ impl Sender {
             episode: self.episode,
             head: sent.start <= una && sent.end > una,
             tail: sent.end >= nxt,
+            repeated_before: overlap.range.is_some_and(|range| range.copies.is_some()),
             tiny: sent.payload_bytes <= 1,
             acknowledged: sent.end <= una,
             zero_window: self.snd_wnd == Some(0),

@@ -45,7 +45,7 @@ impl Sender {
             t_ns,
             episode: self.episode,
             pipe_bytes: self.pipe(),
-            flight_bytes: self.board.flight(),
+            outstanding_bytes: self.board.snd_nxt() - self.board.snd_una(),
             smss_bytes: self.smss_bytes(),
             srtt_ns: self.rtt.srtt_ns().unwrap_or(0),
             snd_wnd_bytes: self.snd_wnd,

@@ -1,0 +1,491 @@
+//! Ladders of connections: who opened them, where they begin and end, how their numbers count, where the capture
+//! stands. Read `support/mod.rs` for the notation.
+
+mod support;
+
+use std::fmt::Write;
+
+use hindflight_decoder::flags;
+use hindflight_flows::{Direction, EventKind, Note, Tracker, Vantage};
+use support::{ISN, blank, run, segments, track};
+
+const TRANSFER: &str = "
+      0.00 a>b S  0 mss 1000 ws 2 sackok
+    100.00 b>a SA 0 ack 1 mss 1400 ws 3 sackok win 500
+    100.01 a>b A  1 ack 1 win 700
+    110.00 a>b A 1:1001    ack 1
+    110.01 a>b A 1001:2001 ack 1
+    110.02 a>b A 2001:3001 ack 1
+    210.01 b>a A 1 ack 1 sack 1001-2001 win 600
+    210.02 b>a A 1 ack 1 sack 1001-3001 win 600
+    210.03 a>b A 1:1001    ack 1
+    310.03 b>a PA 1:101 ack 3001
+    320.00 a>b FA 3001 ack 101
+    420.00 b>a FA 101 ack 3002
+    420.01 a>b A 3002 ack 102
+";
+
+#[test]
+fn numbers_count_from_the_syn_and_windows_are_scaled() {
+    let outcome = run(TRANSFER);
+    let seen: Vec<(i64, Option<i64>)> = outcome
+        .notes
+        .iter()
+        .map(|note| (note.seq, note.ack))
+        .collect();
+    assert_eq!(
+        &seen[..4],
+        &[(0, None), (0, Some(1)), (1, Some(1)), (1, Some(1))]
+    );
+    assert_eq!(seen[12], (3002, Some(102)));
+    let windows: Vec<Option<i64>> = [2, 3, 7]
+        .iter()
+        .map(|&number| outcome.note(number).wnd_bytes)
+        .collect();
+    assert_eq!(
+        windows,
+        [Some(500), Some(700 << 2), Some(600 << 3)],
+        "the window of a SYN is not scaled"
+    );
+    assert_eq!(outcome.note(8).sack.as_slice(), [1001, 3001]);
+    let flow = &outcome.flows[0];
+    let [a2b, b2a] = &flow.directions;
+    assert_eq!(
+        (flow.syn, flow.syn_ack, flow.fin, flow.rst),
+        (true, true, 2, false)
+    );
+    assert_eq!(
+        (flow.handshake_rtt_ns, flow.data_direction),
+        (Some(100_010_000), Direction::A2b)
+    );
+    assert_eq!(
+        (a2b.mss_bytes, a2b.wscale, b2a.mss_bytes, b2a.wscale),
+        (Some(1000), Some(2), Some(1400), Some(3))
+    );
+    assert_eq!(
+        (
+            a2b.segments,
+            a2b.data_segments,
+            a2b.payload_bytes,
+            a2b.unique_bytes
+        ),
+        (8, 4, 4000, 3000)
+    );
+    assert_eq!(
+        (a2b.acked_bytes, b2a.acked_bytes, b2a.unique_bytes),
+        (3000, 100, 100)
+    );
+    assert_eq!(
+        (
+            a2b.flight_max_bytes,
+            a2b.max_segment_bytes,
+            b2a.sack_segments
+        ),
+        (3000, 1000, 2)
+    );
+    assert_eq!(
+        outcome.note(13).flight_bytes,
+        0,
+        "the other end's FIN is acknowledged"
+    );
+}
+
+/// The annotations without the raw numbers they come from.
+fn annotations(ladder: &str, isn: [u32; 2]) -> Vec<Note> {
+    track(&segments(ladder, isn)).notes
+}
+
+#[test]
+fn a_wrap_anywhere_changes_nothing() {
+    let plain = annotations(TRANSFER, ISN);
+    for back in [0, 1, 2, 500, 1001, 1500, 2999, 3001, 3002] {
+        let isn = [0_u32.wrapping_sub(back), 0_u32.wrapping_sub(back % 103)];
+        assert_eq!(
+            annotations(TRANSFER, isn),
+            plain,
+            "wrap {back} octets after the SYN"
+        );
+    }
+}
+
+#[test]
+fn a_flow_of_many_times_four_gigabytes_counts_on() {
+    let mut tracker = Tracker::new(1);
+    let step = 1_000_000_000_u32;
+    let mut seq = 5_u32;
+    for number in 0..20_u64 {
+        let mut data = blank(2 * number + 1, number as i64 * 1_000_000, true, 5000);
+        (data.seq, data.payload_bytes, data.flags) = (seq, 1000, flags::ACK);
+        let note = tracker.push(&data);
+        assert_eq!(note.seq, 1 + number as i64 * i64::from(step));
+        let mut ack = blank(2 * number + 2, number as i64 * 1_000_000 + 500, false, 5000);
+        (ack.ack, ack.flags) = (seq.wrapping_add(step), flags::ACK);
+        assert_eq!(tracker.push(&ack).ack, Some(note.seq + i64::from(step)));
+        seq = seq.wrapping_add(step);
+    }
+    tracker.finish();
+    let flows = tracker.take_finished_flows();
+    assert_eq!(
+        (flows.len(), flows[0].directions[0].retransmitted_segments),
+        (1, 0)
+    );
+}
+
+#[test]
+fn a_capture_may_begin_in_the_middle() {
+    let outcome = run("
+        0.0 b>a A 1 ack 5001
+        0.1 a>b A 9001:10001 ack 1              # 5001 to 9001 were sent before
+        0.2 b>a A 1 ack 7001
+        0.3 a>b A 8001:9001 ack 1               # sent before the capture, and now again
+        0.4 b>a A 1 ack 10001
+    ");
+    let flow = &outcome.flows[0];
+    assert_eq!(
+        (flow.a_port, flow.syn, flow.vantage),
+        (80, false, Vantage::Unknown),
+        "the first sender seen is a"
+    );
+    let seqs: Vec<i64> = outcome.notes.iter().map(|note| note.seq).collect();
+    assert_eq!(seqs, [1, 4001, 1, 3001, 1], "1 is the first number known");
+    assert_eq!(outcome.note(1).ack, Some(1));
+    assert!(
+        outcome.notes.iter().all(|note| note.wnd_bytes.is_none()),
+        "the scale is not known"
+    );
+    let flights: Vec<i64> = outcome.notes.iter().map(|note| note.flight_bytes).collect();
+    assert_eq!(flights, [0, 5000, 3000, 3000, 0]);
+}
+
+#[test]
+fn acknowledgements_below_the_first_segment_show_what_was_in_flight() {
+    let outcome = run("
+        0.0 a>b A 9001:10001 ack 1
+        0.1 b>a A 1 ack 6001
+        0.2 a>b A 7001:8001 ack 1
+        0.3 b>a A 1 ack 10001
+    ");
+    let flights: Vec<i64> = outcome.notes.iter().map(|note| note.flight_bytes).collect();
+    assert_eq!(flights, [1000, 4000, 4000, 0]);
+    assert!(
+        outcome.note(3).retransmission,
+        "its octets had been sent before the capture began"
+    );
+    assert_eq!(outcome.flows[0].directions[0].unique_bytes, 1000);
+}
+
+#[test]
+fn a_syn_with_another_number_is_another_connection() {
+    let first = segments(TRANSFER, ISN);
+    let mut second = segments(TRANSFER, [77_000_000, 88_000_000]);
+    for segment in &mut second {
+        segment.t_ns += 500_000_000;
+        segment.record += 13;
+    }
+    let all: Vec<_> = first.iter().chain(&second).copied().collect();
+    let outcome = track(&all);
+    assert_eq!(
+        outcome
+            .flows
+            .iter()
+            .map(|flow| flow.flow_id)
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
+    assert_eq!(outcome.flows[0].directions, outcome.flows[1].directions);
+    assert_eq!(outcome.note(14).flow_id, 2);
+    assert_eq!(outcome.flows[0].end_ns, 420_010_000);
+}
+
+#[test]
+fn a_syn_sent_again_is_the_same_connection() {
+    let outcome = run("
+           0.0 a>b S  0 mss 1000
+        1000.0 a>b S  0 mss 1000
+        1100.0 b>a SA 0 ack 1 mss 1000
+        1100.1 a>b A  1 ack 1
+    ");
+    assert_eq!(outcome.flows.len(), 1);
+    outcome.tells(
+        "0 loss unknown #1 0:1
+         1000 retransmission rto #2 0:1
+         1000 rto rto #2 0:1",
+    );
+    let flow = &outcome.flows[0];
+    assert_eq!(
+        (
+            flow.handshake_rtt_ns,
+            flow.directions[0].retransmitted_segments
+        ),
+        (Some(100_100_000), 0)
+    );
+    assert_eq!(
+        flow.directions[0].rtt_samples, 0,
+        "Karn: a SYN sent twice is not timed"
+    );
+}
+
+#[test]
+fn the_receiver_of_a_syn_ack_opened_the_connection() {
+    let outcome = run("
+        0.0 b>a SA 0 ack 1 mss 1000 ws 7
+        0.1 a>b A 1 ack 1
+        0.2 a>b A 1:1001 ack 1
+    ");
+    let flow = &outcome.flows[0];
+    assert_eq!(
+        (flow.a_port, flow.b_port, flow.syn, flow.syn_ack),
+        (5000, 80, false, true)
+    );
+    assert_eq!(outcome.note(3).direction, Direction::A2b);
+    assert_eq!((outcome.note(3).seq, outcome.note(1).ack), (1, Some(1)));
+    assert_eq!(
+        outcome.note(3).wnd_bytes,
+        None,
+        "one SYN is not enough to know the scale"
+    );
+}
+
+#[test]
+fn a_scale_offered_by_one_side_only_is_not_used() {
+    let outcome = run("
+        0.0 a>b S  0 mss 1000 ws 7
+        0.1 b>a SA 0 ack 1 mss 1000
+        0.2 a>b A 1 ack 1 win 700
+    ");
+    assert_eq!(outcome.note(3).wnd_bytes, Some(700));
+}
+
+fn vantage(syn_ack_ms: f64, ack_ms: f64) -> Vantage {
+    let ladder = format!(
+        "0 a>b S 0\n{syn_ack_ms} b>a SA 0 ack 1\n{ack_ms} a>b A 1 ack 1\n{ack_ms} a>b A 1:9 ack 1"
+    );
+    run(&ladder).flows[0].vantage
+}
+
+#[test]
+fn the_halves_of_the_handshake_tell_the_place() {
+    assert_eq!(vantage(100.0, 100.02), Vantage::Sender);
+    assert_eq!(vantage(0.05, 100.0), Vantage::Receiver);
+    assert_eq!(vantage(60.0, 100.0), Vantage::Middle);
+    assert_eq!(
+        vantage(0.05, 0.1),
+        Vantage::Unknown,
+        "hosts' own delays weigh as much"
+    );
+}
+
+#[test]
+fn without_a_handshake_timestamps_tell_the_place() {
+    let mut ladder = String::new();
+    for round in 0..12 {
+        let (t, seq, ts) = (f64::from(round) * 100.0, 1 + round * 1000, round * 100);
+        let _ = writeln!(
+            ladder,
+            "{t} a>b A {seq}:{} ack 1 ts {ts}/{}",
+            seq + 1000,
+            7000 + ts - 100
+        );
+        let _ = writeln!(
+            ladder,
+            "{} b>a A 1 ack {} ts {}/{ts}",
+            t + 99.0,
+            seq + 1000,
+            7000 + ts
+        );
+    }
+    assert_eq!(run(&ladder).flows[0].vantage, Vantage::Sender);
+}
+
+#[test]
+fn at_the_receiver_a_filled_gap_is_a_loss_before_the_capture() {
+    let outcome = run("
+          0.00 a>b S  0 mss 1000 sackok ts 1/0
+          0.05 b>a SA 0 ack 1 mss 1000 sackok ts 501/1
+        100.00 a>b A  1 ack 1 ts 101/501
+        100.01 a>b A 1:1001    ack 1 ts 101/501
+        100.02 a>b A 2001:3001 ack 1 ts 101/501 # 1001:2001 never came
+        100.03 b>a A 1 ack 1001 sack 2001-3001 ts 601/101
+        100.04 a>b A 3001:4001 ack 1 ts 101/501
+        100.05 b>a A 1 ack 1001 sack 2001-4001 ts 601/101
+        200.05 a>b A 1001:2001 ack 1 ts 201/601
+        200.06 b>a A 1 ack 4001 ts 701/201
+    ");
+    outcome.tells(
+        "100.02 loss unknown #- 1001:2001
+         200.05 retransmission fast #9 1001:2001
+         200.05-200.06 recovery fast #9 1001:4001",
+    );
+    let a2b = outcome.flows[0].directions[0];
+    assert_eq!(
+        (
+            outcome.flows[0].vantage,
+            a2b.out_of_order_segments,
+            a2b.retransmitted_segments
+        ),
+        (Vantage::Receiver, 0, 1)
+    );
+    assert!(outcome.note(9).retransmission);
+    assert_eq!(
+        (a2b.unique_bytes, a2b.payload_bytes, a2b.retransmitted_bytes),
+        (4000, 4000, 1000)
+    );
+    let loss = outcome
+        .events
+        .iter()
+        .find(|event| event.kind == EventKind::Loss)
+        .and_then(|event| event.evidence);
+    let words = loss.map(|evidence| evidence.to_string());
+    assert_eq!(
+        words.as_deref(),
+        Some("lost before the capture point: gap below record 5, filled by record 9")
+    );
+}
+
+#[test]
+fn a_late_segment_with_an_older_timestamp_was_overtaken() {
+    let outcome = run("
+          0.00 a>b S  0 mss 1000 sackok ts 1/0
+          0.05 b>a SA 0 ack 1 mss 1000 sackok ts 501/1
+        100.00 a>b A  1 ack 1 ts 101/501
+        110.02 a>b A 1001:2001 ack 1 ts 111/501
+        310.03 a>b A 1:1001    ack 1 ts 101/501
+        310.04 b>a A 1 ack 2001 ts 701/101
+    ");
+    outcome.tells("310.03 reordering unknown #5 1:1001");
+    let a2b = outcome.flows[0].directions[0];
+    assert_eq!(
+        (
+            a2b.out_of_order_segments,
+            a2b.retransmitted_segments,
+            a2b.unique_bytes
+        ),
+        (1, 0, 2000)
+    );
+}
+
+#[test]
+fn without_timestamps_counting_ip_identifiers_decide() {
+    let mut ladder =
+        String::from("0.00 a>b S 0 id 1\n0.05 b>a SA 0 ack 1\n100 a>b A 1 ack 1 id 2\n");
+    for number in 0..10 {
+        let (t, seq) = (101 + number, 1 + number * 1000);
+        let _ = writeln!(
+            ladder,
+            "{t} a>b A {seq}:{} ack 1 id {}",
+            seq + 1000,
+            3 + number
+        );
+        let _ = writeln!(ladder, "{t}.05 b>a A 1 ack {}", seq + 1000);
+    }
+    let gap = "120 a>b A 11001:12001 ack 1 id 14\n120.1 b>a A 1 ack 10001\n";
+    let overtaken = run(&format!(
+        "{ladder}{gap}120.2 a>b A 10001:11001 ack 1 id 13\n"
+    ));
+    overtaken.tells("120.2 reordering unknown #26 10001:11001");
+    let again = run(&format!(
+        "{ladder}{gap}120.2 a>b A 10001:11001 ack 1 id 15\n"
+    ));
+    assert_eq!(again.flows[0].directions[0].retransmitted_segments, 1);
+}
+
+#[test]
+fn without_any_mark_the_time_decides() {
+    let open = "0 a>b S 0\n0.05 b>a SA 0 ack 1\n100 a>b A 1 ack 1\n101 a>b A 1001:2001 ack 1\n";
+    let soon = run(&format!("{open}120 a>b A 1:1001 ack 1"));
+    assert_eq!(soon.flows[0].directions[0].out_of_order_segments, 1);
+    let late = run(&format!("{open}202 a>b A 1:1001 ack 1"));
+    assert_eq!(late.flows[0].directions[0].retransmitted_segments, 1);
+}
+
+#[test]
+fn octets_captured_at_the_receiver_were_not_lost() {
+    run("
+          0.00 a>b S  0 mss 1000
+          0.05 b>a SA 0 ack 1 mss 1000
+        100.00 a>b A  1 ack 1
+        100.01 a>b A 1:1001 ack 1
+        100.02 b>a A 1 ack 1                    # the ACK of it is late
+        500.00 a>b A 1:1001 ack 1
+        500.01 b>a A 1 ack 1001
+    ")
+    .tells(
+        "500 retransmission spurious #6 1:1001
+         500 rto rto #6 1:1001",
+    );
+}
+
+#[test]
+fn duplicate_acknowledgements_follow_the_two_definitions() {
+    let open = "0 a>b S 0\n100 b>a SA 0 ack 1\n100.1 a>b A 1 ack 1\n110 a>b A 1:1001 ack 1\n111 a>b A 1001:2001 ack 1\n";
+    let plain = run(&format!(
+        "{open}210 b>a A 1 ack 1 win 60000          # duplicate
+               211 b>a A 1 ack 1 win 50000          # window update
+               212 b>a PA 1:11 ack 1 win 50000      # carries data
+               213 b>a A 11 ack 2001 win 50000      # moves
+               214 b>a A 11 ack 2001 win 50000      # nothing outstanding"
+    ));
+    let marked: Vec<usize> = (1..=10)
+        .filter(|&number| plain.note(number).dup_ack)
+        .collect();
+    assert_eq!(marked, [6]);
+    let sack_open = open
+        .replace("S 0", "S 0 sackok")
+        .replace("SA 0 ack 1", "SA 0 ack 1 sackok");
+    let sack = run(&format!(
+        "{sack_open}210 b>a A 1 ack 1               # no news
+                    211 b>a A 1 ack 1 sack 1001-2001 win 50000
+                    212 b>a A 1 ack 1 sack 1001-2001 win 50000"
+    ));
+    let marked: Vec<usize> = (1..=8)
+        .filter(|&number| sack.note(number).dup_ack)
+        .collect();
+    assert_eq!(marked, [7]);
+}
+
+#[test]
+fn closed_and_silent_connections_are_let_go() {
+    let mut tracker = Tracker::new(7);
+    let hour = 3600 * 1_000_000_000_i64;
+    for segment in segments(TRANSFER, ISN) {
+        tracker.push(&segment);
+    }
+    let mut silent = blank(20, 500_000_000, true, 6000);
+    silent.flags = flags::SYN;
+    tracker.push(&silent);
+    assert_eq!(
+        (
+            tracker.live_connections(),
+            tracker.take_finished_flows().len()
+        ),
+        (2, 0)
+    );
+    let mut other = blank(21, 100_000_000_000, true, 6001);
+    other.flags = flags::SYN;
+    tracker.push(&other);
+    let closed = tracker.take_finished_flows();
+    assert_eq!(
+        closed.iter().map(|flow| flow.flow_id).collect::<Vec<_>>(),
+        [7]
+    );
+    for number in 0..10 {
+        let mut again = other;
+        (again.record, again.t_ns) = (22 + number, (number as i64 + 1) * hour);
+        tracker.push(&again);
+    }
+    let idle = tracker.take_finished_flows();
+    assert_eq!(
+        idle.iter().map(|flow| flow.flow_id).collect::<Vec<_>>(),
+        [8],
+        "6001 went on sending"
+    );
+    tracker.finish();
+    assert_eq!(
+        tracker
+            .take_finished_flows()
+            .iter()
+            .map(|flow| flow.flow_id)
+            .collect::<Vec<_>>(),
+        [9]
+    );
+}

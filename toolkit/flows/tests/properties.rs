@@ -1,0 +1,252 @@
+//! What must hold for any segments, however odd: no panic, counts that agree, numbers that do not depend on the
+//! initial sequence number.
+
+mod support;
+
+use hindflight_decoder::{SackBlocks, Segment, TcpOptions, flags};
+use hindflight_flows::{EventCause, EventKind, FlowRow, Note};
+use proptest::prelude::*;
+use support::{Outcome, blank, track};
+
+/// A segment of one of a few connections; numbers small enough to overlap, and now and then wild.
+fn any_segment() -> impl Strategy<Value = Segment> {
+    let number =
+        prop_oneof![8 => 0..20_000_u32, 1 => any::<u32>(), 1 => 0xFFFF_F000_u32..0xFFFF_FFFF];
+    let sack = prop::collection::vec((0..20_000_u32, 0..20_000_u32), 0..=4);
+    let timestamps = prop::option::of((0..5000_u32, 0..5000_u32));
+    (
+        (0..400_000_000_i64, any::<bool>(), 0..3_u16, 0..512_u16),
+        (
+            number.clone(),
+            number,
+            prop_oneof![3 => Just(0_u32), 5 => 1..3000_u32],
+            any::<u16>(),
+        ),
+        (
+            sack,
+            timestamps,
+            prop::option::of(any::<u16>()),
+            prop::option::of(0..20_u8),
+        ),
+    )
+        .prop_map(
+            |(
+                (gap_ns, from_a, port, flag),
+                (seq, ack, payload, window),
+                (sack, ts, ip_id, wscale),
+            )| {
+                let mut segment = blank(0, gap_ns, from_a, 5000 + port);
+                let mut blocks = SackBlocks::default();
+                for (left, right) in sack {
+                    blocks.push(left, right);
+                }
+                // SYN and RST are rare enough for connections to live.
+                segment.flags = if flag & 0x1C0 == 0 {
+                    flag & 0x3F
+                } else {
+                    (flag & 0x39) | flags::ACK
+                };
+                (
+                    segment.seq,
+                    segment.ack,
+                    segment.payload_bytes,
+                    segment.window,
+                ) = (seq, ack, payload, window);
+                segment.ip_id = ip_id;
+                segment.options = TcpOptions {
+                    timestamps: ts,
+                    sack: blocks,
+                    wscale,
+                    ..TcpOptions::default()
+                };
+                segment
+            },
+        )
+}
+
+fn any_capture() -> impl Strategy<Value = Vec<Segment>> {
+    prop::collection::vec(any_segment(), 0..250).prop_map(|mut segments| {
+        let mut t_ns = 0;
+        for (record, segment) in (1..).zip(&mut segments) {
+            t_ns += segment.t_ns;
+            (segment.record, segment.t_ns) = (record, t_ns);
+        }
+        segments
+    })
+}
+
+/// A connection as a sender and a lossy path would make it: in order, lost, repeated, acknowledged with SACK.
+fn any_transfer() -> impl Strategy<Value = Vec<Segment>> {
+    prop::collection::vec(
+        (
+            any::<bool>(),
+            0..40_u32,
+            1..4_u32,
+            0..8_u32,
+            1..90_000_000_i64,
+        ),
+        1..200,
+    )
+    .prop_map(|steps| {
+        let mut segments = vec![blank(1, 0, true, 5000), blank(2, 50_000_000, false, 5000)];
+        (segments[0].flags, segments[0].options.sack_permitted) = (flags::SYN, true);
+        (segments[1].flags, segments[1].ack) = (flags::SYN | flags::ACK, 1);
+        segments[1].options.sack_permitted = true;
+        let (mut t_ns, mut next, mut una) = (50_100_000, 1_u32, 1_u32);
+        for (forward, place, count, sack, gap_ns) in steps {
+            t_ns += gap_ns;
+            let mut segment = blank(segments.len() as u64 + 1, t_ns, forward, 5000);
+            segment.flags = flags::ACK;
+            if forward {
+                let again = place < 10 && next > una;
+                segment.seq = if again {
+                    una + (place * 100).min(next - una - 1)
+                } else {
+                    next
+                };
+                segment.payload_bytes = count * 100;
+                segment.ack = 1;
+                next = next.max(segment.seq + segment.payload_bytes);
+            } else {
+                una += (place * 50).min(next - una);
+                (segment.seq, segment.ack) = (1, una);
+                let left = una + 100 * count;
+                let right = (left + sack * 100).min(next);
+                if sack > 0 && left < right {
+                    segment.options.sack.push(left, right);
+                }
+            }
+            segments.push(segment);
+        }
+        segments
+    })
+}
+
+/// Sums that must agree, whatever came in.
+fn consistent(flow: &FlowRow, outcome: &Outcome, segments: &[Segment]) {
+    for (index, row) in flow.directions.iter().enumerate() {
+        let of = |note: &Note| note.flow_id == flow.flow_id && note.direction as usize == index;
+        let own = || {
+            outcome
+                .notes
+                .iter()
+                .zip(segments)
+                .filter(|(note, _)| of(note))
+        };
+        let count = |wanted: &dyn Fn(&Note, &Segment) -> bool| {
+            own()
+                .filter(|(note, segment)| wanted(note, segment))
+                .count() as u64
+        };
+        assert_eq!(row.segments, count(&|_, _| true));
+        assert_eq!(row.dup_acks, count(&|note, _| note.dup_ack));
+        assert_eq!(
+            row.sack_segments,
+            count(&|note, segment| !note.sack.as_slice().is_empty()
+                && segment.flags & flags::RST == 0)
+        );
+        assert!(row.dsack_segments <= row.sack_segments);
+        let data = |segment: &Segment| segment.payload_bytes > 0 && segment.flags & flags::RST == 0;
+        assert_eq!(row.data_segments, count(&|_, segment| data(segment)));
+        assert_eq!(
+            row.retransmitted_segments,
+            count(&|note, segment| note.retransmission && segment.payload_bytes > 0)
+        );
+        assert!(row.out_of_order_segments + row.retransmitted_segments <= row.data_segments);
+        let payload: u64 = own()
+            .filter(|pair| data(pair.1))
+            .map(|pair| u64::from(pair.1.payload_bytes))
+            .sum();
+        assert_eq!(row.payload_bytes, payload);
+        assert!(
+            row.unique_bytes + row.retransmitted_bytes >= row.payload_bytes
+                && row.unique_bytes <= row.payload_bytes
+        );
+        let events = |kind: EventKind| {
+            let of = |event: &&hindflight_flows::Event| {
+                event.flow_id == flow.flow_id && event.direction as usize == index
+            };
+            outcome
+                .events
+                .iter()
+                .filter(of)
+                .filter(move |event| event.kind == kind)
+        };
+        let repeated = count(&|note, _| note.retransmission);
+        assert_eq!(events(EventKind::Retransmission).count() as u64, repeated);
+        assert_eq!(events(EventKind::Rto).count() as u64, row.rtos);
+        assert_eq!(events(EventKind::Recovery).count() as u64, row.recoveries);
+        assert!(events(EventKind::Loss).all(|event| event.cause == EventCause::Unknown));
+        assert_eq!(row.rtt_samples > 0, row.rtt_mean_ns.is_some());
+    }
+}
+
+/// What the tracker says, without times of records and raw numbers.
+fn gist(outcome: &Outcome) -> (Vec<Note>, String, Vec<(u64, u64, u64)>) {
+    let counts = outcome.flows.iter().flat_map(|flow| flow.directions);
+    let counts = counts
+        .map(|row| (row.unique_bytes, row.retransmitted_bytes, row.acked_bytes))
+        .collect();
+    (outcome.notes.clone(), outcome.story(), counts)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_capture_is_taken_and_counts_agree(segments in any_capture()) {
+        let outcome = track(&segments);
+        prop_assert_eq!(outcome.notes.len(), segments.len());
+        for flow in &outcome.flows {
+            prop_assert!(flow.start_ns <= flow.end_ns);
+            consistent(flow, &outcome, &segments);
+        }
+        prop_assert!(outcome.notes.iter().all(|note| note.flight_bytes >= 0));
+    }
+
+    #[test]
+    fn a_transfer_keeps_its_books(segments in any_transfer()) {
+        let outcome = track(&segments);
+        prop_assert_eq!(outcome.flows.len(), 1);
+        let flow = &outcome.flows[0];
+        consistent(flow, &outcome, &segments);
+        let row = &flow.directions[0];
+        let highest = segments.iter().filter(|s| s.src_port == 5000).map(|s| s.seq + s.payload_bytes).max().unwrap_or(1);
+        prop_assert_eq!(row.unique_bytes, u64::from(highest.max(1) - 1), "no gaps in what was sent");
+        prop_assert_eq!(row.retransmitted_bytes, row.payload_bytes - row.unique_bytes);
+        prop_assert!(row.acked_bytes <= row.unique_bytes);
+        prop_assert_eq!(row.out_of_order_segments, 0);
+        for (note, segment) in outcome.notes.iter().zip(&segments) {
+            if segment.payload_bytes > 0 {
+                let sent = |other: &&Segment| other.record < segment.record && other.src_port == 5000;
+                let before = segments.iter().filter(sent).map(|other| other.seq + other.payload_bytes).max().unwrap_or(1);
+                prop_assert_eq!(note.retransmission, segment.seq < before);
+            }
+        }
+    }
+
+    #[test]
+    fn the_initial_sequence_number_does_not_matter(segments in any_transfer(), isn in any::<u32>(), peer in any::<u32>()) {
+        let mut moved = segments.clone();
+        for segment in &mut moved {
+            let (own, other) = if segment.src_port == 5000 { (isn, peer) } else { (peer, isn) };
+            segment.seq = segment.seq.wrapping_add(own);
+            if segment.flags & flags::ACK != 0 {
+                segment.ack = segment.ack.wrapping_add(other);
+            }
+            let mut blocks = SackBlocks::default();
+            for &(left, right) in segment.options.sack.as_slice() {
+                blocks.push(left.wrapping_add(other), right.wrapping_add(other));
+            }
+            segment.options.sack = blocks;
+        }
+        prop_assert_eq!(gist(&track(&segments)), gist(&track(&moved)));
+    }
+
+    #[test]
+    fn truncated_captures_are_prefixes(segments in any_transfer(), part in 0.0..1.0_f64) {
+        let cut = (segments.len() as f64 * part) as usize;
+        let whole = track(&segments);
+        prop_assert_eq!(&track(&segments[..cut]).notes[..], &whole.notes[..cut]);
+    }
+}

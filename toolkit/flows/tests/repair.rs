@@ -1,0 +1,363 @@
+//! Ladders of loss and repair: what was lost, what was sent again, and why. Read `support/mod.rs` for the notation.
+
+mod support;
+
+use hindflight_flows::EventKind;
+use support::run;
+
+const OPEN: &str = "
+      0.00 a>b S  0 mss 1000 ws 0 sackok ts 1/0
+    100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok ts 501/1
+    100.01 a>b A  1 ack 1 ts 101/501
+";
+
+const OPEN_WITHOUT_SACK: &str = "
+      0.00 a>b S  0 mss 1000
+    100.00 b>a SA 0 ack 1 mss 1000
+    100.01 a>b A  1 ack 1
+";
+
+fn after_open(ladder: &str) -> String {
+    format!("{OPEN}{ladder}")
+}
+
+#[test]
+fn nothing_lost_nothing_told() {
+    let outcome = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1
+         110.01 a>b A 1001:2001 ack 1
+         210.02 b>a A 1         ack 2001",
+    ));
+    outcome.tells("");
+    assert_eq!(
+        outcome.note(6).rtt_ns,
+        Some(100_010_000),
+        "the newest segment acknowledged is the one timed"
+    );
+    assert_eq!(
+        (
+            outcome.note(4).flight_bytes,
+            outcome.note(5).flight_bytes,
+            outcome.note(6).flight_bytes
+        ),
+        (1000, 2000, 0)
+    );
+    let a2b = outcome.flows[0].directions[0];
+    assert_eq!(
+        (
+            a2b.data_segments,
+            a2b.unique_bytes,
+            a2b.acked_bytes,
+            a2b.retransmitted_segments
+        ),
+        (2, 2000, 2000, 0)
+    );
+    assert_eq!(
+        (a2b.rtt_samples, a2b.rtt_min_ns, a2b.rtt_max_ns),
+        (2, Some(100_000_000), Some(100_010_000))
+    );
+}
+
+#[test]
+fn sack_tells_the_loss_and_fast_retransmission_mends_it() {
+    let outcome = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1
+         110.03 a>b A 3001:4001 ack 1
+         210.01 b>a A 1 ack 1 sack 1001-2001
+         210.02 b>a A 1 ack 1 sack 1001-3001
+         210.03 b>a A 1 ack 1 sack 1001-4001
+         210.04 a>b A 1:1001    ack 1
+         310.04 b>a A 1 ack 4001
+         410.00 a>b A 4001:5001 ack 1
+         510.00 b>a A 1 ack 5001",
+    ));
+    outcome.tells(
+        "110 loss unknown #4 1:1001
+         210.04 retransmission fast #11 1:1001
+         210.04-310.04 recovery fast #11 1:4001",
+    );
+    assert_eq!(
+        outcome.evidence(EventKind::Loss, 4),
+        "repaired by record 11, acknowledged 100.000 ms after that"
+    );
+    assert!(
+        [8, 9, 10]
+            .iter()
+            .all(|&number| outcome.note(number).dup_ack)
+    );
+    assert_eq!(
+        outcome.note(10).flight_bytes,
+        1000,
+        "what SACK has reported is not in flight"
+    );
+    assert_eq!(
+        outcome.note(10).rtt_ns,
+        Some(100_000_000),
+        "a SACKed segment is timed when it is reported"
+    );
+    assert_eq!(
+        outcome.note(12).rtt_ns,
+        None,
+        "Karn: the repaired segment is not timed"
+    );
+    assert!(outcome.note(11).retransmission && !outcome.note(13).retransmission);
+    let flow = &outcome.flows[0];
+    assert_eq!(
+        (
+            flow.directions[0].recoveries,
+            flow.directions[0].rtos,
+            flow.directions[1].dup_acks
+        ),
+        (1, 0, 3)
+    );
+    assert_eq!(
+        (
+            flow.directions[0].retransmitted_segments,
+            flow.directions[0].retransmitted_bytes
+        ),
+        (1, 1000)
+    );
+}
+
+#[test]
+fn without_sack_partial_acknowledgements_lead_through_two_losses() {
+    let outcome = run(&format!(
+        "{OPEN_WITHOUT_SACK}
+         110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1           # lost
+         110.03 a>b A 3001:4001 ack 1
+         110.04 a>b A 4001:5001 ack 1
+         210.01 b>a A 1 ack 1
+         210.02 b>a A 1 ack 1
+         210.03 b>a A 1 ack 1
+         210.04 a>b A 1:1001    ack 1
+         310.04 b>a A 1 ack 2001                # partial
+         310.05 a>b A 2001:3001 ack 1
+         410.05 b>a A 1 ack 5001"
+    ));
+    outcome.tells(
+        "110 loss unknown #4 1:1001
+         110.02 loss unknown #6 2001:3001
+         210.04 retransmission fast #12 1:1001
+         210.04-410.05 recovery fast #12 1:5001
+         310.05 retransmission fast #14 2001:3001",
+    );
+    assert_eq!(outcome.flows[0].directions[1].dup_acks, 3);
+    assert_eq!(
+        outcome.note(15).rtt_ns,
+        None,
+        "what waited behind the gap came earlier than its ACK"
+    );
+}
+
+#[test]
+fn a_timeout_is_told_from_the_silence() {
+    let outcome = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1           # both lost
+         110.01 a>b A 1001:2001 ack 1
+         520.00 a>b A 1:1001    ack 1           # timer
+         620.00 b>a A 1 ack 1001
+         620.01 a>b A 1001:2001 ack 1           # slow start after the timeout
+         720.01 b>a A 1 ack 2001",
+    ));
+    outcome.tells(
+        "110 loss unknown #4 1:1001
+         110.01 loss unknown #5 1001:2001
+         520 retransmission rto #6 1:1001
+         520 rto rto #6 1:1001
+         620.01 retransmission rto #8 1001:2001",
+    );
+    assert_eq!(
+        (
+            outcome.flows[0].directions[0].rtos,
+            outcome.flows[0].directions[0].recoveries
+        ),
+        (1, 0)
+    );
+    assert_eq!(
+        outcome.evidence(EventKind::Rto, 6),
+        "no ACK moved for 410.000 ms, timeout about 300.000 ms"
+    );
+}
+
+#[test]
+fn a_timeout_that_dsack_disproves_is_spurious_and_no_loss() {
+    let outcome = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1           # delayed by 500 ms
+         110.01 a>b A 1001:2001 ack 1
+         520.00 a>b A 1:1001    ack 1           # timer
+         610.00 b>a A 1 ack 1001
+         610.01 b>a A 1 ack 2001
+         620.00 b>a A 1 ack 2001 sack 1-1001    # the copy",
+    ));
+    outcome.tells(
+        "520 retransmission spurious #6 1:1001
+         520 rto rto #6 1:1001",
+    );
+    assert!(
+        outcome
+            .evidence(EventKind::Retransmission, 6)
+            .ends_with("yet record 9 reports a duplicate (DSACK)")
+    );
+    assert_eq!(outcome.flows[0].directions[1].dsack_segments, 1);
+}
+
+#[test]
+fn an_echo_of_the_first_transmission_is_proof_as_well() {
+    let outcome = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501
+         110.01 a>b A 1001:2001 ack 1 ts 110/501
+         520.00 a>b A 1:1001    ack 1 ts 520/501
+         630.00 b>a A 1 ack 1001 ts 1030/110",
+    ));
+    outcome.tells(
+        "520 retransmission spurious #6 1:1001
+         520 rto rto #6 1:1001",
+    );
+    assert!(
+        outcome
+            .evidence(EventKind::Retransmission, 6)
+            .ends_with("echoes timestamp 110, sent before 520")
+    );
+}
+
+#[test]
+fn a_retransmission_lost_in_turn_is_a_loss_of_its_own() {
+    let outcome = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1           # lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1
+         110.03 a>b A 3001:4001 ack 1
+         210.03 b>a A 1 ack 1 sack 1001-4001
+         210.04 a>b A 1:1001    ack 1           # lost again
+         210.05 a>b A 4001:5001 ack 1
+         310.05 b>a A 1 ack 1 sack 1001-5001
+         310.06 a>b A 1:1001    ack 1
+         410.06 b>a A 1 ack 5001",
+    ));
+    outcome.tells(
+        "110 loss unknown #4 1:1001
+         210.04 loss unknown #9 1:1001
+         210.04 retransmission fast #9 1:1001
+         210.04-410.06 recovery fast #9 1:4001
+         310.06 retransmission fast #12 1:1001",
+    );
+}
+
+#[test]
+fn one_report_of_a_duplicate_leaves_the_other_copy_lost() {
+    let outcome = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
+         520.00 a>b A 1:1001    ack 1 ts 520/501 # lost
+        1330.00 a>b A 1:1001    ack 1 ts 1330/501
+        1430.00 b>a A 1 ack 1001 ts 1930/110 sack 1-1001",
+    ));
+    outcome.tells(
+        "520 loss unknown #5 1:1001
+         520 retransmission spurious #5 1:1001
+         1330 retransmission spurious #6 1:1001
+         1330 rto rto #6 1:1001",
+    );
+}
+
+#[test]
+fn a_probe_of_the_tail_is_no_timeout() {
+    let lost = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1
+         110.01 a>b A 1001:2001 ack 1           # lost
+         210.00 b>a A 1 ack 1001
+         420.00 a>b A 1001:2001 ack 1           # tail loss probe
+         520.00 b>a A 1 ack 2001",
+    ));
+    lost.tells(
+        "110.01 loss unknown #5 1001:2001
+         420 retransmission probe #7 1001:2001",
+    );
+    let delayed = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1
+         110.01 a>b A 1001:2001 ack 1
+         210.00 b>a A 1 ack 1001
+         420.00 a>b A 1001:2001 ack 1
+         421.00 b>a A 1 ack 2001
+         520.00 b>a A 1 ack 2001 sack 1001-2001",
+    ));
+    delayed.tells("420 retransmission spurious #7 1001:2001");
+    assert_eq!(
+        (
+            lost.flows[0].directions[0].rtos,
+            delayed.flows[0].directions[0].rtos
+        ),
+        (0, 0)
+    );
+}
+
+#[test]
+fn probes_of_a_closed_window_and_keep_alives_are_no_losses() {
+    run(&after_open(
+        "110.00 a>b A 1:1001    ack 1
+         210.00 b>a A 1 ack 1001 win 0
+         500.00 a>b A 1001:1002 ack 1           # first probe: new octet
+         600.00 b>a A 1 ack 1001 win 0
+        1300.00 a>b A 1001:1002 ack 1           # second probe
+        1400.00 b>a A 1 ack 1002 win 60000
+       90000.00 a>b A 1001:1002 ack 1           # keep-alive with its octet
+       90100.00 b>a A 1 ack 1002",
+    ))
+    .tells(
+        "500 loss unknown #6 1001:1002
+         1300 retransmission probe #8 1001:1002
+         90000 retransmission probe #10 1001:1002",
+    );
+}
+
+#[test]
+fn pieces_of_a_segment_larger_than_a_packet_are_lost_one_by_one() {
+    run(&after_open(
+        "110.00 a>b A 1:4001    ack 1           # before segmentation offload; 1:1001 and 2001:3001 are lost
+         210.01 b>a A 1 ack 1 sack 1001-2001
+         210.02 b>a A 1 ack 1 sack 3001-4001 1001-2001
+         210.03 a>b A 1:1001    ack 1
+         210.04 a>b A 2001:3001 ack 1
+         310.03 b>a A 1 ack 2001 sack 3001-4001
+         310.04 b>a A 1 ack 4001",
+    ))
+    .tells(
+        "110 loss unknown #4 1:1001
+         110 loss unknown #4 2001:3001
+         210.03 retransmission fast #7 1:1001
+         210.03-310.04 recovery fast #7 1:4001
+         210.04 retransmission fast #8 2001:3001",
+    );
+}
+
+#[test]
+fn one_segment_that_repeats_two_small_ones_tells_two_losses() {
+    run(&after_open(
+        "110.00 a>b A 1:301     ack 1           # both lost
+         110.01 a>b A 301:601   ack 1
+         110.02 a>b A 601:1601  ack 1
+         210.02 b>a A 1 ack 1 sack 601-1601
+         210.03 a>b A 1:601     ack 1           # sent again as one
+         310.03 b>a A 1 ack 1601",
+    ))
+    .tells(
+        "110 loss unknown #4 1:301
+         110.01 loss unknown #5 301:601
+         210.03 retransmission fast #8 1:601
+         210.03-310.03 recovery fast #8 1:1601",
+    );
+}
+
+#[test]
+fn what_was_never_mended_counts_only_beyond_dispute() {
+    run(&after_open(
+        "110.00 a>b A 1:1001    ack 1           # overtaken by what arrived: lost
+         110.01 a>b A 1001:2001 ack 1
+         110.02 a>b A 2001:3001 ack 1           # nothing later arrived: nobody knows
+         210.01 b>a A 1 ack 1 sack 1001-2001",
+    ))
+    .tells("110 loss unknown #4 1:1001");
+}

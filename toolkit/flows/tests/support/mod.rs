@@ -1,0 +1,236 @@
+//! Packet ladders: segments written as text, and what the tracker makes of them as text.
+//!
+//! One segment per line, sequence numbers relative (SYN = 0, first octet = 1):
+//!
+//! ```text
+//! time_ms  from>to[:port]  flags  seq[:end]  [ack N] [win N] [sack L-R …] [ts VAL/ECR] [id N] [mss N] [ws N] [sackok]
+//!    0.0   a>b             S      0          mss 1000 ws 0 sackok
+//!  100.0   b>a             SA     0          ack 1
+//!  100.1   a>b             PA     1:1001     ack 1
+//! ```
+//!
+//! Records are numbered from 1 in the order of the lines; `#` starts a comment.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr};
+
+use hindflight_decoder::{SackBlocks, Segment, TcpOptions, flags};
+use hindflight_flows::{Event, EventKind, FlowRow, Note, Sample, Tracker};
+
+/// Raw sequence numbers of both ends' SYN.
+pub const ISN: [u32; 2] = [1_000, 2_000_000];
+
+/// What came of a ladder.
+pub struct Outcome {
+    pub notes: Vec<Note>,
+    pub events: Vec<Event>,
+    pub samples: Vec<Sample>,
+    pub flows: Vec<FlowRow>,
+}
+
+/// Runs a ladder.
+pub fn run(ladder: &str) -> Outcome {
+    track(&segments(ladder, ISN))
+}
+
+/// Runs segments.
+pub fn track(segments: &[Segment]) -> Outcome {
+    let mut tracker = Tracker::new(1);
+    let notes = segments
+        .iter()
+        .map(|segment| tracker.push(segment))
+        .collect();
+    tracker.finish();
+    assert_eq!(tracker.live_connections(), 0);
+    Outcome {
+        notes,
+        events: tracker.take_events(),
+        samples: tracker.take_samples(),
+        flows: tracker.take_finished_flows(),
+    }
+}
+
+/// The segments of a ladder, with the given raw sequence numbers for the SYNs.
+pub fn segments(ladder: &str, isn: [u32; 2]) -> Vec<Segment> {
+    let lines = ladder
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or("").trim());
+    (1..)
+        .zip(lines.filter(|line| !line.is_empty()))
+        .map(|(record, line)| parse(record, line, isn))
+        .collect()
+}
+
+fn number<T: std::str::FromStr>(word: Option<&str>, line: &str) -> T {
+    word.and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("number expected in: {line}"))
+}
+
+fn pair(word: &str, by: char, line: &str) -> (i64, i64) {
+    let (left, right) = word
+        .split_once(by)
+        .unwrap_or_else(|| panic!("pair expected in: {line}"));
+    (number(Some(left), line), number(Some(right), line))
+}
+
+fn parse(record: u64, line: &str, isn: [u32; 2]) -> Segment {
+    let mut words = line.split_whitespace().peekable();
+    let t_ms: f64 = number(words.next(), line);
+    let (way, port) = words.next().map_or(("", ""), |word| {
+        word.split_once(':').unwrap_or((word, "5000"))
+    });
+    let own = usize::from(way == "b>a");
+    let mut segment = blank(
+        record,
+        (t_ms * 1e6).round() as i64,
+        own == 0,
+        number(Some(port), line),
+    );
+    for letter in words.next().unwrap_or("").chars() {
+        segment.flags |= match letter {
+            'S' => flags::SYN,
+            'F' => flags::FIN,
+            'R' => flags::RST,
+            'P' => flags::PSH,
+            'A' => flags::ACK,
+            '.' => 0,
+            other => panic!("flag {other} in: {line}"),
+        };
+    }
+    let place = words.next().unwrap_or("");
+    let (start, end) = if place.contains(':') {
+        pair(place, ':', line)
+    } else {
+        (number(Some(place), line), 0)
+    };
+    segment.seq = isn[own].wrapping_add(start as u32);
+    segment.payload_bytes = (end - start).max(0) as u32;
+    segment.ip_bytes = segment.payload_bytes + 40;
+    while let Some(word) = words.next() {
+        match word {
+            "ack" => {
+                segment.flags |= flags::ACK;
+                segment.ack = isn[1 - own].wrapping_add(number::<i64>(words.next(), line) as u32);
+            }
+            "win" => segment.window = number(words.next(), line),
+            "ts" => {
+                let (val, ecr) = pair(words.next().unwrap_or(""), '/', line);
+                segment.options.timestamps = Some((val as u32, ecr as u32));
+            }
+            "id" => segment.ip_id = Some(number(words.next(), line)),
+            "mss" => segment.options.mss = Some(number(words.next(), line)),
+            "ws" => segment.options.wscale = Some(number(words.next(), line)),
+            "sackok" => segment.options.sack_permitted = true,
+            "sack" => {
+                let mut blocks = SackBlocks::default();
+                while let Some(block) = words.next_if(|word| word.contains('-')) {
+                    let (left, right) = pair(block, '-', line);
+                    let raw = |edge: i64| isn[1 - own].wrapping_add(edge as u32);
+                    assert!(
+                        blocks.push(raw(left), raw(right)),
+                        "too many blocks in: {line}"
+                    );
+                }
+                segment.options.sack = blocks;
+            }
+            other => panic!("unknown word {other} in: {line}"),
+        }
+    }
+    segment
+}
+
+/// A segment without flags, payload or options.
+pub fn blank(record: u64, t_ns: i64, from_a: bool, port: u16) -> Segment {
+    let a = (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), port);
+    let b = (IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)), 80);
+    let (src, dst) = if from_a { (a, b) } else { (b, a) };
+    Segment {
+        record,
+        t_ns,
+        frame_bytes: 54,
+        captured_bytes: 54,
+        src: src.0,
+        dst: dst.0,
+        src_port: src.1,
+        dst_port: dst.1,
+        ip_id: None,
+        ttl: 64,
+        dscp_ecn: 0,
+        ip_bytes: 40,
+        seq: 0,
+        ack: 0,
+        flags: 0,
+        window: 60_000,
+        payload_bytes: 0,
+        options: TcpOptions::default(),
+    }
+}
+
+impl Outcome {
+    /// Events as text, in the order of time: `time_ms kind cause #record start:end`.
+    pub fn story(&self) -> String {
+        let mut events: Vec<&Event> = self
+            .events
+            .iter()
+            .filter(|event| event.kind != EventKind::PhaseChange)
+            .collect();
+        events.sort_by_key(|event| (event.t_ns, event.record, event.kind as u8));
+        let mut story = String::new();
+        for event in events {
+            let record = event
+                .record
+                .map_or("#-".into(), |record| format!("#{record}"));
+            let until = event
+                .end_ns
+                .map_or(String::new(), |end| format!("-{}", ms(end)));
+            let range = event
+                .seq_start
+                .zip(event.seq_end)
+                .map_or(String::new(), |(s, e)| format!(" {s}:{e}"));
+            let (kind, cause) = (event.kind.name(), event.cause.name());
+            writeln!(
+                story,
+                "{}{until} {kind} {cause} {record}{range}",
+                ms(event.t_ns)
+            )
+            .expect("a String takes it");
+        }
+        story
+    }
+
+    /// Compares the story with what is expected, line by line without indentation.
+    #[track_caller]
+    pub fn tells(&self, expected: &str) {
+        let lines = |text: &str| {
+            text.lines()
+                .map(|l| l.trim().to_owned())
+                .filter(|l| !l.is_empty())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&self.story()), lines(expected));
+    }
+
+    /// The note of record `number`.
+    pub fn note(&self, number: usize) -> &Note {
+        &self.notes[number - 1]
+    }
+
+    /// The evidence of the event of `kind` at `record`, as text.
+    #[track_caller]
+    pub fn evidence(&self, kind: EventKind, record: u64) -> String {
+        let event = self
+            .events
+            .iter()
+            .find(|event| event.kind == kind && event.record == Some(record));
+        event
+            .and_then(|event| event.evidence)
+            .map(|evidence| evidence.to_string())
+            .expect("no such event")
+    }
+}
+
+fn ms(t_ns: i64) -> String {
+    format!("{}", t_ns as f64 / 1e6)
+}
