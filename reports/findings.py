@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import polars as pl
 
@@ -29,7 +30,11 @@ class Cell:
     text: str
     small: str = ""
     verdict: str = ""
+    said: str = ""
+    """The verdict in the section's own word."""
     number: bool = False
+    code: bool = False
+    """A hash, a command, a path: may be broken anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,12 @@ def key_numbers(rows: Sequence[Row], caption: str) -> Grid | None:
         low, high, unit, remark = _number(row["low"]), _number(row["high"]), str(row["unit"]), str(row["text"])
         cells = (
             Cell(f"{row['subject']}: {name}" if several else name),
-            Cell(quantity(_number(row["value"]), unit), number=True, verdict=_verdict(row)),
+            Cell(
+                quantity(_number(row["value"]), unit, (low, high)),
+                number=True,
+                verdict=_verdict(row),
+                said=_verdict(row),
+            ),
             Cell(interval(low, high, unit), number=True),
             Cell("" if remark == before else remark),
         )
@@ -88,15 +98,24 @@ def key_numbers(rows: Sequence[Row], caption: str) -> Grid | None:
     return grid if grid.rows else None
 
 
-def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
-    """Return findings as a grid of subjects by metrics, each cell with its interval and verdict; None without any."""
+COMPARED = {"pass": "more", "miss": "less", "unknown": "undecided"}
+"""What a verdict means where variants are compared: whether the interval lies above zero, below, or around it."""
+
+
+def by_subject(
+    rows: Sequence[Row], caption: str, subject: str, words: Mapping[str, str] = MappingProxyType({})
+) -> Grid | None:
+    """Return findings as a grid of subjects by metrics, each cell with its interval and verdict; None without any.
+
+    `words` are what verdicts are called.
+    """
     numbers = [row for row in rows if row["metric"]]
     metrics = list(dict.fromkeys(str(row["metric"]) for row in numbers))
     subjects = list(dict.fromkeys(str(row["subject"]) for row in numbers))
     found = {(row["subject"], row["metric"]): row for row in numbers}
     grid = Grid(caption, (subject, *(heading(metric) for metric in metrics)))
     for name in subjects:
-        cells = [_cell(found.get((name, metric))) for metric in metrics]
+        cells = [_cell(found.get((name, metric)), words) for metric in metrics]
         grid.rows.append((Cell(name), *cells))
     return grid if grid.rows else None
 
@@ -112,12 +131,12 @@ def heading(metric: str) -> str:
     return spelled[:1].upper() + spelled[1:]
 
 
-def _cell(row: Row | None) -> Cell:
+def _cell(row: Row | None, words: Mapping[str, str]) -> Cell:
     if row is None:
         return Cell("–", number=True)
-    unit = str(row["unit"])
-    small = interval(_number(row["low"]), _number(row["high"]), unit)
-    return Cell(quantity(_number(row["value"]), unit), small, _verdict(row), number=True)
+    unit, low, high, verdict = str(row["unit"]), _number(row["low"]), _number(row["high"]), _verdict(row)
+    value = quantity(_number(row["value"]), unit, (low, high))
+    return Cell(value, interval(low, high, unit), verdict, words.get(verdict, verdict), number=True)
 
 
 def _verdict(row: Row) -> str:
@@ -146,7 +165,7 @@ def replayed_runs(tables: Tables, purpose: str, caption: str) -> Grid | None:
         "Lost: channel",
         "Lost: queue",
         "Lost: outage",
-        "RTT, 95th percentile",
+        "RTT, 95th percentile (sender's leg)",
         "Held by the proxy, at most",
     )
     grid = Grid(caption, head)
@@ -213,9 +232,16 @@ def mappings(rows: object, caption: str) -> Grid | None:
     if isinstance(rows, str) or not isinstance(rows, Sequence) or not rows:
         return None
     if not all(isinstance(row, Mapping) for row in rows):
-        return Grid(caption, (caption,), [(Cell(_plain(row)),) for row in rows])
+        return Grid(caption, (caption,), [(Cell(_plain(row), code=True),) for row in rows])
     names = list(dict.fromkeys(str(name) for row in rows for name in row))
-    return Grid(caption, tuple(names), [tuple(Cell(_plain(row.get(name))) for name in names) for row in rows])
+    entries = [tuple(_entry(name, row.get(name)) for name in names) for row in rows]
+    return Grid(caption, tuple(heading(name) for name in names), entries)
+
+
+def _entry(name: str, value: object) -> Cell:
+    if name.endswith("_bytes") and isinstance(value, int):
+        return Cell(quantity(value, "bytes"), number=True)
+    return Cell(_plain(value), code=name in {"sha256", "command", "path"})
 
 
 def _plain(value: object) -> str:

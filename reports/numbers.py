@@ -48,12 +48,23 @@ def scale_of(value: float, unit: str) -> tuple[float, str]:
     return 1.0, unit
 
 
-def quantity(value: float | None, unit: str) -> str:
-    """Return `value` with its unit, such as "1.75 Mbit/s", or "not known"."""
+def quantity(value: float | None, unit: str, beside: tuple[float | None, float | None] = (None, None)) -> str:
+    """Return `value` with its unit, such as "1.75 Mbit/s", or "not known".
+
+    Written like the interval `beside` it, if there is one: in the same multiple and with the same decimals.
+    """
     if value is None:
         return "not known"
+    ends = [abs(end) for end in beside if end is not None]
+    if len(ends) == 2 and not _is_count(value, unit) and _is_wide(max(ends)):
+        factor, name = scale_of(max(ends), unit)
+        return f"{_places(value / factor, _places_for(max(ends) / factor, _significant(unit)))} {name}".rstrip()
     factor, name = scale_of(value, unit)
     return f"{_plain(value / factor, unit)} {name}".rstrip()
+
+
+def _is_wide(greater: float) -> bool:
+    return math.isfinite(greater) and greater > 0
 
 
 def interval(low: float | None, high: float | None, unit: str) -> str:
@@ -65,7 +76,7 @@ def interval(low: float | None, high: float | None, unit: str) -> str:
         return ""
     greater = max(abs(low), abs(high))
     factor, name = scale_of(greater, unit)
-    if not math.isfinite(greater) or greater == 0 or (_is_count(low, unit) and _is_count(high, unit)):
+    if not _is_wide(greater) or (_is_count(low, unit) and _is_count(high, unit)):
         ends = _plain(low / factor, unit), _plain(high / factor, unit)
     else:
         places = _places_for(greater / factor, _significant(unit))

@@ -22,6 +22,7 @@ _NO_RUNS = "No variant was replayed, so there is nothing to compare."
 _STEP = 34
 _PANEL_BINS = 400
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_HALF = "With a proxy, the {} is that of the connection from the sender to the proxy."
 _BEHIND = "Grey: the captured flow. Both scales are the same in all panels."
 
 
@@ -119,6 +120,7 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
     values = "; ".join(f"{s} {m:.2f} Mbit/s at {d:.0f} ms" for s, m, d in replayed)
     described = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values}."
     notes = ["Large marks: the captured trace replayed. Small marks: one resampled seed each. Better is up and left."]
+    notes += [_HALF.format("round-trip time")] if (runs["proxy"] != "none").any() else []
     return finish(layers, Words("Goodput against delay", described, notes), height=340, marks=frame.height)
 
 
@@ -157,6 +159,7 @@ def what_if_cwnd(tables: Tables, view: View | None = None) -> alt.ConcatChart:
     x, y = _panel_axes([part for part in everything if part.rows])
     panels = [_panel(subject, (part, behind), (x, y), colours[names[subject]]) for subject, part in parts.items()]
     notes = [_BEHIND if behind.rows else "Both scales are the same in all panels.", *note("values", *everything)]
+    notes += [_HALF.format("window")] if (drawn["proxy"] != "none").any() else []
     return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
         title=alt.Title("Congestion window of each variant on the replayed trace", subtitle=notes),
         description=f"Congestion window over time, one panel each, all to one scale: {'; '.join(parts)}.",

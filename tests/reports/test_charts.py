@@ -233,6 +233,13 @@ def test_what_if_cwnd_has_a_panel_per_subject(tables: Tables) -> None:
     ]  # fmt: skip
 
 
+def test_delay_with_a_proxy_is_that_of_the_senders_half(tables: Tables) -> None:
+    half = "With a proxy, the round-trip time is that of the connection from the sender to the proxy."
+    assert half in charts.goodput_and_delay(tables).to_dict()["title"]["subtitle"]
+    without = {"runs": table_from_rows("runs", [run_row(1, "reno", "none")])}
+    assert half not in charts.goodput_and_delay(without).to_dict()["title"]["subtitle"]
+
+
 def test_utc_axis() -> None:
     rows = flow_segments()
     tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow_row(rows)])}

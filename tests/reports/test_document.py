@@ -144,6 +144,17 @@ def test_without_scripts_the_page_says_so(report: str) -> None:
     assert re.search(r"<noscript><p[^>]*>.*scripts are switched off.*</p></noscript>", report)
 
 
+def test_a_comparison_says_more_or_less_not_pass_or_miss(tmp_path: Path) -> None:
+    said = [
+        finding("what_if", name, "goodput_gain", value=value, low=value - 1, high=value + 1, unit="%", verdict=verdict)
+        for name, value, verdict in (("cubic", 94.8, "pass"), ("reno", -15.7, "miss"), ("sack", 0.2, "unknown"))
+    ]
+    text = Outline(written({"findings": table_from_rows("findings", said)}, tmp_path)).text
+    assert "cubic 94.8 % more 93.8 to 95.8 %" in text
+    assert "reno −15.7 % less −16.7 to −14.7 %" in text
+    assert "sack 0.20 % undecided −0.80 to 1.20 %" in text
+
+
 def test_what_is_not_known_gathers_every_unknown(report: str) -> None:
     part = report[report.index('<h2 id="unknown">') : report.index('<h2 id="how_to_read">')]
     assert "Losses among the ACKs cannot be seen from here." in part
@@ -153,7 +164,7 @@ def test_what_is_not_known_gathers_every_unknown(report: str) -> None:
 
 def test_provenance(report: str) -> None:
     part = Outline(report[report.index('<h2 id="provenance">') : report.index('<script type="application/json"')]).text
-    for said in ("ab" * 32, "hindflight whatif snd.pcap.xz", "0.1.0", "100 pkts", "resampled", "1 to 3"):
+    for said in ("ab" * 32, "206.1 kB", "hindflight whatif snd.pcap.xz", "0.1.0", "100 pkts", "resampled", "1 to 3"):
         assert said in part
     assert "flows-000001" not in part
 

@@ -49,3 +49,11 @@ def test_quantity(value: float | None, unit: str, text: str) -> None:
 )
 def test_interval(low: float | None, high: float | None, unit: str, text: str) -> None:
     assert interval(low, high, unit) == text
+
+
+def test_a_value_is_written_like_the_interval_beside_it() -> None:
+    assert quantity(979_900.0, "bit/s", (838_000.0, 1_122_000.0)) == "0.980 Mbit/s"
+    assert quantity(94.8, "%", (86.4, 103.2)) == "95 %"
+    assert quantity(200.0, "pkts", (198.9, 201.1)) == "200 pkts"
+    assert quantity(979_900.0, "bit/s", (None, None)) == "979.9 kbit/s"
+    assert quantity(0.0, "%", (0.0, 0.0)) == "0 %"
