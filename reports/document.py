@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reports import page
+from reports.bundle import prepare
 from reports.frames import Tables
-from reports.page import prepare
 from reports.sections import sections, summary
 from toolkit.files import write_whole
 
@@ -54,6 +54,7 @@ def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str])
     Tables are those of toolkit/schema.py by name: flows, segments, instruments, events, channel, runs, findings,
     issues; any may be missing. MachineError where the file cannot be written.
     """
+    prepare()  # the script is made while the charts are
     text = page.render(meta.title, summary(tables), meta.generated, sections(tables, meta.manifest, utc=meta.utc))
     whole = Path(path)
     write_whole(whole, text)

@@ -13,8 +13,8 @@ from typing import Literal
 import polars as pl
 import vl_convert
 
+from reports.bundle import vega_lite_version
 from reports.frames import Tables, runs_with_subject
-from reports.page import vega_lite_version
 from reports.sections import Picture, Section, sections
 from reports.style import Mode, recolour, vega_config
 from toolkit.errors import MachineError, ReportError

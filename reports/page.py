@@ -9,16 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import threading
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import altair as alt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reports.bundle import vega_bundle
 from reports.charts.axes import ZOOM
 from reports.frames import TIME
 from reports.sections import Picture, Section
@@ -106,33 +105,6 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
 @cache
 def _asset(name: str) -> str:
     return (files("reports") / "assets" / name).read_text(encoding="utf-8")
-
-
-def vega_bundle() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script that sets `vegaEmbed`. Takes 2 s the first time."""
-    with _BUNDLING:
-        return _bundle()
-
-
-_BUNDLING = threading.Lock()
-
-
-@cache
-def _bundle() -> str:
-    import vl_convert
-
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite_version())
-    return script
-
-
-def vega_lite_version() -> str:
-    """Return the version of Vega-Lite that Altair writes, as vl-convert names it ("6.4")."""
-    return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-
-
-def prepare() -> None:
-    """Begin to build the page's script in the background. To be called early by those who will write a report."""
-    threading.Thread(target=vega_bundle, daemon=True).start()
 
 
 def _inline(script: str) -> str:

@@ -12,8 +12,8 @@ import pytest
 import vl_convert
 
 from reports import charts
+from reports.bundle import vega_lite_version
 from reports.charts import View
-from reports.page import vega_lite_version
 from reports.style import DARK
 from tests.reports.conftest import (
     LOST,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import vl_convert
 
-from reports import page
+from reports import bundle
 from reports.document import ReportMeta, write_report
 from reports.findings import heading
 from reports.frames import captured_flows
@@ -348,16 +348,16 @@ def test_section_keys_are_those_of_the_page(tables: Tables) -> None:
 def test_the_bundle_is_made_once_also_when_prepared_early(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def bundle(snippet: str, vl_version: str) -> str:
+    def slow(snippet: str, vl_version: str) -> str:
         time.sleep(0.1)
         made.append(vl_version)
         return snippet
 
-    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
-    monkeypatch.setattr(page, "_bundle", cache(page._bundle.__wrapped__))
-    page.prepare()
-    assert page.vega_bundle() == "window.vegaEmbed = vegaEmbed;"
-    assert made == [page.vega_lite_version()]
+    monkeypatch.setattr(vl_convert, "javascript_bundle", slow)
+    monkeypatch.setattr(bundle, "_make", cache(bundle._make.__wrapped__))
+    bundle.prepare()
+    assert bundle.vega_bundle() == "window.vegaEmbed = vegaEmbed;"
+    assert made == [bundle.vega_lite_version()]
 
 
 def test_losses_in_utc(tables: Tables, tmp_path: Path) -> None:
