@@ -44,10 +44,12 @@ def study(inputs: list[Path], out: Path, flow: int | None, choice: Choice, threa
     """Do the whole job into folder `out` and print its outcome."""
     from toolkit.cli.replay import run, show
     from toolkit.cli.steps import read_flow, read_scenario, write_draft, write_report_of
+    from reports.document import prepare
     from toolkit.files import plain_os_errors
     from toolkit.ingest import Ingest
     from toolkit.workspace import Workspace
 
+    prepare()
     with plain_os_errors(f"making folder {out}"):
         out.mkdir(parents=True, exist_ok=True)
     workspace = Workspace.open_or_create(out / "workspace")
