@@ -64,7 +64,8 @@ UNKNOWN_QUEUE_PKTS = 1000
 
 def draft_scenario(draft: Draft) -> str:
     """Return the text of a scenario file: sender, relay in the middle, receiver; losses on the first hop."""
-    one_way_ns = max(0.0, draft.round_trip.value - _second_hop_ns(draft)) / 2
+    round_trip = _less(draft.round_trip, _second_hop_ns(draft))
+    one_way_ns = round_trip.value / 2
     up_ns = round(one_way_ns * RELAY_SHARE)
     down_ns = round(one_way_ns - up_ns)
     stack = draft.stack
@@ -81,7 +82,7 @@ def draft_scenario(draft: Draft) -> str:
         "[[links]]",
         'name = "uplink"  # the bottleneck: queue, losses of the captured trace, half of the delay',
         *_rate_lines(draft.rate),
-        _delay_line(up_ns, draft.round_trip, RELAY_SHARE),
+        _delay_line(up_ns, round_trip, RELAY_SHARE),
         _queue_line(draft.queue),
         f'loss = {{ model = "trace", file = {quote(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
         *_reverse_lines(draft.rate, up_ns),
@@ -89,7 +90,7 @@ def draft_scenario(draft: Draft) -> str:
         "[[links]]",
         'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
         *_rate_lines(draft.rate),
-        _delay_line(down_ns, draft.round_trip, 1 - RELAY_SHARE),
+        _delay_line(down_ns, round_trip, 1 - RELAY_SHARE),
         _queue_line(draft.queue),
         *_reverse_lines(draft.rate, down_ns),
         "",
@@ -122,7 +123,7 @@ def draft_scenario(draft: Draft) -> str:
 def _interval(value: Value, scale: float, unit: str) -> str:
     if value.low is None or value.high is None:
         return value.how
-    return f"95 %: {value.low / scale:.4g} to {value.high / scale:.4g} {unit}; {value.how}"
+    return f"95 %: {value.low / scale:.6g} to {value.high / scale:.6g} {unit}; {value.how}"
 
 
 def _rate_lines(rate: Value | None) -> list[str]:
@@ -135,7 +136,7 @@ def _delay_line(delay_ns: int, round_trip: Value, share: float) -> str:
     bounds = ""
     if round_trip.low is not None and round_trip.high is not None:
         low, high = (share * edge / 2e6 for edge in (round_trip.low, round_trip.high))
-        bounds = f"95 %: {low:.4g} to {high:.4g} ms; "
+        bounds = f"95 %: {low:.6g} to {high:.6g} ms; "
     return f'delay = "{format_time(delay_ns)}"  # one way; {bounds}{share:.0%} of the path by assumption'
 
 
@@ -149,6 +150,11 @@ def _buffer_lines(receive_buffer_bytes: int | None) -> list[str]:
     if receive_buffer_bytes is None:
         return ["# receive_buffer: the window scale is not in the capture, so the window is not known"]
     return [f'receive_buffer = "{receive_buffer_bytes} B"  # the largest window that the receiver advertised']
+
+
+def _less(value: Value, amount: float) -> Value:
+    low, high = (None if edge is None else max(0.0, edge - amount) for edge in (value.low, value.high))
+    return Value(max(0.0, value.value - amount), low, high, value.how)
 
 
 def _second_hop_ns(draft: Draft) -> float:

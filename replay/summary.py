@@ -17,11 +17,10 @@ METRICS = {
     "rate_bps": "bottleneck rate",
     "base_rtt_ns": "round-trip propagation",
     "min_rtt_ns": "least round-trip time",
-    "one_way_delay_ns": "one-way delay",
     "queue_limit_pkts": "queue limit",
     "channel_loss_share": "channel loss",
 }
-"""Names of the estimates as a reader knows them."""
+"""Names of the estimates as a reader knows them; the others are no key numbers."""
 
 CAUSES = {
     "queue": "by a full queue",
@@ -42,9 +41,11 @@ def key_numbers(captured: Outcome, estimates: Iterable[Estimate]) -> list[dict[s
         _number("retransmission timeouts", captured.rtos, "", ""),
     ]
     for estimate in estimates:
+        if estimate.name not in METRICS:
+            continue
         rows.append(
             {
-                **_number(METRICS.get(estimate.name, estimate.name), estimate.value, estimate.unit, estimate.how),
+                **_number(METRICS[estimate.name], estimate.value, estimate.unit, estimate.how),
                 "low": estimate.low,
                 "high": estimate.high,
                 "verdict": "info" if estimate.known else "unknown",

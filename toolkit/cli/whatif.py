@@ -42,9 +42,9 @@ def whatif(
 
 def study(inputs: list[Path], out: Path, flow: int | None, choice: Choice, threads: int | None, as_json: bool) -> None:
     """Do the whole job into folder `out` and print its outcome."""
+    from reports.document import prepare
     from toolkit.cli.replay import run, show
     from toolkit.cli.steps import read_flow, read_scenario, write_draft, write_report_of
-    from reports.document import prepare
     from toolkit.files import plain_os_errors
     from toolkit.ingest import Ingest
     from toolkit.workspace import Workspace
