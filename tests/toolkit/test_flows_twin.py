@@ -1,0 +1,28 @@
+"""Every annotated column of `segments` against a slow twin, on recorded flows of the kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import toolkit.demo
+from tests.reference.flows import annotate
+from toolkit.capture import load_capture
+
+ROOT = Path(__file__).parents[2]
+CAPTURES = [
+    ROOT / "fixtures" / "kernel" / "S2-reno" / "snd.pcap.xz",
+    Path(toolkit.demo.__file__).parent / "geo-burst-loss.pcap.xz",
+]
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
+def test_annotations_equal_the_twins(capture: Path) -> None:
+    rows = load_capture(capture).segments.to_pylist()
+    assert len(rows) > 1000
+    notes = annotate(rows)
+    for row, note in zip(rows, notes, strict=True):
+        assert {name: row[name] for name in note} == note, row["record"]
+    assert sum(note["retransmission"] for note in notes) > 10
+    assert sum(note["rtt_ns"] is not None for note in notes) > 500
