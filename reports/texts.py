@@ -14,7 +14,8 @@ HOW = {
     ),
     "rtt": (
         "Each dot is the time from a segment to the ACK that covers it. The floor is propagation; what stands above "
-        "it is mostly queueing. The dashed line is the propagation delay, both ways, that the capture shows."
+        "it is mostly queueing. Where the link was worked out from the capture, a dashed line marks the propagation "
+        "delay, both ways."
     ),
     "throughput": (
         "What left the sender, and what arrived in order. Where the first stays above the second, data was lost or a "

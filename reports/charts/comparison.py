@@ -22,6 +22,7 @@ _NO_RUNS = "No variant was replayed, so there is nothing to compare."
 _STEP = 34
 _PANEL_BINS = 400
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_MARKS = [(REPLAYED, BLUE), (MEAN, INK), (SEED, GREY)]
 _HALF = "With a proxy, the {} is that of the connection from the sender to the proxy."
 _BEHIND = "Grey: the captured flow. Both scales are the same in all panels."
 
@@ -35,20 +36,22 @@ def what_if_goodput(tables: Tables) -> alt.LayerChart:
     means = _findings(tables, "goodput")
     y = _subjects(runs)
     x = alt.X("mbps", type="quantitative", axis=across_axis("Goodput [Mbit/s]"), scale=alt.Scale(zero=True))
-    legend = Legend([(REPLAYED, BLUE), (MEAN, INK), (SEED, GREY)])
     seeds = runs.filter(pl.col("channel_mode") != "replayed").select("subject", "mbps", "seed")
     replayed = runs.filter(pl.col("channel_mode") == "replayed").select("subject", "mbps", "retransmissions", "rtos")
+    rows = {REPLAYED: replayed, MEAN: means, SEED: seeds}
+    legend = Legend([entry for entry in _MARKS if rows[entry[0]].height])
     tips = [_subject_tip(), alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Goodput [Mbit/s]")]
     counts = [
         alt.Tooltip("retransmissions", type="quantitative", title="Retransmissions"),
         alt.Tooltip("rtos", type="quantitative", title="Timeouts"),
     ]
+    seed = alt.Tooltip("seed", type="quantitative", title="Seed")
     tick = alt.Chart(inline(seeds)).mark_tick(thickness=1.2, height=12, opacity=0.55, yOffset=5)
     diamond = alt.Chart(inline(replayed)).mark_point(shape="diamond", size=90, filled=True, opacity=1, yOffset=-6)
     layers = [
-        legend.encode(tick, SEED, x, y, tooltip=[*tips, alt.Tooltip("seed", type="quantitative", title="Seed")]),
+        *([legend.encode(tick, SEED, x, y, tooltip=[*tips, seed])] if seeds.height else []),
         *_intervals(means, (x, y), (legend, MEAN), tips),
-        legend.encode(diamond, REPLAYED, x, y, tooltip=[*tips, *counts]),
+        *([legend.encode(diamond, REPLAYED, x, y, tooltip=[*tips, *counts])] if replayed.height else []),
     ]
     values = "; ".join(f"{s} {v:.2f} Mbit/s" for s, v in replayed.select("subject", "mbps").iter_rows())
     described = f"Goodput of each variant, with and without a proxy. Captured trace replayed: {values or 'not done'}."
@@ -113,9 +116,11 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
         alt.Tooltip("ms", type="quantitative", format=",.1f", title="RTT, 95th percentile [ms]"),
         alt.Tooltip("seed", type="quantitative", title="Seed"),
     ]
-    faint = alt.Chart(inline(frame.filter(~pl.col("replayed")))).mark_point(filled=True, size=28, opacity=0.3)
-    strong = alt.Chart(inline(frame.filter("replayed"))).mark_point(filled=True, size=130, opacity=1.0)
-    layers = [faint.encode(*channels, tooltip=tips), strong.encode(*channels, tooltip=tips)]
+    layers = []
+    for rows, size, opacity in ((frame.filter(~pl.col("replayed")), 28, 0.3), (frame.filter("replayed"), 130, 1.0)):
+        if rows.height:
+            points = alt.Chart(inline(rows)).mark_point(filled=True, size=size, opacity=opacity)
+            layers.append(points.encode(*channels, tooltip=tips))
     replayed = frame.filter("replayed").select("subject", "mbps", "ms").iter_rows()
     values = "; ".join(f"{s} {m:.2f} Mbit/s at {d:.0f} ms" for s, m, d in replayed)
     described = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values}."
@@ -243,20 +248,17 @@ def _intervals(
         alt.Tooltip("high", type="quantitative", format=",.3f", title="to"),
     ]
     dy = 5 if label == MEAN else 0
-    whole = alt.Chart(inline(rows.drop_nulls(["low", "high"])))
+    bounded = rows.drop_nulls(["low", "high"])
+    whole = alt.Chart(inline(bounded))
     low, high = alt.X("low", type="quantitative"), alt.X("high", type="quantitative")
     cap = whole.mark_tick(thickness=2, height=10, opacity=1, yOffset=dy)
     dot = alt.Chart(inline(rows)).mark_circle(size=55, opacity=1, yOffset=dy)
-    return [
-        legend.encode(dot, label, x, y, tooltip=[*tips, *ends]),
-        legend.encode(
-            whole.mark_rule(strokeWidth=2, yOffset=dy, y2Offset=dy),
-            label,
-            low,
-            y,
-            alt.X2("high"),
-            tooltip=[*tips, *ends],
-        ),
-        legend.encode(cap, label, low, y),
-        legend.encode(cap, label, high, y),
-    ]
+    layers = [legend.encode(dot, label, x, y, tooltip=[*tips, *ends])] if rows.height else []
+    if bounded.height:
+        rule = whole.mark_rule(strokeWidth=2, yOffset=dy, y2Offset=dy)
+        layers += [
+            legend.encode(rule, label, low, y, alt.X2("high"), tooltip=[*tips, *ends]),
+            legend.encode(cap, label, low, y),
+            legend.encode(cap, label, high, y),
+        ]
+    return layers

@@ -20,6 +20,9 @@ from toolkit.errors import ReportError
 
 SAMPLE, FLOOR = "RTT sample", "propagation, both ways"
 SENT, GOODPUT, RATE = "sent, retransmissions included", "goodput (acknowledged in order)", "bottleneck rate"
+FEW = 1000
+"""Samples up to which each is drawn large enough to be seen alone."""
+
 _RATES = [(SENT, BLUE), (GOODPUT, GREEN), (RATE, AMBER)]
 _NICE_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600)
 
@@ -41,15 +44,17 @@ def rtt(tables: Tables, view: View | None = None) -> alt.LayerChart:
         raise ReportError("No round-trip time was measured on this flow.")
     smoothed = [(label, VERMILLION if "inferred" in label else INK) for label in smooth]
     floor = states_of(tables, flow, "delay_ns").select(TIME, ms=pl.col("delay_ns") * 2 / 1e6)
-    legend = Legend([(SAMPLE, SKY), *smoothed, *([(FLOOR, AMBER)] if floor.height else [])])
+    measured = [(SAMPLE, SKY)] if dots.rows else []
+    legend = Legend([*measured, *smoothed, *([(FLOOR, AMBER)] if floor.height else [])])
     y = alt.Y("ms", type="quantitative", axis=value_axis("Round-trip time [ms]"), scale=alt.Scale(zero=True))
-    dot = alt.Chart(inline(dots.frame)).mark_circle(size=8, opacity=0.6, clip=True, aria=False)
+    size = 8 if dots.rows > FEW else 30
+    dot = alt.Chart(inline(dots.frame)).mark_circle(size=size, opacity=0.6, clip=True, aria=False)
     tips = [
         time_tooltip(flow),
         alt.Tooltip("ms", type="quantitative", format=",.3f", title="RTT [ms]"),
         alt.Tooltip("record", type="quantitative", title="Record in the capture"),
     ]
-    layers = [legend.encode(dot, SAMPLE, time_axis(flow), y, tooltip=tips)]
+    layers = [legend.encode(dot, SAMPLE, time_axis(flow), y, tooltip=tips)] if dots.rows else []
     for label, part in smooth.items():
         line = alt.Chart(inline(part.frame)).mark_line(interpolate="step-after", strokeWidth=1.4, clip=True, aria=False)
         layers.append(legend.encode(line, label, time_axis(flow), y))
@@ -70,26 +75,21 @@ def throughput(tables: Tables, view: View | None = None) -> alt.LayerChart:
     """
     view = view or View()
     flow = flow_of(tables, view)
-    low, high = flow.span_s
-    width = bin_width_s(high - low)
-    rates = _rates_of_segments(tables, flow, width)
-    if rates.is_empty():
-        rates = _rates_of_log(tables, flow, width)
-    if rates.is_empty():
+    moved = _moved_in_segments(tables, flow) or _moved_in_log(tables, flow)
+    if not moved:
         raise ReportError("Neither packets nor a log of this flow say how much data moved.")
+    low, high = flow.span_s
+    width = bin_width_s(high - low, min(rows.height for rows in moved.values()))
     link = states_of(tables, flow, "rate_bps").select(TIME, mbps=pl.col("rate_bps") / 1e6)
-    present = [*rates["series"].unique().to_list(), *([RATE] if link.height else [])]
+    present = {*moved, *([RATE] if link.height else [])}
     legend = Legend([entry for entry in _RATES if entry[0] in present])
     y = alt.Y("mbps", type="quantitative", axis=value_axis("Throughput [Mbit/s]"), scale=alt.Scale(zero=True))
     tips = [time_tooltip(flow, title="From"), alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Mbit/s")]
     layers: list[alt.Chart] = []
-    for label in (SENT, GOODPUT):
-        mine = rates.filter(pl.col("series") == label).drop("series")
-        if mine.height:
-            line = alt.Chart(inline(mine)).mark_line(
-                interpolate="step-after", strokeWidth=1.6, opacity=1, clip=True, aria=False
-            )
-            layers.append(legend.encode(line, label, time_axis(flow), y, tooltip=tips))
+    for label, rows in moved.items():
+        steps = alt.Chart(inline(_binned(rows, flow, width)))
+        line = steps.mark_line(interpolate="step-after", strokeWidth=1.6, opacity=1, clip=True, aria=False)
+        layers.append(legend.encode(line, label, time_axis(flow), y, tooltip=tips))
     if link.height:
         line = alt.Chart(inline(link)).mark_line(interpolate="step-after", strokeDash=[6, 4], clip=True, aria=False)
         layers.append(legend.encode(line, RATE, time_axis(flow), y))
@@ -99,53 +99,50 @@ def throughput(tables: Tables, view: View | None = None) -> alt.LayerChart:
     return finish(layers, words, height=220)
 
 
-def bin_width_s(span_s: float) -> float:
-    """Return a round width that cuts `span_s` into some 60 to 150 bins."""
-    return next((width for width in _NICE_S if span_s / width <= 150), _NICE_S[-1])
+def bin_width_s(span_s: float, rows: int) -> float:
+    """Return a round width that cuts `span_s` into some 60 to 150 bins, fewer where there are fewer rows to bin."""
+    bins = min(150, max(1, rows - 1))
+    return next((width for width in _NICE_S if span_s / width <= bins), _NICE_S[-1])
 
 
-def _rates_of_segments(tables: Tables, flow: Flow, width: float) -> pl.DataFrame:
+def _moved_in_segments(tables: Tables, flow: Flow) -> dict[str, pl.DataFrame]:
+    """Return octets sent and newly acknowledged, each with its t_ns; nothing without data segments."""
     rows = read_flow(tables, "segments", flow.view, ["t_ns", "direction", "payload_bytes", "ack"]).sort("t_ns")
     data = rows.filter((pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0))
-    if data.is_empty():
-        return _rate_frame([])
     acks = rows.filter((pl.col("direction") == flow.acks) & pl.col("ack").is_not_null())
     highest = pl.col("ack").cum_max()
     fresh = acks.select("t_ns", (highest - highest.shift(1)).fill_null(0).alias("bytes"))
     sent = data.select("t_ns", pl.col("payload_bytes").cast(pl.Int64).alias("bytes"))
-    return _rate_frame([(SENT, _binned(sent, flow, width)), (GOODPUT, _binned(fresh, flow, width))])
+    if sent.is_empty():
+        return {}
+    return {SENT: sent, GOODPUT: fresh} if fresh.height else {SENT: sent}
 
 
-def _rates_of_log(tables: Tables, flow: Flow, width: float) -> pl.DataFrame:
+def _moved_in_log(tables: Tables, flow: Flow) -> dict[str, pl.DataFrame]:
+    """Return octets newly acknowledged as a log has them, each with its t_ns; nothing without such a log."""
     rows = read_flow(tables, "instruments", flow.view, ["t_ns", "source", "snd_una"])
     mine = rows.drop_nulls("snd_una").sort("t_ns")
-    sources = mine["source"].unique().to_list()
+    sources = set(mine["source"].unique().to_list())
     source = next((s for s in (*TRUTH, "replay", "inferred") if s in sources), None)
     if source is None:
-        return _rate_frame([])
-    mine = mine.filter(pl.col("source") == source)
+        return {}
+    mine = mine.filter(source=source)
     # WEB100 logs snd_una as it stands on the wire, modulo 2^32 (RFC 4898 tcpEStatsStackSndUna).
     step = (pl.col("snd_una") - pl.col("snd_una").shift(1)).fill_null(0)
-    moved = (step % 2**32) if source == "web100" else step
-    return _rate_frame([(GOODPUT, _binned(mine.select("t_ns", moved.alias("bytes")), flow, width))])
+    return {GOODPUT: mine.select("t_ns", ((step % 2**32) if source == "web100" else step).alias("bytes"))}
 
 
 def _binned(rows: pl.DataFrame, flow: Flow, width: float) -> pl.DataFrame:
-    """Sum `bytes` per bin, bins without any included, a last row at the end so that the last step is drawn."""
+    """Return the rate in each bin, the last from half to one and a half as wide, and a row at the end of the last."""
     low, high = flow.span_s
-    count = max(1, math.ceil((high - low) / width - 1e-9))
+    count = max(1, math.floor((high - low) / width + 0.5))
     seconds = (pl.col("t_ns") - flow.start_ns) / 1e9
     slot = ((seconds - low) / width).floor().cast(pl.Int64).clip(0, count - 1).alias("slot")
     sums = rows.filter(seconds.is_between(low, high)).group_by(slot).agg(pl.col("bytes").sum())
     grid = pl.DataFrame({"slot": pl.int_range(count, eager=True)}).join(sums, on="slot", how="left").sort("slot")
-    lengths = pl.min_horizontal(pl.lit(width), pl.lit(high - low) - pl.col("slot") * width)
+    last = pl.col("slot") == count - 1
+    length = pl.when(last).then(high - low - (count - 1) * width).otherwise(width)
     since = low + pl.col("slot") * width
     t = (flow.start_ns / 1e6 + since * 1e3) if flow.view.utc else since.round(6)
-    rates = grid.select(t.alias(TIME), (pl.col("bytes").fill_null(0) * 8 / lengths / 1e6).alias("mbps"))
-    end = flow.at(high)
-    return pl.concat([rates, rates[-1:].with_columns(pl.lit(end).alias(TIME))])
-
-
-def _rate_frame(parts: list[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    empty = pl.DataFrame(schema={TIME: pl.Float64, "mbps": pl.Float64, "series": pl.String})
-    return pl.concat([empty, *(part.with_columns(series=pl.lit(label)) for label, part in parts)])
+    rates = grid.select(t.alias(TIME), (pl.col("bytes").fill_null(0) * 8 / length / 1e6).alias("mbps"))
+    return pl.concat([rates, rates[-1:].with_columns(pl.lit(flow.at(high)).alias(TIME))])

@@ -19,7 +19,8 @@ from toolkit.errors import ReportError
 
 SENT, AGAIN, ACK, WINDOW = "data segment", "retransmission", "cumulative ACK", "window edge"
 SACK, LOST = "SACK block", "lost"
-_LEGEND = Legend([(SENT, BLUE), (AGAIN, VERMILLION), (ACK, GREEN), (WINDOW, AMBER), (SACK, PURPLE), (LOST, INK)])
+_LEGEND = [(SENT, BLUE), (AGAIN, VERMILLION), (ACK, GREEN), (WINDOW, AMBER), (SACK, PURPLE), (LOST, INK)]
+_STROKES = {SACK: 1.2, SENT: 1.8, AGAIN: 2.6}
 _RASTER_HEIGHT = 500
 
 
@@ -36,6 +37,13 @@ class _Parts:
 
     def all(self) -> tuple[Thinned, ...]:
         return self.sent, self.again, self.ack, self.window, self.sack, self.lost
+
+    def present(self) -> dict[str, Thinned]:
+        """Return what there is to draw, the hindmost first."""
+        order = {
+            WINDOW: self.window, SACK: self.sack, SENT: self.sent, ACK: self.ack, AGAIN: self.again, LOST: self.lost,
+        }  # fmt: skip
+        return {label: part for label, part in order.items() if part.rows}
 
 
 def time_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
@@ -55,15 +63,10 @@ def time_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
         axis=byte_axis("Sequence number", top),
         scale=alt.Scale(domain=_sequence_domain(parts, top), nice=False, zero=False),
     )
-    layers = [
-        _line(parts.window, WINDOW, flow, y),
-        _bars(parts.sack, SACK, flow, y, 1.2),
-        _bars(parts.sent, SENT, flow, y, 1.8),
-        _line(parts.ack, ACK, flow, y),
-        _bars(parts.again, AGAIN, flow, y, 2.6),
-        _crosses(parts.lost, flow, y),
-    ]
-    layers[2] = layers[2].add_params(zoom(("x", "y")))
+    present = parts.present()
+    legend = Legend([entry for entry in _LEGEND if entry[0] in present])
+    layers = [_layer(part, label, flow, y, legend) for label, part in present.items()]
+    layers[-1] = layers[-1].add_params(zoom(("x", "y")))
     described = (
         f"Sequence numbers over time: {parts.sent.rows} data segments, {parts.again.rows} retransmissions and "
         f"{parts.lost.rows} losses, with the line of cumulative ACKs below and the edge of the receiver's window above."
@@ -117,24 +120,18 @@ def _sequence_domain(parts: _Parts, top: float) -> list[float]:
     return [low, top + 0.06 * (top - low)]
 
 
-def _data(part: Thinned) -> alt.InlineData:
-    return inline(part.frame if part.decimated else part.frame.drop("merged"))
-
-
-def _bars(part: Thinned, label: str, flow: Flow, y: alt.Y, width: float) -> alt.Chart:
-    mark = alt.Chart(_data(part)).mark_rule(strokeWidth=width, strokeCap="square", clip=True, aria=False)
-    return _LEGEND.encode(mark, label, time_axis(flow), y, alt.Y2("seq_end"), tooltip=_tooltip(part, flow))
-
-
-def _line(part: Thinned, label: str, flow: Flow, y: alt.Y) -> alt.Chart:
-    mark = alt.Chart(inline(part.frame)).mark_line(interpolate="step-after", strokeWidth=1.4, clip=True, aria=False)
-    return _LEGEND.encode(mark, label, time_axis(flow), y)
-
-
-def _crosses(part: Thinned, flow: Flow, y: alt.Y) -> alt.Chart:
-    mark = alt.Chart(_data(part)).mark_point(shape="cross", angle=45, size=22, strokeWidth=1, clip=True, aria=False)
-    extra = [alt.Tooltip("cause", type="nominal", title="Lost to")]
-    return _LEGEND.encode(mark, LOST, time_axis(flow), y, tooltip=[*_tooltip(part, flow), *extra])
+def _layer(part: Thinned, label: str, flow: Flow, y: alt.Y, legend: Legend) -> alt.Chart:
+    time = time_axis(flow)
+    if label in {ACK, WINDOW}:
+        line = alt.Chart(inline(part.frame)).mark_line(interpolate="step-after", strokeWidth=1.4, clip=True, aria=False)
+        return legend.encode(line, label, time, y)
+    marks = alt.Chart(inline(part.frame if part.decimated else part.frame.drop("merged")))
+    if label == LOST:
+        cross = marks.mark_point(shape="cross", angle=45, size=22, strokeWidth=1, clip=True, aria=False)
+        cause = alt.Tooltip("cause", type="nominal", title="Lost to")
+        return legend.encode(cross, label, time, y, tooltip=[*_tooltip(part, flow), cause])
+    bar = marks.mark_rule(strokeWidth=_STROKES[label], strokeCap="square", clip=True, aria=False)
+    return legend.encode(bar, label, time, y, alt.Y2("seq_end"), tooltip=_tooltip(part, flow))
 
 
 def _tooltip(part: Thinned, flow: Flow) -> list[alt.Tooltip]:

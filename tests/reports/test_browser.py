@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from reports.document import ReportMeta, write_report
-from tests.reports.conftest import Tables
+from tests.reports.conftest import Tables, flow_instruments, run_row
+from toolkit.schema import table_from_rows
 
 pytestmark = pytest.mark.chromium
 Open = Callable[..., tuple[str, str]]
@@ -42,6 +43,22 @@ def test_every_chart_is_drawn_without_a_word_on_the_console(report: Path, chromi
         assert 'aria-label="' in place
     paper = "rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)"
     assert f"background-color: {paper}" in dom
+
+
+def test_a_log_alone_is_drawn_without_a_word_on_the_console(chromium: Open, tmp_path: Path) -> None:
+    log = {"instruments": table_from_rows("instruments", flow_instruments("web100"))}
+    dom, console = chromium(write_report(log, ReportMeta("A log"), tmp_path / "log.html"))
+    assert console == ""
+    assert 'data-drawn="3"' in dom
+
+
+@pytest.mark.parametrize("mode", ["replayed", "resampled", "model"])
+def test_runs_of_one_kind_alone(chromium: Open, tmp_path: Path, mode: str) -> None:
+    runs = [run_row(number, variant, "none", channel_mode=mode) for number, variant in enumerate(("reno", "cubic"), 1)]
+    only = {"runs": table_from_rows("runs", runs)}
+    dom, console = chromium(write_report(only, ReportMeta("Runs"), tmp_path / "runs.html"))
+    assert console == ""
+    assert 'data-drawn="2"' in dom
 
 
 def before_end(page: str, piece: str) -> str:

@@ -14,6 +14,7 @@ import vl_convert
 from reports import charts
 from reports.bundle import vega_lite_version
 from reports.charts import View
+from reports.charts.path import bin_width_s
 from reports.style import DARK
 from tests.reports.conftest import (
     LOST,
@@ -178,9 +179,31 @@ def test_throughput_of_a_log_that_wraps() -> None:
         for n in range(11)
     ]
     spec = charts.throughput({"instruments": table_from_rows("instruments", rows)}).to_dict()
+    assert spec["title"]["subtitle"] == ["TCP payload per bin of 1 s."]
     goodput = layer_rows(spec, "goodput (acknowledged in order)")
     bins = [(float(row["t"]), float(row["mbps"])) for row in goodput]
     assert sum(rate * (after - t) * 1e6 / 8 for (t, rate), (after, _) in pairwise(bins)) == pytest.approx(10_000)
+
+
+@pytest.mark.parametrize(("span_s", "rows", "width"), [(60, 9000, 0.5), (60, 31, 2), (10, 11, 1), (0.001, 2, 0.001)])
+def test_width_of_a_bin(span_s: float, rows: int, width: float) -> None:
+    assert bin_width_s(span_s, rows) == width
+
+
+def test_a_stub_of_a_bin_joins_the_one_before(tables: Tables) -> None:
+    spec = charts.throughput(tables, View(from_s=0, to_s=2.01)).to_dict()
+    starts = [float(row["t"]) for row in layer_rows(spec, "sent, retransmissions included")]
+    width = starts[1] - starts[0]
+    assert width / 2 <= starts[-1] - starts[-2] <= 1.5 * width + 1e-9
+    assert starts[-1] == 2.01
+
+
+def test_a_legend_names_only_what_is_drawn(tables: Tables) -> None:
+    bare = pl.DataFrame(tables["segments"]).filter(~pl.col("retransmission")).with_columns(wnd_bytes=None)
+    spec = charts.time_sequence({"segments": bare, "flows": tables["flows"]}).to_dict()
+    named = spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    assert named == ["data segment", "cumulative ACK", "SACK block"]
+    assert len(spec["layer"]) == 3
 
 
 def test_losses_by_cause_with_evidence(tables: Tables) -> None:
@@ -244,7 +267,7 @@ def test_utc_axis() -> None:
     rows = flow_segments()
     tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow_row(rows)])}
     spec = charts.time_sequence(tables, View(utc=True)).to_dict()
-    encoding = spec["layer"][2]["encoding"]["x"]
+    encoding = spec["layer"][0]["encoding"]["x"]
     assert encoding["type"] == "temporal"
     assert encoding["scale"]["type"] == "utc"
     assert encoding["scale"]["domain"][0] == START_NS / 1e6
