@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per processor.")]
 
-_COLUMNS = ("variant", "proxy", "goodput as captured", "goodput, mean", "95 % low", "95 % high", "gain", "RTOs")
+_COLUMNS = ("variant", "proxy", "as captured kbit/s", "mean kbit/s", "95 % interval", "gain %", "RTOs per run")
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +70,8 @@ def show(study: Study, as_json: bool) -> None:
     if not rows:
         raise HindflightError("the scenario compares nothing", "name variants under [compare]")
     print_table(_COLUMNS, rows)
-    print("Goodput in kbit/s; gain in % over the first row, paired by seed, with its 95 % interval.")
+    print("as captured: over the trace as it was; mean: over its blocks drawn anew, one run per seed; gain: over the")
+    print("first row, paired by seed. Intervals are 95 %, of the mean.")
 
 
 def _comparison(study: Study) -> list[Row]:
@@ -93,17 +94,20 @@ def _comparison(study: Study) -> list[Row]:
             proxy,
             _kbps(as_captured, "value"),
             _kbps(mean, "value"),
-            _kbps(mean, "low"),
-            _kbps(mean, "high"),
+            _interval(mean),
             _gain(gain),
-            sum(run["rtos"] for run in mine) / len(mine),
+            f"{sum(run['rtos'] for run in mine) / len(mine):.1f}",
         )
         rows.append(dict(zip(_COLUMNS, values, strict=True)))
     return rows
 
 
-def _kbps(row: Row | None, key: str) -> int | None:
-    return None if row is None or row[key] is None else round(row[key] / 1e3)
+def _kbps(row: Row | None, key: str) -> str:
+    return "-" if row is None or row[key] is None else f"{row[key] / 1e3:.0f}"
+
+
+def _interval(row: Row | None) -> str:
+    return "-" if row is None or row["low"] is None else f"{_kbps(row, 'low')} to {_kbps(row, 'high')}"
 
 
 def _gain(row: Row | None) -> str:
