@@ -65,14 +65,35 @@ def _document(flow_id: int, extraction: Extraction) -> dict[str, Any]:
 
 
 def _print(flow_id: int, extraction: Extraction) -> None:
-    names = ("estimate", "value", "95 % low", "95 % high", "unit", "known")
-    rows = [
-        dict(zip(names, (e.name, e.value, e.low, e.high, e.unit, "yes" if e.known else "no"), strict=True))
-        for e in extraction.estimates
-    ]
+    names = ("estimate", "value", "95 % interval", "known")
+    rows = []
+    for e in extraction.estimates:
+        value, low, high = (_quantity(number, e.unit) for number in (e.value, e.low, e.high))
+        interval = "-" if e.low is None and e.high is None else f"{low} to {high}"
+        rows.append(dict(zip(names, (e.name, value, interval, "yes" if e.known else "no"), strict=True)))
     print_table(names, rows, title=f"Link of flow {flow_id}")
     counted = {name: count for name, count in extraction.counts.items() if count or name == "lost"}
     print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
+    print("How it was found:")
+    for e in extraction.estimates:
+        print(f"  {e.name}: {e.how}")
     print("Not known:")
     for sentence in extraction.unknowns:
         print(f"  {sentence}")
+
+
+def _quantity(value: float | None, unit: str) -> str:
+    """Return an estimate as people write it, with the unit that keeps it readable."""
+    from replay.units import format_rate, format_time
+
+    if value is None:
+        return "-"
+    match unit:
+        case "bit/s":
+            return format_rate(value)
+        case "ns":
+            return format_time(value)
+        case "":
+            return f"{100 * value:.3g} %"
+        case _:
+            return f"{value:.4g} {unit}"
