@@ -6,10 +6,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 OUT ?= out
+DATA ?= fixtures/kernel
 
 RUST_SOURCES := $(shell find toolkit channels replay -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock clippy.toml
 
-.PHONY: demo test test-rust test-python lint bench golden clean setup
+.PHONY: demo test test-rust test-python lint bench validate golden clean setup
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.built ## build everything into .venv
@@ -62,6 +63,9 @@ lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 
 bench: $(VENV)/.built ## speed and memory beside peers; needs an idle machine
 	$(BIN)/python -m benches
+
+validate: $(VENV)/.built ## the engine beside closed forms and the recorded Linux runs in DATA
+	$(BIN)/hindflight validate --data $(DATA)
 
 golden: $(VENV)/.built ## write the generated fixtures and goldens anew; read the diff before you commit it
 	$(BIN)/python -m fixtures

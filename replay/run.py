@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from replay.jobs import Job, LossTrace, engine_config
 from replay.scenario import Scenario
@@ -24,6 +25,31 @@ SERIES = ("segments", "flows", "events", "instruments")
 
 BATCH = 32
 """Jobs between two reports of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One run in the engine's own terms (`toolkit._native.replay`), for what no scenario can say."""
+
+    config: Mapping[str, Any]
+    seed: int
+    recorded: bool
+
+
+def run_configurations(configurations: Sequence[Configuration], *, threads: int | None = None) -> dict[str, pa.Table]:
+    """Run `configurations` and return the tables as `run_jobs` does, `runs` without the scenario's labels.
+
+    Configuration i becomes run `1 + i`. ScenarioError where the engine refuses one, with the key path.
+    """
+    import pyarrow as pa
+
+    jobs = [(json.dumps(c.config), c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
+    try:
+        columns = _native.replay(jobs, threads=threads or os.cpu_count() or 1)
+    except ValueError as error:
+        raise ScenarioError(f"the engine refuses a configuration: {error}") from error
+    tables = {name: _concatenate(name, [conform(name, pa.table(part)) for part in columns[name]]) for name in SERIES}
+    return {"runs": pa.concat_tables([pa.table(part) for part in columns["runs"]]), **tables}
 
 
 def variant_names() -> tuple[str, ...]:

@@ -20,6 +20,7 @@ COMMANDS = (
     "flows",
     "series",
     "score",
+    "validate",
     "channel",
     "scenario",
     "replay",

@@ -1,0 +1,77 @@
+"""Closed forms of TCP's steady state, as functions of plain numbers. Windows in packets, times in seconds.
+
+Knows nothing of the engine. Every form leaves out the start-up.
+"""
+
+from __future__ import annotations
+
+import math
+
+CUBIC_C = 0.4
+CUBIC_BETA = 0.7
+"""RFC 9438 §4.1.2 and §4.6."""
+
+
+def pftk_rate_pps(p: float, rtt_s: float, rto_s: float, acked_per_ack: int = 1) -> float:
+    """Return the send rate (packets/s) of Reno under loss rate `p`, window not limited.
+
+    Padhye, Firoiu, Towsley, Kurose, "Modeling TCP Reno performance", IEEE/ACM ToN 8(2), 2000, equation 32 without
+    the limit of the window: expected packets over expected time between two loss indications, of which a share
+    `q` are timeouts. `acked_per_ack` is the paper's b.
+    """
+    b = acked_per_ack
+    window = _window_at_loss(p, b)
+    q = _share_of_timeouts(p, window)
+    packets = (1 - p) / p + window + q / (1 - p)
+    time_s = rtt_s * (b / 2 * window + 1) + q * rto_s * _backoff(p) / (1 - p)
+    return packets / time_s
+
+
+def _window_at_loss(p: float, b: int) -> float:
+    """Equation 13: mean window when a loss is noticed."""
+    c = (2 + b) / (3 * b)
+    return c + math.sqrt(8 * (1 - p) / (3 * b * p) + c * c)
+
+
+def _share_of_timeouts(p: float, window: float) -> float:
+    """Equation 24: probability that a loss in a round of `window` packets ends in a timeout."""
+    if window <= 3:
+        return 1.0
+    kept = 1.0 - p
+    share: float = (1 - kept**3) * (1 + kept**3 * (1 - kept ** (window - 3))) / (1 - kept**window)
+    return min(1.0, share)
+
+
+def _backoff(p: float) -> float:
+    """Equation 29: mean length of a sequence of timeouts, in first timeouts, times 1 - p; doubled six times."""
+    return 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
+
+
+def sawtooth_utilisation(bdp_pkts: float, queue_pkts: float) -> float:
+    """Return the share of a bottleneck that one flow fills which halves its window whenever the queue is full.
+
+    The window grows by one packet a round trip from half of W = BDP + queue + 1 (one is in service) to W. Below the
+    BDP a round lasts the bare RTT and the link idles; above it, the window over the rate, and the link is busy.
+    """
+    top = bdp_pkts + queue_pkts + 1
+    bottom = top / 2
+    if bottom >= bdp_pkts:
+        return 1.0
+    packets = (top**2 - bottom**2) / 2
+    rounds_below = bdp_pkts - bottom
+    time_in_rtts = rounds_below + (top**2 - bdp_pkts**2) / (2 * bdp_pkts)
+    return packets / (bdp_pkts * time_in_rtts)
+
+
+def reno_window_pkts(p: float) -> float:
+    """Return Reno's mean window with one loss every 1/p packets (Mathis et al., CCR 27(3), 1997; b = 1)."""
+    return math.sqrt(1.5 / p)
+
+
+def cubic_window_pkts(p: float, rtt_s: float) -> float:
+    """Return cubic's mean window with one loss every 1/p packets: RFC 9438 §5.1, or Reno's where that is greater.
+
+    Cubic takes the greater of its two windows at every moment (§4.3).
+    """
+    cubic: float = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25 * (rtt_s / p) ** 0.75
+    return max(cubic, reno_window_pkts(p))

@@ -1,0 +1,69 @@
+"""docs/validation.md: the tables of `hindflight validate`, what misses and by how much, and how it was compared.
+
+Knows the results and their tables. `hindflight validate --write docs/validation.md` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replay.validation.judge import Check
+from replay.validation.linux import RunResult
+from replay.validation.tables import Shown, closed_form_table, linux_table, missing, summary
+
+INTRO = """# Validation
+
+How far the engine agrees with the Linux stack and with closed forms. `hindflight validate --data DIR --write
+docs/validation.md` writes this page; numbers, verdicts and the list of misses come from that run.
+"""
+
+LINUX = """
+Each run of the real stack was recorded over an emulated link. Its link is rebuilt from its `scenario.json`: rate,
+delay, queue, schedule of changes and outages. Losses of the loss stage are replayed by position, which is the number of
+the data packet, retransmissions included, to leave the serialiser. What the queue drops comes from the engine's own
+queue. One seed; nothing else is taken from the recording.
+
+* Goodput: octets that the receiving application had in order by the flow's end, over its start to its end.
+* Retransmissions and timeouts: up to the flow's end, not in the drain behind it. Retransmissions are counted in the
+  link's log, timeouts in TCP_INFO (in `scenario.json` where a run comes without TCP_INFO).
+* cwnd error: the window after the n-th data packet left, from the first record of the sender at or after it by its own
+  count of packets, against the same of the kernel; the median over all packets of |engine - kernel| / kernel.
+* cwnd p25, p50, p75: quantiles of the window over time.
+* Without SACK (S11) the engine recovers by RFC 6582: it has no option to leave SACK out of Linux's own recovery.
+"""
+
+CLOSED_FORMS = """
+The `rfc` profile over a link that takes no time but its delay (the sawtooth: a link of 100 packets' BDP), every packet
+acknowledged, start-up left out. `newreno` meets losses by chance and is held beside Padhye et al. (equation 32, with
+the flow's own mean timeout). The others lose one packet in 1/p at equal distance, or fill a drop-tail queue. The mean
+window is packets sent per round trip.
+"""
+
+
+def render_page(results: Sequence[RunResult], closed: Sequence[Check]) -> str:
+    """Return the page as Markdown."""
+    parts = [INTRO, "\n".join(f"* {line}" for line in summary(results, closed)) + "\n"]
+    if results:
+        parts += [_section(linux_table(results), LINUX)]
+    if closed:
+        parts += [_section(closed_form_table(closed), CLOSED_FORMS)]
+    lines = missing(results, closed)
+    parts.append(
+        "## What misses, and by how much\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n"
+    )
+    return "\n".join(parts)
+
+
+def _section(table: Shown, text: str) -> str:
+    names = list(table.rows[0])
+    lines = [
+        f"| {' | '.join(names)} |",
+        "|" + "---|" * len(names),
+        *(f"| {' | '.join(_emphasised(row[name]) for name in names)} |" for row in table.rows),
+    ]
+    bounds = f"\n{table.bounds}\n" if table.bounds else ""
+    return f"## {table.title}\n{text}{bounds}\n" + "\n".join(lines) + "\n"
+
+
+def _emphasised(cell: str) -> str:
+    return f"{cell.removesuffix('miss')}**miss**" if cell.endswith("miss") else cell

@@ -1,0 +1,82 @@
+"""A recorded run as the engine's configuration: the same link, the same schedule, the same losses by position.
+
+Knows the recorded run and the engine's configuration (`toolkit._native.replay`). Only losses of the loss stage are
+replayed; what the queue drops must come from the engine's own queue.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replay.validation.recorded import KernelFlow, KernelRun
+
+VARIANTS = {"reno": "linux-reno", "cubic": "cubic", "bbr": "bbr"}
+"""The kernel's name of a congestion control, and ours."""
+
+ACK_QUEUE_PKTS = 1000
+"""Queue of the ACK direction."""
+
+BEYOND_PKTS = 1 << 40
+"""Length of the replayed trace: longer than any run, so that it never starts again."""
+
+
+def missing_variants(run: KernelRun, built: tuple[str, ...]) -> list[str]:
+    """Return our names of the variants of `run` that the engine does not have."""
+    wanted = {VARIANTS.get(flow.variant, flow.variant) for flow in run.flows}
+    return sorted(wanted - set(built))
+
+
+def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
+    """Return the engine's configuration of `run`, which starts with the first SYN and ends after `duration_ns`."""
+    params = run.params
+    shared = {
+        "rate_bps": float(params["rate"]),
+        "delay_ns": _one_way_ns(params["rtt_ms"]),
+        "in_order": bool(params.get("fifo", 0)),
+        "schedule": _schedule(params.get("events", [])),
+    }
+    lost = {"kind": "trace", "mode": "replayed", "positions": list(run.lost), "known_pkts": BEYOND_PKTS}
+    forward = {**shared, "queue_pkts": params["queue"], "loss": lost if run.lost else {"kind": "none"}}
+    return {
+        "duration_ns": duration_ns,
+        "path": {
+            "nodes": ["sender", "receiver"],
+            "links": [{"name": "link", "forward": forward, "reverse": {**shared, "queue_pkts": ACK_QUEUE_PKTS}}],
+        },
+        "flows": [_flow(run, number, flow) for number, flow in enumerate(run.flows, 1)],
+    }
+
+
+def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
+    stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes}
+    if not run.params.get("sack", 1):
+        # The engine offers SACK where its recovery reads it; RFC 6582 is what Linux falls back to without.
+        stack["recovery"] = "newreno"
+    return {
+        "name": f"flow {number}",
+        "start_ns": max(0, flow.syn_ns),
+        "variant": VARIANTS[flow.variant],
+        "profile": "linux",
+        "stack": stack,
+    }
+
+
+def _schedule(events: list[list[Any]]) -> list[dict[str, Any]]:
+    """Changes by time; those of one time become one."""
+    changes: dict[int, dict[str, Any]] = {}
+    for at_s, what, value in events:
+        change = changes.setdefault(round(at_s * 1e9), {})
+        match what:
+            case "rate":
+                change["rate_bps"] = float(value)
+            case "rtt_ms":
+                change["delay_ns"] = _one_way_ns(value)
+            case "outage":
+                change["outage"] = bool(value)
+            case _:
+                raise ValueError(f"the schedule has an unknown change {what!r}")
+    return [{"at_ns": at_ns, **changes[at_ns]} for at_ns in sorted(changes)]
+
+
+def _one_way_ns(rtt_ms: float) -> int:
+    return round(rtt_ms * 1e6 / 2)

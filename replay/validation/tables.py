@@ -1,0 +1,152 @@
+"""The results as tables for the eye: a row per flow or per closed form, a mark at every number that misses.
+
+Knows results, not how they came about, nor whether a terminal or a page shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replay.validation.divergence import Divergence
+from replay.validation.judge import Check, misses
+from replay.validation.linux import (
+    CWND_MEDIAN,
+    CWND_QUANTILE_SHARE,
+    GOODPUT_SHARES,
+    JAIN,
+    RETRANSMISSIONS_LEAST,
+    RETRANSMISSIONS_SHARE,
+    RTOS,
+    FlowResult,
+    RunResult,
+)
+
+MISS = "miss"
+"""Stands behind a number that lies outside its bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table: its title, the bounds in a sentence, and rows of words by column."""
+
+    title: str
+    bounds: str
+    rows: list[dict[str, str]]
+
+
+def linux_table(results: Sequence[RunResult]) -> Shown:
+    """Return a row per flow, and one for what flows share."""
+    rows = []
+    for run in results:
+        rows += [_flow_row(flow) for flow in run.flows]
+        rows += [_shared_row(check) for check in run.shared]
+    bounds = (
+        f"Bounds: goodput within {100 * GOODPUT_SHARES['reno']:.0f} % (bbr {100 * GOODPUT_SHARES['bbr']:.0f} %), "
+        f"retransmissions within the larger of {100 * RETRANSMISSIONS_SHARE:.0f} % and {RETRANSMISSIONS_LEAST}, "
+        f"timeouts within {RTOS}, median cwnd error {100 * CWND_MEDIAN:.0f} %, quartiles of cwnd over time within "
+        f"{100 * CWND_QUANTILE_SHARE:.0f} %, Jain's index within {JAIN}."
+    )
+    return Shown("The linux profile beside the Linux stack (engine / kernel)", bounds, rows)
+
+
+def closed_form_table(checks: Sequence[Check]) -> Shown:
+    """Return a row per check."""
+    rows = [
+        {
+            "case": check.subject,
+            "quantity": f"{check.metric} ({check.unit})" if check.unit else check.metric,
+            "engine": f"{check.value or 0.0:.4g}",
+            "closed form": f"{check.reference:.4g}",
+            "difference": f"{100 * (check.relative or 0.0):+.1f} %",
+            "bound": f"{100 * check.allowed / check.reference:.0f} %",
+            "verdict": check.verdict,
+        }
+        for check in checks
+    ]
+    return Shown("The engine beside closed forms", "", rows)
+
+
+def summary(results: Sequence[RunResult], closed: Sequence[Check]) -> list[str]:
+    """Return how many runs and cells pass, in sentences."""
+    lines = []
+    if results:
+        compared = [run for run in results if any(check.value is not None for check in run.checks)]
+        passing = [run for run in compared if not misses(run.checks)]
+        lines.append(
+            f"Linux: {len(passing)} of {len(compared)} runs pass in every number that could be compared; "
+            f"{len(results) - len(compared)} could not be compared at all."
+        )
+    if closed:
+        lines.append(f"Closed forms: {len(closed) - len(misses(closed))} of {len(closed)} pass.")
+    return lines
+
+
+def missing(results: Sequence[RunResult], closed: Sequence[Check]) -> list[str]:
+    """Return a line per number that misses, with its distance, and the first packet that differs in such a run."""
+    lines = []
+    for run in results:
+        for flow in run.flows:
+            missed = misses([*flow.checks, *run.shared])
+            if missed:
+                words = "; ".join(_off(check) for check in missed)
+                lines.append(f"{flow.subject}: {words}. First difference: {first_difference(flow.divergences)}.")
+    lines += [f"{check.subject}: {_off(check)}." for check in misses(closed)]
+    return lines
+
+
+def first_difference(found: Sequence[Divergence]) -> str:
+    """Return the earliest divergence in words."""
+    return str(found[0]) if found else "none, packet by packet"
+
+
+def _off(check: Check) -> str:
+    unit = f" {check.unit}" if check.unit else ""
+    return f"{check.metric} {check.value or 0.0:.4g}{unit} where {check.reference:.4g} ± {check.allowed:.3g} is allowed"
+
+
+def _flow_row(flow: FlowResult) -> dict[str, str]:
+    by_metric = {check.metric: check for check in flow.checks}
+    row = {"run": flow.subject}
+    columns = {
+        "goodput kbit/s": ("goodput", 1e3),
+        "retransmissions": ("retransmissions", 1.0),
+        "RTOs": ("rtos", 1.0),
+        "cwnd error": ("cwnd_error", 1.0),
+        "cwnd p25": ("cwnd_p25", 1.0),
+        "p50": ("cwnd_p50", 1.0),
+        "p75": ("cwnd_p75", 1.0),
+    }
+    for title, (metric, scale) in columns.items():
+        row[title] = _cell(by_metric.get(metric), scale)
+    row["verdict"] = _verdict(flow.checks)
+    return row
+
+
+def _shared_row(check: Check) -> dict[str, str]:
+    row = dict.fromkeys(("goodput kbit/s", "retransmissions", "RTOs", "cwnd error", "cwnd p25", "p50", "p75"), "")
+    row["goodput kbit/s"] = f"Jain {check.value or 0.0:.3f} / {check.reference:.3f}{_mark(check)}"
+    return {"run": check.subject, **row, "verdict": check.verdict}
+
+
+def _verdict(checks: Sequence[Check]) -> str:
+    unknown = [check.text for check in checks if check.value is None]
+    if misses(checks):
+        return MISS
+    return "; ".join(unknown) or "pass"
+
+
+def _cell(check: Check | None, scale: float) -> str:
+    if check is None or check.value is None:
+        return "-"
+    if check.metric == "cwnd_error":
+        return f"{check.value:.1f} %{_mark(check)}"
+    return f"{_number(check.value / scale)} / {_number(check.reference / scale)}{_mark(check)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) else f"{value:.1f}"
+
+
+def _mark(check: Check) -> str:
+    return f" {MISS}" if check.verdict == MISS else ""

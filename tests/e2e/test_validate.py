@@ -1,0 +1,31 @@
+"""`hindflight validate` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.conftest import ROOT, Command
+
+RUNS = ROOT / "fixtures" / "kernel"
+
+
+def test_tables_and_page(hindflight: Command, tmp_path: Path) -> None:
+    ended = hindflight("validate", "--data", RUNS, "--no-closed-forms", "--write", tmp_path / "page.md")
+    assert ended.returncode == 0, ended.stderr
+    assert "S9-reno" in ended.stdout
+    assert "Linux: " in ended.stdout
+    assert "| S2-reno |" in (tmp_path / "page.md").read_text()
+
+
+def test_json_is_one_document_of_findings(hindflight: Command) -> None:
+    ended = hindflight("validate", "--data", RUNS / "S2-reno", "--no-closed-forms", "--json")
+    document = json.loads(ended.stdout)
+    assert {row["section"] for row in document["findings"]} == {"validation"}
+    assert {"goodput", "retransmissions", "cwnd_error"} <= {row["metric"] for row in document["findings"]}
+
+
+def test_a_folder_without_runs_is_the_users_mistake(hindflight: Command, tmp_path: Path) -> None:
+    ended = hindflight("validate", "--data", tmp_path)
+    assert ended.returncode == 2
+    assert "holds no recorded run" in ended.stderr

@@ -1,0 +1,50 @@
+"""Closed forms against values worked elsewhere, and the engine beside a small grid of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from replay.validation.closed_forms import SMALL, validate_closed_forms
+from replay.validation.formulas import cubic_window_pkts, pftk_rate_pps, reno_window_pkts, sawtooth_utilisation
+
+
+@pytest.mark.parametrize(("p", "window"), [(1e-3, 38), (1e-4, 187), (1e-5, 1054), (1e-6, 5926)])
+def test_cubic_window_is_that_of_the_table_in_rfc_9438_5_1(p: float, window: int) -> None:
+    # RTT 0.1 s, C 0.4; the table cuts off Reno's 38.7 and rounds the others.
+    assert int(cubic_window_pkts(p, 0.1) + (0.5 if p < 1e-3 else 0)) == window
+
+
+def test_cubic_window_is_renos_where_that_is_greater() -> None:
+    assert cubic_window_pkts(1e-2, 0.1) == reno_window_pkts(1e-2) == pytest.approx(12.247, abs=1e-3)
+    assert cubic_window_pkts(1e-4, 0.1) > reno_window_pkts(1e-4)
+
+
+def test_pftk_tends_to_the_square_root_where_losses_are_rare() -> None:
+    assert pftk_rate_pps(1e-7, 0.2, 1.0) * 0.2 == pytest.approx(reno_window_pkts(1e-7), rel=2e-3)
+
+
+def test_pftk_by_hand_where_every_loss_is_a_timeout() -> None:
+    # p = 0.5, b = 1: W = 1 + sqrt(8/3 + 1) = 2.915 <= 3, so Q = 1; f(p) = 1 + .5 + .5 + .5 + .5 + .5 + .5 = 4.
+    window = 1 + (8 / 3 + 1) ** 0.5
+    assert pftk_rate_pps(0.5, 0.2, 1.5) == pytest.approx((1 + window + 2) / (0.2 * (window / 2 + 1) + 1.5 * 4 / 0.5))
+
+
+def test_pftk_falls_with_the_timeout() -> None:
+    assert pftk_rate_pps(1e-2, 0.2, 3.0) < pftk_rate_pps(1e-2, 0.2, 1.0)
+
+
+def test_sawtooth_by_hand() -> None:
+    assert sawtooth_utilisation(1e6, 0) == pytest.approx(0.75, abs=1e-5)
+    assert sawtooth_utilisation(100, 100) == 1.0
+    # BDP 8, top 12, bottom 6: (144 - 36) / 2 = 54 packets in 2 + (144 - 64) / 16 = 7 round trips of 8.
+    assert sawtooth_utilisation(8, 3) == pytest.approx(54 / 56)
+
+
+def test_the_engine_beside_a_small_grid() -> None:
+    checks = validate_closed_forms(SMALL, threads=1)
+    by_variant = {check.subject.split()[0] for check in checks}
+    assert by_variant == {"newreno", "reno", "cubic"}
+    for check in checks:
+        assert check.value is not None
+        if not check.subject.startswith("cubic"):  # docs/validation.md says how far off cubic is.
+            assert check.verdict == "pass", check

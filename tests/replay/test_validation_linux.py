@@ -1,0 +1,175 @@
+"""Recorded runs of the Linux stack: read, rebuilt, measured, judged."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from replay.validation.divergence import CWND_RUN, divergences
+from replay.validation.judge import Check, finding, not_made, within_share
+from replay.validation.linux import jain_index, validate_run
+from replay.validation.measured import Measured, held_quantiles, is_new, measure_kernel, segment_numbers
+from replay.validation.page import render_page
+from replay.validation.rebuild import rebuild
+from replay.validation.recorded import KernelRun, find_runs, read_run
+from toolkit.errors import LogError
+from toolkit.schema import table_from_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = ROOT / "fixtures" / "kernel"
+
+
+@pytest.fixture(scope="module")
+def s2() -> KernelRun:
+    return read_run(RUNS / "S2-reno")
+
+
+@pytest.fixture(scope="module")
+def s9(tmp_path_factory: pytest.TempPathFactory) -> KernelRun:
+    """S9-reno with its TCP_INFO, which ships with the demo."""
+    folder = tmp_path_factory.mktemp("runs") / "S9-reno"
+    folder.mkdir()
+    for name in ("scenario.json", "link.csv.xz"):
+        shutil.copy(RUNS / "S9-reno" / name, folder)
+    shutil.copy(ROOT / "toolkit" / "demo" / "geo-burst-loss.tcpinfo.csv.xz", folder / "tcpinfo.csv.xz")
+    return read_run(folder)
+
+
+def test_reading_agrees_with_the_recorders_own_counts(s2: KernelRun) -> None:
+    flow = s2.flows[0]
+    assert len(s2.lost) == 16
+    assert flow.packets.fate.count("queue") == 1
+    assert flow.packets.seq[0] == 1
+    assert flow.end_ns - flow.start_ns == 60_000_000_000
+    measured = measure_kernel(flow)
+    assert measured.retransmissions == 17
+    assert measured.rtos == 0
+
+
+def test_a_loss_position_counts_only_packets_that_passed_the_queue(s2: KernelRun) -> None:
+    fates = s2.flows[0].packets.fate
+    passed = [fate for fate in fates if fate != "queue"]
+    assert all(passed[position] == "channel" for position in s2.lost)
+    assert any(fates[position] != "channel" for position in s2.lost)
+
+
+def test_the_schedule_of_one_time_becomes_one_change(s2: KernelRun) -> None:
+    events = [[20, "rtt_ms", 50], [20, "outage", 1], [21.0, "outage", 0], [21.5, "rate", 2e6]]
+    config = rebuild(replace(s2, params={**s2.params, "events": events, "fifo": 1}), 60_000_000_000)
+    forward, reverse = (config["path"]["links"][0][side] for side in ("forward", "reverse"))
+    assert forward["schedule"] == [
+        {"at_ns": 20_000_000_000, "delay_ns": 25_000_000, "outage": True},
+        {"at_ns": 21_000_000_000, "outage": False},
+        {"at_ns": 21_500_000_000, "rate_bps": 2e6},
+    ]
+    assert reverse["schedule"] == forward["schedule"]
+    assert forward["in_order"]
+    assert (forward["queue_pkts"], forward["delay_ns"], forward["rate_bps"]) == (50, 250_000_000, 1e6)
+    assert "loss" not in reverse
+
+
+def test_without_sack_the_engine_recovers_without_it(s2: KernelRun) -> None:
+    config = rebuild(replace(s2, params={**s2.params, "sack": 0}), 1)
+    assert config["flows"][0]["stack"]["recovery"] == "newreno"
+    assert "recovery" not in rebuild(s2, 1)["flows"][0]["stack"]
+
+
+def test_s9_reno_lies_within_every_bound(s9: KernelRun) -> None:
+    result = validate_run(s9, threads=1)
+    metrics = [check.metric for check in result.checks]
+    assert metrics == ["goodput", "retransmissions", "rtos", "cwnd_error", "cwnd_p25", "cwnd_p50", "cwnd_p75"]
+    assert [check for check in result.checks if check.verdict != "pass"] == []
+
+
+def test_a_run_without_tcp_info_says_so() -> None:
+    result = validate_run(read_run(RUNS / "S9-reno"), threads=1)
+    unknown = [check for check in result.checks if check.verdict == "unknown"]
+    assert [check.metric for check in unknown] == ["cwnd_error"]
+    assert "no TCP_INFO" in unknown[0].text
+
+
+def test_a_variant_that_is_not_built_is_named(s2: KernelRun) -> None:
+    flow = replace(s2.flows[0], variant="vegas-of-tomorrow")
+    result = validate_run(replace(s2, flows=(flow,)))
+    assert [(check.verdict, check.text) for check in result.checks] == [("unknown", "vegas-of-tomorrow: not built yet")]
+
+
+def test_the_page_shows_every_run_and_what_misses(s2: KernelRun) -> None:
+    result = validate_run(s2, threads=1)
+    wrong = Check(s2.name, "goodput", 1.0, 2.0, 0.5, "bit/s")
+    shown = replace(result, flows=(replace(result.flows[0], checks=(wrong, *result.flows[0].checks[1:])),))
+    page = render_page([shown], [])
+    assert "| S2-reno | 0.0 / 0.0 **miss** |" in page
+    assert "* S2-reno: goodput 1 bit/s where 2 ± 0.5 is allowed" in page
+
+
+def test_retransmissions_and_segment_numbers_by_hand() -> None:
+    # Segments of 10, 10 and 5 octets; the second again; then a third sent first as part of an earlier cut.
+    seq = np.array([1, 11, 21, 11, 26])
+    end = np.array([11, 21, 26, 21, 36])
+    assert is_new(seq, end).tolist() == [True, True, True, False, True]
+    assert segment_numbers(seq, end).tolist() == [0, 1, 2, 1, 3]
+
+
+def test_quantiles_weigh_by_time_within_the_span() -> None:
+    t_ns = np.array([0, 10, 30, 100])
+    values = np.array([1.0, 2.0, 3.0, 50.0])
+    # From 5 to 45: 1 for 5, 2 for 20, 3 for 15; the value from 100 on lies outside.
+    assert held_quantiles(t_ns, values, 5, 45) == (2.0, 2.0, 3.0)
+
+
+def _measured(segment: list[int], fate: list[str], cwnd: list[float]) -> Measured:
+    n = len(segment)
+    return Measured(1e6, 0, 0, np.arange(n), np.array(segment), fate, np.array(cwnd), ["open"] * n, (1.0, 1.0, 1.0))
+
+
+def test_the_first_divergence_of_each_kind_is_named() -> None:
+    n = 60
+    kernel = _measured(list(range(n)), ["delivered"] * n, [100.0] * n)
+    segment, fate, cwnd = list(range(n)), ["delivered"] * n, [100.0] * n
+    segment[50], fate[7] = 3, "queue"
+    cwnd[2] = 120.0  # Alone: no divergence.
+    cwnd[10 : 10 + CWND_RUN] = [106.0] * CWND_RUN
+    found = divergences(kernel, _measured(segment, fate, cwnd))
+    assert [(d.reason, d.index) for d in found] == [("fate", 7), ("cwnd", 10), ("segment", 50)]
+    assert "kernel at 0.0000 s segment 7 (delivered), cwnd 100.0 in open; engine" in str(found[0])
+    assert divergences(kernel, kernel) == []
+
+
+def test_a_bound_has_two_sides() -> None:
+    verdicts = [
+        within_share("x", "goodput", value, 100.0, 0.02, "bit/s").verdict for value in (97.9, 98.1, 101.9, 102.1)
+    ]
+    assert verdicts == ["miss", "pass", "pass", "miss"]
+
+
+def test_checks_become_findings() -> None:
+    rows = [finding(Check("x", "rtos", 3, 1, 1, "")), finding(not_made("y", "all", "not built yet"))]
+    table = table_from_rows("findings", rows)
+    assert table["verdict"].to_pylist() == ["miss", "unknown"]
+    assert (rows[0]["low"], rows[0]["high"], rows[1]["value"]) == (0, 2, None)
+
+
+def test_jain_by_hand() -> None:
+    assert jain_index([2.0, 2.0]) == 1.0
+    assert jain_index([3.0, 1.0]) == pytest.approx(0.8)
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="holds no recorded run"):
+        find_runs(tmp_path)
+    with pytest.raises(LogError, match="no such folder"):
+        find_runs(tmp_path / "absent")
+
+
+def test_a_damaged_run_is_named(tmp_path: Path) -> None:
+    run = tmp_path / "S2-reno"
+    run.mkdir()
+    shutil.copy(RUNS / "S2-reno" / "scenario.json", run)
+    (run / "link.csv.xz").write_bytes((RUNS / "S2-reno" / "link.csv.xz").read_bytes()[:5000])
+    with pytest.raises(LogError, match="S2-reno"):
+        read_run(run)
