@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import MappingProxyType
 
 import polars as pl
 
@@ -30,8 +29,6 @@ class Cell:
     text: str
     small: str = ""
     verdict: str = ""
-    said: str = ""
-    """The verdict in the section's own word."""
     number: bool = False
     code: bool = False
     """A hash, a command, a path: may be broken anywhere."""
@@ -50,6 +47,10 @@ class Grid:
 Row = Mapping[str, object]
 
 
+_NUMBERS = {"channel", "key_numbers"}
+"""Sections whose texts say how a number was found, and so need its name where they stand alone."""
+
+
 def findings_of(tables: Tables, section: str) -> list[Row]:
     """Return the rows of `findings` that belong to `section`, in their order."""
     return [row for row in read(tables, "findings", COLUMNS).to_dicts() if row["section"] == section]
@@ -65,7 +66,7 @@ def unknowns(tables: Tables) -> list[str]:
     rows = read(tables, "findings", COLUMNS).to_dicts()
     own = [row for row in rows if row["section"] == "unknown"]
     others = [
-        {**row, "text": f"{heading(row['metric'])}: {row['text']}"} if row["section"] == "channel" else row
+        {**row, "text": f"{heading(row['metric'])}: {row['text']}"} if row["section"] in _NUMBERS else row
         for row in rows
         if row["section"] != "unknown" and row["verdict"] == "unknown" and row["text"]
     ]
@@ -84,12 +85,7 @@ def key_numbers(rows: Sequence[Row], caption: str) -> Grid | None:
         low, high, unit, remark = _number(row["low"]), _number(row["high"]), str(row["unit"]), str(row["text"])
         cells = (
             Cell(f"{row['subject']}: {name}" if several else name),
-            Cell(
-                quantity(_number(row["value"]), unit, (low, high)),
-                number=True,
-                verdict=_verdict(row),
-                said=_verdict(row),
-            ),
+            Cell(quantity(_number(row["value"]), unit, (low, high)), number=True, verdict=_verdict(row)),
             Cell(interval(low, high, unit), number=True),
             Cell("" if remark == before else remark),
         )
@@ -98,24 +94,15 @@ def key_numbers(rows: Sequence[Row], caption: str) -> Grid | None:
     return grid if grid.rows else None
 
 
-COMPARED = {"pass": "more", "miss": "less", "unknown": "undecided"}
-"""What a verdict means where variants are compared: whether the interval lies above zero, below, or around it."""
-
-
-def by_subject(
-    rows: Sequence[Row], caption: str, subject: str, words: Mapping[str, str] = MappingProxyType({})
-) -> Grid | None:
-    """Return findings as a grid of subjects by metrics, each cell with its interval and verdict; None without any.
-
-    `words` are what verdicts are called.
-    """
+def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
+    """Return findings as a grid of subjects by metrics, each cell with its interval and verdict; None without any."""
     numbers = [row for row in rows if row["metric"]]
     metrics = list(dict.fromkeys(str(row["metric"]) for row in numbers))
     subjects = list(dict.fromkeys(str(row["subject"]) for row in numbers))
     found = {(row["subject"], row["metric"]): row for row in numbers}
     grid = Grid(caption, (subject, *(heading(metric) for metric in metrics)))
     for name in subjects:
-        cells = [_cell(found.get((name, metric)), words) for metric in metrics]
+        cells = [_cell(found.get((name, metric))) for metric in metrics]
         grid.rows.append((Cell(name), *cells))
     return grid if grid.rows else None
 
@@ -123,20 +110,16 @@ def by_subject(
 def heading(metric: str) -> str:
     """Return the name of a quantity as a heading: "base_rtt_ns" as "Base RTT", the unit being told by the value."""
     words = re.sub(r"_(?:bps|ns|s|bytes|pkts)$", "", metric).replace("_", " ")
-    spelled = re.sub(
-        r"\b(?:rtt|rtos?|acks?|ber|tcp)\b",
-        lambda m: m[0].upper().replace("RTOS", "RTOs").replace("ACKS", "ACKs"),
-        words,
-    )
+    spelled = re.sub(r"\b(?:rtt|rto|ack|ber|tcp|utc|sha256)(?=s?\b)", lambda match: match[0].upper(), words)
     return spelled[:1].upper() + spelled[1:]
 
 
-def _cell(row: Row | None, words: Mapping[str, str]) -> Cell:
+def _cell(row: Row | None) -> Cell:
     if row is None:
         return Cell("–", number=True)
-    unit, low, high, verdict = str(row["unit"]), _number(row["low"]), _number(row["high"]), _verdict(row)
+    unit, low, high = str(row["unit"]), _number(row["low"]), _number(row["high"])
     value = quantity(_number(row["value"]), unit, (low, high))
-    return Cell(value, interval(low, high, unit), verdict, words.get(verdict, verdict), number=True)
+    return Cell(value, interval(low, high, unit), _verdict(row), number=True)
 
 
 def _verdict(row: Row) -> str:

@@ -150,9 +150,7 @@ def _what_if(tables: Tables, views: list[View]) -> Section:
     rows = findings.findings_of(tables, "what_if")
     section = Section("what_if", "What if", findings.sentences(rows))
     grids = (
-        findings.by_subject(
-            rows, "Mean over the resampled channel, its 95 % interval below", "Variant", findings.COMPARED
-        ),
+        findings.by_subject(rows, "Mean over the resampled channel, its 95 % interval below", "Variant"),
         findings.replayed_runs(tables, "what_if", "The captured channel replayed as it was"),
     )
     section.parts += [grid for grid in grids if grid]
