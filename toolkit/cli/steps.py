@@ -264,6 +264,7 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> 
     tables = {name: workspace.table(name) for name in TABLES}
     manifest = workspace.manifest
     newest = manifest.commands[-1].versions if manifest.commands else {}
+    commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each
     meta = ReportMeta(
         title=title,
         generated=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -273,7 +274,7 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> 
                 for i in manifest.inputs
             ],
             "versions": newest,
-            "commands": [{"command": c.command, "time_utc": c.time_utc} for c in manifest.commands],
+            "commands": [{"command": c.command, "time_utc": c.time_utc} for c in commands.values()],
         },
         utc=utc,
     )

@@ -42,7 +42,7 @@ def whatif(
 
 def study(inputs: list[Path], out: Path, flow: int | None, choice: Choice, threads: int | None, as_json: bool) -> None:
     """Do the whole job into folder `out` and print its outcome."""
-    from reports.document import prepare
+    from reports.bundle import prepare
     from toolkit.cli.replay import run, show
     from toolkit.cli.steps import read_flow, read_scenario, write_draft, write_report_of
     from toolkit.files import plain_os_errors
@@ -54,7 +54,7 @@ def study(inputs: list[Path], out: Path, flow: int | None, choice: Choice, threa
         out.mkdir(parents=True, exist_ok=True)
     workspace = Workspace.open_or_create(out / "workspace")
     with progress_on_stderr() as report:
-        Ingest(workspace, f"whatif {' '.join(map(str, inputs))}", flow, report)(inputs)
+        Ingest(workspace, f"whatif {' '.join(path.name for path in inputs)}", flow, report)(inputs)
     chosen = read_flow(workspace, flow)
     draft = out / "scenario.toml"
     write_draft(workspace, chosen, draft, choice)
