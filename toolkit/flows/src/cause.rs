@@ -62,8 +62,8 @@ pub struct Situation {
     pub zero_window: bool,
     /// Duplicate ACKs in a row.
     pub dup_acks: u32,
-    /// Octets SACKed above the segment.
-    pub sacked_above: i64,
+    /// Octets that SACK has reported, if some of them lie above the segment.
+    pub sacked: i64,
     /// The newest delivered record, if sent later than the newest transmission of this range.
     pub later_delivered: Option<u64>,
     /// SACK is in use.
@@ -131,7 +131,7 @@ impl Situation {
                 },
             );
         }
-        if self.sacked_above > 0 || self.dup_acks > 0 {
+        if self.sacked > 0 || self.dup_acks > 0 {
             return (
                 EventCause::Fast,
                 Reason::DupAcks {
@@ -175,16 +175,16 @@ impl Situation {
 
     fn fast_evidence(&self) -> Option<Reason> {
         match self.later_delivered {
-            Some(record) if self.sacked_above > 0 => Some(Reason::LaterDelivered {
+            Some(record) if self.sacked > 0 => Some(Reason::LaterDelivered {
                 record,
-                sacked_above: self.sacked_above,
+                sacked_bytes: self.sacked,
             }),
             _ if self.dup_acks >= DUP_THRESH => Some(Reason::DupAcks {
                 count: self.dup_acks,
             }),
             Some(record) => Some(Reason::LaterDelivered {
                 record,
-                sacked_above: 0,
+                sacked_bytes: 0,
             }),
             None => None,
         }

@@ -24,11 +24,12 @@ const LEAST_ECHOES: u64 = 8;
 
 /// Place of the capture by the whole round trip and the part of it beyond.
 fn vantage((whole_ns, beyond_ns): (i64, i64)) -> Vantage {
+    let near_ns = whole_ns / 100 * NEAR_PERCENT;
     if whole_ns < LEAST_HANDSHAKE_NS {
         Vantage::Unknown
-    } else if (whole_ns - beyond_ns) * 100 <= whole_ns * NEAR_PERCENT {
+    } else if whole_ns - beyond_ns <= near_ns {
         Vantage::Sender
-    } else if beyond_ns * 100 <= whole_ns * NEAR_PERCENT {
+    } else if beyond_ns <= near_ns {
         Vantage::Receiver
     } else {
         Vantage::Middle
@@ -110,6 +111,13 @@ impl Connection {
     /// Time of the newest segment.
     pub fn end_ns(&self) -> i64 {
         self.end_ns
+    }
+
+    /// Whether both ends took part, or data went either way.
+    pub fn opened(&self) -> bool {
+        let [a, b] = &self.senders;
+        (a.row.segments > 0 && b.row.segments > 0 && !self.rst)
+            || a.row.data_segments + b.row.data_segments > 0
     }
 
     /// Reset, or closed from both ends.

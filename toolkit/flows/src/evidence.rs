@@ -17,8 +17,8 @@ pub enum Reason {
     LaterDelivered {
         /// Its record.
         record: u64,
-        /// Octets that SACK reported above the retransmission.
-        sacked_above: i64,
+        /// Octets that SACK has reported, if some lie above the retransmission.
+        sacked_bytes: i64,
     },
     /// RFC 6582 §3.2, RFC 6675 §5: within an episode of fast recovery.
     InRecovery {
@@ -150,11 +150,11 @@ impl fmt::Display for Reason {
             Self::DupAcks { count } => write!(f, "{count} duplicate ACKs before it"),
             Self::LaterDelivered {
                 record,
-                sacked_above,
+                sacked_bytes,
             } => {
                 write!(
                     f,
-                    "record {record}, sent later, had arrived; {sacked_above} octets above it SACKed"
+                    "record {record}, sent later, had arrived; {sacked_bytes} octets SACKed"
                 )
             }
             Self::InRecovery { recovery_point } => {

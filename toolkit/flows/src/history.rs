@@ -5,6 +5,9 @@ use crate::evidence::Reason;
 use crate::rows::EventCause;
 use crate::scoreboard::Transmission;
 
+/// Retransmissions kept at most: a window that was lost as a whole, and then some.
+const MAX_ENTRIES: usize = 1 << 19;
+
 /// One retransmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Copy {
@@ -31,7 +34,7 @@ pub struct History {
 }
 
 impl History {
-    /// Puts `copy` before the chain `older` and returns the new chain.
+    /// Puts `copy` before the chain `older` and returns the new chain; none if there is no room for more.
     pub fn push(&mut self, copy: Copy, older: Option<u32>) -> Option<u32> {
         if let Some(at) = self.free {
             let entry = &mut self.entries[at as usize];
@@ -39,7 +42,10 @@ impl History {
             *entry = (copy, older);
             return Some(at);
         }
-        let at = u32::try_from(self.entries.len()).ok()?;
+        if self.entries.len() == MAX_ENTRIES {
+            return None;
+        }
+        let at = self.entries.len() as u32;
         self.entries.push((copy, older));
         Some(at)
     }
@@ -61,15 +67,20 @@ impl History {
 
     /// Copies a chain for the second half of a range that is split; it speaks for no segment.
     pub fn duplicate(&mut self, chain: Option<u32>) -> Option<u32> {
-        let (copy, older) = *self.entries.get(chain? as usize)?;
-        let older = self.duplicate(older);
-        self.push(
-            Copy {
-                lead: false,
-                ..copy
-            },
-            older,
-        )
+        let copies: Vec<Copy> = self.chain(chain).copied().collect();
+        let mut twin = None;
+        for copy in copies.iter().rev() {
+            twin = self
+                .push(
+                    Copy {
+                        lead: false,
+                        ..*copy
+                    },
+                    twin,
+                )
+                .or(twin);
+        }
+        twin
     }
 
     /// Gives the entries of a chain back.

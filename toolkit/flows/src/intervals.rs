@@ -34,15 +34,6 @@ impl Intervals {
         self.containing(left).is_some_and(|range| range.1 >= right)
     }
 
-    /// Octets covered from `at` on. Walks the ranges above `at`: for rare questions only.
-    pub fn octets_above(&self, at: i64) -> i64 {
-        let index = self.ranges.partition_point(|range| range.1 <= at);
-        self.ranges
-            .range(index..)
-            .map(|range| range.1 - range.0.max(at))
-            .sum()
-    }
-
     /// Covers `left..right` and calls `fresh` for every part that was not covered before, in order.
     pub fn insert(&mut self, left: i64, right: i64, mut fresh: impl FnMut(i64, i64)) {
         if left >= right {
@@ -129,7 +120,6 @@ mod tests {
         let mut set = Intervals::default();
         insert(&mut set, 10, 20);
         insert(&mut set, 30, 40);
-        assert_eq!(set.octets_above(15), 15);
         set.remove_below(35);
         assert_eq!((set.octets(), set.containing(30)), (5, None));
         set.remove_below(40);

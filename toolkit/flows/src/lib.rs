@@ -20,6 +20,7 @@ mod scoreboard;
 mod sender;
 mod sequence;
 mod tracker;
+mod unseen;
 mod verdict;
 
 pub use evidence::{Evidence, Reason};

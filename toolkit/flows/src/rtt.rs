@@ -66,7 +66,8 @@ impl RttEstimator {
     /// RTO without backoff.
     pub fn rto_ns(&self) -> i64 {
         self.srtt_ns.map_or(INITIAL_RTO_NS, |srtt| {
-            srtt + GRANULARITY_NS.max(4 * self.rttvar_ns).max(MIN_RTO_NS)
+            let variation = self.rttvar_ns.saturating_mul(4);
+            srtt.saturating_add(GRANULARITY_NS.max(variation).max(MIN_RTO_NS))
         })
     }
 

@@ -9,12 +9,16 @@ use std::collections::VecDeque;
 use crate::history::{Copy, History};
 use crate::intervals::Intervals;
 use crate::sequence::MAX_STEP;
+use crate::unseen::Unseen;
 
 /// Ranges kept while the other direction acknowledges; a window of 2^18 segments of 1448 octets is 380 MB.
 const MAX_RANGES: usize = 1 << 18;
 
 /// Ranges kept while the other direction was never seen: enough to tell a repeated octet from a new one.
 const MAX_RANGES_ONE_SIDED: usize = 1 << 12;
+
+/// A packet stored twice comes within this time; a retransmission has an IPv4 ID of its own, and takes longer.
+const STORED_TWICE_NS: i64 = 2_000_000;
 
 /// Greatest payload assumed where the handshake was not captured: an Ethernet frame without TCP options.
 const DEFAULT_MSS_BYTES: i64 = 1460;
@@ -106,6 +110,7 @@ pub struct Scoreboard {
     repeated: i64,
     snd_una: i64,
     snd_nxt: i64,
+    unseen: Unseen,
     started: bool,
     acknowledged: bool,
     segment_bytes: i64,
@@ -121,6 +126,7 @@ impl Default for Scoreboard {
             repeated: 0,
             snd_una: 0,
             snd_nxt: 0,
+            unseen: Unseen::default(),
             started: false,
             acknowledged: false,
             segment_bytes: 0,
@@ -277,24 +283,45 @@ impl Scoreboard {
         }
         self.ranges.push_back(plain);
         self.snd_nxt = end;
-        self.limit();
     }
 
-    /// Bounds the memory of a direction that is not acknowledged in the capture.
-    fn limit(&mut self) {
+    /// Takes out the oldest range if there are too many: a direction that is not acknowledged in the capture would
+    /// take memory without bound.
+    pub fn overflow(&mut self) -> Option<Range> {
         let most = if self.acknowledged {
             MAX_RANGES
         } else {
             MAX_RANGES_ONE_SIDED
         };
-        while self.ranges.len() > most {
-            if let Some(range) = self.ranges.pop_front() {
-                if range.copies.is_some() && range.state == State::Outstanding {
-                    self.repeated -= range.end - range.start;
-                }
-                self.history.free(range.copies);
-            }
+        if self.ranges.len() <= most {
+            return None;
         }
+        let range = self.ranges.pop_front()?;
+        if range.copies.is_some() && range.state == State::Outstanding {
+            self.repeated -= range.end - range.start;
+        }
+        if !self.acknowledged {
+            self.snd_una = range.end;
+        }
+        Some(range)
+    }
+
+    /// Whether `start..end` was acknowledged before the capture shows it: it is late in the capture, and nothing else.
+    pub fn late(&mut self, start: i64, end: i64) -> bool {
+        end <= self.snd_una && self.unseen.take(start, end)
+    }
+
+    /// Whether `transmission` is one that was recorded already: stored twice by the capture.
+    pub fn stored_twice(&self, start: i64, transmission: &Transmission) -> bool {
+        let range = self.ranges.get(self.index_of(start));
+        range.is_some_and(|range| {
+            let before = self.newest(range);
+            range.captured()
+                && before.ip_id.is_some_and(|id| id != 0)
+                && before.ip_id == transmission.ip_id
+                && before.ts_val == transmission.ts_val
+                && (0..STORED_TWICE_NS).contains(&(transmission.t_ns - before.t_ns))
+        })
     }
 
     /// Records a segment that repeats or fills something; `copy` describes it. Gaps count as lost before the capture
@@ -318,11 +345,13 @@ impl Scoreboard {
             }
             range.first_unseen |= gap;
             let older = range.copies;
-            if older.is_none() && range.state == State::Outstanding {
-                self.repeated += range.end - range.start;
+            if let Some(copies) = self.history.push(Copy { lead, ..copy }, older) {
+                if older.is_none() && range.state == State::Outstanding {
+                    self.repeated += range.end - range.start;
+                }
+                range.copies = Some(copies);
+                lead = false;
             }
-            range.copies = self.history.push(Copy { lead, ..copy }, older);
-            lead = false;
         }
         if end > self.snd_nxt {
             self.send_fresh(self.snd_nxt, end, copy.transmission);
@@ -370,6 +399,9 @@ impl Scoreboard {
             return delivery;
         }
         delivery.acked = ack - self.snd_una;
+        if ack > self.snd_nxt {
+            self.unseen.add(self.snd_nxt.max(self.snd_una), ack);
+        }
         let sacked = self.sacked.octets();
         self.sacked.remove_below(ack);
         delivery.sacked_before = sacked - self.sacked.octets();
@@ -378,6 +410,9 @@ impl Scoreboard {
         while let Some(front) = self.ranges.front_mut() {
             if front.start >= ack {
                 break;
+            }
+            if front.state == State::Gap {
+                self.unseen.add(front.start, front.end.min(ack));
             }
             let open = front.state == State::Outstanding && front.copies.is_some();
             if open {

@@ -142,14 +142,31 @@ impl Sender {
                 .send_fresh(sent.start, sent.end, sent.transmission);
             self.count_payload(sent, 0);
             false
+        } else if self.board.late(sent.start, sent.end) {
+            self.count_payload(sent, 0);
+            false
+        } else if self.board.stored_twice(sent.start, &sent.transmission) {
+            return false;
         } else {
             self.send_again(sent, &overlap, whose, events)
         };
+        self.forget_overflow(whose, events);
         self.order.observe(sent.transmission.ip_id);
         self.last_sent_ns = now;
         self.row.flight_max_bytes = self.row.flight_max_bytes.max(self.board.flight());
         self.infer(now);
         repeats
+    }
+
+    /// Lets go of what no acknowledgement will tell more about.
+    fn forget_overflow(&mut self, whose: Whose, events: &mut Vec<Event>) {
+        while let Some(range) = self.board.overflow() {
+            if range.copies.is_some() {
+                let newest = self.newest_delivered;
+                verdict::unrepaired(&range, self.board.history(), newest, whose, events);
+                self.board.history_mut().free(range.copies);
+            }
+        }
     }
 
     fn count_payload(&mut self, sent: &Sent, repeated: i64) {
@@ -203,7 +220,11 @@ impl Sender {
     /// What one acknowledgement delivers; a DSACK block is taken out first and reported last.
     fn deliver(&mut self, acked: &Acked, dsack: bool) -> Delivery {
         let before = self.board.snd_una();
-        let wait_ns = 2 * (self.rtt.rto_ns() + self.behind_ns());
+        let wait_ns = self
+            .rtt
+            .rto_ns()
+            .saturating_add(self.behind_ns())
+            .saturating_mul(2);
         let (verdicts, newest) = (&mut self.verdicts, &mut self.newest_delivered);
         let least_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
         let mut echoed_ns = None;

@@ -16,6 +16,10 @@ const CLOSED_NS: i64 = 60_000_000_000;
 /// A silent connection is given up after this time; twice the least keep-alive interval of RFC 9293 §3.8.4.
 const IDLE_NS: i64 = 4 * 3600 * 1_000_000_000;
 
+/// A connection that never opened is given up after this time: longer than the pauses between SYNs of a stack that
+/// doubles its timeout six times.
+const OPENING_NS: i64 = 180_000_000_000;
+
 /// Connections looked at for retirement per segment: enough to keep up, few enough not to be felt.
 const RETIREMENTS_PER_SEGMENT: usize = 4;
 
@@ -44,6 +48,7 @@ pub struct Tracker {
     vacant: Vec<u32>,
     by_key: HashMap<Key, u32, BuildKeyHasher>,
     last: Option<(Key, u32)>,
+    opening: VecDeque<Watch>,
     idle: VecDeque<Watch>,
     closed: VecDeque<Watch>,
     events: Vec<Event>,
@@ -147,7 +152,7 @@ impl Tracker {
             (self.slots.len() - 1) as u32
         };
         self.by_key.insert(key, slot);
-        self.idle.push_back(Watch {
+        self.opening.push_back(Watch {
             slot,
             flow_id,
             from_ns: segment.t_ns,
@@ -172,30 +177,57 @@ impl Tracker {
     fn expire(&mut self, now_ns: i64) {
         for _ in 0..RETIREMENTS_PER_SEGMENT {
             if let Some(watch) = due(&mut self.closed, now_ns, CLOSED_NS) {
-                self.retire_if(watch, i64::MIN);
+                match self.live(watch).map(Connection::end_ns) {
+                    // A reset that the other end has not taken.
+                    Some(end_ns) if now_ns - end_ns < CLOSED_NS => {
+                        self.closed.push_back(Watch {
+                            from_ns: end_ns,
+                            ..watch
+                        });
+                    }
+                    Some(_) => self.retire(watch.slot),
+                    None => {}
+                }
+            } else if let Some(watch) = due(&mut self.opening, now_ns, OPENING_NS) {
+                match self
+                    .live(watch)
+                    .map(|connection| (connection.opened(), connection.end_ns()))
+                {
+                    Some((true, end_ns)) => self.idle.push_back(Watch {
+                        from_ns: end_ns,
+                        ..watch
+                    }),
+                    Some((false, end_ns)) if now_ns - end_ns < OPENING_NS => {
+                        self.opening.push_back(Watch {
+                            from_ns: end_ns,
+                            ..watch
+                        });
+                    }
+                    Some(_) => self.retire(watch.slot),
+                    None => {}
+                }
             } else if let Some(watch) = due(&mut self.idle, now_ns, IDLE_NS) {
-                self.retire_if(watch, now_ns - IDLE_NS);
+                match self.live(watch).map(Connection::end_ns) {
+                    Some(end_ns) if now_ns - end_ns < IDLE_NS => {
+                        self.idle.push_back(Watch {
+                            from_ns: end_ns,
+                            ..watch
+                        });
+                    }
+                    Some(_) => self.retire(watch.slot),
+                    None => {}
+                }
             } else {
                 return;
             }
         }
     }
 
-    /// Retires the watched connection unless it is gone, or was active after `active_ns`.
-    fn retire_if(&mut self, watch: Watch, active_ns: i64) {
-        let live = &self.slots[watch.slot as usize];
-        if live.retired || live.connection.flow_id() != watch.flow_id {
-            return;
-        }
-        let end_ns = live.connection.end_ns();
-        if active_ns == i64::MIN || end_ns <= active_ns {
-            self.retire(watch.slot);
-        } else {
-            self.idle.push_back(Watch {
-                from_ns: end_ns,
-                ..watch
-            });
-        }
+    /// The watched connection, unless it has gone and its slot is vacant or taken by another.
+    fn live(&self, watch: Watch) -> Option<&Connection> {
+        let live = self.slots.get(watch.slot as usize)?;
+        let connection = &live.connection;
+        (!live.retired && connection.flow_id() == watch.flow_id).then_some(connection)
     }
 }
 

@@ -3,7 +3,7 @@
 //! A verdict waits after the delivery for as long as a report of a duplicate may take, then becomes events. Knows no
 //! connection. Read RFC 3522 (Eifel) and RFC 3708 (DSACK) first.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::evidence::{Evidence, Reason};
 use crate::history::{Copy, History};
@@ -57,6 +57,14 @@ struct Pending {
     duplicate_ns: i64,
 }
 
+impl Pending {
+    fn report(&mut self, record: u64, t_ns: i64) {
+        self.duplicates = self.duplicates.saturating_add(1);
+        self.duplicate_record = record;
+        self.duplicate_ns = t_ns;
+    }
+}
+
 /// What is known of the path when a verdict falls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path {
@@ -66,38 +74,57 @@ pub struct Path {
     pub at_receiver: bool,
 }
 
+/// Entries looked through, newest first, for a report of a duplicate that begins where no entry does.
+const SEARCHED: usize = 256;
+
 /// Verdicts that wait for their time.
 #[derive(Debug, Default)]
 pub struct Verdicts {
     pending: VecDeque<Pending>,
+    /// Number of the entry for the range that starts at a position, counted from the first entry ever.
+    by_start: HashMap<i64, u64>,
+    /// Entries that have left.
+    gone: u64,
 }
 
 impl Verdicts {
     /// Puts a delivered range on the list, if it was retransmitted.
     pub fn add(&mut self, range: &Range, delivered_ns: i64, echo: Option<u32>, wait_ns: i64) {
-        if range.copies.is_some() {
-            let deadline_ns = delivered_ns + wait_ns;
-            let (duplicates, duplicate_record, duplicate_ns) = (0, 0, 0);
-            self.pending.push_back(Pending {
-                range: *range,
-                delivered_ns,
-                echo,
-                deadline_ns,
-                duplicates,
-                duplicate_record,
-                duplicate_ns,
-            });
+        if range.copies.is_none() {
+            return;
         }
+        self.by_start
+            .insert(range.start, self.gone + self.pending.len() as u64);
+        self.pending.push_back(Pending {
+            range: *range,
+            delivered_ns,
+            echo,
+            deadline_ns: delivered_ns.saturating_add(wait_ns),
+            duplicates: 0,
+            duplicate_record: 0,
+            duplicate_ns: 0,
+        });
     }
 
     /// Takes note of a DSACK block.
     pub fn duplicate(&mut self, left: i64, right: i64, record: u64, t_ns: i64) {
-        for pending in self.pending.iter_mut().rev() {
-            if pending.range.start < right && left < pending.range.end {
-                pending.duplicates = pending.duplicates.saturating_add(1);
-                pending.duplicate_record = record;
-                pending.duplicate_ns = t_ns;
-            }
+        let mut at = left;
+        while let Some(&number) = self.by_start.get(&at).filter(|_| at < right) {
+            let Some(pending) = self.pending.get_mut((number - self.gone) as usize) else {
+                return;
+            };
+            pending.report(record, t_ns);
+            at = pending.range.end.max(at + 1);
+        }
+        if at == left {
+            let touches =
+                |pending: &&mut Pending| pending.range.start < right && left < pending.range.end;
+            self.pending
+                .iter_mut()
+                .rev()
+                .take(SEARCHED)
+                .filter(touches)
+                .for_each(|pending| pending.report(record, t_ns));
         }
     }
 
@@ -117,32 +144,38 @@ impl Verdicts {
         {
             judge(front, history, path, whose, events);
             history.free(front.range.copies);
+            let (start, number) = (front.range.start, self.gone);
+            if self.by_start.get(&start) == Some(&number) {
+                self.by_start.remove(&start);
+            }
             self.pending.pop_front();
+            self.gone += 1;
         }
     }
 }
 
-/// The transmissions of one range, oldest first, without a copy of the chain.
+/// The transmissions of one range, oldest first.
 struct Transmissions<'a> {
     range: &'a Range,
-    history: &'a History,
+    /// Retransmissions, oldest first.
+    repeats: Vec<&'a Copy>,
     copies: usize,
 }
 
 impl<'a> Transmissions<'a> {
     fn new(range: &'a Range, history: &'a History) -> Self {
+        let mut repeats: Vec<&Copy> = history.chain(range.copies).collect();
+        repeats.reverse();
         Self {
             range,
-            history,
-            copies: history.chain(range.copies).count(),
+            copies: repeats.len(),
+            repeats,
         }
     }
 
     /// Retransmission `number`, from 1.
     fn copy(&self, number: usize) -> Option<&'a Copy> {
-        self.history
-            .chain(self.range.copies)
-            .nth(self.copies.checked_sub(number)?)
+        self.repeats.get(number.checked_sub(1)?).copied()
     }
 
     /// Transmission `number`, 0 being the first.
@@ -222,7 +255,7 @@ fn judge(pending: &Pending, history: &History, path: Path, whose: Whose, events:
             };
             lost(&all, number, why, whose, events);
         }
-        if let Some(copy) = all.copy(number).filter(|copy| number > 0 && copy.lead) {
+        if let Some(copy) = all.copy(number).filter(|copy| copy.lead) {
             let needless = number > arrived;
             let proof = if needless { proof } else { Reason::None };
             events.push(retransmission(copy, needless, proof, whose));
@@ -332,7 +365,7 @@ pub fn unrepaired(
                 events,
             );
         }
-        if let Some(copy) = all.copy(number).filter(|copy| number > 0 && copy.lead) {
+        if let Some(copy) = all.copy(number).filter(|copy| copy.lead) {
             let proof = if arrived {
                 Reason::AlreadyAcknowledged
             } else {

@@ -15,7 +15,7 @@ fn any_segment() -> impl Strategy<Value = Segment> {
     let sack = prop::collection::vec((0..20_000_u32, 0..20_000_u32), 0..=4);
     let timestamps = prop::option::of((0..5000_u32, 0..5000_u32));
     (
-        (0..400_000_000_i64, any::<bool>(), 0..3_u16, 0..512_u16),
+        (any_gap(), any::<bool>(), 0..3_u16, 0..512_u16),
         (
             number.clone(),
             number,
@@ -64,11 +64,22 @@ fn any_segment() -> impl Strategy<Value = Segment> {
         )
 }
 
+/// Time to the next segment: mostly a round trip or less, now and then a clock that jumps, even backwards.
+fn any_gap() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        40 => 0..400_000_000_i64,
+        1 => -10_000_000_000..100_000_000_000_000_i64,
+        1 => Just(i64::from(u32::MAX) * 500_000_000),
+        1 => Just(i64::from(u32::MAX) * -500_000_000),
+    ]
+}
+
 fn any_capture() -> impl Strategy<Value = Vec<Segment>> {
     prop::collection::vec(any_segment(), 0..250).prop_map(|mut segments| {
         let mut t_ns = 0;
         for (record, segment) in (1..).zip(&mut segments) {
-            t_ns += segment.t_ns;
+            // What a pcap file can say: 32 bits of seconds since 1970.
+            t_ns = (t_ns + segment.t_ns).clamp(0, i64::from(u32::MAX) * 1_000_000_000);
             (segment.record, segment.t_ns) = (record, t_ns);
         }
         segments

@@ -104,6 +104,7 @@ impl Sender {
         let before = overlap.range.or(overlap.gap);
         let before = before.map_or(Transmission::default(), |range| self.board.newest(&range));
         let newest = self.newest_delivered.record;
+        let sacked = self.board.sacked();
         Situation {
             episode: self.episode,
             head: sent.start <= una && sent.end > una,
@@ -113,7 +114,11 @@ impl Sender {
             acknowledged: sent.end <= una,
             zero_window: self.snd_wnd == Some(0),
             dup_acks: self.dup_acks,
-            sacked_above: self.board.sacked().octets_above(sent.start),
+            sacked: if sacked.highest().is_some_and(|highest| highest > sent.start) {
+                sacked.octets()
+            } else {
+                0
+            },
             later_delivered: (newest > before.record).then_some(newest),
             sack: self.sack_in_use,
             timer_ns: now - self.timer_ns - behind,
@@ -126,8 +131,8 @@ impl Sender {
                 i64::MAX
             },
             srtt_ns: self.whole_srtt_ns(),
-            rto_ns: self.rtt.rto_ns() + behind,
-            least_rto_ns: self.rtt.least_rto_ns() + behind,
+            rto_ns: self.rtt.rto_ns().saturating_add(behind),
+            least_rto_ns: self.rtt.least_rto_ns().saturating_add(behind),
         }
     }
 

@@ -1,0 +1,72 @@
+//! Octets that were acknowledged although the capture had not seen them: dropped by the capture, or about to turn up
+//! late because it stores the two directions out of step. Knows no segments.
+
+use std::collections::VecDeque;
+
+/// Ranges remembered: the lag between directions is a few segments, what stays longer was dropped.
+const MAX_RANGES: usize = 64;
+
+/// The newest ranges that were acknowledged unseen.
+#[derive(Debug, Default)]
+pub struct Unseen {
+    ranges: VecDeque<(i64, i64)>,
+}
+
+impl Unseen {
+    /// `start..end` was acknowledged and not captured.
+    pub fn add(&mut self, start: i64, end: i64) {
+        match self.ranges.back_mut() {
+            Some(last) if last.1 == start => last.1 = end,
+            _ => {
+                if self.ranges.len() == MAX_RANGES {
+                    self.ranges.pop_front();
+                }
+                self.ranges.push_back((start, end));
+            }
+        }
+    }
+
+    /// Whether `start..end` turns up late: true once for each octet.
+    pub fn take(&mut self, start: i64, end: i64) -> bool {
+        let found = self
+            .ranges
+            .iter()
+            .rposition(|range| range.0 <= start && end <= range.1);
+        let Some(index) = found else {
+            return false;
+        };
+        let range = self.ranges[index];
+        self.ranges[index].1 = start;
+        if end < range.1 {
+            self.ranges.insert(index + 1, (end, range.1));
+        }
+        if range.0 == start {
+            self.ranges.remove(index);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_octet_turns_up_once() {
+        let mut unseen = Unseen::default();
+        unseen.add(100, 200);
+        unseen.add(200, 400);
+        assert!(unseen.take(200, 300) && !unseen.take(200, 300));
+        assert!(unseen.take(100, 200) && unseen.take(300, 400));
+        assert!(!unseen.take(100, 101) && unseen.ranges.is_empty());
+        unseen.add(10, 20);
+        assert!(!unseen.take(5, 15) && !unseen.take(15, 25));
+    }
+
+    #[test]
+    fn only_the_newest_are_remembered() {
+        let mut unseen = Unseen::default();
+        (0..100).for_each(|n| unseen.add(10 * n, 10 * n + 5));
+        assert!(!unseen.take(0, 5) && unseen.take(990, 995));
+    }
+}
