@@ -201,7 +201,7 @@ FLOWS = Table(
             "vantage",
             "enum",
             "",
-            "Where the capture stands, seen along data_direction, judged by which half of the handshake's round trip lies beyond it",
+            "Where the capture stands, seen along data_direction, judged by which half of the handshake's round trip (or without one, of the timestamps') lies beyond it",
             values=VANTAGES,
         ),
         Column(
@@ -238,7 +238,7 @@ FLOWS = Table(
                 ("rtt_mean_ns", "i64", "ns", "mean round-trip time", True),
                 ("rtt_max_ns", "i64", "ns", "greatest round-trip time", True),
                 ("flight_max_bytes", "i64", "bytes", "greatest flight", False),
-                ("rtos", "u64", "", "retransmissions ascribed to a retransmission timeout", False),
+                ("rtos", "u64", "", "retransmission timeouts: times the timer fired, not the segments sent again after it", False),
                 ("recoveries", "u64", "", "episodes of fast recovery", False),
             )
         ),
