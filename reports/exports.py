@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Literal
 
+import altair as alt
 import polars as pl
 import vl_convert
 
@@ -47,6 +48,13 @@ def write_charts(
         write_whole(path, _drawn(recolour(spec, mode), form, mode))
         paths.append(path)
     return paths
+
+
+def write_chart(chart: alt.TopLevelMixin, path: Path, mode: Mode = "light") -> Path:
+    """Write one chart, as its file's name says (.png, .svg), and return the path; MachineError if it cannot be."""
+    form: Format = "svg" if path.suffix == ".svg" else "png"
+    write_whole(path, _drawn(recolour(chart.to_dict(), mode), form, mode))
+    return path
 
 
 def _pictures(section: Section, place: str) -> list[tuple[str, Picture]]:

@@ -32,12 +32,16 @@ NO_TCP_INFO = "no TCP_INFO beside this run, so the kernel's window is not known"
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
-    """One flow of one run: its checks, and where it parts from the kernel first, by kind."""
+    """One flow of one run: its checks, where it parts from the kernel first, by kind, and what was measured.
+
+    `measured` is the kernel's and the engine's; None where they could not be compared.
+    """
 
     subject: str
     variant: str
     checks: tuple[Check, ...]
     divergences: tuple[Divergence, ...]
+    measured: tuple[Measured, Measured] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def validate_run(run: KernelRun, *, threads: int | None = None) -> RunResult:
     if missing:
         why = f"{', '.join(missing)}: not built yet"
         flows = [
-            FlowResult(subject, flow.variant, (not_made(subject, "all", why),), ())
+            FlowResult(subject, flow.variant, (not_made(subject, "all", why),), (), None)
             for subject, flow in zip(subjects, run.flows, strict=True)
         ]
         return RunResult(run.name, tuple(flows), ())
@@ -85,7 +89,7 @@ def validate_run(run: KernelRun, *, threads: int | None = None) -> RunResult:
         for number, flow in enumerate(run.flows, 1)
     ]
     results = [
-        FlowResult(subject, flow.variant, tuple(_checks(subject, flow.variant, *pair)), tuple(divergences(*pair)))
+        FlowResult(subject, flow.variant, tuple(_checks(subject, flow.variant, *pair)), tuple(divergences(*pair)), pair)
         for subject, flow, pair in zip(subjects, run.flows, pairs, strict=True)
     ]
     return RunResult(run.name, tuple(results), tuple(_shared_checks(run.name, pairs)))

@@ -15,7 +15,10 @@ def test_tables_and_page(hindflight: Command, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "S9-reno" in ended.stdout
     assert "Linux: " in ended.stdout
-    assert "| S2-reno |" in (tmp_path / "page.md").read_text()
+    page = (tmp_path / "page.md").read_text()
+    assert "| S2-reno |" in page
+    assert "(images/validation-reno.svg)" in page
+    assert (tmp_path / "images" / "validation-reno.svg").read_text().startswith("<svg")
 
 
 def test_json_is_one_document_of_findings(hindflight: Command) -> None:

@@ -102,8 +102,9 @@ def test_the_page_shows_every_run_and_what_misses(s2: KernelRun) -> None:
     result = validate_run(s2, threads=1)
     wrong = Check(s2.name, "goodput", 1.0, 2.0, 0.5, "bit/s")
     shown = replace(result, flows=(replace(result.flows[0], checks=(wrong, *result.flows[0].checks[1:])),))
-    page = render_page([shown], [])
+    page = render_page([shown], [], {"reno: windows": "images/x.png"})
     assert "| S2-reno | 0.0 / 0.0 **miss** |" in page
+    assert "![reno: windows](images/x.png)" in page
     assert "* S2-reno: goodput 1 bit/s where 2 ± 0.5 is allowed" in page
 
 

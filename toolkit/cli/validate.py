@@ -13,6 +13,8 @@ from toolkit.cli.replay import Threads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import polars as pl
+
     from replay.validation.judge import Check
     from replay.validation.linux import RunResult
 
@@ -37,8 +39,6 @@ def validate(
     """Hold the engine beside closed forms and recorded Linux runs. A miss is shown, not an error."""
     from replay.validation.closed_forms import validate_closed_forms
     from replay.validation.linux import validate_runs
-    from replay.validation.page import render_page
-    from toolkit.files import plain_os_errors
 
     results: list[RunResult] = []
     if data is not None:
@@ -47,14 +47,55 @@ def validate(
             results = validate_runs(folder, threads=threads, on_done=lambda done, of: report(folder, done / of))
     closed = validate_closed_forms(threads=threads) if closed_forms else []
     if write is not None:
-        with plain_os_errors(f"writing {write}"):
-            write.write_text(render_page(results, closed))
+        _write_page(write, results, closed)
     if as_json:
         print_json(_document(results, closed))
     else:
         _show(results, closed)
     if data is None:
         say("closed forms only: --data takes a folder of recorded runs of the Linux stack")
+
+
+def _write_page(page: Path, results: Sequence[RunResult], closed: Sequence[Check]) -> None:
+    """Write the page, and beside it, in `images`, a picture per congestion control."""
+    from replay.validation.page import render_page
+    from reports.charts.validation import validation_windows
+    from reports.exports import write_chart
+    from toolkit.files import plain_os_errors
+
+    pictures = {}
+    variants = {flow.variant for run in results for flow in run.flows if flow.measured is not None}
+    with plain_os_errors(f"writing {page}"):
+        for variant in sorted(variants, key=lambda variant: (variant != "reno", variant)):
+            frame = _windows(results, variant)
+            if frame.is_empty():
+                continue
+            images = page.parent / "images"
+            images.mkdir(parents=True, exist_ok=True)
+            title = f"{variant}: congestion window at equal data packet, Linux and the engine"
+            write_chart(validation_windows(frame, title), images / f"validation-{variant}.svg")
+            pictures[title] = f"images/validation-{variant}.svg"
+        page.write_text(render_page(results, closed, pictures))
+
+
+def _windows(results: Sequence[RunResult], variant: str) -> pl.DataFrame:
+    """Return the windows of both sides of every flow of `variant` that has them."""
+    import polars as pl
+
+    from reports.charts.validation import ENGINE, KERNEL
+
+    parts = [
+        pl.DataFrame(
+            {"run": flow.subject, "side": side, "packet": range(len(windows)), "cwnd_pkts": windows},
+            nan_to_null=True,
+        )
+        for run in results
+        for flow in run.flows
+        if flow.variant == variant and flow.measured is not None and flow.measured[0].cwnd_pkts is not None
+        for side, windows in zip((KERNEL, ENGINE), (one.cwnd_pkts for one in flow.measured), strict=True)
+        if windows is not None
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame()
 
 
 def _document(results: Sequence[RunResult], closed: Sequence[Check]) -> dict[str, Any]:
