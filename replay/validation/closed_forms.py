@@ -139,7 +139,9 @@ def _mean_rto_s(flow: Flow, p: float, threads: int | None) -> float:
     told = told.filter(pc.equal(told["source"].cast("string"), "replay"))
     told = told.filter(pc.greater(told["t_ns"], duration_s * 1e9 / 2))
     t_ns, rto_ns = told["t_ns"].to_numpy(), told["rto_ns"].to_numpy().astype(np.float64)
-    return float(np.average(rto_ns[:-1], weights=np.diff(t_ns)) / 1e9)
+    # Backed off, the timer holds a multiple, from a timeout to the end of its repair.
+    plain = pc.not_equal(told["phase"].cast("string"), "loss").to_numpy()
+    return float(np.average(rto_ns[:-1], weights=np.diff(t_ns) * plain[:-1]) / 1e9)
 
 
 BDP_PKTS = 100

@@ -15,9 +15,9 @@ CUBIC_BETA = 0.7
 def pftk_rate_pps(p: float, rtt_s: float, rto_s: float, acked_per_ack: int = 1) -> float:
     """Return the send rate (packets/s) of Reno under loss rate `p`, window not limited.
 
-    Padhye, Firoiu, Towsley, Kurose, "Modeling TCP Reno performance", IEEE/ACM ToN 8(2), 2000, equation 32 without
-    the limit of the window: expected packets over expected time between two loss indications, of which a share
-    `q` are timeouts. `acked_per_ack` is the paper's b.
+    Padhye, Firoiu, Towsley, Kurose, "Modeling TCP Reno Performance", IEEE/ACM ToN 8(2), 2000, §II, the full model
+    without the limit of the window: expected packets over expected time between two loss indications, of which a
+    share `q` are timeouts of `rto_s`, before any back-off. `acked_per_ack` is the paper's b.
     """
     b = acked_per_ack
     window = _window_at_loss(p, b)
@@ -28,13 +28,13 @@ def pftk_rate_pps(p: float, rtt_s: float, rto_s: float, acked_per_ack: int = 1) 
 
 
 def _window_at_loss(p: float, b: int) -> float:
-    """Equation 13: mean window when a loss is noticed."""
+    """The paper's E[W]: mean window when a loss is noticed (equation 13)."""
     c = (2 + b) / (3 * b)
     return c + math.sqrt(8 * (1 - p) / (3 * b * p) + c * c)
 
 
 def _share_of_timeouts(p: float, window: float) -> float:
-    """Equation 24: probability that a loss in a round of `window` packets ends in a timeout."""
+    """The paper's Q: probability that a loss in a round of `window` packets ends in a timeout."""
     if window <= 3:
         return 1.0
     kept = 1.0 - p
@@ -43,7 +43,7 @@ def _share_of_timeouts(p: float, window: float) -> float:
 
 
 def _backoff(p: float) -> float:
-    """Equation 29: mean length of a sequence of timeouts, in first timeouts, times 1 - p; doubled six times."""
+    """The paper's f(p): mean length of a sequence of timeouts, in first timeouts, times 1 - p; doubled six times."""
     return 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
 
 

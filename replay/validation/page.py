@@ -34,9 +34,9 @@ queue. One seed; nothing else is taken from the recording.
 
 CLOSED_FORMS = """
 The `rfc` profile over a link that takes no time but its delay (the sawtooth: a link of 100 packets' BDP), every packet
-acknowledged, start-up left out. `newreno` meets losses by chance and is held beside Padhye et al. (equation 32, with
-the flow's own mean timeout). The others lose one packet in 1/p at equal distance, or fill a drop-tail queue. The mean
-window is packets sent per round trip.
+acknowledged, start-up left out. `newreno` meets losses by chance and is held beside Padhye et al. (the full model, with
+the flow's own mean timeout before back-off). The others lose one packet in 1/p at equal distance, or fill a drop-tail
+queue. The mean window is packets sent per round trip.
 
 Two things that the forms leave out lower the engine's figures under losses at equal distance. The forms know no
 recovery: a round trip, at the least, in which the window does not grow, which weighs the more the fewer round trips lie

@@ -22,6 +22,9 @@ from replay.validation.linux import (
     RunResult,
 )
 
+MISSING_RUNS = 3
+"""Runs that may miss, with an explanation."""
+
 MISS = "miss"
 """Stands behind a number that lies outside its bound."""
 
@@ -76,6 +79,12 @@ def summary(results: Sequence[RunResult], closed: Sequence[Check]) -> list[str]:
         lines.append(
             f"Linux: {len(passing)} of {len(compared)} runs pass in every number that could be compared; "
             f"{len(results) - len(compared)} could not be compared at all."
+        )
+        failing = [run for run in compared if misses(run.checks)]
+        in_goodput = [run.name for run in failing if any(check.metric == "goodput" for check in misses(run.checks))]
+        lines.append(
+            f"Bound on runs: at most {MISSING_RUNS} may miss, none in goodput. {len(failing)} miss, in goodput "
+            f"{', '.join(in_goodput) or 'none'}."
         )
     if closed:
         lines.append(f"Closed forms: {len(closed) - len(misses(closed))} of {len(closed)} pass.")
