@@ -60,7 +60,7 @@ def test_info(hindflight: Command) -> None:
 def test_info_for_the_eye(hindflight: Command) -> None:
     ended = hindflight("info", CAPTURE)
     assert ended.stderr == ""
-    for said in ("clock", "nanoseconds", "100 bytes", "EN10MB", "other traffic", "captured_at"):
+    for said in ("clock", "nanoseconds", "100 bytes", "EN10MB", "other traffic", "captured at"):
         assert said in ended.stdout
 
 

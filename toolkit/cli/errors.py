@@ -50,6 +50,9 @@ def _tell(error: Exception, debug: bool) -> int:
             # What is still buffered has nowhere to go; without this the interpreter complains at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
+        case typer.TyperException() if type(error).__name__ == "NoArgsIsHelpError":
+            print(getattr(error, "format_message", lambda: str(error))())  # A group alone asks for its help.
+            return 0
         case typer.TyperException():
             _say(_usage(error), "hindflight --help, or hindflight COMMAND --help")
             return USER

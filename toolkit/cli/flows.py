@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toolkit.cli.output import AsCsv, AsJson, Row, print_csv, print_json, print_table
+from toolkit.cli.output import AsCsv, AsJson, Row, endpoint, print_csv, print_json, print_table, say
 from toolkit.cli.times import From, To, Utc, seconds_text, span, utc_text
 
 Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
@@ -28,7 +28,7 @@ def flows(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """List the TCP connections. Who, when, how much, retransmissions, RTT, and where the capture stood."""
+    """List the TCP connections. Payload, segments, retransmissions and RTT are those of the side that sends more."""
     from toolkit.source import open_source
 
     with open_source(source, ("flows",)) as tables:
@@ -36,15 +36,19 @@ def flows(
     rows = [row for row in data.to_pylist() if row["run_id"] == run]
     start_ns = min((row["start_ns"] for row in rows), default=0)
     wanted = span(from_, to, start_ns)
+    found = len(rows)
     rows = [row for row in rows if wanted.overlaps(row["start_ns"], row["end_ns"])]
-    rows.sort(key=lambda row: (-row["a2b_payload_bytes"] - row["b2a_payload_bytes"], row["flow_id"]))
+    rows.sort(key=lambda row: (-row[f"{row['data_direction']}_payload_bytes"], row["flow_id"]))
+    if not rows:
+        where = f" in run {run}" if run else ""
+        say(f"no TCP connections in {source}{where}" + (" between these times" if found else ""))
     if as_json:
         print_json({"start_ns": start_ns, "flows": [_with_utc(row) if utc else row for row in rows]})
     elif as_csv:
         print_csv(data.column_names, rows)
-    else:
+    elif rows:
         shown = [_shown(row, start_ns, utc) for row in rows]
-        print_table(list(shown[0]) if shown else ["flow"], shown)
+        print_table(list(shown[0]), shown)
 
 
 def _with_utc(row: Row) -> Row:
@@ -54,23 +58,25 @@ def _with_utc(row: Row) -> Row:
 def _shown(row: Row, start_ns: int, utc: bool) -> dict[str, Any]:
     """The columns for the eye, those of the direction that carries the data."""
     way = row["data_direction"]
-    a, b = f"{row['a_addr']}:{row['a_port']}", f"{row['b_addr']}:{row['b_port']}"
+    a, b = endpoint(row["a_addr"], row["a_port"]), endpoint(row["b_addr"], row["b_port"])
     sender, receiver = (a, b) if way == "a2b" else (b, a)
     return {
         "flow": row["flow_id"],
         "sender": sender,
         "receiver": receiver,
-        "start": utc_text(row["start_ns"]) if utc else seconds_text(row["start_ns"], start_ns),
-        "seconds": f"{(row['end_ns'] - row['start_ns']) / 1e9:.3f}",
-        "bytes": row[f"{way}_payload_bytes"],
-        "segments": row[f"{way}_data_segments"],
-        "sent again": row[f"{way}_retransmitted_segments"],
+        "start [UTC]" if utc else "start [s]": utc_text(row["start_ns"])
+        if utc
+        else seconds_text(row["start_ns"], start_ns),
+        "duration [s]": f"{(row['end_ns'] - row['start_ns']) / 1e9:.3f}",
+        "payload [bytes]": row[f"{way}_payload_bytes"],
+        "data segments": row[f"{way}_data_segments"],
+        "retransmissions": row[f"{way}_retransmitted_segments"],
         "RTOs": row[f"{way}_rtos"],
-        "RTT min": _ms(row[f"{way}_rtt_min_ns"]),
-        "mean": _ms(row[f"{way}_rtt_mean_ns"]),
-        "seen at": row["vantage"],
+        "RTT min [ms]": _ms(row[f"{way}_rtt_min_ns"]),
+        "RTT mean [ms]": _ms(row[f"{way}_rtt_mean_ns"]),
+        "captured at": row["vantage"],
     }
 
 
 def _ms(ns: int | None) -> str | None:
-    return None if ns is None else f"{ns / 1e6:.1f} ms"
+    return None if ns is None else f"{ns / 1e6:.3f}"

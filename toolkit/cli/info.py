@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolkit.cli.output import AsJson, print_json, print_table
+from toolkit.cli.output import AsJson, endpoint, print_json, print_table
 from toolkit.cli.times import utc_text
 
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ def info(
 
     stream = CaptureStream(capture)
     flows: list[dict[str, Any]] = []
-    issues = 0
+    issues: Counter[str] = Counter()
     for _ in stream.batches():
         flows = _largest(flows + stream.flows().to_pylist())
-        issues += stream.issues().num_rows
+        issues.update(stream.issues()["kind"].to_pylist())
     flows = _largest(flows + stream.flows().to_pylist())
-    issues += stream.issues().num_rows
+    issues.update(stream.issues()["kind"].to_pylist())
     document = _document(capture, stream.summary(), flows, issues)
     if as_json:
         print_json(document)
@@ -44,14 +45,15 @@ def info(
 
 
 def _largest(flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(flows, key=lambda flow: (-_payload_bytes(flow), flow["flow_id"]))[:TOP_FLOWS]
+    return sorted(flows, key=lambda flow: (-_sent_bytes(flow), flow["flow_id"]))[:TOP_FLOWS]
 
 
-def _payload_bytes(flow: dict[str, Any]) -> int:
-    return int(flow["a2b_payload_bytes"] + flow["b2a_payload_bytes"])
+def _sent_bytes(flow: dict[str, Any]) -> int:
+    """Payload of the side that sends more, retransmissions included, as `hindflight flows` counts it."""
+    return int(flow[f"{flow['data_direction']}_payload_bytes"])
 
 
-def _document(capture: Path, summary: Summary, flows: list[dict[str, Any]], issues: int) -> dict[str, Any]:
+def _document(capture: Path, summary: Summary, flows: list[dict[str, Any]], issues: Counter[str]) -> dict[str, Any]:
     start_ns, end_ns = summary.start_ns, summary.end_ns
     total = summary.tcp.frame_bytes + sum(kind.frame_bytes for kind in summary.other.values())
     return {
@@ -68,24 +70,38 @@ def _document(capture: Path, summary: Summary, flows: list[dict[str, Any]], issu
         "tcp": summary.tcp._asdict(),
         "other": {kind: count._asdict() for kind, count in summary.other.items() if count.packets},
         "tcp_share_of_bytes": summary.tcp.frame_bytes / total if total else None,
-        "issues": issues,
+        "issues": issues.total(),
+        "issues_by_kind": dict(issues.most_common()),
         "top_flows": [_flow(flow) for flow in flows],
     }
 
 
 def _flow(flow: dict[str, Any]) -> dict[str, Any]:
-    a, b = f"{flow['a_addr']}:{flow['a_port']}", f"{flow['b_addr']}:{flow['b_port']}"
+    a, b = endpoint(flow["a_addr"], flow["a_port"]), endpoint(flow["b_addr"], flow["b_port"])
     way = flow["data_direction"]
     return {
         "flow": flow["flow_id"],
         "from": a if way == "a2b" else b,
         "to": b if way == "a2b" else a,
-        "payload_bytes": _payload_bytes(flow),
+        "payload_bytes": _sent_bytes(flow),
         "seconds": round((flow["end_ns"] - flow["start_ns"]) / 1e9, 3),
         "retransmitted_segments": flow[f"{way}_retransmitted_segments"],
         "handshake": bool(flow["syn"] and flow["syn_ack"]),
         "captured_at": flow["vantage"],
     }
+
+
+_HEADS = {
+    "flow": "flow",
+    "from": "sender",
+    "to": "receiver",
+    "payload_bytes": "payload [bytes]",
+    "seconds": "duration [s]",
+    "retransmitted_segments": "retransmissions",
+    "handshake": "handshake",
+    "captured_at": "captured at",
+}
+"""Column heads for the eye, those of `hindflight flows`."""
 
 
 def _print(document: dict[str, Any]) -> None:
@@ -103,11 +119,17 @@ def _print(document: dict[str, Any]) -> None:
         "snaplen": "no limit" if snaplen is None else f"{snaplen} bytes",
         "packets": f"{document['packets']}, of them TCP {document['tcp']['packets']}",
         "other traffic": f"{1 - share:.1%} of the bytes ({other or 'none'})" if share is not None else "none",
-        "issues": f"{document['issues']}",
+        "issues": _issues(document),
     }
     width = max(map(len, lines))
     for name, text in lines.items():
         print(f"{name:<{width}}  {text}")
     flows = document["top_flows"]
     if flows:
-        print_table(list(flows[0]), flows)
+        shown = [{_HEADS[name]: value for name, value in flow.items()} for flow in flows]
+        print_table(list(_HEADS.values()), [row | {"handshake": "yes" if row["handshake"] else "no"} for row in shown])
+
+
+def _issues(document: dict[str, Any]) -> str:
+    kinds = ", ".join(f"{kind} {count}" for kind, count in document["issues_by_kind"].items())
+    return f"{document['issues']} ({kinds})" if kinds else "none"

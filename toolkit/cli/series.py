@@ -37,7 +37,7 @@ def series(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Print cwnd, RTT and phase over time. Seconds count from the flow's first segment."""
+    """Print cwnd, RTT and phase over time, all sources by time. Seconds count from the flow's first segment."""
     from toolkit.source import open_source
 
     if origin and origin not in SOURCES:
@@ -56,7 +56,8 @@ def series(
         names = ["time_utc" if utc else "t_s", "source", *_values(rows)]
         print_csv(names, [_shown(row, start_ns, utc, names) for row in rows])
     else:
-        names = ["time_utc" if utc else "t_s", "source", *_SHOWN]
+        several = len({row["source"] for row in rows}) > 1
+        names = ["time_utc" if utc else "t_s", *(["source"] if several or not origin else []), *_SHOWN]
         shown = [_shown(row, start_ns, utc, names) | _times_ms(row) for row in rows]
         print_table([*names, *_SHOWN_MS], shown)
 
@@ -77,7 +78,7 @@ def _rows(tables: Tables, run: int, flow: int) -> list[Row]:
 
     this = (pc.field("run_id") == run) & (pc.field("flow_id") == flow)
     data = tables.workspace.table("instruments", None, this).to_pylist()
-    return sorted(data, key=lambda row: (SOURCES.index(row["source"]), row["leg"], row["t_ns"]))
+    return sorted(data, key=lambda row: (row["t_ns"], row["leg"], SOURCES.index(row["source"])))
 
 
 def _values(rows: list[Row]) -> list[str]:

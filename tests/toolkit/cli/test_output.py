@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from toolkit.cli.output import SHOWN_ROWS, Row, print_csv, print_json, print_table
+from toolkit.cli.output import SHOWN_ROWS, Row, endpoint, print_csv, print_json, print_table
 
 ROWS: list[Row] = [{"name": "a", "n": 1, "list": [1, 2]}, {"name": "[bold]x", "n": None, "list": []}]
 
@@ -61,3 +61,8 @@ def test_no_column_of_a_wide_table_is_squeezed(capsys: pytest.CaptureFixture[str
     print_table(names, [dict.fromkeys(names, "value")] * 3)
     head = capsys.readouterr().out.splitlines()[1]
     assert head.split() == names
+
+
+def test_an_ipv6_end_has_brackets() -> None:
+    assert endpoint("192.0.2.1", 80) == "192.0.2.1:80"
+    assert endpoint("2001:db8::1", 21) == "[2001:db8::1]:21"
