@@ -17,12 +17,22 @@ if TYPE_CHECKING:
 
     Flags = npt.NDArray[np.bool_]
 
-Reason = Literal["fate", "segment", "cwnd"]
+Reason = Literal["fate", "segment", "cwnd", "retransmissions"]
 
 CWND_SHARE = 0.05
 CWND_PKTS = 2.0
 CWND_RUN = 20
 """Windows part where they differ by more than the larger of the two for so many packets on end."""
+
+RETRANSMISSIONS = 5
+"""Counts of retransmissions part where they differ by more."""
+
+WHAT: dict[Reason, str] = {
+    "fate": "the link treats it differently",
+    "segment": "another segment",
+    "cwnd": "the windows part",
+    "retransmissions": "the counts of retransmissions part",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +61,7 @@ class Divergence:
     engine: Moment
 
     def __str__(self) -> str:
-        what = {"fate": "the link treats it differently", "segment": "another segment", "cwnd": "the windows part"}
-        return f"packet {self.index}: {what[self.reason]}; kernel {self.kernel}; engine {self.engine}"
+        return f"packet {self.index}: {WHAT[self.reason]}; kernel {self.kernel}; engine {self.engine}"
 
 
 def divergences(kernel: Measured, engine: Measured) -> list[Divergence]:
@@ -62,6 +71,7 @@ def divergences(kernel: Measured, engine: Measured) -> list[Divergence]:
     differ: dict[Reason, Flags] = {
         "fate": np.array([a != b for a, b in pairs], bool),
         "segment": np.asarray(kernel.segment[:n] != engine.segment[:n], bool),
+        "retransmissions": np.abs(_resent(kernel)[:n] - _resent(engine)[:n]) > RETRANSMISSIONS,
     }
     if kernel.cwnd_pkts is not None and engine.cwnd_pkts is not None:
         theirs, ours = kernel.cwnd_pkts[:n], engine.cwnd_pkts[:n]
@@ -74,6 +84,13 @@ def divergences(kernel: Measured, engine: Measured) -> list[Divergence]:
         for first in [int(where.argmax())]
     ]
     return sorted(found, key=lambda divergence: divergence.index)
+
+
+def _resent(measured: Measured) -> npt.NDArray[np.int64]:
+    """Count retransmissions up to and including each packet."""
+    segment = measured.segment
+    highest = np.maximum.accumulate(np.concatenate([[-1], segment]))[:-1]
+    return np.cumsum(segment <= highest)
 
 
 def _starts_of_runs(apart: Flags) -> Flags:

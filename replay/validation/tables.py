@@ -99,14 +99,14 @@ def missing(results: Sequence[RunResult], closed: Sequence[Check]) -> list[str]:
             missed = misses([*flow.checks, *run.shared])
             if missed:
                 words = "; ".join(_off(check) for check in missed)
-                lines.append(f"{flow.subject}: {words}. First difference: {first_difference(flow.divergences)}.")
+                lines.append(f"{flow.subject}: {words}. First differences: {differences(flow.divergences)}.")
     lines += [f"{check.subject}: {_off(check)}." for check in misses(closed)]
     return lines
 
 
-def first_difference(found: Sequence[Divergence]) -> str:
-    """Return the earliest divergence in words."""
-    return str(found[0]) if found else "none, packet by packet"
+def differences(found: Sequence[Divergence]) -> str:
+    """Return the first divergence of each kind in words, the earliest first."""
+    return " — then ".join(map(str, found)) or "none, packet by packet"
 
 
 def _off(check: Check) -> str:

@@ -128,10 +128,11 @@ def test_the_first_divergence_of_each_kind_is_named() -> None:
     kernel = _measured(list(range(n)), ["delivered"] * n, [100.0] * n)
     segment, fate, cwnd = list(range(n)), ["delivered"] * n, [100.0] * n
     segment[50], fate[7] = 3, "queue"
+    segment[51:57] = [4, 5, 6, 7, 8, 9]
     cwnd[2] = 120.0  # Alone: no divergence.
     cwnd[10 : 10 + CWND_RUN] = [106.0] * CWND_RUN
     found = divergences(kernel, _measured(segment, fate, cwnd))
-    assert [(d.reason, d.index) for d in found] == [("fate", 7), ("cwnd", 10), ("segment", 50)]
+    assert [(d.reason, d.index) for d in found] == [("fate", 7), ("cwnd", 10), ("segment", 50), ("retransmissions", 55)]
     assert "kernel at 0.0000 s segment 7 (delivered), cwnd 100.0 in open; engine" in str(found[0])
     assert divergences(kernel, kernel) == []
 
