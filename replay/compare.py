@@ -49,11 +49,15 @@ def t_quantile_975(degrees: int) -> float:
 
 
 def mean_interval(values: list[float]) -> Interval:
-    """Return the mean of `values` and its 95 % interval by Student's t; ValueError for no values."""
+    """Return the mean of `values` and its 95 % interval by Student's t; ValueError for no values.
+
+    No interval where there are fewer than LEAST_SEEDS, or all are equal: then nothing was random, and an interval
+    of no width would claim certainty.
+    """
     if not values:
         raise ValueError("no values")
     mean = fmean(values)
-    if len(values) < LEAST_SEEDS:
+    if len(values) < LEAST_SEEDS or len(set(values)) == 1:
         return Interval(mean, None, None)
     half = t_quantile_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - half, mean + half)
@@ -112,22 +116,22 @@ def _differences(key: Key, reference: Key, ours: dict[int, float], theirs: dict[
     shared = sorted(ours.keys() & theirs.keys())
     base = fmean(theirs[seed] for seed in shared)
     difference = mean_interval([ours[seed] - theirs[seed] for seed in shared])
-    gain = difference.scaled(100 / base)
-    name, other = run_subject(*key), run_subject(*reference)
+    rows = [_finding(key, "goodput_difference", "bit/s", difference)]
+    if base > 0:
+        gain = difference.scaled(100 / base)
+        verdict, words = _judge(gain, len(shared), run_subject(*reference))
+        rows.append(_finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {words}."))
+    return rows
+
+
+def _judge(gain: Interval, seeds: int, other: str) -> tuple[str, str]:
+    """Return the verdict on a gain in % over `other`, and the words for it."""
+    amount = f"{abs(gain.mean):.0f} % {'more' if gain.mean > 0 else 'less'} goodput than {other}"
     if gain.low is None or gain.high is None:
-        verdict, words = "unknown", f"too few seeds ({len(shared)}) to say whether it differs from {other}"
-    elif gain.low > 0:
-        verdict, words = "info", f"{gain.mean:.0f} % more goodput than {other}"
-    elif gain.high < 0:
-        verdict, words = "info", f"{-gain.mean:.0f} % less goodput than {other}"
-    else:
-        verdict, words = "unknown", f"no difference from {other} that {len(shared)} seeds can show"
-    bounds = "" if gain.low is None else f" (95 % interval {gain.low:+.1f} to {gain.high:+.1f} %)"
-    return [
-        _finding(key, "goodput_difference", "bit/s", difference),
-        _finding(key, "goodput_gain", "%", gain, verdict, f"{_capital(name)}: {words}{bounds}."),
-    ]
-
-
-def _capital(name: str) -> str:
-    return name[:1].upper() + name[1:]
+        if seeds < LEAST_SEEDS:
+            return "unknown", f"{amount} over {seeds} seeds, too few to say that it differs"
+        return "unknown", f"{amount} with every seed alike: the channel holds nothing that a seed could change"
+    bounds = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} %)"
+    if gain.low <= 0 <= gain.high:
+        return "unknown", f"no difference from {other} that {seeds} seeds can show {bounds}"
+    return "info", f"{amount} {bounds}"

@@ -24,13 +24,27 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The sender and its peer as the capture shows them. `receive_buffer_bytes` is None without window scaling."""
+    """The sender and its peer as the capture shows them.
+
+    `initial_window_pkts` and `receive_buffer_bytes` are None where the capture lacks the handshake.
+    """
 
     mss_bytes: int
     header_bytes: int
-    initial_window_pkts: int
+    initial_window_pkts: int | None
     receive_buffer_bytes: int | None
     profile: str = "linux"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """What the trace says changed at `at_ns` after the flow's start; None where it stayed. `note` becomes a comment."""
+
+    at_ns: int
+    rate_bps: float | None = None
+    round_trip_ns: float | None = None
+    outage: bool | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +66,7 @@ class Draft:
     variants: Sequence[str]
     proxies: Sequence[str] = ("none", "relay")
     seeds: int = 20
+    changes: Sequence[LinkChange] = field(default_factory=tuple)
     unknowns: Sequence[str] = field(default_factory=tuple)
 
 
@@ -86,19 +101,20 @@ def draft_scenario(draft: Draft) -> str:
         _queue_line(draft.queue),
         f'loss = {{ model = "trace", file = {quote(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
         *_reverse_lines(draft.rate, up_ns),
+        *_change_lines(draft, RELAY_SHARE, outages=True),
         "",
         "[[links]]",
         'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
-        *_rate_lines(draft.rate),
-        _delay_line(down_ns, round_trip, 1 - RELAY_SHARE),
-        _queue_line(draft.queue),
+        *_assumed_lines(draft),
+        f'delay = "{format_time(down_ns)}"  # one way; {1 - RELAY_SHARE:.0%} of the path by assumption',
         *_reverse_lines(draft.rate, down_ns),
+        *_change_lines(draft, 1 - RELAY_SHARE, outages=False),
         "",
         "[flow]",
         'size = "greedy"',
         f'mss = "{stack.mss_bytes} B"',
         f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
-        f'initial_window = "{stack.initial_window_pkts} pkts"',
+        *_window_lines(stack.initial_window_pkts),
         *_buffer_lines(stack.receive_buffer_bytes),
         f"profile = {quote(stack.profile)}  # timers and recovery of the stack",
         "",
@@ -146,10 +162,41 @@ def _queue_line(queue: Value | None) -> str:
     return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, 1, "pkts")}'
 
 
+def _window_lines(initial_window_pkts: int | None) -> list[str]:
+    if initial_window_pkts is None:
+        return ["# initial_window: the capture begins in the middle of the flow, so the first window is not known"]
+    return [f'initial_window = "{initial_window_pkts} pkts"']
+
+
 def _buffer_lines(receive_buffer_bytes: int | None) -> list[str]:
     if receive_buffer_bytes is None:
         return ["# receive_buffer: the window scale is not in the capture, so the window is not known"]
     return [f'receive_buffer = "{receive_buffer_bytes} B"  # the largest window that the receiver advertised']
+
+
+def _assumed_lines(draft: Draft) -> list[str]:
+    """Rate and queue of the hop behind the relay, of which the capture tells nothing."""
+    lines = [] if draft.rate is None else [f'rate = "{format_rate(draft.rate.value)}"  # assumed: that of the uplink']
+    queue_pkts = UNKNOWN_QUEUE_PKTS if draft.queue is None else round(draft.queue.value)
+    return [*lines, f'queue = "{queue_pkts} pkts"  # assumed']
+
+
+def _change_lines(draft: Draft, share: float, outages: bool) -> list[str]:
+    """The changes of one hop: its share of the delay, the rate, and outages where the losses are."""
+    entries = []
+    for change in draft.changes:
+        fields = [f'at = "{format_time(change.at_ns)}"']
+        if change.rate_bps is not None:
+            fields.append(f'rate = "{format_rate(change.rate_bps)}"')
+        if change.round_trip_ns is not None:
+            one_way_ns = max(0.0, change.round_trip_ns - _second_hop_ns(draft)) / 2
+            fields.append(f'delay = "{format_time(share * one_way_ns)}"')
+        if outages and change.outage is not None:
+            fields.append(f"outage = {'true' if change.outage else 'false'}")
+        if len(fields) > 1:
+            comment = f"  # {change.note}" if change.note else ""
+            entries.append(f"  {{ {', '.join(fields)} }},{comment}")
+    return ["changes = [  # both directions", *entries, "]"] if entries else []
 
 
 def _less(value: Value, amount: float) -> Value:

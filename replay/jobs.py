@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from replay.scenario import Bernoulli, BitErrors, Direction, GilbertElliott, Loss, NoLoss, Scenario, Trace
+from replay.scenario import Bernoulli, BitErrors, Direction, GilbertElliott, Link, Loss, NoLoss, Scenario, Trace
 
 Purpose = Literal["self_check", "what_if"]
 Mode = Literal["model", "replayed", "resampled"]
@@ -87,8 +87,8 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
             "links": [
                 {
                     "name": link.name,
-                    "forward": _direction(link.forward, job.mode, traces),
-                    "reverse": _direction(link.backward, job.mode, traces),
+                    "forward": _direction(link.forward, link, job.mode, traces),
+                    "reverse": _direction(link.backward, link, job.mode, traces),
                 }
                 for link in scenario.links
             ],
@@ -106,6 +106,9 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
                     "initial_window_pkts": flow.initial_window,
                     "initial_ssthresh_pkts": flow.initial_ssthresh,
                     "receive_buffer_bytes": flow.receive_buffer,
+                    "slow_start": flow.slow_start,
+                    "delayed_ack": flow.delayed_ack,
+                    "min_rto_ns": flow.min_rto,
                 },
                 "proxies": proxies,
             }
@@ -117,12 +120,17 @@ def _has_trace(scenario: Scenario) -> bool:
     return bool(trace_files(scenario))
 
 
-def _direction(direction: Direction, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
     return {
         "rate_bps": direction.rate,
         "delay_ns": direction.delay,
         "queue_pkts": direction.queue,
         "loss": _loss(direction.loss, mode, traces),
+        "in_order": link.in_order,
+        "schedule": [
+            {"at_ns": change.at, "rate_bps": change.rate, "delay_ns": change.delay, "outage": change.outage}
+            for change in link.changes
+        ],
     }
 
 

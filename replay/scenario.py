@@ -6,11 +6,13 @@ Parses and validates; runs nothing. Every error names the key path and what is a
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from replay.units import PACKETS, RATE, SIZE, TIME, Quantity
 from toolkit.errors import MachineError, ScenarioError
@@ -20,13 +22,32 @@ def _whole(quantity: Quantity) -> BeforeValidator:
     return BeforeValidator(lambda text: round(quantity.parse(text)))
 
 
-Rate = Annotated[float, BeforeValidator(RATE.parse), Field(gt=0)]
-Time = Annotated[int, _whole(TIME)]
-Duration = Annotated[int, _whole(TIME), Field(gt=0)]
-Size = Annotated[int, _whole(SIZE), Field(gt=0)]
-Packets = Annotated[int, _whole(PACKETS)]
-Probability = Annotated[float, Field(ge=0, le=1)]
+LONGEST_NS = 365 * 86_400 * 10**9
+GREATEST_BPS = 1e13
+MOST_PKTS = 100_000_000
+GREATEST_SEED = 2**63
+"""The engine's limits (replay/engine/src/config/validate.rs)."""
+
+Rate = Annotated[float, BeforeValidator(RATE.parse), Field(ge=1, le=GREATEST_BPS)]
+Time = Annotated[int, _whole(TIME), Field(le=LONGEST_NS)]
+Duration = Annotated[int, _whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)]
+Size = Annotated[int, _whole(SIZE), Field(ge=1, le=2**60)]
+Packets = Annotated[int, _whole(PACKETS), Field(le=MOST_PKTS)]
+Probability = Annotated[float, Field(ge=0, le=1, strict=True)]
+Count = Annotated[int, Field(ge=0, strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.+-]+$")]
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError("names nothing; give at least one")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice!r} stands there twice")
+    return names
+
+
+Names = Annotated[tuple[Name, ...], AfterValidator(_distinct)]
 
 
 class Part(BaseModel):
@@ -85,6 +106,21 @@ class Direction(Part):
     loss: Loss = NoLoss()
 
 
+class Change(Part):
+    """From `at` on these values hold, in both directions; those that are left out stay as they were."""
+
+    at: Time
+    rate: Rate | None = None
+    delay: Time | None = None
+    outage: Annotated[bool | None, Field(strict=True)] = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Change:
+        if self.rate is None and self.delay is None and self.outage is None:
+            raise ValueError("changes nothing; give rate, delay or outage")
+        return self
+
+
 class Link(Part):
     """A link between two neighbouring nodes; without `reverse` the way back has the same rate and delay, no loss."""
 
@@ -94,6 +130,15 @@ class Link(Part):
     queue: Packets = 1000
     loss: Loss = NoLoss()
     reverse: Direction | None = None
+    changes: tuple[Change, ...] = ()
+    in_order: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Link:
+        for i, (before, after) in enumerate(pairwise(self.changes), 1):
+            if after.at < before.at:
+                raise ValueError(f"changes[{i}].at is earlier than the one before it")
+        return self
 
     @property
     def forward(self) -> Direction:
@@ -111,32 +156,43 @@ def _greedy_or_size(value: object) -> int | None:
 
 
 class Flow(Part):
-    """The flow under study."""
+    """The flow under study. What is None is as the profile has it."""
 
     start: Time = 0
     size: Annotated[int | None, BeforeValidator(_greedy_or_size)] = None
-    mss: Size = 1448
-    headers: Size = 52
-    initial_window: Packets = 10
-    initial_ssthresh: Packets | None = None
-    receive_buffer: Size = 4_194_304
+    mss: Annotated[int, _whole(SIZE), Field(ge=1, le=65_000)] = 1448
+    headers: Annotated[int, _whole(SIZE), Field(le=120)] = 52
+    initial_window: Annotated[int, _whole(PACKETS), Field(ge=1, le=1_000_000)] = 10
+    initial_ssthresh: Annotated[int, _whole(PACKETS), Field(ge=2, le=MOST_PKTS)] | None = None
+    receive_buffer: Annotated[int, _whole(SIZE), Field(ge=2, le=2**30)] = 4_194_304
     profile: Literal["rfc", "linux"] = "rfc"
+    slow_start: Literal["standard", "hystart", "hystartpp"] | None = None
+    delayed_ack: Annotated[bool | None, Field(strict=True)] = None
+    min_rto: Annotated[int, _whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)] | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Flow:
+        if self.mss + self.headers > 65_535:
+            raise ValueError("mss and headers together are more than an IP packet holds (65535 B)")
+        if self.receive_buffer < 2 * self.mss:
+            raise ValueError("receive_buffer holds less than two segments")
+        return self
 
 
 class Proxy(Part):
     """Split proxies: every node that `compare.proxies` names has one of these."""
 
-    buffer: Packets = 200
+    buffer: Annotated[int, _whole(PACKETS), Field(ge=4, le=MOST_PKTS)] = 200
     variant: Name | None = None
 
 
 class Compare(Part):
     """What to compare: each variant with each placement of the proxy, over the same seeds."""
 
-    variants: Annotated[tuple[Name, ...], Field(min_length=1)]
-    proxies: tuple[Name, ...] = ("none",)
-    seeds: Annotated[int, Field(ge=0, le=100_000)] = 20
-    first_seed: Annotated[int, Field(ge=0)] = 1
+    variants: Names
+    proxies: Names = ("none",)
+    seeds: Annotated[Count, Field(le=100_000)] = 20
+    first_seed: Annotated[Count, Field(le=GREATEST_SEED)] = 1
 
 
 class Captured(Part):
@@ -144,7 +200,7 @@ class Captured(Part):
 
     input: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    flow_id: Annotated[int, Field(ge=0)]
+    flow_id: Count
     variant: Name = "auto"
 
 
@@ -233,6 +289,7 @@ _LOSS_MODELS: dict[str, type[Part]] = {
 _PARTS: dict[str, type[Part]] = {
     "links": Link,
     "reverse": Direction,
+    "changes": Change,
     "flow": Flow,
     "proxy": Proxy,
     "compare": Compare,
@@ -251,11 +308,22 @@ def _describe(error: ValidationError) -> str:
             message = f"unknown key{_nearest_key(first['loc'])}"
         case "missing":
             message = "this key is missing"
+        case "string_pattern_mismatch" | "string_too_short" | "string_too_long":
+            message = f"{first['input']!r} is no name; use 1 to 64 letters, digits and _ . + -"
+        case "greater_than_equal" | "less_than_equal":
+            message = f"{first['input']!r} is out of range{_limits(first['ctx'])}"
+        case "literal_error":
+            message = f"{first['input']!r} is not allowed; allowed: {first['ctx']['expected']}"
         case "union_tag_invalid" | "union_tag_not_found":
             message = f'the loss needs a model, as in {{ model = "none" }}; allowed: {", ".join(_LOSS_MODELS)}'
     path = _key_path(first["loc"])
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{path + ': ' if path else ''}{message}{more}"
+
+
+def _limits(context: Mapping[str, Any]) -> str:
+    (name, limit), *_ = context.items()
+    return f"; {'at least' if name == 'ge' else 'at most'} {limit:g} in base units (bit/s, ns, bytes)"
 
 
 def _key_path(loc: tuple[int | str, ...]) -> str:

@@ -18,6 +18,9 @@ GOODPUT_BOUND = 0.05
 RETRANSMISSIONS_BOUND = (0.10, 10)
 """Relative and absolute difference in retransmissions; the larger one counts."""
 
+RTOS_BOUND = 1
+"""Difference in retransmission timeouts up to which they agree."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -62,8 +65,8 @@ def rank_candidates(captured: Outcome, replays: Mapping[str, Outcome]) -> list[C
 def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_given: bool) -> list[dict[str, Any]]:
     """Return `findings` rows of section `self_check`: what happened, then every candidate, nearest first.
 
-    `goodput_difference` (%) carries the verdict against GOODPUT_BOUND, `retransmissions` against
-    RETRANSMISSIONS_BOUND; the sentence is about the nearest, which the other replays are compared with.
+    `goodput_difference` (%) carries the verdict against GOODPUT_BOUND, `retransmissions` and `rtos` theirs against
+    RETRANSMISSIONS_BOUND and RTOS_BOUND; the sentence is about the nearest, which the other replays are compared with.
     """
     best = ranked[0]
     rows = [
@@ -86,7 +89,13 @@ def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_give
                 "",
                 _verdict(candidate.retransmissions_agree),
             ),
-            _row(candidate.variant, "rtos", captured.rtos + candidate.rtos_difference, ""),
+            _row(
+                candidate.variant,
+                "rtos",
+                captured.rtos + candidate.rtos_difference,
+                "",
+                _verdict(abs(candidate.rtos_difference) <= RTOS_BOUND),
+            ),
         ]
         if candidate.cwnd_error is not None:
             rows.append(_row(candidate.variant, "cwnd_error", 100 * candidate.cwnd_error, "%"))

@@ -117,14 +117,18 @@ def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
 
 
 def loss_trace(trace: Trace, where: str) -> LossTrace:
-    """Return the losses by position of a trace. ChannelError if it holds no packets."""
+    """Return the losses by position of a trace, without those of outages: outages have a time, not a position.
+
+    ChannelError if it holds no packets.
+    """
     import pyarrow.compute as pc
 
     packets = trace.packets()
     packets = packets.filter(pc.is_valid(packets["position"]))
     if packets.num_rows == 0:
         raise ChannelError(f"{where}: holds no packets, so there is nothing to replay by position")
-    lost = packets.filter(packets["lost"])["position"].to_pylist()
+    outage = pc.equal(packets["cause"].cast("string"), "outage")
+    lost = packets.filter(pc.and_(packets["lost"], pc.invert(outage)))["position"].to_pylist()
     return LossTrace(tuple(lost), packets.num_rows)
 
 
@@ -167,8 +171,8 @@ def _replayed_outcome(tables: Mapping[str, pa.Table], run_id: int, duration_ns: 
 def _beyond_the_trace(runs: pa.Table) -> list[str]:
     """Say which replays outran the captured trace: what the channel would have done then is not known."""
     return [
-        f"{run_subject(run['variant'], run['proxy'])} sent {run['trace_beyond_pkts']} of {run['segments_out']} data "
-        "packets beyond the end of the captured trace, where the trace begins anew."
+        f"{run_subject(run['variant'], run['proxy'])}, on the channel as captured, sent {run['trace_beyond_pkts']} of "
+        f"{run['segments_out']} data packets beyond the end of the trace, where the trace begins anew."
         for run in runs.to_pylist()
         if run["purpose"] == "what_if" and run["channel_mode"] == "replayed" and run["trace_beyond_pkts"]
     ]

@@ -12,6 +12,7 @@ from channels.extract import Estimate
 from replay.outcome import Outcome
 from replay.selfcheck import GOODPUT_BOUND, Candidate
 from replay.units import format_rate
+from toolkit.schema import run_subject
 
 METRICS = {
     "rate_bps": "bottleneck rate",
@@ -60,13 +61,14 @@ def summary(
     counts: Mapping[str, int],
     ranked: Sequence[Candidate],
     findings: Sequence[Mapping[str, Any]],
+    runs: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return the rows of section `summary`, one sentence each, in reading order."""
     by_name = {estimate.name: estimate for estimate in estimates}
     sentences = [_what_was(captured, by_name.get("rate_bps")), _what_was_lost(counts)]
     if ranked:
         sentences.append(_how_far_to_trust(ranked[0]))
-    sentences += _what_if(findings)
+    sentences += _what_if(findings, runs)
     return [
         {"section": "summary", "subject": "capture", "metric": "", "unit": "", "verdict": "info", "text": sentence}
         for sentence in sentences
@@ -120,11 +122,33 @@ def _how_far_to_trust(best: Candidate) -> str:
     )
 
 
-def _what_if(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[str]:
     gains = [row for row in findings if row["section"] == "what_if" and row["metric"] == "goodput_gain"]
     if not gains:
         return []
     best = max(gains, key=lambda row: row["value"])
     if best["low"] is None or best["low"] <= 0:
         return ["No variant or proxy that was tried is better beyond doubt."]
-    return [f"Best of those tried: {best['text']}"]
+    sentences = [f"Best of those tried: {best['text']}"]
+    beyond = _share_beyond(best["subject"], runs)
+    if beyond > WORTH_SAYING:
+        sentences.append(
+            f"It sent more than was captured: {beyond:.0%} of its packets met a repetition of the captured channel."
+        )
+    return sentences
+
+
+WORTH_SAYING = 0.1
+"""Share of packets beyond the captured trace from which the summary says so."""
+
+
+def _share_beyond(subject: str, runs: Sequence[Mapping[str, Any]]) -> float:
+    mine = [
+        run
+        for run in runs
+        if run["channel_mode"] == "replayed"
+        and run["purpose"] == "what_if"
+        and run_subject(run["variant"], run["proxy"]) == subject
+    ]
+    sent = sum(run["segments_out"] for run in mine)
+    return sum(run["trace_beyond_pkts"] or 0 for run in mine) / sent if sent else 0.0

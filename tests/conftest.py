@@ -1,4 +1,4 @@
-"""For all tests: Ctrl-C as at a terminal. A runner that was started in the background ignores SIGINT, and so would we."""
+"""For all tests: Ctrl-C as at a terminal; a runner that was started in the background ignores it, and so would we."""
 
 from __future__ import annotations
 

@@ -238,7 +238,13 @@ FLOWS = Table(
                 ("rtt_mean_ns", "i64", "ns", "mean round-trip time", True),
                 ("rtt_max_ns", "i64", "ns", "greatest round-trip time", True),
                 ("flight_max_bytes", "i64", "bytes", "greatest flight", False),
-                ("rtos", "u64", "", "retransmission timeouts: times the timer fired, not the segments sent again after it", False),
+                (
+                    "rtos",
+                    "u64",
+                    "",
+                    "retransmission timeouts: times the timer fired, not the segments sent again after it",
+                    False,
+                ),
                 ("recoveries", "u64", "", "episodes of fast recovery", False),
             )
         ),

@@ -75,6 +75,34 @@ def test_equal_seeds_give_equal_bytes_whatever_the_threads(hindflight: Command, 
     assert tables["one"] == tables["two"] == tables["again"]
 
 
+def test_each_capture_of_a_workspace_is_checked_against_itself(hindflight: Command, drafted: Path) -> None:
+    """Flow numbers of a workspace depend on what was read before; a scenario names its flow by input and place."""
+    with demo_file(demo.CAPTURE) as other:
+        assert hindflight("ingest", other, CAPTURE, "-w", "both").returncode == 0
+    assert hindflight("ingest", CAPTURE, "-w", "one").returncode == 0
+    said = []
+    for name in ("both", "one"):
+        ended = hindflight("replay", drafted, "-w", name, "--json")
+        assert ended.returncode == 0, ended.stderr
+        findings = json.loads(ended.stdout)["findings"]
+        said.append([row for row in findings if row["section"] == "self_check"])
+    assert said[0] == said[1]
+
+
+def test_a_used_folder_studies_the_capture_that_is_given(hindflight: Command) -> None:
+    with demo_file(demo.CAPTURE) as other:
+        assert hindflight("whatif", other, "-o", "out", "--seeds", "0", "--proxy", "none").returncode == 0
+    ended = hindflight("whatif", CAPTURE, "-o", "out", "--seeds", "0", "--proxy", "none", "--json")
+    assert ended.returncode == 0, ended.stderr
+    truth = json.loads((FLOW / "scenario.json").read_text())
+    (goodput,) = (
+        row["value"]
+        for row in json.loads(ended.stdout)["findings"]
+        if (row["section"], row["subject"], row["metric"]) == ("self_check", "capture", "goodput")
+    )
+    assert goodput == pytest.approx(truth["flows"][0]["goodput_kbps"] * 1e3, rel=0.1)
+
+
 def test_a_replay_without_its_capture_says_so(hindflight: Command, drafted: Path) -> None:
     ended = hindflight("replay", drafted, "-w", "bare")
     assert ended.returncode == 0, ended.stderr
@@ -123,7 +151,7 @@ def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[
     [
         (["whatif", CAPTURE, "--variants", "cubik"], "--variants: unknown variant 'cubik'; did you mean 'cubic'?"),
         (["whatif", CAPTURE, "--variants", ","], "--variants names nothing"),
-        (["whatif", CAPTURE, "--flow", "9"], "there is no flow 9 with data"),
+        (["whatif", CAPTURE, "--flow", "9"], "snd.pcap.xz has no flow 9 with data"),
         (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is no node"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
         (["whatif", FLOW / "rcv.pcap.xz"], "stands at the receiver"),
@@ -136,7 +164,7 @@ def test_wrong_words_on_the_line(hindflight: Command, tmp_path: Path, arguments:
     ended = hindflight(*arguments)
     assert ended.returncode == 2
     assert message in error_line(ended)
-    assert not list(tmp_path.rglob("report.html"))
+    assert {entry.name for entry in tmp_path.iterdir()} == {"scratch"}
 
 
 def test_a_trace_that_is_none(hindflight: Command, drafted: Path) -> None:

@@ -64,14 +64,28 @@ def test_pairing_by_seed_sees_a_gain_that_the_spread_between_seeds_hides() -> No
 def test_no_difference_and_too_few_seeds_are_said() -> None:
     same = [_run(v, s, 1e6 + (-1) ** s * (1e4 if v == "cubic" else 0)) for v in ("newreno", "cubic") for s in range(8)]
     assert _gain(same)["verdict"] == "unknown"
-    few = [_run(v, s, 1e6 * (1 + (v == "cubic"))) for v in ("newreno", "cubic") for s in range(2)]
+    few = [_run(v, s, 1e6 * (1 + s + (v == "cubic"))) for v in ("newreno", "cubic") for s in range(2)]
     gain = _gain(few)
     assert gain["verdict"] == "unknown"
-    assert "too few seeds" in gain["text"]
+    assert "over 2 seeds, too few" in gain["text"]
+
+
+def test_seeds_that_change_nothing_give_no_interval() -> None:
+    alike = [_run(v, s, 1e6 * (1 + (v == "cubic"))) for v in ("newreno", "cubic") for s in range(8)]
+    gain = _gain(alike)
+    assert (gain["low"], gain["high"], gain["verdict"]) == (None, None, "unknown")
+    assert "every seed alike" in gain["text"]
+
+
+def test_nothing_is_no_base_for_a_gain() -> None:
+    rows = compare_runs(
+        [_run("newreno", s, 0.0) for s in range(8)] + [_run("cubic", s, 1e6) for s in range(8)], ("newreno", "none")
+    )
+    assert [row["metric"] for row in rows] == ["goodput", "goodput", "goodput_difference"]
 
 
 def test_a_loss_is_said_and_replayed_values_stand_alone() -> None:
-    runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 5e5 + s) for s in range(8)]
+    runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 5e5 + 2 * s) for s in range(8)]
     assert _gain(runs)["high"] < 0
     assert "less goodput" in _gain(runs)["text"]
     rows = compare_runs([_run("newreno", 1, 7e5, mode="replayed")], ("newreno", "none"))

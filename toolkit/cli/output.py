@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,11 @@ LISTED_ROWS = 10
 Row = dict[str, Any]
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?( ?(%|ms))?")
+
+
+def command_line() -> str:
+    """Return the command as it was typed, for a workspace's manifest."""
+    return shlex.join(["hindflight", *sys.argv[1:]])
 
 
 def say(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.output import AsJson, Row, print_json, print_table, progress_on_stderr, say
+from toolkit.cli.output import AsJson, Row, command_line, print_json, print_table, progress_on_stderr, say
 from toolkit.errors import HindflightError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def replay(
 
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
-    study = run(kept, loaded, scenario.parent, f"replay {scenario}", threads)
+    study = run(kept, loaded, scenario.parent, command_line(), threads)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
     show(study, as_json)

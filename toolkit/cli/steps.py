@@ -5,6 +5,8 @@ Part of the composition root: it may see every room, and puts their pieces toget
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,9 +31,10 @@ FLOW_TABLES = ("segments", "flows", "events", "instruments")
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One captured flow of a workspace with its rows of each table."""
+    """One captured flow of a workspace with its rows of each table; `number` is what the user calls it."""
 
     flow_id: int
+    number: int
     row: dict[str, Any]
     tables: dict[str, pa.Table]
 
@@ -51,22 +54,40 @@ class Flow:
         return CapturedFlow(self.tables["segments"], self.tables["events"], self.tables["instruments"], self.direction)
 
 
-def read_flow(workspace: Workspace, flow_id: int | None) -> Flow:
-    """Read one captured flow; without a number the one with most data. HindflightError if there is none such."""
+def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int] | None = None) -> Flow:
+    """Read one captured flow; without a number the one with most data. HindflightError if there is none such.
+
+    `flow_id` is the number in the workspace. With `inputs` (input ids) only their flows are looked at, and `flow_id`
+    counts from 1 among them, as `hindflight flows` numbers the flows of a capture by itself.
+    """
     import pyarrow.compute as pc
 
-    flows = workspace.table("flows", where=pc.field("run_id") == 0).to_pylist()
-    flows = [row for row in flows if row["a2b_data_segments"] + row["b2a_data_segments"] > 0]
-    if not flows:
-        raise HindflightError(f"{workspace.path} holds no captured flow that carries data", "hindflight info CAPTURE")
+    flows = workspace.table("flows", where=pc.field("run_id") == 0).sort_by("flow_id").to_pylist()
+    if inputs is not None:
+        flows = [row for row in flows if row["input_id"] in inputs]
+    numbers = {row["flow_id"] if inputs is None else at: row for at, row in enumerate(flows, 1)}
+    numbers = {n: row for n, row in numbers.items() if row["a2b_data_segments"] + row["b2a_data_segments"] > 0}
+    where = ", ".join(entry.name for entry in workspace.inputs if inputs is None or entry.input_id in inputs)
+    if not numbers:
+        raise HindflightError(f"{where} holds no flow that carries data", "see what is in it: hindflight info CAPTURE")
     if flow_id is None:
-        flow_id = max(flows, key=lambda row: row["a2b_payload_bytes"] + row["b2a_payload_bytes"])["flow_id"]
-    row = next((row for row in flows if row["flow_id"] == flow_id), None)
-    if row is None:
-        known = ", ".join(str(row["flow_id"]) for row in flows[:10])
-        raise HindflightError(f"there is no flow {flow_id} with data", f"flows with data: {known}")
-    here = (pc.field("run_id") == 0) & (pc.field("flow_id") == flow_id)
-    return Flow(flow_id, row, {name: workspace.table(name, where=here) for name in FLOW_TABLES})
+        flow_id = max(numbers, key=lambda n: numbers[n]["a2b_payload_bytes"] + numbers[n]["b2a_payload_bytes"])
+    if flow_id not in numbers:
+        known = ", ".join(str(n) for n in list(numbers)[:10])
+        raise HindflightError(f"{where} has no flow {flow_id} with data", f"flows with data: {known}")
+    row = numbers[flow_id]
+    here = (pc.field("run_id") == 0) & (pc.field("flow_id") == row["flow_id"])
+    tables = {name: workspace.table(name, where=here) for name in FLOW_TABLES}
+    return Flow(row["flow_id"], flow_id, row, tables)
+
+
+def place_of(workspace: Workspace, flow: Flow) -> int:
+    """Return the flow's number among those of its own input, from 1: it holds in every workspace."""
+    import pyarrow.compute as pc
+
+    here = (pc.field("run_id") == 0) & (pc.field("input_id") == flow.row["input_id"])
+    ids = sorted(workspace.table("flows", ("flow_id", "run_id", "input_id"), here)["flow_id"].to_pylist())
+    return ids.index(flow.flow_id) + 1
 
 
 def extract_channel(flow: Flow) -> Extraction:
@@ -111,21 +132,24 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) ->
     ScenarioError: an unknown variant was chosen. ChannelError: the capture does not tell. MachineError: no room.
     """
     from channels.trace import write_trace
+    from replay.run import variant_names
+    from replay.scenario import parse_scenario
     from toolkit.files import write_whole
 
-    check_variants(choice.variants, "--variants")
-    if choice.captured_variant != "auto":
-        check_variants((choice.captured_variant,), "--captured-variant")
+    check_choice(choice)
     extraction = extract_channel(flow)
     trace_path = path.with_suffix(".channel.parquet")
+    text = draft(workspace, flow, extraction, trace_path.name, choice)
+    parse_scenario(tomllib.loads(text), "the drafted scenario", variant_names())
     write_trace(trace_of(extraction, workspace, flow), trace_path)
-    write_whole(path, draft(workspace, flow, extraction, trace_path.name, choice))
+    write_whole(path, text)
     return trace_path
 
 
 def draft(workspace: Workspace, flow: Flow, extraction: Extraction, trace_file: str, choice: Choice) -> str:
     """Return the text of a scenario drafted from the capture; the trace is in `trace_file` beside it."""
-    from replay.draft import Draft, draft_scenario
+    from replay.draft import Draft, Value, draft_scenario
+    from replay.history import history_of
     from replay.jobs import default_block_pkts
     from replay.outcome import transfer_span
     from replay.study import loss_trace
@@ -138,26 +162,38 @@ def draft(workspace: Workspace, flow: Flow, extraction: Extraction, trace_file: 
     round_trip = known_value(extraction, "base_rtt_ns") or known_value(extraction, "min_rtt_ns")
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
+    rate = known_value(extraction, "rate_bps")
+    history = history_of(trace_of(extraction, workspace, flow), run_start_ns(flow, span[0], round_trip.value))
+    if history.states > 1:
+        first = "what held at first; it changed later, see changes"
+        round_trip = Value(history.round_trip_ns, None, None, first)
+        rate = None if history.rate_bps is None else Value(history.rate_bps, None, None, first)
     return draft_scenario(
         Draft(
-            name=f"{source.name}, flow {flow.flow_id}",
+            name=f"{source.name}, flow {flow.number}",
             duration_ns=span[1] - span[0],
             trace_file=trace_file,
             block_pkts=default_block_pkts(loss_trace(trace_of(extraction, workspace, flow), trace_file)),
-            rate=known_value(extraction, "rate_bps"),
+            rate=rate,
             round_trip=round_trip,
             queue=known_value(extraction, "queue_limit_pkts"),
             stack=stack,
             input_name=source.name,
             input_sha256=source.sha256,
-            flow_id=flow.flow_id,
+            flow_id=place_of(workspace, flow),
             variant=choice.captured_variant,
             variants=choice.variants,
             proxies=choice.proxies,
             seeds=choice.seeds,
-            unknowns=(*extraction.unknowns, *ASSUMED),
+            changes=history.changes,
+            unknowns=(*extraction.unknowns, *ASSUMED, *history.unknowns),
         )
     )
+
+
+def run_start_ns(flow: Flow, first_data_ns: int, round_trip_ns: float) -> int:
+    """Return the time of the capture at which a replay's clock is 0: the SYN, seen or reckoned from the data."""
+    return int(flow.row["start_ns"]) if flow.row["syn"] else round(first_data_ns - round_trip_ns)
 
 
 ASSUMED = (
@@ -192,11 +228,12 @@ def sender_of(flow: Flow) -> Stack:
     answers = acks.filter(pc.greater(acks["ack"], first_octet))["t_ns"]
     answered_ns = pc.min(answers).as_py() if len(answers) else None
     before = data if answered_ns is None else data.filter(pc.less(data["t_ns"], answered_ns))
+    from_the_start = flow.row["syn"] or flow.row["syn_ack"]
     window = pc.max(acks["wnd_bytes"]).as_py()
     return Stack(
         mss_bytes=int(flow.of_data("max_segment_bytes")),
         header_bytes=int(headers),
-        initial_window_pkts=max(1, before.num_rows),
+        initial_window_pkts=max(1, before.num_rows) if from_the_start else None,
         receive_buffer_bytes=None if window is None else int(window),
     )
 
@@ -214,11 +251,11 @@ def replay_into(
 
     flow = captured_flow(workspace, scenario)
     study = replay_scenario(scenario, folder, flow.captured() if flow else None, threads=threads, on_progress=progress)
-    rows = study.tables["findings"].to_pylist()
+    rows, runs = study.tables["findings"].to_pylist(), study.tables["runs"].to_pylist()
     if study.captured is not None and study.traces:
         trace = next(iter(study.traces.values()))
         rows = [
-            *summary(study.captured, trace.estimates, trace.counts, study.candidates, rows),
+            *summary(study.captured, trace.estimates, trace.counts, study.candidates, rows, runs),
             *key_numbers(study.captured, trace.estimates),
             *rows,
         ]
@@ -234,9 +271,10 @@ def replay_into(
 
 def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
     """Return the flow that the scenario was drafted from, if its capture is in the workspace."""
-    if scenario.captured is None or workspace.find_input(scenario.captured.sha256) is None:
+    if scenario.captured is None:
         return None
-    return read_flow(workspace, scenario.captured.flow_id)
+    source = workspace.find_input(scenario.captured.sha256)
+    return read_flow(workspace, scenario.captured.flow_id, (source.input_id,)) if source else None
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -247,13 +285,16 @@ def read_scenario(path: Path) -> Scenario:
     return load_scenario(path, variant_names())
 
 
-def check_variants(names: tuple[str, ...], option: str) -> None:
+def check_choice(choice: Choice) -> None:
     """Refuse an unknown variant on the command line, with the nearest name. ScenarioError."""
     from replay.run import variant_names
     from replay.scenario import check_variant
 
-    for name in names:
-        check_variant(option, name, variant_names())
+    known = variant_names()
+    for name in choice.variants:
+        check_variant("--variants", name, known)
+    if choice.captured_variant != "auto":
+        check_variant("--captured-variant", choice.captured_variant, known)
 
 
 def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.output import AsJson, progress_on_stderr, say
+from toolkit.cli.output import AsJson, command_line, progress_on_stderr, say
 from toolkit.cli.replay import Threads
 from toolkit.cli.scenario import CapturedVariant, Proxies, Seeds, Variants, listed
 
@@ -41,26 +43,37 @@ def whatif(
 
 
 def study(inputs: list[Path], out: Path, flow: int | None, choice: Choice, threads: int | None, as_json: bool) -> None:
-    """Do the whole job into folder `out` and print its outcome."""
+    """Do the whole job into folder `out` and print its outcome; a folder that it made goes again if it fails."""
+    fresh = not out.exists()
+    try:
+        _study(inputs, out, flow, choice, threads, as_json)
+    except BaseException:
+        if fresh:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _study(inputs: list[Path], out: Path, flow: int | None, choice: Choice, threads: int | None, as_json: bool) -> None:
     from reports.bundle import prepare
     from toolkit.cli.replay import run, show
-    from toolkit.cli.steps import read_flow, read_scenario, write_draft, write_report_of
-    from toolkit.files import plain_os_errors
+    from toolkit.cli.steps import check_choice, read_flow, read_scenario, write_draft, write_report_of
     from toolkit.ingest import Ingest
     from toolkit.workspace import Workspace
 
+    check_choice(choice)
     prepare()
-    with plain_os_errors(f"making folder {out}"):
-        out.mkdir(parents=True, exist_ok=True)
     workspace = Workspace.open_or_create(out / "workspace")
+    command = command_line()
     with progress_on_stderr() as report:
-        Ingest(workspace, f"whatif {' '.join(path.name for path in inputs)}", flow, report)(inputs)
-    chosen = read_flow(workspace, flow)
+        read = Ingest(workspace, command, progress=report)(inputs)
+    captures = {entry.input_id for entry in read if entry.kind == "capture"}
+    chosen = read_flow(workspace, flow, captures)
     draft = out / "scenario.toml"
     write_draft(workspace, chosen, draft, choice)
-    result = run(workspace, read_scenario(draft), out, f"replay {draft}", threads)
+    result = run(workspace, read_scenario(draft), out, command, threads)
     page = out / "report.html"
     write_report_of(workspace, page, f"{inputs[0].name}: what TCP did, and what it could have done", utc=False)
     show(result, as_json)
     say(f"report: {page}")
-    say(f"edit {draft} and `hindflight replay {draft} -w {workspace.path}` to try another path")
+    again = shlex.join(["hindflight", "replay", str(draft), "-w", str(workspace.path)])
+    say(f"to try another path, edit {draft} and run: {again}")

@@ -1,0 +1,66 @@
+"""From a trace's intervals to a scenario's changes: levels by the clock, outages with their time of flight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from channels.trace import Trace
+from replay.history import history_of
+from replay.study import loss_trace
+from toolkit.schema import table_from_rows
+
+MS = 1_000_000
+START_NS = 1_000_000 * MS
+
+
+def _interval(begin_ms: int, end_ms: int, **values: Any) -> dict[str, Any]:
+    row = {"kind": "interval", "hop": "bottleneck", "direction": "a2b", "lost": False, "cause": "none", "known": True}
+    return {**row, "t_ns": START_NS + begin_ms * MS, "end_ns": START_NS + end_ms * MS, **values}
+
+
+def _packet(position: int, cause: str) -> dict[str, Any]:
+    row = {"kind": "packet", "hop": "bottleneck", "direction": "a2b", "size_bytes": 1500, "known": True}
+    return {**row, "position": position, "t_ns": START_NS + position, "lost": cause != "none", "cause": cause}
+
+
+def _trace(*rows: dict[str, Any]) -> Trace:
+    return Trace(table_from_rows("channel", list(rows)))
+
+
+def test_a_level_that_holds_needs_no_change() -> None:
+    history = history_of(_trace(_interval(500, 60_000, rate_bps=2e6, delay_ns=250 * MS)), START_NS)
+    assert (history.states, history.rate_bps, history.round_trip_ns) == (1, 2e6, 500 * MS)
+    assert list(history.changes) == []
+    assert list(history.unknowns) == []
+
+
+def test_steps_of_delay_and_rate_come_at_their_time() -> None:
+    history = history_of(
+        _trace(
+            _interval(500, 20_000, rate_bps=2e6, delay_ns=250 * MS),
+            _interval(20_000, 40_000, rate_bps=2e6, delay_ns=25 * MS),
+            _interval(40_000, 60_000, rate_bps=1e6, delay_ns=25 * MS),
+        ),
+        START_NS,
+    )
+    told = [(c.at_ns // MS, c.rate_bps, c.round_trip_ns) for c in history.changes]
+    assert told == [(20_000, None, 50.0 * MS), (40_000, 1e6, None)]
+    assert len(history.unknowns) == 1
+
+
+def test_an_outage_begins_a_hop_after_the_first_packet_that_it_took() -> None:
+    history = history_of(
+        _trace(
+            _interval(500, 60_000, rate_bps=2e6, delay_ns=250 * MS),
+            _interval(20_000, 21_000, lost=True, cause="outage", evidence="all lost"),
+        ),
+        START_NS,
+    )
+    assert [(c.at_ns // MS, c.outage) for c in history.changes] == [(20_125, True), (21_000, False)]
+    assert history.changes[0].note == "all lost"
+
+
+def test_losses_of_an_outage_have_no_position() -> None:
+    trace = _trace(*(_packet(i, cause) for i, cause in enumerate(("none", "channel", "outage", "none"))))
+    assert loss_trace(trace, "t").lost == (1,)
+    assert loss_trace(trace, "t").length == 4
