@@ -3,6 +3,8 @@
 //!
 //! Must not know links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
+#[cfg(test)]
+mod ladder;
 mod phase;
 mod prr;
 mod rack;

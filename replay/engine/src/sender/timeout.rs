@@ -27,6 +27,11 @@ impl Sender {
 
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
+        // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout begins anew.
+        if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
+            self.rack.probe_due = true;
+            self.rto_timer.set(now + self.rtt.rto());
+        }
         if self.rto_timer.fires(now) {
             self.on_retransmission_timeout(now);
         }
@@ -37,10 +42,6 @@ impl Sender {
         }
         if self.rack.reordering_timer.fires(now) {
             self.on_reordering_timeout(now);
-        }
-        if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
-            self.rack.probe_due = true;
-            self.rto_timer.set(now + self.rtt.rto());
         }
     }
 
@@ -154,11 +155,9 @@ impl Sender {
             0
         };
         let due = now + 2 * srtt + lone;
-        if due < self.rto_timer.deadline() {
-            self.rack.probe_timer.set(due);
-        } else {
-            self.rack.probe_timer.stop();
-        }
+        self.rack
+            .probe_timer
+            .set(due.min(self.rto_timer.deadline()));
     }
 
     /// RFC 8985 §7.4: a probe that repeated old data and was acknowledged without a sign of the original hid a loss.
