@@ -45,6 +45,8 @@ pub struct Digest {
     pub sacked: u32,
     /// When the oldest segment of the cumulative ACK was sent, not counting sacked ones.
     pub oldest_acked_sent_at: Option<Nanos>,
+    /// When the newest segment of the cumulative ACK was sent, not counting sacked and retransmitted ones.
+    pub newest_acked_sent_at: Option<Nanos>,
     /// When the first newly sacked, never retransmitted segment was sent.
     pub oldest_sacked_sent_at: Option<Nanos>,
     /// The cumulative ACK covers a segment that was retransmitted.
@@ -228,8 +230,9 @@ impl Scoreboard {
             }
             if slot.marks & SACKED == 0 {
                 digest.delivered += 1;
-                if digest.oldest_acked_sent_at.is_none() && slot.marks & EVER_RETRANSMITTED == 0 {
-                    digest.oldest_acked_sent_at = Some(slot.sent_at);
+                if slot.marks & EVER_RETRANSMITTED == 0 {
+                    digest.oldest_acked_sent_at.get_or_insert(slot.sent_at);
+                    digest.newest_acked_sent_at = Some(slot.sent_at);
                 }
                 self.note_latest(&slot, digest);
                 if self.keeps_order {

@@ -216,7 +216,6 @@ mod tests {
                     delivered: 1,
                     rtt: None,
                     srtt: Some(rtt_ms * MILLISECOND),
-                    min_rtt: None,
                     snd_una: 0,
                     snd_nxt: 0,
                     cwnd_limited: true,

@@ -26,12 +26,10 @@ pub struct AckEvidence {
     pub now: Nanos,
     /// Segments that it delivers.
     pub delivered: u32,
-    /// Round-trip time that it measures.
+    /// Round-trip time of the newest segment that it acknowledges.
     pub rtt: Option<Nanos>,
     /// Smoothed round-trip time.
     pub srtt: Option<Nanos>,
-    /// Least round-trip time so far.
-    pub min_rtt: Option<Nanos>,
     /// Sequence space: acknowledged and sent so far, to tell rounds apart.
     pub snd_una: u64,
     /// Next octet to be sent.

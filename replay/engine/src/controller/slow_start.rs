@@ -67,6 +67,8 @@ const HYSTART_ACK_DELTA: Nanos = 2 * MILLISECOND;
 #[derive(Clone, Copy, Debug, Default)]
 struct Hystart {
     round: Round,
+    /// Least RTT of data; the handshake's does not count, its segments are short.
+    delay_min: Option<Nanos>,
     round_start: Nanos,
     last_ack: Nanos,
 }
@@ -77,28 +79,27 @@ impl Hystart {
         if self.round.turns(ack) {
             (self.round_start, self.last_ack) = (ack.now, ack.now);
         }
-        let Some(min_rtt) = ack.min_rtt else {
+        let Some(rtt) = ack.rtt else {
             return false;
         };
+        let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
+        self.delay_min = Some(delay_min);
         if cwnd < HYSTART_LOW_WINDOW {
             return false;
         }
         // ACK train: ACKs that come closely spaced for half the least RTT mean that the pipe is full.
         if ack.now - self.last_ack <= HYSTART_ACK_DELTA {
             self.last_ack = ack.now;
-            if ack.now - self.round_start > min_rtt / 2 {
+            if ack.now - self.round_start > delay_min / 2 {
                 return true;
             }
         }
-        // Delay: the least of the round's first samples stands clear of the least ever.
-        if self.round.samples < ROUND_SAMPLES {
-            self.round.take(ack.rtt);
-            return false;
-        }
-        let increase = (min_rtt / INCREASE_DIVISOR).clamp(LEAST_INCREASE, GREATEST_INCREASE);
-        self.round
-            .min_rtt
-            .is_some_and(|least| least > min_rtt + increase)
+        // Delay: the least of the round, once it has enough samples, stands clear of the least ever.
+        let enough = self.round.samples >= ROUND_SAMPLES;
+        self.round.take(ack.rtt);
+        let increase = (delay_min / INCREASE_DIVISOR).clamp(LEAST_INCREASE, GREATEST_INCREASE);
+        let clear = |least| least > delay_min + increase;
+        enough && self.round.min_rtt.is_some_and(clear)
     }
 }
 

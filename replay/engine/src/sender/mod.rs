@@ -208,14 +208,13 @@ impl Sender {
         let duplicate = self.is_duplicate(segment, advances, &digest);
         self.counters.dup_acks_in += u64::from(duplicate);
         self.update_window(segment, now);
-        let rtt = self.take_rtt_sample(&digest, now);
+        self.take_rtt_sample(&digest, now);
         if advances || duplicate || digest.sacked > 0 {
             let ack = recovery::Ack {
                 now,
                 advances,
                 duplicate,
                 digest,
-                rtt,
             };
             self.react(&ack);
             self.rearm_after_ack(&ack);
@@ -272,32 +271,30 @@ impl Sender {
         }
     }
 
-    fn take_rtt_sample(&mut self, digest: &Digest, now: Nanos) -> Option<Nanos> {
+    fn take_rtt_sample(&mut self, digest: &Digest, now: Nanos) {
         // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
-        let cumulative = if digest.acked_retransmission {
-            None
-        } else {
-            digest.oldest_acked_sent_at
-        };
+        let cumulative = digest
+            .oldest_acked_sent_at
+            .filter(|_| !digest.acked_retransmission);
         // Deviation: Linux also measures on SACK; the RFC's rule is left as it stands otherwise.
-        let by_sack = if self.params.profile == Profile::Linux {
-            digest.oldest_sacked_sent_at
-        } else {
-            None
-        };
-        let rtt = now - cumulative.or(by_sack)?;
-        self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
-        self.rtt_histogram.add(rtt);
-        Some(rtt)
+        let by_sack = digest
+            .oldest_sacked_sent_at
+            .filter(|_| self.params.profile == Profile::Linux);
+        if let Some(sent_at) = cumulative.or(by_sack) {
+            self.rtt.sample(now - sent_at, self.snd_una, self.snd_nxt);
+            self.rtt_histogram.add(now - sent_at);
+        }
     }
 
     fn evidence(&self, ack: &recovery::Ack) -> AckEvidence {
         AckEvidence {
             now: ack.now,
             delivered: ack.digest.delivered,
-            rtt: ack.rtt,
+            rtt: ack
+                .digest
+                .newest_acked_sent_at
+                .map(|sent_at| ack.now - sent_at),
             srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min_rtt(),
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             cwnd_limited: self

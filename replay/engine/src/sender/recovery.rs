@@ -21,8 +21,6 @@ pub struct Ack {
     pub duplicate: bool,
     /// What it taught the scoreboard.
     pub digest: Digest,
-    /// RTT sample that it gave.
-    pub rtt: Option<Nanos>,
 }
 
 impl Sender {

@@ -94,7 +94,6 @@ impl Sender {
                     advances: false,
                     duplicate: false,
                     digest,
-                    rtt: None,
                 };
                 self.enter_recovery(&ack);
             }
