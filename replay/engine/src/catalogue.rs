@@ -128,6 +128,7 @@ impl Variant {
             Self::Cubic => {
                 let least_slope_before_loss = linux.then_some(LINUX_LEAST_SLOPE);
                 let cubic = CubicParams {
+                    reno_alpha_rises: !linux,
                     least_slope_before_loss,
                     ..CubicParams::default()
                 };

@@ -239,7 +239,7 @@ impl StackParams {
             min_rto_ns: 200 * MILLISECOND,
             max_rto_ns: 120 * SECOND,
             delayed_ack_timeout_ns: 40 * MILLISECOND,
-            quickack_segments: 16,
+            quickack_segments: 181,
             dsack: true,
             tail_loss_probe: true,
             profile: Profile::Linux,

@@ -16,6 +16,8 @@ pub struct CubicParams {
     pub fast_convergence: bool,
     /// Never slower than Reno would be (§4.3).
     pub reno_friendly: bool,
+    /// §4.3: α becomes 1 once `W_est` has regained the window before the reduction. Linux keeps the smaller α.
+    pub reno_alpha_rises: bool,
     /// Slowest growth before the first reduction, in segments per segment acknowledged (Linux: 1/20); none in the RFC.
     pub least_slope_before_loss: Option<f64>,
 }
@@ -27,6 +29,7 @@ impl Default for CubicParams {
             beta: 0.7,
             fast_convergence: true,
             reno_friendly: true,
+            reno_alpha_rises: true,
             least_slope_before_loss: None,
         }
     }
@@ -100,7 +103,7 @@ impl Cubic {
         let target =
             w_cubic(params.c, t_s + rtt_s, epoch.k_s, epoch.w_max).clamp(*cwnd, 1.5 * *cwnd);
         // §4.3 equation 4: α is 1 once W_est has reached the window before the reduction.
-        let alpha = if epoch.w_est < self.cwnd_prior {
+        let alpha = if epoch.w_est < self.cwnd_prior || !params.reno_alpha_rises {
             alpha_cubic(params.beta)
         } else {
             1.0
