@@ -1,79 +1,84 @@
 //! The earliest of a fixed set of sources, ties by the source's number: that number is the rank of stages.
 //!
-//! Must not know what a source is. Up to `LINEAR` sources are scanned; above that a winner tree answers in
-//! O(log n) per change.
+//! Must not know what a source is. Time and number share one word, so that the least word is the answer. Words stand in
+//! groups of eight, groups of eight groups above them: up to eight sources a change is one store, and finding the
+//! earliest seven comparisons.
 
 use crate::time::{NEVER, Nanos};
 
-const LINEAR: usize = 16;
+/// Most sources; the rest of a word holds 52 days of nanoseconds.
+pub const MOST_SOURCES: usize = 1 << SOURCE_BITS;
+const SOURCE_BITS: u32 = 12;
+const GROUP: usize = 8;
 
 /// Next time of each source.
 pub struct Calendar {
-    times: Vec<Nanos>,
-    /// Winner tree over `times`, leaves at `width..`; empty when scanning.
-    winners: Vec<u32>,
-    width: usize,
+    /// Levels from the top: one group, then its eight, … the last level holds the sources.
+    groups: Vec<[u64; GROUP]>,
+    /// First group of the level of the sources, and of each level above it, upwards.
+    levels: Vec<usize>,
+}
+
+/// Written out, since a loop becomes vector code, for which the baseline processor has no comparison.
+#[inline]
+fn least(group: &[u64; GROUP]) -> u64 {
+    let low = group[0].min(group[1]).min(group[2].min(group[3]));
+    let high = group[4].min(group[5]).min(group[6].min(group[7]));
+    low.min(high)
 }
 
 impl Calendar {
-    /// A calendar of `sources`, all at [`NEVER`].
+    /// A calendar of `sources` (at most [`MOST_SOURCES`]), none of which has a time.
     pub fn new(sources: usize) -> Self {
-        let width = sources.next_power_of_two();
-        if sources <= LINEAR {
-            return Self {
-                times: vec![NEVER; sources],
-                winners: Vec::new(),
-                width,
-            };
+        let mut sizes = vec![sources.div_ceil(GROUP).max(1)];
+        while let Some(&below) = sizes.last().filter(|&&size| size > 1) {
+            sizes.push(below.div_ceil(GROUP));
         }
-        let mut winners = vec![0; 2 * width];
-        for leaf in 0..width {
-            winners[width + leaf] = leaf as u32;
-        }
-        for node in (1..width).rev() {
-            winners[node] = winners[2 * node];
+        let mut levels = Vec::with_capacity(sizes.len());
+        let mut above = sizes.iter().sum::<usize>();
+        for size in &sizes {
+            above -= size;
+            levels.push(above);
         }
         Self {
-            times: vec![NEVER; width],
-            winners,
-            width,
+            groups: vec![[u64::MAX; GROUP]; sizes.iter().sum()],
+            levels,
         }
     }
 
     /// Sets the time of `source`.
     #[inline]
     pub fn set(&mut self, source: usize, time: Nanos) {
-        self.times[source] = time;
-        if !self.winners.is_empty() {
-            self.replay_matches(source);
+        let mut word = time << SOURCE_BITS | source as u64;
+        if time >= NEVER >> SOURCE_BITS {
+            word = u64::MAX;
+        }
+        let mut place = source;
+        let mut first = self.levels[0];
+        let mut level = 0;
+        loop {
+            let group = &mut self.groups[first + place / GROUP];
+            group[place % GROUP] = word;
+            if first == 0 {
+                return;
+            }
+            word = least(group);
+            place /= GROUP;
+            level += 1;
+            first = self.levels[level];
         }
     }
 
-    /// Source and time of the earliest.
+    /// Source and time of the earliest; [`NEVER`] if none has a time.
     #[inline]
     pub fn earliest(&self) -> (usize, Nanos) {
-        if !self.winners.is_empty() {
-            let source = self.winners[1] as usize;
-            return (source, self.times[source]);
-        }
-        let mut best = (0, NEVER);
-        for (source, &time) in self.times.iter().enumerate() {
-            if time < best.1 {
-                best = (source, time);
-            }
-        }
-        best
-    }
-
-    fn replay_matches(&mut self, source: usize) {
-        let mut node = (self.width + source) >> 1;
-        while node >= 1 {
-            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            // The left one has the lower number: it wins ties.
-            let right_wins = self.times[right as usize] < self.times[left as usize];
-            self.winners[node] = if right_wins { right } else { left };
-            node >>= 1;
-        }
+        let word = least(&self.groups[0]);
+        let time = if word == u64::MAX {
+            NEVER
+        } else {
+            word >> SOURCE_BITS
+        };
+        (word as usize & (MOST_SOURCES - 1), time)
     }
 }
 
@@ -82,13 +87,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scan_and_tree_agree_and_break_ties_by_rank() {
-        for sources in [3, LINEAR, LINEAR + 1, 40] {
+    fn the_least_time_comes_first_and_ties_go_by_rank() {
+        for sources in [1, 3, 8, 9, 64, 65, 600] {
             let mut calendar = Calendar::new(sources);
             assert_eq!(calendar.earliest().1, NEVER);
             let mut times = vec![NEVER; sources];
             let mut x: u64 = 12345;
-            for _ in 0..2000 {
+            for _ in 0..5000 {
                 x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let source = (x >> 33) as usize % sources;
                 times[source] = (x >> 50) % 20;
@@ -98,5 +103,13 @@ mod tests {
                 assert_eq!(calendar.earliest(), (first, least));
             }
         }
+    }
+
+    #[test]
+    fn a_source_without_a_time_never_comes_first() {
+        let mut calendar = Calendar::new(2);
+        calendar.set(0, NEVER);
+        calendar.set(1, 7);
+        assert_eq!(calendar.earliest(), (1, 7));
     }
 }

@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock of its own, one seed decides everything random. Start with [`Config`] and [`run`]; the
 //! loop is in `world`, an endpoint's halves in `sender` and `receiver`, a named variant in `catalogue`.
 
+mod arena;
 mod assembly;
 mod calendar;
 mod catalogue;
@@ -14,6 +15,7 @@ mod node;
 mod proxy;
 mod reassembly;
 mod receiver;
+mod ring;
 mod rtt;
 mod scoreboard;
 mod segment;

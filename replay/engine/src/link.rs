@@ -1,5 +1,5 @@
 //! One direction of a link: queue and serialiser, then loss, then propagation. Each packet's whole way is worked out
-//! when it arrives (first in, first out: nothing later can change it), so a hop costs one event.
+//! when it arrives: first in, first out, so nothing later can change it.
 //!
 //! Must not know TCP: it sees sizes and whether there is payload. Read `shared` data notes' link model in
 //! `docs/channels/link.md` first: loss strikes after serialisation, so a lost packet has used the link.
@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 
 use hindflight_kernels::LossProcess;
 
+use crate::arena::Ticket;
 use crate::config::{DirectionConfig, LossScope};
+use crate::ring::Ring;
 use crate::segment::Segment;
 use crate::time::{NEVER, Nanos, SECOND};
 
@@ -23,76 +25,79 @@ pub enum DropCause {
     Outage,
 }
 
-/// What became of a packet offered to a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It will arrive.
-    Passed,
-    /// It will not.
-    Dropped(DropCause),
-}
-
 /// Rate, delay and availability from `start` on.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: Nanos,
-    /// Serialisation time of one octet; 0 without a serialiser.
-    ns_per_byte: f64,
+    /// Serialisation time of one octet in 2^-32 ns; 0 without a serialiser.
+    ns_per_byte: u64,
     delay: Nanos,
     down: bool,
 }
 
+/// Bits behind the point of `ns_per_byte`.
+const FRACTION_BITS: u32 = 32;
+
 /// One direction of one link.
 pub struct LinkDirection {
-    epochs: Vec<Epoch>,
-    /// Epoch in which the last packet's service began; services begin in order.
-    current: usize,
+    /// What holds for the packet whose service began last; services begin in order.
+    now: Epoch,
+    /// Start of the next epoch.
+    next_change: Nanos,
+    /// The epochs that are to come.
+    changes: VecDeque<Epoch>,
     queue_pkts: usize,
     /// When the serialiser falls idle.
     busy_until: Nanos,
     /// Ends of service of the packet in service and of those that wait.
-    departures: VecDeque<Nanos>,
+    departures: Ring<Nanos>,
     loss: LossProcess,
     loss_applies_to: LossScope,
     in_order: bool,
+    /// Latest arrival, kept where the delay changes.
+    last_arrival: Nanos,
     /// Packets in flight by time of arrival.
-    flying: VecDeque<(Nanos, Segment)>,
+    flying: Ring<(Nanos, Ticket)>,
 }
 
 impl LinkDirection {
     /// Builds the direction; `loss` is its process with its own random stream.
     pub fn new(config: &DirectionConfig, loss: LossProcess) -> Self {
+        let (now, changes) = epochs(config);
         Self {
-            epochs: epochs(config),
-            current: 0,
+            now,
+            next_change: changes.front().map_or(NEVER, |next| next.start),
+            changes,
             queue_pkts: config.queue_pkts as usize,
             busy_until: 0,
-            departures: VecDeque::new(),
+            departures: Ring::default(),
             loss,
             loss_applies_to: config.loss_applies_to,
             in_order: config.in_order,
-            flying: VecDeque::new(),
+            last_arrival: 0,
+            flying: Ring::default(),
         }
     }
 
-    /// Takes a packet that arrives at the queue.
+    /// Takes a packet that arrives at the queue and says when it will arrive at the far end.
+    ///
+    /// # Errors
+    /// Why it never will.
     #[inline]
-    pub fn offer(&mut self, segment: Segment, now: Nanos) -> Verdict {
-        let Some(departure) = self.serialise(u32::from(segment.ip_bytes), now) else {
-            return Verdict::Dropped(DropCause::Queue);
-        };
+    pub fn pass(&mut self, segment: &Segment, now: Nanos) -> Result<Nanos, DropCause> {
+        let departure = self
+            .serialise(u64::from(segment.ip_bytes), now)
+            .ok_or(DropCause::Queue)?;
         let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
         if seen && self.loss.lost(u32::from(segment.ip_bytes)) {
-            return Verdict::Dropped(DropCause::Channel);
+            return Err(DropCause::Channel);
         }
-        let leaving = self.epoch_at(departure);
-        let arrival = departure + self.epochs[leaving].delay;
-        if self.epochs.len() > 1 && (self.epochs[leaving].down || self.is_down_at(leaving, arrival))
-        {
-            return Verdict::Dropped(DropCause::Outage);
+        let arrival = departure + self.now.delay;
+        if arrival < self.next_change && !self.now.down {
+            return Ok(arrival);
         }
-        self.launch(segment, arrival);
-        Verdict::Passed
+        self.arrival_over_changes(departure)
+            .ok_or(DropCause::Outage)
     }
 
     /// When the next packet arrives at the far end.
@@ -103,13 +108,13 @@ impl LinkDirection {
 
     /// Takes the packet that arrives next.
     #[inline]
-    pub fn take(&mut self) -> Option<Segment> {
-        self.flying.pop_front().map(|(_, segment)| segment)
+    pub fn take(&mut self) -> Option<Ticket> {
+        self.flying.pop_front().map(|(_, ticket)| ticket)
     }
 
     /// Packets on their way.
-    pub fn in_flight(&self) -> impl Iterator<Item = &Segment> {
-        self.flying.iter().map(|(_, segment)| segment)
+    pub fn in_flight(&self) -> impl Iterator<Item = Ticket> + '_ {
+        self.flying.iter().map(|&(_, ticket)| ticket)
     }
 
     /// Packets that lay beyond the end of a replayed loss trace.
@@ -119,17 +124,12 @@ impl LinkDirection {
 
     /// End of service of a packet that arrives now; none if the queue is full.
     #[inline]
-    fn serialise(&mut self, size_bytes: u32, now: Nanos) -> Option<Nanos> {
+    fn serialise(&mut self, size_bytes: u64, now: Nanos) -> Option<Nanos> {
         let start = now.max(self.busy_until);
-        while self
-            .epochs
-            .get(self.current + 1)
-            .is_some_and(|next| next.start <= start)
-        {
-            self.current += 1;
+        if start >= self.next_change {
+            self.take_changes(start);
         }
-        let ns_per_byte = self.epochs[self.current].ns_per_byte;
-        if ns_per_byte == 0.0 {
+        if self.now.ns_per_byte == 0 {
             self.busy_until = start;
             return Some(start);
         }
@@ -144,70 +144,98 @@ impl LinkDirection {
         if self.departures.len() > self.queue_pkts {
             return None;
         }
-        self.busy_until = start + (f64::from(size_bytes) * ns_per_byte + 0.5) as Nanos;
+        let service = u128::from(size_bytes) * u128::from(self.now.ns_per_byte);
+        self.busy_until =
+            start + ((service + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS) as Nanos;
         self.departures.push_back(self.busy_until);
         Some(self.busy_until)
     }
 
-    /// Index of the epoch that holds at `time`, not before the one in which service began.
-    #[inline]
-    fn epoch_at(&self, time: Nanos) -> usize {
-        let mut index = self.current;
-        while self
-            .epochs
-            .get(index + 1)
-            .is_some_and(|next| next.start <= time)
-        {
-            index += 1;
+    /// Brings the epoch up to `time`.
+    #[cold]
+    fn take_changes(&mut self, time: Nanos) {
+        while let Some(next) = self.changes.front().filter(|next| next.start <= time) {
+            self.now = *next;
+            self.changes.pop_front();
         }
-        index
+        self.next_change = self.changes.front().map_or(NEVER, |next| next.start);
     }
 
-    fn is_down_at(&self, from: usize, time: Nanos) -> bool {
-        self.epochs[from..]
-            .iter()
-            .take_while(|epoch| epoch.start <= time)
-            .last()
-            .is_some_and(|epoch| epoch.down)
+    /// Arrival of a packet that leaves at `departure`, when a change may come before; none if an outage takes it.
+    #[cold]
+    fn arrival_over_changes(&mut self, departure: Nanos) -> Option<Nanos> {
+        let at = |time: Nanos| {
+            let passed = self.changes.iter().take_while(|epoch| epoch.start <= time);
+            passed.last().unwrap_or(&self.now)
+        };
+        let leaving = at(departure);
+        let mut arrival = departure + leaving.delay;
+        if leaving.down || at(arrival).down {
+            return None;
+        }
+        if self.in_order {
+            arrival = arrival.max(self.last_arrival);
+        }
+        self.last_arrival = arrival;
+        Some(arrival)
     }
 
+    /// Lets a packet fly until `arrival`; says so if it will be the next to arrive.
     #[inline]
-    fn launch(&mut self, segment: Segment, arrival: Nanos) {
-        let last = self.flying.back().map_or(0, |&(time, _)| time);
-        if arrival >= last || self.in_order {
-            self.flying.push_back((arrival.max(last), segment));
-            return;
+    pub fn launch(&mut self, ticket: Ticket, arrival: Nanos) -> Option<Nanos> {
+        let last = self.flying.back().map(|&(time, _)| time);
+        if last.is_some_and(|last| arrival < last) {
+            self.overtake(ticket, arrival);
+            return Some(self.next_arrival());
         }
-        // The delay fell: this packet overtakes those that arrive later.
-        let place = self.flying.partition_point(|&(time, _)| time <= arrival);
-        self.flying.insert(place, (arrival, segment));
+        self.flying.push_back((arrival, ticket));
+        last.is_none().then_some(arrival)
+    }
+
+    /// The delay fell: this packet overtakes those that arrive later.
+    #[cold]
+    fn overtake(&mut self, ticket: Ticket, arrival: Nanos) {
+        self.flying
+            .insert_before((arrival, ticket), |&(time, _)| time > arrival);
+    }
+
+    /// Whether packets always arrive in the order in which they were taken.
+    pub fn keeps_order(&self) -> bool {
+        self.in_order || self.changes.is_empty()
     }
 }
 
-fn epochs(config: &DirectionConfig) -> Vec<Epoch> {
-    let ns_per_byte = |rate: Option<f64>| rate.map_or(0.0, |bps| 8.0 * SECOND as f64 / bps);
-    let mut epochs = vec![Epoch {
+/// The first epoch and those that follow.
+fn epochs(config: &DirectionConfig) -> (Epoch, VecDeque<Epoch>) {
+    let first = Epoch {
         start: 0,
         ns_per_byte: ns_per_byte(config.rate_bps),
         delay: config.delay_ns,
         down: false,
-    }];
+    };
+    let mut epoch = first;
+    let mut changes = VecDeque::new();
     for change in &config.schedule {
-        let mut epoch = epochs[epochs.len() - 1];
         epoch.start = change.at_ns;
         if change.rate_bps.is_some() {
             epoch.ns_per_byte = ns_per_byte(change.rate_bps);
         }
         epoch.delay = change.delay_ns.unwrap_or(epoch.delay);
         epoch.down = change.outage.unwrap_or(epoch.down);
-        epochs.push(epoch);
+        changes.push_back(epoch);
     }
-    epochs
+    (first, changes)
+}
+
+fn ns_per_byte(rate_bps: Option<f64>) -> u64 {
+    let scale = (1_u64 << FRACTION_BITS) as f64;
+    rate_bps.map_or(0, |bps| ((8.0 * SECOND as f64 * scale / bps) as u64).max(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arena::Arena;
     use crate::config::{ChangeConfig, LossConfig};
     use crate::segment::Direction;
     use crate::time::MILLISECOND;
@@ -224,19 +252,23 @@ mod tests {
         }
     }
 
-    fn packet(seq: u64) -> Segment {
-        Segment {
-            seq,
+    /// Offers a full packet at `now`; packets are told apart by the order in which they are offered.
+    fn offer(link: &mut LinkDirection, arena: &mut Arena, now: Nanos) -> Result<Nanos, DropCause> {
+        let ticket = arena.take();
+        let segment = Segment {
             ip_bytes: 1500,
             payload_bytes: 1448,
             ..Segment::new(0, Direction::Forward)
-        }
+        };
+        let arrival = link.pass(&segment, now)?;
+        link.launch(ticket, arrival);
+        Ok(arrival)
     }
 
-    fn arrivals(link: &mut LinkDirection) -> Vec<(u64, Nanos)> {
+    fn arrivals(link: &mut LinkDirection) -> Vec<(u32, Nanos)> {
         let mut out = Vec::new();
-        while let Some(&(time, segment)) = link.flying.front() {
-            out.push((segment.seq, time / MILLISECOND));
+        while let Some(&(time, ticket)) = link.flying.front() {
+            out.push((ticket.number(), time / MILLISECOND));
             link.take();
         }
         out
@@ -245,8 +277,9 @@ mod tests {
     #[test]
     fn serialises_at_the_rate_and_then_propagates() {
         let mut link = LinkDirection::new(&config(Some(1e6), 100, 10), LossProcess::None);
-        for seq in 0..3 {
-            assert_eq!(link.offer(packet(seq), 0), Verdict::Passed);
+        let mut arena = Arena::default();
+        for _ in 0..3 {
+            assert!(offer(&mut link, &mut arena, 0).is_ok());
         }
         assert_eq!(arrivals(&mut link), [(0, 112), (1, 124), (2, 136)]);
     }
@@ -254,22 +287,24 @@ mod tests {
     #[test]
     fn the_limit_counts_those_that_wait_besides_the_one_in_service() {
         let mut link = LinkDirection::new(&config(Some(1e6), 0, 2), LossProcess::None);
-        let fates: Vec<_> = (0..4).map(|seq| link.offer(packet(seq), 0)).collect();
-        assert_eq!(fates[..3], [Verdict::Passed; 3]);
-        assert_eq!(fates[3], Verdict::Dropped(DropCause::Queue));
+        let mut arena = Arena::default();
+        let fates: Vec<_> = (0..4).map(|_| offer(&mut link, &mut arena, 0)).collect();
+        assert!(fates[..3].iter().all(|&fate| fate.is_ok()));
+        assert_eq!(fates[3], Err(DropCause::Queue));
         // One leaves at 12 ms: exactly one more fits from then on.
-        assert_eq!(link.offer(packet(4), 12 * MILLISECOND), Verdict::Passed);
+        assert!(offer(&mut link, &mut arena, 12 * MILLISECOND).is_ok());
         assert_eq!(
-            link.offer(packet(5), 12 * MILLISECOND),
-            Verdict::Dropped(DropCause::Queue)
+            offer(&mut link, &mut arena, 12 * MILLISECOND),
+            Err(DropCause::Queue)
         );
     }
 
     #[test]
     fn without_a_rate_there_is_only_delay() {
         let mut link = LinkDirection::new(&config(None, 5, 0), LossProcess::None);
-        for seq in 0..3 {
-            link.offer(packet(seq), 0);
+        let mut arena = Arena::default();
+        for _ in 0..3 {
+            assert!(offer(&mut link, &mut arena, 0).is_ok());
         }
         assert_eq!(arrivals(&mut link), [(0, 5), (1, 5), (2, 5)]);
     }
@@ -291,8 +326,9 @@ mod tests {
             ..at(6)
         }];
         let mut link = LinkDirection::new(&config, LossProcess::None);
-        for seq in 0..3 {
-            link.offer(packet(seq), 0);
+        let mut arena = Arena::default();
+        for _ in 0..3 {
+            assert!(offer(&mut link, &mut arena, 0).is_ok());
         }
         assert_eq!(arrivals(&mut link), [(0, 12), (1, 18), (2, 24)]);
     }
@@ -307,8 +343,9 @@ mod tests {
                 ..at(20)
             }];
             let mut link = LinkDirection::new(&config, LossProcess::None);
-            link.offer(packet(0), 0);
-            link.offer(packet(1), 0);
+            let mut arena = Arena::default();
+            assert!(offer(&mut link, &mut arena, 0).is_ok());
+            assert!(offer(&mut link, &mut arena, 0).is_ok());
             assert_eq!(arrivals(&mut link), expected);
         }
     }
@@ -327,9 +364,10 @@ mod tests {
             },
         ];
         let mut link = LinkDirection::new(&config, LossProcess::None);
+        let mut arena = Arena::default();
         // Service ends at 12, 24, 36, 48, 60; arrivals at 22, 34 (down), -, -, 70.
         let fates: Vec<_> = (0..5)
-            .map(|seq| link.offer(packet(seq), 0) == Verdict::Passed)
+            .map(|_| offer(&mut link, &mut arena, 0).is_ok())
             .collect();
         assert_eq!(fates, [true, false, false, false, true]);
     }

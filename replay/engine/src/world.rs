@@ -5,12 +5,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::arena::{Arena, Ticket};
 use crate::assembly::{Leg, Parts, build};
 use crate::calendar::Calendar;
 use crate::config::{Config, ConfigError};
-use crate::link::{DropCause, LinkDirection, Verdict};
+use crate::link::{DropCause, LinkDirection};
 use crate::node::Node;
-use crate::segment::{Direction, Segment};
+use crate::segment::Direction;
 use crate::sender::SenderSample;
 use crate::summary::{FlowTally, RunSummary, summarise};
 use crate::tap::{Event, Tap};
@@ -50,6 +51,9 @@ pub struct World<'a, T: Tap> {
     links: Vec<LinkDirection>,
     nodes: Vec<Node>,
     legs: Vec<Leg>,
+    arena: Arena,
+    /// By link direction: what leaves it is all that the next one takes, in the same order.
+    runs_on: Vec<bool>,
     calendar: Calendar,
     tallies: Vec<FlowTally>,
     /// Last state told to the tap, by leg.
@@ -75,11 +79,13 @@ impl<'a, T: Tap> World<'a, T> {
         let endless = config.flows.iter().any(|flow| flow.size_bytes.is_none());
         Ok(Self {
             told: vec![None; legs.len()],
+            runs_on: runs_on(&links, &legs),
             end: config.duration_ns,
             unfinished: (!endless).then_some(tallies.len()),
             links,
             nodes,
             legs,
+            arena: Arena::default(),
             calendar,
             tallies,
             tap,
@@ -130,6 +136,11 @@ impl<'a, T: Tap> World<'a, T> {
         &self.links
     }
 
+    /// Where segments that are on their way live.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
     /// The nodes.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
@@ -138,11 +149,11 @@ impl<'a, T: Tap> World<'a, T> {
     #[inline]
     fn step(&mut self, source: usize, now: Nanos) {
         if let Some(link) = self.links.get_mut(source) {
-            let segment = link.take();
+            let ticket = link.take();
             self.calendar.set(source, link.next_arrival());
-            if let Some(segment) = segment {
-                let site = source / 2 + usize::from(segment.direction == Direction::Forward);
-                self.route(segment, site, now);
+            if let Some(ticket) = ticket {
+                // Forward links have even numbers and end at the next place, reverse ones at their own.
+                self.route(ticket, source / 2 + (source + 1) % 2, now);
             }
         } else {
             let node = source - self.links.len();
@@ -153,7 +164,8 @@ impl<'a, T: Tap> World<'a, T> {
 
     /// Hands a segment at `site` to the node that it is for, or to the next link.
     #[inline]
-    fn route(&mut self, segment: Segment, site: usize, now: Nanos) {
+    fn route(&mut self, ticket: Ticket, site: usize, now: Nanos) {
+        let segment = self.arena.segment(ticket);
         let leg = &self.legs[usize::from(segment.leg)];
         let (goal, node) = match segment.direction {
             Direction::Forward => (leg.sink_site, leg.sink),
@@ -161,12 +173,13 @@ impl<'a, T: Tap> World<'a, T> {
         };
         if site == goal {
             if T::LISTENS {
-                self.tap.event(now, Event::Arrived(&segment));
+                self.tap.event(now, Event::Arrived(segment));
             }
-            self.nodes[node].receive(&segment, now);
+            self.nodes[node].receive(segment, now);
+            self.arena.free(ticket);
             self.serve(node, now);
         } else {
-            self.offer(segment, site, now);
+            self.offer(ticket, site, now);
         }
     }
 
@@ -182,7 +195,9 @@ impl<'a, T: Tap> World<'a, T> {
             if T::LISTENS {
                 self.tap.event(now, Event::Sent(&segment));
             }
-            self.offer(segment, site, now);
+            let ticket = self.arena.take();
+            *self.arena.slot(ticket) = segment;
+            self.offer(ticket, site, now);
         }
         let at = self.links.len() + node;
         self.calendar.set(at, self.nodes[node].next_deadline());
@@ -197,30 +212,46 @@ impl<'a, T: Tap> World<'a, T> {
         }
     }
 
+    /// Sends a segment over the links from `site` on. Over a place where nobody joins, the order in which one link
+    /// delivers is the order in which the next one takes, so both are worked out at once and cost one event.
     #[inline]
-    fn offer(&mut self, segment: Segment, site: usize, now: Nanos) {
-        let number = match segment.direction {
-            Direction::Forward => 2 * site,
-            Direction::Reverse => 2 * (site - 1) + 1,
+    fn offer(&mut self, ticket: Ticket, site: usize, now: Nanos) {
+        let segment = self.arena.segment(ticket);
+        let leg = &self.legs[usize::from(segment.leg)];
+        let (mut number, goal) = match segment.direction {
+            Direction::Forward => (2 * site, 2 * leg.sink_site),
+            Direction::Reverse => (2 * site - 1, (2 * leg.source_site).wrapping_sub(1)),
         };
-        let link = &mut self.links[number];
-        let before = link.next_arrival();
-        match link.offer(segment, now) {
-            Verdict::Passed => {
-                let first = link.next_arrival();
-                if first != before {
-                    self.calendar.set(number, first);
+        let mut now = now;
+        loop {
+            let arrival = match self.links[number].pass(segment, now) {
+                Ok(arrival) => arrival,
+                Err(cause) => return self.note_drop(ticket, number, cause, now),
+            };
+            let next = match segment.direction {
+                Direction::Forward => number + 2,
+                Direction::Reverse => number.wrapping_sub(2),
+            };
+            // A goal is named by the link that would lead on from it.
+            if next == goal || !self.runs_on[number] {
+                if let Some(arrival) = self.links[number].launch(ticket, arrival) {
+                    self.calendar.set(number, arrival);
                 }
+                return;
             }
-            Verdict::Dropped(cause) => self.note_drop(&segment, number, cause, now),
+            (number, now) = (next, arrival);
         }
     }
 
     #[cold]
-    fn note_drop(&mut self, segment: &Segment, number: usize, cause: DropCause, now: Nanos) {
+    fn note_drop(&mut self, ticket: Ticket, number: usize, cause: DropCause, now: Nanos) {
+        let segment = self.arena.segment(ticket);
         let flow = self.legs[usize::from(segment.leg)].flow;
-        self.tallies[flow].note_drop(segment, cause);
-        if T::LISTENS {
+        // Worked out ahead: what would happen after the end does not happen.
+        if now <= self.end {
+            self.tallies[flow].note_drop(segment, cause);
+        }
+        if T::LISTENS && now <= self.end {
             self.tap.event(
                 now,
                 Event::Dropped {
@@ -230,6 +261,7 @@ impl<'a, T: Tap> World<'a, T> {
                 },
             );
         }
+        self.arena.free(ticket);
     }
 
     fn tell_state(&mut self, node: usize, now: Nanos) {
@@ -252,6 +284,21 @@ impl<'a, T: Tap> World<'a, T> {
             );
         }
     }
+}
+
+/// Which link directions lead over their far end without anyone joining there.
+fn runs_on(links: &[LinkDirection], legs: &[Leg]) -> Vec<bool> {
+    let joined = |number: usize| {
+        let site = number / 2;
+        legs.iter().any(|leg| match number % 2 {
+            0 => leg.source_site == site + 1,
+            _ => leg.sink_site == site,
+        })
+    };
+    let numbered = links.iter().enumerate();
+    numbered
+        .map(|(number, link)| link.keeps_order() && !joined(number))
+        .collect()
 }
 
 /// Runs `config` with `seed` to its end without a listener.

@@ -27,11 +27,13 @@ impl std::error::Error for ConfigError {}
 
 type Checked = Result<(), ConfigError>;
 
-/// A year: longer runs and delays are slips of the unit.
-const LONGEST_NS: Nanos = 365 * 86_400 * 1_000_000_000;
+/// A month: longer runs and delays are slips of the unit, and the calendar counts up to 52 days.
+const LONGEST_NS: Nanos = 30 * 86_400 * 1_000_000_000;
 const GREATEST_BPS: f64 = 1e13;
+const LEAST_BPS: f64 = 8.0;
 const MOST_PKTS: u64 = 100_000_000;
-const MOST_LEGS: usize = 4096;
+const MOST_LEGS: usize = 1024;
+const MOST_NODES: usize = 512;
 
 fn refuse(key: impl Into<String>, problem: impl Into<String>) -> Checked {
     Err(ConfigError {
@@ -53,7 +55,7 @@ fn probability(key: &str, value: f64) -> Checked {
 }
 
 fn rate(key: &str, value: Option<f64>) -> Checked {
-    value.map_or(Ok(()), |bps| within(key, bps, 1.0, GREATEST_BPS))
+    value.map_or(Ok(()), |bps| within(key, bps, LEAST_BPS, GREATEST_BPS))
 }
 
 impl Config {
@@ -78,9 +80,7 @@ impl Config {
 
 impl PathConfig {
     fn validate(&self) -> Checked {
-        if self.nodes.len() < 2 {
-            return refuse("path.nodes", "a path has at least two nodes");
-        }
+        within("path.nodes", self.nodes.len(), 2, MOST_NODES)?;
         if self.links.len() + 1 != self.nodes.len() {
             let (nodes, links) = (self.nodes.len(), self.links.len());
             return refuse(
@@ -351,7 +351,7 @@ mod tests {
             (
                 "1e6",
                 "-1",
-                "path.links[0].forward.rate_bps: -1 is not between 1",
+                "path.links[0].forward.rate_bps: -1 is not between 8",
             ),
             (
                 "\"cubic\"",

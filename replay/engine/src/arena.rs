@@ -1,0 +1,54 @@
+//! Where segments live while they travel: a slot each, so that a hop moves a number and not a segment.
+//!
+//! Must not know links or nodes. No allocation per packet: slots are used again.
+
+use crate::segment::{Direction, Segment};
+
+/// A segment on its way, by the number of its slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticket(u32);
+
+#[cfg(test)]
+impl Ticket {
+    /// Number of the slot.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// The slots.
+#[derive(Debug, Default)]
+pub struct Arena {
+    slots: Vec<Segment>,
+    vacant: Vec<Ticket>,
+}
+
+impl Arena {
+    /// Takes a slot, whose old contents stand until they are overwritten.
+    #[inline]
+    pub fn take(&mut self) -> Ticket {
+        if let Some(ticket) = self.vacant.pop() {
+            return ticket;
+        }
+        self.slots.push(Segment::new(0, Direction::Forward));
+        Ticket((self.slots.len() - 1) as u32)
+    }
+
+    /// Gives a slot back.
+    #[inline]
+    pub fn free(&mut self, ticket: Ticket) {
+        self.vacant.push(ticket);
+    }
+
+    /// The segment in a slot.
+    #[inline]
+    pub fn segment(&self, ticket: Ticket) -> &Segment {
+        &self.slots[ticket.0 as usize]
+    }
+
+    /// The slot itself, to be filled.
+    #[inline]
+    pub fn slot(&mut self, ticket: Ticket) -> &mut Segment {
+        &mut self.slots[ticket.0 as usize]
+    }
+}
