@@ -10,6 +10,8 @@ mod catalogue;
 mod config;
 mod controller;
 mod histogram;
+#[cfg(test)]
+mod invariants;
 mod link;
 mod node;
 mod proxy;

@@ -53,8 +53,8 @@ pub struct Receiver {
     space: Space,
     established: bool,
     rcv_nxt: u64,
-    /// Octets that the application has read, and when that was worked out.
-    read_to: u64,
+    /// Where the application reads, fractions of an octet kept, and when that was worked out.
+    read_to: f64,
     read_at: Nanos,
     held: Reassembly,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
@@ -85,7 +85,7 @@ impl Receiver {
             space,
             established: !params.handshake,
             rcv_nxt: 1,
-            read_to: 1,
+            read_to: 1.0,
             read_at: 0,
             held: Reassembly::default(),
             edge: 1,
@@ -127,17 +127,17 @@ impl Receiver {
 
     /// Octets that the application has read by `now`.
     pub fn delivered(&self, now: Nanos) -> u64 {
-        self.read_position(now) - 1
+        self.read_position(now) as u64 - 1
     }
 
     /// When the application will have read all that has arrived in order.
     pub fn read_completion(&self, now: Nanos) -> Nanos {
-        let unread = self.rcv_nxt - self.read_position(now);
+        let unread = self.rcv_nxt as f64 - self.read_position(now);
         match self.space {
             Space::Application {
                 octets_per_ns: Some(rate),
                 ..
-            } => now + (unread as f64 / rate) as Nanos,
+            } => now + libm::ceil(unread / rate) as Nanos + 1,
             _ => now,
         }
     }
@@ -252,33 +252,32 @@ impl Receiver {
         }
     }
 
-    fn read_position(&self, now: Nanos) -> u64 {
+    fn read_position(&self, now: Nanos) -> f64 {
+        let arrived = self.rcv_nxt as f64;
         match self.space {
             Space::Application {
                 octets_per_ns: Some(rate),
                 ..
-            } => {
-                let read = self.read_to + (now.saturating_sub(self.read_at) as f64 * rate) as u64;
-                read.min(self.rcv_nxt)
-            }
-            _ => self.rcv_nxt,
+            } => (self.read_to + now.saturating_sub(self.read_at) as f64 * rate).min(arrived),
+            _ => arrived,
+        }
+    }
+
+    /// Octets that have arrived in order and wait to be read.
+    fn unread(&self) -> u64 {
+        match self.space {
+            Space::Application {
+                octets_per_ns: Some(_),
+                ..
+            } => self.rcv_nxt - self.read_to as u64,
+            _ => 0,
         }
     }
 
     /// Octets that may be promised beyond `rcv_nxt`.
     fn free_window(&self) -> u64 {
         match self.space {
-            Space::Application {
-                buffer_bytes,
-                octets_per_ns,
-            } => {
-                let unread = if octets_per_ns.is_some() {
-                    self.rcv_nxt - self.read_to
-                } else {
-                    0
-                };
-                buffer_bytes.saturating_sub(unread)
-            }
+            Space::Application { buffer_bytes, .. } => buffer_bytes.saturating_sub(self.unread()),
             Space::Granted { window_bytes, .. } => window_bytes,
         }
     }
@@ -342,7 +341,7 @@ impl Receiver {
             return;
         };
         let wanted = (2 * u64::from(self.params.smss_bytes)).min(buffer_bytes);
-        let free = buffer_bytes.saturating_sub(self.rcv_nxt - self.read_to);
+        let free = buffer_bytes.saturating_sub(self.unread());
         if self.edge - self.rcv_nxt >= wanted || self.reopen.is_set() {
             return;
         }

@@ -11,7 +11,7 @@ use crate::calendar::Calendar;
 use crate::config::{Config, ConfigError};
 use crate::link::{DropCause, LinkDirection};
 use crate::node::Node;
-use crate::segment::Direction;
+use crate::segment::{Direction, Segment};
 use crate::sender::SenderSample;
 use crate::summary::{FlowTally, RunSummary, summarise};
 use crate::tap::{Event, Tap};
@@ -131,14 +131,10 @@ impl<'a, T: Tap> World<'a, T> {
         &self.legs
     }
 
-    /// The link directions: `2 i` forward, `2 i + 1` reverse.
-    pub fn links(&self) -> &[LinkDirection] {
-        &self.links
-    }
-
-    /// Where segments that are on their way live.
-    pub fn arena(&self) -> &Arena {
-        &self.arena
+    /// Segments that are on their way.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Segment> + '_ {
+        let tickets = self.links.iter().flat_map(LinkDirection::in_flight);
+        tickets.map(|ticket| self.arena.segment(ticket))
     }
 
     /// The nodes.
@@ -251,7 +247,7 @@ impl<'a, T: Tap> World<'a, T> {
         if now <= self.end {
             self.tallies[flow].note_drop(segment, cause);
         }
-        if T::LISTENS && now <= self.end {
+        if T::LISTENS {
             self.tap.event(
                 now,
                 Event::Dropped {
