@@ -57,6 +57,12 @@ enum Scale {
     Shift(u8),
 }
 
+/// Sequence space that a segment takes (RFC 9293 §3.4).
+fn occupied(segment: &Segment) -> i64 {
+    let flag = |flag: u16| i64::from(segment.flags & flag != 0);
+    i64::from(segment.payload_bytes) + flag(flags::SYN) + flag(flags::FIN)
+}
+
 /// One live connection.
 #[derive(Debug)]
 pub struct Connection {
@@ -185,28 +191,9 @@ impl Connection {
             }
         }
         self.echo(own, segment);
-        let occupied = i64::from(segment.payload_bytes)
-            + i64::from(has(flags::SYN))
-            + i64::from(has(flags::FIN));
+        let occupied = occupied(segment);
         if occupied > 0 && !has(flags::RST) {
-            let sent = Sent {
-                start: seq,
-                end: seq + occupied,
-                payload_bytes: segment.payload_bytes,
-                transmission: Transmission {
-                    t_ns: segment.t_ns,
-                    record: segment.record,
-                    ts_val: segment.options.timestamps.map(|pair| pair.0),
-                    ip_id: segment.ip_id,
-                },
-            };
-            let whose = Whose {
-                flow_id: self.flow_id,
-                direction,
-            };
-            note.retransmission = self.senders[own].send(&sent, has(flags::FIN), whose, events);
-            self.origins[own].advance(sent.end);
-            self.fins[own] |= has(flags::FIN);
+            note.retransmission = self.transmit(direction, segment, (seq, seq + occupied), events);
         }
         let shown = if occupied > 0 { own } else { peer };
         note.flight_bytes = self.senders[shown].board.flight();
@@ -218,6 +205,36 @@ impl Connection {
             self.release(direction.reverse(), samples, events);
         }
         note
+    }
+
+    /// Takes the sequence space that a segment occupies. Returns whether it is a retransmission.
+    fn transmit(
+        &mut self,
+        direction: Direction,
+        segment: &Segment,
+        (start, end): (i64, i64),
+        events: &mut Vec<Event>,
+    ) -> bool {
+        let own = direction as usize;
+        let fin = segment.flags & flags::FIN != 0;
+        let sent = Sent {
+            start,
+            end,
+            payload_bytes: segment.payload_bytes,
+            transmission: Transmission {
+                t_ns: segment.t_ns,
+                record: segment.record,
+                ts_val: segment.options.timestamps.map(|pair| pair.0),
+                ip_id: segment.ip_id,
+            },
+        };
+        let whose = Whose {
+            flow_id: self.flow_id,
+            direction,
+        };
+        self.origins[own].advance(end);
+        self.fins[own] |= fin;
+        self.senders[own].send(&sent, fin, whose, events)
     }
 
     /// Follows the timestamps of acknowledgements to the data that echoes them.

@@ -2,6 +2,17 @@
 
 use std::fmt;
 
+/// How an episode of recovery ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its recovery point was acknowledged.
+    Acknowledged,
+    /// It proved needless (RFC 4015 §3.2).
+    Undone,
+    /// By a timeout or the end of the capture.
+    BrokenOff,
+}
+
 /// One reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Reason {
@@ -104,8 +115,8 @@ pub enum Reason {
         recovery_point: i64,
         /// Segments retransmitted in it.
         retransmissions: u32,
-        /// It was broken off by a timeout or the end of the capture.
-        broken_off: bool,
+        /// How.
+        end: End,
     },
     /// The sender's phase changed.
     Phase {
@@ -236,6 +247,15 @@ impl Reason {
                     "record {record} reports a later copy as the only duplicate (DSACK)"
                 )
             }
+            _ => self.course(f),
+        }
+    }
+}
+
+impl Reason {
+    /// The sentence of a reason that tells how something went on or ended.
+    fn course(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
             Self::NeverRepaired { delivered } => {
                 write!(
                     f,
@@ -251,16 +271,16 @@ impl Reason {
             Self::Ended {
                 recovery_point,
                 retransmissions,
-                broken_off,
+                end,
             } => {
-                let end = if broken_off {
-                    "broken off"
-                } else {
-                    "acknowledged"
+                let how = match end {
+                    End::Acknowledged => "acknowledged",
+                    End::Undone => "undone, the first transmission had arrived",
+                    End::BrokenOff => "broken off",
                 };
                 write!(
                     f,
-                    "recovery point {recovery_point} {end}; {retransmissions} segments retransmitted"
+                    "recovery point {recovery_point} {how}; {retransmissions} segments retransmitted"
                 )
             }
             Self::Phase { from, to } => write!(f, "{} to {}", from.name(), to.name()),

@@ -30,7 +30,8 @@ const ANSWER_NS: i64 = 250_000;
 const ANSWER_DIVISOR: i64 = 16;
 
 /// Share of acknowledgements answered at once below which the sender is held by something else than its window, and
-/// above which it is held by its window again, in 1/1024. The average forgets with 1/8 per acknowledgement.
+/// above which it is held by its window again, in 1/1024. One average forgets with 1/8 per acknowledgement; another with
+/// 1/128, as a sender on its own clock answers a few in a row by chance.
 const HELD_BELOW: i64 = 410;
 const FREE_ABOVE: i64 = 819;
 
@@ -76,8 +77,10 @@ struct Clock {
     /// Time of the newest acknowledgement that moved, and of the first segment sent since.
     ack_ns: Option<i64>,
     answer_ns: Option<i64>,
-    /// Average share of acknowledgements answered at once, in 1/1024.
+    /// Average share of acknowledgements answered at once, in 1/1024 x 1/256.
     answered: i64,
+    /// The same over a longer time.
+    answered_long: i64,
     held: bool,
     short: bool,
 }
@@ -87,7 +90,8 @@ impl Clock {
         Self {
             ack_ns: None,
             answer_ns: None,
-            answered: 1024,
+            answered: 1024 << 8,
+            answered_long: 1024 << 8,
             held: false,
             short: false,
         }
@@ -99,8 +103,12 @@ impl Clock {
             let prompt = self
                 .answer_ns
                 .is_some_and(|answer| answer - ack_ns <= patience);
-            self.answered += (if prompt { 1024 } else { 0 } - self.answered) / 8;
-            self.held = self.answered < if self.held { FREE_ABOVE } else { HELD_BELOW };
+            // Scaled by 256, so that small steps are not lost.
+            let share = if prompt { 1024 << 8 } else { 0 };
+            self.answered += (share - self.answered) / 8;
+            self.answered_long += (share - self.answered_long) / 128;
+            let needed = if self.held { FREE_ABOVE } else { HELD_BELOW };
+            self.held = self.answered < needed << 8 || self.answered_long < HELD_BELOW << 8;
         }
         self.ack_ns = Some(now_ns);
         self.answer_ns = None;

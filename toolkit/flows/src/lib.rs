@@ -23,7 +23,7 @@ mod tracker;
 mod unseen;
 mod verdict;
 
-pub use evidence::{Evidence, Reason};
+pub use evidence::{End, Evidence, Reason};
 pub use rows::{
     Direction, DirectionRow, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample,
     Source, Vantage,

@@ -99,6 +99,8 @@ pub struct Delivery {
     pub sample_sent_ns: Option<i64>,
     /// Some of what was newly acknowledged had been retransmitted.
     pub covers_retransmission: bool,
+    /// It shows that the episode of repair was not needed.
+    pub undone: bool,
 }
 
 /// The scoreboard of one direction.
@@ -131,6 +133,28 @@ impl Default for Scoreboard {
             acknowledged: false,
             segment_bytes: 0,
             mss_bytes: DEFAULT_MSS_BYTES,
+        }
+    }
+}
+
+/// A range that arrives, with the retransmissions that matter.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// The range, as it was.
+    pub range: &'a Range,
+    /// Its newest transmission.
+    pub newest: Transmission,
+    /// Its first retransmission.
+    pub repeat: Option<Transmission>,
+}
+
+impl<'a> Arrival<'a> {
+    fn new(history: &History, range: &'a Range) -> Self {
+        let repeat = history.chain(range.copies).last();
+        Self {
+            range,
+            newest: newest(history, range),
+            repeat: repeat.map(|copy| copy.transmission),
         }
     }
 }
@@ -381,11 +405,7 @@ impl Scoreboard {
     /// Moves the cumulative acknowledgement to `ack`; `deliver` sees each range not known as delivered before, and
     /// each that was sent again after SACK had reported it (state `Delivered`). With a range it takes over its `copies`
     /// and gives them back to [`Self::history_mut`].
-    pub fn acknowledge(
-        &mut self,
-        ack: i64,
-        mut deliver: impl FnMut(&Range, Transmission),
-    ) -> Delivery {
+    pub fn acknowledge(&mut self, ack: i64, mut deliver: impl FnMut(Arrival<'_>)) -> Delivery {
         self.start(ack);
         if !self.acknowledged {
             self.acknowledged = true;
@@ -425,14 +445,14 @@ impl Scoreboard {
             let range = *front;
             self.ranges.pop_front();
             if range.state == State::Delivered {
-                if let Some(newest) = range.copies.map(|copy| self.history.at(copy).transmission) {
-                    deliver(&range, newest);
+                if range.copies.is_some() {
+                    deliver(Arrival::new(&self.history, &range));
                 }
                 continue;
             }
             delivery.covers_retransmission |= range.copies.is_some();
             delivery.offer(&range);
-            deliver(&range, newest(&self.history, &range));
+            deliver(Arrival::new(&self.history, &range));
         }
         if delivery.covers_retransmission {
             // What waited behind the repaired gap was delivered earlier than this acknowledgement says.
@@ -447,7 +467,7 @@ impl Scoreboard {
         left: i64,
         right: i64,
         delivery: &mut Delivery,
-        mut deliver: impl FnMut(&Range, Transmission),
+        mut deliver: impl FnMut(Arrival<'_>),
     ) {
         let (left, right) = (left.max(self.snd_una), right.min(self.snd_nxt));
         if left >= right || self.sacked.covers(left, right) {
@@ -479,7 +499,7 @@ impl Scoreboard {
                         self.repeated -= range.end - range.start;
                     }
                     delivery.offer(range);
-                    deliver(range, newest(history, range));
+                    deliver(Arrival::new(history, range));
                     range.state = State::Delivered;
                     range.copies = None;
                 }

@@ -9,11 +9,12 @@ mod show;
 
 use crate::cause::Episode;
 use crate::echo::Echo;
+use crate::evidence::End;
 use crate::inference::Inference;
 use crate::ordering::SendOrder;
 use crate::rows::{DirectionRow, Edges, Event, Vantage};
 use crate::rtt::RttEstimator;
-use crate::scoreboard::{Delivery, Range, Scoreboard, Transmission};
+use crate::scoreboard::{Arrival, Delivery, Scoreboard, Transmission};
 use crate::verdict::{self, Path, Verdicts, Whose};
 
 /// A segment that this direction sent.
@@ -95,6 +96,8 @@ pub struct Sender {
     sack_in_use: bool,
     fin: Option<i64>,
     newest_delivered: Transmission,
+    /// Timestamp of the first retransmission of the episode.
+    episode_ts: Option<u32>,
     timer_ns: i64,
     evidence_ns: Option<i64>,
     last_ack_ns: i64,
@@ -227,34 +230,45 @@ impl Sender {
             .saturating_mul(2);
         let (verdicts, newest) = (&mut self.verdicts, &mut self.newest_delivered);
         let least_ns = self.rtt.min_ns().unwrap_or(0) / 10 * 9;
-        let mut echoed_ns = None;
-        let mut arrived = |range: &Range, last: Transmission, echo: Option<u32>| {
+        let (mut echoed_ns, mut undone) = (None, false);
+        let began = self.episode_ts;
+        let mut arrived = |arrival: Arrival<'_>, echo: Option<u32>| {
             // RFC 8985 §6.2 step 2: a retransmission younger than the least round trip is not what arrived, nor is
             // one that is younger than the timestamp echoed.
-            let repeated = range.copies.is_some();
-            let told = echo.zip(last.ts_val).filter(|_| repeated);
-            let too_young = repeated && acked.t_ns - last.t_ns < least_ns
-                || told.is_some_and(|(echo, val)| (echo.wrapping_sub(val) as i32) < 0);
-            if !too_young && range.captured() && last.record > newest.record {
+            let (range, last) = (arrival.range, arrival.newest);
+            let echo = echo.filter(|_| range.copies.is_some());
+            let before_echo = |sent: Option<u32>| {
+                echo.zip(sent)
+                    .is_some_and(|(echo, sent)| earlier(echo, sent))
+            };
+            let too_young = range.copies.is_some() && acked.t_ns - last.t_ns < least_ns;
+            if !too_young
+                && !before_echo(last.ts_val)
+                && range.captured()
+                && last.record > newest.record
+            {
                 *newest = last;
             }
-            if told.is_some_and(|(echo, val)| echo == val && range.first.ts_val != Some(val)) {
+            if echo.is_some() && echo == last.ts_val && echo != range.first.ts_val {
                 echoed_ns = Some(last.t_ns);
             }
+            // RFC 4015 §3.2: what is echoed was sent before the octets were sent again, and the episode began.
+            undone |=
+                before_echo(began) && before_echo(arrival.repeat.and_then(|repeat| repeat.ts_val));
             verdicts.add(range, acked.t_ns, echo, wait_ns);
         };
-        let mut delivery = self.board.acknowledge(acked.ack, |range, last| {
+        let mut delivery = self.board.acknowledge(acked.ack, |arrival| {
             // RFC 7323 §4.3: what moved the left edge is what is echoed, so only the first range can be told.
-            let echo = acked
-                .ts_ecr
-                .filter(|_| range.start <= before && range.captured());
-            arrived(range, last, echo);
+            let first = arrival.range.start <= before && arrival.range.captured();
+            arrived(arrival, acked.ts_ecr.filter(|_| first));
         });
         for (left, right) in acked.sack.blocks().skip(usize::from(dsack)) {
-            self.board.sack(left, right, &mut delivery, |range, last| {
-                arrived(range, last, None);
-            });
+            self.board
+                .sack(left, right, &mut delivery, |arrival| arrived(arrival, None));
         }
+        // Where other retransmissions are still out, recovery goes on for them.
+        let alone = matches!(self.episode, Episode::Loss { .. }) || self.board.repeated() == 0;
+        delivery.undone = undone && alone;
         if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
             self.rtt.smooth((acked.t_ns - sent_ns).max(0));
         }
@@ -293,8 +307,9 @@ impl Sender {
                     una >= recovery_point
                 }
             };
-            if ends {
-                self.leave(acked.t_ns, false, whose, events);
+            if ends || delivery.undone {
+                let end = if ends { End::Acknowledged } else { End::Undone };
+                self.leave(acked.t_ns, end, whose, events);
             }
         }
         let doubted = self
@@ -319,7 +334,7 @@ impl Sender {
         let path = self.path();
         self.verdicts
             .due(i64::MAX, self.board.history_mut(), path, whose, events);
-        self.leave(now_ns, true, whose, events);
+        self.leave(now_ns, End::BrokenOff, whose, events);
         for range in self.board.outstanding() {
             verdict::unrepaired(
                 range,
@@ -334,6 +349,11 @@ impl Sender {
         self.row.rtt_mean_ns = self.rtt.mean_ns();
         self.row.rtt_max_ns = self.rtt.max_ns();
     }
+}
+
+/// Whether timestamp `val` is older than `reference` (RFC 7323 §5.2).
+fn earlier(val: u32, reference: u32) -> bool {
+    (val.wrapping_sub(reference) as i32) < 0
 }
 
 /// The DSACK block of an acknowledgement (RFC 2883 §4): below the cumulative one, or inside the second block.

@@ -225,6 +225,45 @@ fn an_echo_of_the_first_transmission_is_proof_as_well() {
 }
 
 #[test]
+fn a_recovery_that_was_not_needed_is_undone() {
+    let outcome = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501 # overtaken by three
+         111.01 a>b A 1001:2001 ack 1 ts 111/501
+         112.02 a>b A 2001:3001 ack 1 ts 112/501
+         113.03 a>b A 3001:4001 ack 1 ts 113/501
+         210.03 b>a A 1 ack 1 sack 1001-4001 ts 611/101
+         210.04 a>b A 1:1001    ack 1 ts 210/611
+         220.00 b>a A 1 ack 4001 ts 621/110
+         310.00 b>a A 1 ack 4001 ts 711/110 sack 1-1001",
+    ));
+    outcome.tells(
+        "210.04 retransmission spurious #9 1:1001
+         210.04-220 recovery fast #9 1:4001",
+    );
+    let lone = run(&after_open(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501 # delayed, and what follows is lost
+         111.01 a>b A 1001:2001 ack 1 ts 111/501
+         112.02 a>b A 2001:3001 ack 1 ts 112/501
+         620.00 a>b A 1:1001    ack 1 ts 620/501
+         630.00 b>a A 1 ack 1001 ts 921/110       # undoes the timeout
+         630.01 a>b A 3001:4001 ack 1 ts 630/921
+         730.01 b>a A 1 ack 1001 ts 1021/110 sack 3001-4001
+         730.02 a>b A 1001:2001 ack 1 ts 730/1021
+         730.03 a>b A 2001:3001 ack 1 ts 730/1021
+         830.03 b>a A 1 ack 4001 ts 1121/730",
+    ));
+    lone.tells(
+        "111.01 loss unknown #5 1001:2001
+         112.02 loss unknown #6 2001:3001
+         620 retransmission spurious #7 1:1001
+         620 rto rto #7 1:1001
+         730.02 retransmission fast #11 1001:2001
+         730.02-830.03 recovery fast #11 1001:4001
+         730.03 retransmission fast #12 2001:3001",
+    );
+}
+
+#[test]
 fn a_retransmission_lost_in_turn_is_a_loss_of_its_own() {
     let outcome = run(&after_open(
         "110.00 a>b A 1:1001    ack 1           # lost

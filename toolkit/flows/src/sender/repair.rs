@@ -3,7 +3,7 @@
 
 use super::{Sender, Sent};
 use crate::cause::{Episode, Situation};
-use crate::evidence::Reason;
+use crate::evidence::{End, Reason};
 use crate::history::Copy;
 use crate::rows::{Event, EventCause, EventKind, Vantage};
 use crate::scoreboard::{Overlap, Range, Transmission};
@@ -142,9 +142,10 @@ impl Sender {
         let now = copy.transmission.t_ns;
         match (copy.cause, copy.reason) {
             (EventCause::Rto, Reason::TimerExpired { .. }) => {
-                self.leave(now, true, whose, events);
+                self.leave(now, End::BrokenOff, whose, events);
                 self.row.rtos += 1;
                 self.episode = Episode::Loss { recovery_point };
+                self.episode_ts = copy.transmission.ts_val;
                 events.push(Event {
                     record: Some(copy.transmission.record),
                     seq_start: Some(copy.seq_start),
@@ -154,6 +155,7 @@ impl Sender {
             }
             (EventCause::Fast, _) if self.episode == Episode::Open => {
                 self.row.recoveries += 1;
+                self.episode_ts = copy.transmission.ts_val;
                 self.episode = Episode::Recovery {
                     start_ns: now,
                     record: copy.transmission.record,
@@ -173,13 +175,7 @@ impl Sender {
     }
 
     /// Ends the episode at `now_ns`.
-    pub(super) fn leave(
-        &mut self,
-        now_ns: i64,
-        broken_off: bool,
-        whose: Whose,
-        events: &mut Vec<Event>,
-    ) {
+    pub(super) fn leave(&mut self, now_ns: i64, end: End, whose: Whose, events: &mut Vec<Event>) {
         if let Episode::Recovery {
             start_ns,
             record,
@@ -191,7 +187,7 @@ impl Sender {
             let reason = Reason::Ended {
                 recovery_point,
                 retransmissions,
-                broken_off,
+                end,
             };
             events.push(Event {
                 end_ns: Some(now_ns),
@@ -202,6 +198,7 @@ impl Sender {
             });
         }
         self.episode = Episode::Open;
+        self.episode_ts = None;
         self.dup_acked_bytes = 0;
     }
 }
