@@ -9,8 +9,8 @@ Shows, computes nothing: statements, statistics and verdicts come in the table `
     channel      one row per estimate of the link, like key_numbers; stands in "What was"
     what_was     sentences on the captured flows
     what_if      subject as toolkit.schema.run_subject spells it; metrics become columns. `goodput` [bit/s] (mean and
-                 95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the captured variant)
-                 are drawn too
+                 95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the reference, which has
+                 none itself) are drawn too; `goodput_gain` [%] wears `more`, `less` or `undecided` by its interval
     unknown      sentences on what is not known; a verdict `unknown` in any section is listed there as well
 
 `metric` may be empty for a finding that is only a sentence. Read docs/tables.md for the tables.

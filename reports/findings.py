@@ -123,8 +123,17 @@ def _cell(row: Row | None) -> Cell:
 
 
 def _verdict(row: Row) -> str:
+    if row["section"] == "what_if" and row["metric"] == "goodput_gain":
+        return _side_of_zero(_number(row["low"]), _number(row["high"]))
     verdict = str(row["verdict"])
     return "" if verdict == "info" else verdict
+
+
+def _side_of_zero(low: float | None, high: float | None) -> str:
+    """Return on which side of zero an interval lies; undecided where it holds zero or is not there."""
+    if low is not None and low > 0:
+        return "more"
+    return "less" if high is not None and high < 0 else "undecided"
 
 
 def _number(value: object) -> float | None:

@@ -51,8 +51,9 @@ HOW_TO_READ = (
     "keyboard: Tab to a chart, then the arrow keys move, plus and minus zoom, 0 shows everything.",
     "A segment lost to the channel vanished on the link; one lost to a queue found the queue full. Only losses to the "
     "channel are part of the channel that is replayed: the replay has a queue of its own, which drops what it must.",
-    "The self-check replays the variant that really flew, over the channel that was extracted from the capture. What "
-    "it misses there it will miss everywhere in this report: read the what-if with that margin.",
+    "The self-check replays the variant that flew, or the nearest where that is not known, over the channel that was "
+    "extracted from the capture. What it misses there it will miss everywhere in this report: read the "
+    "what-if with that margin.",
     "A what-if does not predict another flight. It says what other senders would have met on this channel, at the "
     "places where this flow met it. Losses that only a faster sender would have provoked are not in the trace.",
     "The 95 % intervals say how far a mean over the seeds could move with other draws of the channel's blocks. They "

@@ -1,4 +1,4 @@
-"""The self-check: the captured variant, replayed over the captured channel, laid over what happened.
+"""The self-check: the nearest variant, replayed over the captured channel, laid over what happened.
 
 Draws `segments` and `instruments` of the captured flow and of one run of `runs` (purpose self_check). Both are
 counted from their first data segment, so that a handshake that only one of them shows does not shift the other.
@@ -26,11 +26,11 @@ from reports.frames import (
     read_flow,
     runs_with_subject,
 )
-from reports.style import INK, VERMILLION
+from reports.style import SHADE, VERMILLION
 from toolkit.errors import ReportError
 
 CAPTURED, REPLAYED = "captured", "replayed"
-_LEGEND = Legend([(CAPTURED, INK), (REPLAYED, VERMILLION)])
+_LEGEND = Legend([(CAPTURED, SHADE), (REPLAYED, VERMILLION)])
 _BINS = 800
 SINCE_FIRST = "Time since the first data segment [s]"
 
@@ -70,7 +70,9 @@ def self_check_cwnd(tables: Tables, view: View | None = None) -> alt.LayerChart:
 def _pair(tables: Tables, view: View, series: str) -> _Pair:
     runs = runs_with_subject(tables, ["run_id", "flow_id", "purpose"]).filter(pl.col("purpose") == "self_check")
     if runs.is_empty():
-        raise ReportError("The captured variant was not replayed, so nothing says how far a replay can be trusted.")
+        raise ReportError(
+            "No candidate for the captured variant was replayed, so nothing says how far a replay can be trusted."
+        )
     kept = runs.filter(pl.col("run_id").is_in(list(has_series(tables, series))))
     if kept.is_empty():
         raise ReportError(f"The self-check's replay kept no {series}, so it cannot be drawn over the capture.")
@@ -131,7 +133,8 @@ def _overlay(parts: dict[str, Thinned], quantity: str, title: str) -> alt.LayerC
         alt.Tooltip("bytes", type="quantitative", format=",d", title=f"{quantity} [B]"),
     ]
     layers = []
-    for label, width in ((CAPTURED, 2.6), (REPLAYED, 1.3)):
+    # Thick and light below thin and strong: where the two agree, both are still to be seen.
+    for label, width in ((CAPTURED, 4.5), (REPLAYED, 1.3)):
         line = alt.Chart(inline(parts[label].frame)).mark_line(
             interpolate="step-after", strokeWidth=width, clip=True, aria=False
         )

@@ -60,15 +60,16 @@ def what_if_goodput(tables: Tables) -> alt.LayerChart:
 
 
 def what_if_difference(tables: Tables) -> alt.LayerChart:
-    """Draw the paired difference in goodput of each variant against the captured one, with its 95 % interval.
+    """Draw the paired difference in goodput of each variant against the reference, with its 95 % interval.
 
-    Reads `runs` and `findings` (metric `goodput_difference`). ReportError where none was computed.
+    Reads `runs` and `findings` (metric `goodput_difference`); the reference is the subject that has a mean and no
+    difference. ReportError where none was computed.
     """
     runs = _what_if(tables)
     differences = _findings(tables, "goodput_difference")
     if differences.is_empty():
         raise ReportError(
-            "No paired differences were computed: they need the captured variant among the runs and more than one seed."
+            "No paired differences were computed: they need a reference among the runs and more than one seed."
         )
     y = _subjects(runs)
     across = across_axis("Difference in goodput [Mbit/s]")
@@ -78,9 +79,17 @@ def what_if_difference(tables: Tables) -> alt.LayerChart:
     intervals = _intervals(differences, (x, y), (Legend([(PAIRED, INK)]), PAIRED), tips)
     layers = [zero.encode(x=alt.X("mbps", type="quantitative")), *intervals]
     values = "; ".join(f"{s} {v:+.2f} Mbit/s" for s, v in differences.select("subject", "mbps").iter_rows())
-    described = f"Difference in goodput against the captured variant on the same channel and seed: {values}."
-    words = Words("Paired difference against the captured variant", described)
+    reference = _reference(runs, differences)
+    described = f"Difference in goodput against {reference} on the same channel and seed: {values}."
+    words = Words(f"Paired difference against {reference}", described)
     return finish(layers, words, height=_STEP * runs["subject"].n_unique())
+
+
+def _reference(runs: pl.DataFrame, differences: pl.DataFrame) -> str:
+    """Return the subject that all others were compared with: the one without a difference of its own."""
+    seeded = runs.filter(pl.col("channel_mode") != "replayed")["subject"].unique(maintain_order=True)
+    compared = set(differences["subject"].to_list())
+    return next((name for name in seeded if name not in compared), "the reference")
 
 
 def goodput_and_delay(tables: Tables) -> alt.LayerChart:

@@ -229,6 +229,8 @@ def test_what_if_draws_runs_and_findings_as_they_are(tables: Tables) -> None:
     difference = charts.what_if_difference(tables).to_dict()
     drawn = layer_rows(difference, charts.comparison.PAIRED)
     assert [row["subject"] for row in drawn] == ["reno, split at gateway", "cubic", "cubic, split at gateway"]
+    assert difference["title"]["text"] == "Paired difference against reno"
+    assert "against reno on the same channel" in difference["description"]
 
 
 def test_self_check_draws_the_nearest_candidate_over_the_capture(tables: Tables) -> None:
@@ -237,6 +239,8 @@ def test_self_check_draws_the_nearest_candidate_over_the_capture(tables: Tables)
     assert captured == replayed
     assert float(captured[0]["t"]) == 0
     assert spec["title"]["text"].endswith("(reno)")
+    under, over = (layer["mark"]["strokeWidth"] for layer in spec["layer"])
+    assert under > 3 * over
     other = dict(tables)
     nearest = [
         finding("self_check", "cubic", "goodput", value=1.0),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import vl_convert
 
+from replay.compare import compare_runs
 from reports import bundle
 from reports.document import ReportMeta, write_report
 from reports.findings import heading
@@ -149,9 +150,26 @@ def test_only_what_was_judged_wears_a_verdict(tmp_path: Path) -> None:
         finding("what_if", name, "goodput_gain", value=value, low=value - 1, high=value + 1, unit="%", verdict=verdict)
         for name, value, verdict in (("cubic", 94.8, "info"), ("sack", 0.2, "unknown"))
     ]
+    said.append(finding("what_if", "reno", "goodput", value=8e3, low=7e3, high=9e3, unit="bit/s"))
     text = Outline(written({"findings": table_from_rows("findings", said)}, tmp_path)).text
-    assert "cubic 94.8 % 93.8 to 95.8 %" in text
-    assert "sack 0.20 % unknown −0.80 to 1.20 %" in text
+    assert "cubic 94.8 % more 93.8 to 95.8 %" in text
+    assert "sack 0.20 % undecided −0.80 to 1.20 %" in text
+    assert not re.search(r"kbit/s (info|more|less|undecided|unknown)", text)
+
+
+@pytest.mark.parametrize(
+    ("factor", "seeds", "said"), [(1.5, 8, "more"), (0.5, 8, "less"), (1.0, 8, "undecided"), (1.5, 2, "undecided")]
+)
+def test_a_gain_says_on_which_side_of_zero_it_lies(tmp_path: Path, factor: float, seeds: int, said: str) -> None:
+    runs = [
+        run_row(1, variant, "none", channel_mode="resampled", seed=seed, goodput_bps=goodput_bps)
+        for seed in range(seeds)
+        for variant, goodput_bps in (("linux-reno", 1e6), ("cubic", 1e6 * factor + (-1) ** seed * 1e4))
+    ]
+    rows = compare_runs(runs, ("linux-reno", "none"))
+    text = Outline(written({"findings": table_from_rows("findings", rows)}, tmp_path)).text
+    worn = {word for word in ("more", "less", "undecided") if f" % {word} " in text}
+    assert worn == {said}
 
 
 def test_what_is_not_known_gathers_every_unknown(report: str) -> None:
@@ -285,7 +303,7 @@ def test_empty_tables_still_make_a_report(tmp_path: Path) -> None:
     assert outline.scripts == []
     for sentence in (
         "These tables hold no flow",
-        "The captured variant was not replayed",
+        "No candidate for the captured variant was replayed",
         "No flow was captured or logged",
         "No variant was replayed, so there is nothing to compare.",
         "Every record of the inputs could be decoded.",

@@ -1,14 +1,22 @@
-"""`hindflight report WORKSPACE -o FILE.html`: one page that opens without a network."""
+"""`hindflight report WORKSPACE -o FILE.html`: one page that opens without a network; charts and table as files too."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolkit.cli.output import say
+from toolkit.cli.output import AsJson, print_json, say
 from toolkit.cli.times import Utc
+
+
+class Form(StrEnum):
+    """Kinds of pictures."""
+
+    png = "png"
+    svg = "svg"
 
 
 def register(app: typer.Typer) -> None:
@@ -21,11 +29,30 @@ def report(
     out: Annotated[Path, typer.Option("-o", "--out", help="HTML file to write.")],
     title: Annotated[str, typer.Option("--title", help="Title of the page.")] = "",
     utc: Utc = False,
+    charts: Annotated[Path | None, typer.Option("--charts", help="Folder to write every chart into as well.")] = None,
+    form: Annotated[Form, typer.Option("--format", help="Kind of those charts.")] = Form.png,
+    csv: Annotated[Path | None, typer.Option("--csv", help="File to write the what-if runs to as well.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write the report on all that a workspace holds."""
+    from reports.exports import write_charts, write_what_if_csv
     from toolkit.cli.steps import write_report_of
+    from toolkit.schema import TABLES
     from toolkit.workspace import Workspace
 
     kept = Workspace.open(workspace)
+    tables = {name: kept.table(name) for name in TABLES} if charts or csv else {}
+    if csv is not None:
+        write_what_if_csv(tables, csv)
+    drawn = [] if charts is None else write_charts(tables, charts, form.value)
     write_report_of(kept, out, title or f"Hindflight report: {workspace.name}", utc)
+    if as_json:
+        print_json(
+            {"report": str(out), "charts": [str(path) for path in drawn], "csv": None if csv is None else str(csv)}
+        )
+        return
+    if csv is not None:
+        say(f"wrote {csv}")
+    if drawn:
+        say(f"wrote {len(drawn)} charts into {charts}")
     say(f"wrote {out}")

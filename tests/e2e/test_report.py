@@ -1,0 +1,67 @@
+"""The report and its exports as a user makes them, from one small replay."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import FLOW, ROOT, Command, error_line, words
+from toolkit.schema import FINDING_SECTIONS
+from toolkit.workspace import Workspace
+
+CAPTURE = FLOW / "snd.pcap.xz"
+VARIANTS, SEEDS = ("newreno", "cubic"), 2
+MAGIC = {"png": b"\x89PNG\r\n", "svg": b"<svg"}
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("replayed")
+    for line in (
+        ("scenario", "init", CAPTURE, "-o", folder / "s.toml", "--seeds", SEEDS, "--variants", ",".join(VARIANTS)),
+        ("ingest", CAPTURE, "-w", folder / "ws"),
+        ("replay", folder / "s.toml", "-w", folder / "ws"),
+    ):
+        subprocess.run(words(*line), cwd=ROOT, check=True, capture_output=True)
+    return folder / "ws"
+
+
+def test_findings_of_a_replay_stand_in_sections_that_reports_show(workspace: Path) -> None:
+    sections = set(Workspace.open(workspace).table("findings")["section"].to_pylist())
+    assert sections <= set(FINDING_SECTIONS)
+    assert sections >= {"summary", "key_numbers", "self_check", "what_if", "unknown"}
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_charts_and_table_beside_the_page(hindflight: Command, workspace: Path, tmp_path: Path, form: str) -> None:
+    ended = hindflight(
+        "report", workspace, "-o", "r.html", "--charts", "charts", "--format", form, "--csv", "runs.csv", "--json"
+    )
+    assert ended.returncode == 0, ended.stderr
+    document = json.loads(ended.stdout)
+    assert (document["report"], document["csv"]) == ("r.html", "runs.csv")
+    assert (tmp_path / "r.html").read_text().startswith("<!")
+    assert sorted(document["charts"]) == sorted(f"charts/{path.name}" for path in (tmp_path / "charts").iterdir())
+    assert len(document["charts"]) >= 9
+    for name in document["charts"]:
+        assert (tmp_path / name).suffix == f".{form}"
+        assert (tmp_path / name).read_bytes().startswith(MAGIC[form])
+    rows = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
+    assert {row["purpose"] for row in rows} == {"what_if"}
+    assert {row["variant"] for row in rows} >= set(VARIANTS)
+    assert sum(row["variant"] == "cubic" for row in rows) == 2 * (SEEDS + 1), "two placements, the trace and its seeds"
+
+
+def test_what_cannot_be_exported(hindflight: Command, tmp_path: Path) -> None:
+    assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
+    ended = hindflight("report", "ws", "-o", "r.html", "--csv", "runs.csv")
+    assert ended.returncode == 2
+    assert error_line(ended) == "No variant was replayed, so there is no what-if table"
+    assert not (tmp_path / "r.html").exists()
+    ended = hindflight("report", "ws", "-o", "r.html", "--charts", "charts", "--format", "gif")
+    assert ended.returncode == 2
+    assert "gif" in error_line(ended)
