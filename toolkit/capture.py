@@ -86,6 +86,11 @@ class CaptureStream:
             what, hint = error.args
             raise CaptureError(f"{self.path} {what}", hint) from error
 
+    def first_time_ns(self) -> int | None:
+        """Return the time of the first TCP segment, None without any. It is read then: open anew for the rest."""
+        batch = next(self.batches(1), None)
+        return None if batch is None else int(batch["t_ns"][0].as_py())
+
     def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `segments` in the order of the capture, at most `max_rows` (1 to 2**24) at a time."""
         while (columns := self._reader.read_batch(max_rows)) is not None:

@@ -6,7 +6,7 @@ become rows is in toolkit/capture.py and toolkit/logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +23,15 @@ from toolkit.workspace import Transaction, Workspace
 def counted(number: int, noun: str) -> str:
     """Return "1 flow", "2 flows"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+SpanOf = Callable[[Path], tuple[int | None, int | None]]
+"""Called with a capture; returns the times (ns since 1970) from and to which it is read, None for no limit."""
+
+
+def all_of_it(_path: Path) -> tuple[int | None, int | None]:
+    """Read a capture from its start to its end."""
+    return None, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,7 @@ class Ingest:
     command: str
     flow_id: int | None = None
     progress: Progress = silent
+    span_of: SpanOf = all_of_it
 
     def __call__(self, paths: Iterable[Path]) -> list[Ingested]:
         """Read `paths`. All are looked at before the first is read.
@@ -67,7 +77,10 @@ class Ingest:
             return known
         with self.workspace.transaction(self.command) as transaction:
             input_id = transaction.add_input(path, "capture", sha256)
-            stream = CaptureStream(path, first_flow_id=transaction.next_flow_id, input_id=input_id)
+            from_ns, to_ns = self.span_of(path)
+            stream = CaptureStream(
+                path, first_flow_id=transaction.next_flow_id, input_id=input_id, from_ns=from_ns, to_ns=to_ns
+            )
             rows = write_capture(stream, transaction, CAPTURE_TABLES, self.progress)
             note = f"{counted(rows['segments'], 'segment')}, {counted(rows['flows'], 'flow')}"
             transaction.note(input_id, note)

@@ -82,20 +82,24 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
         self.close()
 
 
-def open_source(path: Path | str, tables: Collection[str] | None = None) -> Tables:
-    """Open the capture or workspace at `path`; of a capture only `tables` are kept, if given.
+def open_source(
+    path: Path | str, tables: Collection[str] | None = None, span: tuple[int | None, int | None] = (None, None)
+) -> Tables:
+    """Open the capture or workspace at `path`; of a capture keep only `tables`, if given, in `span`.
 
     CaptureError, WorkspaceError: it is neither, or cannot be read. MachineError: no room for the temporary tables.
     """
     source = Path(path)
     if source.is_dir():
+        if span != (None, None):
+            raise HindflightError("a workspace is taken as it is", "cut a capture when it is read: ingest --from --to")
         return Tables(Workspace.open(source))
     if not source.exists():
         raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
     from toolkit.capture import CaptureStream
     from toolkit.capture_writer import CAPTURE_TABLES, write_capture
 
-    stream = CaptureStream(source, input_id=1)
+    stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1])
     opened = temporary_tables()
     try:
         with opened.workspace.transaction(f"open {source}") as transaction:

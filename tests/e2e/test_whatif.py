@@ -191,3 +191,16 @@ def test_interrupted_in_the_middle_it_leaves_the_old_state(
     assert running.returncode == 130
     assert said.strip() == "hindflight: interrupted"
     assert {path.name: path.read_bytes() for path in (drafted.parent / "ws").iterdir()} == before
+
+
+def test_a_stretch_of_a_capture_is_studied_alone(hindflight: Command) -> None:
+    whole = json.loads(hindflight("channel", "extract", CAPTURE, "--json").stdout)
+    half = json.loads(hindflight("channel", "extract", CAPTURE, "--to", "30", "--json").stdout)
+    assert 0 < half["counts"]["data_packets"] < whole["counts"]["data_packets"]
+    ended = hindflight("ingest", CAPTURE, "-w", "ws", "--from", "10", "--to", "30")
+    assert ended.returncode == 0, ended.stderr
+    span = hindflight("query", "ws", "SELECT (max(t_ns) - min(t_ns)) / 1e9 AS s FROM segments", "--json")
+    assert 19 < json.loads(span.stdout)["rows"][0]["s"] <= 20
+    refused = hindflight("channel", "extract", "ws", "--to", "30")
+    assert refused.returncode == 2
+    assert "cut a capture when it is read" in refused.stderr

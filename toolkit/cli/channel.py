@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolkit.cli.output import AsJson, print_json, print_table, say
+from toolkit.cli.times import From, To, capture_span
 
 if TYPE_CHECKING:
     from channels.extract import Extraction
@@ -24,6 +25,8 @@ def extract(
     source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
     flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the trace here (Parquet).")] = None,
+    from_: From = "",
+    to: To = "",
     as_json: AsJson = False,
 ) -> None:
     """Extract losses, rate, delay and queue of the link from a capture at the sender."""
@@ -31,7 +34,7 @@ def extract(
     from toolkit.cli.steps import extract_channel, read_flow, trace_of
     from toolkit.source import open_source
 
-    with open_source(source) as tables:
+    with open_source(source, span=capture_span(source, from_, to)) as tables:
         chosen = read_flow(tables.workspace, flow)
         extraction = extract_channel(chosen)
         if out is not None:

@@ -24,9 +24,10 @@ def demo(
 ) -> None:
     """Show the main job: a real Linux TCP flow over a GEO-like link with burst loss, and what else could have been."""
     from toolkit.cli.steps import Choice
-    from toolkit.cli.whatif import study
+    from toolkit.cli.whatif import Job, study
     from toolkit.demo import CAPTURE, TCP_INFO, demo_file
+    from toolkit.ingest import all_of_it
 
     with ExitStack() as stack:
         inputs = [stack.enter_context(demo_file(name)) for name in (CAPTURE, TCP_INFO)]
-        study(inputs, out, None, Choice(), None, as_json)
+        study(Job(inputs, out, None, Choice(), all_of_it, None), as_json)

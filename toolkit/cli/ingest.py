@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolkit.cli.output import AsJson, print_json, progress_on_stderr, say
+from toolkit.cli.output import AsJson, command_line, print_json, progress_on_stderr, say
+from toolkit.cli.times import From, To, capture_span
 
 
 def register(app: typer.Typer) -> None:
@@ -20,15 +21,17 @@ def ingest(
     inputs: Annotated[list[Path], typer.Argument(help="Captures (pcap) and kernel logs (WEB100, TCP_INFO as CSV).")],
     workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; made if there is none.")],
     flow: Annotated[int | None, typer.Option("--flow", help="Flow that the logs belong to.")] = None,
+    from_: From = "",
+    to: To = "",
     as_json: AsJson = False,
 ) -> None:
     """Read captures and kernel logs into a workspace. What is there already is not read again."""
     from toolkit.ingest import Ingest, counted
     from toolkit.workspace import Workspace
 
-    command = shlex.join(["hindflight", "ingest", *map(str, inputs), "-w", str(workspace)])
     with progress_on_stderr() as progress:
-        done = Ingest(Workspace.open_or_create(workspace), command, flow, progress)(inputs)
+        span_of = partial(capture_span, from_text=from_, to_text=to)
+        done = Ingest(Workspace.open_or_create(workspace), command_line(), flow, progress, span_of)(inputs)
     for one in done:
         issues = f"; {counted(one.issues, 'issue')} (see table issues)" if one.issues else ""
         say(f"{one.path.name}: {one.kind}, {one.note}{issues}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.output import say
+from toolkit.cli.times import From, To, capture_span
 from toolkit.errors import HindflightError
 
 Variants = Annotated[str, typer.Option("--variants", help="TCP variants to compare, separated by commas.")]
@@ -35,13 +36,15 @@ def init(
     proxy: Proxies = "none,relay",
     seeds: Seeds = 20,
     captured_variant: CapturedVariant = "auto",
+    from_: From = "",
+    to: To = "",
 ) -> None:
     """Draft a scenario from a capture: estimates with their intervals as comments, losses in a trace."""
     from toolkit.cli.steps import Choice, read_flow, write_draft
     from toolkit.source import open_source
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
-    with open_source(source) as tables:
+    with open_source(source, span=capture_span(source, from_, to)) as tables:
         chosen = read_flow(tables.workspace, flow)
         trace = write_draft(tables.workspace, chosen, out, choice)
     say(f"wrote {out} and {trace}")

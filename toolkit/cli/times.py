@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,6 +36,17 @@ def span(from_text: str, to_text: str, start_ns: int) -> Span:
     if limits[0] is not None and limits[1] is not None and limits[0] > limits[1]:
         raise HindflightError(f"--from {from_text} is after --to {to_text}")
     return Span(limits[0], limits[1])
+
+
+def capture_span(path: Path, from_text: str, to_text: str) -> tuple[int | None, int | None]:
+    """Return the span between --from and --to in a capture, where seconds count from its first TCP segment."""
+    from toolkit.capture import CaptureStream
+
+    if not (from_text or to_text) or path.is_dir():
+        limits = span(from_text, to_text, 0)
+    else:
+        limits = span(from_text, to_text, CaptureStream(path).first_time_ns() or 0)
+    return limits.from_ns, limits.to_ns
 
 
 def time_ns(text: str, start_ns: int) -> int:

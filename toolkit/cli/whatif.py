@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +14,11 @@ import typer
 from toolkit.cli.output import AsJson, command_line, progress_on_stderr, say
 from toolkit.cli.replay import Threads
 from toolkit.cli.scenario import CapturedVariant, Proxies, Seeds, Variants, listed
+from toolkit.cli.times import From, To, capture_span
 
 if TYPE_CHECKING:
     from toolkit.cli.steps import Choice
+    from toolkit.ingest import SpanOf
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +36,8 @@ def whatif(
     proxy: Proxies = "none,relay",
     seeds: Seeds = 20,
     captured_variant: CapturedVariant = "auto",
+    from_: From = "",
+    to: To = "",
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -39,40 +45,53 @@ def whatif(
     from toolkit.cli.steps import Choice
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
-    study(inputs, out, flow, choice, threads, as_json)
+    job = Job(inputs, out, flow, choice, partial(capture_span, from_text=from_, to_text=to), threads)
+    study(job, as_json)
 
 
-def study(inputs: list[Path], out: Path, flow: int | None, choice: Choice, threads: int | None, as_json: bool) -> None:
-    """Do the whole job into folder `out` and print its outcome; a folder that it made goes again if it fails."""
-    fresh = not out.exists()
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to study: inputs, the folder for the results, the flow, what to compare, and what of a capture to read."""
+
+    inputs: list[Path]
+    out: Path
+    flow: int | None
+    choice: Choice
+    span_of: SpanOf
+    threads: int | None
+
+
+def study(job: Job, as_json: bool) -> None:
+    """Do the whole job and print its outcome; a folder that it made goes again if it fails."""
+    fresh = not job.out.exists()
     try:
-        _study(inputs, out, flow, choice, threads, as_json)
+        _study(job, as_json)
     except BaseException:
         if fresh:
-            shutil.rmtree(out, ignore_errors=True)
+            shutil.rmtree(job.out, ignore_errors=True)
         raise
 
 
-def _study(inputs: list[Path], out: Path, flow: int | None, choice: Choice, threads: int | None, as_json: bool) -> None:
+def _study(job: Job, as_json: bool) -> None:
     from reports.bundle import prepare
     from toolkit.cli.replay import run, show
     from toolkit.cli.steps import check_choice, read_flow, read_scenario, write_draft, write_report_of
     from toolkit.ingest import Ingest
     from toolkit.workspace import Workspace
 
-    check_choice(choice)
+    check_choice(job.choice)
     prepare()
-    workspace = Workspace.open_or_create(out / "workspace")
+    workspace = Workspace.open_or_create(job.out / "workspace")
     command = command_line()
     with progress_on_stderr() as report:
-        read = Ingest(workspace, command, progress=report)(inputs)
+        read = Ingest(workspace, command, progress=report, span_of=job.span_of)(job.inputs)
     captures = {entry.input_id for entry in read if entry.kind == "capture"}
-    chosen = read_flow(workspace, flow, captures)
-    draft = out / "scenario.toml"
-    write_draft(workspace, chosen, draft, choice)
-    result = run(workspace, read_scenario(draft), out, command, threads)
-    page = out / "report.html"
-    write_report_of(workspace, page, f"{inputs[0].name}: what TCP did, and what it could have done", utc=False)
+    chosen = read_flow(workspace, job.flow, captures)
+    draft = job.out / "scenario.toml"
+    write_draft(workspace, chosen, draft, job.choice)
+    result = run(workspace, read_scenario(draft), job.out, command, job.threads)
+    page = job.out / "report.html"
+    write_report_of(workspace, page, f"{job.inputs[0].name}: what TCP did, and what it could have done", utc=False)
     show(result, as_json)
     say(f"report: {page}")
     again = shlex.join(["hindflight", "replay", str(draft), "-w", str(workspace.path)])
