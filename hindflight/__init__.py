@@ -43,12 +43,12 @@ def open(path: Path | str) -> Tables:  # noqa: A001 - hf.open reads as it should
 
 
 def replay(scenario: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
-    """Replay a scenario file and return its tables; see `toolkit.cli.steps.replay_file`.
+    """Replay a scenario file and return its tables; see `hindflight.steps.replay_file`.
 
     `captures` are captures and kernel logs to read first: the self-check needs the one that the scenario came from.
     ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: disk, permission or memory.
     """
-    from toolkit.cli.steps import replay_file
+    from hindflight.steps import replay_file
 
     return replay_file(scenario, *captures, threads=threads)
 

@@ -68,8 +68,11 @@ def within(name: str, package: str) -> bool:
 def may(module: str, name: str) -> bool:
     """Whether `module` may import `name`, but for the native core."""
     room = module.partition(".")[0]
-    if within(module, "toolkit.cli") or room == "hindflight":
-        return within(name, room) or name.partition(".")[0] in ROOMS
+    if within(module, "toolkit.cli"):
+        return name == "hindflight.steps" or name.partition(".")[0] in ROOMS
+    if room == "hindflight":
+        whole = name.partition(".")[0] in (*ROOMS, "hindflight")
+        return whole and (module == "hindflight.__main__" or not within(name, "toolkit.cli"))
     if module in GROUND:
         return (module, name) == ("toolkit.files", "toolkit.errors")
     if room == "toolkit":
@@ -102,6 +105,8 @@ def test_the_rule_catches_what_it_should() -> None:
         ("toolkit.ingest", "hindflight"),
         ("toolkit.ingest", "fixtures.make_snaplog"),
         ("toolkit.cli.app", "hindflight"),
+        ("hindflight", "toolkit.cli.app"),
+        ("hindflight.steps", "toolkit.cli.output"),
         ("toolkit.schema", "toolkit.errors"),
     ):
         assert not may(module, name), f"{module} may import {name}"

@@ -31,7 +31,7 @@ def extract(
 ) -> None:
     """Extract losses, rate, delay and queue of the link from a capture at the sender."""
     from channels.trace import write_trace
-    from toolkit.cli.steps import extract_channel, read_flow, trace_of
+    from hindflight.steps import extract_channel, read_flow, trace_of
     from toolkit.source import open_source
 
     with open_source(source, span=capture_span(source, from_, to)) as tables:

@@ -23,7 +23,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Show the main job: a real Linux TCP flow over a GEO-like link with burst loss, and what else could have been."""
-    from toolkit.cli.steps import Choice
+    from hindflight.steps import Choice
     from toolkit.cli.whatif import Job, study
     from toolkit.demo import CAPTURE, TCP_INFO, demo_file
     from toolkit.ingest import all_of_it

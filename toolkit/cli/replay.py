@@ -35,7 +35,7 @@ def replay(
 
     The runs take the place of an earlier replay's in the same workspace.
     """
-    from toolkit.cli.steps import captured_flow, read_scenario
+    from hindflight.steps import captured_flow, read_scenario
     from toolkit.workspace import Workspace
 
     loaded = read_scenario(scenario)
@@ -48,7 +48,7 @@ def replay(
 
 def run(workspace: Workspace, scenario: Scenario, folder: Path, command: str, threads: int | None) -> Study:
     """Replay into the workspace with progress on stderr."""
-    from toolkit.cli.steps import replay_into
+    from hindflight.steps import replay_into
 
     with progress_on_stderr() as report:
         label = Path("replays")

@@ -35,8 +35,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write the report on all that a workspace holds."""
+    from hindflight.steps import write_report_of
     from reports.exports import write_charts, write_what_if_csv
-    from toolkit.cli.steps import write_report_of
     from toolkit.schema import TABLES
     from toolkit.workspace import Workspace
 

@@ -40,7 +40,7 @@ def init(
     to: To = "",
 ) -> None:
     """Draft a scenario from a capture: estimates with their intervals as comments, losses in a trace."""
-    from toolkit.cli.steps import Choice, read_flow, write_draft
+    from hindflight.steps import Choice, read_flow, write_draft
     from toolkit.source import open_source
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)

@@ -17,7 +17,7 @@ from toolkit.cli.scenario import CapturedVariant, Proxies, Seeds, Variants, list
 from toolkit.cli.times import From, To, capture_span
 
 if TYPE_CHECKING:
-    from toolkit.cli.steps import Choice
+    from hindflight.steps import Choice
     from toolkit.ingest import SpanOf
 
 
@@ -42,7 +42,7 @@ def whatif(
     as_json: AsJson = False,
 ) -> None:
     """Say what other variants, and a split proxy, would have done with a captured flow on its own link."""
-    from toolkit.cli.steps import Choice
+    from hindflight.steps import Choice
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
     job = Job(inputs, out, flow, choice, partial(capture_span, from_text=from_, to_text=to), threads)
@@ -73,9 +73,9 @@ def study(job: Job, as_json: bool) -> None:
 
 
 def _study(job: Job, as_json: bool) -> None:
+    from hindflight.steps import check_choice, read_flow, read_scenario, write_draft, write_report_of
     from reports.bundle import prepare
     from toolkit.cli.replay import run, show
-    from toolkit.cli.steps import check_choice, read_flow, read_scenario, write_draft, write_report_of
     from toolkit.ingest import Ingest
     from toolkit.workspace import Workspace
 

@@ -1,6 +1,7 @@
 """The steps that several commands share: a flow out of a source, its channel, a drafted scenario, a replay, a report.
 
-Part of the composition root: it may see every room, and puts their pieces together. No words for the person here.
+The composition root: it sees every room and puts their pieces together. The command line and `import hindflight` are
+thin layers over it. No words for the person here.
 """
 
 from __future__ import annotations
