@@ -45,7 +45,7 @@ class Store:
 
     def add(self, picture: Picture) -> Drawing:
         """Take in a chart; its title and notes go into the page's text."""
-        spec = picture.chart.to_dict()
+        spec = picture.chart.to_dict(validate=False)
         self.datasets.update(spec.pop("datasets", {}))
         title = spec.pop("title", {})
         linked = any(param.get("name") == ZOOM for param in spec.get("params", ()))

@@ -2,7 +2,7 @@
 //! when it arrives: first in, first out, so nothing later can change it.
 //!
 //! Must not know TCP: it sees sizes and whether there is payload. Read `shared` data notes' link model in
-//! `docs/channels/link.md` first: loss strikes after serialisation, so a lost packet has used the link.
+//! `docs/scenario.md` first: loss strikes after serialisation, so a lost packet has used the link.
 
 use std::collections::VecDeque;
 
