@@ -140,14 +140,15 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) ->
     check_choice(choice)
     extraction = extract_channel(flow)
     trace_path = path.with_suffix(".channel.parquet")
-    text = draft(workspace, flow, extraction, trace_path.name, choice)
+    trace = trace_of(extraction, workspace, flow)
+    text = draft(workspace, flow, trace, trace_path.name, choice)
     parse_scenario(tomllib.loads(text), "the drafted scenario", variant_names())
-    write_trace(trace_of(extraction, workspace, flow), trace_path)
+    write_trace(trace, trace_path)
     write_whole(path, text)
     return trace_path
 
 
-def draft(workspace: Workspace, flow: Flow, extraction: Extraction, trace_file: str, choice: Choice) -> str:
+def draft(workspace: Workspace, flow: Flow, trace: Trace, trace_file: str, choice: Choice) -> str:
     """Return the text of a scenario drafted from the capture; the trace is in `trace_file` beside it."""
     from replay.draft import Draft, Value, draft_scenario
     from replay.history import history_of
@@ -160,11 +161,11 @@ def draft(workspace: Workspace, flow: Flow, extraction: Extraction, trace_file: 
         raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
     source = input_of(workspace, flow)
     stack = sender_of(flow)
-    round_trip = known_value(extraction, "base_rtt_ns") or known_value(extraction, "min_rtt_ns")
+    round_trip = known_value(trace, "base_rtt_ns") or known_value(trace, "min_rtt_ns")
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
-    rate = known_value(extraction, "rate_bps")
-    history = history_of(trace_of(extraction, workspace, flow), run_start_ns(flow, span[0], round_trip.value))
+    rate = known_value(trace, "rate_bps")
+    history = history_of(trace, run_start_ns(flow, span[0], round_trip.value))
     if history.states > 1:
         first = "what held at first; it changed later, see changes"
         round_trip = Value(history.round_trip_ns, None, None, first)
@@ -174,10 +175,10 @@ def draft(workspace: Workspace, flow: Flow, extraction: Extraction, trace_file: 
             name=f"{source.name}, flow {flow.number}",
             duration_ns=span[1] - span[0],
             trace_file=trace_file,
-            block_pkts=default_block_pkts(loss_trace(trace_of(extraction, workspace, flow), trace_file)),
+            block_pkts=default_block_pkts(loss_trace(trace, trace_file)),
             rate=rate,
             round_trip=round_trip,
-            queue=known_value(extraction, "queue_limit_pkts"),
+            queue=known_value(trace, "queue_limit_pkts"),
             stack=stack,
             input_name=source.name,
             input_sha256=source.sha256,
@@ -187,7 +188,7 @@ def draft(workspace: Workspace, flow: Flow, extraction: Extraction, trace_file: 
             proxies=choice.proxies,
             seeds=choice.seeds,
             changes=history.changes,
-            unknowns=(*extraction.unknowns, *ASSUMED, *history.unknowns),
+            unknowns=(*trace.unknowns, *ASSUMED, *history.unknowns),
         )
     )
 
@@ -204,12 +205,12 @@ ASSUMED = (
 """What a drafted scenario assumes beyond what the extraction says it does not know."""
 
 
-def known_value(extraction: Extraction, name: str) -> Value | None:
+def known_value(trace: Trace, name: str) -> Value | None:
     """Return an estimate as the draft wants it; None where the capture gives no value."""
     from replay.draft import Value
 
-    estimate = extraction.estimate(name)
-    if estimate.value is None:
+    estimate = trace.estimate(name)
+    if estimate is None or estimate.value is None:
         return None
     return Value(estimate.value, estimate.low, estimate.high, estimate.how)
 

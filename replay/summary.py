@@ -23,13 +23,6 @@ METRICS = {
 }
 """Names of the estimates as a reader knows them; the others are no key numbers."""
 
-CAUSES = {
-    "queue": "by a full queue",
-    "channel": "by the channel",
-    "outage": "in outages",
-    "unknown": "for a cause that cannot be told",
-}
-
 
 def key_numbers(captured: Outcome, estimates: Iterable[Estimate]) -> list[dict[str, Any]]:
     """Return the rows of section `key_numbers`: what the flow achieved and what its link is like."""
