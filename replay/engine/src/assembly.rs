@@ -8,6 +8,7 @@ use hindflight_kernels::{
     StreamKey, StreamRng, TraceMode,
 };
 
+use crate::application::Application;
 use crate::catalogue::Variant;
 use crate::config::{
     Config, ConfigError, DirectionConfig, FlowConfig, LossConfig, StackParams, TraceModeConfig,
@@ -228,8 +229,8 @@ fn add_nodes(
     };
     parts.nodes.push(Node::Source(Box::new(Source::new(
         sender(0),
+        Application::new(flow, params),
         flow.start_ns,
-        flow.size_bytes,
         windows[0],
     ))));
     for (i, receiver) in receivers.into_iter().enumerate() {

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 
 use crate::config::{
-    Config, DirectionConfig, FlowConfig, LinkConfig, LossConfig, LossScope, PathConfig, Profile,
-    ProxyConfig, StackOverrides,
+    ApplicationConfig, Config, DirectionConfig, FlowConfig, LinkConfig, LossConfig, LossScope,
+    NagleRule, PathConfig, Profile, ProxyConfig, StackOverrides,
 };
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::summary::RunSummary;
@@ -190,16 +190,20 @@ fn stack() -> impl Strategy<Value = StackOverrides> {
         1..20_u32,
         2..200_u64,
         read,
+        proptest::sample::select(vec![NagleRule::Off, NagleRule::Rfc, NagleRule::Minshall]),
     )
         .prop_map(
-            |(handshake, timestamps, delayed_ack, window, buffer, read_rate_bps)| StackOverrides {
-                handshake: Some(handshake),
-                timestamps: Some(timestamps),
-                delayed_ack: Some(delayed_ack),
-                initial_window_pkts: Some(window),
-                receive_buffer_bytes: Some(buffer * 1500),
-                read_rate_bps,
-                ..StackOverrides::default()
+            |(handshake, timestamps, delayed_ack, window, buffer, read_rate_bps, nagle)| {
+                StackOverrides {
+                    handshake: Some(handshake),
+                    timestamps: Some(timestamps),
+                    delayed_ack: Some(delayed_ack),
+                    initial_window_pkts: Some(window),
+                    receive_buffer_bytes: Some(buffer * 1500),
+                    read_rate_bps,
+                    nagle: Some(nagle),
+                    ..StackOverrides::default()
+                }
             },
         )
 }
@@ -210,33 +214,49 @@ fn flow(inner: Vec<String>) -> impl Strategy<Value = FlowConfig> {
         .map(|info| info.name)
         .collect();
     let split = proptest::collection::vec((any::<bool>(), 4..60_u32), inner.len());
+    // A send buffer that grows or not, and the octets of one write into it.
+    let buffered = (
+        3000..200_000_u64,
+        any::<bool>(),
+        proptest::option::of(1..70_000_u32),
+    );
+    let buffered = proptest::option::weighted(0.4, buffered);
     (
         proptest::sample::select(names),
         any::<bool>(),
         stack(),
         1..300_000_u64,
         0..3000_u64,
-        split,
+        (split, buffered),
     )
         .prop_map(
-            move |(variant, linux, stack, size, start_ms, split)| FlowConfig {
-                name: "flow".into(),
-                start_ns: start_ms * MILLISECOND,
-                size_bytes: Some(size),
-                variant: variant.into(),
-                profile: if linux { Profile::Linux } else { Profile::Rfc },
-                stack,
-                proxies: inner
-                    .iter()
-                    .zip(split)
-                    .filter(|(_, (present, _))| *present)
-                    .map(|(node, (_, buffer_pkts))| ProxyConfig {
-                        node: node.clone(),
-                        buffer_pkts,
-                        variant: None,
-                        advertise: crate::config::AdvertisePolicy::default(),
-                    })
-                    .collect(),
+            move |(variant, linux, mut stack, size, start_ms, (split, buffered))| {
+                let mut write_bytes = None;
+                if let Some((bytes, grows, write)) = buffered {
+                    stack.send_buffer_bytes = Some(bytes);
+                    stack.send_buffer_max_bytes = grows.then_some(4 * bytes);
+                    write_bytes = write;
+                }
+                FlowConfig {
+                    name: "flow".into(),
+                    start_ns: start_ms * MILLISECOND,
+                    size_bytes: Some(size),
+                    application: ApplicationConfig::Greedy { write_bytes },
+                    variant: variant.into(),
+                    profile: if linux { Profile::Linux } else { Profile::Rfc },
+                    stack,
+                    proxies: inner
+                        .iter()
+                        .zip(split)
+                        .filter(|(_, (present, _))| *present)
+                        .map(|(node, (_, buffer_pkts))| ProxyConfig {
+                            node: node.clone(),
+                            buffer_pkts,
+                            variant: None,
+                            advertise: crate::config::AdvertisePolicy::default(),
+                        })
+                        .collect(),
+                }
             },
         )
 }

@@ -3,6 +3,7 @@
 //! Pure: no I/O, no clock of its own, one seed decides everything random. Start with [`Config`] and [`run`]; the
 //! loop is in `world`, an endpoint's halves in `sender` and `receiver`, a named variant in `catalogue`.
 
+mod application;
 mod arena;
 mod assembly;
 mod calendar;
@@ -31,9 +32,9 @@ mod world;
 pub use assembly::Leg;
 pub use catalogue::{VARIANTS, Variant, VariantInfo};
 pub use config::{
-    AdvertisePolicy, ChangeConfig, Config, ConfigError, DirectionConfig, FlowConfig, LinkConfig,
-    LossConfig, LossScope, PathConfig, Profile, ProxyConfig, RecoveryKind, RtoRule, SlowStartKind,
-    StackOverrides, StackParams, TraceModeConfig,
+    AdvertisePolicy, ApplicationConfig, ChangeConfig, Config, ConfigError, DirectionConfig,
+    FlowConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, Profile, ProxyConfig,
+    RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams, TraceModeConfig,
 };
 pub use link::DropCause;
 pub use segment::{Direction, Purpose, Segment, flags};

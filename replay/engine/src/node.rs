@@ -2,6 +2,7 @@
 //!
 //! Must not know links or the order of events.
 
+use crate::application::Application;
 use crate::proxy::Proxy;
 use crate::receiver::Receiver;
 use crate::segment::Segment;
@@ -21,27 +22,23 @@ pub enum Node {
 /// A sender with the application that feeds it.
 pub struct Source {
     sender: Sender,
+    application: Application,
     start: Nanos,
-    /// Octets to send; none: without end.
-    size_bytes: Option<u64>,
     first_window_bytes: u64,
 }
-
-/// End of the stream of an application that never runs dry.
-const ENDLESS: u64 = u64::MAX / 2;
 
 impl Source {
     /// A source that opens at `start`; `first_window_bytes` is what the receiver promises if there is no handshake.
     pub fn new(
         sender: Sender,
+        application: Application,
         start: Nanos,
-        size_bytes: Option<u64>,
         first_window_bytes: u64,
     ) -> Self {
         Self {
             sender,
+            application,
             start,
-            size_bytes,
             first_window_bytes,
         }
     }
@@ -57,13 +54,20 @@ impl Source {
     fn on_deadline(&mut self, now: Nanos) {
         if self.sender.is_opening() {
             self.sender.on_deadline(now);
-            return;
+        } else {
+            self.sender.open(now, self.first_window_bytes);
         }
-        self.sender.open(now, self.first_window_bytes);
-        self.sender.write_to(
-            self.size_bytes.map_or(ENDLESS, |size| size + 1),
-            self.size_bytes.is_some(),
-        );
+    }
+
+    /// What is written leaves first; the application is woken when nothing of it can.
+    #[inline]
+    fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+        loop {
+            let segment = self.sender.poll_transmit(now);
+            if segment.is_some() || !self.application.feed(&mut self.sender) {
+                return segment;
+            }
+        }
     }
 }
 
@@ -101,7 +105,7 @@ impl Node {
     #[inline]
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
         match self {
-            Self::Source(source) => source.sender.poll_transmit(now),
+            Self::Source(source) => source.poll_transmit(now),
             Self::Sink(receiver) => receiver.poll_transmit(now),
             Self::Proxy(proxy) => proxy.poll_transmit(now),
         }

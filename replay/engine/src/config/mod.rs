@@ -3,12 +3,16 @@
 //! Must not know how anything runs. Every number carries its unit in its name; `validate` refuses what makes no
 //! sense and names the key path. The Python side (`replay/`) reads TOML and writes this as JSON.
 
+mod application;
 mod stack;
 mod validate;
 
 use serde::Deserialize;
 
-pub use stack::{Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams};
+pub use application::ApplicationConfig;
+pub use stack::{
+    NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams,
+};
 pub use validate::ConfigError;
 
 use crate::time::Nanos;
@@ -170,9 +174,12 @@ pub struct FlowConfig {
     /// When it opens.
     #[serde(default)]
     pub start_ns: Nanos,
-    /// Octets to send; none: as many as the network takes.
+    /// Octets to send; none: without end.
     #[serde(default)]
     pub size_bytes: Option<u64>,
+    /// What feeds it.
+    #[serde(default)]
+    pub application: ApplicationConfig,
     /// Name of the TCP variant.
     pub variant: String,
     /// Stack profile that fixes what `stack` leaves out.

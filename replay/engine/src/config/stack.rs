@@ -55,6 +55,18 @@ pub enum SlowStartKind {
     Hystartpp,
 }
 
+/// When a segment that is not full may leave while data is outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NagleRule {
+    /// At once, as with `TCP_NODELAY`.
+    Off,
+    /// Not before all is acknowledged (Nagle, RFC 9293 §3.7.4).
+    Rfc,
+    /// Not before the last one that was not full is acknowledged (Minshall's variant, as Linux).
+    Minshall,
+}
+
 /// Parameters that replace the profile's; absent ones stay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +98,9 @@ pub struct StackOverrides {
     pub read_rate_bps: Option<f64>,
     pub reset_timer_on_each_partial_ack: Option<bool>,
     pub tail_loss_probe: Option<bool>,
+    pub nagle: Option<NagleRule>,
+    pub send_buffer_bytes: Option<u64>,
+    pub send_buffer_max_bytes: Option<u64>,
 }
 
 /// The resolved parameters of a flow's stack.
@@ -141,6 +156,12 @@ pub struct StackParams {
     pub reset_timer_on_each_partial_ack: bool,
     /// Tail loss probe (RFC 8985 §7).
     pub tail_loss_probe: bool,
+    /// What holds back a segment that is not full.
+    pub nagle: NagleRule,
+    /// Memory for octets that are written and not acknowledged; none: the application never waits for room.
+    pub send_buffer_bytes: Option<u64>,
+    /// Up to where the send buffer grows with cwnd; none: it does not.
+    pub send_buffer_max_bytes: Option<u64>,
     /// Whether the values lean on Linux where no parameter says so.
     pub profile: Profile,
 }
@@ -190,6 +211,9 @@ impl StackParams {
                 .reset_timer_on_each_partial_ack
                 .unwrap_or(base.reset_timer_on_each_partial_ack),
             tail_loss_probe: o.tail_loss_probe.unwrap_or(base.tail_loss_probe),
+            nagle: o.nagle.unwrap_or(base.nagle),
+            send_buffer_bytes: o.send_buffer_bytes.or(base.send_buffer_bytes),
+            send_buffer_max_bytes: o.send_buffer_max_bytes.or(base.send_buffer_max_bytes),
             profile,
         }
     }
@@ -226,6 +250,9 @@ impl StackParams {
             read_rate_bps: None,
             reset_timer_on_each_partial_ack: false,
             tail_loss_probe: false,
+            nagle: NagleRule::Rfc,
+            send_buffer_bytes: None,
+            send_buffer_max_bytes: None,
             profile: Profile::Rfc,
         }
     }
@@ -242,6 +269,7 @@ impl StackParams {
             quickack_segments: 181,
             dsack: true,
             tail_loss_probe: true,
+            nagle: NagleRule::Minshall,
             profile: Profile::Linux,
             ..Self::rfc()
         }

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use super::{Config, DirectionConfig, FlowConfig, LossConfig, PathConfig, StackParams};
+use super::{
+    ApplicationConfig, Config, DirectionConfig, FlowConfig, LossConfig, PathConfig, StackParams,
+};
 use crate::catalogue::{VARIANTS, Variant};
 use crate::time::Nanos;
 
@@ -215,7 +217,21 @@ impl FlowConfig {
                 return refuse(format!("{key}.stack.recovery"), problem);
             }
         }
+        self.validate_application(key)?;
         self.validate_proxies(key, &config.path.nodes)
+    }
+
+    fn validate_application(&self, key: &str) -> Checked {
+        let ApplicationConfig::Greedy { write_bytes } = self.application;
+        let Some(bytes) = write_bytes else {
+            return Ok(());
+        };
+        let key = format!("{key}.application.write_bytes");
+        within(&key, bytes, 1, 1 << 30)?;
+        if self.stack.send_buffer_bytes.is_none() {
+            return refuse(key, "means nothing without stack.send_buffer_bytes");
+        }
+        Ok(())
     }
 
     fn validate_proxies(&self, key: &str, nodes: &[String]) -> Checked {
@@ -320,7 +336,27 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
         2 * u64::from(params.smss_bytes),
         1 << 30,
     )?;
-    rate(&at("read_rate_bps"), params.read_rate_bps)
+    rate(&at("read_rate_bps"), params.read_rate_bps)?;
+    validate_send_buffer(key, params)
+}
+
+fn validate_send_buffer(key: &str, params: &StackParams) -> Checked {
+    let most = format!("{key}.send_buffer_max_bytes");
+    let Some(bytes) = params.send_buffer_bytes else {
+        return match params.send_buffer_max_bytes {
+            Some(_) => refuse(most, "means nothing without send_buffer_bytes"),
+            None => Ok(()),
+        };
+    };
+    within(
+        &format!("{key}.send_buffer_bytes"),
+        bytes,
+        2 * u64::from(params.smss_bytes),
+        1 << 40,
+    )?;
+    params
+        .send_buffer_max_bytes
+        .map_or(Ok(()), |max| within(&most, max, bytes, 1 << 40))
 }
 
 #[cfg(test)]
@@ -388,6 +424,21 @@ mod tests {
                 "\"variant\": \"cubic\"",
                 "\"variant\": \"newreno\", \"stack\": {\"recovery\": \"sack\"}",
                 "flows[0].stack.recovery: variant \"newreno\" fixes its own recovery",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"cubic\", \"application\": {\"kind\": \"greedy\", \"write_bytes\": 65536}",
+                "flows[0].application.write_bytes: means nothing without stack.send_buffer_bytes",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"cubic\", \"stack\": {\"send_buffer_max_bytes\": 65536}",
+                "flows[0].stack.send_buffer_max_bytes: means nothing without send_buffer_bytes",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"cubic\", \"stack\": {\"send_buffer_bytes\": 9000, \"send_buffer_max_bytes\": 8999}",
+                "flows[0].stack.send_buffer_max_bytes: 8999 is not between 9000 and",
             ),
         ] {
             let got = problem(change, to);

@@ -17,6 +17,7 @@ pub use phase::Phase;
 use phase::CwndUsage;
 use rack::Rack;
 
+use crate::application::Buffered;
 use crate::config::{Profile, RecoveryKind, StackParams};
 use crate::controller::{AckEvidence, Controller};
 use crate::histogram::Histogram;
@@ -67,6 +68,8 @@ pub struct Sender {
     /// End of the octets that the application has written, and whether it has written its last.
     write_end: u64,
     finished: bool,
+    /// End of the last segment that left without being full.
+    small_end: u64,
     /// Right edge of the receiver's window.
     edge: u64,
     last_wnd_bytes: u32,
@@ -106,6 +109,7 @@ impl Sender {
             snd_nxt: 1,
             write_end: 1,
             finished: false,
+            small_end: 1,
             edge: 1,
             last_wnd_bytes: 0,
             board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr),
@@ -146,6 +150,22 @@ impl Sender {
     pub fn write_to(&mut self, end: u64, finished: bool) {
         self.write_end = self.write_end.max(end);
         self.finished |= finished;
+    }
+
+    /// End of the octets that the application has written.
+    #[inline]
+    pub fn write_end(&self) -> u64 {
+        self.write_end
+    }
+
+    /// What it holds of them.
+    pub fn buffered(&self) -> Buffered {
+        Buffered {
+            octets: self.write_end - self.snd_una,
+            outstanding: self.board.outstanding(),
+            in_network: self.board.pipe(),
+            cwnd: self.controller.cwnd(),
+        }
     }
 
     /// Oldest octet not acknowledged.

@@ -5,6 +5,7 @@
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
 use super::{Opening, Sender};
+use crate::config::NagleRule;
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos};
 
@@ -124,8 +125,7 @@ impl Sender {
         let smss = u64::from(self.params.smss_bytes);
         let available = self.write_end - self.snd_nxt;
         let len = available.min(smss);
-        // RFC 9293 §3.7.4 (Nagle): less than a full segment waits while more may come and data is outstanding.
-        if len == 0 || (len < smss && !self.finished && self.board.outstanding() > 0) {
+        if len == 0 || (len < smss && self.must_fill_up()) {
             return None;
         }
         if self.snd_nxt + len > self.edge {
@@ -137,11 +137,24 @@ impl Sender {
         Some(len as u16)
     }
 
+    /// Whether a segment that is not full waits for more: not where no more will come (RFC 9293 §3.7.4).
+    fn must_fill_up(&self) -> bool {
+        !self.finished
+            && match self.params.nagle {
+                NagleRule::Off => false,
+                NagleRule::Rfc => self.board.outstanding() > 0,
+                NagleRule::Minshall => self.small_end > self.snd_una,
+            }
+    }
+
     #[inline]
     fn send_new(&mut self, len: u16, now: Nanos) -> Segment {
         let seq = self.snd_nxt;
         self.board.push(seq, len, now);
         self.snd_nxt += u64::from(len);
+        if u32::from(len) < self.params.smss_bytes {
+            self.small_end = self.snd_nxt;
+        }
         if let Phase::Open { dup_acks: 1.. } = self.phase {
             self.limited_transmitted += 1;
         }
