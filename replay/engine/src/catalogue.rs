@@ -4,7 +4,7 @@
 
 use crate::config::{Profile, RecoveryKind, SlowStartKind, StackParams};
 use crate::controller::{
-    Controller, Cubic, CubicParams, Growth, Reduction, ReductionBasis, Reno, SlowStart,
+    Controller, Cubic, CubicParams, Growth, LinuxCubic, Reduction, ReductionBasis, Reno, SlowStart,
 };
 
 /// A TCP variant by name.
@@ -125,13 +125,9 @@ impl Variant {
             Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno => {
                 (Growth::Reno(Reno::default()), RENO_BETA)
             }
+            Self::Cubic if linux => (Growth::LinuxCubic(LinuxCubic::default()), LinuxCubic::BETA),
             Self::Cubic => {
-                let least_slope_before_loss = linux.then_some(LINUX_LEAST_SLOPE);
-                let cubic = CubicParams {
-                    reno_alpha_rises: !linux,
-                    least_slope_before_loss,
-                    ..CubicParams::default()
-                };
+                let cubic = CubicParams::default();
                 (Growth::Cubic(Cubic::new(cubic)), cubic.beta)
             }
         };
@@ -163,8 +159,6 @@ impl Variant {
 
 /// RFC 5681 §3.1 equation 4.
 const RENO_BETA: f64 = 0.5;
-/// Linux's cubic before its first loss: a segment per 20 acknowledged.
-const LINUX_LEAST_SLOPE: f64 = 0.05;
 
 /// Levenshtein's distance, for the nearest name.
 pub(crate) fn edit_distance(a: &str, b: &str) -> usize {

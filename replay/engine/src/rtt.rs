@@ -50,13 +50,18 @@ impl RttEstimator {
     /// Takes a sample; `snd_una` and `snd_nxt` delimit round trips for Linux's rule.
     pub fn sample(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.max(1);
-        self.min_rtt = self.min_rtt.min(rtt);
+        self.note_least(rtt);
         match self.rule {
             RtoRule::Rfc6298 => self.sample_rfc6298(rtt),
             RtoRule::Linux => self.sample_linux(rtt, snd_una, snd_nxt),
         }
         // RFC 6298 §5 (5.7) with Karn: a fresh sample ends the backoff.
         self.backoff = 0;
+    }
+
+    /// Takes a sample for the least RTT only.
+    pub fn note_least(&mut self, rtt: Nanos) {
+        self.min_rtt = self.min_rtt.min(rtt.max(1));
     }
 
     fn sample_rfc6298(&mut self, rtt: Nanos) {

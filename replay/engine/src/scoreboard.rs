@@ -49,6 +49,8 @@ pub struct Digest {
     pub newest_acked_sent_at: Option<Nanos>,
     /// When the first newly sacked, never retransmitted segment was sent.
     pub oldest_sacked_sent_at: Option<Nanos>,
+    /// When the last newly sacked, never retransmitted segment was sent.
+    pub newest_sacked_sent_at: Option<Nanos>,
     /// The cumulative ACK covers a segment that was retransmitted.
     pub acked_retransmission: bool,
     /// Latest transmission among the delivered: its time, its end, and whether it was a retransmission.
@@ -299,8 +301,9 @@ impl Scoreboard {
     fn sack_one(&mut self, number: u64, slot: &Slot, digest: &mut Digest) {
         digest.sacked += 1;
         digest.delivered += 1;
-        if slot.marks & EVER_RETRANSMITTED == 0 && digest.oldest_sacked_sent_at.is_none() {
-            digest.oldest_sacked_sent_at = Some(slot.sent_at);
+        if slot.marks & EVER_RETRANSMITTED == 0 {
+            digest.oldest_sacked_sent_at.get_or_insert(slot.sent_at);
+            digest.newest_sacked_sent_at = Some(slot.sent_at);
         }
         self.note_latest(slot, digest);
         if self.keeps_order {

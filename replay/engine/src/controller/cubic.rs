@@ -16,10 +16,6 @@ pub struct CubicParams {
     pub fast_convergence: bool,
     /// Never slower than Reno would be (§4.3).
     pub reno_friendly: bool,
-    /// §4.3: α becomes 1 once `W_est` has regained the window before the reduction. Linux keeps the smaller α.
-    pub reno_alpha_rises: bool,
-    /// Slowest growth before the first reduction, in segments per segment acknowledged (Linux: 1/20); none in the RFC.
-    pub least_slope_before_loss: Option<f64>,
 }
 
 impl Default for CubicParams {
@@ -29,8 +25,6 @@ impl Default for CubicParams {
             beta: 0.7,
             fast_convergence: true,
             reno_friendly: true,
-            reno_alpha_rises: true,
-            least_slope_before_loss: None,
         }
     }
 }
@@ -103,14 +97,14 @@ impl Cubic {
         let target =
             w_cubic(params.c, t_s + rtt_s, epoch.k_s, epoch.w_max).clamp(*cwnd, 1.5 * *cwnd);
         // §4.3 equation 4: α is 1 once W_est has reached the window before the reduction.
-        let alpha = if epoch.w_est < self.cwnd_prior || !params.reno_alpha_rises {
+        let alpha = if epoch.w_est < self.cwnd_prior {
             alpha_cubic(params.beta)
         } else {
             1.0
         };
         epoch.w_est += alpha * acked / *cwnd;
         self.epoch = Some(epoch);
-        let slope = ((target - *cwnd) / *cwnd).max(self.least_slope());
+        let slope = (target - *cwnd) / *cwnd;
         let grown = *cwnd + slope * acked;
         let reno_rules =
             params.reno_friendly && w_cubic(params.c, t_s, epoch.k_s, epoch.w_max) < epoch.w_est;
@@ -119,14 +113,6 @@ impl Cubic {
         } else {
             grown
         };
-    }
-
-    fn least_slope(&self) -> f64 {
-        // Deviation: only where asked for; Linux raises cwnd by 5 % per round trip while it has seen no loss.
-        match self.params.least_slope_before_loss {
-            Some(slope) if self.w_max.is_none() => slope,
-            _ => 0.0,
-        }
     }
 
     /// §4.2 and, for a first stage after slow start or a timeout, §4.8 and §4.10: K = 0, `W_max` = cwnd.

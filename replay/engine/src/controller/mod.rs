@@ -5,10 +5,12 @@
 //! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
 mod cubic;
+mod linux_cubic;
 mod reno;
 mod slow_start;
 
 pub use cubic::{Cubic, CubicParams};
+pub use linux_cubic::LinuxCubic;
 pub use reno::Reno;
 pub use slow_start::SlowStart;
 
@@ -54,6 +56,8 @@ pub enum Growth {
     Reno(Reno),
     /// RFC 9438.
     Cubic(Cubic),
+    /// RFC 9438 as Linux counts it.
+    LinuxCubic(LinuxCubic),
 }
 
 /// What a loss costs.
@@ -121,6 +125,17 @@ impl Controller {
         self.cwnd < self.ssthresh
     }
 
+    /// An RTT sample of data, whatever the phase; precedes `on_ack` for the same ACK.
+    #[inline]
+    pub fn on_rtt(&mut self, rtt: Nanos, ack: &AckEvidence) {
+        if let Growth::LinuxCubic(cubic) = &mut self.growth {
+            cubic.on_rtt(rtt, ack.now);
+        }
+        if self.in_slow_start() && self.slow_start.ends_by(rtt, self.cwnd, ack) {
+            self.ssthresh = self.cwnd;
+        }
+    }
+
     /// An ACK outside fast recovery.
     #[inline]
     pub fn on_ack(&mut self, ack: &AckEvidence) {
@@ -135,6 +150,7 @@ impl Controller {
             match &mut self.growth {
                 Growth::Reno(reno) => reno.on_ack(&mut self.cwnd, left),
                 Growth::Cubic(cubic) => cubic.on_ack(&mut self.cwnd, left, ack),
+                Growth::LinuxCubic(cubic) => cubic.on_ack(&mut self.cwnd, left, ack),
             }
         }
     }
@@ -153,15 +169,19 @@ impl Controller {
         match &mut self.growth {
             Growth::Reno(reno) => reno.restart(),
             Growth::Cubic(cubic) => cubic.on_timeout(),
+            Growth::LinuxCubic(cubic) => cubic.on_timeout(),
         }
+        self.slow_start.on_timeout();
         self.cwnd = LOSS_WINDOW;
     }
 
     /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
-    pub fn on_idle(&mut self, initial_window: f64) {
+    pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
         self.cwnd = self.cwnd.min(initial_window);
-        if let Growth::Cubic(cubic) = &mut self.growth {
-            cubic.restart_epoch();
+        match &mut self.growth {
+            Growth::Reno(_) => {}
+            Growth::Cubic(cubic) => cubic.restart_epoch(),
+            Growth::LinuxCubic(cubic) => cubic.on_idle(idle),
         }
     }
 
@@ -189,6 +209,7 @@ impl Controller {
         match &mut self.growth {
             Growth::Reno(reno) => reno.restart(),
             Growth::Cubic(cubic) => cubic.on_reduction(self.cwnd),
+            Growth::LinuxCubic(cubic) => cubic.on_reduction(self.cwnd),
         }
         self.slow_start.end();
         self.ssthresh = target.max(LEAST_SSTHRESH);

@@ -2,27 +2,47 @@
 //!
 //! Must not know cubic or slow start. RFC 5681 §3.1, the counting form that it recommends (RFC 3465 §2.1).
 
-/// Segments acknowledged since cwnd last grew.
+/// Segments acknowledged that have not bought growth yet.
+#[derive(Clone, Debug, Default)]
+pub struct Credit {
+    counted: f64,
+}
+
+impl Credit {
+    /// Takes `acked` segments: cwnd grows by one per `price` of them.
+    #[inline]
+    pub fn spend(&mut self, cwnd: &mut f64, price: f64, acked: f64) {
+        if self.counted >= price {
+            // The price fell below what had been counted at a higher one: a single segment, no burst.
+            self.counted = 0.0;
+            *cwnd += 1.0;
+        }
+        self.counted += acked;
+        if self.counted >= price {
+            let bought = libm::floor(self.counted / price);
+            self.counted -= bought * price;
+            *cwnd += bought;
+        }
+    }
+}
+
+/// Reno's growth.
 #[derive(Clone, Debug, Default)]
 pub struct Reno {
-    counted: f64,
+    credit: Credit,
 }
 
 impl Reno {
     /// Takes `acked` segments: cwnd grows by one when a whole window of them has been counted.
     #[inline]
     pub fn on_ack(&mut self, cwnd: &mut f64, acked: f64) {
-        let window = libm::floor(*cwnd);
-        self.counted += acked;
-        if self.counted >= window {
-            self.counted -= window;
-            *cwnd += 1.0;
-        }
+        let window = libm::floor(*cwnd).max(1.0);
+        self.credit.spend(cwnd, window, acked);
     }
 
     /// Forgets what was counted: the window was reduced.
     pub fn restart(&mut self) {
-        self.counted = 0.0;
+        self.credit = Credit::default();
     }
 }
 
@@ -52,5 +72,15 @@ mod tests {
             reno.on_ack(&mut cwnd, 2.0);
         }
         assert_eq!(cwnd.to_bits(), 11.0_f64.to_bits());
+    }
+
+    #[test]
+    fn a_large_ack_buys_by_the_price_and_a_fallen_price_buys_one() {
+        let (mut credit, mut cwnd) = (Credit::default(), 10.0);
+        credit.spend(&mut cwnd, 4.0, 9.0);
+        assert_eq!((cwnd.to_bits(), credit.counted), (12.0_f64.to_bits(), 1.0));
+        credit.counted = 90.0;
+        credit.spend(&mut cwnd, 2.0, 1.0);
+        assert_eq!((cwnd.to_bits(), credit.counted), (13.0_f64.to_bits(), 1.0));
     }
 }

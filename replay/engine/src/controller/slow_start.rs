@@ -75,13 +75,10 @@ struct Hystart {
 
 impl Hystart {
     /// Whether slow start should end now.
-    fn found(&mut self, cwnd: f64, ack: &AckEvidence) -> bool {
+    fn found(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
         if self.round.turns(ack) {
             (self.round_start, self.last_ack) = (ack.now, ack.now);
         }
-        let Some(rtt) = ack.rtt else {
-            return false;
-        };
         let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
         self.delay_min = Some(delay_min);
         if cwnd < HYSTART_LOW_WINDOW {
@@ -96,7 +93,7 @@ impl Hystart {
         }
         // Delay: the least of the round, once it has enough samples, stands clear of the least ever.
         let enough = self.round.samples >= ROUND_SAMPLES;
-        self.round.take(ack.rtt);
+        self.round.take(Some(rtt));
         let increase = (delay_min / INCREASE_DIVISOR).clamp(LEAST_INCREASE, GREATEST_INCREASE);
         let clear = |least| least > delay_min + increase;
         enough && self.round.min_rtt.is_some_and(clear)
@@ -197,6 +194,22 @@ impl SlowStart {
         }
     }
 
+    /// Whether an RTT sample ends slow start (HyStart).
+    #[inline]
+    pub fn ends_by(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
+        match &mut self.exit {
+            Exit::Hystart(hystart) => hystart.found(rtt, cwnd, ack),
+            Exit::Never | Exit::Hystartpp(_) => false,
+        }
+    }
+
+    /// A timeout: HyStart begins anew, its least RTT too, as in Linux.
+    pub fn on_timeout(&mut self) {
+        if let Exit::Hystart(hystart) = &mut self.exit {
+            *hystart = Hystart::default();
+        }
+    }
+
     /// Grows `cwnd` up to `ssthresh` (which an exit rule may set) and returns the acknowledged segments left over for
     /// congestion avoidance.
     #[inline]
@@ -204,13 +217,7 @@ impl SlowStart {
         let acked = f64::from(ack.delivered);
         let mut divisor = 1.0;
         match &mut self.exit {
-            Exit::Never => {}
-            Exit::Hystart(hystart) => {
-                if hystart.found(*cwnd, ack) {
-                    *ssthresh = *cwnd;
-                    return 0.0;
-                }
-            }
+            Exit::Never | Exit::Hystart(_) => {}
             Exit::Hystartpp(hystartpp) => {
                 let Some(given) = hystartpp.divisor(ack) else {
                     *ssthresh = *cwnd;

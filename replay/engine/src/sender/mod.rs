@@ -24,7 +24,7 @@ use crate::histogram::Histogram;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Digest, Scoreboard};
 use crate::segment::{Segment, flags};
-use crate::time::Nanos;
+use crate::time::{MILLISECOND, Nanos};
 use crate::timer::Timer;
 
 /// Counters of a sender.
@@ -228,7 +228,7 @@ impl Sender {
         let duplicate = self.is_duplicate(segment, advances, &digest);
         self.counters.dup_acks_in += u64::from(duplicate);
         self.update_window(segment, now);
-        self.take_rtt_sample(&digest, now);
+        self.take_rtt_sample(segment, &digest, now);
         if advances || duplicate || digest.sacked > 0 {
             let ack = recovery::Ack {
                 now,
@@ -291,29 +291,41 @@ impl Sender {
         }
     }
 
-    fn take_rtt_sample(&mut self, digest: &Digest, now: Nanos) {
+    fn take_rtt_sample(&mut self, segment: &Segment, digest: &Digest, now: Nanos) {
+        let linux = self.params.profile == Profile::Linux;
         // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
-        let cumulative = digest
-            .oldest_acked_sent_at
-            .filter(|_| !digest.acked_retransmission);
+        let whole = !digest.acked_retransmission;
+        let by_ack = digest.oldest_acked_sent_at.filter(|_| whole);
+        let newest_by_ack = digest.newest_acked_sent_at.filter(|_| whole);
         // Deviation: Linux also measures on SACK; the RFC's rule is left as it stands otherwise.
-        let by_sack = digest
-            .oldest_sacked_sent_at
-            .filter(|_| self.params.profile == Profile::Linux);
-        if let Some(sent_at) = cumulative.or(by_sack) {
-            self.rtt.sample(now - sent_at, self.snd_una, self.snd_nxt);
-            self.rtt_histogram.add(now - sent_at);
+        let by_sack = digest.oldest_sacked_sent_at.filter(|_| linux);
+        let mut path = by_ack.or(by_sack).map(|sent_at| now - sent_at);
+        // The newest segment that was delivered says most about the path now.
+        let mut newest = (digest.newest_sacked_sent_at.filter(|_| linux))
+            .or(newest_by_ack)
+            .map(|sent_at| now - sent_at);
+        // Deviation: as Linux, a timestamp measures only where nothing else does (RFC 7323 §4.2 takes it always).
+        if path.is_none() && linux && self.params.timestamps && digest.acked > 0 {
+            let ticks = u64::from(((now / MILLISECOND) as u32).wrapping_sub(segment.ts_ecr));
+            path = Some(ticks.max(1) * MILLISECOND);
+            newest = path;
+        }
+        if let Some(rtt) = path {
+            self.rtt.note_least(newest.unwrap_or(rtt));
+            self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
+            self.rtt_histogram.add(rtt);
+        }
+        if let Some(rtt) = newest {
+            let evidence = self.evidence(now, digest);
+            self.controller.on_rtt(rtt, &evidence);
         }
     }
 
-    fn evidence(&self, ack: &recovery::Ack) -> AckEvidence {
+    fn evidence(&self, now: Nanos, digest: &Digest) -> AckEvidence {
         AckEvidence {
-            now: ack.now,
-            delivered: ack.digest.delivered,
-            rtt: ack
-                .digest
-                .newest_acked_sent_at
-                .map(|sent_at| ack.now - sent_at),
+            now,
+            delivered: digest.delivered,
+            rtt: digest.newest_acked_sent_at.map(|sent_at| now - sent_at),
             srtt: self.rtt.srtt(),
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,

@@ -76,7 +76,7 @@ impl Sender {
         if self.loss_is_certain(dup_acks) {
             self.enter_recovery(ack);
         } else if ack.advances {
-            let evidence = self.evidence(ack);
+            let evidence = self.evidence(ack.now, &ack.digest);
             self.controller.on_ack(&evidence);
         }
     }
@@ -191,14 +191,14 @@ impl Sender {
             self.enter_recovery(ack);
         } else if self.params.profile == Profile::Linux {
             // Deviation: Linux lets the ACK that ends recovery grow the window.
-            let evidence = self.evidence(ack);
+            let evidence = self.evidence(ack.now, &ack.digest);
             self.controller.on_ack(&evidence);
         }
     }
 
     fn react_after_timeout(&mut self, ack: &Ack, recovery_point: u64) {
         if ack.advances {
-            let evidence = self.evidence(ack);
+            let evidence = self.evidence(ack.now, &ack.digest);
             self.controller.on_ack(&evidence);
         }
         if self.snd_una >= recovery_point {

@@ -204,8 +204,10 @@ impl Sender {
             && now - self.last_sent_at > self.rtt.rto()
             && !self.persist_timer.is_set()
         {
-            self.controller
-                .on_idle(f64::from(self.params.initial_window_pkts));
+            self.controller.on_idle(
+                f64::from(self.params.initial_window_pkts),
+                now - self.last_sent_at,
+            );
         }
     }
 

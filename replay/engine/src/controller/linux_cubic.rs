@@ -1,0 +1,282 @@
+//! CUBIC's congestion avoidance as Linux counts it: whole segments, and a window that grows by one per so many
+//! segments acknowledged. The curve is RFC 9438's; where it is read and how it is rounded differ.
+//!
+//! Must not know slow start or recovery. Read RFC 9438 §4 first, then `docs/variants/cubic.md`.
+
+use super::AckEvidence;
+use super::reno::Credit;
+use crate::time::{Nanos, SECOND};
+
+/// Deviation: as Linux, 717/1024 where RFC 9438 §4.6 has 0.7.
+const BETA: u64 = 717;
+const BETA_SCALE: u64 = 1024;
+/// RFC 9438 §5.1: C = 0.4 segments/s³. Deviation: as Linux, 410/1024.
+const C: f64 = 410.0 / 1024.0;
+/// RFC 9438 §4.3 with the β above: eighths of a window whose acknowledgement raises the Reno-friendly one by a
+/// segment, 8 (1 + β) / (3 (1 - β)) rounded down.
+const RENO_EIGHTHS: u64 = 15;
+/// Deviation: as Linux, a segment per window/100 where the curve is flat.
+const PLATEAU_WINDOWS: u64 = 100;
+/// Deviation: as Linux, before the first loss at least a segment per 20 acknowledged.
+const MOST_ACKED_BEFORE_LOSS: u64 = 20;
+/// RFC 9438 §4.2: at most half as much again per round trip.
+const LEAST_ACKED: u64 = 2;
+/// Deviation: as Linux, the curve is read again only after this time unless cwnd has changed.
+const REREAD_AFTER: Nanos = SECOND / 32;
+/// Deviation: as Linux, RTT samples of the first second of a stage are not taken for the path's least.
+const SETTLING: Nanos = SECOND;
+
+/// State of the growth function.
+#[derive(Clone, Debug, Default)]
+pub struct LinuxCubic {
+    /// Window at the plateau; 0 before the first reduction or after a timeout.
+    w_max: u64,
+    stage: Option<Stage>,
+    /// Least RTT of data.
+    least_rtt: Option<Nanos>,
+    /// Segments to be acknowledged per segment of growth.
+    per_segment: u64,
+    read: Option<Reading>,
+    credit: Credit,
+}
+
+/// One stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    start: Nanos,
+    origin: u64,
+    k_s: f64,
+    /// RFC 9438 §4.3: `W_est`, and the segments acknowledged that it has not used yet.
+    w_est: u64,
+    acked: u64,
+}
+
+/// When the curve was read last, and for which window.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    at: Nanos,
+    cwnd: u64,
+}
+
+/// RFC 9438 §4.2 equation 1 in whole segments: the distance from the origin is rounded down on either side of it.
+fn target(origin: u64, k_s: f64, t_s: f64) -> u64 {
+    let offset = t_s - k_s;
+    let distance = libm::floor(C * (offset * offset * offset).abs()) as u64;
+    if offset < 0.0 {
+        origin.saturating_sub(distance)
+    } else {
+        origin.saturating_add(distance)
+    }
+}
+
+/// Segments to be acknowledged for the next segment of growth.
+fn acked_per_segment(cwnd: u64, target: u64, before_loss: bool) -> u64 {
+    let count = if target > cwnd {
+        cwnd / (target - cwnd)
+    } else {
+        PLATEAU_WINDOWS * cwnd
+    };
+    if before_loss {
+        count.min(MOST_ACKED_BEFORE_LOSS)
+    } else {
+        count
+    }
+}
+
+/// RFC 9438 §4.7 in whole segments.
+fn w_max_after_reduction(cwnd: u64, w_max: u64) -> u64 {
+    if cwnd < w_max {
+        cwnd * (BETA_SCALE + BETA) / (2 * BETA_SCALE)
+    } else {
+        cwnd
+    }
+}
+
+impl Stage {
+    fn begin(now: Nanos, cwnd: u64, w_max: u64, acked: u64) -> Self {
+        let below = w_max.saturating_sub(cwnd);
+        Self {
+            start: now,
+            origin: w_max.max(cwnd),
+            k_s: libm::cbrt(below as f64 / C),
+            w_est: cwnd,
+            acked,
+        }
+    }
+
+    /// RFC 9438 §4.3: `W_est` gains a segment per 15/8 windows acknowledged; says how far it leads.
+    fn reno_friendly_lead(&mut self, cwnd: u64) -> u64 {
+        let per_segment = (cwnd * RENO_EIGHTHS / 8).max(1);
+        while self.acked > per_segment {
+            self.acked -= per_segment;
+            self.w_est += 1;
+        }
+        self.w_est.saturating_sub(cwnd)
+    }
+}
+
+impl LinuxCubic {
+    /// Factor on the window at a reduction.
+    pub const BETA: f64 = BETA as f64 / BETA_SCALE as f64;
+
+    /// An RTT sample of data, in recovery too.
+    pub fn on_rtt(&mut self, rtt: Nanos, now: Nanos) {
+        let settling = |stage: Stage| now.saturating_sub(stage.start) < SETTLING;
+        if !self.stage.is_some_and(settling) {
+            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+
+    /// Grows `cwnd` for `acked` segments.
+    pub fn on_ack(&mut self, cwnd: &mut f64, acked: f64, ack: &AckEvidence) {
+        self.update(*cwnd as u64, acked as u64, ack.now);
+        self.credit.spend(cwnd, self.per_segment as f64, acked);
+    }
+
+    fn update(&mut self, cwnd: u64, acked: u64, now: Nanos) {
+        if let Some(stage) = &mut self.stage {
+            stage.acked += acked;
+        }
+        let fresh = |reading: Reading| reading.cwnd == cwnd && now - reading.at <= REREAD_AFTER;
+        if self.read.is_some_and(fresh) {
+            return;
+        }
+        self.read = Some(Reading { at: now, cwnd });
+        let w_max = self.w_max;
+        let stage = self
+            .stage
+            .get_or_insert_with(|| Stage::begin(now, cwnd, w_max, acked));
+        // Deviation: as Linux, the target lies the least RTT ahead, not the smoothed one (RFC 9438 §4.2).
+        let ahead = now - stage.start + self.least_rtt.unwrap_or(0);
+        let target = target(stage.origin, stage.k_s, ahead as f64 / SECOND as f64);
+        let mut count = acked_per_segment(cwnd, target, w_max == 0);
+        let lead = stage.reno_friendly_lead(cwnd);
+        if let Some(friendly) = cwnd.checked_div(lead) {
+            count = count.min(friendly);
+        }
+        self.per_segment = count.max(LEAST_ACKED);
+    }
+
+    /// RFC 9438 §4.6 and §4.7: a reduction from `cwnd`.
+    pub fn on_reduction(&mut self, cwnd: f64) {
+        self.w_max = w_max_after_reduction(cwnd as u64, self.w_max);
+        self.stage = None;
+        self.credit = Credit::default();
+    }
+
+    /// A timeout: everything begins anew, the least RTT too.
+    pub fn on_timeout(&mut self) {
+        *self = Self::default();
+    }
+
+    /// RFC 9438 §5.8: after `idle` the curve goes on where it was.
+    pub fn on_idle(&mut self, idle: Nanos) {
+        if let Some(stage) = &mut self.stage {
+            stage.start += idle;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    fn ack(now: Nanos) -> AckEvidence {
+        AckEvidence {
+            now,
+            delivered: 1,
+            rtt: None,
+            srtt: Some(900 * MILLISECOND),
+            snd_una: 0,
+            snd_nxt: 0,
+            cwnd_limited: true,
+        }
+    }
+
+    #[test]
+    fn the_target_is_whole_on_both_sides_of_the_origin() {
+        // C * 2³ = 3.2: three segments below and three above.
+        assert_eq!(target(100, 4.0, 2.0), 97);
+        assert_eq!(target(100, 4.0, 4.0), 100);
+        assert_eq!(target(100, 4.0, 6.0), 103);
+        assert_eq!(target(10, 40.0, 0.0), 0);
+    }
+
+    #[test]
+    fn counts_by_hand() {
+        assert_eq!(acked_per_segment(70, 80, false), 7);
+        assert_eq!(acked_per_segment(70, 70, false), 7000);
+        assert_eq!(acked_per_segment(70, 70, true), 20);
+        assert_eq!(acked_per_segment(70, 80, true), 7);
+    }
+
+    #[test]
+    fn the_plateau_is_rounded_down_before_it_is_compared() {
+        // (1024 + 717) / 2048 of 80 is 68.0; of 81, 68.85.
+        assert_eq!(w_max_after_reduction(80, 100), 68);
+        assert_eq!(w_max_after_reduction(81, 100), 68);
+        assert_eq!(w_max_after_reduction(100, 100), 100);
+        assert_eq!(w_max_after_reduction(80, 0), 80);
+    }
+
+    #[test]
+    fn the_reno_friendly_window_gains_one_per_fifteen_eighths_of_a_window() {
+        let mut stage = Stage::begin(0, 80, 100, 0);
+        stage.acked = 150;
+        assert_eq!(stage.reno_friendly_lead(80), 0);
+        stage.acked = 151;
+        assert_eq!(stage.reno_friendly_lead(80), 1);
+        assert_eq!(stage.acked, 1);
+    }
+
+    #[test]
+    fn the_first_stage_grows_by_five_per_cent_per_round_trip() {
+        let (mut cubic, mut cwnd) = (LinuxCubic::default(), 100.0);
+        for n in 0..100 {
+            cubic.on_ack(&mut cwnd, 1.0, &ack(n * MILLISECOND));
+        }
+        assert_eq!(cwnd.to_bits(), 105.0_f64.to_bits());
+    }
+
+    #[test]
+    fn the_target_lies_the_least_rtt_ahead_and_the_settling_second_gives_none() {
+        let mut cubic = LinuxCubic::default();
+        cubic.on_rtt(300 * MILLISECOND, 0);
+        cubic.on_reduction(100.0);
+        cubic.update(71, 1, SECOND);
+        // K = cbrt(29 / C) = 4.168 s; 0.3 s ahead the curve stands 23.2 below the origin, at 77.
+        assert_eq!(cubic.per_segment, 71 / (77 - 71));
+        cubic.on_rtt(MILLISECOND, 2 * SECOND - 1);
+        assert_eq!(cubic.least_rtt, Some(300 * MILLISECOND));
+        cubic.on_rtt(200 * MILLISECOND, 2 * SECOND);
+        assert_eq!(cubic.least_rtt, Some(200 * MILLISECOND));
+    }
+
+    #[test]
+    fn the_curve_is_read_again_only_after_a_thirty_second_of_a_second_or_another_window() {
+        let mut cubic = LinuxCubic::default();
+        cubic.on_reduction(1000.0);
+        cubic.update(700, 1, 0);
+        let first = cubic.per_segment;
+        cubic.update(700, 1, REREAD_AFTER);
+        assert_eq!(cubic.per_segment, first);
+        cubic.update(700, 1, 2 * SECOND);
+        assert!(cubic.per_segment < first);
+        let second = cubic.per_segment;
+        cubic.update(400, 1, 2 * SECOND);
+        assert!(cubic.per_segment < second);
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_plateau_and_idle_time_does_not_count() {
+        let mut cubic = LinuxCubic::default();
+        cubic.on_reduction(100.0);
+        cubic.update(71, 1, 0);
+        cubic.on_idle(5 * SECOND);
+        cubic.update(70, 1, 5 * SECOND);
+        assert!(cubic.stage.is_some_and(|stage| stage.start == 5 * SECOND));
+        cubic.on_timeout();
+        assert_eq!((cubic.w_max, cubic.stage.is_none()), (0, true));
+    }
+}
