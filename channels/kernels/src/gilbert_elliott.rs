@@ -3,7 +3,7 @@
 //!
 //! Must not know what else a link does. Read `docs/channels/gilbert_elliott.md` first.
 
-use crate::rng::StreamRng;
+use crate::rng::{RunLength, StreamRng};
 
 /// Parameters, each a probability per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,10 @@ pub struct GilbertElliottParams {
 /// The process, starting in the good state.
 #[derive(Clone, Debug)]
 pub struct GilbertElliott {
-    params: GilbertElliottParams,
+    /// How long the good and the bad state last, in steps.
+    stays: [RunLength; 2],
+    /// Packets that pass between losses in the good and the bad state.
+    passes: [RunLength; 2],
     bad: bool,
     /// Packets that still see this state before it changes.
     stay: u64,
@@ -33,11 +36,14 @@ pub struct GilbertElliott {
 impl GilbertElliott {
     /// Starts the process.
     pub fn new(params: GilbertElliottParams, mut rng: StreamRng) -> Self {
+        let stays = [params.p, params.r].map(RunLength::new);
+        let passes = [params.k, params.h].map(|delivery| RunLength::new(1.0 - delivery));
         // The chain steps before the first draw, so the run of "no change" may be empty.
-        let stay = rng.run_length(params.p);
-        let survivors = rng.run_length(1.0 - params.k);
+        let stay = stays[0].draw(&mut rng);
+        let survivors = passes[0].draw(&mut rng);
         Self {
-            params,
+            stays,
+            passes,
             bad: false,
             stay,
             survivors,
@@ -50,34 +56,46 @@ impl GilbertElliott {
     pub fn lost(&mut self) -> bool {
         if self.stay == 0 {
             self.change_state();
-        } else if self.stay != u64::MAX {
-            self.stay -= 1;
         }
+        self.stay -= u64::from(self.stay != u64::MAX);
         if self.survivors > 0 {
             self.survivors -= u64::from(self.survivors != u64::MAX);
             return false;
         }
-        self.survivors = self.rng.run_length(self.loss_probability());
+        self.survivors = self.passes[usize::from(self.bad)].draw(&mut self.rng);
         true
     }
 
-    fn loss_probability(&self) -> f64 {
-        1.0 - if self.bad {
-            self.params.h
-        } else {
-            self.params.k
+    /// Packets that pass before the next loss, `most_pkts` at most; that many steps and the lost one are behind it.
+    /// The same fates as [`Self::lost`] gives one by one, but the time it takes does not grow with the packets.
+    pub fn pass_until_loss(&mut self, most_pkts: u64) -> Option<u64> {
+        let mut passed = 0;
+        loop {
+            if self.stay == 0 {
+                self.change_state();
+            }
+            let run = self.survivors.min(self.stay).min(most_pkts - passed);
+            passed += run;
+            for left in [&mut self.survivors, &mut self.stay] {
+                *left -= if *left == u64::MAX { 0 } else { run };
+            }
+            if passed == most_pkts {
+                return None;
+            }
+            if self.stay > 0 {
+                let lost = self.lost();
+                debug_assert!(lost);
+                return Some(passed);
+            }
         }
     }
 
     fn change_state(&mut self) {
         self.bad = !self.bad;
-        // This packet sees the new state; the run counts the steps after it that leave the state alone.
-        self.stay = self.rng.run_length(if self.bad {
-            self.params.r
-        } else {
-            self.params.p
-        });
-        self.survivors = self.rng.run_length(self.loss_probability());
+        let state = usize::from(self.bad);
+        // This packet sees the new state, and so do those whose step leaves the state alone.
+        self.stay = self.stays[state].draw(&mut self.rng).saturating_add(1);
+        self.survivors = self.passes[state].draw(&mut self.rng);
     }
 }
 

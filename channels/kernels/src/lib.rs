@@ -1,16 +1,22 @@
-//! Per-packet channel processes: which packet a link loses, drawn from a model or read from a trace.
+//! Channel processes: which packet a link loses, drawn from a model or read from a trace, and how a link's state
+//! goes on over time.
 //!
 //! Pure: no clock, no I/O, nothing of ours beneath it. It must not know segments, flows or tables; a caller tells
-//! it a packet's size and is told whether the channel lost it. Read `docs/channels/` first, then [`LossProcess`].
+//! it a packet's size and time and is told whether the channel lost it. Read `docs/channels/` first, then
+//! [`LossProcess`].
 
 mod bernoulli;
+mod chain;
 mod gilbert_elliott;
 mod process;
 mod rng;
+mod timeline;
 mod trace;
 
 pub use bernoulli::{Bernoulli, BitErrors};
+pub use chain::{ChainLoss, ChainParams, Clock, StateLoss, Stay, Walk};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottParams};
 pub use process::LossProcess;
-pub use rng::{Purpose, StreamKey, StreamRng};
+pub use rng::{Purpose, RunLength, StreamKey, StreamRng};
+pub use timeline::{Span, Timeline};
 pub use trace::{LossTrace, TraceMode};

@@ -12,6 +12,10 @@ pub enum Purpose {
     Resample,
     /// Initial sequence numbers.
     SequenceNumber,
+    /// States of a model over time.
+    States,
+    /// Buildings of a street.
+    Street,
 }
 
 /// The address of a stream: equal keys give equal draws on every machine.
@@ -77,6 +81,58 @@ impl StreamRng {
         }
         // floor(ln U / ln(1 - p)); for p = 1 the divisor is minus infinity and the run has length 0.
         (libm::log(self.unit()) / libm::log1p(-probability)) as u64
+    }
+
+    /// A number of the exponential law with this mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * libm::log(self.unit())
+    }
+
+    /// A number of the standard normal law (Box and Muller, 1958; the second of each pair is not kept).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(self.unit()));
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
+}
+
+/// [`StreamRng::run_length`] with its logarithm taken once: the same draws, faster.
+#[derive(Clone, Copy, Debug)]
+pub struct RunLength {
+    /// ln(1 - p): 0 for p = 0, minus infinity for p = 1.
+    log_failure: f64,
+    /// (1 - p)^i: above the i-th of them a run is shorter than i. Spares most logarithms where runs are short.
+    powers: [f64; 4],
+}
+
+impl RunLength {
+    /// For trials that succeed with `probability`.
+    pub fn new(probability: f64) -> Self {
+        let probability = probability.clamp(0.0, 1.0);
+        let failure = 1.0 - probability;
+        let mut powers = [failure, failure * failure, 0.0, 0.0];
+        powers[2] = powers[1] * failure;
+        powers[3] = powers[1] * powers[1];
+        Self {
+            log_failure: libm::log1p(-probability),
+            powers,
+        }
+    }
+
+    /// Failures before the first success; `u64::MAX` for never.
+    #[inline]
+    pub fn draw(self, rng: &mut StreamRng) -> u64 {
+        if self.log_failure == 0.0 {
+            return u64::MAX;
+        }
+        let unit = rng.unit();
+        if unit > self.powers[3] {
+            return self
+                .powers
+                .iter()
+                .take_while(|power| unit <= **power)
+                .count() as u64;
+        }
+        (libm::log(unit) / self.log_failure) as u64
     }
 }
 
@@ -174,6 +230,36 @@ mod tests {
             / 1e5;
         // (1 - p) / p = 99; standard error 0.31.
         assert!((mean - 99.0).abs() < 1.2, "{mean}");
+    }
+
+    #[test]
+    fn a_run_length_of_which_the_logarithm_is_kept_is_the_same_one() {
+        for probability in [0.0, 1e-9, 0.01, 0.5, 0.999, 1.0] {
+            let (mut one, mut other) = (
+                StreamRng::new(key(4, 0, 0, Purpose::Loss)),
+                StreamRng::new(key(4, 0, 0, Purpose::Loss)),
+            );
+            let law = RunLength::new(probability);
+            for _ in 0..1000 {
+                assert_eq!(one.run_length(probability), law.draw(&mut other));
+            }
+            assert_eq!(one.next_u64(), other.next_u64(), "{probability}");
+        }
+    }
+
+    #[test]
+    fn normal_and_exponential_have_their_moments() {
+        let mut rng = StreamRng::new(key(5, 0, 0, Purpose::States));
+        let n = 200_000;
+        let draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let square = draws.iter().map(|z| z * z).sum::<f64>() / f64::from(n);
+        let beyond = draws.iter().filter(|z| **z > 1.959_964).count() as f64 / f64::from(n);
+        assert!(mean.abs() < 0.009, "{mean}");
+        assert!((square - 1.0).abs() < 0.013, "{square}");
+        assert!((beyond - 0.025).abs() < 0.0014, "{beyond}");
+        let mean = (0..n).map(|_| rng.exponential(3.0)).sum::<f64>() / f64::from(n);
+        assert!((mean - 3.0).abs() < 0.027, "{mean}");
     }
 
     #[test]

@@ -1,0 +1,393 @@
+//! States that follow one another at random, each with how long it lasts and what it loses: Markov and semi-Markov
+//! channels of any number of states, stepped per packet or in time.
+//!
+//! Must not know what else a link does. Read `docs/channels/markov.md` first; two states stepped per packet have a
+//! faster form in `gilbert_elliott.rs`.
+
+use crate::rng::{RunLength, StreamRng};
+
+/// What a state does to a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StateLoss {
+    /// Every packet is lost with this probability.
+    Packets(f64),
+    /// Every bit is wrong with this probability; a packet with a wrong bit is lost.
+    Bits(f64),
+}
+
+/// How long a state lasts: packets, or nanoseconds, by the [`Clock`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stay {
+    /// Left before the next packet with this probability.
+    Geometric(f64),
+    /// Exponential with this mean.
+    Exponential(f64),
+    /// Log-normal.
+    LogNormal {
+        /// Median of the length.
+        median: f64,
+        /// Standard deviation of its natural logarithm.
+        sigma: f64,
+    },
+    /// Always as long.
+    Fixed(u64),
+}
+
+impl Stay {
+    fn draw(self, rng: &mut StreamRng) -> u64 {
+        match self {
+            Self::Geometric(leave) => rng.run_length(leave).saturating_add(1),
+            Self::Exponential(mean) => rng.exponential(mean) as u64,
+            Self::LogNormal { median, sigma } => (median * libm::exp(sigma * rng.normal())) as u64,
+            Self::Fixed(length) => length,
+        }
+    }
+}
+
+/// What the lengths of stays count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Packets that the process sees: an idle link keeps its state.
+    Packets,
+    /// Nanoseconds: the state goes on while nothing is sent.
+    Time,
+}
+
+/// The states and what leads from one to the next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainParams {
+    /// What the stays count.
+    pub clock: Clock,
+    /// Loss and stay of each state.
+    pub states: Vec<(StateLoss, Stay)>,
+    /// Row by row the probabilities of the state that follows; each row sums to 1.
+    pub jumps: Vec<Vec<f64>>,
+    /// Probabilities of the first state.
+    pub start: Vec<f64>,
+}
+
+/// The walk through the states, without packets.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    params: ChainParams,
+    state: Option<usize>,
+    rng: StreamRng,
+}
+
+impl Walk {
+    /// Stands before the first state.
+    pub fn new(params: ChainParams, rng: StreamRng) -> Self {
+        Self {
+            params,
+            state: None,
+            rng,
+        }
+    }
+
+    /// The next state and how long it lasts.
+    pub fn step(&mut self) -> (usize, u64) {
+        let row = match self.state {
+            Some(state) => &self.params.jumps[state],
+            None => &self.params.start,
+        };
+        let state = pick(row, &mut self.rng);
+        self.state = Some(state);
+        (state, self.params.states[state].1.draw(&mut self.rng))
+    }
+}
+
+/// An index drawn with these probabilities.
+fn pick(weights: &[f64], rng: &mut StreamRng) -> usize {
+    let mut left = rng.unit() * weights.iter().sum::<f64>();
+    let possible = weights
+        .iter()
+        .enumerate()
+        .filter(|(_, weight)| **weight > 0.0);
+    let mut last = 0;
+    for (index, weight) in possible {
+        last = index;
+        if left <= *weight {
+            break;
+        }
+        left -= weight;
+    }
+    last
+}
+
+/// Packets or bits that still pass in a state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    law: RunLength,
+    per_bit: bool,
+    left: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(loss: StateLoss, rng: &mut StreamRng) -> Self {
+        let (probability, per_bit) = match loss {
+            StateLoss::Packets(probability) => (probability, false),
+            StateLoss::Bits(probability) => (probability, true),
+        };
+        let law = RunLength::new(probability);
+        Self {
+            law,
+            per_bit,
+            left: law.draw(rng),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn lost(&mut self, size_bytes: u32, rng: &mut StreamRng) -> bool {
+        let needs = if self.per_bit {
+            u64::from(size_bytes) * 8
+        } else {
+            1
+        };
+        if self.left >= needs {
+            self.left -= if self.left == u64::MAX { 0 } else { needs };
+            return false;
+        }
+        // Geometric runs have no memory: what follows the lost packet is a fresh run.
+        self.left = self.law.draw(rng);
+        true
+    }
+}
+
+/// Losses by the states of a walk.
+#[derive(Clone, Debug)]
+pub struct ChainLoss {
+    walk: Walk,
+    budget: Budget,
+    /// Packets that still see this state, or the time until which it lasts.
+    end: u64,
+}
+
+impl ChainLoss {
+    /// Starts the process at time 0.
+    pub fn new(params: ChainParams, rng: StreamRng) -> Self {
+        let mut walk = Walk::new(params, rng);
+        let (state, stay) = walk.step();
+        let budget = Budget::new(walk.params.states[state].0, &mut walk.rng);
+        // Per packet the chain steps before the first packet's fate is drawn, as netem does.
+        let end = match walk.params.clock {
+            Clock::Packets if stay != u64::MAX => stay.saturating_sub(1),
+            _ => stay,
+        };
+        Self { walk, budget, end }
+    }
+
+    /// Whether a packet of `size_bytes` that is on the channel at `now_ns` is lost; `now_ns` never falls.
+    #[inline]
+    pub fn lost(&mut self, size_bytes: u32, now_ns: u64) -> bool {
+        match self.walk.params.clock {
+            Clock::Packets => {
+                while self.end == 0 {
+                    self.end = self.enter();
+                }
+                self.end -= u64::from(self.end != u64::MAX);
+            }
+            Clock::Time => {
+                while self.end <= now_ns {
+                    let stay = self.enter().max(1);
+                    self.end = self.end.saturating_add(stay);
+                }
+            }
+        }
+        self.budget.lost(size_bytes, &mut self.walk.rng)
+    }
+
+    fn enter(&mut self) -> u64 {
+        let (state, stay) = self.walk.step();
+        self.budget = Budget::new(self.walk.params.states[state].0, &mut self.walk.rng);
+        stay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, StreamKey};
+    use crate::{GilbertElliott, GilbertElliottParams};
+
+    fn rng(seed: u64) -> StreamRng {
+        StreamRng::new(StreamKey {
+            seed,
+            owner: 0,
+            direction: 0,
+            purpose: Purpose::Loss,
+        })
+    }
+
+    fn two_states(clock: Clock, good: Stay, bad: Stay, loss: [StateLoss; 2]) -> ChainParams {
+        ChainParams {
+            clock,
+            states: vec![(loss[0], good), (loss[1], bad)],
+            jumps: vec![vec![0.0, 1.0], vec![1.0, 0.0]],
+            start: vec![1.0, 0.0],
+        }
+    }
+
+    const ALL_OR_NOTHING: [StateLoss; 2] = [StateLoss::Packets(0.0), StateLoss::Packets(1.0)];
+
+    /// Share lost, mean burst and mean gap of a run of fates.
+    fn statistics(fates: &[bool]) -> (f64, f64, f64) {
+        let lost = fates.iter().filter(|&&lost| lost).count() as f64;
+        let bursts = fates.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        let n = fates.len() as f64;
+        (lost / n, lost / bursts, (n - lost) / bursts)
+    }
+
+    #[test]
+    fn two_states_per_packet_are_gilbert_elliott() {
+        let (p, r, h, k) = (0.02, 0.2, 0.3, 0.99);
+        let chain = two_states(
+            Clock::Packets,
+            Stay::Geometric(p),
+            Stay::Geometric(r),
+            [StateLoss::Packets(1.0 - k), StateLoss::Packets(1.0 - h)],
+        );
+        let (mut one, mut other) = (
+            ChainLoss::new(chain, rng(1)),
+            GilbertElliott::new(GilbertElliottParams { p, r, h, k }, rng(2)),
+        );
+        let ours = statistics(
+            &(0..2_000_000)
+                .map(|_| one.lost(1500, 0))
+                .collect::<Vec<_>>(),
+        );
+        let theirs = statistics(&(0..2_000_000).map(|_| other.lost()).collect::<Vec<_>>());
+        let share = p / (p + r) * (1.0 - h) + r / (p + r) * (1.0 - k);
+        assert!((ours.0 - share).abs() < 0.001, "{ours:?}");
+        assert!(
+            (ours.1 / theirs.1 - 1.0).abs() < 0.01,
+            "{ours:?} {theirs:?}"
+        );
+        assert!(
+            (ours.2 / theirs.2 - 1.0).abs() < 0.02,
+            "{ours:?} {theirs:?}"
+        );
+    }
+
+    #[test]
+    fn in_time_a_burst_lasts_as_long_whatever_the_rate_and_per_packet_as_many_packets() {
+        let time = two_states(
+            Clock::Time,
+            Stay::Exponential(90e6),
+            Stay::Exponential(10e6),
+            ALL_OR_NOTHING,
+        );
+        let packets = two_states(
+            Clock::Packets,
+            Stay::Geometric(1.0 / 90.0),
+            Stay::Geometric(0.1),
+            ALL_OR_NOTHING,
+        );
+        // At a packet per ms the two agree (but for sampling); at ten per ms the time model's bursts grow tenfold.
+        for (spacing_ns, expected) in [(1_000_000_u64, [10.5, 10.0]), (100_000, [100.5, 10.0])] {
+            for (params, mean) in [(&time, expected[0]), (&packets, expected[1])] {
+                let mut process = ChainLoss::new(params.clone(), rng(3));
+                let fates: Vec<_> = (0..3_000_000)
+                    .map(|i| process.lost(1500, i * spacing_ns))
+                    .collect();
+                let (share, burst, _) = statistics(&fates);
+                assert!((share - 0.1).abs() < 0.006, "{share}");
+                assert!((burst / mean - 1.0).abs() < 0.06, "{burst} {mean}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_sampled_chain_in_time_is_a_chain_per_packet_of_other_parameters() {
+        // P(good to bad over a step) = a / (a + b) (1 - e^-(a + b) step), a and b the rates of leaving.
+        let (good_ns, bad_ns, step_ns) = (40e6, 5e6, 2_000_000_u64);
+        let (a, b) = (1.0 / good_ns, 1.0 / bad_ns);
+        let mixing = 1.0 - libm::exp(-(a + b) * step_ns as f64);
+        let (p, r) = (a / (a + b) * mixing, b / (a + b) * mixing);
+        let params = two_states(
+            Clock::Time,
+            Stay::Exponential(good_ns),
+            Stay::Exponential(bad_ns),
+            ALL_OR_NOTHING,
+        );
+        let mut process = ChainLoss::new(params, rng(8));
+        let fates: Vec<_> = (0..3_000_000)
+            .map(|i| process.lost(40, i * step_ns))
+            .collect();
+        let (share, burst, gap) = statistics(&fates);
+        assert!((share - p / (p + r)).abs() < 0.001, "{share}");
+        assert!((burst * r - 1.0).abs() < 0.012, "{burst}");
+        assert!((gap * p - 1.0).abs() < 0.012, "{gap}");
+    }
+
+    #[test]
+    fn each_state_has_its_own_bit_error_rate() {
+        let params = two_states(
+            Clock::Packets,
+            Stay::Geometric(0.01),
+            Stay::Geometric(0.03),
+            [StateLoss::Bits(1e-6), StateLoss::Bits(1e-5)],
+        );
+        for (size, good, bad) in [
+            (1500_u32, 0.011_928_3, 0.113_080_0),
+            (40, 0.000_319_95, 0.003_194_9),
+        ] {
+            let mut process = ChainLoss::new(params.clone(), rng(5));
+            let n = 4_000_000;
+            let lost = (0..n).filter(|_| process.lost(size, 0)).count() as f64 / f64::from(n);
+            let expected = 0.75 * good + 0.25 * bad;
+            assert!(
+                (lost / expected - 1.0).abs() < 0.03,
+                "{size}: {lost} against {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn stays_have_the_mean_of_their_law() {
+        let mut rng = rng(6);
+        let laws = [
+            (Stay::Geometric(0.05), 20.0),
+            (Stay::Exponential(5e8), 5e8),
+            // Mean of a log-normal: median e^(sigma^2 / 2).
+            (
+                Stay::LogNormal {
+                    median: 1e6,
+                    sigma: 0.5,
+                },
+                1_133_148.0,
+            ),
+            (Stay::Fixed(77), 77.0),
+        ];
+        for (law, mean) in laws {
+            let got = (0..200_000).map(|_| law.draw(&mut rng) as f64).sum::<f64>() / 2e5;
+            assert!((got / mean - 1.0).abs() < 0.012, "{law:?}: {got}");
+        }
+    }
+
+    #[test]
+    fn jumps_follow_their_rows_and_an_impossible_state_never_comes() {
+        let params = ChainParams {
+            clock: Clock::Time,
+            states: vec![(StateLoss::Packets(0.0), Stay::Fixed(1)); 4],
+            jumps: vec![
+                vec![0.0, 0.3, 0.7, 0.0],
+                vec![1.0, 0.0, 0.0, 0.0],
+                vec![0.5, 0.5, 0.0, 0.0],
+                vec![1.0, 0.0, 0.0, 0.0],
+            ],
+            start: vec![0.0, 0.0, 1.0, 0.0],
+        };
+        let mut walk = Walk::new(params, rng(7));
+        let states: Vec<_> = (0..100_000).map(|_| walk.step().0).collect();
+        assert_eq!(states[0], 2);
+        assert!(!states.contains(&3));
+        let from_first: Vec<_> = states
+            .windows(2)
+            .filter(|w| w[0] == 0)
+            .map(|w| w[1])
+            .collect();
+        let to_second =
+            from_first.iter().filter(|&&s| s == 1).count() as f64 / from_first.len() as f64;
+        assert!((to_second - 0.3).abs() < 0.007, "{to_second}");
+    }
+}
