@@ -3,16 +3,11 @@
 //! Must not know how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
 //! proxy: every variant of a comparison meets the same channel.
 
-use hindflight_kernels::{
-    Bernoulli, BitErrors, GilbertElliott, GilbertElliottParams, LossProcess, LossTrace, Purpose,
-    StreamKey, StreamRng, TraceMode,
-};
+use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use crate::application::Application;
 use crate::catalogue::Variant;
-use crate::config::{
-    Config, ConfigError, DirectionConfig, FlowConfig, LossConfig, StackParams, TraceModeConfig,
-};
+use crate::config::{Config, ConfigError, DirectionConfig, FlowConfig, StackParams};
 use crate::link::LinkDirection;
 use crate::node::{Node, Source};
 use crate::proxy::{Proxy, RelayBuffer};
@@ -85,7 +80,7 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
             direction,
             purpose: Purpose::Loss,
         };
-        LinkDirection::new(config, loss_process(&config.loss, key))
+        LinkDirection::new(config, config.loss.process(key))
     };
     let mut links = Vec::new();
     for (number, link) in config.path.links.iter().enumerate() {
@@ -93,36 +88,6 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
         links.push(direction(number, 1, &link.reverse));
     }
     links
-}
-
-fn loss_process(config: &LossConfig, key: StreamKey) -> LossProcess {
-    let rng = StreamRng::new(key);
-    match config {
-        LossConfig::None => LossProcess::None,
-        LossConfig::Bernoulli { per } => LossProcess::Bernoulli(Bernoulli::new(*per, rng)),
-        LossConfig::Ber { ber } => LossProcess::BitErrors(BitErrors::new(*ber, rng)),
-        &LossConfig::GilbertElliott { p, r, h, k } => LossProcess::GilbertElliott(
-            GilbertElliott::new(GilbertElliottParams { p, r, h, k }, rng),
-        ),
-        LossConfig::Trace {
-            positions,
-            known_pkts,
-            mode,
-            block_pkts,
-        } => {
-            let mode = match mode {
-                TraceModeConfig::Replayed => TraceMode::Replayed,
-                TraceModeConfig::Resampled => TraceMode::Resampled {
-                    block_pkts: *block_pkts,
-                },
-            };
-            let rng = StreamRng::new(StreamKey {
-                purpose: Purpose::Resample,
-                ..key
-            });
-            LossProcess::Trace(LossTrace::new(positions.clone(), *known_pkts, mode, rng))
-        }
-    }
 }
 
 fn variant(name: &str) -> Result<Variant, ConfigError> {

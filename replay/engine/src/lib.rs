@@ -32,9 +32,10 @@ mod world;
 pub use assembly::Leg;
 pub use catalogue::{VARIANTS, Variant, VariantInfo};
 pub use config::{
-    AdvertisePolicy, ApplicationConfig, ChangeConfig, Config, ConfigError, DirectionConfig,
-    FlowConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, Profile, ProxyConfig,
-    RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams, TraceModeConfig,
+    AdvertisePolicy, ApplicationConfig, ChangeConfig, ClockConfig, Config, ConfigError,
+    DirectionConfig, FlowConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, Profile,
+    ProxyConfig, RecoveryKind, RtoRule, SlowStartKind, SpanConfig, StackOverrides, StackParams,
+    StateConfig, StayConfig, TraceModeConfig,
 };
 pub use link::DropCause;
 pub use segment::{Direction, Purpose, Segment, flags};

@@ -89,7 +89,7 @@ impl LinkDirection {
             .serialise(u64::from(segment.ip_bytes), now)
             .ok_or(DropCause::Queue)?;
         let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
-        if seen && self.loss.lost(u32::from(segment.ip_bytes)) {
+        if seen && self.loss.lost(u32::from(segment.ip_bytes), departure) {
             return Err(DropCause::Channel);
         }
         let arrival = departure + self.now.delay;

@@ -4,12 +4,14 @@
 //! sense and names the key path. The Python side (`replay/`) reads TOML and writes this as JSON.
 
 mod application;
+mod loss;
 mod stack;
 mod validate;
 
 use serde::Deserialize;
 
 pub use application::ApplicationConfig;
+pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
 pub use stack::{
     NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams,
 };
@@ -107,62 +109,6 @@ pub enum LossScope {
     Data,
     /// Every packet.
     All,
-}
-
-/// A loss process and its parameters.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum LossConfig {
-    /// Nothing is lost.
-    #[default]
-    None,
-    /// Independent losses with packet error rate `per`.
-    Bernoulli {
-        /// Probability that a packet is lost.
-        per: f64,
-    },
-    /// Independent bit errors.
-    Ber {
-        /// Probability that a bit is wrong.
-        ber: f64,
-    },
-    /// Bursts, with netem's parameters.
-    GilbertElliott {
-        /// Good to bad, per packet.
-        p: f64,
-        /// Bad to good, per packet.
-        r: f64,
-        /// Delivery in the bad state.
-        h: f64,
-        /// Delivery in the good state.
-        k: f64,
-    },
-    /// A captured trace.
-    Trace {
-        /// Positions of the lost packets, ascending, from 0.
-        positions: Vec<u64>,
-        /// Packets that the trace knows.
-        known_pkts: u64,
-        /// How it is played.
-        mode: TraceModeConfig,
-        /// Block length of `resampled`.
-        #[serde(default = "default_block_pkts")]
-        block_pkts: u64,
-    },
-}
-
-fn default_block_pkts() -> u64 {
-    100
-}
-
-/// How a trace is played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceModeConfig {
-    /// As captured.
-    Replayed,
-    /// In blocks drawn by seed.
-    Resampled,
 }
 
 /// One connection from the first node of the path to the last.

@@ -4,9 +4,7 @@
 
 use std::fmt;
 
-use super::{
-    ApplicationConfig, Config, DirectionConfig, FlowConfig, LossConfig, PathConfig, StackParams,
-};
+use super::{ApplicationConfig, Config, DirectionConfig, FlowConfig, PathConfig, StackParams};
 use crate::catalogue::{VARIANTS, Variant};
 use crate::time::Nanos;
 
@@ -27,24 +25,29 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-type Checked = Result<(), ConfigError>;
+pub(super) type Checked = Result<(), ConfigError>;
 
 /// A month: longer runs and delays are slips of the unit, and the calendar counts up to 52 days.
-const LONGEST_NS: Nanos = 30 * 86_400 * 1_000_000_000;
+pub(super) const LONGEST_NS: Nanos = 30 * 86_400 * 1_000_000_000;
 const GREATEST_BPS: f64 = 1e13;
 const LEAST_BPS: f64 = 8.0;
 const MOST_PKTS: u64 = 100_000_000;
 const MOST_LEGS: usize = 1024;
 const MOST_NODES: usize = 512;
 
-fn refuse(key: impl Into<String>, problem: impl Into<String>) -> Checked {
+pub(super) fn refuse(key: impl Into<String>, problem: impl Into<String>) -> Checked {
     Err(ConfigError {
         key: key.into(),
         problem: problem.into(),
     })
 }
 
-fn within<T: Copy + PartialOrd + fmt::Display>(key: &str, value: T, least: T, most: T) -> Checked {
+pub(super) fn within<T: Copy + PartialOrd + fmt::Display>(
+    key: &str,
+    value: T,
+    least: T,
+    most: T,
+) -> Checked {
     if value >= least && value <= most {
         Ok(())
     } else {
@@ -52,7 +55,7 @@ fn within<T: Copy + PartialOrd + fmt::Display>(key: &str, value: T, least: T, mo
     }
 }
 
-fn probability(key: &str, value: f64) -> Checked {
+pub(super) fn probability(key: &str, value: f64) -> Checked {
     within(key, value, 0.0, 1.0)
 }
 
@@ -145,50 +148,6 @@ impl DirectionConfig {
         }
         Ok(())
     }
-}
-
-impl LossConfig {
-    fn validate(&self, key: &str) -> Checked {
-        match self {
-            Self::None => Ok(()),
-            Self::Bernoulli { per } => probability(&format!("{key}.per"), *per),
-            Self::Ber { ber } => probability(&format!("{key}.ber"), *ber),
-            Self::GilbertElliott { p, r, h, k } => {
-                for (name, value) in [("p", p), ("r", r), ("h", h), ("k", k)] {
-                    probability(&format!("{key}.{name}"), *value)?;
-                }
-                Ok(())
-            }
-            Self::Trace {
-                positions,
-                known_pkts,
-                block_pkts,
-                ..
-            } => {
-                within(&format!("{key}.known_pkts"), *known_pkts, 1, u64::MAX)?;
-                within(&format!("{key}.block_pkts"), *block_pkts, 1, u64::MAX)?;
-                validate_positions(key, positions, *known_pkts)
-            }
-        }
-    }
-}
-
-fn validate_positions(key: &str, positions: &[u64], known_pkts: u64) -> Checked {
-    for (i, &position) in positions.iter().enumerate() {
-        if position >= known_pkts {
-            return refuse(
-                format!("{key}.positions[{i}]"),
-                format!("{position} is not below known_pkts = {known_pkts}"),
-            );
-        }
-        if i > 0 && positions[i - 1] >= position {
-            return refuse(
-                format!("{key}.positions[{i}]"),
-                format!("{position} does not ascend"),
-            );
-        }
-    }
-    Ok(())
 }
 
 impl FlowConfig {

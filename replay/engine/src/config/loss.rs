@@ -1,0 +1,413 @@
+//! Loss processes as configuration: their parameters, what is refused, and the process that they stand for.
+//!
+//! Must not know links. The Python side writes the same words (`channels/losses.py`); `docs/channels/` says what each
+//! model is.
+
+use hindflight_kernels::{
+    Bernoulli, BitErrors, ChainLoss, ChainParams, Clock, GilbertElliott, GilbertElliottParams,
+    LossProcess, LossTrace, Purpose, Span, StateLoss, Stay, StreamKey, StreamRng, Timeline,
+    TraceMode,
+};
+use serde::Deserialize;
+
+use super::validate::{Checked, LONGEST_NS, probability, refuse, within};
+
+/// A loss process and its parameters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LossConfig {
+    /// Nothing is lost.
+    #[default]
+    None,
+    /// Independent losses with packet error rate `per`.
+    Bernoulli {
+        /// Probability that a packet is lost.
+        per: f64,
+    },
+    /// Independent bit errors.
+    Ber {
+        /// Probability that a bit is wrong.
+        ber: f64,
+    },
+    /// Bursts, with netem's parameters.
+    GilbertElliott {
+        /// Good to bad, per packet.
+        p: f64,
+        /// Bad to good, per packet.
+        r: f64,
+        /// Delivery in the bad state.
+        h: f64,
+        /// Delivery in the good state.
+        k: f64,
+    },
+    /// States of any number, stepped per packet or in time.
+    Chain {
+        /// What the lengths of stays count.
+        clock: ClockConfig,
+        /// The states.
+        states: Vec<StateConfig>,
+        /// Row by row the probabilities of the state that follows.
+        jumps: Vec<Vec<f64>>,
+        /// Probabilities of the first state.
+        start: Vec<f64>,
+    },
+    /// A captured trace, by position.
+    Trace {
+        /// Positions of the lost packets, ascending, from 0.
+        positions: Vec<u64>,
+        /// Packets that the trace knows.
+        known_pkts: u64,
+        /// How it is played.
+        mode: TraceModeConfig,
+        /// Block length of `resampled`.
+        #[serde(default = "default_block_pkts")]
+        block_pkts: u64,
+    },
+    /// Losses by the clock.
+    Timeline {
+        /// By ascending start; each holds until the next.
+        spans: Vec<SpanConfig>,
+    },
+}
+
+fn default_block_pkts() -> u64 {
+    100
+}
+
+/// How a trace is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceModeConfig {
+    /// As captured.
+    Replayed,
+    /// In blocks drawn by seed.
+    Resampled,
+}
+
+/// What a chain's stays count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockConfig {
+    /// Packets.
+    Packets,
+    /// Nanoseconds.
+    Time,
+}
+
+/// A state of a chain: `per` or `ber`, and its stay.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateConfig {
+    /// Probability that a packet is lost.
+    #[serde(default)]
+    pub per: Option<f64>,
+    /// Probability that a bit is wrong.
+    #[serde(default)]
+    pub ber: Option<f64>,
+    /// How long it lasts.
+    pub stay: StayConfig,
+}
+
+/// How long a state lasts.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum StayConfig {
+    /// Left before the next packet with this probability.
+    Geometric(f64),
+    /// Exponential with this mean.
+    ExponentialNs(f64),
+    /// Log-normal.
+    LogNormal {
+        /// Median.
+        median_ns: f64,
+        /// Standard deviation of its natural logarithm.
+        sigma: f64,
+    },
+    /// Always as long.
+    FixedNs(u64),
+}
+
+/// Losses from a time on: `per` or `ber`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpanConfig {
+    /// Since the start of the run.
+    pub start_ns: u64,
+    /// Probability that a packet is lost.
+    #[serde(default)]
+    pub per: Option<f64>,
+    /// Probability that a bit is wrong.
+    #[serde(default)]
+    pub ber: Option<f64>,
+}
+
+/// The loss that `per` or `ber` stands for; both left out: nothing is lost.
+fn state_loss(per: Option<f64>, ber: Option<f64>) -> StateLoss {
+    ber.map_or(StateLoss::Packets(per.unwrap_or(0.0)), StateLoss::Bits)
+}
+
+impl StateConfig {
+    fn stay(&self) -> Stay {
+        match self.stay {
+            StayConfig::Geometric(leave) => Stay::Geometric(leave),
+            StayConfig::ExponentialNs(mean) => Stay::Exponential(mean),
+            StayConfig::LogNormal { median_ns, sigma } => Stay::LogNormal {
+                median: median_ns,
+                sigma,
+            },
+            StayConfig::FixedNs(length) => Stay::Fixed(length),
+        }
+    }
+}
+
+impl LossConfig {
+    /// The process, drawing from the stream at `key`. The configuration must have been validated.
+    pub fn process(&self, key: StreamKey) -> LossProcess {
+        let rng = StreamRng::new(key);
+        match self {
+            Self::None => LossProcess::None,
+            Self::Bernoulli { per } => LossProcess::Bernoulli(Bernoulli::new(*per, rng)),
+            Self::Ber { ber } => LossProcess::BitErrors(BitErrors::new(*ber, rng)),
+            &Self::GilbertElliott { p, r, h, k } => LossProcess::GilbertElliott(
+                GilbertElliott::new(GilbertElliottParams { p, r, h, k }, rng),
+            ),
+            Self::Trace {
+                positions,
+                known_pkts,
+                mode,
+                block_pkts,
+            } => {
+                let mode = match mode {
+                    TraceModeConfig::Replayed => TraceMode::Replayed,
+                    TraceModeConfig::Resampled => TraceMode::Resampled {
+                        block_pkts: *block_pkts,
+                    },
+                };
+                let rng = StreamRng::new(StreamKey {
+                    purpose: Purpose::Resample,
+                    ..key
+                });
+                LossProcess::Trace(LossTrace::new(positions.clone(), *known_pkts, mode, rng))
+            }
+            Self::Chain { .. } => self.chain().map_or(LossProcess::None, |params| {
+                LossProcess::Chain(Box::new(ChainLoss::new(params, rng)))
+            }),
+            Self::Timeline { spans } => {
+                let spans = spans.iter().map(|span| Span {
+                    start_ns: span.start_ns,
+                    loss: state_loss(span.per, span.ber),
+                });
+                LossProcess::Timeline(Box::new(Timeline::new(spans.collect(), rng)))
+            }
+        }
+    }
+
+    /// The states and their jumps, where this is a chain.
+    pub fn chain(&self) -> Option<ChainParams> {
+        let Self::Chain {
+            clock,
+            states,
+            jumps,
+            start,
+        } = self
+        else {
+            return None;
+        };
+        let states = states
+            .iter()
+            .map(|state| (state_loss(state.per, state.ber), state.stay()));
+        Some(ChainParams {
+            clock: match clock {
+                ClockConfig::Packets => Clock::Packets,
+                ClockConfig::Time => Clock::Time,
+            },
+            states: states.collect(),
+            jumps: jumps.clone(),
+            start: start.clone(),
+        })
+    }
+
+    /// Checks every value; `key` names the process in the error.
+    ///
+    /// # Errors
+    /// The first value that makes no sense, with its key path.
+    pub fn validate(&self, key: &str) -> Checked {
+        match self {
+            Self::None => Ok(()),
+            Self::Bernoulli { per } => probability(&format!("{key}.per"), *per),
+            Self::Ber { ber } => probability(&format!("{key}.ber"), *ber),
+            Self::GilbertElliott { p, r, h, k } => {
+                for (name, value) in [("p", p), ("r", r), ("h", h), ("k", k)] {
+                    probability(&format!("{key}.{name}"), *value)?;
+                }
+                Ok(())
+            }
+            Self::Chain {
+                clock,
+                states,
+                jumps,
+                start,
+            } => {
+                within(&format!("{key}.states"), states.len(), 1, 1000)?;
+                for (i, state) in states.iter().enumerate() {
+                    validate_state(&format!("{key}.states[{i}]"), *clock, state)?;
+                }
+                within(
+                    &format!("{key}.jumps"),
+                    jumps.len(),
+                    states.len(),
+                    states.len(),
+                )?;
+                for (i, row) in jumps.iter().enumerate() {
+                    distribution(&format!("{key}.jumps[{i}]"), row, states.len())?;
+                }
+                distribution(&format!("{key}.start"), start, states.len())
+            }
+            Self::Trace {
+                positions,
+                known_pkts,
+                block_pkts,
+                ..
+            } => {
+                within(&format!("{key}.known_pkts"), *known_pkts, 1, u64::MAX)?;
+                within(&format!("{key}.block_pkts"), *block_pkts, 1, u64::MAX)?;
+                validate_positions(key, positions, *known_pkts)
+            }
+            Self::Timeline { spans } => {
+                let mut last = 0;
+                for (i, span) in spans.iter().enumerate() {
+                    let key = format!("{key}.spans[{i}]");
+                    within(&format!("{key}.start_ns"), span.start_ns, last, LONGEST_NS)?;
+                    last = span.start_ns;
+                    validate_loss(&key, span.per, span.ber)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn validate_loss(key: &str, per: Option<f64>, ber: Option<f64>) -> Checked {
+    if per.is_some() && ber.is_some() {
+        return refuse(key, "give per or ber, not both");
+    }
+    probability(&format!("{key}.per"), per.unwrap_or(0.0))?;
+    probability(&format!("{key}.ber"), ber.unwrap_or(0.0))
+}
+
+fn validate_state(key: &str, clock: ClockConfig, state: &StateConfig) -> Checked {
+    validate_loss(key, state.per, state.ber)?;
+    let stay = format!("{key}.stay");
+    let longest = LONGEST_NS as f64;
+    match state.stay {
+        StayConfig::Geometric(leave) => probability(&stay, leave)?,
+        StayConfig::ExponentialNs(mean) => within(&stay, mean, 1.0, longest)?,
+        StayConfig::LogNormal { median_ns, sigma } => {
+            within(&format!("{stay}.median_ns"), median_ns, 1.0, longest)?;
+            within(&format!("{stay}.sigma"), sigma, 0.0, 10.0)?;
+        }
+        StayConfig::FixedNs(length) => within(&stay, length, 1, LONGEST_NS)?,
+    }
+    let per_packet = matches!(state.stay, StayConfig::Geometric(_));
+    match clock {
+        ClockConfig::Packets if !per_packet => {
+            refuse(stay, "a chain stepped per packet has geometric stays")
+        }
+        ClockConfig::Time if per_packet => refuse(stay, "a chain in time has stays in ns"),
+        _ => Ok(()),
+    }
+}
+
+/// Probabilities, one per state, that sum to 1.
+fn distribution(key: &str, row: &[f64], states: usize) -> Checked {
+    within(key, row.len(), states, states)?;
+    for (i, value) in row.iter().enumerate() {
+        probability(&format!("{key}[{i}]"), *value)?;
+    }
+    let sum: f64 = row.iter().sum();
+    if (sum - 1.0).abs() > 1e-6 {
+        return refuse(key, format!("its probabilities sum to {sum}, not 1"));
+    }
+    Ok(())
+}
+
+fn validate_positions(key: &str, positions: &[u64], known_pkts: u64) -> Checked {
+    for (i, &position) in positions.iter().enumerate() {
+        if position >= known_pkts {
+            return refuse(
+                format!("{key}.positions[{i}]"),
+                format!("{position} is not below known_pkts = {known_pkts}"),
+            );
+        }
+        if i > 0 && positions[i - 1] >= position {
+            return refuse(
+                format!("{key}.positions[{i}]"),
+                format!("{position} does not ascend"),
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> LossConfig {
+        serde_json::from_str(json).expect("sound JSON")
+    }
+
+    const CHAIN: &str = r#"{"kind":"chain","clock":"time","states":[{"stay":{"exponential_ns":9e7}},
+        {"per":1.0,"stay":{"exponential_ns":1e7}}],"jumps":[[0,1],[1,0]],"start":[1,0]}"#;
+
+    #[test]
+    fn a_chain_and_a_timeline_lose_by_the_clock() {
+        let key = StreamKey {
+            seed: 1,
+            owner: 0,
+            direction: 0,
+            purpose: Purpose::Loss,
+        };
+        let chain = parse(CHAIN);
+        assert_eq!(chain.validate("loss"), Ok(()));
+        let mut process = chain.process(key);
+        let lost = (0..1_000_000_u64)
+            .filter(|i| process.lost(1500, i * 1_000_000))
+            .count() as f64;
+        assert!((lost / 1e6 - 0.1).abs() < 0.005, "{lost}");
+        let timeline =
+            parse(r#"{"kind":"timeline","spans":[{"start_ns":5,"per":1.0},{"start_ns":9}]}"#);
+        assert_eq!(timeline.validate("loss"), Ok(()));
+        let mut process = timeline.process(key);
+        let lost: Vec<_> = (0..20).filter(|&t| process.lost(40, t)).collect();
+        assert_eq!(lost, [5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_place() {
+        for (wrong, right, key) in [
+            ("\"per\":1.0", "\"per\":1.5", "loss.states[1].per"),
+            ("\"per\":1.0", "\"per\":0.1,\"ber\":0.1", "loss.states[1]"),
+            ("[0,1]", "[0.2,0.9]", "loss.jumps[0]"),
+            ("[0,1],", "", "loss.jumps"),
+            ("\"start\":[1,0]", "\"start\":[1]", "loss.start"),
+            (
+                "exponential_ns\":9e7",
+                "geometric\":0.5",
+                "loss.states[0].stay",
+            ),
+            (
+                "exponential_ns\":9e7",
+                "exponential_ns\":-1",
+                "loss.states[0].stay",
+            ),
+            ("\"time\"", "\"packets\"", "loss.states[0].stay"),
+        ] {
+            let config = parse(&CHAIN.replace(wrong, right));
+            let error = config.validate("loss").expect_err(right);
+            assert_eq!(error.key, key, "{error}");
+        }
+        let unsorted = parse(r#"{"kind":"timeline","spans":[{"start_ns":5},{"start_ns":4}]}"#);
+        assert!(unsorted.validate("loss").is_err());
+    }
+}
