@@ -37,12 +37,16 @@ def config(**changes: Any) -> dict[str, Any]:
 
 
 def run(
-    *configs: dict[str, Any], seeds: range = range(1, 2), threads: int = 1, recorded: bool = False
+    *configs: dict[str, Any],
+    seeds: range = range(1, 2),
+    threads: int = 1,
+    recorded: bool = False,
+    samples: int | None = None,
 ) -> dict[str, pa.Table]:
     """Run every configuration with every seed and return the tables that have rows."""
     pairs = [(json.dumps(c), seed) for c in configs for seed in seeds]
     jobs = [(text, seed, run_id, recorded) for run_id, (text, seed) in enumerate(pairs, 1)]
-    tables = _native.replay(jobs, threads=threads)
+    tables = _native.replay(jobs, threads=threads, samples=samples)
     return {name: pa.concat_tables([pa.table(b) for b in batches]) for name, batches in tables.items() if batches}
 
 
@@ -67,6 +71,32 @@ def test_runs_has_every_column_but_the_labels() -> None:
     runs = run(config())["runs"]
     expected = [c.name for c in TABLES["runs"].columns if c.name not in LABELS]
     assert sorted(runs.schema.names) == sorted(expected)
+
+
+def test_samples_are_states_of_the_full_series_and_bounded_however_long_the_run() -> None:
+    proxied = config(proxies=[{"node": "satellite"}])
+    for seconds in (30, 300):
+        longer = {**proxied, "duration_ns": seconds * 1_000_000_000}
+        full = [row for row in run(longer, recorded=True)["instruments"].to_pylist() if row["source"] == "replay"]
+        sampled = run(longer, recorded=True, samples=50)
+        assert set(sampled) == {"runs", "instruments"}
+        for leg in (0, 1):
+            whole = [row for row in full if row["leg"] == leg]
+            rows = [row for row in sampled["instruments"].to_pylist() if row["leg"] == leg]
+            assert 25 <= len(rows) <= 51 < len(whole)
+            assert all(row in whole for row in rows)
+            assert (rows[0], rows[-1]) == (whole[0], whole[-1])
+            # At every grid point the state that holds differs from the full series' by less than an interval.
+            for point in range(0, longer["duration_ns"], longer["duration_ns"] // 50):
+                then = [row["t_ns"] for row in whole if row["t_ns"] <= point]
+                kept = [row["t_ns"] for row in rows if row["t_ns"] <= point]
+                assert len(kept) >= bool(then)
+                assert not then or then[-1] - kept[-1] < longer["duration_ns"] // 50
+
+
+def test_no_samples_at_all_are_refused() -> None:
+    with pytest.raises(ValueError, match="zero"):
+        run(config(), recorded=True, samples=0)
 
 
 def test_equal_seeds_give_equal_bytes_whatever_the_threads() -> None:

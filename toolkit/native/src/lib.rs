@@ -6,6 +6,7 @@ mod columns;
 mod recorder;
 mod replay;
 mod rows;
+mod sampler;
 
 use pyo3::prelude::*;
 

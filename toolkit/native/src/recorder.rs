@@ -170,30 +170,7 @@ impl LegRecorder {
     }
 
     fn note_state(&mut self, sample: &SenderSample, now: i64) {
-        let span = |span: Option<Nanos>| span.map(|ns| ns as i64);
-        self.samples.push(Sample {
-            flow_id: self.flow_id,
-            t_ns: now,
-            source: Source::Replay,
-            phase: phase(sample.phase),
-            cwnd_bytes: Some(sample.cwnd_bytes),
-            ssthresh_bytes: sample.ssthresh_bytes,
-            flight_bytes: sample.flight_bytes,
-            smss_bytes: i64::from(sample.smss_bytes),
-            srtt_ns: span(sample.srtt_ns),
-            rttvar_ns: span(sample.rttvar_ns),
-            rto_ns: Some(sample.rto_ns as i64),
-            min_rtt_ns: span(sample.min_rtt_ns),
-            snd_una: sample.snd_una as i64,
-            snd_nxt: sample.snd_nxt as i64,
-            snd_wnd_bytes: Some(i64::from(sample.snd_wnd_bytes)),
-            segments_out: sample.counters.segments_out as i64,
-            retransmissions: sample.counters.retransmissions as i64,
-            rtos: sample.counters.rtos as i64,
-            recoveries: sample.counters.recoveries as i64,
-            dup_acks_in: sample.counters.dup_acks_in as i64,
-            app_limited: None,
-        });
+        self.samples.push(state_row(self.flow_id, sample, now));
     }
 
     fn finish(mut self, run_id: u32, tables: &mut RunTables) -> PyResult<()> {
@@ -304,6 +281,34 @@ impl LegRecorder {
             );
         }
         options
+    }
+}
+
+/// A state of a sender as a row of `instruments`.
+pub fn state_row(flow_id: u32, sample: &SenderSample, t_ns: i64) -> Sample {
+    let span = |span: Option<Nanos>| span.map(|ns| ns as i64);
+    Sample {
+        flow_id,
+        t_ns,
+        source: Source::Replay,
+        phase: phase(sample.phase),
+        cwnd_bytes: Some(sample.cwnd_bytes),
+        ssthresh_bytes: sample.ssthresh_bytes,
+        flight_bytes: sample.flight_bytes,
+        smss_bytes: i64::from(sample.smss_bytes),
+        srtt_ns: span(sample.srtt_ns),
+        rttvar_ns: span(sample.rttvar_ns),
+        rto_ns: Some(sample.rto_ns as i64),
+        min_rtt_ns: span(sample.min_rtt_ns),
+        snd_una: sample.snd_una as i64,
+        snd_nxt: sample.snd_nxt as i64,
+        snd_wnd_bytes: Some(i64::from(sample.snd_wnd_bytes)),
+        segments_out: sample.counters.segments_out as i64,
+        retransmissions: sample.counters.retransmissions as i64,
+        rtos: sample.counters.rtos as i64,
+        recoveries: sample.counters.recoveries as i64,
+        dup_acks_in: sample.counters.dup_acks_in as i64,
+        app_limited: None,
     }
 }
 

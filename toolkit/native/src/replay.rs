@@ -2,13 +2,16 @@
 //! thread ran them; Ctrl-C is looked for while they run. Decides nothing about TCP.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
-use hindflight_engine::{Config, FlowSummary, Nanos, RunError, RunSummary, VARIANTS, World};
+use hindflight_engine::{
+    Config, FlowSummary, Leg, Nanos, RunError, RunSummary, Tap, VARIANTS, World,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,6 +19,7 @@ use pyo3::types::PyDict;
 use crate::columns::{Batch, Columns};
 use crate::recorder::{Recorder, RunTables};
 use crate::rows::each;
+use crate::sampler::Sampler;
 
 /// How often the waiting thread looks for Ctrl-C.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
@@ -29,6 +33,15 @@ struct Job {
     seed: u64,
     run_id: u32,
     recorded: bool,
+}
+
+/// What recorded jobs keep.
+#[derive(Clone, Copy)]
+enum Series {
+    /// Every segment and every change of state.
+    Full,
+    /// At most this many states of each sender, at even times, and the last.
+    Sampled(u32),
 }
 
 /// What a job gave.
@@ -46,13 +59,19 @@ pub fn variants() -> Vec<(&'static str, &'static str, &'static str)> {
         .collect()
 }
 
-/// Runs the jobs and returns batches of tables by name.
+/// Runs the jobs and returns batches of tables by name; with `samples`, recorded jobs give so many states at most.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads))]
-pub fn replay(py: Python<'_>, jobs: Vec<JobTuple>, threads: usize) -> PyResult<Bound<'_, PyDict>> {
+#[pyo3(signature = (jobs, *, threads, samples = None))]
+pub fn replay(
+    py: Python<'_>,
+    jobs: Vec<JobTuple>,
+    threads: usize,
+    samples: Option<NonZeroU32>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let series = samples.map_or(Series::Full, |most| Series::Sampled(most.get()));
     let (runs, tables) = py.detach(|| {
         let jobs = parse(&jobs)?;
-        let outcomes = run_all(&jobs, threads)?;
+        let outcomes = run_all(&jobs, threads, series)?;
         let runs = runs(&jobs, &outcomes)?;
         let mut tables = RunTables::default();
         for outcome in outcomes {
@@ -101,6 +120,7 @@ fn config(text: &str) -> PyResult<Config> {
 /// What the threads share.
 struct Pool<'a> {
     jobs: &'a [Job],
+    series: Series,
     next: AtomicUsize,
     interrupt: AtomicBool,
     results: Vec<Mutex<Option<PyResult<Outcome>>>>,
@@ -109,10 +129,11 @@ struct Pool<'a> {
 }
 
 /// Hands the jobs to `threads` threads; all stop when one fails or the user interrupts.
-fn run_all(jobs: &[Job], threads: usize) -> PyResult<Vec<Outcome>> {
+fn run_all(jobs: &[Job], threads: usize, series: Series) -> PyResult<Vec<Outcome>> {
     let threads = threads.clamp(1, jobs.len().max(1));
     let pool = Pool {
         jobs,
+        series,
         next: AtomicUsize::new(0),
         interrupt: AtomicBool::new(false),
         results: jobs.iter().map(|_| Mutex::new(None)).collect(),
@@ -140,7 +161,7 @@ impl Pool<'_> {
             let Some(job) = self.jobs.get(number) else {
                 return;
             };
-            let result = job.run(&self.interrupt);
+            let result = job.run(self.series, &self.interrupt);
             if result.is_err() {
                 self.interrupt.store(true, Ordering::Relaxed);
             }
@@ -189,26 +210,42 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Job {
-    fn run(&self, interrupt: &AtomicBool) -> PyResult<Outcome> {
+    fn run(&self, series: Series, interrupt: &AtomicBool) -> PyResult<Outcome> {
         if !self.recorded {
-            let summary = World::new(&self.config, self.seed, &mut ())
-                .map_err(RunError::from)
-                .and_then(|mut world| world.run(interrupt))
-                .map_err(refused)?;
+            let (summary, ()) = self.listen((), |(), _| {}, interrupt)?;
             return Ok(Outcome {
                 summary,
                 tables: RunTables::default(),
             });
         }
-        let mut recorder = Recorder::default();
-        let mut world = World::new(&self.config, self.seed, &mut recorder)
-            .map_err(|error| refused(error.into()))?;
-        world.introduce(|recorder, legs| recorder.begin(self.run_id, legs));
+        let run_id = self.run_id;
+        let (summary, tables) = match series {
+            Series::Full => {
+                let begin = |recorder: &mut Recorder, legs: &[Leg]| recorder.begin(run_id, legs);
+                let (summary, recorder) = self.listen(Recorder::default(), begin, interrupt)?;
+                (summary, recorder.finish()?)
+            }
+            Series::Sampled(most) => {
+                let sampler = Sampler::new(run_id, most, self.config.duration_ns);
+                let (summary, sampler) = self.listen(sampler, Sampler::begin, interrupt)?;
+                (summary, sampler.finish()?)
+            }
+        };
+        Ok(Outcome { summary, tables })
+    }
+
+    /// Makes the run with `tap` listening, to which `begin` tells the legs first.
+    fn listen<T: Tap>(
+        &self,
+        mut tap: T,
+        begin: impl FnOnce(&mut T, &[Leg]),
+        interrupt: &AtomicBool,
+    ) -> PyResult<(RunSummary, T)> {
+        let mut world =
+            World::new(&self.config, self.seed, &mut tap).map_err(|error| refused(error.into()))?;
+        world.introduce(begin);
         let summary = world.run(interrupt).map_err(refused)?;
-        Ok(Outcome {
-            summary,
-            tables: recorder.finish()?,
-        })
+        Ok((summary, tap))
     }
 }
 
