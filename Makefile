@@ -10,7 +10,7 @@ DATA ?= fixtures/kernel
 
 RUST_SOURCES := $(shell find toolkit channels replay -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock clippy.toml
 
-.PHONY: demo test test-rust test-python lint bench validate golden clean setup
+.PHONY: demo test test-rust test-python lint bench bench-engine validate golden clean setup
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.built ## build everything into .venv
@@ -63,6 +63,9 @@ lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 
 bench: $(VENV)/.built ## speed and memory beside peers; needs an idle machine
 	$(BIN)/python -m benches
+
+bench-engine: $(VENV)/.built ## the engine beside ns-2 and beside the cost of its hops alone
+	$(BIN)/python -m benches engine
 
 validate: $(VENV)/.built ## the engine beside closed forms and the recorded Linux runs in DATA
 	$(BIN)/hindflight validate --data $(DATA)

@@ -1,8 +1,28 @@
-"""`make bench`: every bench beside its peers, one after another. Run it on an idle machine."""
+"""`make bench`: every bench beside its peers, one after another. Run it on an idle machine.
+
+`python -m benches NAME [OPTIONS]` runs one of them: `ingest` or `engine`.
+"""
 
 from __future__ import annotations
 
-from benches import bench_ingest
+import sys
+
+from benches import bench_engine, bench_ingest
+
+BENCHES = {"ingest": bench_ingest.main, "engine": bench_engine.main}
+
+
+def main(words: list[str]) -> None:
+    """Run the bench that the first word names, with the other words as its options; all of them without a word."""
+    if not words:
+        for bench in BENCHES.values():
+            bench([])
+        return
+    name, *options = words
+    if name not in BENCHES:
+        raise SystemExit(f"no bench {name!r}; there are {', '.join(BENCHES)}")
+    BENCHES[name](options)
+
 
 if __name__ == "__main__":
-    bench_ingest.main([])
+    main(sys.argv[1:])

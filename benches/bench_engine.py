@@ -1,0 +1,214 @@
+"""The engine beside ns-2 in one run: data packets per second on one core, memory, and nanoseconds per data packet.
+
+`python -m benches engine [--rounds N] [--seconds S]`. Each round measures every case once, each in a process of its
+own, so that a busy machine slows all alike; a ratio is the median over rounds of the ratio within a round, with the
+least and the greatest. Times are those on the processor, but where several threads share the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benches.engine_worker import Figures
+
+HERE = Path(__file__).resolve().parent
+NS2_SCRIPT = HERE / "newreno.tcl"
+FLOOR = ("cargo", "run", "--quiet", "--release", "--locked", "-p", "hindflight-engine", "--example", "floor")
+SAMPLES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A figure over the rounds."""
+
+    values: tuple[float, ...]
+
+    @property
+    def middle(self) -> float:
+        """The median."""
+        return median(self.values)
+
+    def __format__(self, spec: str) -> str:
+        """Median, least and greatest, each by `spec`."""
+        return f"{self.middle:{spec}} ({min(self.values):{spec}} to {max(self.values):{spec}})"
+
+
+def ratio(over: Iterable[float], under: Iterable[float]) -> Spread:
+    """Divide round by round."""
+    return Spread(tuple(a / b for a, b in zip(over, under, strict=True)))
+
+
+def session(seconds: float, **flow: Any) -> dict[str, Any]:
+    """The scenario of newreno.tcl: a packet of 1500 octets, an ACK for each, a window that fills pipe and queue."""
+    hop = {"rate_bps": 20e6, "delay_ns": 125_000_000, "queue_pkts": 1000}
+    loss = {"kind": "bernoulli", "per": 1e-6}
+    stack = {
+        "smss_bytes": 1460,
+        "header_bytes": 40,
+        "timestamps": False,
+        "delayed_ack": False,
+        "initial_window_pkts": 2,
+        "initial_ssthresh_pkts": 1800,
+        "receive_buffer_bytes": 1800 * 1460,
+    }
+    return {
+        "duration_ns": round(seconds * 1e9),
+        "path": {
+            "nodes": ["a", "b", "c"],
+            "links": [
+                {"name": "ab", "forward": {**hop, "loss": loss}, "reverse": hop},
+                {"name": "bc", "forward": hop, "reverse": hop},
+            ],
+        },
+        "flows": [{"name": "flow", "variant": "newreno", "stack": stack, **flow}],
+    }
+
+
+def short_session() -> dict[str, Any]:
+    """31 s at 1 Mbit/s over the same hops, bit errors of 1e-7."""
+    config = session(31)
+    hop = {"rate_bps": 1e6, "delay_ns": 125_000_000, "queue_pkts": 50}
+    config["path"]["links"] = [
+        {"name": "ab", "forward": {**hop, "loss": {"kind": "ber", "ber": 1e-7}}, "reverse": hop},
+        {"name": "bc", "forward": hop, "reverse": hop},
+    ]
+    config["flows"][0]["stack"] = {}
+    return config
+
+
+def worker(
+    configs: list[dict[str, Any]], *, recorded: bool = False, samples: int | None = None, threads: int = 1
+) -> Figures:
+    """Measure in a process of its own."""
+    case = {"configs": configs, "recorded": recorded, "samples": samples, "threads": threads}
+    command = [sys.executable, "-m", "benches.engine_worker"]
+    ended = subprocess.run(command, input=json.dumps(case), capture_output=True, text=True, check=True, cwd=HERE.parent)
+    return Figures(**json.loads(ended.stdout))
+
+
+def ns2(seconds: float) -> Figures:
+    """The same session in ns-2."""
+    command = ["ns", str(NS2_SCRIPT), str(seconds)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    packets, cpu_ns, growth_kb = (int(word) for word in ended.stdout.split())
+    return Figures(packets, cpu_ns, cpu_ns, growth_kb)
+
+
+def floor_ns() -> float:
+    """Nanoseconds per data packet of the hops alone."""
+    ended = subprocess.run(FLOOR, capture_output=True, text=True, check=True, cwd=HERE.parent)
+    return float(ended.stdout)
+
+
+def ns_each(figures: Iterable[Figures]) -> list[float]:
+    """Nanoseconds on the processor per data packet."""
+    return [f.cpu_ns / f.packets for f in figures]
+
+
+def beside_ns2(rounds: int, seconds: float) -> None:
+    """Summary output and full time series beside ns-2 and beside the floor."""
+    config = session(seconds)
+    has_ns2, has_cargo = shutil.which("ns") is not None, shutil.which("cargo") is not None
+    found: dict[str, list[Figures]] = {"summary": [], "series": [], "sampled": [], "ns-2": []}
+    floor: list[float] = []
+    if has_cargo:
+        floor_ns()  # builds it
+    for _ in range(rounds):
+        if has_ns2:
+            found["ns-2"].append(ns2(seconds))
+        found["summary"].append(worker([config]))
+        found["series"].append(worker([config], recorded=True))
+        found["sampled"].append(worker([config], recorded=True, samples=SAMPLES))
+        if has_cargo:
+            floor.append(floor_ns())
+    print(f"2 hops of 125 ms, 20 Mbit/s, one newreno flow, {seconds:g} s, packet loss 1e-6; medians of {rounds} rounds")
+    for name, figures in found.items():
+        if figures:
+            each = Spread(tuple(ns_each(figures)))
+            growth = median(f.growth_kb for f in figures)
+            print(
+                f"  {name:8} {figures[0].packets} data packets, {each:.1f} ns each, "
+                f"{1e3 / each.middle:.2f} M/s on one core, memory +{growth / 1024:.2f} MiB"
+            )
+    if floor:
+        print(f"  floor    {Spread(tuple(floor)):.1f} ns: the same hops and draws with no TCP")
+        print(f"  summary / floor: {ratio(ns_each(found['summary']), floor):.2f}")
+    if not has_ns2:
+        print("ratio to ns-2: not measured, ns is not installed")
+        return
+    theirs = ns_each(found["ns-2"])
+    print(f"ratio to ns-2: {ratio(theirs, ns_each(found['summary'])):.2f} with summary output (10 wanted)")
+    print(f"ratio to ns-2: {ratio(theirs, ns_each(found['series'])):.2f} with full time series (4 wanted)")
+    print(f"ratio to ns-2: {ratio(theirs, ns_each(found['sampled'])):.2f} with {SAMPLES} samples")
+    memory = ratio([f.growth_kb for f in found["summary"]], [f.growth_kb for f in found["ns-2"]])
+    print(f"memory growth / ns-2's: {memory:.2f} with summary output (at most 0.5 wanted)")
+
+
+def over_threads(rounds: int) -> None:
+    """One thread beside as many as there are processors."""
+    processors = os.cpu_count() or 1
+    configs = [session(100)] * (16 * processors)
+    one: list[Figures] = []
+    all_: list[Figures] = []
+    for _ in range(rounds):
+        one.append(worker(configs))
+        all_.append(worker(configs, threads=processors))
+    wall = ratio([f.wall_ns for f in one], [f.wall_ns for f in all_])
+    cpu = ratio(ns_each(all_), ns_each(one))
+    got = Spread(tuple(f.cpu_ns / f.wall_ns for f in all_))
+    print(f"{processors} threads: {wall:.2f} times as fast by the wall; each packet takes {cpu:.2f} of the processor")
+    print(f"  time that one thread needs; the machine gave {got:.2f} processors")
+
+
+def thousand_runs(rounds: int) -> None:
+    """1000 runs of the 31 s session, JSON and tables included."""
+    configs = [short_session()] * 1000
+    found = [worker(configs, threads=os.cpu_count() or 1) for _ in range(rounds)]
+    wall = Spread(tuple(f.wall_ns / 1e9 for f in found))
+    cpu = Spread(tuple(f.cpu_ns / 1e9 for f in found))
+    print(
+        f"1000 runs of 31 s at 1 Mbit/s: {wall:.3f} s by the wall (under 0.5 wanted on 2 idle cores), "
+        f"{cpu:.3f} s on the processors, {found[0].packets} data packets"
+    )
+
+
+def over_length(seconds: float) -> None:
+    """Memory growth over the length of a run."""
+    growth = {}
+    for name, recorded, samples in (
+        ("summary", False, None),
+        (f"{SAMPLES} samples", True, SAMPLES),
+        ("full series", True, None),
+    ):
+        figures = [worker([session(seconds * factor)], recorded=recorded, samples=samples) for factor in (1, 4)]
+        growth[name] = " and ".join(f"{f.growth_kb / 1024:.1f}" for f in figures)
+    print(f"memory growth in MiB over {seconds:g} s and {4 * seconds:g} s")
+    for name, text in growth.items():
+        print(f"  {name:14} {text}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=1000.0)
+    given = parser.parse_args(arguments)
+    beside_ns2(given.rounds, given.seconds)
+    sys.stdout.flush()
+    over_threads(given.rounds)
+    thousand_runs(given.rounds)
+    over_length(given.seconds)
+
+
+if __name__ == "__main__":
+    main()
