@@ -57,7 +57,7 @@ def run_configurations(
 
 def variant_names() -> tuple[str, ...]:
     """Return the names of the engine's variants."""
-    return tuple(name for name, _, _ in _native.variants())
+    return tuple(name for name, *_ in _native.variants())
 
 
 def run_jobs(

@@ -52,5 +52,8 @@ def replay(
     path of the first value that makes no sense, before anything runs. KeyboardInterrupt stops all threads.
     """
 
-def variants() -> list[tuple[str, str, str]]:
-    """List the TCP variants: name, family, one line."""
+def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]]]]:
+    """List the TCP variants: name, family, one line, source, its year, parameters.
+
+    A parameter is its name, default, what is allowed, unit, source and meaning, all as text.
+    """

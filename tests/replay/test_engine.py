@@ -165,8 +165,23 @@ def test_ctrl_c_stops_a_long_run() -> None:
     assert time.monotonic() - begin < 5
 
 
+def test_variants_tell_source_year_and_parameters() -> None:
+    name, family, summary, source, year, params = next(v for v in _native.variants() if v[0] == "cubic")
+    assert (name, family, source, year) == ("cubic", "loss", "RFC 9438", 2023)
+    assert summary
+    assert ("beta", "0.7", "0.1..0.99", "", "RFC 9438 §4.6", "What a loss leaves of the window.") in params
+
+
+def test_a_parameter_of_the_variant_changes_its_runs() -> None:
+    gentle, harsh = config(), config()
+    gentle["flows"][0] |= {"variant": "cubic", "params": {"beta": 0.9}}
+    harsh["flows"][0] |= {"variant": "cubic", "params": {"beta": 0.2}}
+    runs = run(gentle, harsh)["runs"]
+    assert runs["delivered_bytes"][0].as_py() > runs["delivered_bytes"][1].as_py()
+
+
 def test_variants_are_listed_once_each_and_run() -> None:
-    names = [name for name, _, _ in _native.variants()]
+    names = [name for name, *_ in _native.variants()]
     assert len(names) == len(set(names))
     runs = run(*[config(variant=name) for name in names])["runs"]
     assert runs["variant"].to_pylist() == names

@@ -8,6 +8,7 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 use crate::application::Application;
 use crate::catalogue::Variant;
 use crate::config::{Config, ConfigError, DirectionConfig, FlowConfig, StackParams};
+use crate::controller::ParamValues;
 use crate::link::LinkDirection;
 use crate::node::{Node, Source};
 use crate::proxy::{Proxy, RelayBuffer};
@@ -49,10 +50,11 @@ pub struct Parts {
 }
 
 /// One end of a leg while it is being built: where it sits and what it is.
-struct Stop {
+struct Stop<'a> {
     site: usize,
     buffer: Option<RelayBuffer>,
     variant: Variant,
+    values: &'a ParamValues,
 }
 
 /// Builds the parts.
@@ -98,12 +100,17 @@ fn variant(name: &str) -> Result<Variant, ConfigError> {
 }
 
 /// The places where a flow's connections begin and end: its source, its proxies, its sink.
-fn stops(config: &Config, flow: &FlowConfig, smss_bytes: u32) -> Result<Vec<Stop>, ConfigError> {
+fn stops<'a>(
+    config: &Config,
+    flow: &'a FlowConfig,
+    smss_bytes: u32,
+) -> Result<Vec<Stop<'a>>, ConfigError> {
     let own = variant(&flow.variant)?;
     let mut stops = vec![Stop {
         site: 0,
         buffer: None,
         variant: own,
+        values: &flow.params,
     }];
     for proxy in &flow.proxies {
         let site = config
@@ -117,17 +124,22 @@ fn stops(config: &Config, flow: &FlowConfig, smss_bytes: u32) -> Result<Vec<Stop
             packet_bytes: u64::from(smss_bytes),
             advertise: proxy.advertise,
         };
-        let variant = proxy.variant.as_deref().map_or(Ok(own), variant)?;
+        let (variant, values) = match proxy.variant.as_deref() {
+            Some(name) => (variant(name)?, &proxy.params),
+            None => (own, &flow.params),
+        };
         stops.push(Stop {
             site,
             buffer: Some(buffer),
             variant,
+            values,
         });
     }
     stops.push(Stop {
         site: config.path.nodes.len() - 1,
         buffer: None,
         variant: own,
+        values: &flow.params,
     });
     Ok(stops)
 }
@@ -179,7 +191,7 @@ fn add_nodes(
     parts: &mut Parts,
     flow: &FlowConfig,
     params: &StackParams,
-    stops: &[Stop],
+    stops: &[Stop<'_>],
     receivers: Vec<Receiver>,
 ) {
     let first_leg = parts.legs.len() - receivers.len();
@@ -189,7 +201,7 @@ fn add_nodes(
         Sender::new(
             (first_leg + i) as u16,
             &params,
-            stops[i].variant.controller(&params),
+            stops[i].variant.controller(&params, stops[i].values),
         )
     };
     parts.nodes.push(Node::Source(Box::new(Source::new(
@@ -211,7 +223,7 @@ fn add_nodes(
     }
 }
 
-fn space(stop: &Stop, params: &StackParams) -> Space {
+fn space(stop: &Stop<'_>, params: &StackParams) -> Space {
     match stop.buffer {
         Some(buffer) => Space::Granted {
             window_bytes: buffer.window_bytes(0),

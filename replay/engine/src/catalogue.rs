@@ -4,7 +4,8 @@
 
 use crate::config::{Profile, RecoveryKind, SlowStartKind, StackParams};
 use crate::controller::{
-    Controller, Cubic, CubicParams, Growth, LinuxCubic, Reduction, ReductionBasis, Reno, SlowStart,
+    Controller, Cubic, CubicParams, Factor, Growth, LinuxCubic, ParamSpec, ParamValues,
+    ReductionBasis, Reno, SlowStart, Window,
 };
 
 /// A TCP variant by name.
@@ -23,7 +24,7 @@ pub enum Variant {
 }
 
 /// What the catalogue says of a variant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VariantInfo {
     /// The variant.
     pub variant: Variant,
@@ -33,54 +34,61 @@ pub struct VariantInfo {
     pub family: &'static str,
     /// One line.
     pub summary: &'static str,
-}
-
-const fn info(
-    variant: Variant,
-    name: &'static str,
-    family: &'static str,
-    summary: &'static str,
-) -> VariantInfo {
-    VariantInfo {
-        variant,
-        name,
-        family,
-        summary,
-    }
+    /// Where it is defined, as `RFC 9438`.
+    pub source: &'static str,
+    /// Year of that source.
+    pub year: u16,
+    /// Its own parameters.
+    pub params: &'static [ParamSpec],
 }
 
 /// Every variant, in the order in which they are listed.
 pub const VARIANTS: &[VariantInfo] = &[
-    info(
-        Variant::Reno,
-        "reno",
-        "loss",
-        "slow start, congestion avoidance, fast recovery without SACK (RFC 5681)",
-    ),
-    info(
-        Variant::Newreno,
-        "newreno",
-        "loss",
-        "Reno that answers partial ACKs, without SACK (RFC 6582)",
-    ),
-    info(
-        Variant::Sack,
-        "sack",
-        "loss",
-        "Reno's windows with SACK-based recovery (RFC 6675)",
-    ),
-    info(
-        Variant::LinuxReno,
-        "linux-reno",
-        "loss",
-        "Reno's windows with the recovery of the stack profile",
-    ),
-    info(
-        Variant::Cubic,
-        "cubic",
-        "loss",
-        "cubic growth with the recovery of the stack profile (RFC 9438)",
-    ),
+    VariantInfo {
+        variant: Variant::Reno,
+        name: "reno",
+        family: "loss",
+        summary: "slow start, congestion avoidance, fast recovery without SACK (RFC 5681)",
+        source: "RFC 5681",
+        year: 2009,
+        params: &[],
+    },
+    VariantInfo {
+        variant: Variant::Newreno,
+        name: "newreno",
+        family: "loss",
+        summary: "Reno that answers partial ACKs, without SACK (RFC 6582)",
+        source: "RFC 6582",
+        year: 2012,
+        params: &[],
+    },
+    VariantInfo {
+        variant: Variant::Sack,
+        name: "sack",
+        family: "loss",
+        summary: "Reno's windows with SACK-based recovery (RFC 6675)",
+        source: "RFC 6675",
+        year: 2012,
+        params: &[],
+    },
+    VariantInfo {
+        variant: Variant::LinuxReno,
+        name: "linux-reno",
+        family: "loss",
+        summary: "Reno's windows with the recovery of the stack profile",
+        source: "RFC 5681",
+        year: 2009,
+        params: &[],
+    },
+    VariantInfo {
+        variant: Variant::Cubic,
+        name: "cubic",
+        family: "loss",
+        summary: "cubic growth with the recovery of the stack profile (RFC 9438)",
+        source: "RFC 9438",
+        year: 2023,
+        params: CubicParams::SPECS,
+    },
 ];
 
 impl Variant {
@@ -113,8 +121,23 @@ impl Variant {
         }
     }
 
-    /// The variant's controller under `params`.
-    pub fn controller(self, params: &StackParams) -> Controller {
+    /// Its own parameters under `profile`.
+    pub fn specs(self, profile: Profile) -> &'static [ParamSpec] {
+        match self {
+            // Linux's constants are what the profile promises.
+            Self::Cubic if profile == Profile::Linux => &[],
+            _ => self.info().params,
+        }
+    }
+
+    /// What the catalogue says of it.
+    pub fn info(self) -> &'static VariantInfo {
+        let own = VARIANTS.iter().find(|info| info.variant == self);
+        own.unwrap_or(&VARIANTS[0])
+    }
+
+    /// The variant's controller under the stack's `params`, with a scenario's `values` for its own parameters.
+    pub fn controller(self, params: &StackParams, values: &ParamValues) -> Controller {
         let linux = params.profile == Profile::Linux;
         let basis = if linux {
             ReductionBasis::Cwnd
@@ -123,25 +146,21 @@ impl Variant {
         };
         let (growth, beta) = match self {
             Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno => {
-                (Growth::Reno(Reno::default()), RENO_BETA)
+                (Growth::from(Reno::default()), RENO_BETA)
             }
-            Self::Cubic if linux => (Growth::LinuxCubic(LinuxCubic::default()), LinuxCubic::BETA),
+            Self::Cubic if linux => (Growth::from(LinuxCubic::default()), LinuxCubic::BETA),
             Self::Cubic => {
-                let cubic = CubicParams::default();
-                (Growth::Cubic(Cubic::new(cubic)), cubic.beta)
+                let cubic = CubicParams::default().with(values);
+                (Growth::from(Cubic::new(cubic)), cubic.beta)
             }
         };
-        let ssthresh = params
-            .initial_ssthresh_pkts
-            .map_or(f64::INFINITY, f64::from);
-        let initial_window = f64::from(params.initial_window_pkts);
-        Controller::new(
-            initial_window,
-            ssthresh,
-            self.slow_start(params),
-            growth,
-            Reduction { beta, basis },
-        )
+        let ssthresh = params.initial_ssthresh_pkts;
+        let window = Window {
+            cwnd: f64::from(params.initial_window_pkts),
+            ssthresh: ssthresh.map_or(f64::INFINITY, f64::from),
+        };
+        let reduction = Factor { beta, basis };
+        Controller::new(window, self.slow_start(params), growth, reduction)
     }
 
     fn slow_start(self, params: &StackParams) -> SlowStart {
@@ -184,6 +203,7 @@ mod tests {
     fn every_listed_name_is_found_and_a_slip_suggests_the_nearest() {
         for info in VARIANTS {
             assert_eq!(Variant::from_name(info.name), Ok(info.variant));
+            assert_eq!(info.variant.info(), info);
         }
         assert_eq!(Variant::from_name("qbic"), Err("cubic"));
         assert_eq!(Variant::from_name("new-reno"), Err("newreno"));

@@ -10,6 +10,7 @@ use crate::config::{
     ApplicationConfig, Config, DirectionConfig, FlowConfig, LinkConfig, LossConfig, LossScope,
     NagleRule, PathConfig, Profile, ProxyConfig, StackOverrides,
 };
+use crate::controller::ParamValues;
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::summary::RunSummary;
 use crate::tap::{Event, Tap};
@@ -243,6 +244,7 @@ fn flow(inner: Vec<String>) -> impl Strategy<Value = FlowConfig> {
                     size_bytes: Some(size),
                     application: ApplicationConfig::Greedy { write_bytes },
                     variant: variant.into(),
+                    params: ParamValues::new(),
                     profile: if linux { Profile::Linux } else { Profile::Rfc },
                     stack,
                     proxies: inner
@@ -253,6 +255,7 @@ fn flow(inner: Vec<String>) -> impl Strategy<Value = FlowConfig> {
                             node: node.clone(),
                             buffer_pkts,
                             variant: None,
+                            params: ParamValues::new(),
                             advertise: crate::config::AdvertisePolicy::default(),
                         })
                         .collect(),

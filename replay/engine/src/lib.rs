@@ -9,7 +9,7 @@ mod assembly;
 mod calendar;
 mod catalogue;
 mod config;
-mod controller;
+pub mod controller;
 mod histogram;
 #[cfg(test)]
 mod invariants;

@@ -67,6 +67,8 @@ pub struct Scoreboard {
     sacked: u32,
     lost: u32,
     retransmitted: u32,
+    /// Ever marked lost, each time that it was.
+    lost_total: u64,
     /// Lost and not retransmitted since.
     waiting: u32,
     /// All not sacked below it are lost by RFC 6675; sacked segments from it on.
@@ -94,6 +96,7 @@ impl Scoreboard {
             smss_bytes: u64::from(smss_bytes),
             sacked: 0,
             lost: 0,
+            lost_total: 0,
             retransmitted: 0,
             waiting: 0,
             loss_edge: 0,
@@ -127,6 +130,12 @@ impl Scoreboard {
     /// Segments marked lost.
     pub fn lost(&self) -> u32 {
         self.lost
+    }
+
+    /// Segments ever marked lost; one whose retransmission was lost too counts again.
+    #[inline]
+    pub fn lost_total(&self) -> u64 {
+        self.lost_total
     }
 
     #[inline]
@@ -393,6 +402,7 @@ impl Scoreboard {
         slot.marks |= LOST;
         let waits = slot.marks & RETRANSMITTED == 0;
         self.lost += 1;
+        self.lost_total += 1;
         if waits {
             self.wait_for_repair(number);
         }
@@ -406,6 +416,7 @@ impl Scoreboard {
             let was_lost = slot.marks & LOST != 0;
             self.retransmitted -= 1;
             if was_lost {
+                self.lost_total += 1;
                 self.wait_for_repair(number);
             }
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
 use hindflight_engine::{
-    Config, FlowSummary, Leg, Nanos, RunError, RunSummary, Tap, VARIANTS, World,
+    Config, FlowSummary, Leg, Nanos, RunError, RunSummary, Tap, VARIANTS, VariantInfo, World,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -50,12 +50,25 @@ struct Outcome {
     tables: RunTables,
 }
 
-/// Every variant of the catalogue: name, family, one line.
+type Text = &'static str;
+/// Name, default, what is allowed, unit, source, meaning.
+type ParamTuple = (Text, String, String, Text, Text, Text);
+/// Name, family, one line, source, its year, parameters.
+type VariantTuple = (Text, Text, Text, Text, u16, Vec<ParamTuple>);
+
+/// Every variant of the catalogue with its parameters.
 #[pyfunction]
-pub fn variants() -> Vec<(&'static str, &'static str, &'static str)> {
+pub fn variants() -> Vec<VariantTuple> {
+    let params = |info: &VariantInfo| {
+        let rows = info.params.iter().map(|p| {
+            let (default, allowed) = (p.default_text(), p.allowed_text());
+            (p.name, default, allowed, p.unit, p.source, p.meaning)
+        });
+        rows.collect()
+    };
     VARIANTS
         .iter()
-        .map(|info| (info.name, info.family, info.summary))
+        .map(|v| (v.name, v.family, v.summary, v.source, v.year, params(v)))
         .collect()
 }
 

@@ -17,6 +17,7 @@ pub use stack::{
 };
 pub use validate::ConfigError;
 
+use crate::controller::ParamValues;
 use crate::time::Nanos;
 
 /// One run, but for its seed.
@@ -128,6 +129,9 @@ pub struct FlowConfig {
     pub application: ApplicationConfig,
     /// Name of the TCP variant.
     pub variant: String,
+    /// Parameters of the variant that differ from its defaults.
+    #[serde(default)]
+    pub params: ParamValues,
     /// Stack profile that fixes what `stack` leaves out.
     #[serde(default)]
     pub profile: Profile,
@@ -151,6 +155,9 @@ pub struct ProxyConfig {
     /// Variant of its downstream connection; none: the flow's.
     #[serde(default)]
     pub variant: Option<String>,
+    /// Parameters of that variant.
+    #[serde(default)]
+    pub params: ParamValues,
     /// How much of its free memory it advertises.
     #[serde(default)]
     pub advertise: AdvertisePolicy,

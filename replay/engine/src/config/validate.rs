@@ -4,8 +4,11 @@
 
 use std::fmt;
 
-use super::{ApplicationConfig, Config, DirectionConfig, FlowConfig, PathConfig, StackParams};
+use super::{
+    ApplicationConfig, Config, DirectionConfig, FlowConfig, PathConfig, Profile, StackParams,
+};
 use crate::catalogue::{VARIANTS, Variant};
+use crate::controller::{self, ParamValues};
 use crate::time::Nanos;
 
 /// A value that was refused.
@@ -165,6 +168,12 @@ impl FlowConfig {
             1 << 60,
         )?;
         let variant = known_variant(&format!("{key}.variant"), &self.variant)?;
+        validate_params(
+            &format!("{key}.params"),
+            variant,
+            self.profile,
+            &self.params,
+        )?;
         validate_stack(
             &format!("{key}.stack"),
             &StackParams::resolve(self.profile, &self.stack),
@@ -220,7 +229,18 @@ impl FlowConfig {
                 MOST_PKTS,
             )?;
             if let Some(variant) = &proxy.variant {
-                known_variant(&format!("{key}.variant"), variant)?;
+                let variant = known_variant(&format!("{key}.variant"), variant)?;
+                validate_params(
+                    &format!("{key}.params"),
+                    variant,
+                    self.profile,
+                    &proxy.params,
+                )?;
+            } else if !proxy.params.is_empty() {
+                return refuse(
+                    format!("{key}.params"),
+                    "a proxy that names no variant takes the flow's with its parameters",
+                );
             }
         }
         Ok(())
@@ -238,6 +258,15 @@ fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigError> {
             key: key.into(),
             problem,
         }
+    })
+}
+
+fn validate_params(key: &str, variant: Variant, profile: Profile, values: &ParamValues) -> Checked {
+    controller::check(variant.specs(profile), values).or_else(|(name, problem)| {
+        let variant = variant.info().name;
+        let profile = format!("{profile:?}").to_lowercase();
+        let problem = format!("{problem} (variant {variant:?}, profile {profile:?})");
+        refuse(format!("{key}.{name}"), problem)
     })
 }
 
@@ -378,6 +407,31 @@ mod tests {
                 "\"rate_bps\": 1e6",
                 "\"loss\": {\"kind\": \"trace\", \"positions\": [3, 3], \"known_pkts\": 9, \"mode\": \"replayed\"}",
                 "path.links[0].forward.loss.positions[1]: 3 does not ascend",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"cubic\", \"params\": {\"betta\": 0.7}",
+                "flows[0].params.betta: no such parameter; did you mean \"beta\"?",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"cubic\", \"params\": {\"beta\": 1}",
+                "flows[0].params.beta: 1 is not between 0.1 and 0.99 (variant \"cubic\", profile",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"newreno\", \"params\": {\"beta\": 0.7}",
+                "flows[0].params.beta: the variant has no parameters (variant \"newreno\", profile",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"cubic\", \"profile\": \"linux\", \"params\": {\"beta\": 0.7}",
+                "flows[0].params.beta: the variant has no parameters (variant \"cubic\", profile \"linux\")",
+            ),
+            (
+                "\"node\": \"b\"",
+                "\"node\": \"b\", \"params\": {\"beta\": 0.7}",
+                "flows[0].proxies[0].params: a proxy that names no variant takes the flow's",
             ),
             (
                 "\"variant\": \"cubic\"",

@@ -2,30 +2,21 @@
 //!
 //! Must not know slow start or recovery. Read RFC 9438 §4 first; each equation here is a function of its own.
 
-use super::AckEvidence;
+use super::params::parameters;
+use super::{AckEvidence, Window, WindowGrowth};
 use crate::time::{Nanos, SECOND};
 
-/// Constants of RFC 9438.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CubicParams {
-    /// Steepness, segments/s³ (§5.1: 0.4).
-    pub c: f64,
-    /// Multiplicative decrease (§4.6: 0.7).
-    pub beta: f64,
-    /// Release bandwidth to newcomers (§4.7).
-    pub fast_convergence: bool,
-    /// Never slower than Reno would be (§4.3).
-    pub reno_friendly: bool,
-}
-
-impl Default for CubicParams {
-    fn default() -> Self {
-        Self {
-            c: 0.4,
-            beta: 0.7,
-            fast_convergence: true,
-            reno_friendly: true,
-        }
+parameters! {
+    /// Constants of RFC 9438.
+    pub struct CubicParams {
+        /// Steepness.
+        c: number(0.4, "segments/s³", 0.001, 100.0, "RFC 9438 §5.1"),
+        /// What a loss leaves of the window.
+        beta: number(0.7, "", 0.1, 0.99, "RFC 9438 §4.6"),
+        /// Release bandwidth to newcomers.
+        fast_convergence: flag(true, "RFC 9438 §4.7"),
+        /// Never slower than Reno would be.
+        reno_friendly: flag(true, "RFC 9438 §4.3"),
     }
 }
 
@@ -86,7 +77,7 @@ impl Cubic {
     }
 
     /// Grows `cwnd` for `acked` segments.
-    pub fn on_ack(&mut self, cwnd: &mut f64, acked: f64, ack: &AckEvidence) {
+    fn grow(&mut self, cwnd: &mut f64, acked: f64, ack: &AckEvidence) {
         let params = self.params;
         let mut epoch = self
             .epoch
@@ -132,20 +123,30 @@ impl Cubic {
     }
 
     /// §4.6 and §4.7: a reduction from `cwnd`.
-    pub fn on_reduction(&mut self, cwnd: f64) {
+    fn reduce(&mut self, cwnd: f64) {
         self.w_max = Some(w_max_after_reduction(&self.params, cwnd, self.w_max));
         self.cwnd_prior = cwnd;
         self.epoch = None;
     }
+}
+
+impl WindowGrowth for Cubic {
+    fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
+        self.grow(&mut window.cwnd, acked, ack);
+    }
+
+    fn on_reduction(&mut self, before: &Window) {
+        self.reduce(before.cwnd);
+    }
 
     /// §4.8: the stage after a timeout starts flat.
-    pub fn on_timeout(&mut self) {
+    fn on_timeout(&mut self) {
         self.w_max = None;
         self.epoch = None;
     }
 
     /// The growth clock starts anew: the sender was idle (§5.8).
-    pub fn restart_epoch(&mut self) {
+    fn on_idle(&mut self, _idle: Nanos) {
         self.epoch = None;
     }
 }
@@ -203,13 +204,11 @@ mod tests {
                 let ack = AckEvidence {
                     now: now + i * rtt_ms * MILLISECOND / acks,
                     delivered: 1,
-                    rtt: None,
                     srtt: Some(rtt_ms * MILLISECOND),
-                    snd_una: 0,
-                    snd_nxt: 0,
                     cwnd_limited: true,
+                    ..AckEvidence::default()
                 };
-                cubic.on_ack(&mut cwnd, 1.0, &ack);
+                cubic.grow(&mut cwnd, 1.0, &ack);
             }
             now += rtt_ms * MILLISECOND;
             out.push(cwnd);
@@ -223,7 +222,7 @@ mod tests {
             reno_friendly: false,
             ..CubicParams::default()
         });
-        cubic.on_reduction(1000.0);
+        cubic.reduce(1000.0);
         let windows = rounds(&mut cubic, 700.0, 100, 120);
         let k_s = k(0.4, 1000.0, 700.0);
         for (round, &cwnd) in windows.iter().enumerate().skip(5) {
@@ -235,7 +234,7 @@ mod tests {
     #[test]
     fn on_short_paths_it_grows_like_reno_with_its_own_alpha_then_one_per_round() {
         let mut cubic = Cubic::new(CubicParams::default());
-        cubic.on_reduction(20.0);
+        cubic.reduce(20.0);
         let windows = rounds(&mut cubic, 14.0, 10, 30);
         // α = 0.529 per round trip until 20 segments, 1 after that.
         near(windows[5] - windows[0], 5.0 * 0.529, 0.15);
@@ -245,7 +244,7 @@ mod tests {
     #[test]
     fn growth_is_at_most_half_a_window_per_round_trip() {
         let mut cubic = Cubic::new(CubicParams::default());
-        cubic.on_reduction(100_000.0);
+        cubic.reduce(100_000.0);
         let windows = rounds(&mut cubic, 10.0, 1000, 2);
         assert!(
             windows[0] <= 10.0 * 1.7 && windows[0] >= 14.0,

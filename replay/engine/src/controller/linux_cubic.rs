@@ -3,8 +3,8 @@
 //!
 //! Must not know slow start or recovery. Read RFC 9438 §4 first, then `docs/variants/cubic.md`.
 
-use super::AckEvidence;
 use super::reno::Credit;
+use super::{AckEvidence, Window, WindowGrowth};
 use crate::time::{Nanos, SECOND};
 
 /// Deviation: as Linux, 717/1024 where RFC 9438 §4.6 has 0.7.
@@ -119,18 +119,11 @@ impl LinuxCubic {
     /// Factor on the window at a reduction.
     pub const BETA: f64 = BETA as f64 / BETA_SCALE as f64;
 
-    /// An RTT sample of data, in recovery too.
-    pub fn on_rtt(&mut self, rtt: Nanos, now: Nanos) {
+    fn take_rtt(&mut self, rtt: Nanos, now: Nanos) {
         let settling = |stage: Stage| now.saturating_sub(stage.start) < SETTLING;
         if !self.stage.is_some_and(settling) {
             self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
         }
-    }
-
-    /// Grows `cwnd` for `acked` segments.
-    pub fn on_ack(&mut self, cwnd: &mut f64, acked: f64, ack: &AckEvidence) {
-        self.update(*cwnd as u64, acked as u64, ack.now);
-        self.credit.spend(cwnd, self.per_segment as f64, acked);
     }
 
     fn update(&mut self, cwnd: u64, acked: u64, now: Nanos) {
@@ -156,21 +149,39 @@ impl LinuxCubic {
         }
         self.per_segment = count.max(LEAST_ACKED);
     }
+}
 
-    /// RFC 9438 §4.6 and §4.7: a reduction from `cwnd`.
-    pub fn on_reduction(&mut self, cwnd: f64) {
-        self.w_max = w_max_after_reduction(cwnd as u64, self.w_max);
+impl WindowGrowth for LinuxCubic {
+    const OBSERVES: bool = true;
+
+    /// RTT samples of data, in recovery too.
+    fn observe(&mut self, ack: &AckEvidence) {
+        if let Some(rtt) = ack.rtt {
+            self.take_rtt(rtt, ack.now);
+        }
+    }
+
+    fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
+        self.update(window.cwnd as u64, acked as u64, ack.now);
+        self.credit
+            .spend(&mut window.cwnd, self.per_segment as f64, acked);
+    }
+
+    /// RFC 9438 §4.6 and §4.7.
+    fn on_reduction(&mut self, before: &Window) {
+        let cwnd = before.cwnd as u64;
+        self.w_max = w_max_after_reduction(cwnd, self.w_max);
         self.stage = None;
         self.credit = Credit::default();
     }
 
-    /// A timeout: everything begins anew, the least RTT too.
-    pub fn on_timeout(&mut self) {
+    /// Everything begins anew, the least RTT too.
+    fn on_timeout(&mut self) {
         *self = Self::default();
     }
 
-    /// RFC 9438 §5.8: after `idle` the curve goes on where it was.
-    pub fn on_idle(&mut self, idle: Nanos) {
+    /// RFC 9438 §5.8: the curve goes on where it was.
+    fn on_idle(&mut self, idle: Nanos) {
         if let Some(stage) = &mut self.stage {
             stage.start += idle;
         }
@@ -186,11 +197,9 @@ mod tests {
         AckEvidence {
             now,
             delivered: 1,
-            rtt: None,
             srtt: Some(900 * MILLISECOND),
-            snd_una: 0,
-            snd_nxt: 0,
             cwnd_limited: true,
+            ..AckEvidence::default()
         }
     }
 
@@ -232,31 +241,31 @@ mod tests {
 
     #[test]
     fn the_first_stage_grows_by_five_per_cent_per_round_trip() {
-        let (mut cubic, mut cwnd) = (LinuxCubic::default(), 100.0);
+        let (mut cubic, mut window) = (LinuxCubic::default(), Window::at(100.0));
         for n in 0..100 {
-            cubic.on_ack(&mut cwnd, 1.0, &ack(n * MILLISECOND));
+            cubic.on_ack(&mut window, 1.0, &ack(n * MILLISECOND));
         }
-        assert_eq!(cwnd.to_bits(), 105.0_f64.to_bits());
+        assert_eq!(window.cwnd.to_bits(), 105.0_f64.to_bits());
     }
 
     #[test]
     fn the_target_lies_the_least_rtt_ahead_and_the_settling_second_gives_none() {
         let mut cubic = LinuxCubic::default();
-        cubic.on_rtt(300 * MILLISECOND, 0);
-        cubic.on_reduction(100.0);
+        cubic.take_rtt(300 * MILLISECOND, 0);
+        cubic.on_reduction(&Window::at(100.0));
         cubic.update(71, 1, SECOND);
         // K = cbrt(29 / C) = 4.168 s; 0.3 s ahead the curve stands 23.2 below the origin, at 77.
         assert_eq!(cubic.per_segment, 71 / (77 - 71));
-        cubic.on_rtt(MILLISECOND, 2 * SECOND - 1);
+        cubic.take_rtt(MILLISECOND, 2 * SECOND - 1);
         assert_eq!(cubic.least_rtt, Some(300 * MILLISECOND));
-        cubic.on_rtt(200 * MILLISECOND, 2 * SECOND);
+        cubic.take_rtt(200 * MILLISECOND, 2 * SECOND);
         assert_eq!(cubic.least_rtt, Some(200 * MILLISECOND));
     }
 
     #[test]
     fn the_curve_is_read_again_only_after_a_thirty_second_of_a_second_or_another_window() {
         let mut cubic = LinuxCubic::default();
-        cubic.on_reduction(1000.0);
+        cubic.on_reduction(&Window::at(1000.0));
         cubic.update(700, 1, 0);
         let first = cubic.per_segment;
         cubic.update(700, 1, REREAD_AFTER);
@@ -271,7 +280,7 @@ mod tests {
     #[test]
     fn a_timeout_forgets_the_plateau_and_idle_time_does_not_count() {
         let mut cubic = LinuxCubic::default();
-        cubic.on_reduction(100.0);
+        cubic.on_reduction(&Window::at(100.0));
         cubic.update(71, 1, 0);
         cubic.on_idle(5 * SECOND);
         cubic.update(70, 1, 5 * SECOND);

@@ -1,106 +1,92 @@
 //! Congestion controllers: they own cwnd and ssthresh, see only digested evidence, and never look at the receiver's
-//! window. A controller is three parts: how slow start ends, what an ACK buys (growth), what a signal costs
-//! (reduction). Windows are in segments, as the papers and Linux count.
+//! window. Windows are in segments, as the papers and Linux count.
+//!
+//! A controller of the usual kind ([`Windowed`]) is made of parts that combine freely: how slow start ends
+//! ([`SlowStart`]), what an ACK buys ([`Growth`]) and what a signal costs ([`Reduction`]); how losses are found and
+//! repaired and how the timeout is computed are the sender's parts, chosen by the catalogue.
+//!
+//! To add a variant:
+//! 1. a file here with its state, its parameters (`parameters!`, see `params`) and its equations as small named
+//!    functions, tested in both directions, and an `impl` of [`WindowGrowth`] or [`WindowReduction`];
+//! 2. its line in the list `growths!` (`growth.rs`) or `reductions!` (`reduction.rs`);
+//! 3. its row and its match arm in `catalogue.rs`, and its page `docs/variants/<name>.md`.
 //!
 //! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
 mod cubic;
+mod evidence;
+mod growth;
 mod linux_cubic;
+mod params;
+mod reduction;
 mod reno;
 mod slow_start;
 
 pub use cubic::{Cubic, CubicParams};
+pub use evidence::{AckEvidence, Repair, Round, Signal, SignalEvidence};
+pub use growth::{Growth, WindowGrowth};
 pub use linux_cubic::LinuxCubic;
+pub use params::{Choice, Kind, ParamSpec, ParamValue, ParamValues, check};
+pub use reduction::{Factor, OfGrowth, Reduction, ReductionBasis, WindowReduction};
 pub use reno::Reno;
 pub use slow_start::SlowStart;
 
 use crate::time::Nanos;
 
-/// Least cwnd and ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
+/// Least ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
 const LEAST_SSTHRESH: f64 = 2.0;
 /// Loss window, in segments (RFC 5681 §3.1).
 const LOSS_WINDOW: f64 = 1.0;
 
-/// What an ACK outside recovery tells a controller.
-#[derive(Clone, Copy, Debug)]
-pub struct AckEvidence {
-    /// Time of the ACK.
-    pub now: Nanos,
-    /// Segments that it delivers.
-    pub delivered: u32,
-    /// Round-trip time of the newest segment that it acknowledges.
-    pub rtt: Option<Nanos>,
-    /// Smoothed round-trip time.
-    pub srtt: Option<Nanos>,
-    /// Sequence space: acknowledged and sent so far, to tell rounds apart.
-    pub snd_una: u64,
-    /// Next octet to be sent.
-    pub snd_nxt: u64,
-    /// The window, not the application or the receiver, held the sender back in the last round.
-    pub cwnd_limited: bool,
-}
-
-/// What a congestion signal tells a controller.
-#[derive(Clone, Copy, Debug)]
-pub struct SignalEvidence {
-    /// Time of the signal.
-    pub now: Nanos,
-    /// Segments in flight when it came (RFC 5681: FlightSize).
-    pub flight: f64,
-}
-
-/// What an ACK buys in congestion avoidance.
-#[derive(Clone, Debug)]
-pub enum Growth {
-    /// RFC 5681 §3.1.
-    Reno(Reno),
-    /// RFC 9438.
-    Cubic(Cubic),
-    /// RFC 9438 as Linux counts it.
-    LinuxCubic(LinuxCubic),
-}
-
-/// What a loss costs.
+/// The two variables of RFC 5681, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reduction {
-    /// Factor on the window.
-    pub beta: f64,
-    /// Of what: FlightSize as RFC 5681 has it, or cwnd as Linux.
-    pub basis: ReductionBasis,
+pub struct Window {
+    /// Congestion window.
+    pub cwnd: f64,
+    /// Slow start threshold; infinite while it is not set.
+    pub ssthresh: f64,
 }
 
-/// What a reduction multiplies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReductionBasis {
-    /// FlightSize (RFC 5681 §3.1 equation 4).
-    FlightSize,
-    /// cwnd, rounded down to whole segments. Deviation: as Linux does.
-    Cwnd,
+impl Window {
+    /// cwnd and ssthresh alike: where a usual reduction leaves them, two segments at least.
+    pub fn at(segments: f64) -> Self {
+        let segments = segments.max(LEAST_SSTHRESH);
+        Self {
+            cwnd: segments,
+            ssthresh: segments,
+        }
+    }
+
+    /// Whether cwnd is below ssthresh (RFC 5681 §3.1).
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
 }
 
-/// cwnd and ssthresh with the parts that move them.
+/// A controller: the window with the parts that move it.
 #[derive(Clone, Debug)]
 pub struct Controller {
-    cwnd: f64,
-    ssthresh: f64,
+    window: Window,
     slow_start: SlowStart,
     growth: Growth,
     reduction: Reduction,
+    observes: bool,
     before_reduction: Option<Box<Controller>>,
 }
 
 impl Controller {
-    /// A controller with its initial window and ssthresh (infinite: none), in segments.
+    /// A controller with its initial window and ssthresh.
     pub fn new(
-        initial_window: f64,
-        ssthresh: f64,
+        window: Window,
         slow_start: SlowStart,
-        growth: Growth,
-        reduction: Reduction,
+        growth: impl Into<Growth>,
+        reduction: impl Into<Reduction>,
     ) -> Self {
+        let (growth, reduction) = (growth.into(), reduction.into());
         Self {
-            cwnd: initial_window,
-            ssthresh,
+            window,
+            observes: slow_start.observes() || growth.observes() || reduction.observes(),
             slow_start,
             growth,
             reduction,
@@ -111,107 +97,115 @@ impl Controller {
     /// Congestion window, in segments.
     #[inline]
     pub fn cwnd(&self) -> f64 {
-        self.cwnd
+        self.window.cwnd
     }
 
     /// Slow start threshold, in segments; infinite while it is not set.
     pub fn ssthresh(&self) -> f64 {
-        self.ssthresh
+        self.window.ssthresh
     }
 
     /// Whether cwnd is below ssthresh (RFC 5681 §3.1).
     #[inline]
     pub fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
+        self.window.in_slow_start()
     }
 
-    /// An RTT sample of data, whatever the phase; precedes `on_ack` for the same ACK.
+    /// Whether it wants `observe`: the sender asks before it gathers the evidence.
     #[inline]
-    pub fn on_rtt(&mut self, rtt: Nanos, ack: &AckEvidence) {
-        if let Growth::LinuxCubic(cubic) = &mut self.growth {
-            cubic.on_rtt(rtt, ack.now);
-        }
-        if self.in_slow_start() && self.slow_start.ends_by(rtt, self.cwnd, ack) {
-            self.ssthresh = self.cwnd;
-        }
+    pub fn observes(&self) -> bool {
+        self.observes
     }
 
-    /// An ACK outside fast recovery.
+    /// Every ACK, before the sender reacts to it.
+    pub fn observe(&mut self, ack: &AckEvidence) {
+        if self.in_slow_start() && self.slow_start.ends_by(self.window.cwnd, ack) {
+            self.window.ssthresh = self.window.cwnd;
+        }
+        self.growth.observe(ack);
+        self.reduction.observe(ack);
+    }
+
+    /// An ACK that may grow the window: outside fast recovery, after the sender has reacted to it.
     #[inline]
     pub fn on_ack(&mut self, ack: &AckEvidence) {
         let mut left = f64::from(ack.delivered);
+        if self.growth.owns_slow_start() {
+            self.growth.on_ack(&mut self.window, left, ack);
+            return;
+        }
         if self.in_slow_start() {
-            left = self
-                .slow_start
-                .on_ack(&mut self.cwnd, &mut self.ssthresh, ack);
+            let Window { cwnd, ssthresh } = &mut self.window;
+            left = self.slow_start.on_ack(cwnd, ssthresh, ack);
         }
         // Deviation: no growth while the window is not what limits (RFC 7661 §4.2 and Linux; RFC 5681 is silent).
         if left > 0.0 && ack.cwnd_limited && !self.in_slow_start() {
-            match &mut self.growth {
-                Growth::Reno(reno) => reno.on_ack(&mut self.cwnd, left),
-                Growth::Cubic(cubic) => cubic.on_ack(&mut self.cwnd, left, ack),
-                Growth::LinuxCubic(cubic) => cubic.on_ack(&mut self.cwnd, left, ack),
-            }
+            self.growth.on_ack(&mut self.window, left, ack);
         }
     }
 
-    /// A loss found by duplicate ACKs, SACK or RACK: sets ssthresh and cwnd to the reduced window.
-    pub fn on_loss(&mut self, signal: &SignalEvidence) {
-        self.reduce(signal);
-        self.cwnd = self.ssthresh;
+    /// A loss found by duplicate ACKs, SACK or RACK, or a congestion mark: reduces the window.
+    pub fn on_congestion(&mut self, signal: &SignalEvidence) {
+        self.keep_for_undo();
+        let after = self
+            .reduction
+            .reduced(&self.window, &mut self.growth, signal);
+        self.reduce_to(after);
     }
 
     /// A retransmission timeout: ssthresh is reduced at the first of a row, cwnd falls to the loss window.
-    pub fn on_timeout(&mut self, signal: &SignalEvidence, first: bool) {
+    pub fn on_timeout(&mut self, signal: &SignalEvidence) {
+        let first = signal.signal != Signal::RepeatedTimeout;
         if first {
-            self.reduce(signal);
+            self.keep_for_undo();
         }
-        match &mut self.growth {
-            Growth::Reno(reno) => reno.restart(),
-            Growth::Cubic(cubic) => cubic.on_timeout(),
-            Growth::LinuxCubic(cubic) => cubic.on_timeout(),
+        let after = self
+            .reduction
+            .after_timeout(&self.window, &mut self.growth, signal);
+        if first {
+            self.reduce_to(after);
+        } else {
+            self.window = after;
         }
+        self.growth.on_timeout();
         self.slow_start.on_timeout();
-        self.cwnd = LOSS_WINDOW;
+    }
+
+    /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
+    /// RFC 9937), none to leave it as it is.
+    pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {
+        if let Some(cwnd) = cwnd {
+            self.window.cwnd = cwnd.max(LOSS_WINDOW);
+        }
+        self.growth.on_recovery_exit(ack);
     }
 
     /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
     pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
-        self.cwnd = self.cwnd.min(initial_window);
-        match &mut self.growth {
-            Growth::Reno(_) => {}
-            Growth::Cubic(cubic) => cubic.restart_epoch(),
-            Growth::LinuxCubic(cubic) => cubic.on_idle(idle),
-        }
-    }
-
-    /// Recovery ended with this window (RFC 6582 §3.2 step 3, RFC 9937).
-    pub fn set_cwnd(&mut self, cwnd: f64) {
-        self.cwnd = cwnd.max(LOSS_WINDOW);
+        self.window.cwnd = self.window.cwnd.min(initial_window);
+        self.growth.on_idle(idle);
     }
 
     /// Takes back the last reduction: it was spurious.
     pub fn undo(&mut self) {
         if let Some(before) = self.before_reduction.take() {
-            let cwnd = self.cwnd.max(before.cwnd);
+            let cwnd = self.window.cwnd.max(before.window.cwnd);
             *self = *before;
-            self.cwnd = cwnd;
+            self.window.cwnd = cwnd;
         }
     }
 
-    fn reduce(&mut self, signal: &SignalEvidence) {
+    fn keep_for_undo(&mut self) {
         self.before_reduction = None;
         self.before_reduction = Some(Box::new(self.clone()));
-        let target = match self.reduction.basis {
-            ReductionBasis::FlightSize => self.reduction.beta * signal.flight,
-            ReductionBasis::Cwnd => libm::floor(self.reduction.beta * libm::floor(self.cwnd)),
-        };
-        match &mut self.growth {
-            Growth::Reno(reno) => reno.restart(),
-            Growth::Cubic(cubic) => cubic.on_reduction(self.cwnd),
-            Growth::LinuxCubic(cubic) => cubic.on_reduction(self.cwnd),
-        }
+    }
+
+    fn reduce_to(&mut self, after: Window) {
+        self.growth.on_reduction(&self.window);
         self.slow_start.end();
-        self.ssthresh = target.max(LEAST_SSTHRESH);
+        self.window = Window {
+            ssthresh: after.ssthresh.max(LEAST_SSTHRESH),
+            cwnd: after.cwnd.max(LOSS_WINDOW),
+        };
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Must not know cubic or slow start. RFC 5681 §3.1, the counting form that it recommends (RFC 3465 §2.1).
 
+use super::{AckEvidence, Window, WindowGrowth};
+
 /// Segments acknowledged that have not bought growth yet.
 #[derive(Clone, Debug, Default)]
 pub struct Credit {
@@ -35,13 +37,23 @@ pub struct Reno {
 impl Reno {
     /// Takes `acked` segments: cwnd grows by one when a whole window of them has been counted.
     #[inline]
-    pub fn on_ack(&mut self, cwnd: &mut f64, acked: f64) {
+    fn count(&mut self, cwnd: &mut f64, acked: f64) {
         let window = libm::floor(*cwnd).max(1.0);
         self.credit.spend(cwnd, window, acked);
     }
+}
 
-    /// Forgets what was counted: the window was reduced.
-    pub fn restart(&mut self) {
+impl WindowGrowth for Reno {
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
+        self.count(&mut window.cwnd, acked);
+    }
+
+    fn on_reduction(&mut self, _before: &Window) {
+        self.credit = Credit::default();
+    }
+
+    fn on_timeout(&mut self) {
         self.credit = Credit::default();
     }
 }
@@ -54,13 +66,13 @@ mod tests {
     fn a_window_of_acks_buys_one_segment_no_more_no_less() {
         let (mut reno, mut cwnd) = (Reno::default(), 10.0);
         for _ in 0..9 {
-            reno.on_ack(&mut cwnd, 1.0);
+            reno.count(&mut cwnd, 1.0);
         }
         assert_eq!(cwnd.to_bits(), 10.0_f64.to_bits());
-        reno.on_ack(&mut cwnd, 1.0);
+        reno.count(&mut cwnd, 1.0);
         assert_eq!(cwnd.to_bits(), 11.0_f64.to_bits());
         for _ in 0..11 {
-            reno.on_ack(&mut cwnd, 1.0);
+            reno.count(&mut cwnd, 1.0);
         }
         assert_eq!(cwnd.to_bits(), 12.0_f64.to_bits());
     }
@@ -69,7 +81,7 @@ mod tests {
     fn delayed_acks_count_for_both_of_their_segments() {
         let (mut reno, mut cwnd) = (Reno::default(), 10.0);
         for _ in 0..5 {
-            reno.on_ack(&mut cwnd, 2.0);
+            reno.count(&mut cwnd, 2.0);
         }
         assert_eq!(cwnd.to_bits(), 11.0_f64.to_bits());
     }

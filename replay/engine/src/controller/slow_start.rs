@@ -194,12 +194,17 @@ impl SlowStart {
         }
     }
 
+    /// Whether it wants every ACK: `ends_by` is called.
+    pub fn observes(&self) -> bool {
+        matches!(self.exit, Exit::Hystart(_))
+    }
+
     /// Whether an RTT sample ends slow start (HyStart).
     #[inline]
-    pub fn ends_by(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
-        match &mut self.exit {
-            Exit::Hystart(hystart) => hystart.found(rtt, cwnd, ack),
-            Exit::Never | Exit::Hystartpp(_) => false,
+    pub fn ends_by(&mut self, cwnd: f64, ack: &AckEvidence) -> bool {
+        match (&mut self.exit, ack.rtt) {
+            (Exit::Hystart(hystart), Some(rtt)) => hystart.found(rtt, cwnd, ack),
+            _ => false,
         }
     }
 

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use super::{PhaseName, Sender};
 use crate::catalogue::Variant;
 use crate::config::{Profile, StackOverrides, StackParams};
+use crate::controller::ParamValues;
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::time::{Nanos, SECOND};
 
@@ -25,7 +26,7 @@ fn sender(variant: Variant, profile: Profile, overrides: StackOverrides) -> Send
         },
     );
     let params = variant.fix(&params);
-    let mut sender = Sender::new(0, &params, variant.controller(&params));
+    let mut sender = Sender::new(0, &params, variant.controller(&params, &ParamValues::new()));
     sender.open(0, 1000 * SMSS);
     sender.write_to(1 << 40, false);
     sender

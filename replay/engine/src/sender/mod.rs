@@ -19,7 +19,7 @@ use rack::Rack;
 
 use crate::application::Buffered;
 use crate::config::{Profile, RecoveryKind, StackParams};
-use crate::controller::{AckEvidence, Controller};
+use crate::controller::{AckEvidence, Controller, Repair};
 use crate::histogram::Histogram;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Digest, Scoreboard};
@@ -216,6 +216,7 @@ impl Sender {
             return;
         }
         let advances = segment.ack > self.snd_una;
+        let acked_bytes = segment.ack - self.snd_una;
         let mut digest = Digest::default();
         if advances {
             self.board.acknowledge(segment.ack, &mut digest);
@@ -228,14 +229,20 @@ impl Sender {
         let duplicate = self.is_duplicate(segment, advances, &digest);
         self.counters.dup_acks_in += u64::from(duplicate);
         self.update_window(segment, now);
-        self.take_rtt_sample(segment, &digest, now);
+        let rtt = self.take_rtt_sample(segment, &digest, now);
         if advances || duplicate || digest.sacked > 0 {
             let ack = recovery::Ack {
                 now,
                 advances,
+                acked_bytes,
+                rtt,
                 duplicate,
                 digest,
             };
+            if self.controller.observes() {
+                let evidence = self.evidence(&ack);
+                self.controller.observe(&evidence);
+            }
             self.react(&ack);
             self.rearm_after_ack(&ack);
         }
@@ -291,7 +298,8 @@ impl Sender {
         }
     }
 
-    fn take_rtt_sample(&mut self, segment: &Segment, digest: &Digest, now: Nanos) {
+    /// Samples the path for the timeout; returns the round-trip time of the newest segment delivered.
+    fn take_rtt_sample(&mut self, segment: &Segment, digest: &Digest, now: Nanos) -> Option<Nanos> {
         let linux = self.params.profile == Profile::Linux;
         // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
         let whole = !digest.acked_retransmission;
@@ -315,18 +323,25 @@ impl Sender {
             self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
             self.rtt_histogram.add(rtt);
         }
-        if let Some(rtt) = newest {
-            let evidence = self.evidence(now, digest);
-            self.controller.on_rtt(rtt, &evidence);
-        }
+        newest
     }
 
-    fn evidence(&self, now: Nanos, digest: &Digest) -> AckEvidence {
+    fn evidence(&self, ack: &recovery::Ack) -> AckEvidence {
         AckEvidence {
-            now,
-            delivered: digest.delivered,
-            rtt: digest.newest_acked_sent_at.map(|sent_at| now - sent_at),
+            now: ack.now,
+            delivered: ack.digest.delivered,
+            acked_bytes: ack.acked_bytes,
+            rtt: ack.rtt,
             srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            flight: self.board.pipe(),
+            lost_total: self.board.lost_total(),
+            repair: match self.phase {
+                Phase::Open { .. } => Repair::None,
+                Phase::Recovery(_) => Repair::Recovery,
+                Phase::Loss { .. } => Repair::Loss,
+            },
+            ecn_echo: false,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             cwnd_limited: self

@@ -7,7 +7,7 @@ use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::prr::Prr;
 use super::rack::PathView;
 use super::{Profile, RecoveryKind, Sender};
-use crate::controller::SignalEvidence;
+use crate::controller::{Signal, SignalEvidence};
 use crate::scoreboard::{DUP_THRESH, Digest};
 use crate::time::Nanos;
 
@@ -17,6 +17,10 @@ pub struct Ack {
     pub now: Nanos,
     /// It moved `snd_una`.
     pub advances: bool,
+    /// By so many octets.
+    pub acked_bytes: u64,
+    /// Round-trip time of the newest segment that it delivers.
+    pub rtt: Option<Nanos>,
     /// It is a duplicate.
     pub duplicate: bool,
     /// What it taught the scoreboard.
@@ -76,7 +80,7 @@ impl Sender {
         if self.loss_is_certain(dup_acks) {
             self.enter_recovery(ack);
         } else if ack.advances {
-            let evidence = self.evidence(ack.now, &ack.digest);
+            let evidence = self.evidence(ack);
             self.controller.on_ack(&evidence);
         }
     }
@@ -105,9 +109,10 @@ impl Sender {
         let cwnd_before = self.controller.cwnd();
         let flight =
             self.board.outstanding() - self.limited_transmitted.min(self.board.outstanding());
-        self.controller.on_loss(&SignalEvidence {
+        self.controller.on_congestion(&SignalEvidence {
             now: ack.now,
             flight: f64::from(flight),
+            signal: Signal::Loss,
         });
         let window = match self.params.recovery {
             RecoveryKind::Reno | RecoveryKind::Newreno => {
@@ -151,6 +156,8 @@ impl Sender {
         if ack.advances && self.params.recovery == RecoveryKind::Reno {
             // RFC 5681 §3.2 step 6: the first new ACK deflates the window and ends recovery.
             self.phase = Phase::Open { dup_acks: 0 };
+            let evidence = self.evidence(ack);
+            self.controller.on_recovery_exit(&evidence, None);
             return;
         }
         let pipe = self.board.pipe();
@@ -177,12 +184,13 @@ impl Sender {
     }
 
     fn leave_recovery(&mut self, ack: &Ack) {
-        if self.params.recovery == RecoveryKind::Newreno {
+        let cwnd = (self.params.recovery == RecoveryKind::Newreno).then(|| {
             // RFC 6582 §3.2 step 3, full ACK, option (1): no burst.
             let flight = f64::from(self.board.outstanding().max(1));
-            self.controller
-                .set_cwnd(self.controller.ssthresh().min(flight + 1.0));
-        }
+            self.controller.ssthresh().min(flight + 1.0)
+        });
+        let evidence = self.evidence(ack);
+        self.controller.on_recovery_exit(&evidence, cwnd);
         self.forced = None;
         self.limited_transmitted = 0;
         self.phase = Phase::Open { dup_acks: 0 };
@@ -191,14 +199,14 @@ impl Sender {
             self.enter_recovery(ack);
         } else if self.params.profile == Profile::Linux {
             // Deviation: Linux lets the ACK that ends recovery grow the window.
-            let evidence = self.evidence(ack.now, &ack.digest);
+            let evidence = self.evidence(ack);
             self.controller.on_ack(&evidence);
         }
     }
 
     fn react_after_timeout(&mut self, ack: &Ack, recovery_point: u64) {
         if ack.advances {
-            let evidence = self.evidence(ack.now, &ack.digest);
+            let evidence = self.evidence(ack);
             self.controller.on_ack(&evidence);
         }
         if self.snd_una >= recovery_point {

@@ -6,7 +6,7 @@ use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
 use super::recovery::Ack;
 use super::{Opening, Profile, RecoveryKind, Sender};
-use crate::controller::SignalEvidence;
+use crate::controller::{Signal, SignalEvidence};
 use crate::scoreboard::Digest;
 use crate::time::{Nanos, SECOND};
 
@@ -58,10 +58,16 @@ impl Sender {
         // Deviation: Linux does not reduce again for a timeout in fast recovery.
         let repaired_already =
             self.params.profile == Profile::Linux && matches!(self.phase, Phase::Recovery(_));
-        let first = self.timeouts_in_a_row == 0 && !repaired_already;
-        let flight = f64::from(self.board.outstanding());
-        self.controller
-            .on_timeout(&SignalEvidence { now, flight }, first);
+        let signal = if self.timeouts_in_a_row == 0 && !repaired_already {
+            Signal::Timeout
+        } else {
+            Signal::RepeatedTimeout
+        };
+        self.controller.on_timeout(&SignalEvidence {
+            now,
+            flight: f64::from(self.board.outstanding()),
+            signal,
+        });
         self.timeouts_in_a_row += 1;
         self.board.mark_all_lost();
         self.forced = None;
@@ -92,6 +98,8 @@ impl Sender {
                 let ack = Ack {
                     now,
                     advances: false,
+                    acked_bytes: 0,
+                    rtt: None,
                     duplicate: false,
                     digest,
                 };
@@ -174,9 +182,10 @@ impl Sender {
         self.rack.probe = None;
         if retransmission && matches!(self.phase, Phase::Open { .. }) {
             let flight = f64::from(self.board.outstanding() + ack.digest.acked);
-            self.controller.on_loss(&SignalEvidence {
+            self.controller.on_congestion(&SignalEvidence {
                 now: ack.now,
                 flight,
+                signal: Signal::Loss,
             });
         }
     }

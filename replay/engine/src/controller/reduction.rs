@@ -1,0 +1,177 @@
+//! Reduction: what a congestion signal costs, over any growth. One line in the list at the end per reduction.
+//!
+//! Must not know how a window grows: it may ask the growth what it wants. Read RFC 5681 §3.1 equation 4 first.
+
+use super::evidence::{AckEvidence, Signal, SignalEvidence};
+use super::growth::Growth;
+use super::{LOSS_WINDOW, Window};
+
+/// A reduction. Only `reduced` is compulsory.
+pub trait WindowReduction {
+    /// It wants every ACK, also while losses are being repaired: `observe` is called.
+    const OBSERVES: bool = false;
+
+    /// Every ACK, before the sender reacts to it (Westwood's bandwidth estimate, Veno's backlog).
+    #[inline]
+    fn observe(&mut self, _ack: &AckEvidence) {}
+
+    /// The window after a loss or a congestion mark. ssthresh falls to two segments at least, whatever this says.
+    fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window;
+
+    /// The window after a timeout: ssthresh as after a loss, once per segment, and the loss window (RFC 5681 §3.1).
+    fn after_timeout(
+        &mut self,
+        window: &Window,
+        growth: &mut Growth,
+        signal: &SignalEvidence,
+    ) -> Window {
+        let ssthresh = match signal.signal {
+            Signal::RepeatedTimeout => window.ssthresh,
+            _ => self.reduced(window, growth, signal).ssthresh,
+        };
+        Window {
+            cwnd: LOSS_WINDOW,
+            ssthresh,
+        }
+    }
+}
+
+/// A fixed share of the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor {
+    /// What remains.
+    pub beta: f64,
+    /// Of what: FlightSize as RFC 5681 has it, or cwnd as Linux.
+    pub basis: ReductionBasis,
+}
+
+/// What a factor multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReductionBasis {
+    /// FlightSize (RFC 5681 §3.1 equation 4).
+    FlightSize,
+    /// cwnd, rounded down to whole segments. Deviation: as Linux does.
+    Cwnd,
+}
+
+impl WindowReduction for Factor {
+    fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
+        Window::at(match self.basis {
+            ReductionBasis::FlightSize => self.beta * signal.flight,
+            ReductionBasis::Cwnd => libm::floor(self.beta * libm::floor(window.cwnd)),
+        })
+    }
+}
+
+/// What the growth itself wants: see [`WindowGrowth::reduced_window`](super::WindowGrowth::reduced_window).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfGrowth;
+
+impl WindowReduction for OfGrowth {
+    fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window {
+        Window::at(growth.reduced_window(window, signal))
+    }
+}
+
+/// Declares the closed enum of reductions and hands each call to the one at work.
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a congestion signal costs.
+        #[derive(Clone, Debug)]
+        pub enum Reduction {
+            $($(#[$doc])* $name($name),)*
+        }
+
+        $(impl From<$name> for Reduction {
+            fn from(reduction: $name) -> Self {
+                Self::$name(reduction)
+            }
+        })*
+
+        impl Reduction {
+            /// See [`WindowReduction::OBSERVES`].
+            pub fn observes(&self) -> bool {
+                match self { $(Self::$name(_) => $name::OBSERVES,)* }
+            }
+
+            /// See [`WindowReduction::observe`].
+            #[inline]
+            pub fn observe(&mut self, ack: &AckEvidence) {
+                match self { $(Self::$name(part) => part.observe(ack),)* }
+            }
+
+            /// See [`WindowReduction::reduced`].
+            pub fn reduced(
+                &mut self,
+                window: &Window,
+                growth: &mut Growth,
+                signal: &SignalEvidence,
+            ) -> Window {
+                match self { $(Self::$name(part) => part.reduced(window, growth, signal),)* }
+            }
+
+            /// See [`WindowReduction::after_timeout`].
+            pub fn after_timeout(
+                &mut self,
+                window: &Window,
+                growth: &mut Growth,
+                signal: &SignalEvidence,
+            ) -> Window {
+                match self { $(Self::$name(part) => part.after_timeout(window, growth, signal),)* }
+            }
+        }
+    };
+}
+
+reductions! {
+    /// A fixed share.
+    Factor,
+    /// What the growth wants.
+    OfGrowth,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Reno;
+
+    fn signal(signal: Signal) -> SignalEvidence {
+        SignalEvidence {
+            now: 0,
+            flight: 30.0,
+            signal,
+        }
+    }
+
+    fn window() -> Window {
+        Window {
+            cwnd: 41.9,
+            ssthresh: 64.0,
+        }
+    }
+
+    #[test]
+    fn a_factor_takes_its_share_of_the_flight_or_of_whole_segments_of_cwnd() {
+        let mut growth = Growth::from(Reno::default());
+        let mut reduced = |basis| {
+            let mut factor = Factor { beta: 0.7, basis };
+            factor.reduced(&window(), &mut growth, &signal(Signal::Loss))
+        };
+        assert_eq!(reduced(ReductionBasis::FlightSize), Window::at(21.0));
+        // 0.7 * 41 = 28.7.
+        assert_eq!(reduced(ReductionBasis::Cwnd), Window::at(28.0));
+    }
+
+    #[test]
+    fn a_repeated_timeout_holds_ssthresh_and_both_fall_to_the_loss_window() {
+        let mut growth = Growth::from(Reno::default());
+        let mut part = OfGrowth;
+        let first = part.after_timeout(&window(), &mut growth, &signal(Signal::Timeout));
+        let again = part.after_timeout(&window(), &mut growth, &signal(Signal::RepeatedTimeout));
+        let expected = |ssthresh| Window {
+            cwnd: 1.0,
+            ssthresh,
+        };
+        assert_eq!((first, again), (expected(15.0), expected(64.0)));
+    }
+}
