@@ -8,15 +8,21 @@
 mod bernoulli;
 mod chain;
 mod gilbert_elliott;
+mod passage;
 mod process;
 mod rng;
+mod sight;
+mod street;
 mod timeline;
 mod trace;
 
 pub use bernoulli::{Bernoulli, BitErrors};
 pub use chain::{ChainLoss, ChainParams, Clock, StateLoss, Stay, Walk};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottParams};
+pub use passage::{Edge, Pace, Passage, Run, SET, Sample};
 pub use process::LossProcess;
 pub use rng::{Purpose, RunLength, StreamKey, StreamRng};
+pub use sight::{Aim, Canyon, DEEPEST_DB, Direction, knife_edge_db, radians};
+pub use street::{Building, LengthLaw, Piece, Side, Street, StreetParams};
 pub use timeline::{Span, Timeline};
 pub use trace::{LossTrace, TraceMode};
