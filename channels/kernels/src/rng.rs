@@ -16,6 +16,8 @@ pub enum Purpose {
     States,
     /// Buildings of a street.
     Street,
+    /// What an application sends and when.
+    Application,
 }
 
 /// The address of a stream: equal keys give equal draws on every machine.

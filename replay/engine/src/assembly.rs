@@ -5,15 +5,17 @@
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
-use crate::application::Application;
+use crate::application::{Application, Client};
 use crate::catalogue::Variant;
 use crate::config::{Config, ConfigError, DirectionConfig, FlowConfig, StackParams};
 use crate::controller::ParamValues;
 use crate::link::LinkDirection;
-use crate::node::{Node, Source};
+use crate::node::Node;
 use crate::proxy::{Proxy, RelayBuffer};
 use crate::receiver::{Receiver, Space};
 use crate::sender::Sender;
+use crate::sink::Sink;
+use crate::source::Source;
 use crate::time::SECOND;
 
 /// One TCP connection of the path: the whole flow, or the part of it between two split proxies.
@@ -183,17 +185,18 @@ fn add_flow(
             isn: [isn.next_u64() as u32, isn.next_u64() as u32],
         });
     }
-    add_nodes(parts, flow, &params, &stops, receivers);
+    add_nodes(parts, flow, key, &stops, receivers);
     Ok(())
 }
 
 fn add_nodes(
     parts: &mut Parts,
     flow: &FlowConfig,
-    params: &StackParams,
+    key: StreamKey,
     stops: &[Stop<'_>],
     receivers: Vec<Receiver>,
 ) {
+    let params = &StackParams::resolve(flow.profile, &flow.stack);
     let first_leg = parts.legs.len() - receivers.len();
     let windows: Vec<u64> = receivers.iter().map(Receiver::window).collect();
     let sender = |i: usize| {
@@ -206,7 +209,7 @@ fn add_nodes(
     };
     parts.nodes.push(Node::Source(Box::new(Source::new(
         sender(0),
-        Application::new(flow, params),
+        Application::new(flow, params, key),
         flow.start_ns,
         windows[0],
     ))));
@@ -218,7 +221,11 @@ fn add_nodes(
                 buffer,
                 windows[i + 1],
             ))),
-            None => Node::Sink(Box::new(receiver)),
+            None => Node::Sink(Box::new(Sink::new(
+                receiver,
+                Client::new(flow, key),
+                flow.start_ns,
+            ))),
         });
     }
 }

@@ -28,6 +28,11 @@ impl Histogram {
         self.sum += u128::from(value);
     }
 
+    /// Values so far.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
     /// Mean; none without values.
     pub fn mean(&self) -> Option<Nanos> {
         (self.total > 0).then(|| (self.sum / u128::from(self.total)) as Nanos)

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 use crate::config::{
     ApplicationConfig, Config, DirectionConfig, FlowConfig, LinkConfig, LossConfig, LossScope,
-    NagleRule, PathConfig, Profile, ProxyConfig, StackOverrides,
+    NagleRule, PathConfig, Profile, ProxyConfig, Spread, StackOverrides,
 };
 use crate::controller::ParamValues;
 use crate::segment::{Direction, Purpose, Segment, flags};
-use crate::summary::RunSummary;
+use crate::summary::{FlowSummary, RunSummary};
 use crate::tap::{Event, Tap};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::world::World;
@@ -133,24 +133,29 @@ impl Tap for Bookkeeper {
         }
         match event {
             Event::Sent(segment) if segment.has(flags::SYN) => {}
-            Event::Sent(segment) if segment.payload_bytes > 0 => {
+            Event::Sent(segment) if carries_data(segment) => {
                 self.leg(segment).data_leaves(segment);
             }
             Event::Sent(segment) if segment.direction == Direction::Reverse => {
                 self.leg(segment).ack_leaves(segment);
             }
-            Event::Arrived(segment) if segment.payload_bytes > 0 => {
+            Event::Arrived(segment) if carries_data(segment) => {
                 self.leg(segment).data_arrives(segment);
             }
             Event::Arrived(segment) if segment.direction == Direction::Reverse => {
                 self.leg(segment).edge_known = segment.ack + u64::from(segment.wnd_bytes);
             }
-            Event::Dropped { segment, .. } if segment.payload_bytes > 0 => {
+            Event::Dropped { segment, .. } if carries_data(segment) => {
                 self.leg(segment).data_dropped += 1;
             }
             _ => {}
         }
     }
+}
+
+/// Whether it carries data of the flow: requests travel the other way.
+fn carries_data(segment: &Segment) -> bool {
+    segment.payload_bytes > 0 && segment.direction == Direction::Forward
 }
 
 fn loss() -> impl Strategy<Value = LossConfig> {
@@ -209,40 +214,101 @@ fn stack() -> impl Strategy<Value = StackOverrides> {
         )
 }
 
-fn flow(inner: Vec<String>) -> impl Strategy<Value = FlowConfig> {
+/// A flow's size and application, that comes to an end or does not.
+fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)> {
+    let spread =
+        || proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
+    let pages = (1..60_000_u64, 0..5000_u64, spread(), 1..1400_u16, 1..6_u64).prop_map(
+        move |(page_bytes, think_ms, spread, request_bytes, pages)| ApplicationConfig::Pages {
+            page_bytes,
+            think_ns: think_ms * MILLISECOND,
+            spread,
+            request_bytes,
+            pages: (!endless).then_some(pages),
+        },
+    );
+    if endless {
+        let on_off = (1e4..2e6, 1..3000_u64, 0..3000_u64, spread()).prop_map(
+            |(rate_bps, on_ms, off_ms, spread)| ApplicationConfig::OnOff {
+                rate_bps,
+                on_ns: on_ms * MILLISECOND,
+                off_ns: off_ms * MILLISECOND,
+                spread,
+                write_bytes: None,
+            },
+        );
+        let stream =
+            (1e4..2e6, 0..2000_u64, 0..2000_u64).prop_map(|(rate_bps, startup_ms, resume_ms)| {
+                ApplicationConfig::Stream {
+                    rate_bps,
+                    write_every_ns: 40 * MILLISECOND,
+                    startup_ns: startup_ms * MILLISECOND,
+                    resume_ns: resume_ms * MILLISECOND,
+                }
+            });
+        let greedy = Just(ApplicationConfig::default());
+        prop_oneof![pages, on_off, stream, greedy]
+            .prop_map(|kind| (None, kind))
+            .boxed()
+    } else {
+        let greedy = (1..300_000_u64, proptest::option::of(1..70_000_u32)).prop_map(
+            |(size, write_bytes)| (Some(size), ApplicationConfig::Greedy { write_bytes }),
+        );
+        let writes = proptest::collection::vec((0..3000_u64, 1..20_000_u32), 1..20).prop_map(
+            |mut writes| {
+                writes.sort_unstable();
+                let (at_ms, bytes): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+                ApplicationConfig::Writes {
+                    at_ns: at_ms.iter().map(|at| at * MILLISECOND).collect(),
+                    bytes,
+                }
+            },
+        );
+        prop_oneof![3 => greedy, 1 => pages.prop_map(|kind| (None, kind)), 1 => writes.prop_map(|kind| (None, kind))]
+            .boxed()
+    }
+}
+
+fn flow(inner: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> {
     let names: Vec<&str> = crate::catalogue::VARIANTS
         .iter()
         .map(|info| info.name)
         .collect();
     let split = proptest::collection::vec((any::<bool>(), 4..60_u32), inner.len());
-    // A send buffer that grows or not, and the octets of one write into it.
-    let buffered = (
-        3000..200_000_u64,
-        any::<bool>(),
-        proptest::option::of(1..70_000_u32),
-    );
-    let buffered = proptest::option::weighted(0.4, buffered);
+    let buffer = (3000..200_000_u64, any::<bool>());
+    let buffer = proptest::option::weighted(0.4, buffer);
     (
         proptest::sample::select(names),
         any::<bool>(),
         stack(),
-        1..300_000_u64,
+        application(endless),
         0..3000_u64,
-        (split, buffered),
+        (split, buffer),
     )
         .prop_map(
-            move |(variant, linux, mut stack, size, start_ms, (split, buffered))| {
-                let mut write_bytes = None;
-                if let Some((bytes, grows, write)) = buffered {
-                    stack.send_buffer_bytes = Some(bytes);
-                    stack.send_buffer_max_bytes = grows.then_some(4 * bytes);
-                    write_bytes = write;
+            move |(
+                variant,
+                linux,
+                mut stack,
+                (size_bytes, mut application),
+                start_ms,
+                (split, buffer),
+            )| {
+                stack.send_buffer_bytes = buffer.map(|(bytes, _)| bytes);
+                stack.send_buffer_max_bytes =
+                    buffer.and_then(|(bytes, grows)| grows.then_some(4 * bytes));
+                match &mut application {
+                    ApplicationConfig::Greedy { write_bytes } if buffer.is_none() => {
+                        *write_bytes = None;
+                    }
+                    ApplicationConfig::Stream { .. } => stack.read_rate_bps = None,
+                    _ => {}
                 }
                 FlowConfig {
                     name: "flow".into(),
                     start_ns: start_ms * MILLISECOND,
-                    size_bytes: Some(size),
-                    application: ApplicationConfig::Greedy { write_bytes },
+                    size_bytes,
+                    application,
                     variant: variant.into(),
                     params: ParamValues::new(),
                     profile: if linux { Profile::Linux } else { Profile::Rfc },
@@ -264,14 +330,19 @@ fn flow(inner: Vec<String>) -> impl Strategy<Value = FlowConfig> {
         )
 }
 
-fn scenario() -> impl Strategy<Value = Config> {
-    (1..4_usize).prop_flat_map(|hops| {
+/// Runs to the end of all flows, or for some seconds of flows without end.
+fn scenario(endless: bool) -> impl Strategy<Value = Config> {
+    (1..4_usize).prop_flat_map(move |hops| {
         let nodes: Vec<String> = (0..=hops).map(|n| format!("n{n}")).collect();
         let inner = nodes[1..hops].to_vec();
         let links = proptest::collection::vec((direction(), direction()), hops);
-        let flows = proptest::collection::vec(flow(inner), 1..4);
+        let flows = proptest::collection::vec(flow(inner, endless), 1..4);
         (links, flows).prop_map(move |(links, flows)| Config {
-            duration_ns: 4 * 3600 * SECOND,
+            duration_ns: if endless {
+                8 * SECOND
+            } else {
+                4 * 3600 * SECOND
+            },
             path: PathConfig {
                 nodes: nodes.clone(),
                 links: links
@@ -309,10 +380,7 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
         .run(&AtomicBool::new(false))
         .expect("nobody interrupts");
     let mut flying: HashMap<u16, u64> = HashMap::new();
-    for segment in world
-        .in_flight()
-        .filter(|segment| segment.payload_bytes > 0)
-    {
+    for segment in world.in_flight().filter(|segment| carries_data(segment)) {
         *flying.entry(segment.leg).or_default() += 1;
     }
     for proxy in world.nodes().iter().filter_map(|node| node.proxy()) {
@@ -329,23 +397,52 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
         );
     }
     for (number, flow) in summary.flows.iter().enumerate() {
-        let size = config.flows[number].size_bytes;
-        assert!(flow.completed, "flow {number} never finished: {flow:?}");
-        assert_eq!(Some(flow.delivered_bytes), size, "every octet once");
+        check_flow(&config.flows[number], flow);
     }
     (summary, books.digest)
+}
+
+/// One that has an end reaches it, with every octet once.
+fn check_flow(config: &FlowConfig, flow: &FlowSummary) {
+    assert_eq!(flow.completed, !config.is_endless(), "{config:?} {flow:?}");
+    let due = match &config.application {
+        ApplicationConfig::Greedy { .. } => config.size_bytes,
+        ApplicationConfig::Writes { bytes, .. } => Some(bytes.iter().copied().map(u64::from).sum()),
+        ApplicationConfig::Pages { pages, .. } => {
+            assert!(
+                pages.is_none_or(|pages| flow.pages == Some(pages)),
+                "{config:?} {flow:?}"
+            );
+            None
+        }
+        ApplicationConfig::OnOff { .. } | ApplicationConfig::Stream { .. } => None,
+    };
+    assert!(
+        due.is_none_or(|due| flow.delivered_bytes == due),
+        "{config:?} {flow:?}"
+    );
+    assert!(flow.app_delay_p50_ns <= flow.app_delay_p95_ns);
+    assert!(
+        flow.stalled_ns
+            .is_none_or(|stalled| stalled <= flow.duration_ns)
+    );
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_run_keeps_its_books(config in scenario(), seed in any::<u64>()) {
+    fn every_run_keeps_its_books(config in scenario(false), seed in any::<u64>()) {
         check(&config, seed);
     }
 
     #[test]
-    fn equal_seeds_give_equal_runs_whoever_listens(config in scenario(), seed in any::<u64>()) {
+    fn flows_without_end_keep_their_books(config in scenario(true), seed in any::<u64>()) {
+        check(&config, seed);
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_runs_whoever_listens(config in scenario(false), seed in any::<u64>()) {
         let (summary, digest) = check(&config, seed);
         prop_assert_eq!(&check(&config, seed), &(summary.clone(), digest));
         prop_assert_eq!(crate::world::run(&config, seed).expect("a valid scenario"), summary);

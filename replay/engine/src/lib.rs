@@ -23,6 +23,8 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+mod sink;
+mod source;
 mod summary;
 mod tap;
 mod time;
@@ -34,8 +36,8 @@ pub use catalogue::{VARIANTS, Variant, VariantInfo};
 pub use config::{
     AdvertisePolicy, ApplicationConfig, ChangeConfig, ClockConfig, Config, ConfigError,
     DirectionConfig, FlowConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, Profile,
-    ProxyConfig, RecoveryKind, RtoRule, SlowStartKind, SpanConfig, StackOverrides, StackParams,
-    StateConfig, StayConfig, TraceModeConfig,
+    ProxyConfig, RecoveryKind, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides,
+    StackParams, StateConfig, StayConfig, TraceModeConfig,
 };
 pub use link::DropCause;
 pub use segment::{Direction, Purpose, Segment, flags};

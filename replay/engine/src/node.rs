@@ -2,11 +2,12 @@
 //!
 //! Must not know links or the order of events.
 
-use crate::application::Application;
 use crate::proxy::Proxy;
 use crate::receiver::Receiver;
 use crate::segment::Segment;
 use crate::sender::Sender;
+use crate::sink::Sink;
+use crate::source::Source;
 use crate::time::Nanos;
 
 /// A node.
@@ -14,61 +15,9 @@ pub enum Node {
     /// Sends data.
     Source(Box<Source>),
     /// Receives it.
-    Sink(Box<Receiver>),
+    Sink(Box<Sink>),
     /// Splits a connection.
     Proxy(Box<Proxy>),
-}
-
-/// A sender with the application that feeds it.
-pub struct Source {
-    sender: Sender,
-    application: Application,
-    start: Nanos,
-    first_window_bytes: u64,
-}
-
-impl Source {
-    /// A source that opens at `start`; `first_window_bytes` is what the receiver promises if there is no handshake.
-    pub fn new(
-        sender: Sender,
-        application: Application,
-        start: Nanos,
-        first_window_bytes: u64,
-    ) -> Self {
-        Self {
-            sender,
-            application,
-            start,
-            first_window_bytes,
-        }
-    }
-
-    fn next_deadline(&self) -> Nanos {
-        if self.sender.is_opening() {
-            self.sender.next_deadline()
-        } else {
-            self.start
-        }
-    }
-
-    fn on_deadline(&mut self, now: Nanos) {
-        if self.sender.is_opening() {
-            self.sender.on_deadline(now);
-        } else {
-            self.sender.open(now, self.first_window_bytes);
-        }
-    }
-
-    /// What is written leaves first; the application is woken when nothing of it can.
-    #[inline]
-    fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
-        loop {
-            let segment = self.sender.poll_transmit(now);
-            if segment.is_some() || !self.application.feed(&mut self.sender) {
-                return segment;
-            }
-        }
-    }
 }
 
 impl Node {
@@ -76,8 +25,8 @@ impl Node {
     #[inline]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         match self {
-            Self::Source(source) => source.sender.receive(segment, now),
-            Self::Sink(receiver) => receiver.receive(segment, now),
+            Self::Source(source) => source.receive(segment, now),
+            Self::Sink(sink) => sink.receive(segment, now),
             Self::Proxy(proxy) => proxy.receive(segment, now),
         }
     }
@@ -87,7 +36,7 @@ impl Node {
     pub fn next_deadline(&self) -> Nanos {
         match self {
             Self::Source(source) => source.next_deadline(),
-            Self::Sink(receiver) => receiver.next_deadline(),
+            Self::Sink(sink) => sink.next_deadline(),
             Self::Proxy(proxy) => proxy.next_deadline(),
         }
     }
@@ -96,7 +45,7 @@ impl Node {
     pub fn on_deadline(&mut self, now: Nanos) {
         match self {
             Self::Source(source) => source.on_deadline(now),
-            Self::Sink(receiver) => receiver.on_deadline(now),
+            Self::Sink(sink) => sink.on_deadline(now),
             Self::Proxy(proxy) => proxy.on_deadline(now),
         }
     }
@@ -106,7 +55,7 @@ impl Node {
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
         match self {
             Self::Source(source) => source.poll_transmit(now),
-            Self::Sink(receiver) => receiver.poll_transmit(now),
+            Self::Sink(sink) => sink.poll_transmit(now),
             Self::Proxy(proxy) => proxy.poll_transmit(now),
         }
     }
@@ -114,7 +63,7 @@ impl Node {
     /// Its sending half, if it has one.
     pub fn sender(&self) -> Option<&Sender> {
         match self {
-            Self::Source(source) => Some(&source.sender),
+            Self::Source(source) => Some(source.sender()),
             Self::Sink(_) => None,
             Self::Proxy(proxy) => Some(proxy.downstream()),
         }
@@ -124,8 +73,26 @@ impl Node {
     pub fn receiver(&self) -> Option<&Receiver> {
         match self {
             Self::Source(_) => None,
-            Self::Sink(receiver) => Some(receiver),
+            Self::Sink(sink) => Some(sink.receiver()),
             Self::Proxy(proxy) => Some(proxy.upstream()),
+        }
+    }
+
+    /// The sending end of a flow, if it is one.
+    pub fn source(&self) -> Option<&Source> {
+        if let Self::Source(source) = self {
+            Some(source)
+        } else {
+            None
+        }
+    }
+
+    /// The receiving end of a flow, if it is one.
+    pub fn sink(&self) -> Option<&Sink> {
+        if let Self::Sink(sink) = self {
+            Some(sink)
+        } else {
+            None
         }
     }
 

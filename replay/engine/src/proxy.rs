@@ -6,8 +6,9 @@
 
 use crate::config::AdvertisePolicy;
 use crate::receiver::Receiver;
-use crate::segment::{Direction, Segment, flags};
+use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::sender::Sender;
+use crate::sink::request;
 use crate::time::Nanos;
 
 /// The relay buffer's size and how much of it is promised.
@@ -51,6 +52,10 @@ pub struct Proxy {
     next_window_bytes: u64,
     /// End of the data that upstream asked to pass on at once.
     pushed_to: Option<u64>,
+    /// First octet and octets of a request on its way to the data sender.
+    request: Option<(u64, u16)>,
+    /// Offset after the last octet of the requests that came by.
+    requested_to: u64,
     held_max_bytes: u64,
     stored_max_bytes: u64,
 }
@@ -69,6 +74,8 @@ impl Proxy {
             buffer,
             next_window_bytes,
             pushed_to: None,
+            request: None,
+            requested_to: 1,
             held_max_bytes: 0,
             stored_max_bytes: 0,
         }
@@ -83,7 +90,13 @@ impl Proxy {
                 }
                 self.upstream.receive(segment, now);
             }
-            Direction::Reverse => self.downstream.receive(segment, now),
+            Direction::Reverse => {
+                if segment.purpose == Purpose::Request {
+                    self.request = Some((segment.seq, segment.payload_bytes));
+                    self.requested_to = segment.end();
+                }
+                self.downstream.receive(segment, now);
+            }
         }
         self.relay(now);
     }
@@ -123,15 +136,28 @@ impl Proxy {
     /// The next segment of either connection.
     #[inline]
     pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
-        if let Some(segment) = self.upstream.poll_transmit(now) {
+        if let Some(mut segment) = self.poll_upstream(now) {
             let held = self
                 .upstream
                 .last_ack_sent()
                 .saturating_sub(self.downstream.snd_una());
             self.held_max_bytes = self.held_max_bytes.max(held);
+            if segment.purpose != Purpose::Request {
+                segment.seq = self.requested_to;
+            }
             return Some(segment);
         }
-        self.downstream.poll_transmit(now)
+        let mut segment = self.downstream.poll_transmit(now)?;
+        segment.ack = self.requested_to;
+        Some(segment)
+    }
+
+    /// Deviation: a request is passed on as it comes and repeated from end to end, not by the proxy.
+    fn poll_upstream(&mut self, now: Nanos) -> Option<Segment> {
+        if let Some((seq, octets)) = self.request.take() {
+            return Some(request(&mut self.upstream, seq, octets, now));
+        }
+        self.upstream.poll_transmit(now)
     }
 
     /// Its receiving half.

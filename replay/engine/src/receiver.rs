@@ -130,16 +130,24 @@ impl Receiver {
         self.read_position(now) as u64 - 1
     }
 
-    /// When the application will have read all that has arrived in order.
-    pub fn read_completion(&self, now: Nanos) -> Nanos {
-        let unread = self.rcv_nxt as f64 - self.read_position(now);
+    /// When the application will have read up to `end`, all of which has arrived in order.
+    #[inline]
+    pub fn read_at(&self, end: u64, now: Nanos) -> Nanos {
         match self.space {
             Space::Application {
                 octets_per_ns: Some(rate),
                 ..
-            } => now + libm::ceil(unread / rate) as Nanos + 1,
+            } => {
+                let unread = (end as f64 - self.read_position(now)).max(0.0);
+                now + libm::ceil(unread / rate) as Nanos + 1
+            }
             _ => now,
         }
+    }
+
+    /// Whether it has yet to answer a SYN.
+    pub fn owes_syn_ack(&self) -> bool {
+        self.owed == Owed::SynAck
     }
 
     /// Number of its leg.
@@ -369,7 +377,8 @@ impl Receiver {
         }
     }
 
-    fn acknowledgement(&mut self, now: Nanos) -> Segment {
+    /// An acknowledgement, owed or not.
+    pub fn acknowledgement(&mut self, now: Nanos) -> Segment {
         self.owed = Owed::Nothing;
         self.delayed.stop();
         self.catch_up(now);

@@ -27,6 +27,8 @@ pub enum Purpose {
     Probe,
     /// An acknowledgement.
     Ack,
+    /// Data of the receiving end: its application asks for a page.
+    Request,
 }
 
 /// TCP flag bits that the engine uses (RFC 9293 §3.1).

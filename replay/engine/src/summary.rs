@@ -2,21 +2,23 @@
 //!
 //! Must not know how they came about. Sender's numbers are those of leg 0; losses are those of all legs.
 
+use crate::application::{Browser, WriteDelays};
 use crate::assembly::Leg;
 use crate::config::FlowConfig;
+use crate::histogram::Histogram;
 use crate::link::{DropCause, LinkDirection};
 use crate::node::Node;
 use crate::proxy::Proxy;
-use crate::receiver::Receiver;
 use crate::segment::Segment;
 use crate::sender::{Sender, SenderCounters};
+use crate::sink::Sink;
+use crate::source::Source;
 use crate::time::{Nanos, SECOND};
 
 /// What is counted of a flow while it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowTally {
     start: Nanos,
-    size_bytes: Option<u64>,
     finished_at: Option<Nanos>,
     channel_losses: u64,
     queue_losses: u64,
@@ -28,7 +30,6 @@ impl FlowTally {
     pub fn new(flow: &FlowConfig) -> Self {
         Self {
             start: flow.start_ns,
-            size_bytes: flow.size_bytes,
             finished_at: None,
             channel_losses: 0,
             queue_losses: 0,
@@ -47,14 +48,15 @@ impl FlowTally {
 
     /// Whether the flow has just finished: its last octet has been, or by `end` will have been, read.
     #[inline]
-    pub fn finishes(&mut self, receiver: &Receiver, now: Nanos, end: Nanos) -> bool {
-        let Some(size) = self.size_bytes else {
+    pub fn finishes(&mut self, sink: &Sink, now: Nanos, end: Nanos) -> bool {
+        let Some(last) = sink.last() else {
             return false;
         };
-        if self.finished_at.is_some() || receiver.rcv_nxt() <= size {
+        let receiver = sink.receiver();
+        if self.finished_at.is_some() || receiver.rcv_nxt() < last {
             return false;
         }
-        let read_at = receiver.read_completion(now);
+        let read_at = receiver.read_at(last, now);
         self.finished_at = (read_at <= end).then_some(read_at);
         self.finished_at.is_some()
     }
@@ -87,6 +89,22 @@ pub struct FlowSummary {
     pub rtt_mean_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub rtt_p95_ns: Option<Nanos>,
+    /// Median of the times from the write of octets to their reading in order, write by write, to 1/64.
+    pub app_delay_p50_ns: Option<Nanos>,
+    /// Their 95th percentile, to 1/64.
+    pub app_delay_p95_ns: Option<Nanos>,
+    /// The longest of them.
+    pub app_delay_max_ns: Option<Nanos>,
+    /// Times that a stream ran dry while it was played; none without a stream.
+    pub stalls: Option<u64>,
+    /// Time that it stood still.
+    pub stalled_ns: Option<Nanos>,
+    /// Pages that were loaded; none without pages.
+    pub pages: Option<u64>,
+    /// Median of the times from the request of a page to its last octet, to 1/64.
+    pub page_load_p50_ns: Option<Nanos>,
+    /// Their 95th percentile, to 1/64.
+    pub page_load_p95_ns: Option<Nanos>,
     /// Most octets that a proxy had acknowledged but not seen acknowledged; none without proxy.
     pub proxy_held_max_bytes: Option<u64>,
 }
@@ -129,6 +147,14 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
     let duration_ns = stop - tally.start;
     let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
     let histogram = sender.map(Sender::rtt_histogram);
+    let source = legs.first().and_then(|leg| nodes[leg.source].source());
+    let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
+    let delays = source.map(Source::delays);
+    let delay = |share| delays.and_then(|delays| delays.histogram().quantile(share));
+    let stalls = sink
+        .and_then(Sink::playout)
+        .map(|playout| playout.stalls(stop));
+    let loads = sink.and_then(Sink::browser).map(Browser::loads);
     FlowSummary {
         start_ns: tally.start,
         established_ns: sender.and_then(Sender::established_at),
@@ -144,8 +170,16 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
         channel_losses: tally.channel_losses,
         queue_losses: tally.queue_losses,
         outage_losses: tally.outage_losses,
-        rtt_mean_ns: histogram.and_then(crate::histogram::Histogram::mean),
+        rtt_mean_ns: histogram.and_then(Histogram::mean),
         rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
+        app_delay_p50_ns: delay(0.5),
+        app_delay_p95_ns: delay(0.95),
+        app_delay_max_ns: delays.and_then(WriteDelays::longest),
+        stalls: stalls.map(|(count, _)| count),
+        stalled_ns: stalls.map(|(_, time)| time),
+        pages: loads.map(Histogram::count),
+        page_load_p50_ns: loads.and_then(|loads| loads.quantile(0.5)),
+        page_load_p95_ns: loads.and_then(|loads| loads.quantile(0.95)),
         proxy_held_max_bytes: legs
             .iter()
             .filter_map(|leg| nodes[leg.sink].proxy())

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::arena::{Arena, Ticket};
 use crate::assembly::{Leg, Parts, build};
 use crate::calendar::Calendar;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, FlowConfig};
 use crate::link::{DropCause, LinkDirection};
 use crate::node::Node;
 use crate::segment::{Direction, Segment};
@@ -56,6 +56,8 @@ pub struct World<'a, T: Tap> {
     runs_on: Vec<bool>,
     calendar: Calendar,
     tallies: Vec<FlowTally>,
+    /// Node that sends the data, by flow.
+    sources: Vec<usize>,
     /// Last state told to the tap, by leg.
     told: Vec<Option<SenderSample>>,
     end: Nanos,
@@ -75,8 +77,13 @@ impl<'a, T: Tap> World<'a, T> {
         for (number, node) in nodes.iter().enumerate() {
             calendar.set(links.len() + number, node.next_deadline());
         }
+        let sources = legs
+            .iter()
+            .filter(|leg| leg.index == 0)
+            .map(|leg| leg.source)
+            .collect();
         let tallies: Vec<_> = config.flows.iter().map(FlowTally::new).collect();
-        let endless = config.flows.iter().any(|flow| flow.size_bytes.is_none());
+        let endless = config.flows.iter().any(FlowConfig::is_endless);
         Ok(Self {
             told: vec![None; legs.len()],
             runs_on: runs_on(&links, &legs),
@@ -88,6 +95,7 @@ impl<'a, T: Tap> World<'a, T> {
             arena: Arena::default(),
             calendar,
             tallies,
+            sources,
             tap,
         })
     }
@@ -200,11 +208,26 @@ impl<'a, T: Tap> World<'a, T> {
         if T::LISTENS {
             self.tell_state(node, now);
         }
-        if let Node::Sink(receiver) = &self.nodes[node] {
-            let flow = self.legs[usize::from(receiver.leg())].flow;
-            if self.tallies[flow].finishes(receiver, now, self.end) {
-                self.unfinished = self.unfinished.map(|flows| flows - 1);
-            }
+        self.account(node, now);
+    }
+
+    /// If data may have reached its end at `node`: how long they took, and whether they were the last.
+    #[inline]
+    fn account(&mut self, node: usize, now: Nanos) {
+        let Node::Sink(sink) = &self.nodes[node] else {
+            return;
+        };
+        let flow = self.legs[usize::from(sink.receiver().leg())].flow;
+        if self.tallies[flow].finishes(sink, now, self.end) {
+            self.unfinished = self.unfinished.map(|flows| flows - 1);
+        }
+        // A flow's nodes stand in the order of the path.
+        let (before, after) = self.nodes.split_at_mut(node);
+        if let (Node::Source(source), Node::Sink(sink)) =
+            (&mut before[self.sources[flow]], &after[0])
+        {
+            let receiver = sink.receiver();
+            source.note_arrived(receiver.rcv_nxt(), |end| receiver.read_at(end, now));
         }
     }
 

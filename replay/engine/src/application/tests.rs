@@ -90,3 +90,116 @@ fn a_small_send_buffer_bounds_the_flight() {
     let per_round_trip = summary.flows[0].goodput_bps * 0.084 / 8.0 / 1448.0;
     assert!((7.0..10.0).contains(&per_round_trip), "{per_round_trip}");
 }
+
+const MS: Nanos = 1_000_000;
+
+fn off(application: &str) -> (Vec<(Nanos, u64, u16)>, RunSummary) {
+    run(
+        &format!(r#""application": {application},"#),
+        r#""nagle": "off""#,
+    )
+}
+
+#[test]
+fn a_list_of_writes_leaves_when_it_was_written() {
+    let list =
+        r#"{"kind": "writes", "at_ns": [0, 1000000000, 1500000000], "bytes": [100, 1448, 2000]}"#;
+    let (departures, summary) = off(list);
+    // The SYN and its answer take 80 ms and 52 octets' time each way at 5 Mbit/s.
+    let (first, rest) = (departures[0], &departures[1..]);
+    assert!(
+        (80..81).contains(&(first.0 / MS)) && first.2 == 100,
+        "{first:?}"
+    );
+    let expected = [
+        (1000 * MS, 101, 1448),
+        (1500 * MS, 1549, 1448),
+        (1500 * MS, 2997, 552),
+    ];
+    assert_eq!(rest, expected);
+    assert!(summary.flows[0].completed);
+    assert_eq!(summary.flows[0].delivered_bytes, 3548);
+}
+
+#[test]
+fn on_and_off_keep_the_rate_while_on_and_the_pause() {
+    let (departures, summary) = off(
+        r#"{"kind": "on_off", "rate_bps": 800000, "on_ns": 1000000000, "off_ns": 500000000, "write_bytes": 1000}"#,
+    );
+    // 100 writes of 10 ms each, from 0, 1.5, 3 … s; by 10 s seven periods, the last of them with 0 pause left.
+    let delivered = summary.flows[0].delivered_bytes;
+    assert!((695_000..=700_000).contains(&delivered), "{delivered}");
+    let late: Vec<_> = departures
+        .iter()
+        .map(|d| d.0)
+        .filter(|at| (1500..1530).contains(&(at / MS)))
+        .collect();
+    assert_eq!(late, [1500 * MS, 1510 * MS, 1520 * MS]);
+    assert!(
+        !departures
+            .iter()
+            .any(|d| (1000..1500).contains(&(d.0 / MS))),
+        "it pauses"
+    );
+    assert!(!summary.flows[0].completed);
+}
+
+#[test]
+fn the_delay_of_a_write_is_that_of_the_path() {
+    let (_, summary) =
+        off(r#"{"kind": "writes", "at_ns": [1000000000, 2000000000], "bytes": [1448, 1448]}"#);
+    let flow = &summary.flows[0];
+    // 40 ms and 1500 octets at 5 Mbit/s.
+    assert_eq!(flow.app_delay_max_ns, Some(42_400_000));
+    let p50 = flow.app_delay_p50_ns.unwrap_or(0);
+    assert!(p50.abs_diff(42_400_000) < 42_400_000 / 64, "{p50}");
+}
+
+#[test]
+fn a_page_takes_a_round_trip_and_its_own_time() {
+    let (departures, summary) = off(
+        r#"{"kind": "pages", "page_bytes": 14480, "think_ns": 1000000000, "request_bytes": 448, "pages": 3}"#,
+    );
+    let flow = &summary.flows[0];
+    assert_eq!(
+        (flow.pages, flow.delivered_bytes, flow.completed),
+        (Some(3), 3 * 14_480, true)
+    );
+    // The request: 500 octets and 40 ms; the page: ten packets of 2.4 ms and 40 ms.
+    let exact = 800_000 + 80 * MS + 10 * 2_400_000;
+    for load in [flow.page_load_p50_ns, flow.page_load_p95_ns] {
+        let load = load.unwrap_or(0);
+        assert!(load.abs_diff(exact) <= exact / 64, "{load} {exact}");
+    }
+    // Thinking for a second after the last octet of the first page.
+    let second = departures[10].0 - departures[9].0;
+    assert!(
+        second.abs_diff(1000 * MS + exact) < 5 * MS,
+        "{second} {exact}"
+    );
+}
+
+#[test]
+fn a_stream_above_the_rate_of_the_path_stalls_and_one_below_does_not() {
+    let stalls = |rate_bps: u64| {
+        let (_, summary) = off(&format!(r#"{{"kind": "stream", "rate_bps": {rate_bps}}}"#));
+        (summary.flows[0].stalls, summary.flows[0].stalled_ns)
+    };
+    assert_eq!(stalls(4_000_000), (Some(0), Some(0)));
+    // 4.83 Mbit/s of payload get through: of ten seconds' media at 8 Mbit/s six arrive in time.
+    let (count, time) = stalls(8_000_000);
+    assert!(count > Some(1), "{count:?}");
+    let time = time.unwrap_or(0);
+    assert!((2_000 * MS..4_500 * MS).contains(&time), "{time}");
+    let (_, plain) = run("", "");
+    assert_eq!((plain.flows[0].stalls, plain.flows[0].pages), (None, None));
+}
+
+#[test]
+fn a_greedy_flow_has_the_delay_of_its_segments() {
+    let (_, summary) = run("", "");
+    let flow = &summary.flows[0];
+    // The queue of 400 packets fills: from the bare path to 400 x 2.4 ms more.
+    assert!(flow.app_delay_p50_ns > Some(42 * MS) && flow.app_delay_p95_ns > flow.app_delay_p50_ns);
+    assert!(flow.app_delay_max_ns >= Some(900 * MS), "{flow:?}");
+}

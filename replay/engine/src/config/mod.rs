@@ -10,7 +10,7 @@ mod validate;
 
 use serde::Deserialize;
 
-pub use application::ApplicationConfig;
+pub use application::{ApplicationConfig, Spread};
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
 pub use stack::{
     NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams,
@@ -141,6 +141,18 @@ pub struct FlowConfig {
     /// Split proxies on the way, in the order of the path.
     #[serde(default)]
     pub proxies: Vec<ProxyConfig>,
+}
+
+impl FlowConfig {
+    /// Whether it goes on for as long as the run.
+    pub fn is_endless(&self) -> bool {
+        match &self.application {
+            ApplicationConfig::Greedy { .. } => self.size_bytes.is_none(),
+            ApplicationConfig::Pages { pages, .. } => pages.is_none(),
+            ApplicationConfig::OnOff { .. } | ApplicationConfig::Stream { .. } => true,
+            ApplicationConfig::Writes { .. } => false,
+        }
+    }
 }
 
 /// A split proxy.

@@ -4,9 +4,7 @@
 
 use std::fmt;
 
-use super::{
-    ApplicationConfig, Config, DirectionConfig, FlowConfig, PathConfig, Profile, StackParams,
-};
+use super::{Config, DirectionConfig, FlowConfig, PathConfig, Profile, StackParams};
 use crate::catalogue::{VARIANTS, Variant};
 use crate::controller::{self, ParamValues};
 use crate::time::Nanos;
@@ -62,7 +60,7 @@ pub(super) fn probability(key: &str, value: f64) -> Checked {
     within(key, value, 0.0, 1.0)
 }
 
-fn rate(key: &str, value: Option<f64>) -> Checked {
+pub(super) fn rate(key: &str, value: Option<f64>) -> Checked {
     value.map_or(Ok(()), |bps| within(key, bps, LEAST_BPS, GREATEST_BPS))
 }
 
@@ -185,21 +183,8 @@ impl FlowConfig {
                 return refuse(format!("{key}.stack.recovery"), problem);
             }
         }
-        self.validate_application(key)?;
+        self.application.validate(key, self)?;
         self.validate_proxies(key, &config.path.nodes)
-    }
-
-    fn validate_application(&self, key: &str) -> Checked {
-        let ApplicationConfig::Greedy { write_bytes } = self.application;
-        let Some(bytes) = write_bytes else {
-            return Ok(());
-        };
-        let key = format!("{key}.application.write_bytes");
-        within(&key, bytes, 1, 1 << 30)?;
-        if self.stack.send_buffer_bytes.is_none() {
-            return refuse(key, "means nothing without stack.send_buffer_bytes");
-        }
-        Ok(())
     }
 
     fn validate_proxies(&self, key: &str, nodes: &[String]) -> Checked {

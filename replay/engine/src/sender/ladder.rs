@@ -84,7 +84,7 @@ fn send(sender: &mut Sender, now: Nanos, out: &mut String) {
         let again = match segment.purpose {
             Purpose::FastRetransmission | Purpose::TimeoutRetransmission => "R",
             Purpose::Probe => "P",
-            Purpose::Data | Purpose::Control | Purpose::Ack => "",
+            Purpose::Data | Purpose::Control | Purpose::Ack | Purpose::Request => "",
         };
         write!(sent, " {again}{}", (segment.seq.max(1) - 1) / SMSS + 1)
             .expect("writes to a string");

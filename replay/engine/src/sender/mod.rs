@@ -275,7 +275,7 @@ impl Sender {
 
     /// RFC 5681 §2; with SACK, RFC 6675 §2: an ACK that reports octets not known to have arrived.
     fn is_duplicate(&self, segment: &Segment, advances: bool, digest: &Digest) -> bool {
-        if advances || self.board.outstanding() == 0 {
+        if advances || segment.payload_bytes > 0 || self.board.outstanding() == 0 {
             return false;
         }
         if self.params.sack_enabled() {

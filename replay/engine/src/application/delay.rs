@@ -1,0 +1,60 @@
+//! From the write of an octet to its reading in order: how long each write took.
+//!
+//! Must not know what delays them. A write counts as read when its last octet is.
+
+use crate::histogram::Histogram;
+use crate::ring::Ring;
+use crate::time::Nanos;
+
+/// Writes that are not read yet, and the delays of those that are.
+#[derive(Debug)]
+pub struct WriteDelays {
+    /// Offset after the last octet of each write, and its time.
+    pending: Ring<(u64, Nanos)>,
+    written_to: u64,
+    delays: Histogram,
+    longest: Option<Nanos>,
+}
+
+impl Default for WriteDelays {
+    fn default() -> Self {
+        Self {
+            pending: Ring::default(),
+            written_to: 1,
+            delays: Histogram::default(),
+            longest: None,
+        }
+    }
+}
+
+impl WriteDelays {
+    /// Octets up to `end` are written at `now`, if they were not before.
+    #[inline]
+    pub fn note_written(&mut self, end: u64, now: Nanos) {
+        if end > self.written_to {
+            self.written_to = end;
+            self.pending.push_back((end, now));
+        }
+    }
+
+    /// Octets up to `arrived` are there in order; `read_at` says when the application has read up to an offset.
+    #[inline]
+    pub fn note_arrived(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
+        while let Some(&(end, written)) = self.pending.front().filter(|(end, _)| *end <= arrived) {
+            let delay = read_at(end) - written;
+            self.delays.add(delay);
+            self.longest = self.longest.max(Some(delay));
+            self.pending.pop_front();
+        }
+    }
+
+    /// The delays so far.
+    pub fn histogram(&self) -> &Histogram {
+        &self.delays
+    }
+
+    /// The longest of them.
+    pub fn longest(&self) -> Option<Nanos> {
+        self.longest
+    }
+}

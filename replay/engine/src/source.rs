@@ -1,0 +1,95 @@
+//! The node that sends a flow's data: a sender and the application that feeds it.
+//!
+//! Must not know links or the receiving end.
+
+use crate::application::{Application, WriteDelays};
+use crate::segment::{Purpose, Segment};
+use crate::sender::Sender;
+use crate::time::Nanos;
+
+/// A sender with its application.
+pub struct Source {
+    sender: Sender,
+    application: Application,
+    start: Nanos,
+    first_window_bytes: u64,
+}
+
+impl Source {
+    /// A source that opens at `start`; `first_window_bytes` is what the receiver promises if there is no handshake.
+    pub fn new(
+        sender: Sender,
+        application: Application,
+        start: Nanos,
+        first_window_bytes: u64,
+    ) -> Self {
+        Self {
+            sender,
+            application,
+            start,
+            first_window_bytes,
+        }
+    }
+
+    /// Takes a segment.
+    #[inline]
+    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if segment.purpose == Purpose::Request && self.sender.established_at().is_some() {
+            self.application.on_request(segment, now);
+        }
+        self.sender.receive(segment, now);
+    }
+
+    /// When it wants to be called.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        if self.sender.is_opening() {
+            let application = self.application.next_deadline();
+            self.sender.next_deadline().min(application)
+        } else {
+            self.start
+        }
+    }
+
+    /// Its time has come.
+    pub fn on_deadline(&mut self, now: Nanos) {
+        if self.sender.is_opening() {
+            self.application.on_deadline(now);
+            self.sender.on_deadline(now);
+        } else {
+            self.sender.open(now, self.first_window_bytes);
+            self.application.begin(now);
+        }
+    }
+
+    /// The next segment: what is written leaves first, and the application is woken when nothing of it can.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+        loop {
+            if let Some(mut segment) = self.sender.poll_transmit(now) {
+                segment.ack = self.application.rcv_nxt();
+                self.application.note_departure(&segment, now);
+                return Some(segment);
+            }
+            if !self.application.feed(&mut self.sender, now) {
+                return None;
+            }
+        }
+    }
+
+    /// Octets up to `arrived` are at the other end in order; `read_at` says when they are read.
+    #[inline]
+    pub fn note_arrived(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
+        self.application.note_arrived(arrived, read_at);
+    }
+
+    /// Its sender.
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// How long its application's writes took to be read.
+    pub fn delays(&self) -> &WriteDelays {
+        self.application.delays()
+    }
+}
