@@ -7,6 +7,7 @@
 
 mod bernoulli;
 mod chain;
+pub mod fit;
 mod gilbert_elliott;
 mod passage;
 mod process;

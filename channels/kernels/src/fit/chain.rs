@@ -1,0 +1,332 @@
+//! A chain of a few hidden states with a loss probability in each: the likelihood of a sequence of fates, and what
+//! run lengths and autocorrelation it gives.
+//!
+//! Must not know which model the chain is. The state steps before each packet, as in netem; the first packet sees the
+//! chain in its steady state. Forward recursion: L. R. Rabiner, "A Tutorial on Hidden Markov Models", Proc. IEEE 77(2),
+//! 1989, here over whole runs of equal fates by powers of one matrix.
+
+use super::runs::Runs;
+
+type Matrix<const N: usize> = [[f64; N]; N];
+
+/// A chain of `N` states.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain<const N: usize> {
+    /// Probability of the step from the first to the second state.
+    pub step: Matrix<N>,
+    /// Probability that a packet is lost in the state.
+    pub loss: [f64; N],
+}
+
+/// A power of a step with its fate: `matrix` times e^`scale`.
+#[derive(Clone, Copy)]
+struct Power<const N: usize> {
+    matrix: Matrix<N>,
+    scale: f64,
+}
+
+impl<const N: usize> Chain<N> {
+    /// Share of packets in each state.
+    pub fn steady(&self) -> [f64; N] {
+        // (P + P^2) / 2 squared often enough: also where the chain alternates.
+        let mut power = self.step;
+        let square = times(&power, &power);
+        for (row, twice) in power.iter_mut().zip(&square) {
+            for (x, y) in row.iter_mut().zip(twice) {
+                *x = 0.5 * (*x + y);
+            }
+        }
+        for _ in 0..60 {
+            power = times(&power, &power);
+            for row in &mut power {
+                let sum: f64 = row.iter().sum();
+                for x in row.iter_mut() {
+                    *x /= sum;
+                }
+            }
+        }
+        let mut share = [0.0; N];
+        for row in &power {
+            for (s, x) in share.iter_mut().zip(row) {
+                *s += x / N as f64;
+            }
+        }
+        share
+    }
+
+    /// Probability of `lost` in each state.
+    fn emission(&self, lost: bool) -> [f64; N] {
+        self.loss.map(|loss| if lost { loss } else { 1.0 - loss })
+    }
+
+    /// One step that shows the fate `lost`.
+    fn shown(&self, lost: bool) -> Matrix<N> {
+        let emission = self.emission(lost);
+        let mut matrix = self.step;
+        for row in &mut matrix {
+            for (x, e) in row.iter_mut().zip(&emission) {
+                *x *= e;
+            }
+        }
+        matrix
+    }
+
+    /// Natural logarithm of the probability of the whole sequence.
+    pub fn log_likelihood(&self, runs: &Runs) -> f64 {
+        let tables = [false, true].map(|lost| {
+            let shown = Power::new(self.shown(lost));
+            shown.to_powers(&runs.lengths[usize::from(lost)])
+        });
+        let mut forward = self.steady();
+        let mut sum = 0.0;
+        let mut fate = usize::from(runs.first_lost);
+        // The logarithm of many factors at once: it is the costliest step.
+        let mut pending = 1.0;
+        for &number in &runs.index {
+            let power = &tables[fate][number as usize];
+            let mut next = [0.0; N];
+            for (from, row) in forward.iter().zip(&power.matrix) {
+                for (to, x) in next.iter_mut().zip(row) {
+                    *to += from * x;
+                }
+            }
+            let total: f64 = next.iter().sum();
+            if total <= 0.0 || !total.is_finite() {
+                return f64::NEG_INFINITY;
+            }
+            let norm = 1.0 / total;
+            for x in &mut next {
+                *x *= norm;
+            }
+            forward = next;
+            pending *= total;
+            sum += power.scale;
+            if pending < 1e-250 {
+                sum += libm::log(pending);
+                pending = 1.0;
+            }
+            fate ^= 1;
+        }
+        sum + libm::log(pending)
+    }
+
+    /// Calls `tell(probability of loss, lost)` for each packet in order: the probability given all before it.
+    pub fn predict(&self, runs: &Runs, mut tell: impl FnMut(f64, bool)) {
+        let mut before = self.steady();
+        for (lost, length) in runs.iter() {
+            let emission = self.emission(lost);
+            for _ in 0..length {
+                let chance: f64 = before.iter().zip(&self.loss).map(|(b, l)| b * l).sum();
+                tell(chance, lost);
+                let mut after = before;
+                for (x, e) in after.iter_mut().zip(&emission) {
+                    *x *= e;
+                }
+                let total: f64 = after.iter().sum();
+                before = [0.0; N];
+                for (from, row) in after.iter().zip(&self.step) {
+                    for (to, x) in before.iter_mut().zip(row) {
+                        *to += from / total * x;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Share of runs of the fate `lost` that are longer than each of `lengths` (ascending).
+    pub fn longer(&self, lost: bool, lengths: &[u64]) -> Vec<f64> {
+        // The state at the first packet of a run: after a packet of the other fate, with one of this fate.
+        let mut entering = self.steady();
+        let other = self.emission(!lost);
+        for (share, e) in entering.iter_mut().zip(&other) {
+            *share *= e;
+        }
+        let mut first = [0.0; N];
+        for (from, row) in entering.iter().zip(&self.shown(lost)) {
+            for (to, x) in first.iter_mut().zip(row) {
+                *to += from * x;
+            }
+        }
+        let all: f64 = first.iter().sum();
+        let powers = Power::new(self.shown(lost)).to_powers(lengths);
+        let share = powers.iter().map(|power| {
+            let mut left = 0.0;
+            for (from, row) in first.iter().zip(&power.matrix) {
+                left += from / all * row.iter().sum::<f64>();
+            }
+            left * libm::exp(power.scale)
+        });
+        share.collect()
+    }
+
+    /// Autocorrelation of the fates at each of `lags` (ascending).
+    pub fn autocorrelation(&self, lags: &[u64]) -> Vec<f64> {
+        let steady = self.steady();
+        let mean: f64 = steady.iter().zip(&self.loss).map(|(s, l)| s * l).sum();
+        let powers = Power::new(self.step).to_powers(lags);
+        let at = powers.iter().map(|power| {
+            let mut both = 0.0;
+            for ((share, loss), row) in steady.iter().zip(&self.loss).zip(&power.matrix) {
+                let later: f64 = row.iter().zip(&self.loss).map(|(x, l)| x * l).sum();
+                both += share * loss * later * libm::exp(power.scale);
+            }
+            (both - mean * mean) / (mean * (1.0 - mean))
+        });
+        at.collect()
+    }
+}
+
+impl<const N: usize> Power<N> {
+    fn new(matrix: Matrix<N>) -> Self {
+        Self { matrix, scale: 0.0 }.scaled()
+    }
+
+    fn one() -> Self {
+        let mut matrix = [[0.0; N]; N];
+        for (i, row) in matrix.iter_mut().enumerate() {
+            row[i] = 1.0;
+        }
+        Self { matrix, scale: 0.0 }
+    }
+
+    fn scaled(mut self) -> Self {
+        let most = self
+            .matrix
+            .iter()
+            .flatten()
+            .fold(0.0_f64, |most, &x| most.max(x));
+        if most > 0.0 && !(1e-30..1e30).contains(&most) {
+            for x in self.matrix.iter_mut().flatten() {
+                *x /= most;
+            }
+            self.scale += libm::log(most);
+        }
+        self
+    }
+
+    fn times(&self, other: &Self) -> Self {
+        let product = Self {
+            matrix: times(&self.matrix, &other.matrix),
+            scale: self.scale + other.scale,
+        };
+        product.scaled()
+    }
+
+    fn to_power(self, mut exponent: u64) -> Self {
+        let (mut result, mut square) = (Self::one(), self);
+        while exponent > 0 {
+            if exponent & 1 == 1 {
+                result = result.times(&square);
+            }
+            exponent >>= 1;
+            if exponent > 0 {
+                square = square.times(&square);
+            }
+        }
+        result
+    }
+
+    /// The powers at ascending `exponents`, each from the one before.
+    fn to_powers(self, exponents: &[u64]) -> Vec<Self> {
+        let (mut at, mut reached) = (Self::one(), 0);
+        let powers = exponents.iter().map(|&exponent| {
+            at = at.times(&self.to_power(exponent - reached));
+            reached = exponent;
+            at
+        });
+        powers.collect()
+    }
+}
+
+fn times<const N: usize>(a: &Matrix<N>, b: &Matrix<N>) -> Matrix<N> {
+    let mut product = [[0.0; N]; N];
+    for (row, out) in a.iter().zip(&mut product) {
+        for (x, other) in row.iter().zip(b) {
+            for (o, y) in out.iter_mut().zip(other) {
+                *o += x * y;
+            }
+        }
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two(p: f64, r: f64, h: f64, k: f64) -> Chain<2> {
+        Chain {
+            step: [[1.0 - p, p], [r, 1.0 - r]],
+            loss: [1.0 - k, 1.0 - h],
+        }
+    }
+
+    /// The same by summing over every sequence of states.
+    fn by_force(chain: &Chain<2>, fates: &[u8]) -> f64 {
+        let steady = chain.steady();
+        let mut total = 0.0;
+        for path in 0_u32..1 << fates.len() {
+            let state = |t: usize| ((path >> t) & 1) as usize;
+            let mut product = steady[state(0)];
+            for (t, &fate) in fates.iter().enumerate() {
+                if t > 0 {
+                    product *= chain.step[state(t - 1)][state(t)];
+                }
+                let loss = chain.loss[state(t)];
+                product *= if fate == 1 { loss } else { 1.0 - loss };
+            }
+            total += product;
+        }
+        libm::log(total)
+    }
+
+    #[test]
+    fn likelihood_is_the_sum_over_all_sequences_of_states() {
+        let chain = two(0.2, 0.4, 0.3, 0.9);
+        for fates in [
+            &[0, 0, 0, 1, 1, 0, 1, 0, 0, 0][..],
+            &[1],
+            &[1, 1, 1, 1, 0, 0],
+        ] {
+            let got = chain.log_likelihood(&Runs::new(fates));
+            let sum = by_force(&chain, fates);
+            assert!((got - sum).abs() < 1e-12, "{got} against {sum}");
+        }
+    }
+
+    #[test]
+    fn predictions_multiply_to_the_likelihood() {
+        let chain = two(0.1, 0.3, 0.2, 0.95);
+        let runs = Runs::new(&[0, 0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 1]);
+        let mut sum = 0.0;
+        chain.predict(&runs, |chance, lost| {
+            sum += libm::log(if lost { chance } else { 1.0 - chance });
+        });
+        assert!((sum - chain.log_likelihood(&runs)).abs() < 1e-10);
+    }
+
+    #[test]
+    fn a_long_unlikely_run_does_not_underflow() {
+        let chain = two(0.5, 0.5, 0.1, 0.1);
+        let runs = Runs::new(&vec![0; 100_000]);
+        // 0.1 delivered in both states: 100 000 times ln 0.1.
+        let got = chain.log_likelihood(&runs);
+        assert!((got / 1e5 + std::f64::consts::LN_10).abs() < 1e-9, "{got}");
+    }
+
+    #[test]
+    fn shapes_of_the_simple_chain_are_geometric() {
+        let chain = two(0.01, 0.25, 0.0, 1.0);
+        for (got, length) in chain.longer(true, &[1, 3, 9]).iter().zip([1, 3, 9]) {
+            assert!((got - 0.75_f64.powi(length)).abs() < 1e-12);
+        }
+        for (got, length) in chain.longer(false, &[1, 100]).iter().zip([1, 100]) {
+            assert!((got - 0.99_f64.powi(length)).abs() < 1e-12);
+        }
+        for (got, lag) in chain.autocorrelation(&[1, 7]).iter().zip([1, 7]) {
+            assert!((got - 0.74_f64.powi(lag)).abs() < 1e-12, "{got}");
+        }
+        let steady = chain.steady();
+        assert!((steady[1] - 0.01 / 0.26).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,383 @@
+//! The closed choice of models that can be fitted: their parameters, the chain or the durations that they stand for, and
+//! where to start looking.
+//!
+//! Must not know how the best parameters are found. Letters and order of steps are those of each model's page in
+//! `docs/channels/`; `docs/channels/fit.md` lists them all.
+
+use super::chain::Chain;
+use super::durations::{Durations, Weibull};
+use super::runs::Runs;
+
+/// A model of losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Independent losses.
+    Bernoulli,
+    /// Two states, all lost in the bad one, none in the good one (h = 0, k = 1).
+    Gilbert,
+    /// Two states, some delivered in the bad one (k = 1).
+    GilbertH,
+    /// Two states, some lost in the good one (h = 0).
+    GilbertK,
+    /// Two states with loss in both.
+    GilbertElliott,
+    /// The four states of tc-netem's `loss state`.
+    Netem4,
+    /// Three states, each with its own loss.
+    Markov3,
+    /// Runs of losses and runs between them with Weibull lengths.
+    SemiMarkov,
+}
+
+/// Parameters that bound one another.
+#[derive(Clone, Copy, Debug)]
+pub enum Row {
+    /// Probabilities that together are at most 1.
+    Shares(&'static [usize]),
+    /// A number above 0.
+    Positive(usize),
+}
+
+/// Every model, the simplest first.
+pub const MODELS: [Model; 8] = [
+    Model::Bernoulli,
+    Model::Gilbert,
+    Model::GilbertH,
+    Model::GilbertK,
+    Model::GilbertElliott,
+    Model::Netem4,
+    Model::Markov3,
+    Model::SemiMarkov,
+];
+
+/// A model with its parameters filled in.
+#[derive(Clone, Copy, Debug)]
+pub enum Process {
+    /// Every packet alike.
+    One(Chain<1>),
+    /// Two states.
+    Two(Chain<2>),
+    /// Three states.
+    Three(Chain<3>),
+    /// Four states.
+    Four(Chain<4>),
+    /// Runs with lengths of their own.
+    Durations(Durations),
+}
+
+impl Model {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bernoulli => "bernoulli",
+            Self::Gilbert => "gilbert",
+            Self::GilbertH => "gilbert_h",
+            Self::GilbertK => "gilbert_k",
+            Self::GilbertElliott => "gilbert_elliott",
+            Self::Netem4 => "netem4",
+            Self::Markov3 => "markov3",
+            Self::SemiMarkov => "semi_markov",
+        }
+    }
+
+    /// The model called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        MODELS.into_iter().find(|model| model.name() == name)
+    }
+
+    /// Names of its parameters.
+    pub fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::Bernoulli => &["per"],
+            Self::Gilbert => &["p", "r"],
+            Self::GilbertH => &["p", "r", "h"],
+            Self::GilbertK => &["p", "r", "k"],
+            Self::GilbertElliott => &["p", "r", "h", "k"],
+            Self::Netem4 => &["p13", "p31", "p32", "p23", "p14"],
+            Self::Markov3 => &[
+                "p12", "p13", "p21", "p23", "p31", "p32", "loss1", "loss2", "loss3",
+            ],
+            Self::SemiMarkov => &[
+                "gap_scale_pkts",
+                "gap_shape",
+                "burst_scale_pkts",
+                "burst_shape",
+            ],
+        }
+    }
+
+    /// Which parameters bound one another.
+    pub(super) fn rows(self) -> &'static [Row] {
+        use Row::{Positive, Shares};
+        match self {
+            Self::Bernoulli => &[Shares(&[0])],
+            Self::Gilbert => &[Shares(&[0]), Shares(&[1])],
+            Self::GilbertH | Self::GilbertK => &[Shares(&[0]), Shares(&[1]), Shares(&[2])],
+            Self::GilbertElliott => &[Shares(&[0]), Shares(&[1]), Shares(&[2]), Shares(&[3])],
+            Self::Netem4 => &[Shares(&[0, 4]), Shares(&[1, 2]), Shares(&[3])],
+            Self::Markov3 => &[
+                Shares(&[0, 1]),
+                Shares(&[2, 3]),
+                Shares(&[4, 5]),
+                Shares(&[6]),
+                Shares(&[7]),
+                Shares(&[8]),
+            ],
+            Self::SemiMarkov => &[Positive(0), Positive(1), Positive(2), Positive(3)],
+        }
+    }
+
+    /// The process with these parameters.
+    pub(super) fn process(self, x: &[f64]) -> Process {
+        let two = |p: f64, r: f64, h: f64, k: f64| {
+            Process::Two(Chain {
+                step: [[1.0 - p, p], [r, 1.0 - r]],
+                loss: [1.0 - k, 1.0 - h],
+            })
+        };
+        match self {
+            Self::Bernoulli => Process::One(Chain {
+                step: [[1.0]],
+                loss: [x[0]],
+            }),
+            Self::Gilbert => two(x[0], x[1], 0.0, 1.0),
+            Self::GilbertH => two(x[0], x[1], x[2], 1.0),
+            Self::GilbertK => two(x[0], x[1], 0.0, x[2]),
+            Self::GilbertElliott => two(x[0], x[1], x[2], x[3]),
+            Self::Netem4 => netem4(x),
+            Self::Markov3 => Process::Three(Chain {
+                step: [
+                    [rest(x[0], x[1]), x[0], x[1]],
+                    [x[2], rest(x[2], x[3]), x[3]],
+                    [x[4], x[5], rest(x[4], x[5])],
+                ],
+                loss: [x[6], x[7], x[8]],
+            }),
+            Self::SemiMarkov => Process::Durations(Durations {
+                laws: [(x[0], x[1]), (x[2], x[3])].map(|(scale, shape)| Weibull { scale, shape }),
+            }),
+        }
+    }
+
+    /// The same process with its states in order: the worse ones last.
+    pub(super) fn ordered(self, x: &[f64]) -> Vec<f64> {
+        match self {
+            Self::GilbertElliott if 1.0 - x[2] < 1.0 - x[3] => vec![x[1], x[0], x[3], x[2]],
+            Self::Markov3 => ordered3(x),
+            _ => x.to_vec(),
+        }
+    }
+
+    /// Parameters to start from, from counts of the trace.
+    pub(super) fn starts(self, runs: &Runs) -> Vec<Vec<f64>> {
+        let rate = runs.loss_rate().clamp(1e-9, 1.0 - 1e-9);
+        let burst = runs.mean_burst().max(1.0);
+        let r = (1.0 / burst).clamp(1e-6, 0.999);
+        let p = (rate * r / (1.0 - rate)).clamp(1e-9, 0.9);
+        match self {
+            Self::Bernoulli => vec![vec![rate]],
+            Self::Gilbert => vec![vec![p, r]],
+            Self::GilbertH | Self::GilbertK | Self::GilbertElliott => periods(self, runs, (p, r)),
+            Self::Netem4 => {
+                let both = periods(Self::GilbertElliott, runs, (p, r));
+                let start = |x: Vec<f64>| {
+                    let (p, r, lost) =
+                        (x[0].min(0.4), x[1].min(0.4), (1.0 - x[2]).clamp(0.05, 0.95));
+                    vec![
+                        p,
+                        r,
+                        (1.0 - lost) * (1.0 - r),
+                        lost,
+                        (1.0 - x[3]).clamp(1e-7, 0.3),
+                    ]
+                };
+                both.into_iter().map(start).collect()
+            }
+            Self::Markov3 => {
+                let both = periods(Self::GilbertElliott, runs, (p, r));
+                both.iter().flat_map(|x| split_states(x)).collect()
+            }
+            Self::SemiMarkov => {
+                let gap = ((1.0 - rate) / rate * burst).max(1.0);
+                let start = |shape: f64| vec![gap, shape, (burst - 0.5).max(0.3), shape];
+                vec![start(1.0), start(0.7)]
+            }
+        }
+    }
+}
+
+/// Order of states: 1 delivered in a gap, 2 delivered in a burst, 3 lost in a burst, 4 lost alone.
+fn netem4(x: &[f64]) -> Process {
+    let [p13, p31, p32, p23, p14] = [x[0], x[1], x[2], x[3], x[4]];
+    Process::Four(Chain {
+        step: [
+            [rest(p13, p14), 0.0, p13, p14],
+            [0.0, 1.0 - p23, p23, 0.0],
+            [p31, p32, rest(p31, p32), 0.0],
+            [1.0, 0.0, 0.0, 0.0],
+        ],
+        loss: [0.0, 0.0, 1.0, 1.0],
+    })
+}
+
+fn rest(a: f64, b: f64) -> f64 {
+    (1.0 - a - b).max(0.0)
+}
+
+/// Starts for two states, from bad periods of several reaches.
+fn periods(model: Model, runs: &Runs, (p, r): (f64, f64)) -> Vec<Vec<f64>> {
+    let mut found = vec![
+        (p, r, 0.05, 0.999),
+        (p, r, 0.3, 1.0 - 0.1 * runs.loss_rate()),
+    ];
+    for reach in [2, 4, 8, 16, 32, 64, 128, 512] {
+        let (count, packets) = runs.periods(reach);
+        let outside = runs.packets.saturating_sub(packets);
+        if count < 2 || outside < 2 || packets < 2 {
+            continue;
+        }
+        let leave = (count as f64 / packets as f64).clamp(1e-6, 0.95);
+        let enter = (count as f64 / outside as f64).clamp(1e-9, 0.95);
+        let lost = (runs.losses as f64 / packets as f64).clamp(0.02, 0.98);
+        found.push((enter, leave, 1.0 - lost, 1.0 - 0.1 * runs.loss_rate()));
+    }
+    let pick = |(p, r, h, k): (f64, f64, f64, f64)| match model {
+        Model::GilbertH => vec![p, r, h],
+        Model::GilbertK => vec![p, r, k],
+        _ => vec![p, r, h, k],
+    };
+    found.into_iter().map(pick).collect()
+}
+
+/// Two three-state chains from one of two: the bad state split, the good state split.
+fn split_states(x: &[f64]) -> [Vec<f64>; 2] {
+    let (p, r) = (x[0].min(0.4), x[1].min(0.4));
+    let (bad, good) = (1.0 - x[2], (1.0 - x[3]).max(1e-5));
+    let (light, heavy) = (0.4 * bad, (1.5 * bad).min(0.97));
+    [
+        vec![p, 0.3 * p, r, 0.3 * r, 0.3 * r, 0.5 * r, good, light, heavy],
+        vec![
+            0.2 * p,
+            0.5 * p,
+            0.2 * p,
+            p,
+            0.4 * r,
+            0.4 * r,
+            0.3 * good,
+            3.0 * good,
+            bad,
+        ],
+    ]
+}
+
+fn ordered3(x: &[f64]) -> Vec<f64> {
+    let mut order = [0_usize, 1, 2];
+    order.sort_by(|&a, &b| x[6 + a].total_cmp(&x[6 + b]));
+    // Index of the parameter for the step from one state to another, row by row.
+    let step = |from: usize, to: usize| x[2 * from + if to > from { to - 1 } else { to }];
+    let mut sorted = Vec::with_capacity(9);
+    for &from in &order {
+        sorted.extend(
+            order
+                .iter()
+                .filter(|&&to| to != from)
+                .map(|&to| step(from, to)),
+        );
+    }
+    sorted.extend(order.iter().map(|&state| x[6 + state]));
+    sorted
+}
+
+impl Process {
+    /// Natural logarithm of the probability of the sequence.
+    pub fn log_likelihood(&self, runs: &Runs) -> f64 {
+        match self {
+            Self::One(chain) => chain.log_likelihood(runs),
+            Self::Two(chain) => chain.log_likelihood(runs),
+            Self::Three(chain) => chain.log_likelihood(runs),
+            Self::Four(chain) => chain.log_likelihood(runs),
+            Self::Durations(durations) => durations.log_likelihood(runs),
+        }
+    }
+
+    /// Calls `tell(probability of loss given all before, lost)` for each packet.
+    pub fn predict(&self, runs: &Runs, tell: impl FnMut(f64, bool)) {
+        match self {
+            Self::One(chain) => chain.predict(runs, tell),
+            Self::Two(chain) => chain.predict(runs, tell),
+            Self::Three(chain) => chain.predict(runs, tell),
+            Self::Four(chain) => chain.predict(runs, tell),
+            Self::Durations(durations) => durations.predict(runs, tell),
+        }
+    }
+
+    /// Share of runs of the fate `lost` that are longer than each of `lengths` (ascending).
+    pub fn longer(&self, lost: bool, lengths: &[u64]) -> Vec<f64> {
+        match self {
+            Self::One(chain) => chain.longer(lost, lengths),
+            Self::Two(chain) => chain.longer(lost, lengths),
+            Self::Three(chain) => chain.longer(lost, lengths),
+            Self::Four(chain) => chain.longer(lost, lengths),
+            Self::Durations(durations) => {
+                let law = &durations.laws[usize::from(lost)];
+                lengths.iter().map(|&length| law.longer(length)).collect()
+            }
+        }
+    }
+
+    /// Autocorrelation of the fates at each of `lags` (ascending, 1 or more).
+    pub fn autocorrelation(&self, lags: &[u64]) -> Vec<f64> {
+        match self {
+            Self::One(_) => vec![0.0; lags.len()],
+            Self::Two(chain) => chain.autocorrelation(lags),
+            Self::Three(chain) => chain.autocorrelation(lags),
+            Self::Four(chain) => chain.autocorrelation(lags),
+            Self::Durations(durations) => {
+                let most = lags.last().map_or(0, |&lag| lag as usize);
+                let all = durations.autocorrelation(most);
+                let at = |lag: u64| all.get(lag as usize - 1).copied().unwrap_or(f64::NAN);
+                lags.iter().map(|&lag| at(lag)).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_find_their_models_and_rows_hold_every_parameter_once() {
+        for model in MODELS {
+            assert_eq!(Model::named(model.name()), Some(model));
+            let mut seen = vec![0; model.parameters().len()];
+            for row in model.rows() {
+                match row {
+                    Row::Shares(members) => members.iter().for_each(|&i| seen[i] += 1),
+                    Row::Positive(i) => seen[*i] += 1,
+                }
+            }
+            assert!(seen.iter().all(|&n| n == 1), "{}", model.name());
+        }
+        assert_eq!(Model::named("gilbert-elliott"), None);
+    }
+
+    #[test]
+    fn putting_states_in_order_leaves_the_process_alone() {
+        let runs = Runs::new(&[0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 0]);
+        let cases = [
+            (Model::GilbertElliott, vec![0.3, 0.1, 0.9, 0.2]),
+            (
+                Model::Markov3,
+                vec![0.1, 0.2, 0.3, 0.05, 0.15, 0.4, 0.9, 0.1, 0.5],
+            ),
+        ];
+        for (model, x) in cases {
+            let sorted = model.ordered(&x);
+            assert_ne!(sorted, x);
+            let likelihood = |x: &[f64]| model.process(x).log_likelihood(&runs);
+            assert!((likelihood(&sorted) - likelihood(&x)).abs() < 1e-12);
+            assert_eq!(model.ordered(&sorted), sorted);
+        }
+    }
+}
