@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from replay.units import format_rate, format_time
+from toolkit.units import format_rate, format_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from replay.units import PACKETS, RATE, SIZE, TIME, Quantity
 from toolkit.errors import MachineError, ScenarioError
+from toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity
 
 
 def _whole(quantity: Quantity) -> BeforeValidator:

@@ -11,8 +11,8 @@ from typing import Any
 from channels.extract import Estimate
 from replay.outcome import Outcome
 from replay.selfcheck import GOODPUT_BOUND, Candidate
-from replay.units import format_rate
 from toolkit.schema import run_subject
+from toolkit.units import format_rate
 
 METRICS = {
     "rate_bps": "bottleneck rate",

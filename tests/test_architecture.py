@@ -18,7 +18,7 @@ from toolkit.cli.app import build
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = (*ROOMS, "hindflight", "fixtures", "tests", "benches")
-GROUND = {"toolkit.schema", "toolkit.errors", "toolkit.files"}
+GROUND = {"toolkit.schema", "toolkit.errors", "toolkit.files", "toolkit.units"}
 NATIVE = "toolkit._native"
 
 PUBLIC_NAMES = {"HindflightError", "__version__", "charts", "open", "replay"}

@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, final
 
-__all__ = ["CaptureReader", "Columns", "replay", "variants"]
+__all__ = [
+    "CaptureReader",
+    "Columns",
+    "LossStream",
+    "StateWalk",
+    "StreetCanyon",
+    "StreetWalk",
+    "draw_street",
+    "normal_numbers",
+    "replay",
+    "variants",
+]
 
 @final
 class CaptureReader:
@@ -57,3 +68,64 @@ def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, 
 
     A parameter is its name, default, what is allowed, unit, source and meaning, all as text.
     """
+
+@final
+class LossStream:
+    """A loss process (`LossConfig` of replay/engine/src/config/loss.rs as JSON) and the packets that it has seen.
+
+    ValueError names what makes no sense.
+    """
+
+    def __new__(cls, loss: str, *, seed: int, owner: int = 0, direction: int = 0) -> LossStream: ...
+    def read(self, packets: int, size_bytes: int, spacing_ns: int) -> Columns:
+        """Offer packets, `spacing_ns` apart; column `position` of the lost ones, from the first packet of all."""
+
+@final
+class StateWalk:
+    """The states of a chain (a `LossConfig` of kind chain as JSON), one after the other."""
+
+    def __new__(cls, chain: str, *, seed: int, owner: int = 0, direction: int = 0) -> StateWalk: ...
+    def read(self, rows: int) -> Columns:
+        """Columns `state` and `stay` (packets or ns, by the chain's clock)."""
+
+def draw_street(
+    params: dict[str, Any], seed: int, owner: int
+) -> tuple[float, tuple[float, float], list[tuple[float, float, float]], list[tuple[float, float, float]]]:
+    """Draw a street: length, distances of the route to the left and right facades, buildings of both sides.
+
+    Buildings are start, end and height; all in metres. `params` has length_m, lateral, and the laws height, facade,
+    width, block (or None) and crossing, each a name with two parameters.
+    """
+
+@final
+class StreetCanyon:
+    """A street with an antenna in it. Azimuths are radians from the direction of travel, clockwise."""
+
+    def __new__(
+        cls,
+        street: tuple[float, tuple[float, float], list[tuple[float, float, float]], list[tuple[float, float, float]]],
+        *,
+        antenna_m: float,
+        depth_m: float,
+    ) -> StreetCanyon: ...
+    def blocked(self, places_m: Sequence[float], phi: float, elevation: float) -> list[bool]: ...
+    def masks(self, place_m: float, azimuths: Sequence[float]) -> list[float]: ...
+    def diffraction_db(
+        self, places_m: Sequence[float], phi: float, elevation: float, wavelength_m: float
+    ) -> list[float]: ...
+    def walk(
+        self,
+        pace: tuple[float, float, int, int],
+        sky: Sequence[tuple[int, float, float]],
+        knife: tuple[float, float] | None = None,
+    ) -> StreetWalk: ...
+
+@final
+class StreetWalk:
+    """What a terminal sees that goes along a street, in order of time."""
+
+    def read(self, max_rows: int) -> Columns | None:
+        """The next runs of equal level: start_ns, end_ns, level, set (satellite below the horizon); None at the end."""
+
+def normal_numbers(rows: int, seed: int, owner: int = 0, direction: int = 0) -> Columns:
+    """Column `normal`: standard normal numbers, equal on every machine for equal seeds."""

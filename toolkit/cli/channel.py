@@ -87,7 +87,7 @@ def _print(flow_id: int, extraction: Extraction) -> None:
 
 def _quantity(value: float | None, unit: str) -> str:
     """Return an estimate as people write it, with the unit that keeps it readable."""
-    from replay.units import format_rate, format_time
+    from toolkit.units import format_rate, format_time
 
     if value is None:
         return "-"

@@ -2,6 +2,7 @@
 //! It must hold no logic of its own. Read `toolkit/_native.pyi` for the surface it offers.
 
 mod capture;
+mod channel;
 mod columns;
 mod recorder;
 mod replay;
@@ -15,6 +16,10 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::capture::CaptureReader;
+    #[pymodule_export]
+    use super::channel::{
+        LossStream, StateWalk, StreetCanyon, StreetWalk, draw_street, normal_numbers,
+    };
     #[pymodule_export]
     use super::columns::Columns;
     #[pymodule_export]

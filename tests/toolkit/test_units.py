@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay.units import PACKETS, RATE, SIZE, TIME, Quantity, format_rate, format_time
+from toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity, format_rate, format_time
 
 
 @pytest.mark.parametrize(

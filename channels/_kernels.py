@@ -1,0 +1,7 @@
+"""The one module of this room that touches the native core."""
+
+from __future__ import annotations
+
+from toolkit._native import LossStream, StateWalk, StreetCanyon, StreetWalk, draw_street, normal_numbers
+
+__all__ = ["LossStream", "StateWalk", "StreetCanyon", "StreetWalk", "draw_street", "normal_numbers"]

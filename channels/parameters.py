@@ -1,0 +1,113 @@
+"""What the parameters of all models share: quantities with units, probabilities, one line for what is wrong.
+
+Knows no model. Read docs/channels/synth.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from toolkit.errors import ChannelError, MachineError
+from toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
+
+LONGEST_NS = 30 * 86_400 * 10**9
+"""A month: longer is a slip of the unit (the engine's own limit)."""
+
+
+def _number(quantity: Quantity) -> BeforeValidator:
+    return BeforeValidator(quantity.parse)
+
+
+def _whole(quantity: Quantity) -> BeforeValidator:
+    return BeforeValidator(lambda text: round(quantity.parse(text)))
+
+
+Rate = Annotated[float, _number(RATE), Field(ge=8, le=1e13)]
+Time = Annotated[int, _whole(TIME), Field(le=LONGEST_NS)]
+Stay = Annotated[int, _whole(TIME), Field(ge=1, le=LONGEST_NS)]
+Metres = Annotated[float, _number(LENGTH), Field(le=1e9)]
+Speed = Annotated[float, _number(SPEED), Field(le=1e5)]
+Frequency = Annotated[float, _number(FREQUENCY), Field(ge=1e6, le=1e12)]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
+Real = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+Degrees = Annotated[float, Field(ge=-360, le=360, allow_inf_nan=False, strict=True)]
+Latitude = Annotated[float, Field(ge=-90, le=90, allow_inf_nan=False, strict=True)]
+Longitude = Annotated[float, Field(ge=-180, le=360, allow_inf_nan=False, strict=True)]
+
+
+class Parameters(BaseModel):
+    """A table of parameters: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+def parse(kind: Any, data: object, where: str) -> Any:
+    """Return `data` as `kind`, a model or a union; ChannelError with `where`, the key and what is allowed."""
+    adapter = TypeAdapter(kind)
+    try:
+        return adapter.validate_python(data)
+    except ValidationError as error:
+        raise ChannelError(f"{where}: {describe(error)}") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the contents of a TOML file; ChannelError or MachineError in one line."""
+    try:
+        return tomllib.loads(path.read_bytes().decode())
+    except (FileNotFoundError, IsADirectoryError):
+        raise ChannelError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ChannelError(f"{path}: not a TOML file: {error}") from None
+
+
+def describe(error: ValidationError) -> str:
+    """Return the most telling of the errors in one line: a misspelt key before the key that it leaves missing."""
+    errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+    first = errors[0]
+    message = first["msg"].removeprefix("Value error, ")
+    match first["type"]:
+        case "extra_forbidden":
+            message = "unknown key"
+        case "missing":
+            message = "this key is missing"
+        case "greater_than_equal" | "less_than_equal" | "greater_than" | "less_than":
+            message = f"{first['input']!r} is out of range{_limits(first['ctx'])}"
+        case "finite_number":
+            message = f"{first['input']!r} is no number to reckon with"
+        case "literal_error":
+            message = f"{first['input']!r} is not allowed; allowed: {first['ctx']['expected']}"
+        case "union_tag_invalid":
+            message = _no_model(first["ctx"])
+        case "union_tag_not_found":
+            message = "a model is missing"
+    path = _key_path(first["loc"])
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{path + ': ' if path else ''}{message}{more}"
+
+
+def _no_model(context: Mapping[str, Any]) -> str:
+    known = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
+    near = get_close_matches(str(context["tag"]), known, n=1)
+    guess = f"; did you mean {near[0]!r}?" if near else ""
+    return f"no model {context['tag']!r}{guess}; there are {', '.join(known)}"
+
+
+def _limits(context: Mapping[str, Any]) -> str:
+    (name, limit), *_ = context.items()
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    return f"; {words[name]} {limit:g}"
+
+
+def _key_path(loc: tuple[int | str, ...]) -> str:
+    path = ""
+    for part in loc:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
