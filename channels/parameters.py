@@ -11,7 +11,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 
 from toolkit.errors import ChannelError, MachineError
 from toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
@@ -47,11 +56,22 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-def parse(kind: Any, data: object, where: str) -> Any:
-    """Return `data` as `kind`, a model or a union; ChannelError with `where`, the key and what is allowed."""
+def _beside(path: str, info: ValidationInfo) -> Path:
+    return Path((info.context or {}).get("folder", ".")) / path
+
+
+InputFile = Annotated[str, AfterValidator(_beside)]
+"""A file named in a file of parameters: relative to that file."""
+
+
+def parse(kind: Any, data: object, where: str, folder: Path = Path()) -> Any:
+    """Return `data` as `kind`, a model or a union; ChannelError with `where`, the key and what is allowed.
+
+    Files that it names are looked for in `folder`.
+    """
     adapter = TypeAdapter(kind)
     try:
-        return adapter.validate_python(data)
+        return adapter.validate_python(data, context={"folder": str(folder)})
     except ValidationError as error:
         raise ChannelError(f"{where}: {describe(error)}") from None
 

@@ -127,16 +127,21 @@ def _checked(table: pa.Table, name: str) -> pa.Table:
     """Return `table` as a channel table; ChannelError with the first row that a replay could not use."""
     import pyarrow as pa
 
+    if "per" not in table.column_names:
+        # Written before intervals could carry it.
+        table = table.append_column("per", pa.nulls(len(table), pa.float64()))
     try:
         channel = conform("channel", table)
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ChannelError(f"{name}: is not a channel table: {error}") from None
     if len(channel) == 0:
         raise ChannelError(f"{name}: the channel table is empty")
-    for column in ("rate_bps", "ber"):
+    for column in ("rate_bps", "ber", "per"):
         values = channel[column].drop_null().to_numpy()
         if not np.all(np.isfinite(values)) or np.any(values < 0):
             raise ChannelError(f"{name}: {column} must be finite and not negative")
+        if column != "rate_bps" and np.any(values > 1):
+            raise ChannelError(f"{name}: {column} is a probability and cannot be more than 1")
     _check_packets(_of_kind(channel, "packet"), name)
     _check_intervals(_of_kind(channel, "interval"), name)
     return channel

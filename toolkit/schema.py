@@ -367,7 +367,7 @@ CHANNEL = Table(
         _TIME,
         Column("end_ns", "i64", "ns", "Interval: its end", nullable=True),
         Column("size_bytes", "u32", "bytes", "Packet: IP length", nullable=True),
-        Column("lost", "bool", "", "Packet: the channel lost it"),
+        Column("lost", "bool", "", "Packet: the channel lost it; interval: every packet in it is lost"),
         Column(
             "cause",
             "enum",
@@ -375,7 +375,13 @@ CHANNEL = Table(
             "Packet: what took it (a queue loss has lost = false: it never reached the channel)",
             values=CHANNEL_CAUSES,
         ),
-        Column("rate_bps", "f64", "bit/s", "Interval: rate of the bottleneck", nullable=True),
+        Column(
+            "rate_bps",
+            "f64",
+            "bit/s",
+            "Interval: rate of the bottleneck; 0: nothing is sent, and what is queued waits",
+            nullable=True,
+        ),
         Column(
             "delay_ns",
             "i64",
@@ -384,6 +390,7 @@ CHANNEL = Table(
             nullable=True,
         ),
         Column("ber", "f64", "", "Interval: bit error rate", nullable=True),
+        Column("per", "f64", "", "Interval: probability that a packet is lost, whatever its size", nullable=True),
         Column("known", "bool", "", "False where the capture cannot tell and the value is a filler"),
         Column("record", "u64", "", "Packet: the segment in the capture (key of `segments`)", nullable=True),
         Column("evidence", "text", "", "Lost packets: why it is ascribed to this cause", nullable=True),

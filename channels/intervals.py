@@ -1,0 +1,138 @@
+"""What a link is like over time: states that follow one another, and their rows of the `channel` table.
+
+Knows no model. States are handed on one by one, so that memory does not grow with the time they cover. Read
+docs/channels/synth.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from toolkit.schema import table_from_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Direction = Literal["a2b", "b2a"]
+BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What holds from `start_ns` to `end_ns`; None where the model says nothing.
+
+    `per` and `ber` are losses by the channel. `outage`: the link is down, and what meets it is lost. A rate of 0:
+    nothing is sent, and what is queued waits.
+    """
+
+    start_ns: int
+    end_ns: int
+    rate_bps: float | None = None
+    delay_ns: int | None = None
+    per: float | None = None
+    ber: float | None = None
+    outage: bool = False
+
+    @property
+    def lost(self) -> bool:
+        """Whether every packet is lost."""
+        return self.outage or self.per == 1
+
+
+def merged(states: Iterable[State]) -> Iterator[State]:
+    """Join neighbours that say the same; leave out what lasts no time."""
+    held: State | None = None
+    for state in states:
+        if state.end_ns <= state.start_ns:
+            continue
+        if held is not None and replace(state, start_ns=held.start_ns) == replace(held, end_ns=state.end_ns):
+            held = replace(held, end_ns=state.end_ns)
+            continue
+        if held is not None:
+            yield held
+        held = state
+    if held is not None:
+        yield held
+
+
+def until(states: Iterable[State], end_ns: int) -> Iterator[State]:
+    """Cut a walk that goes on for ever at `end_ns`."""
+    for state in states:
+        if state.start_ns >= end_ns:
+            return
+        yield state if state.end_ns <= end_ns else replace(state, end_ns=end_ns)
+        if state.end_ns >= end_ns:
+            return
+
+
+def both(one: Iterable[State], other: Iterable[State]) -> Iterator[State]:
+    """A link that suffers what both say: lost where either loses, the lesser rate, the sum of the delays."""
+    return merged(_both(iter(one), iter(other)))
+
+
+def _both(one: Iterator[State], other: Iterator[State]) -> Iterator[State]:
+    a, b = next(one, None), next(other, None)
+    while a is not None and b is not None:
+        end_ns = min(a.end_ns, b.end_ns)
+        yield State(
+            max(a.start_ns, b.start_ns),
+            end_ns,
+            rate_bps=_lesser(a.rate_bps, b.rate_bps),
+            delay_ns=a.delay_ns if b.delay_ns is None else b.delay_ns + (a.delay_ns or 0),
+            per=_either(a.per, b.per),
+            ber=_either(a.ber, b.ber),
+            outage=a.outage or b.outage,
+        )
+        if a.end_ns == end_ns:
+            a = next(one, None)
+        if b is not None and b.end_ns == end_ns:
+            b = next(other, None)
+
+
+def _lesser(a: float | None, b: float | None) -> float | None:
+    return min((value for value in (a, b) if value is not None), default=None)
+
+
+def _either(a: float | None, b: float | None) -> float | None:
+    """The probability that at least one of two independent things happens."""
+    if a is None or b is None:
+        return a if b is None else b
+    return a + b - a * b
+
+
+def tables(
+    states: Iterable[State], *, hop: str = "link", directions: Sequence[Direction] = ("a2b", "b2a")
+) -> Iterator[pa.Table]:
+    """Rows of kind interval, in batches; each state once per direction."""
+    walk = iter(states)
+    while chunk := list(islice(walk, BATCH_ROWS)):
+        yield table_from_rows("channel", [_row(state, hop, way) for state in chunk for way in directions])
+
+
+def _row(state: State, hop: str, direction: Direction) -> dict[str, object]:
+    cause = "outage" if state.outage else "channel" if state.lost else "none"
+    return {
+        "kind": "interval", "hop": hop, "direction": direction, "t_ns": state.start_ns, "end_ns": state.end_ns,
+        "lost": state.lost, "cause": cause, "rate_bps": state.rate_bps, "delay_ns": state.delay_ns,
+        "per": None if state.lost else state.per, "ber": state.ber, "known": True,
+    }  # fmt: skip
+
+
+def read_states(channel: pa.Table, direction: Direction) -> Iterator[State]:
+    """Return the states that interval rows of one direction say, in order of time."""
+    for row in channel.to_pylist():
+        if row["kind"] != "interval" or row["direction"] != direction:
+            continue
+        down = row["lost"] and row["cause"] == "outage"
+        yield State(
+            row["t_ns"],
+            row["end_ns"],
+            rate_bps=row["rate_bps"],
+            delay_ns=row["delay_ns"],
+            per=1.0 if row["lost"] and not down else row["per"],
+            ber=row["ber"],
+            outage=down,
+        )

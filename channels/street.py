@@ -1,0 +1,288 @@
+"""Land-mobile-satellite, physical-statistical: a terminal in a street canyon, hidden and clear by geometry.
+
+Parameters and the walk over time; the kernels draw the street and look along the rays. Read docs/channels/street.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from channels import sky
+from channels.budget import Modulation, bit_error_rate
+from channels.intervals import State, both, merged, until
+from channels.parameters import (
+    Degrees,
+    Frequency,
+    InputFile,
+    Latitude,
+    Longitude,
+    Metres,
+    Parameters,
+    Probability,
+    Real,
+    Speed,
+    Stay,
+)
+from channels.skyline import Skyline, read_skyline
+from toolkit.errors import ChannelError
+
+if TYPE_CHECKING:
+    from channels._kernels import StreetCanyon, StreetWalk
+
+SKY_STEP_NS = 1_000_000_000
+"""How often a moving satellite is looked for; between two looks it moves evenly."""
+_ROWS = 65_536
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+
+
+class Law(Parameters):
+    """A law of lengths: its name and the parameters that belong to it."""
+
+    law: Literal["constant", "uniform", "normal", "log_normal", "rayleigh"]
+    value: Metres | None = None
+    low: Metres | None = None
+    high: Metres | None = None
+    mean: Metres | None = None
+    deviation: Metres | None = None
+    median: Metres | None = None
+    sigma: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False, strict=True)] | None = None
+    mode: Metres | None = None
+
+    @model_validator(mode="after")
+    def _its_own(self) -> Self:
+        needed = _KEYS[self.law]
+        given = tuple(name for name in type(self).model_fields if name != "law" and getattr(self, name) is not None)
+        if set(given) != set(needed):
+            raise ValueError(f"law {self.law!r} has {' and '.join(needed)}, not {' and '.join(given) or 'nothing'}")
+        if self.low is not None and self.high is not None and self.high < self.low:
+            raise ValueError("high is less than low")
+        return self
+
+    def kernel(self) -> tuple[str, float, float]:
+        """The law as the kernel names it."""
+        first, *second = (getattr(self, name) for name in _KEYS[self.law])
+        return self.law, first, second[0] if second else 0.0
+
+
+_KEYS = {
+    "constant": ("value",),
+    "uniform": ("low", "high"),
+    "normal": ("mean", "deviation"),
+    "log_normal": ("median", "sigma"),
+    "rayleigh": ("mode",),
+}
+
+
+def _law(**values: Any) -> Law:
+    return Law.model_validate(values)
+
+
+class Satellite(Parameters):
+    """Where the satellite stands: `geo` (longitude), `tle` (a file, from the time `at` on), or fixed angles."""
+
+    geo: Longitude | None = None
+    tle: InputFile | None = None
+    name: str | None = None
+    at: datetime | None = None
+    max_age: Stay = 14 * 86_400 * 10**9
+    azimuth: Degrees | None = None
+    elevation: Annotated[float, Field(le=90, allow_inf_nan=False, strict=True)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        ways = [self.geo is not None, self.tle is not None, self.azimuth is not None or self.elevation is not None]
+        if ways.count(True) != 1:
+            raise ValueError("give geo, or tle, or azimuth and elevation")
+        if (self.azimuth is None) != (self.elevation is None):
+            raise ValueError("azimuth and elevation belong together")
+        if (self.tle is None) != (self.at is None):
+            raise ValueError("tle needs `at`, the UTC time at which the channel begins, and only tle does")
+        if self.at is not None and self.at.tzinfo is None:
+            raise ValueError("at needs its time zone, as in 2026-05-01T12:00:00Z")
+        if self.elevation is not None and self.elevation <= 0:
+            raise ValueError(f"the satellite is below the horizon: elevation {self.elevation:g} degrees")
+        return self
+
+    def looks(self, place: sky.Place | None, span_ns: int) -> Iterator[tuple[int, sky.Look]]:
+        """Return where it stands over time; once if it does not move."""
+        if self.azimuth is not None and self.elevation is not None:
+            yield 0, sky.Look(math.radians(self.azimuth), math.radians(self.elevation), math.nan)
+            return
+        if place is None:
+            raise ChannelError("a satellite by geo or tle needs the terminal's latitude and longitude")
+        if self.geo is not None:
+            seen = sky.look(place, sky.geostationary(self.geo))
+            if seen.elevation <= 0:
+                raise ChannelError(
+                    f"the satellite at {self.geo:g} degrees is below the horizon: elevation "
+                    f"{math.degrees(seen.elevation):.1f} degrees"
+                )
+            yield 0, seen
+            return
+        yield from self._passes(place, span_ns)
+
+    def _passes(self, place: sky.Place, span_ns: int) -> Iterator[tuple[int, sky.Look]]:
+        if self.tle is None or self.at is None:
+            return
+        orbit = sky.read_tle(Path(self.tle), self.name)
+        for time in (self.at, self.at + timedelta(microseconds=span_ns / 1000)):
+            orbit.check_age(time.astimezone(UTC), timedelta(microseconds=self.max_age / 1000))
+        highest = -math.pi
+        for t_ns in range(0, span_ns + SKY_STEP_NS, SKY_STEP_NS):
+            seen = sky.look(place, orbit.position(self.at + timedelta(microseconds=t_ns / 1000)))
+            highest = max(highest, seen.elevation)
+            yield t_ns, seen
+        if highest <= 0:
+            raise ChannelError(
+                f"{self.tle}: the satellite stays below the horizon: highest elevation "
+                f"{math.degrees(highest):.1f} degrees"
+            )
+
+
+class Diffraction(Parameters):
+    """Shadows with soft edges (ITU-R P.526): hidden where the loss is more than `margin_db`.
+
+    With `ebn0_db` (without the shadow) and `modulation` the loss gives a bit error rate instead.
+    """
+
+    frequency: Frequency
+    margin_db: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)] | None = None
+    ebn0_db: Real | None = None
+    modulation: Modulation = "qpsk"
+    step_db: Positive = 0.5
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.margin_db is None) == (self.ebn0_db is None):
+            raise ValueError("give margin_db or ebn0_db")
+        return self
+
+
+class Street(Parameters):
+    """A terminal that goes along a street under a satellite.
+
+    Heights: log-normal with the median and sigma that Saunders and Evans (1997) give for Westminster. Widths: the
+    distance from the facades of ITU-R P.681 §4.3 (17.5 m) would be a street of 35 m; 20 m is that of narrower ones.
+    """
+
+    model: Literal["street"]
+    satellite: Satellite
+    latitude: Latitude | None = None
+    longitude: Longitude | None = None
+    azimuth: Degrees = 0.0
+    speed: Speed = 2.0
+    start: Metres = 0.0
+    step: Stay = 1_000_000
+    antenna: Metres = 1.5
+    depth: Metres = 0.0
+    length: Annotated[Metres, Field(ge=1)] | None = None
+    heights: Law = _law(law="log_normal", median="20.6 m", sigma=0.44)
+    facades: Law = _law(law="uniform", low="10 m", high="30 m")
+    width: Law = _law(law="constant", value="20 m")
+    lateral: Annotated[float, Field(gt=0, lt=1, strict=True)] = 0.5
+    blocks: Law | None = _law(law="uniform", low="60 m", high="120 m")
+    crossings: Law = _law(law="constant", value="15 m")
+    skyline: InputFile | None = None
+    blocked_ber: Probability | None = None
+    diffraction: Diffraction | None = None
+    other: Street | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.diffraction is not None and self.depth > 0:
+            raise ValueError("diffraction is worked out at the facades: depth must be 0")
+        if self.diffraction is not None and self.diffraction.ebn0_db is not None and self.blocked_ber is not None:
+            raise ValueError("with ebn0_db the loss gives the bit error rate; leave out blocked_ber")
+        return self
+
+    @property
+    def place(self) -> sky.Place | None:
+        """Where the terminal is on Earth."""
+        if self.latitude is None or self.longitude is None:
+            return None
+        return sky.Place(self.latitude, self.longitude)
+
+    def drawn(self, span_ns: int, seed: int, owner: int = 0) -> Skyline:
+        """Return the street: drawn by seed, or as its file has it."""
+        from channels._kernels import draw_street
+
+        if self.skyline is not None:
+            return read_skyline(Path(self.skyline), width_m=self.width.kernel()[1], lateral=self.lateral)
+        way_m = self.start + self.speed * span_ns / 1e9
+        params = {
+            "length_m": self.length or max(way_m, 1000.0),
+            "height": self.heights.kernel(),
+            "facade": self.facades.kernel(),
+            "width": self.width.kernel(),
+            "lateral": self.lateral,
+            "block": None if self.blocks is None else self.blocks.kernel(),
+            "crossing": self.crossings.kernel(),
+        }
+        return Skyline(*draw_street(params, seed, owner))
+
+    def canyon(self, span_ns: int, seed: int, owner: int = 0) -> StreetCanyon:
+        """Return the street with the antenna in it."""
+        from channels._kernels import StreetCanyon
+
+        street = self.drawn(span_ns, seed, owner).kernel()
+        return StreetCanyon(street, antenna_m=self.antenna, depth_m=self.depth)
+
+    def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
+        """What the terminal sees, from time 0 to `span_ns`; hidden by either street where there is another."""
+        own = self._states(span_ns, seed, owner)
+        if self.other is None:
+            return own
+        return both(own, self.other.states(span_ns, seed, owner + 1))
+
+    def _states(self, span_ns: int, seed: int, owner: int) -> Iterator[State]:
+        steps = max(1, -(-span_ns // self.step))
+        looks = list(self.satellite.looks(self.place, span_ns))
+        ahead = math.radians(self.azimuth)
+        azimuths = _unwrapped([seen.azimuth - ahead for _, seen in looks])
+        samples = [(t, azimuth, seen.elevation) for (t, seen), azimuth in zip(looks, azimuths, strict=True)]
+        knife = None
+        if self.diffraction is not None:
+            knife = (sky.LIGHT_MPS / self.diffraction.frequency, self.diffraction.step_db)
+        canyon = self.canyon(span_ns, seed, owner)
+        walk = canyon.walk((self.speed, self.start, self.step, steps), samples, knife)
+        return merged(until(self._levels(walk), span_ns))
+
+    def _levels(self, walk: StreetWalk) -> Iterator[State]:
+        import pyarrow as pa
+
+        for _ in count():
+            runs = walk.read(_ROWS)
+            if runs is None:
+                return
+            for start, end, level, is_set in zip(*(c.to_pylist() for c in pa.table(runs).columns), strict=True):
+                yield State(start, end, per=1.0) if is_set else self._level(start, end, level)
+
+    def _level(self, start: int, end: int, level: int) -> State:
+        soft = self.diffraction
+        if soft is not None and soft.ebn0_db is not None:
+            return State(start, end, ber=bit_error_rate(soft.modulation, soft.ebn0_db - level * soft.step_db))
+        limit = 0.0 if soft is None or soft.margin_db is None else soft.margin_db / soft.step_db
+        if level <= limit:
+            return State(start, end)
+        if self.blocked_ber is not None:
+            return State(start, end, ber=self.blocked_ber)
+        return State(start, end, per=1.0)
+
+
+def _unwrapped(angles: list[float]) -> list[float]:
+    """Angles that run on past a full turn, so that neighbours are close."""
+    turned = 0.0
+    out: list[float] = []
+    for angle in angles:
+        if out:
+            turned -= math.tau * round((angle + turned - out[-1]) / math.tau)
+        out.append(angle + turned)
+    return out
