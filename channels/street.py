@@ -34,7 +34,7 @@ from channels.skyline import Skyline, read_skyline
 from toolkit.errors import ChannelError
 
 if TYPE_CHECKING:
-    from channels._kernels import StreetCanyon, StreetWalk
+    from channels._native import StreetCanyon, StreetWalk
 
 SKY_STEP_NS = 1_000_000_000
 """How often a moving satellite is looked for; between two looks it moves evenly."""
@@ -212,7 +212,7 @@ class Street(Parameters):
 
     def drawn(self, span_ns: int, seed: int, owner: int = 0) -> Skyline:
         """Return the street: drawn by seed, or as its file has it."""
-        from channels._kernels import draw_street
+        from channels._native import draw_street
 
         if self.skyline is not None:
             return read_skyline(Path(self.skyline), width_m=self.width.kernel()[1], lateral=self.lateral)
@@ -230,7 +230,7 @@ class Street(Parameters):
 
     def canyon(self, span_ns: int, seed: int, owner: int = 0) -> StreetCanyon:
         """Return the street with the antenna in it."""
-        from channels._kernels import StreetCanyon
+        from channels._native import StreetCanyon
 
         street = self.drawn(span_ns, seed, owner).kernel()
         return StreetCanyon(street, antenna_m=self.antenna, depth_m=self.depth)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from channels import losses
-from channels._kernels import LossStream
+from channels._native import LossStream
 from channels.parameters import parse
 from toolkit.errors import ChannelError
 
