@@ -50,7 +50,7 @@ def ratio(over: Iterable[float], under: Iterable[float]) -> Spread:
 
 def session(seconds: float, **flow: Any) -> dict[str, Any]:
     """The scenario of newreno.tcl: a packet of 1500 octets, an ACK for each, a window that fills pipe and queue."""
-    hop = {"rate_bps": 20e6, "delay_ns": 125_000_000, "queue_pkts": 1000}
+    hop = {"rate_bps": 20e6, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 1000}}
     loss = {"kind": "bernoulli", "per": 1e-6}
     stack = {
         "smss_bytes": 1460,
@@ -77,7 +77,7 @@ def session(seconds: float, **flow: Any) -> dict[str, Any]:
 def short_session() -> dict[str, Any]:
     """31 s at 1 Mbit/s over the same hops, bit errors of 1e-7."""
     config = session(31)
-    hop = {"rate_bps": 1e6, "delay_ns": 125_000_000, "queue_pkts": 50}
+    hop = {"rate_bps": 1e6, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 50}}
     config["path"]["links"] = [
         {"name": "ab", "forward": {**hop, "loss": {"kind": "ber", "ber": 1e-7}}, "reverse": hop},
         {"name": "bc", "forward": hop, "reverse": hop},

@@ -124,7 +124,7 @@ def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str
     return {
         "rate_bps": direction.rate,
         "delay_ns": direction.delay,
-        "queue_pkts": direction.queue,
+        "queue": {"kind": "drop_tail", "limit_pkts": direction.queue},
         "loss": _loss(direction.loss, mode, traces),
         "in_order": link.in_order,
         "schedule": [

@@ -54,7 +54,7 @@ DIRECTIONS = ("a2b", "b2a")
 PHASES = ("unknown", "handshake", "slow_start", "congestion_avoidance", "recovery", "loss", "limited")
 SOURCES = ("inferred", "web100", "tcp_info", "tcp_probe", "replay")
 EVENT_KINDS = ("loss", "retransmission", "rto", "recovery", "phase_change", "reordering", "outage", "handover")
-EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage")
+EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage", "aqm")
 CHANNEL_KINDS = ("packet", "interval")
 CHANNEL_CAUSES = ("none", "channel", "queue", "outage", "unknown")
 VANTAGES = ("unknown", "sender", "middle", "receiver")
@@ -431,7 +431,9 @@ RUNS = Table(
         Column("recoveries", "u64", "", "Episodes of fast recovery"),
         Column("channel_losses", "u64", "", "Data packets that the channel lost"),
         Column("queue_losses", "u64", "", "Packets dropped by full queues"),
+        Column("aqm_losses", "u64", "", "Packets dropped early by the management of a queue"),
         Column("outage_losses", "u64", "", "Packets lost in outages"),
+        Column("ecn_marks", "u64", "", "Packets that a queue marked (congestion experienced) instead of dropping them"),
         Column(
             "trace_beyond_pkts",
             "u64",

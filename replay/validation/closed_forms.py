@@ -71,7 +71,8 @@ class Flow:
     def configuration(self, duration_s: float, seed: int, recorded: bool = False) -> Configuration:
         """Return the run of this flow for `duration_s`."""
         delay_ns = round(self.rtt_s * 1e9 / 2)
-        forward = {"delay_ns": delay_ns, "loss": self.loss, "rate_bps": self.rate_bps, "queue_pkts": self.queue_pkts}
+        queue = {"kind": "drop_tail", "limit_pkts": self.queue_pkts}
+        forward = {"delay_ns": delay_ns, "loss": self.loss, "rate_bps": self.rate_bps, "queue": queue}
         stack = {**STACK, "initial_ssthresh_pkts": self.initial_ssthresh_pkts}
         config = {
             "duration_ns": round(duration_s * 1e9),

@@ -36,15 +36,20 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
         "schedule": _schedule(params.get("events", [])),
     }
     lost = {"kind": "trace", "mode": "replayed", "positions": list(run.lost), "known_pkts": BEYOND_PKTS}
-    forward = {**shared, "queue_pkts": params["queue"], "loss": lost if run.lost else {"kind": "none"}}
+    forward = {**shared, "queue": _drop_tail(params["queue"]), "loss": lost if run.lost else {"kind": "none"}}
+    reverse = {**shared, "queue": _drop_tail(ACK_QUEUE_PKTS)}
     return {
         "duration_ns": duration_ns,
         "path": {
             "nodes": ["sender", "receiver"],
-            "links": [{"name": "link", "forward": forward, "reverse": {**shared, "queue_pkts": ACK_QUEUE_PKTS}}],
+            "links": [{"name": "link", "forward": forward, "reverse": reverse}],
         },
         "flows": [_flow(run, number, flow) for number, flow in enumerate(run.flows, 1)],
     }
+
+
+def _drop_tail(limit_pkts: int) -> dict[str, Any]:
+    return {"kind": "drop_tail", "limit_pkts": limit_pkts}
 
 
 def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:

@@ -21,7 +21,7 @@ LABELS = {"scenario", "proxy", "purpose", "channel_mode"}
 
 def config(**changes: Any) -> dict[str, Any]:
     """Return a GEO-like path of two hops and one flow; `changes` go into the flow."""
-    hop = {"rate_bps": 1e6, "delay_ns": 125_000_000, "queue_pkts": 50}
+    hop = {"rate_bps": 1e6, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 50}}
     loss = {"kind": "bernoulli", "per": 0.005}
     return {
         "duration_ns": 30_000_000_000,

@@ -62,7 +62,8 @@ def test_the_schedule_of_one_time_becomes_one_change(s2: KernelRun) -> None:
     ]
     assert reverse["schedule"] == forward["schedule"]
     assert forward["in_order"]
-    assert (forward["queue_pkts"], forward["delay_ns"], forward["rate_bps"]) == (50, 250_000_000, 1e6)
+    assert (forward["delay_ns"], forward["rate_bps"]) == (250_000_000, 1e6)
+    assert forward["queue"] == {"kind": "drop_tail", "limit_pkts": 50}
     assert "loss" not in reverse
 
 

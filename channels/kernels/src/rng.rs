@@ -18,6 +18,8 @@ pub enum Purpose {
     Street,
     /// What an application sends and when.
     Application,
+    /// Early drops and marks of a queue.
+    Queue,
 }
 
 /// The address of a stream: equal keys give equal draws on every machine.

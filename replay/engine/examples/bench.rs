@@ -70,7 +70,9 @@ fn config(case: &Case, variant: &str) -> String {
         stack,
         ..
     } = case;
-    let hop = format!(r#""rate_bps": {rate}, "delay_ns": {delay_ms}000000, "queue_pkts": 100"#);
+    let hop = format!(
+        r#""rate_bps": {rate}, "delay_ns": {delay_ms}000000, "queue": {{"kind": "drop_tail", "limit_pkts": 100}}"#
+    );
     let loss = format!(r#""loss": {{"kind": "bernoulli", "per": {per}}}"#);
     format!(
         r#"{{"duration_ns": {seconds}000000000, "path": {{"nodes": ["a", "b", "c"], "links": [

@@ -84,7 +84,11 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
             direction,
             purpose: Purpose::Loss,
         };
-        LinkDirection::new(config, config.loss.process(key))
+        let queue = StreamRng::new(StreamKey {
+            purpose: Purpose::Queue,
+            ..key
+        });
+        LinkDirection::new(config, config.loss.process(key), queue)
     };
     let mut links = Vec::new();
     for (number, link) in config.path.links.iter().enumerate() {

@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 
 use crate::config::{
-    ApplicationConfig, Config, DirectionConfig, FlowConfig, LinkConfig, LossConfig, LossScope,
-    NagleRule, PathConfig, Profile, ProxyConfig, Spread, StackOverrides,
+    ApplicationConfig, CodelConfig, Config, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig,
+    LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile,
+    ProxyConfig, QueueConfig, RedConfig, Spread, StackOverrides,
 };
 use crate::controller::ParamValues;
 use crate::segment::{Direction, Purpose, Segment, flags};
@@ -128,6 +129,7 @@ impl Tap for Bookkeeper {
                     u64::from(segment.wnd_bytes),
                 ]);
             }
+            Event::Marked { segment, .. } => self.note(&[segment.seq]),
             Event::Dropped { cause, segment, .. } => self.note(&[cause as u64, segment.seq]),
             Event::State { sample, .. } => self.note(&[sample.cwnd_bytes as u64, sample.snd_una]),
         }
@@ -174,17 +176,77 @@ fn loss() -> impl Strategy<Value = LossConfig> {
 
 fn direction() -> impl Strategy<Value = DirectionConfig> {
     let rate = prop_oneof![Just(None), (1e5..2e7).prop_map(Some)];
-    (rate, 1..200_u64, 1..80_u32, loss(), any::<bool>()).prop_map(
-        |(rate_bps, delay_ms, queue_pkts, loss, all)| DirectionConfig {
+    (rate, 1..200_u64, queue(), loss(), any::<bool>()).prop_map(
+        |(rate_bps, delay_ms, queue, loss, all)| DirectionConfig {
             rate_bps,
             delay_ns: delay_ms * MILLISECOND,
-            queue_pkts,
+            queue: if rate_bps.is_some() {
+                queue
+            } else {
+                QueueConfig::default()
+            },
             loss,
             loss_applies_to: if all { LossScope::All } else { LossScope::Data },
             in_order: false,
             schedule: Vec::new(),
         },
     )
+}
+
+fn queue() -> impl Strategy<Value = QueueConfig> {
+    let limit = 1..80_u32;
+    let bytes = (3000..120_000_u64).prop_map(|limit_bytes| {
+        QueueConfig::DropTail(DropTailConfig {
+            limit_pkts: None,
+            limit_bytes: Some(limit_bytes),
+        })
+    });
+    let red =
+        (limit.clone(), 0.0..10.0, any::<bool>()).prop_map(|(limit_pkts, min_pkts, gentle)| {
+            QueueConfig::Red(RedConfig {
+                limit_pkts,
+                min_pkts,
+                max_pkts: 3.0 * min_pkts + 1.0,
+                gentle,
+                weight: 0.02,
+                ..RedConfig::default()
+            })
+        });
+    let pie = (limit.clone(), 1..100_u64).prop_map(|(limit_pkts, target_ms)| {
+        QueueConfig::Pie(PieConfig {
+            limit_pkts,
+            target_ns: target_ms * MILLISECOND,
+            ..PieConfig::default()
+        })
+    });
+    let codel = (limit.clone(), 1..100_u64).prop_map(|(limit_pkts, target_ms)| {
+        QueueConfig::Codel(CodelConfig {
+            limit_pkts,
+            target_ns: target_ms * MILLISECOND,
+            ..CodelConfig::default()
+        })
+    });
+    let priority = limit.clone().prop_map(|limit_pkts| {
+        QueueConfig::Priority(PriorityConfig {
+            limit_pkts,
+            ..PriorityConfig::default()
+        })
+    });
+    let drr = (limit.clone(), 100..3000_u32).prop_map(|(limit_pkts, quantum_bytes)| {
+        QueueConfig::Drr(DrrConfig {
+            quantum_bytes,
+            limit_pkts,
+        })
+    });
+    prop_oneof![
+        2 => limit.prop_map(QueueConfig::packets),
+        1 => bytes,
+        1 => red,
+        1 => pie,
+        1 => codel,
+        1 => priority,
+        1 => drr,
+    ]
 }
 
 fn stack() -> impl Strategy<Value = StackOverrides> {

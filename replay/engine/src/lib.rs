@@ -16,6 +16,7 @@ mod invariants;
 mod link;
 mod node;
 mod proxy;
+mod queue;
 mod reassembly;
 mod receiver;
 mod ring;
@@ -23,6 +24,7 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod sender;
+mod serialiser;
 mod sink;
 mod source;
 mod summary;
@@ -34,13 +36,14 @@ mod world;
 pub use assembly::Leg;
 pub use catalogue::{VARIANTS, Variant, VariantInfo};
 pub use config::{
-    AdvertisePolicy, ApplicationConfig, ChangeConfig, ClockConfig, Config, ConfigError,
-    DirectionConfig, FlowConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, Profile,
-    ProxyConfig, RecoveryKind, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides,
+    AdvertisePolicy, ApplicationConfig, ChangeConfig, ClockConfig, CodelConfig, Config,
+    ConfigError, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig, LinkConfig, LossConfig,
+    LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig,
+    RecoveryKind, RedConfig, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides,
     StackParams, StateConfig, StayConfig, TraceModeConfig,
 };
 pub use link::DropCause;
-pub use segment::{Direction, Purpose, Segment, flags};
+pub use segment::{Direction, Ecn, Purpose, Segment, flags};
 pub use sender::{PhaseName, SenderCounters, SenderSample};
 pub use summary::{FlowSummary, RunSummary};
 pub use tap::{Event, Tap};

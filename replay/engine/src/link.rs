@@ -1,56 +1,53 @@
-//! One direction of a link: queue and serialiser, then loss, then propagation. Each packet's whole way is worked out
-//! when it arrives: first in, first out, so nothing later can change it.
+//! One direction of a link: queue and serialiser, then loss, then propagation. Where the queue allows it (see `queue`),
+//! each packet's whole way is worked out when it arrives: nothing later can change it.
 //!
-//! Must not know TCP: it sees sizes and whether there is payload. Read `shared` data notes' link model in
-//! `docs/scenario.md` first: loss strikes after serialisation, so a lost packet has used the link.
+//! Must not know TCP: it sees sizes, marks and whether there is payload. Read the link model in `docs/scenario.md`
+//! first: loss strikes after serialisation, so a lost packet has used the link.
 
-use std::collections::VecDeque;
+use hindflight_kernels::{LossProcess, StreamRng};
 
-use hindflight_kernels::LossProcess;
-
-use crate::arena::Ticket;
+use crate::arena::{Arena, Ticket};
 use crate::config::{DirectionConfig, LossScope};
+use crate::queue::{Arrival, Dropped, Queue, Verdict, Waiting};
 use crate::ring::Ring;
-use crate::segment::Segment;
-use crate::time::{NEVER, Nanos, SECOND};
+use crate::segment::{Ecn, Segment};
+use crate::serialiser::Serialiser;
+use crate::time::{NEVER, Nanos};
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropCause {
     /// The queue was full.
     Queue,
+    /// The queue's management dropped it before the queue was full.
+    Aqm,
     /// The loss process.
     Channel,
     /// The link was down.
     Outage,
 }
 
-/// Rate, delay and availability from `start` on.
-#[derive(Clone, Copy, Debug)]
-struct Epoch {
-    start: Nanos,
-    /// Serialisation time of one octet in 2^-32 ns; 0 without a serialiser.
-    ns_per_byte: u64,
-    delay: Nanos,
-    down: bool,
+/// What becomes of a packet at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It arrives at the far end.
+    Arrives(Nanos),
+    /// It arrives there, and the queue has marked it.
+    Marked(Nanos),
+    /// It waits for a service that is not decided yet.
+    Waits,
+    /// It never arrives.
+    Lost(DropCause),
 }
-
-/// Bits behind the point of `ns_per_byte`.
-const FRACTION_BITS: u32 = 32;
 
 /// One direction of one link.
 pub struct LinkDirection {
-    /// What holds for the packet whose service began last; services begin in order.
-    now: Epoch,
-    /// Start of the next epoch.
-    next_change: Nanos,
-    /// The epochs that are to come.
-    changes: VecDeque<Epoch>,
-    queue_pkts: usize,
-    /// When the serialiser falls idle.
-    busy_until: Nanos,
-    /// Ends of service of the packet in service and of those that wait.
-    departures: Ring<Nanos>,
+    serialiser: Serialiser,
+    queue: Queue,
+    /// When a queue that is asked for packets will be asked next.
+    next_service: Nanos,
+    /// Packets that such a queue gave up since the run last asked.
+    dropped: Dropped,
     loss: LossProcess,
     loss_applies_to: LossScope,
     in_order: bool,
@@ -61,16 +58,13 @@ pub struct LinkDirection {
 }
 
 impl LinkDirection {
-    /// Builds the direction; `loss` is its process with its own random stream.
-    pub fn new(config: &DirectionConfig, loss: LossProcess) -> Self {
-        let (now, changes) = epochs(config);
+    /// Builds the direction; `loss` is its process, `rng` the stream of its queue.
+    pub fn new(config: &DirectionConfig, loss: LossProcess, rng: StreamRng) -> Self {
         Self {
-            now,
-            next_change: changes.front().map_or(NEVER, |next| next.start),
-            changes,
-            queue_pkts: config.queue_pkts as usize,
-            busy_until: 0,
-            departures: Ring::default(),
+            serialiser: Serialiser::new(config),
+            queue: Queue::new(&config.queue, rng),
+            next_service: NEVER,
+            dropped: Dropped::new(),
             loss,
             loss_applies_to: config.loss_applies_to,
             in_order: config.in_order,
@@ -79,31 +73,139 @@ impl LinkDirection {
         }
     }
 
-    /// Takes a packet that arrives at the queue and says when it will arrive at the far end.
-    ///
-    /// # Errors
-    /// Why it never will.
+    /// Takes a packet that arrives at the queue and says what becomes of it.
     #[inline]
-    pub fn pass(&mut self, segment: &Segment, now: Nanos) -> Result<Nanos, DropCause> {
-        let departure = self
-            .serialise(u64::from(segment.ip_bytes), now)
-            .ok_or(DropCause::Queue)?;
-        let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
-        if seen && self.loss.lost(u32::from(segment.ip_bytes), departure) {
-            return Err(DropCause::Channel);
+    pub fn pass(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+        if let Queue::Scheduled(_) = self.queue {
+            return self.pass_scheduled(ticket, segment, now);
         }
-        let arrival = departure + self.now.delay;
-        if arrival < self.next_change && !self.now.down {
-            return Ok(arrival);
+        let start = now.max(self.serialiser.busy_until);
+        if start >= self.serialiser.next_change {
+            self.serialiser.take_changes(start);
         }
-        self.arrival_over_changes(departure)
-            .ok_or(DropCause::Outage)
+        if self.serialiser.now.ns_per_byte == 0 {
+            self.serialiser.busy_until = start;
+            return self.propagate(segment, start, false);
+        }
+        if let Queue::DropTail(queue) = &mut self.queue {
+            if !queue.has_room(now) {
+                return Passage::Lost(DropCause::Queue);
+            }
+            let departure = self.serialiser.serve(segment.ip_bytes, start);
+            queue.join(departure);
+            return self.propagate(segment, departure, false);
+        }
+        self.pass_early(segment, now, start)
     }
 
-    /// When the next packet arrives at the far end.
+    fn pass_early(&mut self, segment: &mut Segment, now: Nanos, start: Nanos) -> Passage {
+        let Queue::Early(queue) = &mut self.queue else {
+            return Passage::Waits;
+        };
+        let arrival = Arrival {
+            now,
+            busy_until: self.serialiser.busy_until,
+            ip_bytes: u32::from(segment.ip_bytes),
+            ect: segment.ecn != Ecn::NotEct,
+        };
+        let marked = match queue.judge(&arrival, self.serialiser.ns_per_byte()) {
+            Verdict::Refuse(cause) => return Passage::Lost(cause),
+            Verdict::Admit => false,
+            Verdict::Mark => true,
+        };
+        if marked {
+            segment.ecn = Ecn::Ce;
+        }
+        let departure = self.serialiser.serve(segment.ip_bytes, start);
+        queue.join(arrival.ip_bytes, departure);
+        self.propagate(segment, departure, marked)
+    }
+
+    fn pass_scheduled(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+        let Queue::Scheduled(queue) = &mut self.queue else {
+            return Passage::Waits;
+        };
+        if queue.is_empty() && self.serialiser.busy_until <= now {
+            queue.pass_by();
+            self.serialiser.take_changes(now);
+            let departure = self.serialiser.serve(segment.ip_bytes, now);
+            return self.propagate(segment, departure, false);
+        }
+        let refused = queue.push(Waiting {
+            ticket,
+            since: now,
+            leg: segment.leg,
+            ip_bytes: segment.ip_bytes,
+            dscp: segment.dscp,
+            ect: segment.ecn != Ecn::NotEct,
+        });
+        match refused {
+            Some(packet) if packet.ticket == ticket => return Passage::Lost(DropCause::Queue),
+            Some(packet) => self.dropped.push((packet.ticket, DropCause::Queue)),
+            None => {}
+        }
+        self.next_service = self.serialiser.busy_until;
+        Passage::Waits
+    }
+
+    /// Whether it is time to ask the queue for a packet.
     #[inline]
-    pub fn next_arrival(&self) -> Nanos {
-        self.flying.front().map_or(NEVER, |&(time, _)| time)
+    pub fn serves(&self, now: Nanos) -> bool {
+        self.next_service <= now
+    }
+
+    /// Takes the next packet out of a queue that is asked for packets, and says what becomes of it.
+    pub fn release(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
+        self.next_service = NEVER;
+        let Queue::Scheduled(queue) = &mut self.queue else {
+            return None;
+        };
+        let served = queue.pop(now, &mut self.dropped)?;
+        let empty = queue.is_empty();
+        let ticket = served.packet.ticket;
+        let segment = arena.slot(ticket);
+        if served.marked {
+            segment.ecn = Ecn::Ce;
+        }
+        self.serialiser.take_changes(now);
+        let departure = self.serialiser.serve(segment.ip_bytes, now);
+        if !empty {
+            self.next_service = departure;
+        }
+        Some((ticket, self.propagate(segment, departure, served.marked)))
+    }
+
+    /// A packet that a queue gave up after it had taken it, if there is one.
+    pub fn take_dropped(&mut self) -> Option<(Ticket, DropCause)> {
+        self.dropped.pop()
+    }
+
+    /// Loss and propagation of a packet whose service ends at `departure`.
+    #[inline]
+    fn propagate(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
+        let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
+        if seen && self.loss.lost(u32::from(segment.ip_bytes), departure) {
+            return Passage::Lost(DropCause::Channel);
+        }
+        let mut arrival = departure + self.serialiser.now.delay;
+        if arrival >= self.serialiser.next_change || self.serialiser.now.down {
+            let Some(later) = self.arrival_over_changes(departure) else {
+                return Passage::Lost(DropCause::Outage);
+            };
+            arrival = later;
+        }
+        if marked {
+            Passage::Marked(arrival)
+        } else {
+            Passage::Arrives(arrival)
+        }
+    }
+
+    /// When something happens next: a packet arrives at the far end, or the queue is asked for one.
+    #[inline]
+    pub fn next_event(&self) -> Nanos {
+        let arrival = self.flying.front().map_or(NEVER, |&(time, _)| time);
+        arrival.min(self.next_service)
     }
 
     /// Takes the packet that arrives next.
@@ -112,9 +214,15 @@ impl LinkDirection {
         self.flying.pop_front().map(|(_, ticket)| ticket)
     }
 
-    /// Packets on their way.
+    /// Packets on their way or waiting.
     pub fn in_flight(&self) -> impl Iterator<Item = Ticket> + '_ {
-        self.flying.iter().map(|&(_, ticket)| ticket)
+        let flying = self.flying.iter().map(|&(_, ticket)| ticket);
+        flying.chain(self.queue.held())
+    }
+
+    /// Whether packets must come at their own time, not ahead of it.
+    pub fn is_scheduled(&self) -> bool {
+        self.queue.is_scheduled()
     }
 
     /// Packets that lay beyond the end of a replayed loss trace.
@@ -122,55 +230,12 @@ impl LinkDirection {
         self.loss.beyond_pkts()
     }
 
-    /// End of service of a packet that arrives now; none if the queue is full.
-    #[inline]
-    fn serialise(&mut self, size_bytes: u64, now: Nanos) -> Option<Nanos> {
-        let start = now.max(self.busy_until);
-        if start >= self.next_change {
-            self.take_changes(start);
-        }
-        if self.now.ns_per_byte == 0 {
-            self.busy_until = start;
-            return Some(start);
-        }
-        while self
-            .departures
-            .front()
-            .is_some_and(|&departure| departure <= now)
-        {
-            self.departures.pop_front();
-        }
-        // The packet in service does not count in the limit.
-        if self.departures.len() > self.queue_pkts {
-            return None;
-        }
-        let service = u128::from(size_bytes) * u128::from(self.now.ns_per_byte);
-        self.busy_until =
-            start + ((service + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS) as Nanos;
-        self.departures.push_back(self.busy_until);
-        Some(self.busy_until)
-    }
-
-    /// Brings the epoch up to `time`.
-    #[cold]
-    fn take_changes(&mut self, time: Nanos) {
-        while let Some(next) = self.changes.front().filter(|next| next.start <= time) {
-            self.now = *next;
-            self.changes.pop_front();
-        }
-        self.next_change = self.changes.front().map_or(NEVER, |next| next.start);
-    }
-
     /// Arrival of a packet that leaves at `departure`, when a change may come before; none if an outage takes it.
     #[cold]
     fn arrival_over_changes(&mut self, departure: Nanos) -> Option<Nanos> {
-        let at = |time: Nanos| {
-            let passed = self.changes.iter().take_while(|epoch| epoch.start <= time);
-            passed.last().unwrap_or(&self.now)
-        };
-        let leaving = at(departure);
+        let leaving = self.serialiser.at(departure);
         let mut arrival = departure + leaving.delay;
-        if leaving.down || at(arrival).down {
+        if leaving.down || self.serialiser.at(arrival).down {
             return None;
         }
         if self.in_order {
@@ -186,7 +251,7 @@ impl LinkDirection {
         let last = self.flying.back().map(|&(time, _)| time);
         if last.is_some_and(|last| arrival < last) {
             self.overtake(ticket, arrival);
-            return Some(self.next_arrival());
+            return Some(self.next_event());
         }
         self.flying.push_back((arrival, ticket));
         last.is_none().then_some(arrival)
@@ -201,50 +266,24 @@ impl LinkDirection {
 
     /// Whether packets always arrive in the order in which they were taken.
     pub fn keeps_order(&self) -> bool {
-        self.in_order || self.changes.is_empty()
+        self.in_order || self.serialiser.is_constant()
     }
-}
-
-/// The first epoch and those that follow.
-fn epochs(config: &DirectionConfig) -> (Epoch, VecDeque<Epoch>) {
-    let first = Epoch {
-        start: 0,
-        ns_per_byte: ns_per_byte(config.rate_bps),
-        delay: config.delay_ns,
-        down: false,
-    };
-    let mut epoch = first;
-    let mut changes = VecDeque::new();
-    for change in &config.schedule {
-        epoch.start = change.at_ns;
-        if change.rate_bps.is_some() {
-            epoch.ns_per_byte = ns_per_byte(change.rate_bps);
-        }
-        epoch.delay = change.delay_ns.unwrap_or(epoch.delay);
-        epoch.down = change.outage.unwrap_or(epoch.down);
-        changes.push_back(epoch);
-    }
-    (first, changes)
-}
-
-fn ns_per_byte(rate_bps: Option<f64>) -> u64 {
-    let scale = (1_u64 << FRACTION_BITS) as f64;
-    rate_bps.map_or(0, |bps| ((8.0 * SECOND as f64 * scale / bps) as u64).max(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arena::Arena;
-    use crate::config::{ChangeConfig, LossConfig};
+    use crate::config::{ChangeConfig, LossConfig, QueueConfig};
     use crate::segment::Direction;
     use crate::time::MILLISECOND;
+    use hindflight_kernels::{Purpose, StreamKey};
 
     fn config(rate_bps: Option<f64>, delay_ms: u64, queue_pkts: u32) -> DirectionConfig {
         DirectionConfig {
             rate_bps,
             delay_ns: delay_ms * MILLISECOND,
-            queue_pkts,
+            queue: QueueConfig::packets(queue_pkts),
             loss: LossConfig::None,
             loss_applies_to: LossScope::Data,
             in_order: false,
@@ -252,17 +291,32 @@ mod tests {
         }
     }
 
+    fn link(config: &DirectionConfig) -> LinkDirection {
+        let key = StreamKey {
+            seed: 1,
+            owner: 0,
+            direction: 0,
+            purpose: Purpose::Queue,
+        };
+        LinkDirection::new(config, LossProcess::None, StreamRng::new(key))
+    }
+
     /// Offers a full packet at `now`; packets are told apart by the order in which they are offered.
     fn offer(link: &mut LinkDirection, arena: &mut Arena, now: Nanos) -> Result<Nanos, DropCause> {
         let ticket = arena.take();
-        let segment = Segment {
+        *arena.slot(ticket) = Segment {
             ip_bytes: 1500,
             payload_bytes: 1448,
             ..Segment::new(0, Direction::Forward)
         };
-        let arrival = link.pass(&segment, now)?;
-        link.launch(ticket, arrival);
-        Ok(arrival)
+        match link.pass(ticket, arena.slot(ticket), now) {
+            Passage::Arrives(arrival) | Passage::Marked(arrival) => {
+                link.launch(ticket, arrival);
+                Ok(arrival)
+            }
+            Passage::Lost(cause) => Err(cause),
+            Passage::Waits => Ok(NEVER),
+        }
     }
 
     fn arrivals(link: &mut LinkDirection) -> Vec<(u32, Nanos)> {
@@ -276,7 +330,7 @@ mod tests {
 
     #[test]
     fn serialises_at_the_rate_and_then_propagates() {
-        let mut link = LinkDirection::new(&config(Some(1e6), 100, 10), LossProcess::None);
+        let mut link = link(&config(Some(1e6), 100, 10));
         let mut arena = Arena::default();
         for _ in 0..3 {
             assert!(offer(&mut link, &mut arena, 0).is_ok());
@@ -286,7 +340,7 @@ mod tests {
 
     #[test]
     fn the_limit_counts_those_that_wait_besides_the_one_in_service() {
-        let mut link = LinkDirection::new(&config(Some(1e6), 0, 2), LossProcess::None);
+        let mut link = link(&config(Some(1e6), 0, 2));
         let mut arena = Arena::default();
         let fates: Vec<_> = (0..4).map(|_| offer(&mut link, &mut arena, 0)).collect();
         assert!(fates[..3].iter().all(|&fate| fate.is_ok()));
@@ -301,7 +355,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_there_is_only_delay() {
-        let mut link = LinkDirection::new(&config(None, 5, 0), LossProcess::None);
+        let mut link = link(&config(None, 5, 0));
         let mut arena = Arena::default();
         for _ in 0..3 {
             assert!(offer(&mut link, &mut arena, 0).is_ok());
@@ -325,7 +379,7 @@ mod tests {
             rate_bps: Some(2e6),
             ..at(6)
         }];
-        let mut link = LinkDirection::new(&config, LossProcess::None);
+        let mut link = link(&config);
         let mut arena = Arena::default();
         for _ in 0..3 {
             assert!(offer(&mut link, &mut arena, 0).is_ok());
@@ -342,7 +396,7 @@ mod tests {
                 delay_ns: Some(0),
                 ..at(20)
             }];
-            let mut link = LinkDirection::new(&config, LossProcess::None);
+            let mut link = link(&config);
             let mut arena = Arena::default();
             assert!(offer(&mut link, &mut arena, 0).is_ok());
             assert!(offer(&mut link, &mut arena, 0).is_ok());
@@ -363,7 +417,7 @@ mod tests {
                 ..at(50)
             },
         ];
-        let mut link = LinkDirection::new(&config, LossProcess::None);
+        let mut link = link(&config);
         let mut arena = Arena::default();
         // Service ends at 12, 24, 36, 48, 60; arrivals at 22, 34 (down), -, -, 70.
         let fates: Vec<_> = (0..5)

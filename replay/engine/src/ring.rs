@@ -63,6 +63,13 @@ impl<T: Copy + Default> Ring<T> {
         Some(value)
     }
 
+    /// Removes the newest entry.
+    pub fn pop_back(&mut self) -> Option<T> {
+        let value = *self.back()?;
+        self.tail -= 1;
+        Some(value)
+    }
+
     /// Adds `value` before all entries at the end for which `after` holds.
     pub fn insert_before(&mut self, value: T, after: impl Fn(&T) -> bool) {
         self.push_back(value);
@@ -114,7 +121,11 @@ mod tests {
         }
         let all: Vec<u32> = ring.iter().copied().collect();
         assert!(all.is_sorted() && all.len() == ring.len());
-        assert_eq!(ring.back(), Some(&199));
+        assert_eq!(ring.pop_back(), Some(199));
+        assert_eq!(
+            ring.iter().copied().collect::<Vec<_>>(),
+            all[..all.len() - 1]
+        );
     }
 
     #[test]

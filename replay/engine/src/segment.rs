@@ -1,4 +1,4 @@
-//! A segment on its way: `Copy`, SACK inline, 72 octets. Sequence numbers are 64-bit stream offsets (SYN = 0, first
+//! A segment on its way: `Copy`, SACK inline, 80 octets. Sequence numbers are 64-bit stream offsets (SYN = 0, first
 //! octet of data = 1); only what leaves the engine as a capture folds them into 32 bits.
 //!
 //! Must not know endpoints. Read RFC 9293 §3.1 and RFC 2018 first.
@@ -29,6 +29,18 @@ pub enum Purpose {
     Ack,
     /// Data of the receiving end: its application asks for a page.
     Request,
+}
+
+/// The ECN field of an IP packet (RFC 3168 §5), as far as the engine uses it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The transport does not understand marks.
+    #[default]
+    NotEct,
+    /// It does: ECT(0).
+    Ect0,
+    /// Congestion experienced: a queue has marked it.
+    Ce,
 }
 
 /// TCP flag bits that the engine uses (RFC 9293 §3.1).
@@ -72,6 +84,10 @@ pub struct Segment {
     pub direction: Direction,
     /// Why it was sent.
     pub purpose: Purpose,
+    /// DSCP (RFC 2474 §3).
+    pub dscp: u8,
+    /// ECN field.
+    pub ecn: Ecn,
 }
 
 impl Segment {
@@ -92,6 +108,8 @@ impl Segment {
             sack_len: 0,
             direction,
             purpose: Purpose::Control,
+            dscp: 0,
+            ecn: Ecn::NotEct,
         }
     }
 

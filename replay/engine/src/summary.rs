@@ -22,7 +22,9 @@ pub struct FlowTally {
     finished_at: Option<Nanos>,
     channel_losses: u64,
     queue_losses: u64,
+    aqm_losses: u64,
     outage_losses: u64,
+    ecn_marks: u64,
 }
 
 impl FlowTally {
@@ -33,7 +35,9 @@ impl FlowTally {
             finished_at: None,
             channel_losses: 0,
             queue_losses: 0,
+            aqm_losses: 0,
             outage_losses: 0,
+            ecn_marks: 0,
         }
     }
 
@@ -42,8 +46,14 @@ impl FlowTally {
         match cause {
             DropCause::Channel => self.channel_losses += u64::from(segment.payload_bytes > 0),
             DropCause::Queue => self.queue_losses += 1,
+            DropCause::Aqm => self.aqm_losses += 1,
             DropCause::Outage => self.outage_losses += 1,
         }
+    }
+
+    /// A queue marked a packet of the flow.
+    pub fn note_mark(&mut self) {
+        self.ecn_marks += 1;
     }
 
     /// Whether the flow has just finished: its last octet has been, or by `end` will have been, read.
@@ -83,8 +93,12 @@ pub struct FlowSummary {
     pub channel_losses: u64,
     /// Packets dropped by full queues.
     pub queue_losses: u64,
+    /// Packets dropped early by the management of a queue.
+    pub aqm_losses: u64,
     /// Packets lost in outages.
     pub outage_losses: u64,
+    /// Packets that a queue marked instead of dropping them.
+    pub ecn_marks: u64,
     /// Mean of its sender's RTT samples.
     pub rtt_mean_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
@@ -169,7 +183,9 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
         sender: sender.map(Sender::counters).unwrap_or_default(),
         channel_losses: tally.channel_losses,
         queue_losses: tally.queue_losses,
+        aqm_losses: tally.aqm_losses,
         outage_losses: tally.outage_losses,
+        ecn_marks: tally.ecn_marks,
         rtt_mean_ns: histogram.and_then(Histogram::mean),
         rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
         app_delay_p50_ns: delay(0.5),

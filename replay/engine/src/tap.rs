@@ -24,6 +24,13 @@ pub enum Event<'a> {
         /// The packet.
         segment: &'a Segment,
     },
+    /// A queue marked a packet: congestion experienced.
+    Marked {
+        /// Number of the link on the path.
+        link: usize,
+        /// The packet.
+        segment: &'a Segment,
+    },
     /// The state of a leg's sender changed.
     State {
         /// The leg.

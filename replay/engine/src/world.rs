@@ -9,7 +9,7 @@ use crate::arena::{Arena, Ticket};
 use crate::assembly::{Leg, Parts, build};
 use crate::calendar::Calendar;
 use crate::config::{Config, ConfigError, FlowConfig};
-use crate::link::{DropCause, LinkDirection};
+use crate::link::{DropCause, LinkDirection, Passage};
 use crate::node::Node;
 use crate::segment::{Direction, Segment};
 use crate::sender::SenderSample;
@@ -153,8 +153,11 @@ impl<'a, T: Tap> World<'a, T> {
     #[inline]
     fn step(&mut self, source: usize, now: Nanos) {
         if let Some(link) = self.links.get_mut(source) {
+            if link.serves(now) {
+                return self.release(source, now);
+            }
             let ticket = link.take();
-            self.calendar.set(source, link.next_arrival());
+            self.calendar.set(source, link.next_event());
             if let Some(ticket) = ticket {
                 // Forward links have even numbers and end at the next place, reverse ones at their own.
                 self.route(ticket, source / 2 + (source + 1) % 2, now);
@@ -231,26 +234,36 @@ impl<'a, T: Tap> World<'a, T> {
         }
     }
 
-    /// Sends a segment over the links from `site` on. Over a place where nobody joins, the order in which one link
-    /// delivers is the order in which the next one takes, so both are worked out at once and cost one event.
+    /// Sends a segment over the links from `site` on.
     #[inline]
     fn offer(&mut self, ticket: Ticket, site: usize, now: Nanos) {
-        let segment = self.arena.segment(ticket);
-        let leg = &self.legs[usize::from(segment.leg)];
-        let (mut number, goal) = match segment.direction {
-            Direction::Forward => (2 * site, 2 * leg.sink_site),
-            Direction::Reverse => (2 * site - 1, (2 * leg.source_site).wrapping_sub(1)),
+        let number = match self.arena.segment(ticket).direction {
+            Direction::Forward => 2 * site,
+            Direction::Reverse => 2 * site - 1,
         };
-        let mut now = now;
+        self.travel(ticket, number, now);
+    }
+
+    /// Sends a segment over link direction `number` and on. Over a place where nobody joins, the order in which one
+    /// link delivers is the order in which the next one takes, so both are worked out at once and cost one event.
+    #[inline]
+    fn travel(&mut self, ticket: Ticket, mut number: usize, mut now: Nanos) {
+        let segment = self.arena.slot(ticket);
+        let leg = &self.legs[usize::from(segment.leg)];
+        let goal = match segment.direction {
+            Direction::Forward => 2 * leg.sink_site,
+            Direction::Reverse => (2 * leg.source_site).wrapping_sub(1),
+        };
         loop {
-            let arrival = match self.links[number].pass(segment, now) {
-                Ok(arrival) => arrival,
-                Err(cause) => return self.note_drop(ticket, number, cause, now),
+            let segment = self.arena.slot(ticket);
+            let mut passage = self.links[number].pass(ticket, segment, now);
+            if !matches!(passage, Passage::Arrives(_)) {
+                passage = self.settle(ticket, number, passage, now);
+            }
+            let Passage::Arrives(arrival) = passage else {
+                return;
             };
-            let next = match segment.direction {
-                Direction::Forward => number + 2,
-                Direction::Reverse => number.wrapping_sub(2),
-            };
+            let next = next_link(number);
             // A goal is named by the link that would lead on from it.
             if next == goal || !self.runs_on[number] {
                 if let Some(arrival) = self.links[number].launch(ticket, arrival) {
@@ -259,6 +272,57 @@ impl<'a, T: Tap> World<'a, T> {
                 return;
             }
             (number, now) = (next, arrival);
+        }
+    }
+
+    /// The serialiser behind a queue that is asked for packets is idle: asks, and sends on what comes.
+    #[cold]
+    fn release(&mut self, number: usize, now: Nanos) {
+        let released = self.links[number].release(&mut self.arena, now);
+        self.note_given_up(number, now);
+        if let Some((ticket, passage)) = released {
+            let passage = self.settle(ticket, number, passage, now);
+            if let Passage::Arrives(arrival) = passage {
+                self.links[number].launch(ticket, arrival);
+            }
+        }
+        self.calendar.set(number, self.links[number].next_event());
+    }
+
+    /// Notes what a link did to a segment besides letting it pass; a marked one arrives like any other.
+    #[cold]
+    fn settle(&mut self, ticket: Ticket, number: usize, passage: Passage, now: Nanos) -> Passage {
+        match passage {
+            Passage::Arrives(_) => {}
+            Passage::Marked(arrival) => {
+                self.note_mark(ticket, number, now);
+                return Passage::Arrives(arrival);
+            }
+            Passage::Lost(cause) => self.note_drop(ticket, number, cause, now),
+            Passage::Waits => {
+                self.note_given_up(number, now);
+                self.calendar.set(number, self.links[number].next_event());
+            }
+        }
+        passage
+    }
+
+    /// Notes the packets that a queue took and gave up.
+    fn note_given_up(&mut self, number: usize, now: Nanos) {
+        while let Some((ticket, cause)) = self.links[number].take_dropped() {
+            self.note_drop(ticket, number, cause, now);
+        }
+    }
+
+    fn note_mark(&mut self, ticket: Ticket, number: usize, now: Nanos) {
+        let segment = self.arena.segment(ticket);
+        let flow = self.legs[usize::from(segment.leg)].flow;
+        if now <= self.end {
+            self.tallies[flow].note_mark();
+        }
+        if T::LISTENS {
+            let link = number / 2;
+            self.tap.event(now, Event::Marked { link, segment });
         }
     }
 
@@ -305,6 +369,16 @@ impl<'a, T: Tap> World<'a, T> {
     }
 }
 
+/// The link direction that leads on from the far end of `number`: forward ones are even.
+#[inline]
+fn next_link(number: usize) -> usize {
+    if number % 2 == 0 {
+        number + 2
+    } else {
+        number.wrapping_sub(2)
+    }
+}
+
 /// Which link directions lead over their far end without anyone joining there.
 fn runs_on(links: &[LinkDirection], legs: &[Leg]) -> Vec<bool> {
     let joined = |number: usize| {
@@ -316,7 +390,12 @@ fn runs_on(links: &[LinkDirection], legs: &[Leg]) -> Vec<bool> {
     };
     let numbered = links.iter().enumerate();
     numbered
-        .map(|(number, link)| link.keeps_order() && !joined(number))
+        .map(|(number, link)| {
+            // A queue that is asked for packets must get them at their own time.
+            let next = links.get(next_link(number));
+            let ahead = next.is_some_and(|next| !next.is_scheduled());
+            ahead && !link.is_scheduled() && link.keeps_order() && !joined(number)
+        })
         .collect()
 }
 

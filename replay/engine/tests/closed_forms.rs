@@ -25,7 +25,8 @@ fn flow(path: &Path<'_>, seconds: u64, variant: &str, stack: &str) -> FlowSummar
     let text = format!(
         r#"{{"duration_ns": {seconds}000000000,
             "path": {{"nodes": ["a", "b"], "links": [{{"name": "ab",
-                "forward": {{"rate_bps": {rate}, "delay_ns": {delay}, "queue_pkts": {queue_pkts}, "loss": {loss}}},
+                "forward": {{"rate_bps": {rate}, "delay_ns": {delay}, "loss": {loss},
+                    "queue": {{"kind": "drop_tail", "limit_pkts": {queue_pkts}}}}},
                 "reverse": {{"delay_ns": {delay}}}}}]}},
             "flows": [{{"name": "f", "variant": "{variant}",
                 "stack": {{"handshake": false, "delayed_ack": false, "receive_buffer_bytes": 100000000 {stack}}}}}]}}"#

@@ -114,6 +114,8 @@ enumeration! {
         Probe = "probe",
         /// An outage.
         Outage = "outage",
+        /// A queue's management, before the queue was full.
+        Aqm = "aqm",
     }
 }
 

@@ -108,7 +108,7 @@ impl Tap for Recorder {
                 self.legs[usize::from(segment.leg)].note_loss(cause, segment);
             }
             Event::State { leg, sample } => self.legs[usize::from(leg)].note_state(sample, now),
-            Event::Sent(_) | Event::Arrived(_) | Event::Dropped { .. } => {}
+            Event::Sent(_) | Event::Arrived(_) | Event::Dropped { .. } | Event::Marked { .. } => {}
         }
     }
 }
@@ -159,6 +159,7 @@ impl LegRecorder {
             kind: EventKind::Loss,
             cause: match cause {
                 DropCause::Queue => EventCause::Queue,
+                DropCause::Aqm => EventCause::Aqm,
                 DropCause::Channel => EventCause::Channel,
                 DropCause::Outage => EventCause::Outage,
             },

@@ -308,7 +308,9 @@ fn runs(jobs: &[Job], outcomes: &[Outcome]) -> PyResult<Columns> {
         .number::<UInt64Type>("recoveries", each(&rows, |r| r.flow.sender.recoveries))
         .number::<UInt64Type>("channel_losses", each(&rows, |r| r.flow.channel_losses))
         .number::<UInt64Type>("queue_losses", each(&rows, |r| r.flow.queue_losses))
+        .number::<UInt64Type>("aqm_losses", each(&rows, |r| r.flow.aqm_losses))
         .number::<UInt64Type>("outage_losses", each(&rows, |r| r.flow.outage_losses))
+        .number::<UInt64Type>("ecn_marks", each(&rows, |r| r.flow.ecn_marks))
         .number::<UInt64Type>(
             "trace_beyond_pkts",
             each(&rows, |r| r.outcome.summary.trace_beyond_pkts),

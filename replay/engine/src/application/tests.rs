@@ -28,7 +28,7 @@ impl Tap for Departures {
 fn run(flow: &str, stack: &str) -> (Vec<(Nanos, u64, u16)>, RunSummary) {
     let config = format!(
         r#"{{"duration_ns": 10000000000, "path": {{"nodes": ["a", "b"], "links": [{{"name": "ab",
-            "forward": {{"rate_bps": 5e6, "delay_ns": 40000000, "queue_pkts": 400}},
+            "forward": {{"rate_bps": 5e6, "delay_ns": 40000000, "queue": {{"kind": "drop_tail", "limit_pkts": 400}}}},
             "reverse": {{"rate_bps": 5e6, "delay_ns": 40000000}}}}]}},
             "flows": [{{"name": "f", "variant": "linux-reno", "profile": "linux", {flow}
             "stack": {{{stack}}}}}]}}"#

@@ -5,6 +5,7 @@
 
 mod application;
 mod loss;
+mod queue;
 mod stack;
 mod validate;
 
@@ -12,6 +13,9 @@ use serde::Deserialize;
 
 pub use application::{ApplicationConfig, Spread};
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
+pub use queue::{
+    CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
+};
 pub use stack::{
     NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams,
 };
@@ -63,9 +67,9 @@ pub struct DirectionConfig {
     pub rate_bps: Option<f64>,
     /// Propagation delay.
     pub delay_ns: Nanos,
-    /// Packets that may wait besides the one in service.
-    #[serde(default = "default_queue_pkts")]
-    pub queue_pkts: u32,
+    /// What waits for the serialiser, and what is dropped or marked meanwhile.
+    #[serde(default)]
+    pub queue: QueueConfig,
     /// The loss process.
     #[serde(default)]
     pub loss: LossConfig,
@@ -78,10 +82,6 @@ pub struct DirectionConfig {
     /// Changes of rate, delay and availability, by ascending time.
     #[serde(default)]
     pub schedule: Vec<ChangeConfig>,
-}
-
-fn default_queue_pkts() -> u32 {
-    1000
 }
 
 /// From `at_ns` on, the given values hold; those left out stay as they were.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{Config, DirectionConfig, FlowConfig, PathConfig, Profile, StackParams};
+use super::{Config, DirectionConfig, FlowConfig, PathConfig, Profile, QueueConfig, StackParams};
 use crate::catalogue::{VARIANTS, Variant};
 use crate::controller::{self, ParamValues};
 use crate::time::Nanos;
@@ -32,7 +32,7 @@ pub(super) type Checked = Result<(), ConfigError>;
 pub(super) const LONGEST_NS: Nanos = 30 * 86_400 * 1_000_000_000;
 const GREATEST_BPS: f64 = 1e13;
 const LEAST_BPS: f64 = 8.0;
-const MOST_PKTS: u64 = 100_000_000;
+pub(super) const MOST_PKTS: u64 = 100_000_000;
 const MOST_LEGS: usize = 1024;
 const MOST_NODES: usize = 512;
 
@@ -124,12 +124,16 @@ impl DirectionConfig {
     fn validate(&self, key: &str) -> Checked {
         rate(&format!("{key}.rate_bps"), self.rate_bps)?;
         within(&format!("{key}.delay_ns"), self.delay_ns, 0, LONGEST_NS)?;
-        within(
-            &format!("{key}.queue_pkts"),
-            u64::from(self.queue_pkts),
-            0,
-            MOST_PKTS,
-        )?;
+        self.queue.validate(&format!("{key}.queue"))?;
+        let serialises =
+            self.rate_bps.is_some() || self.schedule.iter().any(|change| change.rate_bps.is_some());
+        if !serialises && !matches!(self.queue, QueueConfig::DropTail(_)) {
+            let problem = format!(
+                "{} manages a queue, but without rate_bps nothing ever waits",
+                self.queue.name()
+            );
+            return refuse(format!("{key}.queue"), problem);
+        }
         self.loss.validate(&format!("{key}.loss"))?;
         let mut last = 0;
         for (i, change) in self.schedule.iter().enumerate() {

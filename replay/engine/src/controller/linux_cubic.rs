@@ -140,7 +140,7 @@ impl LinuxCubic {
             .stage
             .get_or_insert_with(|| Stage::begin(now, cwnd, w_max, acked));
         // Deviation: as Linux, the target lies the least RTT ahead, not the smoothed one (RFC 9438 §4.2).
-        let ahead = now - stage.start + self.least_rtt.unwrap_or(0);
+        let ahead = now.saturating_sub(stage.start) + self.least_rtt.unwrap_or(0);
         let target = target(stage.origin, stage.k_s, ahead as f64 / SECOND as f64);
         let mut count = acked_per_segment(cwnd, target, w_max == 0);
         let lead = stage.reno_friendly_lead(cwnd);
