@@ -127,5 +127,5 @@ class StreetWalk:
     def read(self, max_rows: int) -> Columns | None:
         """The next runs of equal level: start_ns, end_ns, level, set (satellite below the horizon); None at the end."""
 
-def normal_numbers(rows: int, seed: int, owner: int = 0, direction: int = 0) -> Columns:
+def normal_numbers(rows: int, *, seed: int, owner: int = 0, direction: int = 0) -> Columns:
     """Column `normal`: standard normal numbers, equal on every machine for equal seeds."""

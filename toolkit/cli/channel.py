@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolkit.cli.output import AsJson, print_json, print_table, say
+from toolkit.cli.synth import synth
 from toolkit.cli.times import From, To, capture_span
 
 if TYPE_CHECKING:
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="What links do: take it from a capture.", no_args_is_help=True)
+    group = typer.Typer(help="What links do: take it from a capture, or synthesise it.", no_args_is_help=True)
     group.command("extract")(extract)
+    group.command("synth")(synth)
     app.add_typer(group, name="channel")
 
 
