@@ -20,6 +20,8 @@ pub enum Purpose {
     Application,
     /// Early drops and marks of a queue.
     Queue,
+    /// What a congestion controller leaves to chance.
+    Controller,
 }
 
 /// The address of a stream: equal keys give equal draws on every machine.

@@ -205,10 +205,17 @@ fn add_nodes(
     let windows: Vec<u64> = receivers.iter().map(Receiver::window).collect();
     let sender = |i: usize| {
         let params = stops[i].variant.fix(params);
+        let draws = StreamKey {
+            direction: i as u8,
+            purpose: Purpose::Controller,
+            ..key
+        };
         Sender::new(
             (first_leg + i) as u16,
             &params,
-            stops[i].variant.controller(&params, stops[i].values),
+            stops[i]
+                .variant
+                .controller(&params, stops[i].values, StreamRng::new(draws)),
         )
     };
     parts.nodes.push(Node::Source(Box::new(Source::new(

@@ -2,10 +2,12 @@
 //!
 //! Must not know how the parts work. Each variant has its page `docs/variants/<name>.md`.
 
+use hindflight_kernels::StreamRng;
+
 use crate::config::{Profile, RecoveryKind, SlowStartKind, StackParams};
 use crate::controller::{
-    Controller, Cubic, CubicParams, Factor, Growth, LinuxCubic, ParamSpec, ParamValues,
-    ReductionBasis, Reno, SlowStart, Window,
+    Bbr, BbrParams, Controller, Cubic, CubicParams, Factor, Growth, LinuxCubic, ParamSpec,
+    ParamValues, ReductionBasis, Reno, SlowStart, Window, WindowPacing, Windowed,
 };
 
 /// A TCP variant by name.
@@ -21,6 +23,8 @@ pub enum Variant {
     LinuxReno,
     /// RFC 9438 with the profile's recovery.
     Cubic,
+    /// BBR version 1, as Linux.
+    Bbr,
 }
 
 /// What the catalogue says of a variant.
@@ -89,6 +93,15 @@ pub const VARIANTS: &[VariantInfo] = &[
         year: 2023,
         params: CubicParams::SPECS,
     },
+    VariantInfo {
+        variant: Variant::Bbr,
+        name: "bbr",
+        family: "model",
+        summary: "paces by a model of the path: greatest delivery rate, least round-trip time (BBR v1, as Linux)",
+        source: "Cardwell et al., ACM Queue 14-5",
+        year: 2016,
+        params: BbrParams::SPECS,
+    },
 ];
 
 impl Variant {
@@ -113,7 +126,7 @@ impl Variant {
             Self::Reno => RecoveryKind::Reno,
             Self::Newreno => RecoveryKind::Newreno,
             Self::Sack => RecoveryKind::Sack,
-            Self::LinuxReno | Self::Cubic => params.recovery,
+            Self::LinuxReno | Self::Cubic | Self::Bbr => params.recovery,
         };
         StackParams {
             recovery,
@@ -136,8 +149,14 @@ impl Variant {
         own.unwrap_or(&VARIANTS[0])
     }
 
-    /// The variant's controller under the stack's `params`, with a scenario's `values` for its own parameters.
-    pub fn controller(self, params: &StackParams, values: &ParamValues) -> Controller {
+    /// The variant's controller under the stack's `params`, with a scenario's `values` for its own parameters;
+    /// `draws` decides what it leaves to chance.
+    pub fn controller(
+        self,
+        params: &StackParams,
+        values: &ParamValues,
+        draws: StreamRng,
+    ) -> Controller {
         let linux = params.profile == Profile::Linux;
         let basis = if linux {
             ReductionBasis::Cwnd
@@ -145,6 +164,10 @@ impl Variant {
             ReductionBasis::FlightSize
         };
         let (growth, beta) = match self {
+            Self::Bbr => {
+                let bbr = BbrParams::default().with(values);
+                return Bbr::new(bbr, params.initial_window_pkts, params.smss_bytes, draws).into();
+            }
             Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno => {
                 (Growth::from(Reno::default()), RENO_BETA)
             }
@@ -160,7 +183,9 @@ impl Variant {
             ssthresh: ssthresh.map_or(f64::INFINITY, f64::from),
         };
         let reduction = Factor { beta, basis };
-        Controller::new(window, self.slow_start(params), growth, reduction)
+        Windowed::new(window, self.slow_start(params), growth, reduction)
+            .paced(params.pacing.then_some(WindowPacing::LINUX))
+            .into()
     }
 
     fn slow_start(self, params: &StackParams) -> SlowStart {

@@ -53,8 +53,21 @@ pub struct Digest {
     pub newest_sacked_sent_at: Option<Nanos>,
     /// The cumulative ACK covers a segment that was retransmitted.
     pub acked_retransmission: bool,
-    /// Latest transmission among the delivered: its time, its end, and whether it was a retransmission.
-    pub latest: Option<(Nanos, u64, bool)>,
+    /// Latest transmission among the delivered, if asked for.
+    pub latest: Option<Latest>,
+}
+
+/// The latest transmission among those that an ACK delivers.
+#[derive(Clone, Copy, Debug)]
+pub struct Latest {
+    /// When it left.
+    pub sent_at: Nanos,
+    /// One past its last octet.
+    pub end: u64,
+    /// Number of the segment.
+    pub number: u64,
+    /// It had been sent before.
+    pub retransmission: bool,
 }
 
 /// The scoreboard. Segments have running numbers; number `n` sits in slot `n & mask`.
@@ -84,6 +97,7 @@ pub struct Scoreboard {
     oldest: u32,
     newest: u32,
     keeps_order: bool,
+    notes_latest: bool,
 }
 
 impl Scoreboard {
@@ -107,6 +121,16 @@ impl Scoreboard {
             oldest: NONE,
             newest: NONE,
             keeps_order,
+            notes_latest: keeps_order,
+        }
+    }
+
+    /// The same, which tells the latest transmission that an ACK delivers.
+    #[must_use]
+    pub fn noting_latest(self, wanted: bool) -> Self {
+        Self {
+            notes_latest: self.notes_latest || wanted,
+            ..self
         }
     }
 
@@ -245,7 +269,7 @@ impl Scoreboard {
                     digest.oldest_acked_sent_at.get_or_insert(slot.sent_at);
                     digest.newest_acked_sent_at = Some(slot.sent_at);
                 }
-                self.note_latest(&slot, digest);
+                self.note_latest(number, &slot, digest);
                 if self.keeps_order {
                     self.unlink(number);
                 }
@@ -258,18 +282,17 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn note_latest(&self, slot: &Slot, digest: &mut Digest) {
-        if self.keeps_order {
-            let candidate = (
-                slot.sent_at,
-                slot.seq + u64::from(slot.len),
-                slot.marks & EVER_RETRANSMITTED != 0,
-            );
-            if digest
-                .latest
-                .is_none_or(|(time, end, _)| (time, end) < (candidate.0, candidate.1))
-            {
-                digest.latest = Some(candidate);
+    fn note_latest(&self, number: u64, slot: &Slot, digest: &mut Digest) {
+        if self.notes_latest {
+            let (sent_at, end) = (slot.sent_at, slot.seq + u64::from(slot.len));
+            let later = |known: Latest| (known.sent_at, known.end) < (sent_at, end);
+            if digest.latest.is_none_or(later) {
+                digest.latest = Some(Latest {
+                    sent_at,
+                    end,
+                    number,
+                    retransmission: slot.marks & EVER_RETRANSMITTED != 0,
+                });
             }
         }
     }
@@ -314,7 +337,7 @@ impl Scoreboard {
             digest.oldest_sacked_sent_at.get_or_insert(slot.sent_at);
             digest.newest_sacked_sent_at = Some(slot.sent_at);
         }
-        self.note_latest(slot, digest);
+        self.note_latest(number, slot, digest);
         if self.keeps_order {
             self.unlink(number);
         }

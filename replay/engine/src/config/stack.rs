@@ -98,6 +98,7 @@ pub struct StackOverrides {
     pub read_rate_bps: Option<f64>,
     pub reset_timer_on_each_partial_ack: Option<bool>,
     pub tail_loss_probe: Option<bool>,
+    pub pacing: Option<bool>,
     pub nagle: Option<NagleRule>,
     pub send_buffer_bytes: Option<u64>,
     pub send_buffer_max_bytes: Option<u64>,
@@ -156,6 +157,9 @@ pub struct StackParams {
     pub reset_timer_on_each_partial_ack: bool,
     /// Tail loss probe (RFC 8985 §7).
     pub tail_loss_probe: bool,
+    /// Pace a window-based controller: twice the window per round trip in slow start, 1.2 times after it, as Linux's
+    /// internal pacing. Controllers that pace by themselves do so in any case.
+    pub pacing: bool,
     /// What holds back a segment that is not full.
     pub nagle: NagleRule,
     /// Memory for octets that are written and not acknowledged; none: the application never waits for room.
@@ -211,6 +215,7 @@ impl StackParams {
                 .reset_timer_on_each_partial_ack
                 .unwrap_or(base.reset_timer_on_each_partial_ack),
             tail_loss_probe: o.tail_loss_probe.unwrap_or(base.tail_loss_probe),
+            pacing: o.pacing.unwrap_or(base.pacing),
             nagle: o.nagle.unwrap_or(base.nagle),
             send_buffer_bytes: o.send_buffer_bytes.or(base.send_buffer_bytes),
             send_buffer_max_bytes: o.send_buffer_max_bytes.or(base.send_buffer_max_bytes),
@@ -250,6 +255,7 @@ impl StackParams {
             read_rate_bps: None,
             reset_timer_on_each_partial_ack: false,
             tail_loss_probe: false,
+            pacing: false,
             nagle: NagleRule::Rfc,
             send_buffer_bytes: None,
             send_buffer_max_bytes: None,

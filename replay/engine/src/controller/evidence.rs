@@ -37,14 +37,38 @@ pub struct AckEvidence {
     pub snd_nxt: u64,
     /// Segments in the network (RFC 6675 §4: pipe).
     pub flight: u32,
+    /// Segments that were in the network before this ACK.
+    pub prior_flight: u32,
+    /// Segments that this ACK shows to be lost; seen by `on_ack` only.
+    pub newly_lost: u64,
     /// Segments ever marked lost; a retransmission that was lost counts again.
     pub lost_total: u64,
+    /// Segments ever delivered, the SYN included; counted where rates are sampled.
+    pub delivered_total: u64,
+    /// Delivery rate that this ACK shows, if the controller samples rates and the sample is valid.
+    pub rate: Option<RateSample>,
+    /// Pacing lets nothing leave before this.
+    pub paced_until: Nanos,
     /// What the sender is in the middle of: `observe` sees it before the sender reacted to the ACK, `on_ack` after.
     pub repair: Repair,
     /// The window, not the application or the receiver, held the sender back in the last round.
     pub cwnd_limited: bool,
     /// The receiver echoes a congestion mark (RFC 3168 §6.1.2).
     pub ecn_echo: bool,
+}
+
+/// A delivery rate (draft-cheng-iccrg-delivery-rate-estimation §3): segments over the interval in which they were sent,
+/// or acknowledged if that took longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// Segments delivered over the interval.
+    pub delivered: u64,
+    /// The interval.
+    pub interval: Nanos,
+    /// Segments that had been delivered when the newest of them was sent.
+    pub prior_delivered: u64,
+    /// The application, not the path, may have limited it.
+    pub app_limited: bool,
 }
 
 /// Why a window is to be reduced.
@@ -67,6 +91,8 @@ pub struct SignalEvidence {
     pub now: Nanos,
     /// Segments in flight when it came (RFC 5681: FlightSize).
     pub flight: f64,
+    /// Segments ever marked lost, those that the signal is about included.
+    pub lost_total: u64,
     /// What it is.
     pub signal: Signal,
 }

@@ -1,7 +1,8 @@
 //! Congestion controllers: they own cwnd and ssthresh, see only digested evidence, and never look at the receiver's
 //! window. Windows are in segments, as the papers and Linux count.
 //!
-//! A controller of the usual kind ([`Windowed`]) is made of parts that combine freely: how slow start ends
+//! A controller that models the path ([`Bbr`]) is a thing of its own: it hears every ACK, samples rates, paces, and
+//! keeps its window in recovery. One of the usual kind ([`Windowed`]) is made of parts that combine freely: how slow start ends
 //! ([`SlowStart`]), what an ACK buys ([`Growth`]) and what a signal costs ([`Reduction`]); how losses are found and
 //! repaired and how the timeout is computed are the sender's parts, chosen by the catalogue.
 //!
@@ -13,6 +14,7 @@
 //!
 //! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
+mod bbr;
 mod cubic;
 mod evidence;
 mod growth;
@@ -21,15 +23,18 @@ mod params;
 mod reduction;
 mod reno;
 mod slow_start;
+mod windowed;
 
+pub use bbr::{Bbr, BbrParams};
 pub use cubic::{Cubic, CubicParams};
-pub use evidence::{AckEvidence, Repair, Round, Signal, SignalEvidence};
+pub use evidence::{AckEvidence, RateSample, Repair, Round, Signal, SignalEvidence};
 pub use growth::{Growth, WindowGrowth};
 pub use linux_cubic::LinuxCubic;
 pub use params::{Choice, Kind, ParamSpec, ParamValue, ParamValues, check};
 pub use reduction::{Factor, OfGrowth, Reduction, ReductionBasis, WindowReduction};
 pub use reno::Reno;
 pub use slow_start::SlowStart;
+pub use windowed::{WindowPacing, Windowed};
 
 use crate::time::Nanos;
 
@@ -64,148 +69,174 @@ impl Window {
     }
 }
 
-/// A controller: the window with the parts that move it.
+/// A controller. Each method hands on to the one at work; a kind that has no use for an event ignores it.
 #[derive(Clone, Debug)]
-pub struct Controller {
-    window: Window,
-    slow_start: SlowStart,
-    growth: Growth,
-    reduction: Reduction,
-    observes: bool,
-    before_reduction: Option<Box<Controller>>,
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one per connection; the usual kind is read at every ACK and stays inline"
+)]
+pub enum Controller {
+    /// A window made of parts.
+    Windowed(Windowed),
+    /// BBR.
+    Bbr(Box<Bbr>),
 }
 
 impl Controller {
-    /// A controller with its initial window and ssthresh.
-    pub fn new(
-        window: Window,
-        slow_start: SlowStart,
-        growth: impl Into<Growth>,
-        reduction: impl Into<Reduction>,
-    ) -> Self {
-        let (growth, reduction) = (growth.into(), reduction.into());
-        Self {
-            window,
-            observes: slow_start.observes() || growth.observes() || reduction.observes(),
-            slow_start,
-            growth,
-            reduction,
-            before_reduction: None,
-        }
-    }
-
     /// Congestion window, in segments.
     #[inline]
     pub fn cwnd(&self) -> f64 {
-        self.window.cwnd
+        match self {
+            Self::Windowed(windowed) => windowed.cwnd(),
+            Self::Bbr(bbr) => bbr.cwnd(),
+        }
     }
 
     /// Slow start threshold, in segments; infinite while it is not set.
     pub fn ssthresh(&self) -> f64 {
-        self.window.ssthresh
+        match self {
+            Self::Windowed(windowed) => windowed.ssthresh(),
+            Self::Bbr(bbr) => bbr.ssthresh(),
+        }
     }
 
-    /// Whether cwnd is below ssthresh (RFC 5681 §3.1).
+    /// Whether the window still opens for the first time, or again after a timeout.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
-        self.window.in_slow_start()
+        match self {
+            Self::Windowed(windowed) => windowed.in_slow_start(),
+            Self::Bbr(bbr) => bbr.in_startup(),
+        }
+    }
+
+    /// Whether it models the path: the sender then samples delivery rates, hands it every ACK that delivers or reports
+    /// something, in recovery too (`on_ack`), and lets its window govern in recovery, instead of a rule of its own.
+    #[inline]
+    pub fn models_path(&self) -> bool {
+        matches!(self, Self::Bbr(_))
     }
 
     /// Whether it wants `observe`: the sender asks before it gathers the evidence.
     #[inline]
     pub fn observes(&self) -> bool {
-        self.observes
+        match self {
+            Self::Windowed(windowed) => windowed.observes(),
+            Self::Bbr(_) => false,
+        }
     }
 
     /// Every ACK, before the sender reacts to it.
     pub fn observe(&mut self, ack: &AckEvidence) {
-        if self.in_slow_start() && self.slow_start.ends_by(self.window.cwnd, ack) {
-            self.window.ssthresh = self.window.cwnd;
+        if let Self::Windowed(windowed) = self {
+            windowed.observe(ack);
         }
-        self.growth.observe(ack);
-        self.reduction.observe(ack);
     }
 
-    /// An ACK that may grow the window: outside fast recovery, after the sender has reacted to it.
+    /// The connection stands. `rtt` is that of the handshake, `delivered` what it counts (its SYN).
+    pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
+        if let Self::Bbr(bbr) = self {
+            bbr.on_established(now, rtt, delivered);
+        }
+    }
+
+    /// An ACK, after the sender has reacted to it: outside fast recovery, and for a model of the path in it too.
     #[inline]
     pub fn on_ack(&mut self, ack: &AckEvidence) {
-        let mut left = f64::from(ack.delivered);
-        if self.growth.owns_slow_start() {
-            self.growth.on_ack(&mut self.window, left, ack);
-            return;
-        }
-        if self.in_slow_start() {
-            let Window { cwnd, ssthresh } = &mut self.window;
-            left = self.slow_start.on_ack(cwnd, ssthresh, ack);
-        }
-        // Deviation: no growth while the window is not what limits (RFC 7661 §4.2 and Linux; RFC 5681 is silent).
-        if left > 0.0 && ack.cwnd_limited && !self.in_slow_start() {
-            self.growth.on_ack(&mut self.window, left, ack);
+        match self {
+            Self::Windowed(windowed) => windowed.on_ack(ack),
+            Self::Bbr(bbr) => bbr.on_ack(ack),
         }
     }
 
     /// A loss found by duplicate ACKs, SACK or RACK, or a congestion mark: reduces the window.
     pub fn on_congestion(&mut self, signal: &SignalEvidence) {
-        self.keep_for_undo();
-        let after = self
-            .reduction
-            .reduced(&self.window, &mut self.growth, signal);
-        self.reduce_to(after);
+        match self {
+            Self::Windowed(windowed) => windowed.on_congestion(signal),
+            Self::Bbr(bbr) => bbr.on_congestion(),
+        }
     }
 
     /// A retransmission timeout: ssthresh is reduced at the first of a row, cwnd falls to the loss window.
     pub fn on_timeout(&mut self, signal: &SignalEvidence) {
-        let first = signal.signal != Signal::RepeatedTimeout;
-        if first {
-            self.keep_for_undo();
+        match self {
+            Self::Windowed(windowed) => windowed.on_timeout(signal),
+            Self::Bbr(bbr) => bbr.on_timeout(signal),
         }
-        let after = self
-            .reduction
-            .after_timeout(&self.window, &mut self.growth, signal);
-        if first {
-            self.reduce_to(after);
-        } else {
-            self.window = after;
-        }
-        self.growth.on_timeout();
-        self.slow_start.on_timeout();
     }
 
     /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
     /// RFC 9937), none to leave it as it is.
     pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {
-        if let Some(cwnd) = cwnd {
-            self.window.cwnd = cwnd.max(LOSS_WINDOW);
+        if let Self::Windowed(windowed) = self {
+            windowed.on_recovery_exit(ack, cwnd);
         }
-        self.growth.on_recovery_exit(ack);
     }
 
-    /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
+    /// RFC 5681 §4.1: after `idle`, longer than the RTO, the window restarts from the initial one.
     pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
-        self.window.cwnd = self.window.cwnd.min(initial_window);
-        self.growth.on_idle(idle);
+        // Linux: a model of the path keeps its window.
+        if let Self::Windowed(windowed) = self {
+            windowed.on_idle(initial_window, idle);
+        }
+    }
+
+    /// Data leaves again after the application had none and nothing was in flight.
+    pub fn on_restart(&mut self, now: Nanos) {
+        if let Self::Bbr(bbr) = self {
+            bbr.on_restart(now);
+        }
     }
 
     /// Takes back the last reduction: it was spurious.
     pub fn undo(&mut self) {
-        if let Some(before) = self.before_reduction.take() {
-            let cwnd = self.window.cwnd.max(before.window.cwnd);
-            *self = *before;
-            self.window.cwnd = cwnd;
+        match self {
+            Self::Windowed(windowed) => windowed.undo(),
+            Self::Bbr(bbr) => bbr.undo(),
         }
     }
 
-    fn keep_for_undo(&mut self) {
-        self.before_reduction = None;
-        self.before_reduction = Some(Box::new(self.clone()));
+    /// Whether it paces; the sender asks once.
+    pub fn paces(&self) -> bool {
+        match self {
+            Self::Windowed(windowed) => windowed.pacing().is_some(),
+            Self::Bbr(_) => true,
+        }
     }
 
-    fn reduce_to(&mut self, after: Window) {
-        self.growth.on_reduction(&self.window);
-        self.slow_start.end();
-        self.window = Window {
-            ssthresh: after.ssthresh.max(LEAST_SSTHRESH),
-            cwnd: after.cwnd.max(LOSS_WINDOW),
-        };
+    /// Rate at which segments may leave, infinite for at once, with `outstanding` of them in flight.
+    pub fn pacing_pkts_per_s(&self, srtt: Option<Nanos>, outstanding: u32) -> f64 {
+        match self {
+            Self::Windowed(windowed) => windowed.pacing_pkts_per_s(srtt, outstanding),
+            Self::Bbr(bbr) => bbr.pacing_pkts_per_s(),
+        }
+    }
+
+    /// Segments that leave back to back at least when it paces.
+    pub fn least_burst_pkts(&self) -> u32 {
+        match self {
+            Self::Windowed(windowed) => windowed.pacing().map_or(1, |p| p.least_burst_pkts),
+            Self::Bbr(bbr) => bbr.least_burst_pkts(),
+        }
+    }
+
+    /// Whether it holds back by itself: rates sampled meanwhile count as limited by the application.
+    #[inline]
+    pub fn holds_back(&self) -> bool {
+        match self {
+            Self::Windowed(_) => false,
+            Self::Bbr(bbr) => bbr.holds_back(),
+        }
+    }
+}
+
+impl From<Windowed> for Controller {
+    fn from(windowed: Windowed) -> Self {
+        Self::Windowed(windowed)
+    }
+}
+
+impl From<Bbr> for Controller {
+    fn from(bbr: Bbr) -> Self {
+        Self::Bbr(Box::new(bbr))
     }
 }

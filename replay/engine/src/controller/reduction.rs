@@ -139,6 +139,7 @@ mod tests {
         SignalEvidence {
             now: 0,
             flight: 30.0,
+            lost_total: 1,
             signal,
         }
     }

@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use hindflight_kernels::{Purpose as DrawPurpose, StreamKey, StreamRng};
+
 use super::{PhaseName, Sender};
 use crate::catalogue::Variant;
 use crate::config::{Profile, StackOverrides, StackParams};
@@ -26,7 +28,17 @@ fn sender(variant: Variant, profile: Profile, overrides: StackOverrides) -> Send
         },
     );
     let params = variant.fix(&params);
-    let mut sender = Sender::new(0, &params, variant.controller(&params, &ParamValues::new()));
+    let draws = StreamRng::new(StreamKey {
+        seed: 1,
+        owner: 0,
+        direction: 0,
+        purpose: DrawPurpose::Controller,
+    });
+    let mut sender = Sender::new(
+        0,
+        &params,
+        variant.controller(&params, &ParamValues::new(), draws),
+    );
     sender.open(0, 1000 * SMSS);
     sender.write_to(1 << 40, false);
     sender

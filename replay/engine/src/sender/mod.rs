@@ -5,21 +5,25 @@
 
 #[cfg(test)]
 mod ladder;
+mod pacing;
 mod phase;
 mod prr;
 mod rack;
+mod rate;
 mod recovery;
 mod timeout;
 mod transmit;
 
 pub use phase::Phase;
 
+use pacing::Pacer;
 use phase::CwndUsage;
 use rack::Rack;
+use rate::{Newest, RateSampler};
 
 use crate::application::Buffered;
 use crate::config::{Profile, RecoveryKind, StackParams};
-use crate::controller::{AckEvidence, Controller, Repair};
+use crate::controller::{AckEvidence, Controller, RateSample, Repair};
 use crate::histogram::Histogram;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Digest, Scoreboard};
@@ -85,6 +89,10 @@ pub struct Sender {
     /// Segment to be sent again at once, whatever the window says.
     forced: Option<u64>,
     rack: Rack,
+    /// For controllers that ask for it.
+    pacer: Option<Pacer>,
+    /// See `pacer`.
+    rates: Option<Box<RateSampler>>,
     usage: CwndUsage,
     rto_timer: Timer,
     persist_timer: Timer,
@@ -112,15 +120,19 @@ impl Sender {
             small_end: 1,
             edge: 1,
             last_wnd_bytes: 0,
-            board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr),
+            board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr)
+                .noting_latest(controller.models_path()),
             rtt: RttEstimator::new(params),
             rtt_histogram: Histogram::default(),
-            controller,
             phase: Phase::Open { dup_acks: 0 },
             recover: 0,
             limited_transmitted: 0,
             forced: None,
             rack: Rack::default(),
+            pacer: controller.paces().then(Pacer::default),
+            rates: controller
+                .models_path()
+                .then(|| Box::new(RateSampler::new())),
             usage: CwndUsage::default(),
             rto_timer: Timer::default(),
             persist_timer: Timer::default(),
@@ -131,6 +143,7 @@ impl Sender {
             ip_id: 0,
             ts_recent: 0,
             counters: SenderCounters::default(),
+            controller,
         }
     }
 
@@ -143,6 +156,7 @@ impl Sender {
             self.established_at = Some(now);
             self.edge = 1 + window_bytes;
             self.last_wnd_bytes = window_bytes as u32;
+            self.tell_established(now);
         }
     }
 
@@ -215,6 +229,7 @@ impl Sender {
         if segment.has(flags::SYN) || segment.ack < self.snd_una || segment.ack > self.snd_nxt {
             return;
         }
+        let (prior_flight, prior_lost) = (self.board.pipe(), self.board.lost_total());
         let advances = segment.ack > self.snd_una;
         let acked_bytes = segment.ack - self.snd_una;
         let mut digest = Digest::default();
@@ -237,6 +252,9 @@ impl Sender {
                 acked_bytes,
                 rtt,
                 duplicate,
+                prior_flight,
+                prior_lost,
+                rate: self.sample_rate(&digest, now),
                 digest,
             };
             if self.controller.observes() {
@@ -244,6 +262,10 @@ impl Sender {
                 self.controller.observe(&evidence);
             }
             self.react(&ack);
+            if self.controller.models_path() {
+                self.follow_model(&ack);
+            }
+            self.update_pacing();
             self.rearm_after_ack(&ack);
         }
     }
@@ -262,6 +284,51 @@ impl Sender {
             self.rtt.sample(now - self.last_sent_at, 0, 1);
         }
         self.timeouts_in_a_row = 0;
+        self.tell_established(now);
+    }
+
+    fn tell_established(&mut self, now: Nanos) {
+        let delivered = self.rates.as_ref().map_or(0, |rates| rates.delivered());
+        self.controller
+            .on_established(now, self.rtt.min_rtt(), delivered);
+        self.update_pacing();
+    }
+
+    fn sample_rate(&mut self, digest: &Digest, now: Nanos) -> Option<RateSample> {
+        let rates = self.rates.as_mut()?;
+        let newest = digest.latest.map(|latest| Newest {
+            number: latest.number,
+            sent_at: latest.sent_at,
+        });
+        rates.on_ack(now, digest.delivered, newest, self.rtt.min_rtt())
+    }
+
+    /// A model of the path hears of every ACK.
+    fn follow_model(&mut self, ack: &recovery::Ack) {
+        let evidence = self.evidence(ack);
+        self.controller.on_ack(&evidence);
+        if self.controller.holds_back()
+            && let Some(rates) = &mut self.rates
+        {
+            rates.limit_by_application(self.board.pipe());
+        }
+    }
+
+    #[inline]
+    fn update_pacing(&mut self) {
+        if let Some(pacer) = &mut self.pacer {
+            let outstanding = self.board.outstanding();
+            let pkts_per_s = self
+                .controller
+                .pacing_pkts_per_s(self.rtt.srtt(), outstanding);
+            let smss_bytes = self.params.smss_bytes;
+            pacer.set_rate(
+                pkts_per_s * f64::from(smss_bytes),
+                self.controller.least_burst_pkts(),
+                smss_bytes,
+                self.rtt.min_rtt(),
+            );
+        }
     }
 
     fn take_sack_blocks(&mut self, segment: &Segment, digest: &mut Digest) {
@@ -335,7 +402,12 @@ impl Sender {
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             flight: self.board.pipe(),
+            prior_flight: ack.prior_flight,
+            newly_lost: self.board.lost_total() - ack.prior_lost,
             lost_total: self.board.lost_total(),
+            delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
+            rate: ack.rate,
+            paced_until: self.pacer.map_or(0, |pacer| pacer.release()),
             repair: match self.phase {
                 Phase::Open { .. } => Repair::None,
                 Phase::Recovery(_) => Repair::Recovery,

@@ -47,6 +47,8 @@ pub enum RecoveryWindow {
     },
     /// cwnd against the pipe (RFC 6675 §5).
     Pipe,
+    /// The window of a controller that models the path, against the pipe.
+    Model,
     /// The proportional rate reduction's window against the pipe.
     Prr(Prr),
 }

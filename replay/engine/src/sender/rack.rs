@@ -5,7 +5,7 @@
 //! Deviation: the reordering window is not widened by DSACK, and reordering is not learned: the paths replayed here
 //! reorder only where a schedule says so, which `docs/variants` mentions.
 
-use crate::scoreboard::{DUP_THRESH, Digest, Scoreboard};
+use crate::scoreboard::{DUP_THRESH, Digest, Latest, Scoreboard};
 use crate::time::Nanos;
 use crate::timer::Timer;
 
@@ -51,7 +51,13 @@ pub struct PathView {
 impl Rack {
     /// RFC 8985 §6.2 steps 1 to 3: learns of deliveries.
     pub fn update(&mut self, digest: &Digest, view: &PathView) {
-        let Some((sent_at, end, retransmission)) = digest.latest else {
+        let Some(Latest {
+            sent_at,
+            end,
+            retransmission,
+            ..
+        }) = digest.latest
+        else {
             return;
         };
         let rtt = view.now - sent_at;

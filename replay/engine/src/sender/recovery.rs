@@ -7,7 +7,7 @@ use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::prr::Prr;
 use super::rack::PathView;
 use super::{Profile, RecoveryKind, Sender};
-use crate::controller::{Signal, SignalEvidence};
+use crate::controller::{RateSample, Signal, SignalEvidence};
 use crate::scoreboard::{DUP_THRESH, Digest};
 use crate::time::Nanos;
 
@@ -23,6 +23,12 @@ pub struct Ack {
     pub rtt: Option<Nanos>,
     /// It is a duplicate.
     pub duplicate: bool,
+    /// Segments in the network before it, and ever marked lost.
+    pub prior_flight: u32,
+    /// See `prior_flight`.
+    pub prior_lost: u64,
+    /// Delivery rate that it shows.
+    pub rate: Option<RateSample>,
     /// What it taught the scoreboard.
     pub digest: Digest,
 }
@@ -80,6 +86,14 @@ impl Sender {
         if self.loss_is_certain(dup_acks) {
             self.enter_recovery(ack);
         } else if ack.advances {
+            self.grow(ack);
+        }
+    }
+
+    /// Lets the ACK grow the window. A model of the path hears of every ACK, elsewhere.
+    #[inline]
+    fn grow(&mut self, ack: &Ack) {
+        if !self.controller.models_path() {
             let evidence = self.evidence(ack);
             self.controller.on_ack(&evidence);
         }
@@ -112,6 +126,7 @@ impl Sender {
         self.controller.on_congestion(&SignalEvidence {
             now: ack.now,
             flight: f64::from(flight),
+            lost_total: self.board.lost_total(),
             signal: Signal::Loss,
         });
         let window = match self.params.recovery {
@@ -127,6 +142,7 @@ impl Sender {
                 self.forced = Some(first);
                 RecoveryWindow::Pipe
             }
+            RecoveryKind::RackPrr if self.controller.models_path() => RecoveryWindow::Model,
             RecoveryKind::Prr | RecoveryKind::RackPrr => {
                 if self.params.recovery == RecoveryKind::Prr {
                     self.board.mark_lost(first);
@@ -176,7 +192,7 @@ impl Sender {
                     *extra += 1.0;
                 }
             }
-            RecoveryWindow::Pipe => {}
+            RecoveryWindow::Pipe | RecoveryWindow::Model => {}
             RecoveryWindow::Prr(prr) => {
                 prr.on_ack(ack.digest.delivered, ack.advances && !newly_lost, pipe);
             }
@@ -199,15 +215,13 @@ impl Sender {
             self.enter_recovery(ack);
         } else if self.params.profile == Profile::Linux {
             // Deviation: Linux lets the ACK that ends recovery grow the window.
-            let evidence = self.evidence(ack);
-            self.controller.on_ack(&evidence);
+            self.grow(ack);
         }
     }
 
     fn react_after_timeout(&mut self, ack: &Ack, recovery_point: u64) {
         if ack.advances {
-            let evidence = self.evidence(ack);
-            self.controller.on_ack(&evidence);
+            self.grow(ack);
         }
         if self.snd_una >= recovery_point {
             self.phase = Phase::Open { dup_acks: 0 };

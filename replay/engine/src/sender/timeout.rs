@@ -8,7 +8,7 @@ use super::recovery::Ack;
 use super::{Opening, Profile, RecoveryKind, Sender};
 use crate::controller::{Signal, SignalEvidence};
 use crate::scoreboard::Digest;
-use crate::time::{Nanos, SECOND};
+use crate::time::{NEVER, Nanos, SECOND};
 
 impl Sender {
     /// When it wants to be called.
@@ -23,6 +23,7 @@ impl Sender {
             .armed()
             .min(self.persist_timer.armed())
             .min(rack)
+            .min(self.pacer.map_or(NEVER, |pacer| pacer.timer.armed()))
     }
 
     /// Its time has come.
@@ -39,6 +40,9 @@ impl Sender {
             self.persist_due = true;
             self.persist_backoff += 1;
             self.arm_persist(now);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.timer.fires(now);
         }
         if self.rack.reordering_timer.fires(now) {
             self.on_reordering_timeout(now);
@@ -63,13 +67,15 @@ impl Sender {
         } else {
             Signal::RepeatedTimeout
         };
+        let flight = f64::from(self.board.outstanding());
+        self.board.mark_all_lost();
         self.controller.on_timeout(&SignalEvidence {
             now,
-            flight: f64::from(self.board.outstanding()),
+            flight,
+            lost_total: self.board.lost_total(),
             signal,
         });
         self.timeouts_in_a_row += 1;
-        self.board.mark_all_lost();
         self.forced = None;
         self.rack.reordering_timer.stop();
         self.rack.probe_timer.stop();
@@ -100,6 +106,9 @@ impl Sender {
                     advances: false,
                     acked_bytes: 0,
                     rtt: None,
+                    prior_flight: self.board.pipe(),
+                    prior_lost: self.board.lost_total(),
+                    rate: None,
                     duplicate: false,
                     digest,
                 };
@@ -185,6 +194,7 @@ impl Sender {
             self.controller.on_congestion(&SignalEvidence {
                 now: ack.now,
                 flight,
+                lost_total: self.board.lost_total(),
                 signal: Signal::Loss,
             });
         }

@@ -56,16 +56,35 @@ impl Sender {
     fn poll_data(&mut self, now: Nanos) -> Option<Segment> {
         let repairs = !matches!(self.phase, Phase::Open { .. });
         if repairs && let Some(number) = self.board.next_repair() {
-            return Some(self.retransmit(number, now));
+            let (seq, _) = self.board.span(number);
+            return self
+                .pacing_allows(seq, now)
+                .then(|| self.retransmit(number, now));
         }
         if let Some(len) = self.sendable(now) {
-            return Some(self.send_new(len, now));
+            return self
+                .pacing_allows(self.snd_nxt, now)
+                .then(|| self.send_new(len, now));
         }
         self.note_usage(false);
+        if self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes)
+            && let Some(rates) = &mut self.rates
+        {
+            rates.limit_by_application(self.board.pipe());
+        }
         if repairs {
             self.speculative_repair(now)
         } else {
             None
+        }
+    }
+
+    /// Whether pacing lets the segment from `seq` on leave now.
+    #[inline]
+    fn pacing_allows(&mut self, seq: u64, now: Nanos) -> bool {
+        match &mut self.pacer {
+            None => true,
+            Some(pacer) => pacer.allows(seq, now),
         }
     }
 
@@ -91,7 +110,7 @@ impl Sender {
             Phase::Loss { .. } => cwnd,
             Phase::Recovery(recovery) => match &recovery.window {
                 RecoveryWindow::Inflated { extra, .. } => (cwnd + extra).max(1.0),
-                RecoveryWindow::Pipe => cwnd,
+                RecoveryWindow::Pipe | RecoveryWindow::Model => cwnd,
                 RecoveryWindow::Prr(prr) => prr.window(),
             },
         }
@@ -150,7 +169,11 @@ impl Sender {
     #[inline]
     fn send_new(&mut self, len: u16, now: Nanos) -> Segment {
         let seq = self.snd_nxt;
+        let quiet = self.board.pipe() == 0;
         self.board.push(seq, len, now);
+        if self.rates.is_some() {
+            self.note_departure(self.board.last(), quiet, now);
+        }
         self.snd_nxt += u64::from(len);
         if u32::from(len) < self.params.smss_bytes {
             self.small_end = self.snd_nxt;
@@ -162,7 +185,11 @@ impl Sender {
     }
 
     fn retransmit(&mut self, number: u64, now: Nanos) -> Segment {
+        let quiet = self.board.pipe() == 0;
         self.board.retransmit(number, now);
+        if self.rates.is_some() {
+            self.note_departure(Some(number), quiet, now);
+        }
         self.counters.retransmissions += 1;
         let (seq, len) = self.board.span(number);
         let purpose = match self.phase {
@@ -174,6 +201,20 @@ impl Sender {
             self.rto_timer.set(now + self.rtt.rto());
         }
         self.segment_of(seq, len, purpose, now)
+    }
+
+    /// Notes what segment `number` knows of the rate so far; `quiet`: nothing else is in the network.
+    fn note_departure(&mut self, number: Option<u64>, quiet: bool, now: Nanos) {
+        let (Some(rates), Some(number), Some(first)) =
+            (&mut self.rates, number, self.board.first())
+        else {
+            return;
+        };
+        rates.on_send(number, first, self.board.outstanding(), now);
+        if quiet && rates.is_app_limited() {
+            self.controller.on_restart(now);
+            self.update_pacing();
+        }
     }
 
     /// RFC 6675 §4, NextSeg rules (3) and (4): with nothing else to send, a hole that is not yet lost, then once the
@@ -216,6 +257,9 @@ impl Sender {
     fn segment_of(&mut self, seq: u64, len: u16, purpose: Purpose, now: Nanos) -> Segment {
         self.counters.segments_out += 1;
         self.last_sent_at = now;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_send(seq, len.into(), self.counters.segments_out, now);
+        }
         if !self.rto_timer.is_set() {
             self.rto_timer.set(now + self.rtt.rto());
             self.schedule_probe(now);

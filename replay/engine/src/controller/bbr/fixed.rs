@@ -1,0 +1,74 @@
+//! BBR's numbers as Linux keeps them: gains in 256ths, bandwidth in segments per microsecond times 2²⁴, whole
+//! segments. The rounding is part of what is rebuilt, so it stands here and nowhere else.
+//!
+//! Must not know the state machine.
+
+use crate::time::{Nanos, SECOND};
+
+/// A gain of one, in its 256ths.
+pub const UNIT: u64 = 256;
+/// One segment per microsecond.
+pub const BW_UNIT: u64 = 1 << 24;
+
+const MICROSECOND: Nanos = 1000;
+
+/// Segments delivered over an interval, as bandwidth.
+pub fn bandwidth(segments: u64, interval: Nanos) -> u64 {
+    let micros = interval / MICROSECOND;
+    (segments * BW_UNIT).checked_div(micros).unwrap_or(0)
+}
+
+/// Segments that `bw` delivers in `interval`, rounded down.
+pub fn delivered_in(bw: u64, interval: Nanos) -> u64 {
+    (u128::from(bw) * u128::from(interval / MICROSECOND) / u128::from(BW_UNIT)) as u64
+}
+
+/// The bandwidth-delay product times a gain, in segments, rounded up.
+pub fn bdp(bw: u64, min_rtt: Nanos, gain: u64) -> u64 {
+    let product = u128::from(bw) * u128::from(min_rtt / MICROSECOND);
+    let gained = (product * u128::from(gain)) >> UNIT.trailing_zeros();
+    gained.div_ceil(u128::from(BW_UNIT)) as u64
+}
+
+/// Segments per second that `bw` times a gain means, less `margin_percent`.
+pub fn rate_pkts_per_s(bw: u64, gain: u64, margin_percent: f64) -> f64 {
+    let gained = (bw as f64 * gain as f64) / (UNIT * BW_UNIT) as f64;
+    gained * (SECOND / MICROSECOND) as f64 * (1.0 - margin_percent / 100.0)
+}
+
+/// A share in 256ths, rounded down as an integer constant of C is.
+pub fn gain(share: f64) -> u64 {
+    (share * UNIT as f64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    #[test]
+    fn ten_segments_in_half_a_second_are_twenty_per_second() {
+        let bw = bandwidth(10, 500 * MILLISECOND);
+        // 10 * 2²⁴ / 500,000 = 335.5, rounded down.
+        assert_eq!(bw, 335);
+        assert!((rate_pkts_per_s(bw, UNIT, 0.0) - 19.967).abs() < 1e-3);
+        assert!((rate_pkts_per_s(bw, 739, 1.0) - 57.064).abs() < 1e-3);
+        assert_eq!(bandwidth(10, 999), 0, "no interval");
+    }
+
+    #[test]
+    fn the_product_is_rounded_up_and_what_is_delivered_down() {
+        let bw = bandwidth(10, 500 * MILLISECOND);
+        assert_eq!(bdp(bw, 500 * MILLISECOND, UNIT), 10);
+        assert_eq!(delivered_in(bw, 500 * MILLISECOND), 9);
+        assert_eq!(bdp(bw, 500 * MILLISECOND, 2 * UNIT), 20);
+        assert_eq!(bdp(bw, 500 * MILLISECOND, 320), 13);
+        assert_eq!(bdp(0, 500 * MILLISECOND, UNIT), 0);
+    }
+
+    #[test]
+    fn gains_are_cut_to_256ths() {
+        assert_eq!((gain(1.25), gain(0.75), gain(2.0)), (320, 192, 512));
+        assert_eq!(gain(0.999), 255);
+    }
+}

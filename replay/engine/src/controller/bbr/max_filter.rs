@@ -1,0 +1,94 @@
+//! The greatest value of the last rounds, kept in three samples (Kathleen Nichols' windowed filter): constant space,
+//! and each of the three is the greatest of what came after the one before it.
+//!
+//! Must not know what the values are.
+
+/// A value and the round it was seen in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sample {
+    round: u64,
+    value: u64,
+}
+
+/// The filter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxFilter {
+    best: [Sample; 3],
+}
+
+impl MaxFilter {
+    /// The greatest value.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.best[0].value
+    }
+
+    /// Takes `value` of `round`; values older than `window` rounds no longer count.
+    pub fn update(&mut self, window: u64, round: u64, value: u64) {
+        let new = Sample { round, value };
+        if value >= self.best[0].value || round - self.best[2].round > window {
+            self.best = [new; 3];
+            return;
+        }
+        if value >= self.best[1].value {
+            (self.best[1], self.best[2]) = (new, new);
+        } else if value >= self.best[2].value {
+            self.best[2] = new;
+        }
+        self.age(window, new);
+    }
+
+    /// Drops what is too old, and where one sample has stood alone for long takes a fresh one as the next best.
+    fn age(&mut self, window: u64, new: Sample) {
+        let age = new.round - self.best[0].round;
+        if age > window {
+            self.best = [self.best[1], self.best[2], new];
+            if new.round - self.best[0].round > window {
+                self.best = [self.best[1], self.best[2], new];
+            }
+        } else if self.best[1].round == self.best[0].round && age > window / 4 {
+            (self.best[1], self.best[2]) = (new, new);
+        } else if self.best[2].round == self.best[1].round && age > window / 2 {
+            self.best[2] = new;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_holds_for_its_window_and_not_longer() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 100);
+        for round in 1..=10 {
+            filter.update(10, round, 50 - round);
+            assert_eq!(filter.value(), 100, "round {round}");
+        }
+        filter.update(10, 11, 39);
+        // The second best was taken when a quarter of the window had passed: round 3.
+        assert_eq!(filter.value(), 47);
+    }
+
+    #[test]
+    fn a_greater_value_takes_over_at_once() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 100);
+        filter.update(10, 5, 100);
+        filter.update(10, 6, 101);
+        assert_eq!(filter.value(), 101);
+        filter.update(10, 16, 1);
+        assert_eq!(filter.value(), 101);
+        filter.update(10, 17, 1);
+        assert_eq!(filter.value(), 1);
+    }
+
+    #[test]
+    fn after_a_long_silence_only_the_new_value_counts() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 100);
+        filter.update(10, 100, 3);
+        assert_eq!(filter.value(), 3);
+    }
+}

@@ -1,0 +1,634 @@
+//! BBR, version 1, as Linux 6.x has it: a model of the path (greatest delivery rate, least round-trip time) that sets
+//! a pacing rate and a window of twice the product, whatever is lost.
+//!
+//! Must not know segments or timers; the sender measures rates and enforces the pacing. Read Cardwell et al. 2016
+//! (ACM Queue 14-5) and draft-cardwell-iccrg-bbr-congestion-control-00 first, then `docs/variants/bbr.md`.
+//! The arithmetic is in `fixed`; the parts with a state of their own have files of their own.
+
+mod aggregation;
+mod fixed;
+mod long_term;
+mod max_filter;
+#[cfg(test)]
+mod tests;
+
+use hindflight_kernels::StreamRng;
+
+use self::aggregation::Aggregation;
+use self::fixed::UNIT;
+use self::long_term::{Counts, LongTerm, Step, Verdict};
+use self::max_filter::MaxFilter;
+use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
+use super::params::parameters;
+use crate::time::{MILLISECOND, Nanos, SECOND};
+
+parameters! {
+    /// Parameters of BBR.
+    pub struct BbrParams {
+        /// Pacing and window gain of STARTUP, in 256ths.
+        high_gain: whole(739, "1/256", 257, 2048, "Linux 6.x tcp_bbr.c: 2/ln 2"),
+        /// Pacing gain of DRAIN, in 256ths.
+        drain_gain: whole(88, "1/256", 1, 255, "Linux 6.x tcp_bbr.c: the inverse"),
+        /// Window gain of `PROBE_BW`.
+        cwnd_gain: number(2.0, "", 1.0, 16.0, "Linux 6.x tcp_bbr.c"),
+        /// Pacing gain of the probing phase of a cycle.
+        probe_gain: number(1.25, "", 1.0, 1.9, "Linux 6.x tcp_bbr.c"),
+        /// Rounds for which the greatest delivery rate holds.
+        bw_window_rounds: whole(10, "rounds", 1, 1000, "Linux 6.x tcp_bbr.c"),
+        /// Time for which the least round-trip time holds.
+        min_rtt_window_s: number(10.0, "s", 0.1, 3600.0, "Linux 6.x tcp_bbr.c"),
+        /// Least stay in `PROBE_RTT`.
+        probe_rtt_ms: number(200.0, "ms", 1.0, 10_000.0, "Linux 6.x tcp_bbr.c"),
+        /// Least window.
+        least_cwnd: whole(4, "segments", 1, 1000, "Linux 6.x tcp_bbr.c"),
+        /// Growth of the delivery rate per round below which the pipe may be full.
+        full_bw_growth: number(1.25, "", 1.0, 4.0, "Linux 6.x tcp_bbr.c"),
+        /// Rounds without that growth that fill it.
+        full_bw_rounds: whole(3, "rounds", 1, 100, "Linux 6.x tcp_bbr.c"),
+        /// What the pacing rate stays below the model's.
+        pacing_margin_percent: number(1.0, "%", 0.0, 50.0, "Linux 6.x tcp_bbr.c"),
+        /// Notice policers.
+        long_term: flag(true, "Linux 6.x tcp_bbr.c"),
+        /// Allow for aggregated ACKs.
+        aggregation: flag(true, "Linux 6.x tcp_bbr.c"),
+        /// First phase of a cycle, a digit for each entry into `PROBE_BW`: 1 to 8 (8 probes), 0 or none: drawn.
+        /// A capture's own draws can be read from its pacing gain and given here.
+        first_phases: number(0.0, "", 0.0, 999_999_999_999_999.0, "Linux 6.x tcp_bbr.c: drawn"),
+    }
+}
+
+/// Phases of a cycle: one probes, one drains, the others cruise.
+const CYCLE_LENGTH: u8 = 8;
+/// The cycle may begin with any phase but the draining one.
+const DRAWN_PHASES: u64 = 7;
+const DRAINING_PHASE: u8 = 1;
+/// RFC 6928, where Linux's BBR needs a window without a path.
+const INITIAL_WINDOW: u64 = 10;
+/// Excess of aggregated ACKs that the window allows, in time at the model's bandwidth.
+const MOST_EXTRA: Nanos = 100 * MILLISECOND;
+/// Below this pacing rate bursts are single segments (1.2 Mbit/s).
+const LEAST_BURST_BYTES_PER_S: f64 = 150_000.0;
+/// Linux: a burst is what is sent in 2⁻¹⁰ s, at most about 64 KiB.
+const BURST_PER_S: f64 = 1024.0;
+const MOST_BURST_PKTS: f64 = 127.0;
+const MOST_BURST_BYTES: f64 = 65_216.0;
+/// Round-trip time that is assumed before the first sample.
+const ASSUMED_RTT: Nanos = MILLISECOND;
+
+/// The digits of `number` from its last to its first.
+fn reversed(mut number: u64) -> u64 {
+    let mut out = 0;
+    while number > 0 {
+        out = 10 * out + number % 10;
+        number /= 10;
+    }
+    out
+}
+
+/// What BBR is doing; each mode owns what only it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Doubling the rate every round until it no longer helps.
+    Startup,
+    /// Draining the queue that STARTUP has built.
+    Drain,
+    /// Cycling the gain around one.
+    ProbeBw {
+        /// Place in the cycle.
+        phase: u8,
+        /// When the phase began.
+        since: Nanos,
+    },
+    /// Four segments in flight, to see the path without a queue.
+    ProbeRtt {
+        /// When it may end; none until the flight is that small.
+        until: Option<Nanos>,
+        /// A round has passed since.
+        round_done: bool,
+    },
+}
+
+/// Round trips, counted by what was delivered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    count: u64,
+    /// The last ACK began one.
+    starts: bool,
+    /// It ends with the first segment that left after so many had been delivered.
+    end: u64,
+}
+
+/// The search for the end of STARTUP.
+#[derive(Clone, Copy, Debug, Default)]
+struct FullPipe {
+    bw: u64,
+    rounds: u32,
+    reached: bool,
+}
+
+/// The least round-trip time, and when it was seen.
+#[derive(Clone, Copy, Debug)]
+struct MinRtt {
+    value: Option<Nanos>,
+    seen_at: Nanos,
+}
+
+/// BBR.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    params: BbrParams,
+    rng: StreamRng,
+    first_phases: u64,
+    smss_bytes: f64,
+    cwnd: u64,
+    ssthresh: f64,
+    /// cwnd before recovery or `PROBE_RTT`.
+    prior_cwnd: u64,
+    pacing_pkts_per_s: f64,
+    has_seen_rtt: bool,
+    mode: Mode,
+    bw: MaxFilter,
+    round: Round,
+    min_rtt: MinRtt,
+    full_pipe: FullPipe,
+    long_term: LongTerm,
+    aggregation: Aggregation,
+    /// What the sender repaired at the last ACK.
+    repair: Repair,
+    /// First round of recovery: send what is delivered, no more.
+    conserving: bool,
+    idle_restart: bool,
+    counts: Counts,
+}
+
+impl Bbr {
+    /// A connection that has not been established. `rng` draws the phases.
+    pub fn new(params: BbrParams, initial_window: u32, smss_bytes: u32, rng: StreamRng) -> Self {
+        Self {
+            params,
+            rng,
+            first_phases: reversed(params.first_phases as u64),
+            smss_bytes: f64::from(smss_bytes),
+            cwnd: u64::from(initial_window),
+            ssthresh: f64::INFINITY,
+            prior_cwnd: 0,
+            pacing_pkts_per_s: f64::INFINITY,
+            has_seen_rtt: false,
+            mode: Mode::Startup,
+            bw: MaxFilter::default(),
+            round: Round::default(),
+            min_rtt: MinRtt {
+                value: None,
+                seen_at: 0,
+            },
+            full_pipe: FullPipe::default(),
+            long_term: LongTerm::default(),
+            aggregation: Aggregation::default(),
+            repair: Repair::None,
+            conserving: false,
+            idle_restart: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Congestion window, in segments.
+    #[inline]
+    pub fn cwnd(&self) -> f64 {
+        self.cwnd as f64
+    }
+
+    /// The product at the end of STARTUP, for observers: nothing here reads it.
+    pub fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    /// Whether the pipe is still being filled.
+    pub fn in_startup(&self) -> bool {
+        self.mode == Mode::Startup
+    }
+
+    /// Rate at which segments may leave.
+    #[inline]
+    pub fn pacing_pkts_per_s(&self) -> f64 {
+        self.pacing_pkts_per_s
+    }
+
+    /// Segments that leave back to back at least.
+    pub fn least_burst_pkts(&self) -> u32 {
+        if self.pacing_bytes_per_s() < LEAST_BURST_BYTES_PER_S {
+            1
+        } else {
+            2
+        }
+    }
+
+    /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
+    #[inline]
+    pub fn holds_back(&self) -> bool {
+        matches!(self.mode, Mode::ProbeRtt { .. })
+    }
+
+    /// The connection stands; `rtt` is the handshake's round-trip time.
+    pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
+        self.min_rtt = MinRtt {
+            value: rtt,
+            seen_at: now,
+        };
+        self.round.end = delivered;
+        self.counts = Counts {
+            delivered_at: now,
+            delivered,
+            lost: 0,
+        };
+        self.long_term.reset(self.counts);
+        self.aggregation.restart_epoch(now);
+        self.init_pacing(rtt);
+    }
+
+    fn init_pacing(&mut self, rtt: Option<Nanos>) {
+        self.has_seen_rtt = rtt.is_some();
+        let bw = fixed::bandwidth(self.cwnd, rtt.unwrap_or(ASSUMED_RTT));
+        self.pacing_pkts_per_s = self.rate(bw, self.params.high_gain.into());
+    }
+
+    /// Every ACK, after the sender has reacted to it.
+    pub fn on_ack(&mut self, ack: &AckEvidence) {
+        if ack.delivered > 0 {
+            self.counts.delivered_at = ack.now;
+        }
+        self.counts.delivered = ack.delivered_total;
+        self.counts.lost = ack.lost_total;
+        self.update_bandwidth(ack);
+        self.update_aggregation(ack);
+        self.update_cycle(ack);
+        self.check_full_pipe(ack);
+        self.check_drain(ack);
+        self.update_min_rtt(ack);
+        self.set_pacing(ack.srtt);
+        self.set_cwnd(ack);
+    }
+
+    /// A loss: nothing is reduced, but the window is kept to return to.
+    pub fn on_congestion(&mut self) {
+        self.save_cwnd();
+    }
+
+    /// A retransmission timeout.
+    pub fn on_timeout(&mut self, signal: &SignalEvidence) {
+        if signal.signal == Signal::Timeout {
+            self.save_cwnd();
+        }
+        self.repair = Repair::Loss;
+        self.full_pipe.bw = 0;
+        self.round.starts = true;
+        self.cwnd = 1;
+        self.counts.lost = signal.lost_total;
+        self.sample_long_term(true, false);
+    }
+
+    /// The losses were none: STARTUP may go on.
+    pub fn undo(&mut self) {
+        self.full_pipe.bw = 0;
+        self.full_pipe.rounds = 0;
+        self.long_term.reset(self.counts);
+    }
+
+    /// Data is sent again with nothing in flight, after the application had none.
+    pub fn on_restart(&mut self, now: Nanos) {
+        self.idle_restart = true;
+        self.aggregation.restart_epoch(now);
+        match self.mode {
+            Mode::ProbeBw { .. } => self.apply_pacing(UNIT),
+            Mode::ProbeRtt { .. } => self.leave_probe_rtt_if_done(now),
+            Mode::Startup | Mode::Drain => {}
+        }
+    }
+
+    fn pacing_bytes_per_s(&self) -> f64 {
+        self.pacing_pkts_per_s * self.smss_bytes
+    }
+
+    fn rate(&self, bw: u64, gain: u64) -> f64 {
+        fixed::rate_pkts_per_s(bw, gain, self.params.pacing_margin_percent)
+    }
+
+    /// Bandwidth of the model: the policer's where one is known.
+    fn model_bw(&self) -> u64 {
+        self.long_term.bw().unwrap_or(self.bw.value())
+    }
+
+    fn pacing_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Startup => self.params.high_gain.into(),
+            Mode::Drain => self.params.drain_gain.into(),
+            Mode::ProbeBw { phase, .. } if self.long_term.bw().is_none() => self.cycle_gain(phase),
+            Mode::ProbeBw { .. } | Mode::ProbeRtt { .. } => UNIT,
+        }
+    }
+
+    /// A cycle probes for a phase, drains what that has queued in the next, and cruises in the others.
+    fn cycle_gain(&self, phase: u8) -> u64 {
+        let probe = fixed::gain(self.params.probe_gain);
+        match phase {
+            0 => probe,
+            DRAINING_PHASE => (2 * UNIT).saturating_sub(probe),
+            _ => UNIT,
+        }
+    }
+
+    fn cwnd_gain(&self) -> u64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => self.params.high_gain.into(),
+            Mode::ProbeBw { .. } => fixed::gain(self.params.cwnd_gain),
+            Mode::ProbeRtt { .. } => UNIT,
+        }
+    }
+
+    fn update_bandwidth(&mut self, ack: &AckEvidence) {
+        self.round.starts = false;
+        let Some(sample) = ack.rate else {
+            return;
+        };
+        if sample.prior_delivered >= self.round.end {
+            self.round.end = ack.delivered_total;
+            self.round.count += 1;
+            self.round.starts = true;
+            self.conserving = false;
+        }
+        if self.sample_long_term(ack.newly_lost > 0, sample.app_limited) == Verdict::ProbeAgain {
+            self.enter_probe_bw();
+        }
+        let bw = fixed::bandwidth(sample.delivered, sample.interval);
+        // A rate that the application limited says nothing, unless it is greater than all.
+        if !sample.app_limited || bw >= self.bw.value() {
+            let window = self.params.bw_window_rounds.into();
+            self.bw.update(window, self.round.count, bw);
+        }
+    }
+
+    fn sample_long_term(&mut self, losses: bool, app_limited: bool) -> Verdict {
+        if !self.params.long_term {
+            return Verdict::None;
+        }
+        self.long_term.sample(&Step {
+            counts: self.counts,
+            losses,
+            app_limited,
+            round_start: self.round.starts,
+            probing: matches!(self.mode, Mode::ProbeBw { .. }),
+            smss_bytes: self.smss_bytes,
+        })
+    }
+
+    fn update_aggregation(&mut self, ack: &AckEvidence) {
+        if self.params.aggregation && ack.delivered > 0 && ack.rate.is_some() {
+            let (acked, bw) = (u64::from(ack.delivered), self.model_bw());
+            self.aggregation
+                .update(ack.now, acked, bw, self.round.starts, self.cwnd);
+        }
+    }
+
+    fn update_cycle(&mut self, ack: &AckEvidence) {
+        if let Mode::ProbeBw { phase, since } = self.mode
+            && self.phase_is_over(since, ack)
+        {
+            self.mode = Mode::ProbeBw {
+                phase: (phase + 1) % CYCLE_LENGTH,
+                since: self.counts.delivered_at,
+            };
+        }
+    }
+
+    /// A phase lasts a least round-trip time. Probing goes on until the flight has grown or something was lost;
+    /// draining ends as soon as the flight fits.
+    fn phase_is_over(&self, since: Nanos, ack: &AckEvidence) -> bool {
+        let lasted = self.counts.delivered_at.saturating_sub(since);
+        let whole = self.min_rtt.value.is_some_and(|least| lasted > least);
+        let gain = self.pacing_gain();
+        if gain == UNIT {
+            return whole;
+        }
+        let flight = self.flight_when_sent(ack.prior_flight, ack);
+        if gain > UNIT {
+            whole && (ack.newly_lost > 0 || flight >= self.inflight(gain))
+        } else {
+            whole || flight <= self.inflight(UNIT)
+        }
+    }
+
+    /// What will be in flight when pacing lets the next segment leave.
+    fn flight_when_sent(&self, flight: u32, ack: &AckEvidence) -> u64 {
+        let wait = ack.paced_until.saturating_sub(ack.now);
+        let meanwhile = fixed::delivered_in(self.model_bw(), wait);
+        let own = if self.pacing_gain() > UNIT {
+            self.burst_goal()
+        } else {
+            0
+        };
+        (u64::from(flight) + own).saturating_sub(meanwhile)
+    }
+
+    /// Segments of a burst, whatever the interface allows.
+    fn burst_goal(&self) -> u64 {
+        let bytes = (self.pacing_bytes_per_s() / BURST_PER_S).min(MOST_BURST_BYTES);
+        let segments = libm::floor(bytes / self.smss_bytes);
+        segments
+            .max(self.least_burst_pkts().into())
+            .min(MOST_BURST_PKTS) as u64
+    }
+
+    /// Segments to have in flight for a gain, with allowance for bursts at both ends.
+    fn inflight(&self, gain: u64) -> u64 {
+        self.with_bursts(self.bdp(self.bw.value(), gain))
+    }
+
+    fn bdp(&self, bw: u64, gain: u64) -> u64 {
+        match self.min_rtt.value {
+            Some(least) => fixed::bdp(bw, least, gain),
+            None => INITIAL_WINDOW,
+        }
+    }
+
+    /// Three bursts more (sent, on its way back, held for pacing), an even number, and room to probe.
+    fn with_bursts(&self, segments: u64) -> u64 {
+        let even = (segments + 3 * self.burst_goal() + 1) & !1;
+        let probing = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
+        even + if probing { 2 } else { 0 }
+    }
+
+    fn check_full_pipe(&mut self, ack: &AckEvidence) {
+        let limited = ack.rate.is_some_and(|sample| sample.app_limited);
+        if self.full_pipe.reached || !self.round.starts || limited {
+            return;
+        }
+        let growth = fixed::gain(self.params.full_bw_growth);
+        let pipe = &mut self.full_pipe;
+        if self.bw.value() >= pipe.bw * growth / UNIT {
+            pipe.bw = self.bw.value();
+            pipe.rounds = 0;
+            return;
+        }
+        pipe.rounds += 1;
+        pipe.reached = pipe.rounds >= self.params.full_bw_rounds;
+    }
+
+    fn check_drain(&mut self, ack: &AckEvidence) {
+        if self.mode == Mode::Startup && self.full_pipe.reached {
+            self.mode = Mode::Drain;
+            self.ssthresh = self.inflight(UNIT) as f64;
+        }
+        if self.mode == Mode::Drain && self.flight_when_sent(ack.flight, ack) <= self.inflight(UNIT)
+        {
+            self.enter_probe_bw();
+        }
+    }
+
+    fn enter_probe_bw(&mut self) {
+        self.mode = Mode::ProbeBw {
+            phase: self.first_phase(),
+            since: self.counts.delivered_at,
+        };
+    }
+
+    fn first_phase(&mut self) -> u8 {
+        let digit = (self.first_phases % 10) as u8;
+        self.first_phases /= 10;
+        if (1..=CYCLE_LENGTH).contains(&digit) {
+            return digit % CYCLE_LENGTH;
+        }
+        // Linux draws how many of seven phases to go back from the last, then advances by one.
+        let drawn = ((self.rng.next_u64() >> 32) * DRAWN_PHASES) >> 32;
+        (CYCLE_LENGTH - drawn as u8) % CYCLE_LENGTH
+    }
+
+    fn update_min_rtt(&mut self, ack: &AckEvidence) {
+        let window = (self.params.min_rtt_window_s * SECOND as f64) as Nanos;
+        let expired = ack.now > self.min_rtt.seen_at + window;
+        if let Some(rtt) = ack.rtt
+            && (expired || self.min_rtt.value.is_none_or(|least| rtt < least))
+        {
+            self.min_rtt = MinRtt {
+                value: Some(rtt),
+                seen_at: ack.now,
+            };
+        }
+        let probing = matches!(self.mode, Mode::ProbeRtt { .. });
+        if expired && !self.idle_restart && !probing {
+            self.save_cwnd();
+            self.mode = Mode::ProbeRtt {
+                until: None,
+                round_done: false,
+            };
+        }
+        self.stay_in_probe_rtt(ack);
+        if ack.rate.is_some() {
+            self.idle_restart = false;
+        }
+    }
+
+    /// `PROBE_RTT` lasts 200 ms and a round from when the flight has fallen.
+    fn stay_in_probe_rtt(&mut self, ack: &AckEvidence) {
+        let round_start = self.round.starts;
+        let Mode::ProbeRtt { until, round_done } = &mut self.mode else {
+            return;
+        };
+        if until.is_none() && ack.flight <= self.params.least_cwnd {
+            let stay = (self.params.probe_rtt_ms * MILLISECOND as f64) as Nanos;
+            *until = Some(ack.now + stay);
+            *round_done = false;
+            self.round.end = ack.delivered_total;
+        } else if until.is_some() {
+            *round_done |= round_start;
+            if *round_done {
+                self.leave_probe_rtt_if_done(ack.now);
+            }
+        }
+    }
+
+    fn leave_probe_rtt_if_done(&mut self, now: Nanos) {
+        let Mode::ProbeRtt {
+            until: Some(until), ..
+        } = self.mode
+        else {
+            return;
+        };
+        if now <= until {
+            return;
+        }
+        self.min_rtt.seen_at = now;
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        if self.full_pipe.reached {
+            self.enter_probe_bw();
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    fn save_cwnd(&mut self) {
+        let whole = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
+        self.prior_cwnd = if whole {
+            self.cwnd
+        } else {
+            self.prior_cwnd.max(self.cwnd)
+        };
+    }
+
+    fn set_pacing(&mut self, srtt: Option<Nanos>) {
+        if !self.has_seen_rtt && srtt.is_some() {
+            self.init_pacing(srtt);
+        }
+        self.apply_pacing(self.pacing_gain());
+    }
+
+    /// Until the pipe is full the rate only rises.
+    fn apply_pacing(&mut self, gain: u64) {
+        let rate = self.rate(self.model_bw(), gain);
+        if self.full_pipe.reached || rate > self.pacing_pkts_per_s {
+            self.pacing_pkts_per_s = rate;
+        }
+    }
+
+    fn set_cwnd(&mut self, ack: &AckEvidence) {
+        let acked = u64::from(ack.delivered);
+        if acked > 0 && !self.recover_or_restore(ack, acked) {
+            let target = self.bdp(self.model_bw(), self.cwnd_gain()) + self.aggregation_room();
+            let target = self.with_bursts(target);
+            if self.full_pipe.reached {
+                self.cwnd = (self.cwnd + acked).min(target);
+            } else if self.cwnd < target || ack.delivered_total < INITIAL_WINDOW {
+                self.cwnd += acked;
+            }
+            self.cwnd = self.cwnd.max(self.params.least_cwnd.into());
+        }
+        if matches!(self.mode, Mode::ProbeRtt { .. }) {
+            self.cwnd = self.cwnd.min(self.params.least_cwnd.into());
+        }
+    }
+
+    fn aggregation_room(&self) -> u64 {
+        if !self.full_pipe.reached {
+            return 0;
+        }
+        let most = fixed::delivered_in(self.model_bw(), MOST_EXTRA);
+        self.aggregation.extra_acked().min(most)
+    }
+
+    /// Packet conservation in the first round of recovery, and the old window after it; says whether it governs.
+    fn recover_or_restore(&mut self, ack: &AckEvidence, acked: u64) -> bool {
+        let delivering = u64::from(ack.flight) + acked;
+        self.cwnd = self.cwnd.saturating_sub(ack.newly_lost).max(1);
+        let before = std::mem::replace(&mut self.repair, ack.repair);
+        if ack.repair == Repair::Recovery && before != Repair::Recovery {
+            self.conserving = true;
+            self.round.end = ack.delivered_total;
+            self.cwnd = delivering;
+        } else if before != Repair::None && ack.repair == Repair::None {
+            self.conserving = false;
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+        }
+        if self.conserving {
+            self.cwnd = self.cwnd.max(delivering);
+        }
+        self.conserving
+    }
+}

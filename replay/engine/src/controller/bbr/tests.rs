@@ -1,0 +1,1 @@
+//! Every state change of BBR, by evidence made by hand.

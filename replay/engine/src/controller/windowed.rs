@@ -1,0 +1,203 @@
+//! The usual kind of controller: a window that ACKs grow and signals reduce, made of parts that combine freely.
+//!
+//! Must not know any growth or reduction by name. Read RFC 5681 §3 first.
+
+use super::evidence::{AckEvidence, Signal, SignalEvidence};
+use super::growth::Growth;
+use super::reduction::Reduction;
+use super::slow_start::SlowStart;
+use super::{LEAST_SSTHRESH, LOSS_WINDOW, Window};
+use crate::time::{Nanos, SECOND};
+
+/// Pacing by the window, as Linux's default: a share of the window per smoothed round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowPacing {
+    /// Share while cwnd is below half of ssthresh.
+    pub slow_start: f64,
+    /// Share after that.
+    pub avoidance: f64,
+    /// Segments that leave back to back at least.
+    pub least_burst_pkts: u32,
+}
+
+impl WindowPacing {
+    /// Linux's shares (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio: 200 and 120 %) and its bursts of two.
+    pub const LINUX: Self = Self {
+        slow_start: 2.0,
+        avoidance: 1.2,
+        least_burst_pkts: 2,
+    };
+}
+
+/// The window with the parts that move it.
+#[derive(Clone, Debug)]
+pub struct Windowed {
+    window: Window,
+    slow_start: SlowStart,
+    growth: Growth,
+    reduction: Reduction,
+    pacing: Option<WindowPacing>,
+    observes: bool,
+    before_reduction: Option<Box<Windowed>>,
+}
+
+impl Windowed {
+    /// A controller with its initial window and ssthresh.
+    pub fn new(
+        window: Window,
+        slow_start: SlowStart,
+        growth: impl Into<Growth>,
+        reduction: impl Into<Reduction>,
+    ) -> Self {
+        let (growth, reduction) = (growth.into(), reduction.into());
+        Self {
+            window,
+            observes: slow_start.observes() || growth.observes() || reduction.observes(),
+            slow_start,
+            growth,
+            reduction,
+            pacing: None,
+            before_reduction: None,
+        }
+    }
+
+    /// The same, paced.
+    #[must_use]
+    pub fn paced(self, pacing: Option<WindowPacing>) -> Self {
+        Self { pacing, ..self }
+    }
+
+    /// How it is paced.
+    pub fn pacing(&self) -> Option<WindowPacing> {
+        self.pacing
+    }
+
+    /// Segments per second that its pacing allows; infinite without pacing or before the first round-trip time.
+    pub fn pacing_pkts_per_s(&self, srtt: Option<Nanos>, outstanding: u32) -> f64 {
+        let (Some(pacing), Some(srtt)) = (self.pacing, srtt) else {
+            return f64::INFINITY;
+        };
+        let share = if self.window.cwnd < self.window.ssthresh / 2.0 {
+            pacing.slow_start
+        } else {
+            pacing.avoidance
+        };
+        let window = self.window.cwnd.max(f64::from(outstanding));
+        share * window * SECOND as f64 / srtt as f64
+    }
+
+    /// Congestion window, in segments.
+    #[inline]
+    pub fn cwnd(&self) -> f64 {
+        self.window.cwnd
+    }
+
+    /// Slow start threshold, in segments; infinite while it is not set.
+    pub fn ssthresh(&self) -> f64 {
+        self.window.ssthresh
+    }
+
+    /// Whether cwnd is below ssthresh (RFC 5681 §3.1).
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.window.in_slow_start()
+    }
+
+    /// Whether it wants `observe`: the sender asks before it gathers the evidence.
+    #[inline]
+    pub fn observes(&self) -> bool {
+        self.observes
+    }
+
+    /// Every ACK, before the sender reacts to it.
+    pub fn observe(&mut self, ack: &AckEvidence) {
+        if self.in_slow_start() && self.slow_start.ends_by(self.window.cwnd, ack) {
+            self.window.ssthresh = self.window.cwnd;
+        }
+        self.growth.observe(ack);
+        self.reduction.observe(ack);
+    }
+
+    /// An ACK that may grow the window: outside fast recovery, after the sender has reacted to it.
+    #[inline]
+    pub fn on_ack(&mut self, ack: &AckEvidence) {
+        let mut left = f64::from(ack.delivered);
+        if self.growth.owns_slow_start() {
+            self.growth.on_ack(&mut self.window, left, ack);
+            return;
+        }
+        if self.in_slow_start() {
+            let Window { cwnd, ssthresh } = &mut self.window;
+            left = self.slow_start.on_ack(cwnd, ssthresh, ack);
+        }
+        // Deviation: no growth while the window is not what limits (RFC 7661 §4.2 and Linux; RFC 5681 is silent).
+        if left > 0.0 && ack.cwnd_limited && !self.in_slow_start() {
+            self.growth.on_ack(&mut self.window, left, ack);
+        }
+    }
+
+    /// A loss found by duplicate ACKs, SACK or RACK, or a congestion mark: reduces the window.
+    pub fn on_congestion(&mut self, signal: &SignalEvidence) {
+        self.keep_for_undo();
+        let after = self
+            .reduction
+            .reduced(&self.window, &mut self.growth, signal);
+        self.reduce_to(after);
+    }
+
+    /// A retransmission timeout: ssthresh is reduced at the first of a row, cwnd falls to the loss window.
+    pub fn on_timeout(&mut self, signal: &SignalEvidence) {
+        let first = signal.signal != Signal::RepeatedTimeout;
+        if first {
+            self.keep_for_undo();
+        }
+        let after = self
+            .reduction
+            .after_timeout(&self.window, &mut self.growth, signal);
+        if first {
+            self.reduce_to(after);
+        } else {
+            self.window = after;
+        }
+        self.growth.on_timeout();
+        self.slow_start.on_timeout();
+    }
+
+    /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
+    /// RFC 9937), none to leave it as it is.
+    pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {
+        if let Some(cwnd) = cwnd {
+            self.window.cwnd = cwnd.max(LOSS_WINDOW);
+        }
+        self.growth.on_recovery_exit(ack);
+    }
+
+    /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
+    pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
+        self.window.cwnd = self.window.cwnd.min(initial_window);
+        self.growth.on_idle(idle);
+    }
+
+    /// Takes back the last reduction: it was spurious.
+    pub fn undo(&mut self) {
+        if let Some(before) = self.before_reduction.take() {
+            let cwnd = self.window.cwnd.max(before.window.cwnd);
+            *self = *before;
+            self.window.cwnd = cwnd;
+        }
+    }
+
+    fn keep_for_undo(&mut self) {
+        self.before_reduction = None;
+        self.before_reduction = Some(Box::new(self.clone()));
+    }
+
+    fn reduce_to(&mut self, after: Window) {
+        self.growth.on_reduction(&self.window);
+        self.slow_start.end();
+        self.window = Window {
+            ssthresh: after.ssthresh.max(LEAST_SSTHRESH),
+            cwnd: after.cwnd.max(LOSS_WINDOW),
+        };
+    }
+}
