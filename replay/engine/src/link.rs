@@ -188,7 +188,9 @@ impl LinkDirection {
             return Passage::Lost(DropCause::Channel);
         }
         let mut arrival = departure + self.serialiser.now.delay;
-        if arrival >= self.serialiser.next_change || self.serialiser.now.down {
+        // `last_arrival` is past once all that left before the last change have arrived.
+        let overtakes = self.in_order && arrival < self.last_arrival;
+        if arrival >= self.serialiser.next_change || self.serialiser.now.down || overtakes {
             let Some(later) = self.arrival_over_changes(departure) else {
                 return Passage::Lost(DropCause::Outage);
             };
@@ -402,6 +404,25 @@ mod tests {
             assert!(offer(&mut link, &mut arena, 0).is_ok());
             assert_eq!(arrivals(&mut link), expected);
         }
+    }
+
+    #[test]
+    fn in_order_holds_for_what_enters_long_after_the_change() {
+        let mut config = config(None, 100, 10);
+        config.in_order = true;
+        config.schedule = vec![ChangeConfig {
+            delay_ns: Some(0),
+            ..at(20)
+        }];
+        let mut link = link(&config);
+        let mut arena = Arena::default();
+        for entered in [15, 30, 60, 120] {
+            assert!(offer(&mut link, &mut arena, entered * MILLISECOND).is_ok());
+        }
+        assert_eq!(
+            arrivals(&mut link),
+            [(0, 115), (1, 115), (2, 115), (3, 120)]
+        );
     }
 
     #[test]
