@@ -9,8 +9,6 @@ mod aggregation;
 mod fixed;
 mod long_term;
 mod max_filter;
-#[cfg(test)]
-mod tests;
 
 use hindflight_kernels::StreamRng;
 

@@ -1,1 +1,0 @@
-//! Every state change of BBR, by evidence made by hand.
