@@ -81,6 +81,7 @@ pub struct StackOverrides {
     pub header_bytes: Option<u32>,
     pub initial_window_pkts: Option<u32>,
     pub initial_ssthresh_pkts: Option<u32>,
+    pub fixed_window_pkts: Option<u32>,
     pub slow_start_limit_pkts: Option<u32>,
     pub slow_start: Option<SlowStartKind>,
     pub limited_transmit: Option<bool>,
@@ -123,6 +124,8 @@ pub struct StackParams {
     pub initial_window_pkts: u32,
     /// Initial ssthresh; none: unlimited (RFC 5681 §3.1).
     pub initial_ssthresh_pkts: Option<u32>,
+    /// A window that nothing moves, in the place of the variant's controller; none: the variant's.
+    pub fixed_window_pkts: Option<u32>,
     /// Segments by which one ACK may raise cwnd in slow start (RFC 5681 §3.1: 1; RFC 3465: L = 2); none: no limit.
     pub slow_start_limit_pkts: Option<u32>,
     /// Exit of slow start without loss; none: the variant's own choice.
@@ -193,6 +196,7 @@ impl StackParams {
                 .unwrap_or(DEFAULT_PACKET_BYTES.saturating_sub(header_bytes)),
             header_bytes,
             initial_window_pkts: o.initial_window_pkts.unwrap_or(base.initial_window_pkts),
+            fixed_window_pkts: o.fixed_window_pkts.or(base.fixed_window_pkts),
             initial_ssthresh_pkts: o.initial_ssthresh_pkts.or(base.initial_ssthresh_pkts),
             slow_start_limit_pkts: o.slow_start_limit_pkts.or(base.slow_start_limit_pkts),
             slow_start: o.slow_start.or(base.slow_start),
@@ -238,6 +242,7 @@ impl StackParams {
             header_bytes: 52,
             initial_window_pkts: 10,
             initial_ssthresh_pkts: None,
+            fixed_window_pkts: None,
             slow_start_limit_pkts: Some(1),
             slow_start: None,
             limited_transmit: true,
