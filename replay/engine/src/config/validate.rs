@@ -316,6 +316,14 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
         2 * u64::from(params.smss_bytes),
         1 << 30,
     )?;
+    if let Some(most) = params.receive_buffer_max_bytes {
+        within(
+            &at("receive_buffer_max_bytes"),
+            most,
+            params.receive_buffer_bytes,
+            1 << 30,
+        )?;
+    }
     rate(&at("read_rate_bps"), params.read_rate_bps)?;
     validate_send_buffer(key, params)
 }
