@@ -77,7 +77,7 @@ def compare_runs(runs: list[dict[str, Any]], reference: Key) -> list[dict[str, A
     replayed: dict[Key, float] = {}
     seeded: dict[Key, dict[int, float]] = defaultdict(dict)
     for run in runs:
-        if run["purpose"] != "what_if":
+        if run["purpose"] != "what_if" or run["role"] != "studied":
             continue
         key = (run["variant"], run["proxy"])
         if run["channel_mode"] == "replayed":

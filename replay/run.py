@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SERIES = ("segments", "flows", "events", "instruments")
 """Tables that recorded jobs fill; every job adds a row to `runs`."""
 
+STUDIED = 1
+"""Number of the flow that a scenario is about."""
+
 BATCH = 32
 """Jobs between two reports of progress."""
 
@@ -37,22 +40,18 @@ class Configuration:
 
 
 def run_configurations(
-    configurations: Sequence[Configuration],
-    *,
-    threads: int | None = None,
-    segments: bool = True,
-    samples: int | None = None,
+    configurations: Sequence[Configuration], *, threads: int | None = None, samples: int | None = None
 ) -> dict[str, pa.Table]:
     """Run `configurations` and return the tables as `run_jobs` does, `runs` without the scenario's labels.
 
-    Without `segments`, recorded runs keep `instruments` alone, with `samples` so many of each sender at even times.
+    With `samples`, recorded runs keep `instruments` alone, at most so many even samples of each sender and its last.
     Configuration i becomes run `1 + i`. ScenarioError where the engine refuses one, with the key path.
     """
     import pyarrow as pa
 
     jobs = [(json.dumps(c.config), c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
     try:
-        columns = _native.replay(jobs, threads=threads or os.cpu_count() or 1, segments=segments, samples=samples)
+        columns = _native.replay(jobs, threads=threads or os.cpu_count() or 1, samples=samples)
     except ValueError as error:
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
     tables = {name: _concatenate(name, [conform(name, pa.table(part)) for part in columns[name]]) for name in SERIES}
@@ -112,6 +111,7 @@ def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Ta
     order = [jobs[run_id] for run_id in runs["run_id"].to_pylist()]
     labels = {
         "scenario": [scenario.name] * len(order),
+        "role": ["studied" if flow_id == STUDIED else "cross" for flow_id in runs["flow_id"].to_pylist()],
         "proxy": [job.proxy for job in order],
         "purpose": [job.purpose for job in order],
         "channel_mode": [job.mode for job in order],

@@ -175,6 +175,7 @@ def _beyond_the_trace(runs: pa.Table) -> list[str]:
         f"{run['segments_out']} data packets beyond the end of the trace, where the trace begins anew."
         for run in runs.to_pylist()
         if run["purpose"] == "what_if" and run["channel_mode"] == "replayed" and run["trace_beyond_pkts"]
+        if run["role"] == "studied"
     ]
 
 

@@ -141,6 +141,7 @@ def _share_beyond(subject: str, runs: Sequence[Mapping[str, Any]]) -> float:
         for run in runs
         if run["channel_mode"] == "replayed"
         and run["purpose"] == "what_if"
+        and run["role"] == "studied"
         and run_subject(run["variant"], run["proxy"]) == subject
     ]
     sent = sum(run["segments_out"] for run in mine)

@@ -15,7 +15,7 @@ import polars as pl
 import vl_convert
 
 from reports.bundle import vega_lite_version
-from reports.frames import Tables, runs_with_subject
+from reports.frames import Tables, read
 from reports.sections import Picture, Section, sections
 from reports.style import Mode, recolour, vega_config
 from toolkit.errors import MachineError, ReportError
@@ -83,16 +83,18 @@ def _drawn(spec: dict[str, object], form: Format, mode: Mode) -> bytes:
 
 
 def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
-    """Write the what-if runs as CSV, a row per run, units in the names of the columns; return the path.
+    """Write the what-if runs as CSV, a row per run and flow, units in the names of the columns; return the path.
 
     ReportError without such runs, MachineError where the file cannot be written.
     """
     columns = [
-        "run_id", "scenario", "variant", "proxy", "purpose", "channel_mode", "seed", "flow_id", "duration_ns",
+        "run_id", "scenario", "flow", "role", "variant", "proxy", "purpose", "channel_mode", "seed", "flow_id", "duration_ns",
         "completed", "delivered_bytes", "goodput_bps", "segments_out", "retransmissions", "rtos", "recoveries",
         "channel_losses", "queue_losses", "outage_losses", "srtt_mean_ns", "rtt_p95_ns", "proxy_held_max_bytes",
+        "app_delay_p50_ns", "app_delay_p95_ns", "app_delay_max_ns", "jitter_ns", "stalls", "stalled_ns", "pages",
+        "page_load_p50_ns", "page_load_p95_ns",
     ]  # fmt: skip
-    runs = runs_with_subject(tables, columns).filter(pl.col("purpose") == "what_if").select(columns)
+    runs = read(tables, "runs", columns).filter(pl.col("purpose") == "what_if").select(columns)
     if runs.is_empty():
         raise ReportError("No variant was replayed, so there is no what-if table.")
     whole = Path(path)

@@ -248,7 +248,8 @@ def _plain(value: object) -> str:
 
 def run_provenance(tables: Tables) -> Grid | None:
     """Return which scenarios, channel modes and seeds the runs used; None without runs."""
-    runs = read(tables, "runs", ["scenario", "purpose", "channel_mode", "seed"])
+    runs = read(tables, "runs", ["scenario", "purpose", "channel_mode", "seed", "role"])
+    runs = runs.filter(pl.col("role") == "studied")
     if runs.is_empty():
         return None
     grouped = runs.group_by("scenario", "purpose", "channel_mode", maintain_order=True).agg(

@@ -167,9 +167,12 @@ def captured_flows(tables: Tables) -> list[View]:
 
 
 def runs_with_subject(tables: Tables, columns: Sequence[str]) -> pl.DataFrame:
-    """Return `columns` of `runs` and `subject`, the name under which `findings` speaks of a run."""
-    wanted = list(dict.fromkeys(["variant", "proxy", *columns]))
-    frame = read(tables, "runs", wanted)
+    """Return `columns` of `runs` and `subject`, the name under which `findings` speaks of a run.
+
+    Of each run the studied flow only: those that share its path have no subject.
+    """
+    wanted = list(dict.fromkeys(["variant", "proxy", "role", *columns]))
+    frame = read(tables, "runs", wanted).filter(pl.col("role") == "studied")
     subjects = [schema.run_subject(v, p) for v, p in frame.select("variant", "proxy").iter_rows()]
     return frame.with_columns(subject=pl.Series(subjects, dtype=pl.String))
 

@@ -399,11 +399,19 @@ CHANNEL = Table(
 
 RUNS = Table(
     "runs",
-    "one replay: a scenario with one variant, one placement of proxies and one seed",
+    "one flow of one replay: a scenario with one variant, one placement of proxies and one seed",
     (
         Column("run_id", "u32", "", "Number of the run in its workspace, from 1"),
         Column("scenario", "text", "", "Name of the scenario"),
-        Column("variant", "text", "", "TCP variant of the flow"),
+        Column("flow", "text", "", "Name of the flow in its scenario"),
+        Column(
+            "role",
+            "enum",
+            "",
+            "studied: the flow that the scenario is about; cross: one that shares its path",
+            values=("studied", "cross"),
+        ),
+        Column("variant", "text", "", "TCP variant of the flow; `udp` for a stream of datagrams"),
         Column("proxy", "text", "", "Node that splits the connection; `none` without a proxy"),
         Column(
             "purpose",
@@ -422,7 +430,7 @@ RUNS = Table(
         Column("seed", "u64", "", "Root seed: it decides everything random in the run"),
         _FLOW,
         Column("duration_ns", "i64", "ns", "Time from the flow's start to its end or to the end of the run"),
-        Column("completed", "bool", "", "The whole size was delivered before the run ended; false for a greedy flow"),
+        Column("completed", "bool", "", "All that it had to send was delivered before the run ended; false for a flow without end"),
         Column("delivered_bytes", "u64", "bytes", "Octets that the receiving application read in order"),
         Column("goodput_bps", "f64", "bit/s", "delivered_bytes x 8 / duration"),
         Column("segments_out", "u64", "", "Data segments that the sender sent, retransmissions included"),
@@ -450,6 +458,30 @@ RUNS = Table(
             "Most octets that a proxy had acknowledged but not yet seen acknowledged downstream: what a crash would lose",
             nullable=True,
         ),
+        Column(
+            "app_delay_p50_ns",
+            "i64",
+            "ns",
+            "Application delay: median of the times from a write to the reading of its last octet in order; of "
+            "datagrams from sending to arrival. Null where nothing arrived",
+            nullable=True,
+        ),
+        Column("app_delay_p95_ns", "i64", "ns", "95th percentile of the application delay", nullable=True),
+        Column("app_delay_max_ns", "i64", "ns", "Longest application delay", nullable=True),
+        Column(
+            "jitter_ns",
+            "i64",
+            "ns",
+            "Datagrams: mean difference of the delays of two that arrived one after the other",
+            nullable=True,
+        ),
+        Column("stalls", "u64", "", "Streams: times that play-out ran dry", nullable=True),
+        Column("stalled_ns", "i64", "ns", "Streams: time that play-out stood still after it had begun", nullable=True),
+        Column("pages", "u64", "", "Pages: how many were loaded", nullable=True),
+        Column(
+            "page_load_p50_ns", "i64", "ns", "Pages: median time from the request to the last octet", nullable=True
+        ),
+        Column("page_load_p95_ns", "i64", "ns", "Pages: 95th percentile of that time", nullable=True),
     ),
 )
 

@@ -35,6 +35,7 @@ def test_too_few_values_give_no_interval_and_none_give_an_error() -> None:
 def _run(variant: str, seed: int, goodput_bps: float, mode: str = "resampled", proxy: str = "none") -> dict[str, Any]:
     return {
         "purpose": "what_if",
+        "role": "studied",
         "variant": variant,
         "proxy": proxy,
         "channel_mode": mode,

@@ -82,7 +82,7 @@ def _comparison(study: Study) -> list[Row]:
         for row in study.tables["findings"].to_pylist()
         if row["section"] == "what_if"
     }
-    runs = [run for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if"]
+    runs = [run for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "studied"]
     rows = []
     for variant, proxy in dict.fromkeys((run["variant"], run["proxy"]) for run in runs):
         mine = [run for run in runs if (run["variant"], run["proxy"]) == (variant, proxy)]

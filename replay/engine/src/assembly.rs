@@ -7,21 +7,38 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use crate::application::{Application, Client};
 use crate::catalogue::Variant;
-use crate::config::{Config, ConfigError, DirectionConfig, FlowConfig, StackParams};
+use crate::config::{
+    Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, Profile, StackOverrides,
+    StackParams,
+};
 use crate::controller::ParamValues;
+use crate::datagram::DatagramSource;
 use crate::link::LinkDirection;
 use crate::node::Node;
 use crate::proxy::{Proxy, RelayBuffer};
 use crate::receiver::{Receiver, Space};
+use crate::segment::Direction;
 use crate::sender::Sender;
 use crate::sink::Sink;
 use crate::source::Source;
 use crate::time::SECOND;
 
-/// One TCP connection of the path: the whole flow, or the part of it between two split proxies.
+/// What a leg carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP connection; data go forward.
+    Tcp,
+    /// Datagrams, in either direction.
+    Datagrams,
+}
+
+/// One TCP connection of the path: the whole flow, or the part of it between two split proxies. Or a stream of
+/// datagrams: then `source` is the node nearer to the start of the path, whichever end sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leg {
-    /// Number of its flow.
+    /// What it carries.
+    pub transport: Transport,
+    /// Number of its flow; the streams of datagrams are numbered behind the flows.
     pub flow: usize,
     /// 0 for the leg that leaves the data sender, 1 behind the first proxy, …
     pub index: u8,
@@ -35,6 +52,8 @@ pub struct Leg {
     pub sink_site: usize,
     /// Parameters of both its ends.
     pub params: StackParams,
+    /// Differentiated services code point of all its packets.
+    pub dscp: u8,
     /// Window scale that its receiver announces.
     pub wscale: u8,
     /// Initial sequence numbers of its two ends, for the wire.
@@ -72,6 +91,15 @@ pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigError> {
     };
     for (number, flow) in config.flows.iter().enumerate() {
         add_flow(&mut parts, config, number, flow, seed)?;
+    }
+    for (number, datagrams) in config.datagrams.iter().enumerate() {
+        add_datagrams(
+            &mut parts,
+            config,
+            config.flows.len() + number,
+            datagrams,
+            seed,
+        )?;
     }
     Ok(parts)
 }
@@ -112,8 +140,11 @@ fn stops<'a>(
     smss_bytes: u32,
 ) -> Result<Vec<Stop<'a>>, ConfigError> {
     let own = variant(&flow.variant)?;
+    let (from, to) = config
+        .path
+        .ends("flows", flow.from.as_deref(), flow.to.as_deref())?;
     let mut stops = vec![Stop {
-        site: 0,
+        site: from,
         buffer: None,
         variant: own,
         values: &flow.params,
@@ -142,7 +173,7 @@ fn stops<'a>(
         });
     }
     stops.push(Stop {
-        site: config.path.nodes.len() - 1,
+        site: to,
         buffer: None,
         variant: own,
         values: &flow.params,
@@ -178,6 +209,7 @@ fn add_flow(
         .collect();
     for (i, receiver) in receivers.iter().enumerate() {
         parts.legs.push(Leg {
+            transport: Transport::Tcp,
             flow: number,
             index: i as u8,
             source: first_node + i,
@@ -185,11 +217,63 @@ fn add_flow(
             source_site: stops[i].site,
             sink_site: stops[i + 1].site,
             params: stops[i].variant.fix(&params),
+            dscp: flow.dscp,
             wscale: receiver.wscale(),
             isn: [isn.next_u64() as u32, isn.next_u64() as u32],
         });
     }
     add_nodes(parts, flow, key, &stops, receivers);
+    Ok(())
+}
+
+fn add_datagrams(
+    parts: &mut Parts,
+    config: &Config,
+    number: usize,
+    datagrams: &DatagramConfig,
+    seed: u64,
+) -> Result<(), ConfigError> {
+    let key = StreamKey {
+        seed,
+        owner: number as u32,
+        direction: 0,
+        purpose: Purpose::Application,
+    };
+    let (from, to) = config.path.ends(
+        "datagrams",
+        datagrams.from.as_deref(),
+        datagrams.to.as_deref(),
+    )?;
+    let leg = parts.legs.len() as u16;
+    let node = parts.nodes.len();
+    let forward = from < to;
+    let direction = if forward {
+        Direction::Forward
+    } else {
+        Direction::Reverse
+    };
+    let source = DatagramSource::new(leg, direction, datagrams, StreamRng::new(key));
+    let mut ends = [
+        Node::DatagramSource(Box::new(source)),
+        Node::DatagramSink(Box::default()),
+    ];
+    if !forward {
+        ends.reverse();
+    }
+    parts.nodes.extend(ends);
+    parts.legs.push(Leg {
+        transport: Transport::Datagrams,
+        flow: number,
+        index: 0,
+        source: node,
+        sink: node + 1,
+        source_site: from.min(to),
+        sink_site: from.max(to),
+        params: StackParams::resolve(Profile::default(), &StackOverrides::default()),
+        dscp: datagrams.dscp,
+        wscale: 0,
+        isn: [0, 0],
+    });
     Ok(())
 }
 

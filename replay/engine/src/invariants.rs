@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 
 use crate::config::{
-    ApplicationConfig, CodelConfig, Config, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig,
-    LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile,
-    ProxyConfig, QueueConfig, RedConfig, Spread, StackOverrides,
+    ApplicationConfig, BurstConfig, CodelConfig, Config, DatagramConfig, DirectionConfig,
+    DropTailConfig, DrrConfig, FlowConfig, LinkConfig, LossConfig, LossScope, NagleRule,
+    PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RedConfig, Spread,
+    StackOverrides,
 };
 use crate::controller::ParamValues;
 use crate::segment::{Direction, Purpose, Segment, flags};
@@ -134,6 +135,12 @@ impl Tap for Bookkeeper {
             Event::State { sample, .. } => self.note(&[sample.cwnd_bytes as u64, sample.snd_una]),
         }
         match event {
+            Event::Sent(segment) if segment.purpose == Purpose::Datagram => {
+                self.leg(segment).data_sent += 1;
+            }
+            Event::Arrived(segment) if segment.purpose == Purpose::Datagram => {
+                self.leg(segment).data_arrived += 1;
+            }
             Event::Sent(segment) if segment.has(flags::SYN) => {}
             Event::Sent(segment) if carries_data(segment) => {
                 self.leg(segment).data_leaves(segment);
@@ -155,9 +162,9 @@ impl Tap for Bookkeeper {
     }
 }
 
-/// Whether it carries data of the flow: requests travel the other way.
+/// Whether it is one of those that the books count: requests are not.
 fn carries_data(segment: &Segment) -> bool {
-    segment.payload_bytes > 0 && segment.direction == Direction::Forward
+    segment.payload_bytes > 0 && segment.purpose != Purpose::Request
 }
 
 fn loss() -> impl Strategy<Value = LossConfig> {
@@ -368,6 +375,9 @@ fn flow(inner: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> 
                 }
                 FlowConfig {
                     name: "flow".into(),
+                    from: None,
+                    to: None,
+                    dscp: if linux { 46 } else { 0 },
                     start_ns: start_ms * MILLISECOND,
                     size_bytes,
                     application,
@@ -392,6 +402,37 @@ fn flow(inner: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> 
         )
 }
 
+/// Slow and over before long, so that the flows come to their end.
+fn datagrams(nodes: Vec<String>) -> impl Strategy<Value = DatagramConfig> {
+    let spread = proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
+    let bursts = (1..500_u64, 0..500_u64, spread).prop_map(|(on_ms, off_ms, spread)| BurstConfig {
+        on_ns: on_ms * MILLISECOND,
+        off_ns: off_ms * MILLISECOND,
+        spread,
+    });
+    let ends = proptest::sample::subsequence(nodes, 2).prop_shuffle();
+    (
+        0..3000_u64,
+        ends,
+        29..1500_u16,
+        1e3..1e6,
+        proptest::option::of(bursts),
+    )
+        .prop_map(
+            |(start_ms, ends, packet_bytes, rate_bps, bursts)| DatagramConfig {
+                name: "datagrams".into(),
+                start_ns: start_ms * MILLISECOND,
+                stop_ns: Some((start_ms + 5000) * MILLISECOND),
+                from: Some(ends[0].clone()),
+                to: Some(ends[1].clone()),
+                dscp: packet_bytes as u8 % 64,
+                packet_bytes,
+                rate_bps,
+                bursts,
+            },
+        )
+}
+
 /// Runs to the end of all flows, or for some seconds of flows without end.
 fn scenario(endless: bool) -> impl Strategy<Value = Config> {
     (1..4_usize).prop_flat_map(move |hops| {
@@ -399,7 +440,9 @@ fn scenario(endless: bool) -> impl Strategy<Value = Config> {
         let inner = nodes[1..hops].to_vec();
         let links = proptest::collection::vec((direction(), direction()), hops);
         let flows = proptest::collection::vec(flow(inner, endless), 1..4);
-        (links, flows).prop_map(move |(links, flows)| Config {
+        let others = proptest::collection::vec(datagrams(nodes.clone()), 0..3);
+        (links, flows, others).prop_map(move |(links, flows, others)| Config {
+            datagrams: others,
             duration_ns: if endless {
                 8 * SECOND
             } else {
@@ -457,6 +500,13 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
             book.data_arrived + book.data_dropped + on_the_way,
             "packets are conserved"
         );
+    }
+    for other in &summary.datagrams {
+        let lost =
+            other.channel_losses + other.queue_losses + other.aqm_losses + other.outage_losses;
+        // What a link further on will drop is known, and counted, before it gets there.
+        assert!(other.received + lost <= other.sent, "{other:?}");
+        assert!(other.delay_p50_ns <= other.delay_p95_ns && other.jitter_ns <= other.delay_max_ns);
     }
     for (number, flow) in summary.flows.iter().enumerate() {
         check_flow(&config.flows[number], flow);

@@ -10,6 +10,7 @@ mod calendar;
 mod catalogue;
 mod config;
 pub mod controller;
+mod datagram;
 mod histogram;
 #[cfg(test)]
 mod invariants;
@@ -33,19 +34,19 @@ mod time;
 mod timer;
 mod world;
 
-pub use assembly::Leg;
+pub use assembly::{Leg, Transport};
 pub use catalogue::{VARIANTS, Variant, VariantInfo};
 pub use config::{
-    AdvertisePolicy, ApplicationConfig, ChangeConfig, ClockConfig, CodelConfig, Config,
-    ConfigError, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig, LinkConfig, LossConfig,
-    LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig,
-    RecoveryKind, RedConfig, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides,
-    StackParams, StateConfig, StayConfig, TraceModeConfig,
+    AdvertisePolicy, ApplicationConfig, BurstConfig, ChangeConfig, ClockConfig, CodelConfig,
+    Config, ConfigError, DatagramConfig, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig,
+    LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile,
+    ProxyConfig, QueueConfig, RecoveryKind, RedConfig, RtoRule, SlowStartKind, SpanConfig, Spread,
+    StackOverrides, StackParams, StateConfig, StayConfig, TraceModeConfig,
 };
 pub use link::DropCause;
 pub use segment::{Direction, Ecn, Purpose, Segment, flags};
 pub use sender::{PhaseName, SenderCounters, SenderSample};
-pub use summary::{FlowSummary, RunSummary};
+pub use summary::{DatagramSummary, FlowSummary, RunSummary};
 pub use tap::{Event, Tap};
 pub use time::{MILLISECOND, Nanos, SECOND};
 pub use world::{RunError, World, run};

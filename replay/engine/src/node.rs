@@ -2,13 +2,14 @@
 //!
 //! Must not know links or the order of events.
 
+use crate::datagram::{DatagramSink, DatagramSource};
 use crate::proxy::Proxy;
 use crate::receiver::Receiver;
 use crate::segment::Segment;
 use crate::sender::Sender;
 use crate::sink::Sink;
 use crate::source::Source;
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 
 /// A node.
 pub enum Node {
@@ -18,6 +19,10 @@ pub enum Node {
     Sink(Box<Sink>),
     /// Splits a connection.
     Proxy(Box<Proxy>),
+    /// Sends datagrams.
+    DatagramSource(Box<DatagramSource>),
+    /// Receives them.
+    DatagramSink(Box<DatagramSink>),
 }
 
 impl Node {
@@ -28,6 +33,8 @@ impl Node {
             Self::Source(source) => source.receive(segment, now),
             Self::Sink(sink) => sink.receive(segment, now),
             Self::Proxy(proxy) => proxy.receive(segment, now),
+            Self::DatagramSink(sink) => sink.receive(segment, now),
+            Self::DatagramSource(_) => {}
         }
     }
 
@@ -38,6 +45,8 @@ impl Node {
             Self::Source(source) => source.next_deadline(),
             Self::Sink(sink) => sink.next_deadline(),
             Self::Proxy(proxy) => proxy.next_deadline(),
+            Self::DatagramSource(source) => source.next_deadline(),
+            Self::DatagramSink(_) => NEVER,
         }
     }
 
@@ -47,6 +56,8 @@ impl Node {
             Self::Source(source) => source.on_deadline(now),
             Self::Sink(sink) => sink.on_deadline(now),
             Self::Proxy(proxy) => proxy.on_deadline(now),
+            Self::DatagramSource(source) => source.on_deadline(now),
+            Self::DatagramSink(_) => {}
         }
     }
 
@@ -57,6 +68,8 @@ impl Node {
             Self::Source(source) => source.poll_transmit(now),
             Self::Sink(sink) => sink.poll_transmit(now),
             Self::Proxy(proxy) => proxy.poll_transmit(now),
+            Self::DatagramSource(source) => source.poll_transmit(now),
+            Self::DatagramSink(_) => None,
         }
     }
 
@@ -64,17 +77,17 @@ impl Node {
     pub fn sender(&self) -> Option<&Sender> {
         match self {
             Self::Source(source) => Some(source.sender()),
-            Self::Sink(_) => None,
             Self::Proxy(proxy) => Some(proxy.downstream()),
+            Self::Sink(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => None,
         }
     }
 
     /// Its receiving half, if it has one.
     pub fn receiver(&self) -> Option<&Receiver> {
         match self {
-            Self::Source(_) => None,
             Self::Sink(sink) => Some(sink.receiver()),
             Self::Proxy(proxy) => Some(proxy.upstream()),
+            Self::Source(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => None,
         }
     }
 
@@ -90,6 +103,24 @@ impl Node {
     /// The receiving end of a flow, if it is one.
     pub fn sink(&self) -> Option<&Sink> {
         if let Self::Sink(sink) = self {
+            Some(sink)
+        } else {
+            None
+        }
+    }
+
+    /// What sends datagrams, if it does.
+    pub fn datagram_source(&self) -> Option<&DatagramSource> {
+        if let Self::DatagramSource(source) = self {
+            Some(source)
+        } else {
+            None
+        }
+    }
+
+    /// What receives datagrams, if it does.
+    pub fn datagram_sink(&self) -> Option<&DatagramSink> {
+        if let Self::DatagramSink(sink) = self {
             Some(sink)
         } else {
             None

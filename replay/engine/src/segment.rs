@@ -29,6 +29,8 @@ pub enum Purpose {
     Ack,
     /// Data of the receiving end: its application asks for a page.
     Request,
+    /// No TCP at all: cross traffic.
+    Datagram,
 }
 
 /// The ECN field of an IP packet (RFC 3168 §5), as far as the engine uses it.

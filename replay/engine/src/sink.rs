@@ -38,12 +38,12 @@ impl Sink {
         match &mut self.client {
             Client::Reader(_) => {}
             Client::Player(playout) => playout.on_arrival(arrived, now),
-            Client::Browser(browser) if self.receiver.is_established() => {
-                browser.opened(now);
+            Client::Browser(browser) => {
+                if self.receiver.is_established() {
+                    browser.opened(now);
+                }
                 browser.on_arrival(arrived, |end| self.receiver.read_at(end, now));
             }
-            // The SYN may be all that comes: the end of the handshake may be lost.
-            Client::Browser(browser) => browser.opening(now),
         }
     }
 
@@ -105,9 +105,6 @@ impl Sink {
 }
 
 fn poll_browser(receiver: &mut Receiver, browser: &mut Browser, now: Nanos) -> Option<Segment> {
-    if receiver.owes_syn_ack() {
-        return receiver.poll_transmit(now);
-    }
     if let Some(number) = browser.take_request() {
         let seq = 1 + number * u64::from(browser.request_bytes);
         return Some(request(receiver, seq, browser.request_bytes, now));

@@ -3,8 +3,8 @@
 //! Must not know how they came about. Sender's numbers are those of leg 0; losses are those of all legs.
 
 use crate::application::{Browser, WriteDelays};
-use crate::assembly::Leg;
-use crate::config::FlowConfig;
+use crate::assembly::{Leg, Transport};
+use crate::datagram::{DatagramSink, DatagramSource};
 use crate::histogram::Histogram;
 use crate::link::{DropCause, LinkDirection};
 use crate::node::Node;
@@ -29,9 +29,9 @@ pub struct FlowTally {
 
 impl FlowTally {
     /// Nothing counted yet.
-    pub fn new(flow: &FlowConfig) -> Self {
+    pub fn new(start: Nanos) -> Self {
         Self {
-            start: flow.start_ns,
+            start,
             finished_at: None,
             channel_losses: 0,
             queue_losses: 0,
@@ -123,11 +123,48 @@ pub struct FlowSummary {
     pub proxy_held_max_bytes: Option<u64>,
 }
 
+/// One stream of datagrams of a finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DatagramSummary {
+    /// When it began.
+    pub start_ns: Nanos,
+    /// From its start to the end of the run.
+    pub duration_ns: Nanos,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams received.
+    pub received: u64,
+    /// Octets of payload received.
+    pub delivered_bytes: u64,
+    /// `delivered_bytes` x 8 / duration.
+    pub goodput_bps: f64,
+    /// Datagrams that the channel lost.
+    pub channel_losses: u64,
+    /// Datagrams dropped by full queues.
+    pub queue_losses: u64,
+    /// Datagrams that active queue management dropped.
+    pub aqm_losses: u64,
+    /// Datagrams lost in outages.
+    pub outage_losses: u64,
+    /// Datagrams that queues marked.
+    pub ecn_marks: u64,
+    /// Median of the one-way delays, to 1/64.
+    pub delay_p50_ns: Option<Nanos>,
+    /// Their 95th percentile, to 1/64.
+    pub delay_p95_ns: Option<Nanos>,
+    /// The longest of them.
+    pub delay_max_ns: Option<Nanos>,
+    /// Mean difference of the delays of neighbours.
+    pub jitter_ns: Option<Nanos>,
+}
+
 /// A finished run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {
     /// By flow, in the order of the configuration.
     pub flows: Vec<FlowSummary>,
+    /// By stream of datagrams, in the order of the configuration.
+    pub datagrams: Vec<DatagramSummary>,
     /// Packets that lay beyond the end of a replayed loss trace.
     pub trace_beyond_pkts: u64,
 }
@@ -140,16 +177,20 @@ pub fn summarise(
     links: &[LinkDirection],
     end: Nanos,
 ) -> RunSummary {
-    let flows = tallies
-        .iter()
-        .enumerate()
-        .map(|(number, tally)| {
-            let own: Vec<&Leg> = legs.iter().filter(|leg| leg.flow == number).collect();
-            summarise_flow(tally, &own, nodes, end)
-        })
-        .collect();
+    let mut flows = Vec::new();
+    let mut datagrams = Vec::new();
+    for (number, tally) in tallies.iter().enumerate() {
+        let own: Vec<&Leg> = legs.iter().filter(|leg| leg.flow == number).collect();
+        match own.first() {
+            Some(leg) if leg.transport == Transport::Datagrams => {
+                datagrams.push(summarise_datagrams(tally, leg, nodes, end));
+            }
+            _ => flows.push(summarise_flow(tally, &own, nodes, end)),
+        }
+    }
     RunSummary {
         flows,
+        datagrams,
         trace_beyond_pkts: links.iter().map(LinkDirection::beyond_pkts).sum(),
     }
 }
@@ -175,11 +216,7 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
         duration_ns,
         completed: tally.finished_at.is_some(),
         delivered_bytes,
-        goodput_bps: if duration_ns == 0 {
-            0.0
-        } else {
-            delivered_bytes as f64 * 8.0 * SECOND as f64 / duration_ns as f64
-        },
+        goodput_bps: goodput(delivered_bytes, duration_ns),
         sender: sender.map(Sender::counters).unwrap_or_default(),
         channel_losses: tally.channel_losses,
         queue_losses: tally.queue_losses,
@@ -201,5 +238,44 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
             .filter_map(|leg| nodes[leg.sink].proxy())
             .map(Proxy::held_max_bytes)
             .max(),
+    }
+}
+
+fn summarise_datagrams(
+    tally: &FlowTally,
+    leg: &Leg,
+    nodes: &[Node],
+    end: Nanos,
+) -> DatagramSummary {
+    let ends = [&nodes[leg.source], &nodes[leg.sink]];
+    let source = ends.iter().find_map(|node| node.datagram_source());
+    let sink = ends.iter().find_map(|node| node.datagram_sink());
+    let delivered_bytes = sink.map_or(0, DatagramSink::octets);
+    let duration_ns = end - tally.start;
+    let delay = |share| sink.and_then(|sink| sink.delays().quantile(share));
+    DatagramSummary {
+        start_ns: tally.start,
+        duration_ns,
+        sent: source.map_or(0, DatagramSource::sent),
+        received: sink.map_or(0, DatagramSink::received),
+        delivered_bytes,
+        goodput_bps: goodput(delivered_bytes, duration_ns),
+        channel_losses: tally.channel_losses,
+        queue_losses: tally.queue_losses,
+        aqm_losses: tally.aqm_losses,
+        outage_losses: tally.outage_losses,
+        ecn_marks: tally.ecn_marks,
+        delay_p50_ns: delay(0.5),
+        delay_p95_ns: delay(0.95),
+        delay_max_ns: sink.and_then(DatagramSink::longest),
+        jitter_ns: sink.and_then(DatagramSink::jitter),
+    }
+}
+
+fn goodput(octets: u64, duration_ns: Nanos) -> f64 {
+    if duration_ns == 0 {
+        0.0
+    } else {
+        octets as f64 * 8.0 * SECOND as f64 / duration_ns as f64
     }
 }

@@ -82,13 +82,15 @@ impl<'a, T: Tap> World<'a, T> {
             .filter(|leg| leg.index == 0)
             .map(|leg| leg.source)
             .collect();
-        let tallies: Vec<_> = config.flows.iter().map(FlowTally::new).collect();
+        let flows = config.flows.iter().map(|flow| flow.start_ns);
+        let datagrams = config.datagrams.iter().map(|datagrams| datagrams.start_ns);
+        let tallies: Vec<_> = flows.chain(datagrams).map(FlowTally::new).collect();
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         Ok(Self {
             told: vec![None; legs.len()],
             runs_on: runs_on(&links, &legs),
             end: config.duration_ns,
-            unfinished: (!endless).then_some(tallies.len()),
+            unfinished: (!endless).then_some(config.flows.len()),
             links,
             nodes,
             legs,
@@ -193,8 +195,9 @@ impl<'a, T: Tap> World<'a, T> {
     /// Sends what a node has to send, and notes when it wants to be called.
     #[inline]
     fn serve(&mut self, node: usize, now: Nanos) {
-        while let Some(segment) = self.nodes[node].poll_transmit(now) {
+        while let Some(mut segment) = self.nodes[node].poll_transmit(now) {
             let leg = &self.legs[usize::from(segment.leg)];
+            segment.dscp = leg.dscp;
             let site = match segment.direction {
                 Direction::Forward => leg.source_site,
                 Direction::Reverse => leg.sink_site,

@@ -7,6 +7,7 @@ mod columns;
 mod recorder;
 mod replay;
 mod rows;
+mod runs;
 mod sampler;
 
 use pyo3::prelude::*;

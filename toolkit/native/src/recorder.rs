@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use hindflight_decoder::{Captured, Segment as WireSegment, TcpOptions};
 use hindflight_engine::Segment;
 use hindflight_engine::{
-    Direction, DropCause, Event, Leg, Nanos, PhaseName, SenderSample, Tap, flags,
+    Direction, DropCause, Ecn, Event, Leg, Nanos, PhaseName, Purpose, SenderSample, Tap, Transport,
+    flags,
 };
 use hindflight_flows::{
     Direction as FlowDirection, Event as FlowEvent, EventCause, EventKind, Phase, Sample, Source,
@@ -73,11 +74,12 @@ struct LegRecorder {
 }
 
 impl Recorder {
-    /// Is told, before the run, its number and its legs.
+    /// Is told, before the run, its number and its legs. Those of datagrams, which come last, leave no series.
     pub fn begin(&mut self, run_id: u32, legs: &[Leg]) {
         self.run_id = run_id;
         self.legs = legs
             .iter()
+            .filter(|leg| leg.transport == Transport::Tcp)
             .map(|leg| LegRecorder::new(run_id, *leg))
             .collect();
     }
@@ -96,6 +98,8 @@ impl Tap for Recorder {
     fn event(&mut self, now: Nanos, event: Event<'_>) {
         let now = now as i64;
         match event {
+            Event::Sent(segment) | Event::Arrived(segment) | Event::Dropped { segment, .. }
+                if segment.purpose == Purpose::Datagram => {}
             Event::Sent(segment) if segment.direction == Direction::Forward => {
                 self.record += 1;
                 self.legs[usize::from(segment.leg)].add(segment, self.record, now);
@@ -104,7 +108,9 @@ impl Tap for Recorder {
                 self.record += 1;
                 self.legs[usize::from(segment.leg)].add(segment, self.record, now);
             }
-            Event::Dropped { cause, segment, .. } if segment.payload_bytes > 0 => {
+            Event::Dropped { cause, segment, .. }
+                if segment.payload_bytes > 0 && segment.direction == Direction::Forward =>
+            {
                 self.legs[usize::from(segment.leg)].note_loss(cause, segment);
             }
             Event::State { leg, sample } => self.legs[usize::from(leg)].note_state(sample, now),
@@ -238,7 +244,7 @@ impl LegRecorder {
             } else {
                 TTL.saturating_sub(routers)
             },
-            dscp_ecn: 0,
+            dscp_ecn: segment.dscp << 2 | ecn_bits(segment.ecn),
             ip_bytes,
             seq: own_isn.wrapping_add(segment.seq as u32),
             ack: if has_ack {
@@ -319,6 +325,15 @@ fn address(site: usize) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from_bits(
         Ipv4Addr::new(10, 0, 0, 0).to_bits() + host,
     ))
+}
+
+/// RFC 3168 §5.
+fn ecn_bits(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotEct => 0,
+        Ecn::Ect0 => 2,
+        Ecn::Ce => 3,
+    }
 }
 
 fn phase(name: PhaseName) -> Phase {

@@ -8,17 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
-use hindflight_engine::{
-    Config, FlowSummary, Leg, Nanos, RunError, RunSummary, Tap, VARIANTS, VariantInfo, World,
-};
+use hindflight_engine::{Config, Leg, RunError, RunSummary, Tap, VARIANTS, VariantInfo, World};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::columns::{Batch, Columns};
 use crate::recorder::{Recorder, RunTables};
-use crate::rows::each;
+use crate::runs::{Finished, runs};
 use crate::sampler::Sampler;
 
 /// How often the waiting thread looks for Ctrl-C.
@@ -40,8 +36,8 @@ struct Job {
 enum Series {
     /// Every segment and every change of state.
     Full,
-    /// States alone: every one, or so many of each sender at most, at even times, and the last.
-    States(Option<NonZeroU32>),
+    /// At most this many states of each sender, at even times, and the last.
+    Sampled(u32),
 }
 
 /// What a job gave.
@@ -72,30 +68,26 @@ pub fn variants() -> Vec<VariantTuple> {
         .collect()
 }
 
-/// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
-/// `samples` so many at most.
+/// Runs the jobs and returns batches of tables by name; with `samples`, recorded jobs give so many states at most.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads, segments = true, samples = None))]
+#[pyo3(signature = (jobs, *, threads, samples = None))]
 pub fn replay(
     py: Python<'_>,
     jobs: Vec<JobTuple>,
     threads: usize,
-    segments: bool,
     samples: Option<NonZeroU32>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let series = match (segments, samples) {
-        (true, None) => Series::Full,
-        (true, Some(_)) => {
-            return Err(PyValueError::new_err(
-                "samples: only without segments, which cannot be sampled",
-            ));
-        }
-        (false, samples) => Series::States(samples),
-    };
+    let series = samples.map_or(Series::Full, |most| Series::Sampled(most.get()));
     let (runs, tables) = py.detach(|| {
         let jobs = parse(&jobs)?;
         let outcomes = run_all(&jobs, threads, series)?;
-        let runs = runs(&jobs, &outcomes)?;
+        let finished = jobs.iter().zip(&outcomes).map(|(job, outcome)| Finished {
+            run_id: job.run_id,
+            seed: job.seed,
+            config: &job.config,
+            summary: &outcome.summary,
+        });
+        let runs = runs(&finished.collect::<Vec<_>>())?;
         let mut tables = RunTables::default();
         for outcome in outcomes {
             tables.append(outcome.tables);
@@ -248,7 +240,7 @@ impl Job {
                 let (summary, recorder) = self.listen(Recorder::default(), begin, interrupt)?;
                 (summary, recorder.finish()?)
             }
-            Series::States(most) => {
+            Series::Sampled(most) => {
                 let sampler = Sampler::new(run_id, most, self.config.duration_ns);
                 let (summary, sampler) = self.listen(sampler, Sampler::begin, interrupt)?;
                 (summary, sampler.finish()?)
@@ -279,65 +271,4 @@ fn refused(error: RunError) -> PyErr {
             PyRuntimeError::new_err("another job failed or the run was interrupted")
         }
     }
-}
-
-/// The rows of `runs`, as far as the engine knows them: one per job and flow.
-fn runs(jobs: &[Job], outcomes: &[Outcome]) -> PyResult<Columns> {
-    let rows: Vec<Row<'_>> = jobs
-        .iter()
-        .zip(outcomes)
-        .flat_map(|(job, outcome)| {
-            let flows = outcome.summary.flows.iter().enumerate();
-            flows.map(move |(number, flow)| Row {
-                job,
-                outcome,
-                number,
-                flow,
-            })
-        })
-        .collect();
-    let span = |span: Option<Nanos>| span.map(|ns| ns as i64);
-    Batch::new(rows.len())
-        .number::<UInt32Type>("run_id", each(&rows, |r| r.job.run_id))
-        .text(
-            "variant",
-            &each(&rows, |r| r.job.config.flows[r.number].variant.as_str()),
-        )
-        .number::<UInt64Type>("seed", each(&rows, |r| r.job.seed))
-        .number::<UInt32Type>("flow_id", each(&rows, |r| r.number as u32 + 1))
-        .number::<Int64Type>("duration_ns", each(&rows, |r| r.flow.duration_ns as i64))
-        .flag("completed", each(&rows, |r| r.flow.completed))
-        .number::<UInt64Type>("delivered_bytes", each(&rows, |r| r.flow.delivered_bytes))
-        .number::<Float64Type>("goodput_bps", each(&rows, |r| r.flow.goodput_bps))
-        .number::<UInt64Type>("segments_out", each(&rows, |r| r.flow.sender.segments_out))
-        .number::<UInt64Type>(
-            "retransmissions",
-            each(&rows, |r| r.flow.sender.retransmissions),
-        )
-        .number::<UInt64Type>("rtos", each(&rows, |r| r.flow.sender.rtos))
-        .number::<UInt64Type>("recoveries", each(&rows, |r| r.flow.sender.recoveries))
-        .number::<UInt64Type>("channel_losses", each(&rows, |r| r.flow.channel_losses))
-        .number::<UInt64Type>("queue_losses", each(&rows, |r| r.flow.queue_losses))
-        .number::<UInt64Type>("aqm_losses", each(&rows, |r| r.flow.aqm_losses))
-        .number::<UInt64Type>("outage_losses", each(&rows, |r| r.flow.outage_losses))
-        .number::<UInt64Type>("ecn_marks", each(&rows, |r| r.flow.ecn_marks))
-        .number::<UInt64Type>(
-            "trace_beyond_pkts",
-            each(&rows, |r| r.outcome.summary.trace_beyond_pkts),
-        )
-        .optional::<Int64Type>("srtt_mean_ns", each(&rows, |r| span(r.flow.rtt_mean_ns)))
-        .optional::<Int64Type>("rtt_p95_ns", each(&rows, |r| span(r.flow.rtt_p95_ns)))
-        .optional::<UInt64Type>(
-            "proxy_held_max_bytes",
-            each(&rows, |r| r.flow.proxy_held_max_bytes),
-        )
-        .finish()
-}
-
-/// A row of `runs` and where it comes from.
-struct Row<'a> {
-    job: &'a Job,
-    outcome: &'a Outcome,
-    number: usize,
-    flow: &'a FlowSummary,
 }

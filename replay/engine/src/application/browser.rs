@@ -96,13 +96,6 @@ impl Browser {
         self.deadline = time;
     }
 
-    /// The other end opens the connection: asks unprompted if the handshake's last segment does not come.
-    pub fn opening(&mut self, now: Nanos) {
-        if self.doing == Doing::Idle {
-            self.deadline = now + FIRST_RETRY_NS;
-        }
-    }
-
     /// The connection stands.
     pub fn opened(&mut self, now: Nanos) {
         if self.doing == Doing::Idle {

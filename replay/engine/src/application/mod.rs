@@ -24,6 +24,7 @@ pub use playout::Playout;
 
 use browser::Draws;
 use buffer::SendBuffer;
+pub use supply::Clocked;
 use supply::{PageSizes, Supply};
 
 /// End of the stream of an application that never runs dry.

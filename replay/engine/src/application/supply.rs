@@ -187,7 +187,8 @@ impl Supply {
 }
 
 impl Clocked {
-    fn new(
+    /// Writes of `write_bytes` every `every_ns`, in `periods` on and off if there are any.
+    pub fn new(
         write_bytes: u64,
         every_ns: f64,
         periods: Option<(Nanos, Nanos, Spread)>,
@@ -204,7 +205,8 @@ impl Clocked {
         }
     }
 
-    fn begin_period(&mut self, start: Nanos) {
+    /// A time on begins at `start`.
+    pub fn begin_period(&mut self, start: Nanos) {
         self.period_start = start;
         self.written_in_period = 0;
         if let Some((on_ns, _, spread)) = self.periods {
@@ -213,7 +215,7 @@ impl Clocked {
     }
 
     /// Time of the write after the one that is due.
-    fn advance(&mut self) -> Nanos {
+    pub fn advance(&mut self) -> Nanos {
         self.written_in_period += 1;
         let next = self.period_start + (self.written_in_period as f64 * self.every_ns) as Nanos;
         if next < self.period_end {

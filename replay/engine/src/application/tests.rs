@@ -203,3 +203,122 @@ fn a_greedy_flow_has_the_delay_of_its_segments() {
     assert!(flow.app_delay_p50_ns > Some(42 * MS) && flow.app_delay_p95_ns > flow.app_delay_p50_ns);
     assert!(flow.app_delay_max_ns >= Some(900 * MS), "{flow:?}");
 }
+
+/// One flow and one stream of datagrams over two links of 1 Mbit/s and 20 ms.
+fn beside(datagrams: &str, flows: &str) -> RunSummary {
+    beside_in(
+        r#"{"kind": "drop_tail", "limit_pkts": 20}"#,
+        datagrams,
+        flows,
+    )
+}
+
+fn beside_in(queue: &str, datagrams: &str, flows: &str) -> RunSummary {
+    let config = format!(
+        r#"{{"duration_ns": 20000000000, "path": {{"nodes": ["a", "b", "c"], "links": [
+            {{"name": "ab", "forward": {{"rate_bps": 1e6, "delay_ns": 20000000, "queue": {queue}}},
+              "reverse": {{"rate_bps": 1e6, "delay_ns": 20000000}}}},
+            {{"name": "bc", "forward": {{"rate_bps": 1e6, "delay_ns": 20000000, "queue": {queue}}},
+              "reverse": {{"rate_bps": 1e6, "delay_ns": 20000000}}}}]}},
+            "flows": [{flows}], "datagrams": [{datagrams}]}}"#
+    );
+    let config: Config = serde_json::from_str(&config).expect("well-formed");
+    crate::world::run(&config, 1).expect("valid")
+}
+
+const IDLE: &str = r#"{"name": "f", "variant": "reno", "start_ns": 19000000000, "size_bytes": 1}"#;
+
+#[test]
+fn datagrams_of_constant_rate_cross_an_empty_path_without_jitter() {
+    for (ends, delay) in [("", 41_600_000), (r#""from": "c", "to": "b","#, 20_800_000)] {
+        let datagrams = format!(
+            r#"{{"name": "voice", {ends} "packet_bytes": 100, "rate_bps": 40000, "stop_ns": 10000000000}}"#
+        );
+        let summary = beside(&datagrams, IDLE);
+        let voice = &summary.datagrams[0];
+        // One every 20 ms for ten seconds; 0.8 ms and 20 ms per link.
+        assert_eq!(
+            (voice.sent, voice.received, voice.jitter_ns),
+            (500, 500, Some(0))
+        );
+        assert_eq!(
+            (voice.delay_max_ns, voice.delivered_bytes),
+            (Some(delay), 500 * 72)
+        );
+    }
+}
+
+#[test]
+fn a_greedy_flow_delays_and_drops_the_datagrams_beside_it() {
+    let datagrams = r#"{"name": "voice", "packet_bytes": 100, "rate_bps": 40000}"#;
+    let summary = beside(datagrams, r#"{"name": "f", "variant": "reno"}"#);
+    let voice = &summary.datagrams[0];
+    assert!(
+        voice.queue_losses > 0 && voice.jitter_ns > Some(0),
+        "{voice:?}"
+    );
+    // A full queue holds 20 packets of 12 ms.
+    assert!(
+        (200 * MS..300 * MS).contains(&voice.delay_max_ns.unwrap_or(0)),
+        "{voice:?}"
+    );
+    assert!(voice.received + voice.queue_losses <= voice.sent);
+    assert!(
+        voice.sent - voice.received - voice.queue_losses < 20,
+        "all but those on their way"
+    );
+}
+
+#[test]
+fn datagrams_that_heed_nothing_take_what_is_left_from_a_flow() {
+    let alone = beside("", r#"{"name": "f", "variant": "reno"}"#);
+    let datagrams = r#"{"name": "video", "packet_bytes": 1000, "rate_bps": 500000}"#;
+    let summary = beside(datagrams, r#"{"name": "f", "variant": "reno"}"#);
+    let share = summary.flows[0].goodput_bps / alone.flows[0].goodput_bps;
+    assert!((0.35..0.55).contains(&share), "{share}");
+}
+
+#[test]
+fn a_flow_between_two_inner_places_uses_only_the_links_between_them() {
+    let flow = r#"{"name": "f", "variant": "reno", "from": "b", "size_bytes": 1448, "stack": {"handshake": false}}"#;
+    let summary = beside("", flow);
+    assert_eq!(
+        summary.flows[0].app_delay_max_ns,
+        Some(32_000_000),
+        "12 ms and one link"
+    );
+}
+
+#[test]
+fn a_lost_end_of_the_handshake_is_asked_for_again() {
+    let flow = |lost: &str| {
+        let config = format!(
+            r#"{{"duration_ns": 20000000000, "path": {{"nodes": ["a", "b"], "links": [{{"name": "ab",
+                "forward": {{"delay_ns": 50000000, "loss_applies_to": "all", "loss": {{"kind": "trace",
+                  "positions": [{lost}], "known_pkts": 1000, "mode": "replayed"}}}},
+                "reverse": {{"delay_ns": 50000000}}}}]}},
+                "flows": [{{"name": "f", "variant": "reno",
+                "application": {{"kind": "pages", "page_bytes": 1000, "think_ns": 0, "pages": 1}}}}]}}"#
+        );
+        let config: Config = serde_json::from_str(&config).expect("well-formed");
+        crate::world::run(&config, 1).expect("valid").flows[0].duration_ns / MS
+    };
+    // SYN, SYN-ACK, ACK, request, page: 250 ms. The SYN-ACK comes again after a second.
+    assert_eq!(flow(""), 250);
+    assert_eq!(flow("1"), 50 + 1000 + 200);
+}
+
+#[test]
+fn a_priority_queue_serves_datagrams_by_their_dscp() {
+    let delay = |dscp: u8| {
+        let datagrams = format!(
+            r#"{{"name": "voice", "dscp": {dscp}, "packet_bytes": 100, "rate_bps": 40000}}"#
+        );
+        let queue = r#"{"kind": "priority", "classes": [[46]], "limit_pkts": 20}"#;
+        let summary = beside_in(queue, &datagrams, r#"{"name": "f", "variant": "reno"}"#);
+        summary.datagrams[0].delay_max_ns.unwrap_or(0)
+    };
+    // 41.6 ms, and at most one full packet of 12 ms in service on each link.
+    assert!((42 * MS..66 * MS).contains(&delay(46)), "{}", delay(46));
+    assert!(delay(0) > 200 * MS, "{}", delay(0));
+}

@@ -4,6 +4,7 @@
 //! sense and names the key path. The Python side (`replay/`) reads TOML and writes this as JSON.
 
 mod application;
+mod datagram;
 mod loss;
 mod queue;
 mod stack;
@@ -12,6 +13,7 @@ mod validate;
 use serde::Deserialize;
 
 pub use application::{ApplicationConfig, Spread};
+pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig};
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
 pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
@@ -34,6 +36,9 @@ pub struct Config {
     pub path: PathConfig,
     /// The connections that share it.
     pub flows: Vec<FlowConfig>,
+    /// Other traffic on it.
+    #[serde(default)]
+    pub datagrams: Vec<DatagramConfig>,
 }
 
 /// A chain of nodes joined by links; `links[i]` joins `nodes[i]` and `nodes[i + 1]`.
@@ -112,12 +117,21 @@ pub enum LossScope {
     All,
 }
 
-/// One connection from the first node of the path to the last.
+/// One connection.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowConfig {
     /// Name, for reports.
     pub name: String,
+    /// Node that sends its data; none: the first of the path.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Node that receives it, farther along the path; none: the last.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// Differentiated services code point of its packets, acknowledgements too (RFC 2474).
+    #[serde(default)]
+    pub dscp: u8,
     /// When it opens.
     #[serde(default)]
     pub start_ns: Nanos,

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use super::queue::MOST_DSCP;
 use super::{Config, DirectionConfig, FlowConfig, PathConfig, Profile, QueueConfig, StackParams};
 use crate::catalogue::{VARIANTS, Variant};
 use crate::controller::{self, ParamValues};
@@ -76,15 +77,45 @@ impl Config {
             return refuse("flows", "there must be at least one flow");
         }
         let legs: usize = self.flows.iter().map(|flow| 1 + flow.proxies.len()).sum();
+        let legs = legs + self.datagrams.len();
         within("flows", legs, 1, MOST_LEGS)?;
         for (i, flow) in self.flows.iter().enumerate() {
             flow.validate(&format!("flows[{i}]"), self)?;
+        }
+        for (i, datagrams) in self.datagrams.iter().enumerate() {
+            datagrams.validate(&format!("datagrams[{i}]"), self)?;
         }
         Ok(())
     }
 }
 
 impl PathConfig {
+    /// Places on the path of the nodes `from` and `to`, its ends where they are not named.
+    ///
+    /// # Errors
+    /// A name that is none of the path's nodes; `key` is the path of who names it.
+    pub fn ends(
+        &self,
+        key: &str,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<(usize, usize), ConfigError> {
+        let site = |role: &str, name: Option<&str>, unnamed: usize| {
+            let Some(name) = name else {
+                return Ok(unnamed);
+            };
+            let place = self.nodes.iter().position(|node| node == name);
+            place.ok_or_else(|| ConfigError {
+                key: format!("{key}.{role}"),
+                problem: format!("{name:?} is no node of the path: {}", self.nodes.join(", ")),
+            })
+        };
+        Ok((
+            site("from", from, 0)?,
+            site("to", to, self.nodes.len() - 1)?,
+        ))
+    }
+
     fn validate(&self) -> Checked {
         within("path.nodes", self.nodes.len(), 2, MOST_NODES)?;
         if self.links.len() + 1 != self.nodes.len() {
@@ -169,6 +200,7 @@ impl FlowConfig {
             1,
             1 << 60,
         )?;
+        within(&format!("{key}.dscp"), self.dscp, 0, MOST_DSCP)?;
         let variant = known_variant(&format!("{key}.variant"), &self.variant)?;
         validate_params(
             &format!("{key}.params"),
@@ -188,7 +220,14 @@ impl FlowConfig {
             }
         }
         self.application.validate(key, self)?;
-        self.validate_proxies(key, &config.path.nodes)
+        let (from, to) = config
+            .path
+            .ends(key, self.from.as_deref(), self.to.as_deref())?;
+        if from >= to {
+            let problem = "must lie behind the node that sends, in the order of the path";
+            return refuse(format!("{key}.to"), problem);
+        }
+        self.validate_proxies(key, &config.path.nodes[from..=to])
     }
 
     fn validate_proxies(&self, key: &str, nodes: &[String]) -> Checked {
@@ -198,7 +237,7 @@ impl FlowConfig {
             let inner = &nodes[1..nodes.len() - 1];
             let Some(place) = inner.iter().position(|name| *name == proxy.node) else {
                 let problem = format!(
-                    "{:?} is no node between the ends of the path: {}",
+                    "{:?} is no node between the ends of the flow: {}",
                     proxy.node,
                     inner.join(", ")
                 );
@@ -278,9 +317,6 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
     if let Some(ssthresh) = params.initial_ssthresh_pkts {
         within(&at("initial_ssthresh_pkts"), ssthresh, 2, u32::MAX)?;
     }
-    if let Some(fixed) = params.fixed_window_pkts {
-        within(&at("fixed_window_pkts"), fixed, 2, 1_000_000)?;
-    }
     if let Some(limit) = params.slow_start_limit_pkts {
         within(&at("slow_start_limit_pkts"), limit, 1, u32::MAX)?;
     }
@@ -316,14 +352,6 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
         2 * u64::from(params.smss_bytes),
         1 << 30,
     )?;
-    if let Some(most) = params.receive_buffer_max_bytes {
-        within(
-            &at("receive_buffer_max_bytes"),
-            most,
-            params.receive_buffer_bytes,
-            1 << 30,
-        )?;
-    }
     rate(&at("read_rate_bps"), params.read_rate_bps)?;
     validate_send_buffer(key, params)
 }

@@ -74,9 +74,6 @@ pub struct Sender {
     finished: bool,
     /// End of the last segment that left without being full.
     small_end: u64,
-    burst: transmit::Burst,
-    /// What could leave waits for the next ACK, to leave with more.
-    deferred: bool,
     /// Right edge of the receiver's window.
     edge: u64,
     last_wnd_bytes: u32,
@@ -121,8 +118,6 @@ impl Sender {
             write_end: 1,
             finished: false,
             small_end: 1,
-            burst: transmit::Burst::default(),
-            deferred: false,
             edge: 1,
             last_wnd_bytes: 0,
             board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr)
@@ -183,7 +178,7 @@ impl Sender {
             octets: self.write_end - self.snd_una,
             outstanding: self.board.outstanding(),
             in_network: self.board.pipe(),
-            cwnd: self.effective_window(),
+            cwnd: self.controller.cwnd(),
         }
     }
 
@@ -226,13 +221,17 @@ impl Sender {
     /// Takes an acknowledgement.
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         self.ts_recent = segment.ts_val;
-        self.deferred = false;
         if self.opening != Opening::Established {
             self.receive_syn_ack(segment, now);
             return;
         }
-        // RFC 9293 §3.10.7.4: old, or of what was never sent; or a SYN-ACK that came twice.
-        if segment.has(flags::SYN) || segment.ack < self.snd_una || segment.ack > self.snd_nxt {
+        if segment.has(flags::SYN) {
+            // RFC 9293 §3.10.7.4: the SYN-ACK came again, so its answer got lost.
+            self.opening = Opening::AckDue;
+            return;
+        }
+        // RFC 9293 §3.10.7.4: old, or of what was never sent.
+        if segment.ack < self.snd_una || segment.ack > self.snd_nxt {
             return;
         }
         let (prior_flight, prior_lost) = (self.board.pipe(), self.board.lost_total());

@@ -1,0 +1,163 @@
+//! Sources of datagrams and what collects them: delay, jitter and loss of traffic that heeds no window.
+//!
+//! Must not know links. A datagram carries its number in `seq` and the time it was sent in `ack`.
+
+use hindflight_kernels::StreamRng;
+
+use crate::application::Clocked;
+use crate::config::{DATAGRAM_HEADER_BYTES, DatagramConfig};
+use crate::histogram::Histogram;
+use crate::segment::{Direction, Purpose, Segment};
+use crate::time::{NEVER, Nanos, SECOND};
+
+/// Sends datagrams by the clock.
+pub struct DatagramSource {
+    leg: u16,
+    direction: Direction,
+    packet_bytes: u16,
+    clocked: Clocked,
+    next: Nanos,
+    stop: Nanos,
+    due: u32,
+    sent: u64,
+}
+
+impl DatagramSource {
+    /// A source of leg `leg` that sends in `direction`.
+    pub fn new(leg: u16, direction: Direction, config: &DatagramConfig, rng: StreamRng) -> Self {
+        let every_ns = f64::from(config.packet_bytes) * 8.0 * SECOND as f64 / config.rate_bps;
+        let periods = config
+            .bursts
+            .map(|bursts| (bursts.on_ns, bursts.off_ns, bursts.spread));
+        let mut clocked = Clocked::new(u64::from(config.packet_bytes), every_ns, periods, rng);
+        clocked.begin_period(config.start_ns);
+        Self {
+            leg,
+            direction,
+            packet_bytes: config.packet_bytes,
+            clocked,
+            next: config.start_ns,
+            stop: config.stop_ns.unwrap_or(NEVER),
+            due: 0,
+            sent: 0,
+        }
+    }
+
+    /// When it sends next.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        self.next
+    }
+
+    /// Its time has come.
+    pub fn on_deadline(&mut self, now: Nanos) {
+        while self.next <= now {
+            self.due += 1;
+            self.next = self.clocked.advance();
+            if self.next >= self.stop {
+                self.next = NEVER;
+            }
+        }
+    }
+
+    /// The next datagram that is due.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+        self.due = self.due.checked_sub(1)?;
+        self.sent += 1;
+        Some(Segment {
+            seq: self.sent,
+            ack: now,
+            payload_bytes: self.packet_bytes - DATAGRAM_HEADER_BYTES,
+            ip_bytes: self.packet_bytes,
+            purpose: Purpose::Datagram,
+            ..Segment::new(self.leg, self.direction)
+        })
+    }
+
+    /// Datagrams sent.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+}
+
+/// Takes datagrams and measures them.
+#[derive(Default)]
+pub struct DatagramSink {
+    received: u64,
+    octets: u64,
+    delays: Histogram,
+    longest: Option<Nanos>,
+    last_delay: Option<Nanos>,
+    /// Sum of the differences of the delays of neighbours.
+    differences: u128,
+}
+
+impl DatagramSink {
+    /// Takes a datagram.
+    pub fn receive(&mut self, datagram: &Segment, now: Nanos) {
+        let delay = now - datagram.ack;
+        self.received += 1;
+        self.octets += u64::from(datagram.payload_bytes);
+        self.delays.add(delay);
+        self.longest = self.longest.max(Some(delay));
+        if let Some(last) = self.last_delay.replace(delay) {
+            self.differences += u128::from(last.abs_diff(delay));
+        }
+    }
+
+    /// Datagrams received.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Octets of payload received.
+    pub fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// Times from sending to arrival.
+    pub fn delays(&self) -> &Histogram {
+        &self.delays
+    }
+
+    /// The longest of them.
+    pub fn longest(&self) -> Option<Nanos> {
+        self.longest
+    }
+
+    /// Mean difference of the delays of two datagrams that arrived one after the other.
+    ///
+    /// Deviation: RFC 3550 §6.4.1 smooths the same differences over the last 16; the mean speaks of the whole run.
+    pub fn jitter(&self) -> Option<Nanos> {
+        let pairs = self.received.checked_sub(1).filter(|&pairs| pairs > 0)?;
+        Some((self.differences / u128::from(pairs)) as Nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn datagram(sent: Nanos) -> Segment {
+        Segment {
+            ack: sent,
+            payload_bytes: 172,
+            ..Segment::new(0, Direction::Forward)
+        }
+    }
+
+    #[test]
+    fn jitter_is_the_mean_difference_of_neighbouring_delays() {
+        let mut sink = DatagramSink::default();
+        assert_eq!((sink.jitter(), sink.longest()), (None, None));
+        for (sent, arrived) in [(0, 100), (1000, 1130), (2000, 2110)] {
+            sink.receive(&datagram(sent), arrived);
+        }
+        assert_eq!(sink.jitter(), Some(25));
+        assert_eq!(
+            (sink.longest(), sink.received(), sink.octets()),
+            (Some(130), 3, 516)
+        );
+    }
+}
