@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from replay.flows import SharingFlow
 from replay.scenario import Bernoulli, BitErrors, Direction, GilbertElliott, Link, Loss, NoLoss, Scenario, Trace
 
 Purpose = Literal["self_check", "what_if"]
@@ -75,7 +76,6 @@ def trace_files(scenario: Scenario) -> list[tuple[str, Trace]]:
 
 def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
     """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
-    flow = scenario.flow
     proxies = []
     if job.proxy != "none":
         variant = scenario.proxy.variant or job.variant
@@ -94,25 +94,22 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
             ],
         },
         "flows": [
-            {
-                "name": "flow",
-                "start_ns": flow.start,
-                "size_bytes": flow.size,
-                "variant": job.variant,
-                "profile": flow.profile,
-                "stack": {
-                    "smss_bytes": flow.mss,
-                    "header_bytes": flow.headers,
-                    "initial_window_pkts": flow.initial_window,
-                    "initial_ssthresh_pkts": flow.initial_ssthresh,
-                    "receive_buffer_bytes": flow.receive_buffer,
-                    "slow_start": flow.slow_start,
-                    "delayed_ack": flow.delayed_ack,
-                    "min_rto_ns": flow.min_rto,
-                },
-                "proxies": proxies,
-            }
+            {"name": "flow", "variant": job.variant, "proxies": proxies, **scenario.flow.engine_flow()},
+            *(_sharing_flow(scenario, flow) for flow in scenario.flows),
         ],
+        "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
+    }
+
+
+def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
+    ordered = [node for node in scenario.path if node in flow.proxies]
+    return {
+        "name": flow.name,
+        "variant": flow.variant,
+        "from": flow.sender,
+        "to": flow.receiver,
+        "proxies": [{"node": node, "buffer_pkts": scenario.proxy.buffer, "variant": flow.variant} for node in ordered],
+        **flow.engine_flow(),
     }
 
 

@@ -12,48 +12,26 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from replay.applications import APPLICATIONS
+from replay.flows import Datagrams, Flow, SharingFlow
+from replay.parts import (
+    GREATEST_SEED,
+    MOST_PKTS,
+    Count,
+    Duration,
+    Name,
+    Names,
+    Packets,
+    Part,
+    Probability,
+    Rate,
+    Time,
+    whole,
+)
 from toolkit.errors import MachineError, ScenarioError
-from toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity
-
-
-def _whole(quantity: Quantity) -> BeforeValidator:
-    return BeforeValidator(lambda text: round(quantity.parse(text)))
-
-
-LONGEST_NS = 365 * 86_400 * 10**9
-GREATEST_BPS = 1e13
-MOST_PKTS = 100_000_000
-GREATEST_SEED = 2**63
-"""The engine's limits (replay/engine/src/config/validate.rs)."""
-
-Rate = Annotated[float, BeforeValidator(RATE.parse), Field(ge=1, le=GREATEST_BPS)]
-Time = Annotated[int, _whole(TIME), Field(le=LONGEST_NS)]
-Duration = Annotated[int, _whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)]
-Size = Annotated[int, _whole(SIZE), Field(ge=1, le=2**60)]
-Packets = Annotated[int, _whole(PACKETS), Field(le=MOST_PKTS)]
-Probability = Annotated[float, Field(ge=0, le=1, strict=True)]
-Count = Annotated[int, Field(ge=0, strict=True)]
-Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.+-]+$")]
-
-
-def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    if not names:
-        raise ValueError("names nothing; give at least one")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice!r} stands there twice")
-    return names
-
-
-Names = Annotated[tuple[Name, ...], AfterValidator(_distinct)]
-
-
-class Part(BaseModel):
-    """A table of the file: unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from toolkit.units import PACKETS
 
 
 class NoLoss(Part):
@@ -151,38 +129,10 @@ class Link(Part):
         return self.reverse or Direction.model_construct(rate=self.rate, delay=self.delay, queue=1000, loss=NoLoss())
 
 
-def _greedy_or_size(value: object) -> int | None:
-    return None if value == "greedy" else round(SIZE.parse(value))
-
-
-class Flow(Part):
-    """The flow under study. What is None is as the profile has it."""
-
-    start: Time = 0
-    size: Annotated[int | None, BeforeValidator(_greedy_or_size)] = None
-    mss: Annotated[int, _whole(SIZE), Field(ge=1, le=65_000)] = 1448
-    headers: Annotated[int, _whole(SIZE), Field(le=120)] = 52
-    initial_window: Annotated[int, _whole(PACKETS), Field(ge=1, le=1_000_000)] = 10
-    initial_ssthresh: Annotated[int, _whole(PACKETS), Field(ge=2, le=MOST_PKTS)] | None = None
-    receive_buffer: Annotated[int, _whole(SIZE), Field(ge=2, le=2**30)] = 4_194_304
-    profile: Literal["rfc", "linux"] = "rfc"
-    slow_start: Literal["standard", "hystart", "hystartpp"] | None = None
-    delayed_ack: Annotated[bool | None, Field(strict=True)] = None
-    min_rto: Annotated[int, _whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)] | None = None
-
-    @model_validator(mode="after")
-    def _fits(self) -> Flow:
-        if self.mss + self.headers > 65_535:
-            raise ValueError("mss and headers together are more than an IP packet holds (65535 B)")
-        if self.receive_buffer < 2 * self.mss:
-            raise ValueError("receive_buffer holds less than two segments")
-        return self
-
-
 class Proxy(Part):
     """Split proxies: every node that `compare.proxies` names has one of these."""
 
-    buffer: Annotated[int, _whole(PACKETS), Field(ge=4, le=MOST_PKTS)] = 200
+    buffer: Annotated[int, whole(PACKETS), Field(ge=4, le=MOST_PKTS)] = 200
     variant: Name | None = None
 
 
@@ -212,6 +162,8 @@ class Scenario(Part):
     path: Annotated[tuple[Name, ...], Field(min_length=2)]
     links: Annotated[tuple[Link, ...], Field(min_length=1)]
     flow: Flow = Flow()
+    flows: tuple[SharingFlow, ...] = ()
+    datagrams: tuple[Datagrams, ...] = ()
     proxy: Proxy = Proxy()
     compare: Compare
     captured: Captured | None = None
@@ -232,7 +184,38 @@ class Scenario(Part):
                     f"compare.proxies[{i}]: {proxy!r} is no node between sender and receiver; "
                     f"allowed: {', '.join(('none', *relays))}"
                 )
+        self._check_others()
         return self
+
+    def _check_others(self) -> None:
+        names = ["flow"]
+        for key, other in self._others():
+            if other.name in names:
+                raise ValueError(f"{key}.name: {other.name!r} stands there twice ('flow' is the studied one)")
+            names.append(other.name)
+            if other.start > self.duration:
+                raise ValueError(f"{key}.start is later than the end of the run")
+            sender, receiver = self._site(f"{key}.from", other.sender, 0), self._site(f"{key}.to", other.receiver, -1)
+            if sender == receiver or (isinstance(other, SharingFlow) and receiver < sender):
+                raise ValueError(f"{key}.to: data flows in the order of the path; to must lie behind from")
+            for node in getattr(other, "proxies", ()):
+                between = self.path[sender + 1 : receiver]
+                if node not in between:
+                    allowed = ", ".join(between) or "there is none"
+                    raise ValueError(f"{key}.proxies: {node!r} is no node between its ends; allowed: {allowed}")
+
+    def _others(self) -> list[tuple[str, SharingFlow | Datagrams]]:
+        flows = [(f"flows[{i}]", flow) for i, flow in enumerate(self.flows)]
+        return [*flows, *((f"datagrams[{i}]", datagrams) for i, datagrams in enumerate(self.datagrams))]
+
+    def _site(self, key: str, name: str | None, unnamed: int) -> int:
+        if name is None:
+            return range(len(self.path))[unnamed]
+        if name not in self.path:
+            near = get_close_matches(name, self.path, n=1)
+            guess = f"; did you mean {near[0]!r}?" if near else f"; allowed: {', '.join(self.path)}"
+            raise ValueError(f"{key}: {name!r} is no node of the path{guess}")
+        return self.path.index(name)
 
 
 def load_scenario(path: Path, known_variants: tuple[str, ...]) -> Scenario:
@@ -265,6 +248,7 @@ def parse_scenario(data: dict[str, Any], where: str, known_variants: tuple[str, 
         named.append(("proxy.variant", scenario.proxy.variant))
     if scenario.captured is not None and scenario.captured.variant != "auto":
         named.append(("captured.variant", scenario.captured.variant))
+    named += [(f"flows[{i}].variant", flow.variant) for i, flow in enumerate(scenario.flows)]
     for key, variant in named:
         check_variant(f"{where}: {key}", variant, known_variants)
     return scenario
@@ -291,10 +275,13 @@ _PARTS: dict[str, type[Part]] = {
     "reverse": Direction,
     "changes": Change,
     "flow": Flow,
+    "flows": SharingFlow,
+    "datagrams": Datagrams,
     "proxy": Proxy,
     "compare": Compare,
     "captured": Captured,
     **_LOSS_MODELS,
+    **APPLICATIONS,
 }
 
 
@@ -314,6 +301,8 @@ def _describe(error: ValidationError) -> str:
             message = f"{first['input']!r} is out of range{_limits(first['ctx'])}"
         case "literal_error":
             message = f"{first['input']!r} is not allowed; allowed: {first['ctx']['expected']}"
+        case "union_tag_invalid" | "union_tag_not_found" if first["loc"][-1] == "application":
+            message = f'it needs a kind, as in {{ kind = "greedy" }}; allowed: {", ".join(APPLICATIONS)}'
         case "union_tag_invalid" | "union_tag_not_found":
             message = f'the loss needs a model, as in {{ model = "none" }}; allowed: {", ".join(_LOSS_MODELS)}'
     path = _key_path(first["loc"])
@@ -328,11 +317,14 @@ def _limits(context: Mapping[str, Any]) -> str:
 
 def _key_path(loc: tuple[int | str, ...]) -> str:
     path = ""
+    tagged = False
     for part in loc:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif part not in _LOSS_MODELS:
+        elif not tagged:
             path += f".{part}" if path else part
+        # What follows a choice is its tag, which is no key.
+        tagged = part in {"loss", "application"}
     return path
 
 
@@ -340,6 +332,6 @@ def _nearest_key(loc: tuple[int | str, ...]) -> str:
     owner: type[Part] = Scenario
     for part in loc[:-1]:
         owner = _PARTS.get(str(part), owner)
-    allowed = list(owner.model_fields)
+    allowed = [field.alias or name for name, field in owner.model_fields.items()]
     near = get_close_matches(str(loc[-1]), allowed, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; allowed: {', '.join(allowed)}"

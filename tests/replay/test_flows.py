@@ -1,0 +1,143 @@
+"""Flows of a scenario: every stack parameter, applications, traffic beside the studied flow, contradictions."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replay.flows import STACK, Stack
+from replay.jobs import Job, engine_config
+from replay.run import run_jobs
+from replay.scenario import Scenario, parse_scenario
+from tests.replay.test_scenario import GOOD, VARIANTS
+from toolkit.errors import ScenarioError
+
+ENGINE = Path(__file__).parents[2] / "replay/engine/src/config/stack.rs"
+LINKS = [
+    {"name": "up", "rate": "2 Mbit/s", "delay": "20 ms", "queue": "20 pkts"},
+    {"name": "down", "rate": "2 Mbit/s", "delay": "20 ms"},
+]
+JOB = Job("newreno", "none", "what_if", "model", 1, False)
+
+
+def _scenario(**changes: Any) -> Scenario:
+    data = {**copy.deepcopy(GOOD), "links": LINKS, "duration": "10 s", "flow": {}, **changes}
+    return parse_scenario(data, "s.toml", VARIANTS)
+
+
+def _refused(**changes: Any) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        _scenario(**changes)
+    return str(caught.value)
+
+
+def test_every_parameter_of_the_engine_has_a_key() -> None:
+    block = re.search(r"pub struct StackOverrides \{(.*?)\n\}", ENGINE.read_text(), re.DOTALL)
+    assert block is not None
+    assert set(STACK.values()) == set(re.findall(r"pub (\w+): Option", block[1]))
+    assert set(STACK) <= set(Stack.model_fields)
+
+
+def test_every_override_reaches_the_engine_in_base_units() -> None:
+    given = {
+        "handshake": False, "timestamps": False, "mss": "1000 B", "headers": "40 B", "initial_window": "4 pkts",
+        "initial_ssthresh": "64 pkts", "slow_start_limit": "2 pkts", "slow_start": "hystart",
+        "limited_transmit": False, "recovery": "rack_prr", "rto_rule": "linux", "min_rto": "300 ms",
+        "initial_rto": "3 s", "max_rto": "60 s", "clock_granularity": "100 ms", "delayed_ack": True,
+        "delayed_ack_timeout": "100 ms", "quickack_segments": 3, "dsack": True, "receive_buffer": "64 KiB",
+        "read_rate": "1 Mbit/s", "reset_timer_on_each_partial_ack": True, "tail_loss_probe": True, "pacing": True,
+        "nagle": "off", "send_buffer": "100 kB", "send_buffer_max": "1 MB",
+    }  # fmt: skip
+    scenario = _scenario(flow=given, compare={"variants": ["cubic"]})
+    flow = engine_config(scenario, Job("cubic", "none", "what_if", "model", 1, False), {})["flows"][0]
+    assert set(flow["stack"]) == set(STACK.values())
+    assert (flow["stack"]["min_rto_ns"], flow["stack"]["send_buffer_bytes"]) == (300_000_000, 100_000)
+    assert list(scenario.flow.overrides()) == list(given)
+    runs = run_jobs(scenario, [Job("cubic", "none", "what_if", "model", 1, False)], {}, 1)["runs"]
+    assert runs["delivered_bytes"][0].as_py() > 0
+
+
+CONTRADICTIONS = [
+    ({"sack": False, "recovery": "sack"}, "flow: sack = false contradicts recovery = 'sack'"),
+    ({"sack": False, "dsack": True}, "flow: sack = false contradicts dsack"),
+    ({"sack": True, "recovery": "newreno"}, "flow: sack = true contradicts recovery = 'newreno'"),
+    ({"recovery": "sack", "tail_loss_probe": True}, "flow: tail_loss_probe = true needs recovery"),
+    ({"size": "1 MB", "application": {"kind": "stream", "rate": "1 Mbit/s"}}, "flow: size contradicts"),
+    ({"read_rate": "1 Mbit/s", "application": {"kind": "stream", "rate": "1 Mbit/s"}}, "flow: read_rate contradicts"),
+    ({"application": {"kind": "greedy", "write": "64 KiB"}}, "flow: application.write means nothing without send"),
+    ({"send_buffer_max": "1 MB"}, "flow: send_buffer_max means nothing without a send_buffer"),
+    ({"min_rto": "2 s", "max_rto": "1 s"}, "flow: max_rto is less than min_rto"),
+    ({"delayed_ack": False, "quickack_segments": 4}, "flow: delayed_ack = false contradicts"),
+    ({"dscp": 64}, "flow.dscp: 64 is out of range; at most 63"),
+    ({"min_rtt": "1 s"}, "flow.min_rtt: unknown key; did you mean 'min_rto'?"),
+    ({"application": {"rate": "1 Mbit/s"}}, "flow.application: it needs a kind"),
+    ({"application": {"kind": "pages", "page": "1 MB", "thinks": "1 s"}}, "flow.application.thinks: unknown key; did"),
+    ({"application": {"kind": "writes", "at": ["0 s"], "sizes": []}}, "flow.application: 1 times in `at` and 0 sizes"),
+]
+
+
+@pytest.mark.parametrize(("flow", "says"), CONTRADICTIONS, ids=[says[:50] for _, says in CONTRADICTIONS])
+def test_contradictions_are_refused(flow: dict[str, Any], says: str) -> None:
+    assert says in _refused(flow=flow)
+
+
+def test_others_on_the_path_are_checked_too() -> None:
+    other = {"name": "bulk", "variant": "cubic"}
+    voice = {"name": "voice", "packet": "200 B", "rate": "64 kbit/s"}
+    assert "flows[0].variant: unknown variant 'cubik'; did you mean" in _refused(flows=[{**other, "variant": "cubik"}])
+    assert "flows[0].from: 'rely' is no node of the path; did you mean 'relay'?" in _refused(
+        flows=[{**other, "from": "rely"}]
+    )
+    assert "flows[0].to: data flows in the order of the path" in _refused(
+        flows=[{**other, "from": "receiver", "to": "relay"}]
+    )
+    assert "flows[0].proxies: 'relay' is no node between its ends" in _refused(
+        flows=[{**other, "from": "relay", "proxies": ["relay"]}]
+    )
+    assert "datagrams[0].name: 'bulk' stands there twice" in _refused(
+        flows=[other], datagrams=[{**voice, "name": "bulk"}]
+    )
+    assert "datagrams[0].stop is" not in _refused(datagrams=[{**voice, "on": "1 s"}])
+    assert "datagrams[0]: stop is not later than start" in _refused(datagrams=[{**voice, "stop": "0 s"}])
+    assert "datagrams[0].start is later than the end" in _refused(datagrams=[{**voice, "start": "11 s"}])
+
+
+def test_each_flow_has_its_row_and_only_one_is_studied() -> None:
+    scenario = _scenario(
+        flow={"application": {"kind": "pages", "page": "50 kB", "think": "200 ms", "spread": "exponential"}},
+        flows=[{"name": "bulk", "variant": "cubic", "start": "1 s", "from": "relay", "profile": "linux"}],
+        datagrams=[
+            {"name": "voice", "packet": "200 B", "rate": "64 kbit/s", "dscp": 46, "from": "receiver", "to": "sender"}
+        ],
+    )
+    rows = run_jobs(scenario, [JOB], {}, 1)["runs"].to_pylist()
+    assert [(r["flow"], r["role"], r["variant"]) for r in rows] == [
+        ("flow", "studied", "newreno"),
+        ("bulk", "cross", "cubic"),
+        ("voice", "cross", "udp"),
+    ]
+    pages, bulk, voice = rows
+    assert 3 <= pages["pages"] <= 20
+    assert pages["page_load_p50_ns"] < pages["page_load_p95_ns"]
+    assert bulk["goodput_bps"] > 1e6
+    assert bulk["pages"] is None
+    # 40 packets per second for ten seconds, and the last of them on their way.
+    assert voice["segments_out"] in {400, 401}
+    assert voice["app_delay_p50_ns"] == pytest.approx(41.6e6, rel=0.02)
+    assert voice["jitter_ns"] is not None
+
+
+def test_a_stream_says_how_it_stalled() -> None:
+    def stalled(rate: str) -> dict[str, Any]:
+        scenario = _scenario(flow={"application": {"kind": "stream", "rate": rate}})
+        row: dict[str, Any] = run_jobs(scenario, [JOB], {}, 1)["runs"].to_pylist()[0]
+        return row
+
+    assert stalled("1 Mbit/s")["stalls"] == 0
+    over = stalled("4 Mbit/s")
+    assert over["stalls"] > 0
+    assert 0 < over["stalled_ns"] < 10e9
