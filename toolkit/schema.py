@@ -442,6 +442,7 @@ RUNS = Table(
         Column("aqm_losses", "u64", "", "Packets dropped early by the management of a queue"),
         Column("outage_losses", "u64", "", "Packets lost in outages"),
         Column("ecn_marks", "u64", "", "Packets that a queue marked (congestion experienced) instead of dropping them"),
+        Column("ecn_reductions", "u64", "", "Reductions of the sender's window by echoed congestion marks"),
         Column(
             "trace_beyond_pkts",
             "u64",

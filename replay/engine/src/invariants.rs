@@ -13,7 +13,7 @@ use crate::config::{
     StackOverrides,
 };
 use crate::controller::ParamValues;
-use crate::segment::{Direction, Purpose, Segment, flags};
+use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
 use crate::summary::{FlowSummary, RunSummary};
 use crate::tap::{Event, Tap};
 use crate::time::{MILLISECOND, Nanos, SECOND};
@@ -72,6 +72,11 @@ impl LegBook {
         assert!(
             !again || segment.end() <= self.highest_sent,
             "a retransmission of what was never sent"
+        );
+        // RFC 3168 §6.1.5.
+        assert!(
+            !again || segment.ecn == Ecn::NotEct,
+            "it must not be marked"
         );
         // RFC 9293 §3.8.6: nothing beyond the window that the receiver has told.
         assert!(
@@ -258,7 +263,7 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
 
 fn stack() -> impl Strategy<Value = StackOverrides> {
     let read = prop_oneof![3 => Just(None), 1 => (5e4..5e6).prop_map(Some)];
-    (
+    let base = (
         any::<bool>(),
         any::<bool>(),
         any::<bool>(),
@@ -280,7 +285,11 @@ fn stack() -> impl Strategy<Value = StackOverrides> {
                     ..StackOverrides::default()
                 }
             },
-        )
+        );
+    (base, any::<bool>()).prop_map(|(base, ecn)| StackOverrides {
+        ecn: Some(ecn),
+        ..base
+    })
 }
 
 /// A flow's size and application, that comes to an end or does not.

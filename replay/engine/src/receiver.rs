@@ -4,7 +4,7 @@
 
 use crate::config::StackParams;
 use crate::reassembly::Reassembly;
-use crate::segment::{Direction, Purpose, Segment, flags};
+use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer::Timer;
 
@@ -44,6 +44,8 @@ pub struct ReceiverCounters {
     pub duplicates_in: u64,
     /// Acknowledgements sent.
     pub acks_out: u64,
+    /// Data segments that arrived with a congestion mark.
+    pub marks_in: u64,
 }
 
 /// A receiver.
@@ -64,6 +66,9 @@ pub struct Receiver {
     ts_recent: u32,
     quickacks: u32,
     owed: Owed,
+    /// ECN was agreed on; a mark is being echoed (RFC 3168 §6.1.3).
+    ecn: bool,
+    echoes: bool,
     dsack: Option<(u64, u64)>,
     delayed: Timer,
     /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens.
@@ -96,6 +101,8 @@ impl Receiver {
             ts_recent: 0,
             quickacks: params.quickack_segments,
             owed: Owed::Nothing,
+            ecn: params.ecn && !params.handshake,
+            echoes: false,
             dsack: None,
             delayed: Timer::default(),
             reopen: Timer::default(),
@@ -171,6 +178,8 @@ impl Receiver {
     /// Takes a segment.
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         if segment.has(flags::SYN) {
+            // RFC 3168 §6.1.1.
+            self.ecn = self.params.ecn && segment.has(flags::ECE | flags::CWR);
             self.owed = Owed::SynAck;
             return;
         }
@@ -186,6 +195,9 @@ impl Receiver {
             return;
         }
         self.counters.data_segments_in += 1;
+        if self.ecn {
+            self.take_mark(segment);
+        }
         // RFC 7323 §4.3: echo the timestamp of the segment that the last ACK awaited.
         if segment.seq <= self.last_ack_sent {
             self.ts_recent = segment.ts_val;
@@ -198,6 +210,14 @@ impl Receiver {
         } else {
             self.refuse(segment);
         }
+    }
+
+    /// RFC 3168 §6.1.3: every ACK echoes a mark until the sender says that it has reduced its window; a mark on that
+    /// very segment is a new one.
+    fn take_mark(&mut self, segment: &Segment) {
+        let marked = segment.ecn == Ecn::Ce;
+        self.counters.marks_in += u64::from(marked);
+        self.echoes = marked || self.echoes && !segment.has(flags::CWR);
     }
 
     #[inline]
@@ -375,7 +395,7 @@ impl Receiver {
                 self.reopen.set(now + self.syn_ack_rto);
                 self.syn_ack_rto = (2 * self.syn_ack_rto).min(self.params.max_rto_ns);
                 let mut segment = self.bare(now);
-                segment.flags = flags::SYN | flags::ACK;
+                segment.flags = flags::SYN | flags::ACK | if self.ecn { flags::ECE } else { 0 };
                 segment.purpose = Purpose::Control;
                 // RFC 7323 §2.2: the window of a SYN is not scaled.
                 segment.wnd_bytes = segment.wnd_bytes.min(0xFFFF);
@@ -421,7 +441,7 @@ impl Receiver {
             ts_ecr: self.ts_recent,
             ip_bytes: self.params.header_bytes as u16,
             ip_id: self.ip_id,
-            flags: flags::ACK,
+            flags: flags::ACK | if self.echoes { flags::ECE } else { 0 },
             purpose: Purpose::Ack,
             ..Segment::new(self.leg, Direction::Reverse)
         }

@@ -53,6 +53,10 @@ pub mod flags {
     pub const PSH: u8 = 8;
     /// The acknowledgement field is significant.
     pub const ACK: u8 = 16;
+    /// ECN-Echo (RFC 3168 §6.1).
+    pub const ECE: u8 = 64;
+    /// Congestion window reduced (RFC 3168 §6.1).
+    pub const CWR: u8 = 128;
 }
 
 /// One TCP segment in its IP packet.

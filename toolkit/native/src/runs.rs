@@ -158,6 +158,10 @@ fn counts(batch: Batch, rows: &[Row<'_>]) -> Batch {
             each(rows, |r| r.of(|f| f.ecn_marks, |d| d.ecn_marks)),
         )
         .number::<UInt64Type>(
+            "ecn_reductions",
+            each(rows, |r| r.count(|c| c.ecn_reductions)),
+        )
+        .number::<UInt64Type>(
             "outage_losses",
             each(rows, |r| r.of(|f| f.outage_losses, |d| d.outage_losses)),
         )

@@ -102,6 +102,8 @@ pub struct StackOverrides {
     pub nagle: Option<NagleRule>,
     pub send_buffer_bytes: Option<u64>,
     pub send_buffer_max_bytes: Option<u64>,
+    pub ecn: Option<bool>,
+    pub ecn_beta: Option<f64>,
 }
 
 /// The resolved parameters of a flow's stack.
@@ -166,6 +168,10 @@ pub struct StackParams {
     pub send_buffer_bytes: Option<u64>,
     /// Up to where the send buffer grows with cwnd; none: it does not.
     pub send_buffer_max_bytes: Option<u64>,
+    /// Negotiate ECN (RFC 3168 §6.1). Linux asks for it only where `tcp_ecn` says so.
+    pub ecn: bool,
+    /// Share of FlightSize that a congestion mark leaves (RFC 8511 §3); none: as after a loss.
+    pub ecn_beta: Option<f64>,
     /// Whether the values lean on Linux where no parameter says so.
     pub profile: Profile,
 }
@@ -219,6 +225,8 @@ impl StackParams {
             nagle: o.nagle.unwrap_or(base.nagle),
             send_buffer_bytes: o.send_buffer_bytes.or(base.send_buffer_bytes),
             send_buffer_max_bytes: o.send_buffer_max_bytes.or(base.send_buffer_max_bytes),
+            ecn: o.ecn.unwrap_or(base.ecn),
+            ecn_beta: o.ecn_beta.or(base.ecn_beta),
             profile,
         }
     }
@@ -259,6 +267,8 @@ impl StackParams {
             nagle: NagleRule::Rfc,
             send_buffer_bytes: None,
             send_buffer_max_bytes: None,
+            ecn: false,
+            ecn_beta: None,
             profile: Profile::Rfc,
         }
     }

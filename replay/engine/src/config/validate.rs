@@ -339,6 +339,12 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
         0,
         1_000_000_000,
     )?;
+    if let Some(beta) = params.ecn_beta {
+        within(&at("ecn_beta"), beta, 0.1, 1.0)?;
+        if !params.ecn {
+            return refuse(at("ecn_beta"), "has no effect without ecn = true");
+        }
+    }
     // RFC 5681 §4.2: less than half a second.
     within(
         &at("delayed_ack_timeout_ns"),

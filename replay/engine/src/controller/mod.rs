@@ -156,6 +156,13 @@ impl Controller {
         }
     }
 
+    /// A congestion mark, which a model of the path is not told (see `windowed`).
+    pub fn on_mark(&mut self, signal: &SignalEvidence, beta: Option<f64>) {
+        if let Self::Windowed(windowed) = self {
+            windowed.on_mark(signal, beta);
+        }
+    }
+
     /// A retransmission timeout: ssthresh is reduced at the first of a row, cwnd falls to the loss window.
     pub fn on_timeout(&mut self, signal: &SignalEvidence) {
         match self {

@@ -187,6 +187,14 @@ impl Windowed {
         }
     }
 
+    /// A congestion mark: as after a loss, but for `beta` of FlightSize if it is given (RFC 8511 §3).
+    pub fn on_mark(&mut self, signal: &SignalEvidence, beta: Option<f64>) {
+        self.on_congestion(signal);
+        if let Some(beta) = beta {
+            self.window = Window::at(beta * signal.flight);
+        }
+    }
+
     fn keep_for_undo(&mut self) {
         self.before_reduction = None;
         self.before_reduction = Some(Box::new(self.clone()));

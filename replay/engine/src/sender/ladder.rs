@@ -1,7 +1,8 @@
 //! Packet ladders of the sender: a script of arrivals in, the whole ladder out, compared as text.
 //!
-//! A line is `TIME < ack N [sack A-B …] [wnd W]` for an ACK that awaits segment N (segments count from 1, all full)
-//! and `TIME > 5 6 R3 (cwnd 4 recovery)` for what leaves then, R for a retransmission. `TIME end` lets the timers run
+//! A line is `TIME < ack N [sack A-B …] [wnd W] [ece 1]` for an ACK that awaits segment N (segments count from 1, all full)
+//! and `TIME > 5 6 R3 (cwnd 4 recovery)` for what leaves then, R for a retransmission, C for
+//! new data that confirms a reduced window (CWR). `TIME end` lets the timers run
 //! until then. Times are seconds.
 
 use std::fmt::Write;
@@ -18,7 +19,7 @@ use crate::time::{Nanos, SECOND};
 const SMSS: u64 = 1000;
 
 /// A sender of `variant` with segments of 1000 octets, an open connection and no end of data.
-fn sender(variant: Variant, profile: Profile, overrides: StackOverrides) -> Sender {
+pub(super) fn sender(variant: Variant, profile: Profile, overrides: StackOverrides) -> Sender {
     let params = StackParams::resolve(
         profile,
         &StackOverrides {
@@ -44,7 +45,7 @@ fn sender(variant: Variant, profile: Profile, overrides: StackOverrides) -> Send
     sender
 }
 
-fn window(pkts: u32) -> StackOverrides {
+pub(super) fn window(pkts: u32) -> StackOverrides {
     StackOverrides {
         initial_window_pkts: Some(pkts),
         ..StackOverrides::default()
@@ -52,7 +53,7 @@ fn window(pkts: u32) -> StackOverrides {
 }
 
 /// Plays the arrivals of `script` and compares the ladder with it.
-fn check(mut sender: Sender, script: &str) {
+pub(super) fn check(mut sender: Sender, script: &str) {
     let mut got = String::new();
     let mut now = 0;
     send(&mut sender, now, &mut got);
@@ -102,6 +103,7 @@ fn send(sender: &mut Sender, now: Nanos, out: &mut String) {
             | Purpose::Ack
             | Purpose::Request => "",
         };
+        let again = if segment.has(flags::CWR) { "C" } else { again };
         write!(sent, " {again}{}", (segment.seq.max(1) - 1) / SMSS + 1)
             .expect("writes to a string");
     }
@@ -132,6 +134,7 @@ fn parse(text: &str, now: Nanos) -> Segment {
     while let (Some(key), Some(value)) = (words.next(), words.next()) {
         match key {
             "ack" => segment.ack = octet(value.parse().expect("a segment")),
+            "ece" => segment.flags |= flags::ECE,
             "wnd" => segment.wnd_bytes = value.parse::<u32>().expect("segments") * SMSS as u32,
             "sack" => {
                 for block in value.split(',') {

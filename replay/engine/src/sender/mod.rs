@@ -3,6 +3,7 @@
 //!
 //! Must not know links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
+mod ecn;
 #[cfg(test)]
 mod ladder;
 mod pacing;
@@ -16,6 +17,7 @@ mod transmit;
 
 pub use phase::Phase;
 
+use ecn::Marks;
 use pacing::Pacer;
 use phase::CwndUsage;
 use rack::Rack;
@@ -44,6 +46,8 @@ pub struct SenderCounters {
     pub recoveries: u64,
     /// Duplicate acknowledgements received.
     pub dup_acks_in: u64,
+    /// Reductions of the window by echoed congestion marks.
+    pub ecn_reductions: u64,
 }
 
 /// How the connection opens.
@@ -93,6 +97,7 @@ pub struct Sender {
     pacer: Option<Pacer>,
     /// See `pacer`.
     rates: Option<Box<RateSampler>>,
+    marks: Marks,
     usage: CwndUsage,
     rto_timer: Timer,
     persist_timer: Timer,
@@ -133,6 +138,7 @@ impl Sender {
             rates: controller
                 .models_path()
                 .then(|| Box::new(RateSampler::new())),
+            marks: Marks::new(params),
             usage: CwndUsage::default(),
             rto_timer: Timer::default(),
             persist_timer: Timer::default(),
@@ -260,11 +266,15 @@ impl Sender {
                 prior_flight,
                 prior_lost,
                 rate: self.sample_rate(&digest, now),
+                ecn_echo: self.marks.echoed(segment),
                 digest,
             };
             if self.controller.observes() {
                 let evidence = self.evidence(&ack);
                 self.controller.observe(&evidence);
+            }
+            if ack.ecn_echo {
+                self.react_to_mark(&ack);
             }
             self.react(&ack);
             if self.controller.models_path() {
@@ -280,6 +290,7 @@ impl Sender {
             return;
         }
         self.opening = Opening::AckDue;
+        self.marks.take_answer(segment);
         self.established_at = Some(now);
         self.rto_timer.stop();
         self.edge = segment.ack + u64::from(segment.wnd_bytes);
@@ -418,7 +429,7 @@ impl Sender {
                 Phase::Recovery(_) => Repair::Recovery,
                 Phase::Loss { .. } => Repair::Loss,
             },
-            ecn_echo: false,
+            ecn_echo: ack.ecn_echo,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             cwnd_limited: self

@@ -29,6 +29,8 @@ pub struct Ack {
     pub prior_lost: u64,
     /// Delivery rate that it shows.
     pub rate: Option<RateSample>,
+    /// It echoes a congestion mark.
+    pub ecn_echo: bool,
     /// What it taught the scoreboard.
     pub digest: Digest,
 }
@@ -85,7 +87,8 @@ impl Sender {
         }
         if self.loss_is_certain(dup_acks) {
             self.enter_recovery(ack);
-        } else if ack.advances {
+        } else if ack.advances && !ack.ecn_echo {
+            // RFC 3168 §6.1.2: no growth on an echoed mark.
             self.grow(ack);
         }
     }
@@ -123,12 +126,15 @@ impl Sender {
         let cwnd_before = self.controller.cwnd();
         let flight =
             self.board.outstanding() - self.limited_transmitted.min(self.board.outstanding());
-        self.controller.on_congestion(&SignalEvidence {
-            now: ack.now,
-            flight: f64::from(flight),
-            lost_total: self.board.lost_total(),
-            signal: Signal::Loss,
-        });
+        if !self.marks.covers(self.snd_una) {
+            self.controller.on_congestion(&SignalEvidence {
+                now: ack.now,
+                flight: f64::from(flight),
+                lost_total: self.board.lost_total(),
+                signal: Signal::Loss,
+            });
+            self.marks.note_reduction();
+        }
         let window = match self.params.recovery {
             RecoveryKind::Reno | RecoveryKind::Newreno => {
                 self.forced = Some(first);

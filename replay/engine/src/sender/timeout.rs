@@ -75,6 +75,7 @@ impl Sender {
             lost_total: self.board.lost_total(),
             signal,
         });
+        self.marks.note_reduction();
         self.timeouts_in_a_row += 1;
         self.forced = None;
         self.rack.reordering_timer.stop();
@@ -110,6 +111,7 @@ impl Sender {
                     prior_lost: self.board.lost_total(),
                     rate: None,
                     duplicate: false,
+                    ecn_echo: false,
                     digest,
                 };
                 self.enter_recovery(&ack);

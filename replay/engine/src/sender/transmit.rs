@@ -41,7 +41,7 @@ impl Sender {
                 self.opening = Opening::SynSent;
                 self.rto_timer.set(now + self.rtt.rto());
                 self.last_sent_at = now;
-                let mut segment = self.bare(now, flags::SYN);
+                let mut segment = self.bare(now, flags::SYN | self.marks.offer());
                 (segment.seq, segment.ack) = (0, 0);
                 Some(segment)
             }
@@ -181,7 +181,9 @@ impl Sender {
         if let Phase::Open { dup_acks: 1.. } = self.phase {
             self.limited_transmitted += 1;
         }
-        self.segment_of(seq, len, Purpose::Data, now)
+        let mut segment = self.segment_of(seq, len, Purpose::Data, now);
+        self.marks.label(&mut segment);
+        segment
     }
 
     fn retransmit(&mut self, number: u64, now: Nanos) -> Segment {
