@@ -46,6 +46,8 @@ STACK: dict[str, str] = {
     "nagle": "nagle",
     "send_buffer": "send_buffer_bytes",
     "send_buffer_max": "send_buffer_max_bytes",
+    "ecn": "ecn",
+    "ecn_beta": "ecn_beta",
 }
 """Keys of a flow that override its profile, and the engine's names of them."""
 
@@ -91,6 +93,8 @@ class Stack(Part):
     nagle: Literal["off", "rfc", "minshall"] | None = None
     send_buffer: Buffer | None = None
     send_buffer_max: Buffer | None = None
+    ecn: Flag | None = None
+    ecn_beta: Annotated[float, Field(ge=0.1, le=1, strict=True)] | None = None
 
     @model_validator(mode="after")
     def _agrees(self) -> Stack:
@@ -113,6 +117,8 @@ class Stack(Part):
             raise ValueError(f"sack = true contradicts recovery = {self.recovery!r}, which does not read SACK")
         if self.tail_loss_probe and (self.sack is False or self.recovery not in {None, "rack_prr"}):
             raise ValueError('tail_loss_probe = true needs recovery = "rack_prr", which sends the probes')
+        if self.ecn_beta is not None and not self.ecn:
+            raise ValueError("ecn_beta means nothing without ecn = true")
         if self.delayed_ack is False and (self.delayed_ack_timeout is not None or self.quickack_segments is not None):
             raise ValueError("delayed_ack = false contradicts delayed_ack_timeout and quickack_segments")
         return self

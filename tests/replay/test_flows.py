@@ -51,6 +51,7 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
         "delayed_ack_timeout": "100 ms", "quickack_segments": 3, "dsack": True, "receive_buffer": "64 KiB",
         "read_rate": "1 Mbit/s", "reset_timer_on_each_partial_ack": True, "tail_loss_probe": True, "pacing": True,
         "nagle": "off", "send_buffer": "100 kB", "send_buffer_max": "1 MB",
+        "ecn": True, "ecn_beta": 0.85,
     }  # fmt: skip
     scenario = _scenario(flow=given, compare={"variants": ["cubic"]})
     flow = engine_config(scenario, Job("cubic", "none", "what_if", "model", 1, False), {})["flows"][0]
@@ -72,6 +73,7 @@ CONTRADICTIONS = [
     ({"send_buffer_max": "1 MB"}, "flow: send_buffer_max means nothing without a send_buffer"),
     ({"min_rto": "2 s", "max_rto": "1 s"}, "flow: max_rto is less than min_rto"),
     ({"delayed_ack": False, "quickack_segments": 4}, "flow: delayed_ack = false contradicts"),
+    ({"ecn_beta": 0.85}, "flow: ecn_beta means nothing without ecn = true"),
     ({"dscp": 64}, "flow.dscp: 64 is out of range; at most 63"),
     ({"min_rtt": "1 s"}, "flow.min_rtt: unknown key; did you mean 'min_rto'?"),
     ({"application": {"rate": "1 Mbit/s"}}, "flow.application: it needs a kind"),
