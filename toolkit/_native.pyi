@@ -12,6 +12,9 @@ __all__ = [
     "StreetCanyon",
     "StreetWalk",
     "draw_street",
+    "fit_losses",
+    "loss_models",
+    "loss_shape",
     "normal_numbers",
     "replay",
     "variants",
@@ -48,6 +51,21 @@ class Columns:
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
+
+def fit_losses(fates: bytes, models: Sequence[str], level: float) -> list[dict[str, Any]]:
+    """Fit loss models to `fates`, one octet per packet, 0 for delivered; a dictionary per model.
+
+    `parameters` are (name, value, standard error or None, low, high), `tests` (name, chi-square, degrees of freedom,
+    p-value or None, worst bin or None as (from, to, expected, observed, deviation)); `gap_longer`, `burst_longer` and
+    `autocorrelation` are what the model expects at the lengths and lags of `loss_shape`. ValueError: unknown model,
+    or a level that does not lie between 0 and 1.
+    """
+
+def loss_models() -> list[tuple[str, list[str]]]:
+    """List the models that can be fitted, the simplest first, each with its parameters."""
+
+def loss_shape(fates: bytes) -> dict[str, Any]:
+    """Count runs of losses (`burst_*`) and of deliveries (`gap_*`), and the autocorrelation of `fates` at `lags`."""
 
 def replay(
     jobs: Sequence[tuple[str, int, int, bool]], *, threads: int, samples: int | None = None

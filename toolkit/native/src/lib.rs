@@ -4,6 +4,7 @@
 mod capture;
 mod channel;
 mod columns;
+mod fit;
 mod recorder;
 mod replay;
 mod rows;
@@ -23,6 +24,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::columns::Columns;
+    #[pymodule_export]
+    use super::fit::{fit_losses, loss_models, loss_shape};
     #[pymodule_export]
     use super::replay::{replay, variants};
 }
