@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
-from toolkit._native import LossStream, StateWalk, StreetCanyon, StreetWalk, draw_street, normal_numbers
+from toolkit._native import (
+    LossStream,
+    StateWalk,
+    StreetCanyon,
+    StreetWalk,
+    draw_street,
+    fit_losses,
+    loss_models,
+    loss_shape,
+    normal_numbers,
+)
 
-__all__ = ["LossStream", "StateWalk", "StreetCanyon", "StreetWalk", "draw_street", "normal_numbers"]
+__all__ = [
+    "LossStream",
+    "StateWalk",
+    "StreetCanyon",
+    "StreetWalk",
+    "draw_street",
+    "fit_losses",
+    "loss_models",
+    "loss_shape",
+    "normal_numbers",
+]

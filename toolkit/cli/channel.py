@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolkit.cli.convert import convert, show
+from toolkit.cli.fit import fit
 from toolkit.cli.output import AsJson, print_json, print_table, say
 from toolkit.cli.synth import synth
 from toolkit.cli.times import From, To, capture_span
@@ -20,6 +22,9 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="What links do: take it from a capture, or synthesise it.", no_args_is_help=True)
     group.command("extract")(extract)
     group.command("synth")(synth)
+    group.command("fit")(fit)
+    group.command("convert")(convert)
+    group.command("show")(show)
     app.add_typer(group, name="channel")
 
 

@@ -74,7 +74,7 @@ impl Model {
             Self::GilbertH => "gilbert_h",
             Self::GilbertK => "gilbert_k",
             Self::GilbertElliott => "gilbert_elliott",
-            Self::Netem4 => "netem4",
+            Self::Netem4 => "four_state",
             Self::Markov3 => "markov3",
             Self::SemiMarkov => "semi_markov",
         }

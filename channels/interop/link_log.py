@@ -1,0 +1,43 @@
+"""The log of the link emulator with which our recordings were made: a row per packet with its fate.
+
+Read only. Its columns are described where the recordings are (fixtures/PROVENANCE.md). A packet that the emulator's
+queue dropped never reached the loss stage and is left out: what remains is in the order of the loss stage.
+"""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+
+from channels.interop.rows import table_of
+from channels.interop.text import Source, whole
+from channels.trace import Trace
+
+REACHED = {"delivered": None, "unfinished": None, "dropped_loss": "channel", "dropped_outage": "outage"}
+"""Fates behind the queue, with the cause of the loss."""
+
+
+def read(source: Source) -> Trace:
+    """Read the data packets that left the queue. ChannelError names the line."""
+    lines = list(source.lines())
+    rows = []
+    for (number, _), row in zip(lines[1:], csv.DictReader(line for _, line in lines), strict=True):
+        if row["dir"] != "data" or row["plen"] == "0" or row["fate"] == "dropped_queue":
+            continue
+        if row["fate"] not in REACHED:
+            raise source.wrong(number, f"unknown fate {row['fate']!r}")
+        if row["fate"] == "unfinished":
+            continue
+        rows.append((whole(source, number, row["t_arr_ns"], "t_arr_ns"), int(row["size"]), REACHED[row["fate"]]))
+    if not rows:
+        raise source.empty()
+    causes = [cause or "none" for _, _, cause in rows]
+    columns = {
+        "position": np.arange(len(rows), dtype=np.uint64),
+        "t_ns": np.array([t for t, _, _ in rows], dtype=np.int64),
+        "size_bytes": np.array([size for _, size, _ in rows], dtype=np.uint32),
+        "lost": np.array([cause != "none" for cause in causes]),
+        "cause": causes,
+    }
+    return Trace(table_of("packet", columns, len(rows)), source={"name": source.path.name})

@@ -1,0 +1,88 @@
+"""Mahimahi's packet-delivery traces: a line per chance to deliver one packet of 1500 bytes, its time in milliseconds.
+
+As mm-link(1) has it: times ascend, several chances may share a millisecond, and after the last the trace starts again.
+Knows the table's schema. Read docs/channels/interop.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from channels.interop.rows import Ints, forward_intervals, lacking, table_of
+from channels.interop.text import Source, whole
+from channels.trace import Trace
+from toolkit.errors import ChannelError
+
+PACKET_BYTES = 1500
+"""What one chance delivers (mm-link: MTU-sized packets)."""
+
+MS = 1_000_000
+SECOND = 1_000_000_000
+
+LONGEST_MS = 366 * 86_400_000
+"""A time beyond this is no trace's: it is refused before an array of its length is made."""
+
+
+def read(source: Source) -> Trace:
+    """Read chances into intervals of rate: those of a millisecond make its rate. ChannelError names the line."""
+    stamps = []
+    before = 0
+    for number, line in source.lines():
+        stamp = whole(source, number, line, "the time")
+        if stamp < before:
+            raise source.wrong(
+                number, f"{stamp} ms is earlier than the line before ({before} ms): the trace is not sorted"
+            )
+        if stamp > LONGEST_MS:
+            raise source.wrong(number, f"{stamp} ms is more than a year")
+        stamps.append(stamp)
+        before = stamp
+    if before == 0:
+        raise ChannelError(f"{source.path}: all chances are at 0 ms: the trace has no length")
+    per_ms = np.bincount(np.array(stamps, dtype=np.int64))
+    first = np.flatnonzero(np.diff(per_ms, prepend=-1) != 0)
+    last = np.append(first[1:], len(per_ms))
+    columns = {
+        "t_ns": first * MS,
+        "end_ns": last * MS,
+        "rate_bps": per_ms[first] * (PACKET_BYTES * 8 * SECOND / MS),
+    }
+    unknowns = ("A Mahimahi trace says when packets may leave, not how long they travel nor which are lost.",)
+    return Trace(table_of("interval", columns, len(first)), unknowns=unknowns, source={"name": source.path.name})
+
+
+def write(trace: Trace, where: str) -> tuple[str, list[str]]:
+    """Return the chances, and what is left out; time 0 is where the first interval begins."""
+    intervals = forward_intervals(trace)
+    if intervals.num_rows == 0 or intervals["rate_bps"].null_count == intervals.num_rows:
+        raise ChannelError(
+            f"{where}: the trace has no rate over time, and a Mahimahi trace is nothing else",
+            "a list of lost packets can be written as ns2 or ns3",
+        )
+    if intervals["rate_bps"].null_count:
+        row = next(i for i, rate in enumerate(intervals["rate_bps"].to_pylist()) if rate is None)
+        raise ChannelError(f"{where}: interval {row + 1} has no rate, and a Mahimahi trace cannot leave it open")
+    start = np.asarray(intervals["t_ns"])
+    lost = np.asarray(intervals["lost"])
+    said = lacking(trace, {"intervals", "rate_bps"})
+    if start[0] != 0:
+        said.append(f"that the trace begins at {start[0]} ns is not in it: a Mahimahi trace begins at 0")
+    if lost.any():
+        said.append(f"{int(lost.sum())} outages are in it as times without a chance")
+    stamps = _stamps(
+        start - start[0],
+        np.asarray(intervals["end_ns"]) - start[0],
+        np.where(lost, 0.0, np.asarray(intervals["rate_bps"])),
+    )
+    if not len(stamps):
+        raise ChannelError(f"{where}: in all of the trace not one packet of {PACKET_BYTES} bytes could leave")
+    return "\n".join(map(str, stamps.tolist())) + "\n", said
+
+
+def _stamps(start: Ints, end: Ints, rate_bps: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Ints:
+    """The millisecond in which each packet has been paid for: the n-th when the link could have sent n."""
+    sent = np.concatenate(([0.0], np.cumsum(rate_bps * (end - start) / (8 * SECOND))))
+    # A hair is added: what a float leaves a millionth of a byte short has been sent.
+    count = int((sent[-1] + 1e-3) // PACKET_BYTES)
+    times = np.interp(np.arange(1, count + 1) * float(PACKET_BYTES) - 1e-3, sent, np.append(start, end[-1]))
+    return np.asarray(times // MS, dtype=np.int64)

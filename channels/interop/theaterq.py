@@ -1,0 +1,105 @@
+"""TheaterQ's trace files: a line per state of the link, with how long it is kept.
+
+Simple: keep [µs], latency [ns], rate [bit/s], loss [of 2^32 - 1], limit [packets]. Extended: keep, latency, jitter,
+rate, loss, limit, duplication, its delay, route. Knows the table's schema. Read docs/channels/interop.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from channels._estimates import Estimate
+from channels.interop.rows import forward_intervals, lacking, table_of
+from channels.interop.text import Source, whole
+from channels.trace import Trace
+from toolkit.errors import ChannelError
+
+ALL = 2**32 - 1
+"""A loss of 100 %."""
+
+SIMPLE = ("keep", "latency", "rate", "loss", "limit")
+EXTENDED = ("keep", "latency", "jitter", "rate", "loss", "limit", "duplication", "duplication delay", "route")
+US = 1000
+DEFAULT_LIMIT = 1000
+"""Packets that may wait where the trace does not say: netem's default."""
+
+
+def read(source: Source) -> Trace:
+    """Read the states into intervals. ChannelError names the line."""
+    rows = [_fields(source, number, line) for number, line in source.lines() if line[0].isdigit() or line[0] in "-+."]
+    if not rows:
+        raise source.empty()
+    named = {name: np.array([row.get(name, 0) for row in rows], dtype=np.int64) for name in EXTENDED}
+    end = np.cumsum(named["keep"] * US)
+    lost = named["loss"] == ALL
+    columns = {
+        "t_ns": end - named["keep"] * US,
+        "end_ns": end,
+        "delay_ns": named["latency"],
+        "rate_bps": named["rate"].astype(np.float64),
+        "lost": lost,
+        "cause": np.where(lost, "channel", "none"),
+        "per": np.where(lost, 0.0, named["loss"] / ALL),
+    }
+    unknowns = [
+        f"{name} of {count} states is not read: the channel table has no column for it."
+        for name in ("jitter", "duplication", "route")
+        if (count := int(np.count_nonzero(named[name])))
+    ]
+    return Trace(
+        table_of("interval", columns, len(rows)),
+        estimates=_limit(named["limit"], unknowns),
+        unknowns=tuple(unknowns),
+        source={"name": source.path.name},
+    )
+
+
+def _fields(source: Source, line: int, text: str) -> dict[str, int]:
+    words = [word.strip() for word in text.split(",")]
+    names = {len(SIMPLE): SIMPLE, len(EXTENDED): EXTENDED}.get(len(words))
+    if names is None:
+        raise source.wrong(
+            line, f"{len(words)} fields; a simple line has {len(SIMPLE)}, an extended one {len(EXTENDED)}"
+        )
+    row = {name: whole(source, line, word, name) for name, word in zip(names, words, strict=True)}
+    if row["keep"] == 0:
+        raise source.wrong(line, "keep is 0; a state lasts 1 µs at least")
+    for name in ("loss", "duplication"):
+        if row.get(name, 0) > ALL:
+            raise source.wrong(line, f"{name} is {row[name]}; at most {ALL} (100 %)")
+    return row
+
+
+def _limit(limits: np.ndarray[tuple[int, ...], np.dtype[np.int64]], unknowns: list[str]) -> tuple[Estimate, ...]:
+    first = int(limits[0])
+    if np.any(limits != first):
+        unknowns.append("The limit of the queue changes in the file; the first one is kept.")
+    how = "the limit that the TheaterQ file gives"
+    return (Estimate("queue_limit_pkts", float(first), None, None, "packets", True, how),)
+
+
+def write(trace: Trace, where: str) -> tuple[str, list[str]]:
+    """Return simple lines, and what is left out."""
+    intervals = forward_intervals(trace)
+    if intervals.num_rows == 0:
+        raise ChannelError(f"{where}: the trace has no states over time, and a TheaterQ file is nothing else")
+    said = lacking(trace, {"intervals", "delay_ns", "rate_bps", "per"})
+    limit = trace.estimate("queue_limit_pkts")
+    packets = DEFAULT_LIMIT if limit is None or limit.value is None else max(1, round(limit.value))
+    if limit is None or limit.value is None:
+        said.append(f"the trace has no limit of the queue: {DEFAULT_LIMIT} packets are written")
+    lines, rounded, without_delay = [], 0, 0
+    for number, row in enumerate(intervals.to_pylist(), 1):
+        if row["rate_bps"] is None:
+            raise ChannelError(f"{where}: interval {number} has no rate_bps, and TheaterQ cannot leave it open")
+        without_delay += row["delay_ns"] is None
+        start, end = (round(row[name] / US) for name in ("t_ns", "end_ns"))
+        rounded += row["t_ns"] % US != 0 or row["end_ns"] % US != 0
+        if end > start:
+            loss = ALL if row["lost"] else round((row["per"] or 0.0) * ALL)
+            lines.append(f"{end - start},{row['delay_ns'] or 0},{round(row['rate_bps'])},{loss},{packets}")
+    if without_delay:
+        said.append(f"{without_delay} states have no delay: 0 is written")
+    if rounded:
+        said.append(f"{rounded} states are rounded to whole microseconds")
+    return "\n".join(lines) + "\n", said
