@@ -34,7 +34,10 @@ pub fn loss_shape<'py>(py: Python<'py>, fates: &[u8]) -> PyResult<Bound<'py, PyD
     out.set_item("packets", runs.packets)?;
     out.set_item("losses", runs.losses)?;
     for (fate, name) in ["gap", "burst"].into_iter().enumerate() {
-        out.set_item(format!("{name}_count"), runs.counts[fate].iter().sum::<u64>())?;
+        out.set_item(
+            format!("{name}_count"),
+            runs.counts[fate].iter().sum::<u64>(),
+        )?;
         out.set_item(format!("{name}_lengths"), shape.lengths[fate].clone())?;
         out.set_item(format!("{name}_longer"), shape.longer[fate].clone())?;
     }
@@ -115,8 +118,14 @@ type TestTuple = (
 );
 
 fn test(test: &Test) -> TestTuple {
-    let worst = test
-        .worst
-        .map(|bin| (bin.from, bin.to, bin.expected, bin.observed, bin.deviation()));
+    let worst = test.worst.map(|bin| {
+        (
+            bin.from,
+            bin.to,
+            bin.expected,
+            bin.observed,
+            bin.deviation(),
+        )
+    });
     (test.name, test.statistic, test.freedom, test.p_value, worst)
 }

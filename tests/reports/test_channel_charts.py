@@ -1,0 +1,55 @@
+"""Pictures of channels: what they draw, and that they draw at all."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+import vl_convert
+
+from reports.bundle import vega_lite_version
+from reports.charts.channel import autocorrelation, run_lengths, states
+from toolkit.errors import ReportError
+
+RUNS = pl.DataFrame(
+    [
+        {"series": series, "kind": kind, "length_pkts": length, "longer": longer}
+        for series in ("trace", "gilbert")
+        for kind in ("burst", "gap")
+        for length, longer in ((0, 1.0), (1, 0.5), (4, 0.01), (9, 0.0 if series == "trace" else 1e-12))
+    ]
+)
+LAGS = pl.DataFrame({"series": ["trace", "gilbert"], "lag_pkts": [1, 1], "autocorrelation": [0.5, 0.6]})
+STATES = pl.DataFrame(
+    {
+        "quantity": ["rate_mbps", "rate_mbps", "delay_ms"], "start_s": [0.0, 1.0, 0.0], "end_s": [1.0, 2.0, 2.0],
+        "low": [1.0, 0.0, 20.0], "mean": [2.0, 0.0, 25.0], "high": [3.0, 0.0, 30.0], "out": [0.0, 1.0, 0.0],
+    }
+)  # fmt: skip
+
+
+def test_the_pictures_draw() -> None:
+    for chart in (run_lengths(RUNS), autocorrelation(LAGS), states(STATES)):
+        svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=vega_lite_version())
+        assert "<path" in svg
+
+
+def test_what_a_logarithm_cannot_show_is_left_out() -> None:
+    spec = run_lengths(RUNS).to_dict()
+    drawn = list(spec["datasets"].values())
+    assert all("0,1.0" not in values and "1e-12" not in values and "4,0.01" in values for values in drawn)
+
+
+def test_a_panel_per_quantity_over_the_whole_time() -> None:
+    panels = states(STATES).to_dict()["vconcat"]
+    assert len(panels) == 2
+    for panel in panels:
+        assert panel["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0.0, 2.0]
+
+
+def test_nothing_to_draw_is_said() -> None:
+    with pytest.raises(ReportError):
+        run_lengths(RUNS.filter(pl.col("length_pkts") == 0))
+    with pytest.raises(ReportError):
+        autocorrelation(LAGS.clear())
+    with pytest.raises(ReportError):
+        states(STATES.clear())
