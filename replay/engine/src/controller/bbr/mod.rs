@@ -9,6 +9,8 @@ mod aggregation;
 mod fixed;
 mod long_term;
 mod max_filter;
+#[cfg(test)]
+mod tests;
 
 use hindflight_kernels::StreamRng;
 
