@@ -121,7 +121,7 @@ def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str
     return {
         "rate_bps": direction.rate,
         "delay_ns": direction.delay,
-        "queue": {"kind": "drop_tail", "limit_pkts": direction.queue},
+        "queue": direction.queue.engine(),
         "loss": _loss(direction.loss, mode, traces),
         "in_order": link.in_order,
         "schedule": [

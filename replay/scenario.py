@@ -30,6 +30,7 @@ from replay.parts import (
     Time,
     whole,
 )
+from replay.queues import QUEUES, DropTail, Queue
 from toolkit.errors import MachineError, ScenarioError
 from toolkit.units import PACKETS
 
@@ -80,7 +81,7 @@ class Direction(Part):
 
     rate: Rate | None = None
     delay: Time
-    queue: Packets = 1000
+    queue: Queue = DropTail()
     loss: Loss = NoLoss()
 
 
@@ -105,7 +106,7 @@ class Link(Part):
     name: Name
     rate: Rate | None = None
     delay: Time
-    queue: Packets = 1000
+    queue: Queue = DropTail()
     loss: Loss = NoLoss()
     reverse: Direction | None = None
     changes: tuple[Change, ...] = ()
@@ -118,6 +119,14 @@ class Link(Part):
                 raise ValueError(f"changes[{i}].at is earlier than the one before it")
         return self
 
+    @model_validator(mode="after")
+    def _queues_have_rates(self) -> Link:
+        for key, direction in (("queue", self.forward), ("reverse.queue", self.backward)):
+            rates = (direction.rate, *(change.rate for change in self.changes))
+            if direction.queue.kind != "drop_tail" and rates.count(None) == len(rates):
+                raise ValueError(f"{key} = {direction.queue.kind} means nothing without a rate: nothing ever waits")
+        return self
+
     @property
     def forward(self) -> Direction:
         """The direction in which the data flows."""
@@ -126,7 +135,9 @@ class Link(Part):
     @property
     def backward(self) -> Direction:
         """The direction of the acknowledgements."""
-        return self.reverse or Direction.model_construct(rate=self.rate, delay=self.delay, queue=1000, loss=NoLoss())
+        return self.reverse or Direction.model_construct(
+            rate=self.rate, delay=self.delay, queue=DropTail(), loss=NoLoss()
+        )
 
 
 class Proxy(Part):
@@ -282,6 +293,7 @@ _PARTS: dict[str, type[Part]] = {
     "captured": Captured,
     **_LOSS_MODELS,
     **APPLICATIONS,
+    **QUEUES,
 }
 
 
@@ -303,6 +315,8 @@ def _describe(error: ValidationError) -> str:
             message = f"{first['input']!r} is not allowed; allowed: {first['ctx']['expected']}"
         case "union_tag_invalid" | "union_tag_not_found" if first["loc"][-1] == "application":
             message = f'it needs a kind, as in {{ kind = "greedy" }}; allowed: {", ".join(APPLICATIONS)}'
+        case "union_tag_invalid" | "union_tag_not_found" if first["loc"][-1] == "queue":
+            message = f'it needs a kind, as in {{ kind = "codel" }}; allowed: {", ".join(QUEUES)}'
         case "union_tag_invalid" | "union_tag_not_found":
             message = f'the loss needs a model, as in {{ model = "none" }}; allowed: {", ".join(_LOSS_MODELS)}'
     path = _key_path(first["loc"])
@@ -324,7 +338,7 @@ def _key_path(loc: tuple[int | str, ...]) -> str:
         elif not tagged:
             path += f".{part}" if path else part
         # What follows a choice is its tag, which is no key.
-        tagged = part in {"loss", "application"}
+        tagged = part in {"loss", "application", "queue"}
     return path
 
 

@@ -34,7 +34,7 @@ def test_reads_back_with_the_values_it_was_given() -> None:
     assert scenario.unknowns == tuple(DRAFT.unknowns)
     up, down = scenario.links
     assert up.rate == pytest.approx(3.998e6)
-    assert up.queue == 200
+    assert up.queue.engine()["limit_pkts"] == 200
     assert isinstance(up.loss, Trace)
     assert (up.loss.file, up.loss.block) == ("channel.parquet", 80)
     second_hop_ns = (1448 + 52 + 52) * 8e9 / 3.998e6
@@ -62,4 +62,4 @@ def test_what_the_capture_cannot_tell_is_left_open() -> None:
     assert "not known: the captured flow never filled it" in text
     scenario = parse_scenario(tomllib.loads(text), "draft.toml", ("newreno", "cubic"))
     assert scenario.links[0].rate is None
-    assert scenario.links[0].queue == 1000
+    assert scenario.links[0].queue.engine()["limit_pkts"] == 1000

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from replay.queues import DropTail, Limit
 from replay.scenario import Trace, load_scenario, parse_scenario
 from toolkit.errors import ScenarioError
 
@@ -75,7 +76,7 @@ def test_reads_a_whole_file_into_base_units() -> None:
     scenario = parse_scenario(GOOD, "geo.toml", VARIANTS)
     assert scenario.duration == 60_000_000_000
     up = scenario.links[0]
-    assert (up.rate, up.delay, up.queue) == (4e6, 120_000_000, 200)
+    assert (up.rate, up.delay, up.queue) == (4e6, 120_000_000, DropTail(limit=Limit(pkts=200)))
     assert isinstance(up.loss, Trace)
     assert (up.loss.file, up.loss.block) == ("channel.parquet", 100)
     assert up.backward.rate == 4e6
