@@ -49,7 +49,7 @@ def ratio(over: Iterable[float], under: Iterable[float]) -> Spread:
 
 
 def session(seconds: float, **flow: Any) -> dict[str, Any]:
-    """The scenario of newreno.tcl: a packet of 1500 octets, an ACK for each, a window that fills pipe and queue."""
+    """Return the scenario of newreno.tcl: an ACK for each packet of 1500 octets, a window that fills pipe and queue."""
     hop = {"rate_bps": 20e6, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 1000}}
     loss = {"kind": "bernoulli", "per": 1e-6}
     stack = {
@@ -75,7 +75,7 @@ def session(seconds: float, **flow: Any) -> dict[str, Any]:
 
 
 def short_session() -> dict[str, Any]:
-    """31 s at 1 Mbit/s over the same hops, bit errors of 1e-7."""
+    """Return 31 s at 1 Mbit/s over the same hops, bit errors of 1e-7."""
     config = session(31)
     hop = {"rate_bps": 1e6, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 50}}
     config["path"]["links"] = [
@@ -86,49 +86,78 @@ def short_session() -> dict[str, Any]:
     return config
 
 
+def window_session(window_pkts: int) -> dict[str, Any]:
+    """Return a window that nothing moves over a path without a rate, 1 % loss, about a million data packets."""
+    rtt_s = window_pkts / 100_000
+    hop = {"rate_bps": None, "delay_ns": round(rtt_s / 2 * 1e9)}
+    stack = {"fixed_window_pkts": window_pkts, "delayed_ack": False, "receive_buffer_bytes": 1 << 30}
+    return {
+        "duration_ns": 10_000_000_000,
+        "path": {
+            "nodes": ["a", "b"],
+            "links": [{"name": "ab", "forward": {**hop, "loss": {"kind": "bernoulli", "per": 0.01}}, "reverse": hop}],
+        },
+        "flows": [{"name": "flow", "variant": "sack", "profile": "linux", "stack": stack}],
+    }
+
+
 def worker(
-    configs: list[dict[str, Any]], *, recorded: bool = False, samples: int | None = None, threads: int = 1
+    configs: list[dict[str, Any]],
+    *,
+    recorded: bool = False,
+    segments: bool = False,
+    samples: int | None = None,
+    threads: int = 1,
 ) -> Figures:
     """Measure in a process of its own."""
-    case = {"configs": configs, "recorded": recorded, "samples": samples, "threads": threads}
+    case = {"configs": configs, "recorded": recorded, "segments": segments, "samples": samples, "threads": threads}
     command = [sys.executable, "-m", "benches.engine_worker"]
     ended = subprocess.run(command, input=json.dumps(case), capture_output=True, text=True, check=True, cwd=HERE.parent)
     return Figures(**json.loads(ended.stdout))
 
 
-def ns2(seconds: float) -> Figures:
-    """The same session in ns-2."""
-    command = ["ns", str(NS2_SCRIPT), str(seconds)]
+def ns2(seconds: float, trace: str = "") -> Figures:
+    """Run the same session in ns-2, which writes every packet's way into the file `trace`."""
+    command = ["ns", str(NS2_SCRIPT), str(seconds), trace]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     packets, cpu_ns, growth_kb = (int(word) for word in ended.stdout.split())
     return Figures(packets, cpu_ns, cpu_ns, growth_kb)
 
 
 def floor_ns() -> float:
-    """Nanoseconds per data packet of the hops alone."""
+    """Return nanoseconds per data packet of the hops alone."""
     ended = subprocess.run(FLOOR, capture_output=True, text=True, check=True, cwd=HERE.parent)
     return float(ended.stdout)
 
 
 def ns_each(figures: Iterable[Figures]) -> list[float]:
-    """Nanoseconds on the processor per data packet."""
+    """Return nanoseconds on the processor per data packet."""
     return [f.cpu_ns / f.packets for f in figures]
 
 
+OURS: dict[str, dict[str, Any]] = {
+    "summary": {},
+    "every state": {"recorded": True},
+    f"{SAMPLES} states": {"recorded": True, "samples": SAMPLES},
+    "every packet": {"recorded": True, "segments": True},
+}
+"""What the engine keeps of a run: its row of `runs`; every state of the sender; all that a capture would show."""
+
+
 def beside_ns2(rounds: int, seconds: float) -> None:
-    """Summary output and full time series beside ns-2 and beside the floor."""
+    """Each kind of output beside ns-2 and beside the floor."""
     config = session(seconds)
     has_ns2, has_cargo = shutil.which("ns") is not None, shutil.which("cargo") is not None
-    found: dict[str, list[Figures]] = {"summary": [], "series": [], "sampled": [], "ns-2": []}
+    found: dict[str, list[Figures]] = {name: [] for name in (*OURS, "ns-2", "ns-2, every packet")}
     floor: list[float] = []
     if has_cargo:
         floor_ns()  # builds it
     for _ in range(rounds):
         if has_ns2:
             found["ns-2"].append(ns2(seconds))
-        found["summary"].append(worker([config]))
-        found["series"].append(worker([config], recorded=True))
-        found["sampled"].append(worker([config], recorded=True, samples=SAMPLES))
+            found["ns-2, every packet"].append(ns2(seconds / 10, "/dev/null"))  # slow
+        for name, keeps in OURS.items():
+            found[name].append(worker([config], **keeps))
         if has_cargo:
             floor.append(floor_ns())
     print(f"2 hops of 125 ms, 20 Mbit/s, one newreno flow, {seconds:g} s, packet loss 1e-6; medians of {rounds} rounds")
@@ -137,21 +166,39 @@ def beside_ns2(rounds: int, seconds: float) -> None:
             each = Spread(tuple(ns_each(figures)))
             growth = median(f.growth_kb for f in figures)
             print(
-                f"  {name:8} {figures[0].packets} data packets, {each:.1f} ns each, "
+                f"  {name:18} {figures[0].packets} data packets, {each:.1f} ns each, "
                 f"{1e3 / each.middle:.2f} M/s on one core, memory +{growth / 1024:.2f} MiB"
             )
     if floor:
-        print(f"  floor    {Spread(tuple(floor)):.1f} ns: the same hops and draws with no TCP")
+        print(f"  floor              {Spread(tuple(floor)):.1f} ns: the same hops and draws with no TCP")
         print(f"  summary / floor: {ratio(ns_each(found['summary']), floor):.2f}")
-    if not has_ns2:
+    if has_ns2:
+        print_ratios(found)
+    else:
         print("ratio to ns-2: not measured, ns is not installed")
-        return
-    theirs = ns_each(found["ns-2"])
-    print(f"ratio to ns-2: {ratio(theirs, ns_each(found['summary'])):.2f} with summary output (10 wanted)")
-    print(f"ratio to ns-2: {ratio(theirs, ns_each(found['series'])):.2f} with full time series (4 wanted)")
-    print(f"ratio to ns-2: {ratio(theirs, ns_each(found['sampled'])):.2f} with {SAMPLES} samples")
+
+
+def print_ratios(found: dict[str, list[Figures]]) -> None:
+    """Print data packets per second over ns-2's, and memory."""
+    theirs, ours = ns_each(found["ns-2"]), {name: ns_each(found[name]) for name in OURS}
+    wanted = {"summary": "10 wanted", "every state": "full time series; 4 wanted"}
+    for name, each in ours.items():
+        print(f"ratio to ns-2: {ratio(theirs, each):.2f} with {name} ({wanted.get(name, 'for comparison')})")
+    tracing = ratio(ns_each(found["ns-2, every packet"]), ours["every packet"])
+    print(f"ratio to ns-2: {tracing:.2f} where both tell of every packet")
     memory = ratio([f.growth_kb for f in found["summary"]], [f.growth_kb for f in found["ns-2"]])
-    print(f"memory growth / ns-2's: {memory:.2f} with summary output (at most 0.5 wanted)")
+    print(f"memory growth / ns-2's: {memory:.2f} with summary (at most 0.5 wanted)")
+
+
+def over_windows(rounds: int) -> None:
+    """A fixed window of 100,000 segments beside one of 100, at 1 % loss."""
+    small, large = [], []
+    for _ in range(rounds):
+        small.append(worker([window_session(100)]))
+        large.append(worker([window_session(100_000)]))
+    each = [Spread(tuple(ns_each(figures))) for figures in (small, large)]
+    print(f"fixed window, 1 % loss: {each[0]:.1f} ns per data packet at 100 segments, {each[1]:.1f} at 100,000;")
+    print(f"  ratio {ratio(ns_each(large), ns_each(small)):.2f} (at most 2 wanted)")
 
 
 def over_threads(rounds: int) -> None:
@@ -184,17 +231,10 @@ def thousand_runs(rounds: int) -> None:
 
 def over_length(seconds: float) -> None:
     """Memory growth over the length of a run."""
-    growth = {}
-    for name, recorded, samples in (
-        ("summary", False, None),
-        (f"{SAMPLES} samples", True, SAMPLES),
-        ("full series", True, None),
-    ):
-        figures = [worker([session(seconds * factor)], recorded=recorded, samples=samples) for factor in (1, 4)]
-        growth[name] = " and ".join(f"{f.growth_kb / 1024:.1f}" for f in figures)
     print(f"memory growth in MiB over {seconds:g} s and {4 * seconds:g} s")
-    for name, text in growth.items():
-        print(f"  {name:14} {text}")
+    for name, keeps in OURS.items():
+        grown = [worker([session(seconds * factor)], **keeps).growth_kb / 1024 for factor in (1, 4)]
+        print(f"  {name:18} {grown[0]:.1f} and {grown[1]:.1f}")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -207,6 +247,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.stdout.flush()
     over_threads(given.rounds)
     thousand_runs(given.rounds)
+    over_windows(given.rounds)
     over_length(given.seconds)
 
 

@@ -32,15 +32,17 @@ def _status_kb(field: str) -> int:
     return int(found[1]) if found else 0
 
 
-def measure(configs: list[dict[str, Any]], *, recorded: bool, samples: int | None, threads: int) -> Figures:
+def measure(
+    configs: list[dict[str, Any]], *, recorded: bool, segments: bool, samples: int | None, threads: int
+) -> Figures:
     """Run each configuration with its number as the seed, after a short run that has loaded everything once."""
     jobs = [Configuration(config, seed, recorded) for seed, config in enumerate(configs, 1)]
     short = Configuration({**configs[0], "duration_ns": 1_000_000_000}, 1, recorded)
-    run_configurations([short], threads=1, samples=samples)
+    run_configurations([short], threads=1, segments=segments, samples=samples)
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
     size_kb = _status_kb("VmRSS")
     wall, cpu = time.perf_counter_ns(), time.process_time_ns()
-    tables = run_configurations(jobs, threads=threads, samples=samples)
+    tables = run_configurations(jobs, threads=threads, segments=segments, samples=samples)
     cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
     growth_kb = _status_kb("VmHWM") - size_kb
     return Figures(sum(tables["runs"]["segments_out"].to_pylist()), cpu, wall, growth_kb)

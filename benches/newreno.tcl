@@ -1,4 +1,5 @@
-# One newreno flow over two hops in ns-2, beside which bench_engine.py holds the engine: newreno.tcl SECONDS
+# One newreno flow over two hops in ns-2, beside which bench_engine.py holds the engine: newreno.tcl SECONDS TRACE
+# TRACE, if not empty, is the file into which every packet's way is written.
 # Prints data packets sent, nanoseconds on the processor, and kB by which the greatest size exceeds that at the start.
 
 set seconds [lindex $argv 0]
@@ -28,6 +29,10 @@ set begin [on_cpu]
 remove-all-packet-headers
 add-packet-header IP TCP Flags
 set ns [new Simulator]
+set trace [lindex $argv 1]
+if {$trace ne ""} {
+    $ns trace-all [open $trace w]
+}
 foreach name {a b c} {
     set $name [$ns node]
 }

@@ -40,18 +40,22 @@ class Configuration:
 
 
 def run_configurations(
-    configurations: Sequence[Configuration], *, threads: int | None = None, samples: int | None = None
+    configurations: Sequence[Configuration],
+    *,
+    threads: int | None = None,
+    segments: bool = True,
+    samples: int | None = None,
 ) -> dict[str, pa.Table]:
     """Run `configurations` and return the tables as `run_jobs` does, `runs` without the scenario's labels.
 
-    With `samples`, recorded runs keep `instruments` alone, at most so many even samples of each sender and its last.
+    Without `segments`, recorded runs keep `instruments` alone, with `samples` so many of each sender at even times.
     Configuration i becomes run `1 + i`. ScenarioError where the engine refuses one, with the key path.
     """
     import pyarrow as pa
 
     jobs = [(json.dumps(c.config), c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
     try:
-        columns = _native.replay(jobs, threads=threads or os.cpu_count() or 1, samples=samples)
+        columns = _native.replay(jobs, threads=threads or os.cpu_count() or 1, segments=segments, samples=samples)
     except ValueError as error:
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
     tables = {name: _concatenate(name, [conform(name, pa.table(part)) for part in columns[name]]) for name in SERIES}

@@ -68,15 +68,15 @@ def loss_shape(fates: bytes) -> dict[str, Any]:
     """Count runs of losses (`burst_*`) and of deliveries (`gap_*`), and the autocorrelation of `fates` at `lags`."""
 
 def replay(
-    jobs: Sequence[tuple[str, int, int, bool]], *, threads: int, samples: int | None = None
+    jobs: Sequence[tuple[str, int, int, bool]], *, threads: int, segments: bool = True, samples: int | None = None
 ) -> dict[str, list[Columns]]:
     """Run jobs of (configuration as JSON, seed, run_id, recorded) over `threads` threads.
 
     Returns batches of the tables `runs` (a row per job and flow, only the columns that the engine knows), `segments`,
     `flows`, `events` and `instruments` (of recorded jobs), in the order of the jobs whatever the number of threads.
-    With `samples`, recorded jobs give `instruments` alone: of each of so many even intervals the first state of every
-    leg's sender (where nothing changes for a while, the one that holds), and its last, so that memory does not grow
-    with the length of a run.
+    Without `segments`, recorded jobs give `instruments` alone: every state of every leg's sender; with `samples`, of
+    each of so many even intervals the first one (where nothing changes for a while, the one that holds), and the last,
+    so that memory does not grow with the length of a run.
     Equal seeds give equal bytes. The configuration is `Config` of replay/engine/src/config; ValueError names the key
     path of the first value that makes no sense, before anything runs. KeyboardInterrupt stops all threads.
     """

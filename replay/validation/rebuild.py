@@ -6,6 +6,7 @@ replayed; what the queue drops must come from the engine's own queue.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from replay.validation.recorded import KernelFlow, KernelRun
@@ -18,6 +19,12 @@ ACK_QUEUE_PKTS = 1000
 
 BEYOND_PKTS = 1 << 40
 """Length of the replayed trace: longer than any run, so that it never starts again."""
+
+WRITE_BYTES = 65536
+"""What the recorded application wrote by one call: every short segment of the captures ends a multiple of it."""
+
+WINDOW_SHARE = (5, 8)
+"""Share of a buffer's memory that Linux counts as window, with full Ethernet segments (160/256)."""
 
 
 def missing_variants(run: KernelRun, built: tuple[str, ...]) -> list[str]:
@@ -53,7 +60,7 @@ def _drop_tail(limit_pkts: int) -> dict[str, Any]:
 
 
 def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
-    stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes}
+    stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes, **_buffers(run.sysctl)}
     if not run.params.get("sack", 1):
         # The engine offers SACK where its recovery reads it; RFC 6582 is what Linux falls back to without.
         stack["recovery"] = "newreno"
@@ -62,7 +69,24 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
         "start_ns": max(0, flow.syn_ns),
         "variant": VARIANTS[flow.variant],
         "profile": "linux",
+        "application": {"kind": "greedy", "write_bytes": WRITE_BYTES},
         "stack": stack,
+    }
+
+
+def _buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
+    """Both buffers as the kernel's settings have them, memory made octets of window; defaults where none is known."""
+    if "tcp_rmem" not in sysctl or "tcp_wmem" not in sysctl:
+        return {}
+    _, receive, receive_most = (
+        int(octets) * WINDOW_SHARE[0] // WINDOW_SHARE[1] for octets in sysctl["tcp_rmem"].split()
+    )
+    _, send, send_most = (int(octets) for octets in sysctl["tcp_wmem"].split())
+    return {
+        "receive_buffer_bytes": receive,
+        "receive_buffer_max_bytes": receive_most,
+        "send_buffer_bytes": send,
+        "send_buffer_max_bytes": send_most,
     }
 
 

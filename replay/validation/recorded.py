@@ -67,10 +67,11 @@ class KernelFlow:
 @dataclass(frozen=True, slots=True)
 class KernelRun:
     """One run. `lost` are the positions, from 0, at which the loss stage took a data packet: packets that the queue
-    dropped never reached it, all flows count together."""
+    dropped never reached it, all flows count together. `sysctl` are both hosts' settings by name."""
 
     name: str
     params: Mapping[str, Any]
+    sysctl: Mapping[str, str]
     flows: tuple[KernelFlow, ...]
     lost: tuple[int, ...]
 
@@ -96,7 +97,7 @@ def read_run(folder: Path) -> KernelRun:
         link = _read_csv(folder / "link.csv.xz")
         t0_ns = scenario["t0_ns"]
         flows = tuple(_flow(folder, described, link, t0_ns) for described in scenario["flows"])
-        return KernelRun(folder.name, scenario["params"], flows, _lost_positions(link))
+        return KernelRun(folder.name, scenario["params"], scenario.get("sysctl", {}), flows, _lost_positions(link))
     except (KeyError, ValueError, lzma.LZMAError, EOFError) as error:
         raise LogError(f"{folder}: not a whole recorded run ({error})") from error
 

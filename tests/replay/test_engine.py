@@ -41,12 +41,13 @@ def run(
     seeds: range = range(1, 2),
     threads: int = 1,
     recorded: bool = False,
+    segments: bool = True,
     samples: int | None = None,
 ) -> dict[str, pa.Table]:
     """Run every configuration with every seed and return the tables that have rows."""
     pairs = [(json.dumps(c), seed) for c in configs for seed in seeds]
     jobs = [(text, seed, run_id, recorded) for run_id, (text, seed) in enumerate(pairs, 1)]
-    tables = _native.replay(jobs, threads=threads, samples=samples)
+    tables = _native.replay(jobs, threads=threads, segments=segments, samples=samples)
     return {name: pa.concat_tables([pa.table(b) for b in batches]) for name, batches in tables.items() if batches}
 
 
@@ -78,7 +79,7 @@ def test_samples_are_states_of_the_full_series_and_bounded_however_long_the_run(
     for seconds in (30, 300):
         longer = {**proxied, "duration_ns": seconds * 1_000_000_000}
         full = [row for row in run(longer, recorded=True)["instruments"].to_pylist() if row["source"] == "replay"]
-        sampled = run(longer, recorded=True, samples=50)
+        sampled = run(longer, recorded=True, segments=False, samples=50)
         assert set(sampled) == {"runs", "instruments"}
         for leg in (0, 1):
             whole = [row for row in full if row["leg"] == leg]
@@ -94,9 +95,26 @@ def test_samples_are_states_of_the_full_series_and_bounded_however_long_the_run(
                 assert not then or then[-1] - kept[-1] < longer["duration_ns"] // 50
 
 
-def test_no_samples_at_all_are_refused() -> None:
+def test_states_alone_are_those_of_the_full_series() -> None:
+    full = run(config(), recorded=True)["instruments"]
+    states = run(config(), recorded=True, segments=False)
+    assert set(states) == {"runs", "instruments"}
+    assert states["instruments"].equals(full.filter(pc.equal(full["source"], "replay")))
+
+
+def test_no_samples_at_all_and_samples_of_segments_are_refused() -> None:
     with pytest.raises(ValueError, match="zero"):
-        run(config(), recorded=True, samples=0)
+        run(config(), recorded=True, segments=False, samples=0)
+    with pytest.raises(ValueError, match="samples: only without segments"):
+        run(config(), recorded=True, samples=10)
+
+
+def test_a_fixed_window_stays_what_it_is() -> None:
+    fixed = config(variant="sack", stack={"fixed_window_pkts": 20})
+    cwnd = run(fixed, recorded=True, segments=False)["instruments"]["cwnd_bytes"]
+    assert set(cwnd.to_pylist()) == {20 * 1448}
+    with pytest.raises(ValueError, match="fixed_window_pkts"):
+        run(config(stack={"fixed_window_pkts": 1}))
 
 
 def test_equal_seeds_give_equal_bytes_whatever_the_threads() -> None:

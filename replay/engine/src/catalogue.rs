@@ -6,7 +6,7 @@ use hindflight_kernels::StreamRng;
 
 use crate::config::{Profile, RecoveryKind, SlowStartKind, StackParams};
 use crate::controller::{
-    Bbr, BbrParams, Controller, Cubic, CubicParams, Factor, Growth, LinuxCubic, ParamSpec,
+    Bbr, BbrParams, Controller, Cubic, CubicParams, Factor, Growth, Held, LinuxCubic, ParamSpec,
     ParamValues, ReductionBasis, Reno, SlowStart, Window, WindowPacing, Windowed,
 };
 
@@ -157,6 +157,9 @@ impl Variant {
         values: &ParamValues,
         draws: StreamRng,
     ) -> Controller {
+        if let Some(pkts) = params.fixed_window_pkts {
+            return Held::windowed(pkts).into();
+        }
         let linux = params.profile == Profile::Linux;
         let basis = if linux {
             ReductionBasis::Cwnd

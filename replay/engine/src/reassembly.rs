@@ -27,6 +27,11 @@ impl Reassembly {
         self.octets
     }
 
+    /// Octets between `rcv_nxt` and the end of the last one held.
+    pub fn reach(&self, rcv_nxt: u64) -> u64 {
+        self.ranges.back().map_or(0, |range| range.1 - rcv_nxt)
+    }
+
     /// Adds `left..right`; says whether any octet of it was new.
     pub fn insert(&mut self, left: u64, right: u64) -> bool {
         let grown = self.insert_range(left, right);

@@ -36,8 +36,8 @@ struct Job {
 enum Series {
     /// Every segment and every change of state.
     Full,
-    /// At most this many states of each sender, at even times, and the last.
-    Sampled(u32),
+    /// States alone: every one, or so many of each sender at most, at even times, and the last.
+    States(Option<NonZeroU32>),
 }
 
 /// What a job gave.
@@ -68,16 +68,26 @@ pub fn variants() -> Vec<VariantTuple> {
         .collect()
 }
 
-/// Runs the jobs and returns batches of tables by name; with `samples`, recorded jobs give so many states at most.
+/// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
+/// `samples` so many at most.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads, samples = None))]
+#[pyo3(signature = (jobs, *, threads, segments = true, samples = None))]
 pub fn replay(
     py: Python<'_>,
     jobs: Vec<JobTuple>,
     threads: usize,
+    segments: bool,
     samples: Option<NonZeroU32>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let series = samples.map_or(Series::Full, |most| Series::Sampled(most.get()));
+    let series = match (segments, samples) {
+        (true, None) => Series::Full,
+        (true, Some(_)) => {
+            return Err(PyValueError::new_err(
+                "samples: only without segments, which cannot be sampled",
+            ));
+        }
+        (false, samples) => Series::States(samples),
+    };
     let (runs, tables) = py.detach(|| {
         let jobs = parse(&jobs)?;
         let outcomes = run_all(&jobs, threads, series)?;
@@ -240,7 +250,7 @@ impl Job {
                 let (summary, recorder) = self.listen(Recorder::default(), begin, interrupt)?;
                 (summary, recorder.finish()?)
             }
-            Series::Sampled(most) => {
+            Series::States(most) => {
                 let sampler = Sampler::new(run_id, most, self.config.duration_ns);
                 let (summary, sampler) = self.listen(sampler, Sampler::begin, interrupt)?;
                 (summary, sampler.finish()?)

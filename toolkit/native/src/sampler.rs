@@ -1,6 +1,8 @@
-//! Listens to a replay and keeps its state at even times: memory bounded by the number of samples, however long the
-//! run. Of each interval the first state told; before an interval without one the last, which holds through it; and the
+//! Listens to a replay and keeps the states of its senders: every one, or so many at even times that memory is bounded
+//! however long the run. Of each interval the first state told; before an interval without one the last, which holds through it; and the
 //! last of all.
+
+use std::num::NonZeroU32;
 
 use hindflight_engine::{Event, Leg, Nanos, Tap};
 use hindflight_flows::Sample;
@@ -12,6 +14,7 @@ use crate::rows::{self, Origin};
 /// The sampler of one run.
 pub struct Sampler {
     run_id: u32,
+    /// 0 to keep every state.
     interval: Nanos,
     legs: Vec<LegSamples>,
 }
@@ -27,11 +30,11 @@ struct LegSamples {
 }
 
 impl Sampler {
-    /// Keeps at most `most + 1` samples of each leg over `duration`.
-    pub fn new(run_id: u32, most: u32, duration: Nanos) -> Self {
+    /// Keeps at most `most + 1` samples of each leg over `duration`, or every state.
+    pub fn new(run_id: u32, most: Option<NonZeroU32>, duration: Nanos) -> Self {
         Self {
             run_id,
-            interval: duration.div_ceil(u64::from(most)).max(1),
+            interval: most.map_or(0, |most| duration.div_ceil(u64::from(most.get())).max(1)),
             legs: Vec::new(),
         }
     }
@@ -80,7 +83,10 @@ impl Tap for Sampler {
         if now >= leg.until + self.interval {
             leg.samples.extend(last);
         }
-        leg.until = (now / self.interval + 1) * self.interval;
+        leg.until = match self.interval {
+            0 => 0,
+            interval => (now / interval + 1) * interval,
+        };
         leg.samples.push(row);
     }
 }

@@ -81,6 +81,7 @@ pub struct StackOverrides {
     pub header_bytes: Option<u32>,
     pub initial_window_pkts: Option<u32>,
     pub initial_ssthresh_pkts: Option<u32>,
+    pub fixed_window_pkts: Option<u32>,
     pub slow_start_limit_pkts: Option<u32>,
     pub slow_start: Option<SlowStartKind>,
     pub limited_transmit: Option<bool>,
@@ -95,6 +96,8 @@ pub struct StackOverrides {
     pub quickack_segments: Option<u32>,
     pub dsack: Option<bool>,
     pub receive_buffer_bytes: Option<u64>,
+    pub receive_buffer_max_bytes: Option<u64>,
+    pub receive_window_growth: Option<bool>,
     pub read_rate_bps: Option<f64>,
     pub reset_timer_on_each_partial_ack: Option<bool>,
     pub tail_loss_probe: Option<bool>,
@@ -125,6 +128,8 @@ pub struct StackParams {
     pub initial_window_pkts: u32,
     /// Initial ssthresh; none: unlimited (RFC 5681 §3.1).
     pub initial_ssthresh_pkts: Option<u32>,
+    /// A window that nothing moves, in the place of the variant's controller; none: the variant's.
+    pub fixed_window_pkts: Option<u32>,
     /// Segments by which one ACK may raise cwnd in slow start (RFC 5681 §3.1: 1; RFC 3465: L = 2); none: no limit.
     pub slow_start_limit_pkts: Option<u32>,
     /// Exit of slow start without loss; none: the variant's own choice.
@@ -147,12 +152,16 @@ pub struct StackParams {
     pub delayed_ack: bool,
     /// Longest delay of an ACK.
     pub delayed_ack_timeout_ns: Nanos,
-    /// Segments acknowledged at once at the start of a connection (Linux's quick ACKs).
+    /// Segments acknowledged at once at the start of a connection and after a duplicate (Linux's quick ACKs).
     pub quickack_segments: u32,
     /// Report duplicates (RFC 2883).
     pub dsack: bool,
     /// Receive buffer of the last node.
     pub receive_buffer_bytes: u64,
+    /// Up to where the buffer grows with what the application reads per round trip; none: it does not.
+    pub receive_buffer_max_bytes: Option<u64>,
+    /// Offer four fifths of the buffer at first, the rest as full segments arrive (Linux); else all of it at once.
+    pub receive_window_growth: bool,
     /// Rate at which the application reads; none: at once.
     pub read_rate_bps: Option<f64>,
     /// NewReno's slow-but-steady variant; else the timer restarts at the first partial ACK only (RFC 6582 §3.2).
@@ -199,6 +208,7 @@ impl StackParams {
                 .unwrap_or(DEFAULT_PACKET_BYTES.saturating_sub(header_bytes)),
             header_bytes,
             initial_window_pkts: o.initial_window_pkts.unwrap_or(base.initial_window_pkts),
+            fixed_window_pkts: o.fixed_window_pkts.or(base.fixed_window_pkts),
             initial_ssthresh_pkts: o.initial_ssthresh_pkts.or(base.initial_ssthresh_pkts),
             slow_start_limit_pkts: o.slow_start_limit_pkts.or(base.slow_start_limit_pkts),
             slow_start: o.slow_start.or(base.slow_start),
@@ -216,6 +226,10 @@ impl StackParams {
             quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
             dsack: o.dsack.unwrap_or(base.dsack),
             receive_buffer_bytes: o.receive_buffer_bytes.unwrap_or(base.receive_buffer_bytes),
+            receive_buffer_max_bytes: o.receive_buffer_max_bytes.or(base.receive_buffer_max_bytes),
+            receive_window_growth: o
+                .receive_window_growth
+                .unwrap_or(base.receive_window_growth),
             read_rate_bps: o.read_rate_bps.or(base.read_rate_bps),
             reset_timer_on_each_partial_ack: o
                 .reset_timer_on_each_partial_ack
@@ -246,6 +260,7 @@ impl StackParams {
             header_bytes: 52,
             initial_window_pkts: 10,
             initial_ssthresh_pkts: None,
+            fixed_window_pkts: None,
             slow_start_limit_pkts: Some(1),
             slow_start: None,
             limited_transmit: true,
@@ -260,6 +275,8 @@ impl StackParams {
             quickack_segments: 0,
             dsack: false,
             receive_buffer_bytes: 16 << 20,
+            receive_buffer_max_bytes: None,
+            receive_window_growth: false,
             read_rate_bps: None,
             reset_timer_on_each_partial_ack: false,
             tail_loss_probe: false,
@@ -282,7 +299,8 @@ impl StackParams {
             min_rto_ns: 200 * MILLISECOND,
             max_rto_ns: 120 * SECOND,
             delayed_ack_timeout_ns: 40 * MILLISECOND,
-            quickack_segments: 181,
+            quickack_segments: 16,
+            receive_window_growth: true,
             dsack: true,
             tail_loss_probe: true,
             nagle: NagleRule::Minshall,

@@ -317,6 +317,9 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
     if let Some(ssthresh) = params.initial_ssthresh_pkts {
         within(&at("initial_ssthresh_pkts"), ssthresh, 2, u32::MAX)?;
     }
+    if let Some(fixed) = params.fixed_window_pkts {
+        within(&at("fixed_window_pkts"), fixed, 2, 1_000_000)?;
+    }
     if let Some(limit) = params.slow_start_limit_pkts {
         within(&at("slow_start_limit_pkts"), limit, 1, u32::MAX)?;
     }
@@ -358,6 +361,14 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
         2 * u64::from(params.smss_bytes),
         1 << 30,
     )?;
+    if let Some(most) = params.receive_buffer_max_bytes {
+        within(
+            &at("receive_buffer_max_bytes"),
+            most,
+            params.receive_buffer_bytes,
+            1 << 30,
+        )?;
+    }
     rate(&at("read_rate_bps"), params.read_rate_bps)?;
     validate_send_buffer(key, params)
 }

@@ -3,7 +3,7 @@
 //! Must not know what a loss costs, but for the growths whose own state says so (`reduced_window`).
 
 use super::evidence::{AckEvidence, SignalEvidence};
-use super::{Cubic, LinuxCubic, Reno, Window};
+use super::{Cubic, Held, LinuxCubic, Reno, Window};
 use crate::time::Nanos;
 
 /// A growth. Only `on_ack` is compulsory; the rest is for those that need it.
@@ -115,4 +115,6 @@ growths! {
     Cubic,
     /// RFC 9438 as Linux counts it.
     LinuxCubic,
+    /// None.
+    Held,
 }

@@ -4,7 +4,7 @@
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
 use super::growth::Growth;
-use super::{LOSS_WINDOW, Window};
+use super::{Held, LOSS_WINDOW, Window};
 
 /// A reduction. Only `reduced` is compulsory.
 pub trait WindowReduction {
@@ -128,6 +128,8 @@ reductions! {
     Factor,
     /// What the growth wants.
     OfGrowth,
+    /// Nothing.
+    Held,
 }
 
 #[cfg(test)]

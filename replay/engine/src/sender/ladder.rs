@@ -400,10 +400,10 @@ fn rfc8985_rack_finds_a_lost_retransmission_without_a_timeout() {
         "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 slow start)
          0.100 < ack 1 sack 2-2
          0.100 > 11 (cwnd 10 slow start)
-         0.101 < ack 1 sack 2-3
-         0.101 > 12 (cwnd 10 slow start)
-         0.102 < ack 1 sack 2-4
-         0.102 > R1 (cwnd 9 recovery)
+         0.102 < ack 1 sack 2-3
+         0.102 > 12 (cwnd 10 slow start)
+         0.103 < ack 1 sack 2-4
+         0.103 > R1 (cwnd 9 recovery)
          0.103 < ack 1 sack 2-5
          0.104 < ack 1 sack 2-6
          0.104 > 13 (cwnd 8 recovery)
@@ -460,5 +460,26 @@ fn rfc8985_tail_loss_probe_takes_the_place_of_the_timeout() {
          0.500 > P8 (cwnd 8 limited)
          0.700 < ack 9
          5.000 end",
+    );
+}
+
+#[test]
+fn linux_room_for_one_waits_for_the_next_ack_if_that_is_due() {
+    // A pair left at 0.100 and the ACK of segment 4 is due: at 0.101 room for one waits, and leaves as a pair at 0.102.
+    // At 0.150 the last segment left long ago: room for one is used.
+    let overrides = StackOverrides {
+        initial_ssthresh_pkts: Some(2),
+        ..window(12)
+    };
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 avoidance)
+         0.100 < ack 3
+         0.100 > 13 14 (cwnd 12 avoidance)
+         0.101 < ack 4
+         0.102 < ack 5
+         0.102 > 15 16 (cwnd 12 avoidance)
+         0.150 < ack 6
+         0.150 > 17 (cwnd 12 avoidance)",
     );
 }

@@ -78,6 +78,9 @@ pub struct Sender {
     finished: bool,
     /// End of the last segment that left without being full.
     small_end: u64,
+    burst: transmit::Burst,
+    /// What could leave waits for the next ACK, to leave with more.
+    deferred: bool,
     /// Right edge of the receiver's window.
     edge: u64,
     last_wnd_bytes: u32,
@@ -123,6 +126,8 @@ impl Sender {
             write_end: 1,
             finished: false,
             small_end: 1,
+            burst: transmit::Burst::default(),
+            deferred: false,
             edge: 1,
             last_wnd_bytes: 0,
             board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr)
@@ -184,7 +189,7 @@ impl Sender {
             octets: self.write_end - self.snd_una,
             outstanding: self.board.outstanding(),
             in_network: self.board.pipe(),
-            cwnd: self.controller.cwnd(),
+            cwnd: self.effective_window(),
         }
     }
 
@@ -227,6 +232,7 @@ impl Sender {
     /// Takes an acknowledgement.
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         self.ts_recent = segment.ts_val;
+        self.deferred = false;
         if self.opening != Opening::Established {
             self.receive_syn_ack(segment, now);
             return;

@@ -4,10 +4,25 @@
 
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
-use super::{Opening, Sender};
+use super::{Opening, Profile, Sender};
 use crate::config::NagleRule;
 use crate::segment::{Direction, Purpose, Segment, flags};
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{MILLISECOND, Nanos, SECOND};
+
+/// Linux: segments that leave as one wherever the window has room for them, and the time whose data they carry.
+const LEAST_BURST: u32 = 2;
+const BURST_SPAN: Nanos = SECOND / 1024;
+
+/// Linux (`tcp_tso_win_divisor`): a third of the window is enough for a burst of its own.
+const BURST_SHARE: f64 = 3.0;
+
+/// Segments that leave as one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Burst {
+    at: Nanos,
+    size: u32,
+    sent: u32,
+}
 
 impl Sender {
     /// The next segment that may leave now, if any.
@@ -60,6 +75,11 @@ impl Sender {
             return self
                 .pacing_allows(seq, now)
                 .then(|| self.retransmit(number, now));
+        }
+        if self.deferred || self.waits_for_a_burst(now) {
+            self.deferred = true;
+            self.note_usage(true);
+            return None;
         }
         if let Some(len) = self.sendable(now) {
             return self
@@ -168,6 +188,75 @@ impl Sender {
 
     #[inline]
     fn send_new(&mut self, len: u16, now: Nanos) -> Segment {
+        let pushed = self.params.profile == Profile::Linux && self.ends_burst(now);
+        let mut segment = self.new_segment(len, now);
+        if pushed {
+            segment.flags |= flags::PSH;
+        }
+        segment
+    }
+
+    /// Whether the segment that leaves next is the last of several that leave as one: Linux pushes it, and a receiver
+    /// that has read it acknowledges it at once.
+    fn ends_burst(&mut self, now: Nanos) -> bool {
+        let Burst { at, size, sent } = self.burst;
+        if at != now || sent == size {
+            let room = self.effective_window() - f64::from(self.in_network());
+            let waiting = (self.write_end - self.snd_nxt) / u64::from(self.params.smss_bytes);
+            let size = (room.max(1.0) as u32)
+                .min(self.most_of_burst())
+                .min(waiting as u32);
+            self.burst = Burst {
+                at: now,
+                size,
+                sent: 0,
+            };
+        }
+        self.burst.sent += 1;
+        self.burst.size > 1 && self.burst.sent == self.burst.size
+    }
+
+    /// Linux (`tcp_tso_should_defer`): where a segment left within the last millisecond and the next ACK is due
+    /// within one, room for less than a burst waits for more.
+    fn waits_for_a_burst(&self, now: Nanos) -> bool {
+        let smss = u64::from(self.params.smss_bytes);
+        let open = matches!(self.phase, Phase::Open { .. });
+        let in_burst = self.burst.at == now && self.burst.sent < self.burst.size;
+        if self.params.profile != Profile::Linux || !open || in_burst {
+            return false;
+        }
+        if now - self.last_sent_at > MILLISECOND || self.write_end - self.snd_nxt <= smss {
+            return false;
+        }
+        let cwnd = self.effective_window();
+        let room = cwnd - f64::from(self.in_network());
+        let window = cwnd.min(f64::from(self.last_wnd_bytes) / smss as f64);
+        let (Some(first), Some(srtt)) = (self.board.first(), self.rtt.srtt()) else {
+            return false;
+        };
+        let due = self.board.sent_at(first) + srtt;
+        room < f64::from(self.most_of_burst())
+            && room < window / BURST_SHARE
+            && due <= now + (srtt / 2).min(MILLISECOND)
+    }
+
+    /// Linux (`tcp_tso_autosize`): what the pacing rate sends in a millisecond, at least two segments.
+    fn most_of_burst(&self) -> u32 {
+        let Some(srtt) = self.rtt.srtt() else {
+            return LEAST_BURST;
+        };
+        let cwnd = self.controller.cwnd();
+        let gain = if cwnd < self.controller.ssthresh() / 2.0 {
+            2.0
+        } else {
+            1.2
+        };
+        let per_millisecond = gain * cwnd * BURST_SPAN as f64 / srtt as f64;
+        (per_millisecond as u32).max(LEAST_BURST)
+    }
+
+    #[inline]
+    fn new_segment(&mut self, len: u16, now: Nanos) -> Segment {
         let seq = self.snd_nxt;
         let quiet = self.board.pipe() == 0;
         self.board.push(seq, len, now);

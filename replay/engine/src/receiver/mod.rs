@@ -1,12 +1,18 @@
 //! The receiving half of a connection: reassembly, acknowledgements, the advertised window, the reading application.
 //!
+//! When an acknowledgement leaves is `policy`'s business, how the window grows `window`'s.
 //! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
+
+mod policy;
+mod window;
 
 use crate::config::StackParams;
 use crate::reassembly::Reassembly;
 use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer::Timer;
+use policy::{AckPolicy, InOrder};
+use window::GrowingWindow;
 
 /// Where the free space of the receive buffer is decided.
 #[derive(Clone, Copy, Debug)]
@@ -54,23 +60,25 @@ pub struct Receiver {
     params: StackParams,
     space: Space,
     established: bool,
+    syn_ack_at: Option<Nanos>,
     rcv_nxt: u64,
     /// Where the application reads, fractions of an octet kept, and when that was worked out.
     read_to: f64,
     read_at: Nanos,
     held: Reassembly,
+    /// The window of an application's buffer, where it does not offer all of it at once.
+    growing: Option<GrowingWindow>,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
     edge: u64,
     wscale: u8,
     last_ack_sent: u64,
     ts_recent: u32,
-    quickacks: u32,
+    policy: AckPolicy,
     owed: Owed,
     /// ECN was agreed on; a mark is being echoed (RFC 3168 §6.1.3).
     ecn: bool,
     echoes: bool,
     dsack: Option<(u64, u64)>,
-    delayed: Timer,
     /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens.
     reopen: Timer,
     syn_ack_rto: Nanos,
@@ -81,30 +89,36 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver of leg `leg`. Without handshake it stands open.
     pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
-        let buffer = match space {
-            Space::Application { buffer_bytes, .. } | Space::Granted { buffer_bytes, .. } => {
-                buffer_bytes
+        let (buffer, growing) = match space {
+            Space::Application { buffer_bytes, .. } => {
+                let most = params.receive_buffer_max_bytes;
+                let grows = params.receive_window_growth || most.is_some();
+                let growing = GrowingWindow::new(buffer_bytes, most, params.smss_bytes);
+                let greatest = most.unwrap_or(buffer_bytes).max(buffer_bytes);
+                (greatest, grows.then_some(growing))
             }
+            Space::Granted { buffer_bytes, .. } => (buffer_bytes, None),
         };
         let mut receiver = Self {
             leg,
             params: *params,
             space,
             established: !params.handshake,
+            syn_ack_at: None,
             rcv_nxt: 1,
             read_to: 1.0,
             read_at: 0,
             held: Reassembly::default(),
+            growing,
             edge: 1,
             wscale: window_scale(buffer),
             last_ack_sent: 1,
             ts_recent: 0,
-            quickacks: params.quickack_segments,
+            policy: AckPolicy::new(params),
             owed: Owed::Nothing,
             ecn: params.ecn && !params.handshake,
             echoes: false,
             dsack: None,
-            delayed: Timer::default(),
             reopen: Timer::default(),
             syn_ack_rto: params.initial_rto_ns,
             ip_id: 0,
@@ -185,6 +199,9 @@ impl Receiver {
         }
         if !self.established {
             self.established = true;
+            if let Some(sent_at) = self.syn_ack_at {
+                self.policy.note_handshake(now - sent_at);
+            }
             self.reopen.stop();
         }
         if segment.payload_bytes == 0 {
@@ -206,7 +223,7 @@ impl Receiver {
         if segment.seq == self.rcv_nxt && segment.end() <= self.edge {
             self.take_in_order(segment, now);
         } else if segment.seq > self.rcv_nxt && segment.end() <= self.edge {
-            self.take_out_of_order(segment);
+            self.take_out_of_order(segment, now);
         } else {
             self.refuse(segment);
         }
@@ -222,24 +239,39 @@ impl Receiver {
 
     #[inline]
     fn take_in_order(&mut self, segment: &Segment, now: Nanos) {
+        self.policy.note_arrival(self.window(), now);
+        // Before it is read, with what it will release: as Linux accounts for it.
+        self.grow_window(segment, u64::from(segment.payload_bytes));
         self.rcv_nxt = segment.end();
         let fills_gap = !self.held.is_empty();
         if fills_gap {
             self.rcv_nxt = self.held.advance(self.rcv_nxt);
         }
-        // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
-        if fills_gap || !self.may_delay() {
+        self.tune_buffer(segment, now);
+        let gap_left = !self.held.is_empty();
+        let partial = u32::from(segment.payload_bytes) < self.params.smss_bytes;
+        let arrival = InOrder {
+            unacknowledged: self.rcv_nxt - self.last_ack_sent,
+            rcv_nxt: self.rcv_nxt,
+            fills_gap,
+            gap_left,
+            pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
+        };
+        if self.policy.in_order(&arrival, now) {
             self.owed = Owed::Acknowledgement;
-        } else if !self.delayed.is_set() {
-            self.delayed.set(now + self.params.delayed_ack_timeout_ns);
         }
     }
 
-    fn take_out_of_order(&mut self, segment: &Segment) {
-        // RFC 5681 §4.2: at once when a segment arrives out of order.
-        self.owed = Owed::Acknowledgement;
+    fn take_out_of_order(&mut self, segment: &Segment, now: Nanos) {
+        if self.params.sack_enabled() {
+            // Without SACK the window stays, so that the sender knows the duplicate ACK for one.
+            self.grow_window(segment, 0);
+        }
         if !self.held.insert(segment.seq, segment.end()) {
             self.note_duplicate(segment);
+        }
+        if self.policy.out_of_order(self.rcv_nxt, now) || self.dsack.is_some() {
+            self.owed = Owed::Acknowledgement;
         }
     }
 
@@ -247,6 +279,7 @@ impl Receiver {
         self.owed = Owed::Acknowledgement;
         if segment.end() <= self.rcv_nxt {
             self.note_duplicate(segment);
+            self.policy.note_duplicate(self.window());
         }
     }
 
@@ -257,16 +290,29 @@ impl Receiver {
         }
     }
 
-    /// RFC 5681 §4.2: an ACK may wait until a second full segment has come.
-    fn may_delay(&mut self) -> bool {
-        if !self.params.delayed_ack {
-            return false;
+    /// Lets the window grow for `segment`, of which `charged` octets count as held.
+    #[inline]
+    fn grow_window(&mut self, segment: &Segment, charged: u64) {
+        let held = self.unread() + self.held.octets() + charged;
+        if let Some(growing) = &mut self.growing
+            && growing.on_segment(segment.payload_bytes.into(), held)
+        {
+            self.policy.note_growth();
         }
-        if self.quickacks > 0 {
-            self.quickacks -= 1;
-            return false;
+    }
+
+    /// Lets the buffer grow with what the application reads.
+    #[inline]
+    fn tune_buffer(&mut self, segment: &Segment, now: Nanos) {
+        if self.params.receive_buffer_max_bytes.is_none() || !self.params.timestamps {
+            return;
         }
-        self.rcv_nxt - self.last_ack_sent < 2 * u64::from(self.params.smss_bytes)
+        let read = self.read_position(now) as u64;
+        let beyond = self.held.reach(self.rcv_nxt);
+        if let Some(growing) = &mut self.growing {
+            growing.note_echo(segment.ts_ecr, now);
+            growing.on_read(read, beyond, now);
+        }
     }
 
     /// Brings the reading application up to `now`.
@@ -306,7 +352,13 @@ impl Receiver {
     /// Octets that may be promised beyond `rcv_nxt`.
     fn free_window(&self) -> u64 {
         match self.space {
-            Space::Application { buffer_bytes, .. } => buffer_bytes.saturating_sub(self.unread()),
+            Space::Application { buffer_bytes, .. } => match &self.growing {
+                Some(growing) => growing
+                    .limit()
+                    .saturating_sub(self.unread())
+                    .min(growing.threshold()),
+                None => buffer_bytes.saturating_sub(self.unread()),
+            },
             Space::Granted { window_bytes, .. } => window_bytes,
         }
     }
@@ -345,12 +397,12 @@ impl Receiver {
     /// When it wants to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
-        self.delayed.armed().min(self.reopen.armed())
+        self.policy.next_deadline().min(self.reopen.armed())
     }
 
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
-        if self.delayed.fires(now) {
+        if self.policy.on_deadline(now) {
             self.owed = Owed::Acknowledgement;
         }
         if self.reopen.fires(now) {
@@ -375,7 +427,7 @@ impl Receiver {
             return;
         };
         let wanted = (2 * u64::from(self.params.smss_bytes)).min(buffer_bytes);
-        let free = buffer_bytes.saturating_sub(self.unread());
+        let free = self.free_window();
         if self.edge - self.rcv_nxt >= wanted || self.reopen.is_set() {
             return;
         }
@@ -392,6 +444,7 @@ impl Receiver {
             Owed::Acknowledgement => Some(self.acknowledgement(now)),
             Owed::SynAck => {
                 self.owed = Owed::Nothing;
+                self.syn_ack_at = Some(now);
                 self.reopen.set(now + self.syn_ack_rto);
                 self.syn_ack_rto = (2 * self.syn_ack_rto).min(self.params.max_rto_ns);
                 let mut segment = self.bare(now);
@@ -408,7 +461,7 @@ impl Receiver {
     /// An acknowledgement, owed or not.
     pub fn acknowledgement(&mut self, now: Nanos) -> Segment {
         self.owed = Owed::Nothing;
-        self.delayed.stop();
+        self.policy.note_sent();
         self.catch_up(now);
         self.counters.acks_out += 1;
         self.move_edge();

@@ -1,0 +1,372 @@
+//! When a segment is acknowledged: at once, together with the next one, or after a while.
+//!
+//! Must not know what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
+//! does besides: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
+
+use crate::config::{Profile, StackParams};
+use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::timer::Timer;
+
+/// Linux: the longest delay of an ACK, a tick short of the least RTO.
+const LONGEST_DELAY: Nanos = 196 * MILLISECOND;
+/// RFC 6298 §2.1: a receiver's own RTO while no handshake has shown it a round trip.
+const FIRST_RTO: Nanos = SECOND;
+/// Linux (`tcp_comp_sack_delay_ns`): ACKs of a gap are sent together after this time; the timer's slack included.
+const GAP_DELAY: Nanos = 1_100_000;
+/// Linux (`tcp_comp_sack_nr`): at most so many go into one.
+const GAP_ACKS: u32 = 44;
+/// Linux (TCP_FASTRETRANS_THRESH): the first of a gap are sent at once.
+const GAP_PROMPT_ACKS: u32 = 3;
+
+/// A receiver's decisions on when to acknowledge.
+#[derive(Clone, Debug)]
+pub struct AckPolicy {
+    linux: bool,
+    delays: bool,
+    smss_bytes: u64,
+    shortest_delay: Nanos,
+    delay: Nanos,
+    min_rto: Nanos,
+    /// Linux: a pause longer than the receiver's own RTO makes its ACKs quick again.
+    rto: Nanos,
+    last_data_at: Option<Nanos>,
+    /// Quick ACKs that a refill gives, and those left.
+    refill: u32,
+    quick: u32,
+    /// Deadline of the ACK that waits for a second segment.
+    delayed: Timer,
+    gap: GapAcks,
+}
+
+/// Acknowledgements while a gap is open, as Linux spaces them.
+#[derive(Clone, Debug, Default)]
+struct GapAcks {
+    rcv_nxt: u64,
+    prompt: u32,
+    held_back: u32,
+    due: Timer,
+}
+
+/// What arrived, as far as the policy cares.
+#[derive(Clone, Copy, Debug)]
+pub struct InOrder {
+    /// Octets in order that no ACK has covered yet.
+    pub unacknowledged: u64,
+    /// Next octet expected.
+    pub rcv_nxt: u64,
+    /// A gap was filled wholly or in part.
+    pub fills_gap: bool,
+    /// A gap is left.
+    pub gap_left: bool,
+    /// The sender pushed, or the segment was not full; and the application has read all there is.
+    pub pushed_and_read: bool,
+}
+
+impl AckPolicy {
+    /// The policy that `params` ask for.
+    pub fn new(params: &StackParams) -> Self {
+        Self {
+            linux: params.profile == Profile::Linux,
+            delays: params.delayed_ack,
+            smss_bytes: u64::from(params.smss_bytes),
+            shortest_delay: params.delayed_ack_timeout_ns,
+            delay: params.delayed_ack_timeout_ns,
+            min_rto: params.min_rto_ns,
+            rto: FIRST_RTO,
+            last_data_at: None,
+            refill: params.quickack_segments,
+            quick: 0,
+            delayed: Timer::default(),
+            gap: GapAcks::default(),
+        }
+    }
+
+    /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
+    pub fn note_handshake(&mut self, rtt: Nanos) {
+        self.rto = rtt + (2 * rtt).max(self.min_rto);
+    }
+
+    /// Payload came in order; `window_bytes` is the window promised when it did.
+    pub fn note_arrival(&mut self, window_bytes: u64, now: Nanos) {
+        let Some(last) = self.last_data_at.replace(now) else {
+            self.refill_quick(window_bytes);
+            return;
+        };
+        if !self.linux {
+            return;
+        }
+        // Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
+        let pause = now - last;
+        if pause <= self.shortest_delay / 2 {
+            self.delay = self.delay / 2 + self.shortest_delay / 2;
+        } else if pause < self.delay {
+            self.delay = (self.delay / 2 + pause).min(self.rto);
+        } else if pause > self.rto {
+            self.refill_quick(window_bytes);
+        }
+    }
+
+    /// The window grew: at least one quick ACK tells of it.
+    pub fn note_growth(&mut self) {
+        self.quick |= 1;
+    }
+
+    /// A segment came whose octets were all there: something is amiss, the sender should know soon.
+    pub fn note_duplicate(&mut self, window_bytes: u64) {
+        self.refill_quick(window_bytes);
+        self.delay = self.shortest_delay;
+    }
+
+    /// Linux: as many quick ACKs as half the window has full segments, at least 2, at most the refill.
+    fn refill_quick(&mut self, window_bytes: u64) {
+        let half = (window_bytes / (2 * self.smss_bytes)).max(2);
+        self.quick = self.quick.max(self.refill.min(half as u32));
+    }
+
+    /// Whether a segment that came in order is acknowledged now; else a timer runs.
+    pub fn in_order(&mut self, arrival: &InOrder, now: Nanos) -> bool {
+        // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
+        // Deviation: Linux does so when it is filled wholly; one filled in part is spaced as the others are.
+        let filled = arrival.fills_gap && !(self.linux && arrival.gap_left);
+        if filled || !self.delays || self.quick > 0 || self.enough(arrival.unacknowledged) {
+            return true;
+        }
+        if self.linux && arrival.gap_left {
+            return self.in_gap(arrival.rcv_nxt, now);
+        }
+        if self.linux && arrival.pushed_and_read {
+            // Linux: an application that has read all that was pushed will not make the ACK grow.
+            return true;
+        }
+        self.delay_ack(now)
+    }
+
+    /// RFC 5681 §4.2: at least every second full segment. Linux: as soon as there is more than one.
+    fn enough(&self, unacknowledged: u64) -> bool {
+        if self.linux {
+            unacknowledged > self.smss_bytes
+        } else {
+            unacknowledged >= 2 * self.smss_bytes
+        }
+    }
+
+    fn delay_ack(&mut self, now: Nanos) -> bool {
+        let delay = if self.linux {
+            self.delay.min(LONGEST_DELAY)
+        } else {
+            self.delay
+        };
+        if !self.delayed.is_set() {
+            self.delayed.set(now + delay);
+            return false;
+        }
+        // Linux: a timer that is about to fire is not waited for; one that runs may come closer.
+        if self.linux && self.delayed.deadline() <= now + delay / 4 {
+            return true;
+        }
+        self.delayed.set(self.delayed.deadline().min(now + delay));
+        false
+    }
+
+    /// Whether a segment that came out of order is acknowledged now (RFC 5681 §4.2: it is).
+    ///
+    /// Deviation: as Linux, ACKs of a gap are sent together after a millisecond, but for the first three.
+    pub fn out_of_order(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
+        !self.linux || self.quick > 0 || self.in_gap(rcv_nxt, now)
+    }
+
+    fn in_gap(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
+        let gap = &mut self.gap;
+        if gap.rcv_nxt != rcv_nxt {
+            (gap.rcv_nxt, gap.prompt) = (rcv_nxt, 0);
+        }
+        if gap.held_back >= GAP_ACKS {
+            return true;
+        }
+        if gap.prompt < GAP_PROMPT_ACKS {
+            gap.prompt += 1;
+            return true;
+        }
+        gap.held_back += 1;
+        if !gap.due.is_set() {
+            gap.due.set(now + GAP_DELAY);
+        }
+        false
+    }
+
+    /// An ACK left.
+    pub fn note_sent(&mut self) {
+        self.quick = self.quick.saturating_sub(1);
+        self.delayed.stop();
+        self.gap.held_back = 0;
+        self.gap.due.stop();
+    }
+
+    /// When it wants to be called.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        self.delayed.armed().min(self.gap.due.armed())
+    }
+
+    /// Its time has come: whether an ACK is due.
+    pub fn on_deadline(&mut self, now: Nanos) -> bool {
+        let delayed = self.delayed.fires(now);
+        if delayed && self.linux {
+            // Linux: no second segment came, so the next wait is longer.
+            self.delay = (2 * self.delay).min(self.rto);
+        }
+        self.gap.due.fires(now) || delayed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::StackOverrides;
+
+    const SMSS: u64 = 1000;
+
+    fn policy(profile: Profile) -> AckPolicy {
+        let overrides = StackOverrides {
+            smss_bytes: Some(SMSS as u32),
+            ..StackOverrides::default()
+        };
+        AckPolicy::new(&StackParams::resolve(profile, &overrides))
+    }
+
+    fn plain(segments: u64) -> InOrder {
+        InOrder {
+            unacknowledged: segments * SMSS,
+            rcv_nxt: 1,
+            fills_gap: false,
+            gap_left: false,
+            pushed_and_read: false,
+        }
+    }
+
+    #[test]
+    fn every_second_full_segment_is_acknowledged_and_a_lone_one_after_the_delay() {
+        let mut policy = policy(Profile::Rfc);
+        policy.note_arrival(1 << 20, 0);
+        assert!(!policy.in_order(&plain(1), 0));
+        assert_eq!(policy.next_deadline(), 200 * MILLISECOND);
+        assert!(!policy.on_deadline(199 * MILLISECOND));
+        assert!(policy.on_deadline(200 * MILLISECOND));
+        policy.note_sent();
+        assert!(policy.in_order(&plain(2), 0));
+    }
+
+    #[test]
+    fn linux_acknowledges_sixteen_quickly_then_delays() {
+        let mut policy = policy(Profile::Linux);
+        for n in 0..16 {
+            policy.note_arrival(1 << 20, n);
+            assert!(policy.in_order(&plain(1), n), "segment {n}");
+            policy.note_sent();
+        }
+        assert!(!policy.in_order(&plain(1), 16));
+    }
+
+    #[test]
+    fn a_window_that_grows_keeps_acks_quick() {
+        let mut policy = policy(Profile::Linux);
+        let mut prompt = 0;
+        for n in 0..60 {
+            policy.note_arrival(1 << 20, n);
+            if n < 40 {
+                policy.note_growth();
+            }
+            if policy.in_order(&plain(1), n) {
+                prompt += 1;
+                policy.note_sent();
+            }
+        }
+        // Forty while it grows, then the sixteen that the first segment gave.
+        assert_eq!(prompt, 56);
+    }
+
+    #[test]
+    fn a_pause_beyond_the_receivers_own_rto_makes_acks_quick_again() {
+        for (pause_ms, quick) in [(250, 0), (251, 16)] {
+            let mut policy = policy(Profile::Linux);
+            // 50 ms and the 200 ms that are the least above it.
+            policy.note_handshake(50 * MILLISECOND);
+            policy.note_arrival(1 << 20, 0);
+            policy.quick = 0;
+            policy.note_arrival(1 << 20, pause_ms * MILLISECOND);
+            assert_eq!(policy.quick, quick);
+        }
+    }
+
+    #[test]
+    fn a_small_window_gives_fewer_quick_acks() {
+        let mut policy = policy(Profile::Linux);
+        policy.note_arrival(8 * SMSS, 0);
+        assert_eq!(policy.quick, 4);
+        policy.note_duplicate(2 * SMSS);
+        assert_eq!(policy.quick, 4);
+        policy.quick = 0;
+        policy.note_duplicate(2 * SMSS);
+        assert_eq!(policy.quick, 2);
+    }
+
+    #[test]
+    fn the_first_three_of_a_gap_are_told_at_once_and_the_next_together() {
+        let mut policy = policy(Profile::Linux);
+        for _ in 0..3 {
+            assert!(policy.out_of_order(7, 0));
+            policy.note_sent();
+        }
+        assert!(!policy.out_of_order(7, 0));
+        assert!(!policy.out_of_order(7, MILLISECOND));
+        assert_eq!(policy.next_deadline(), GAP_DELAY);
+        assert!(policy.on_deadline(GAP_DELAY));
+        policy.note_sent();
+        // A gap elsewhere begins anew.
+        assert!(policy.out_of_order(8, GAP_DELAY));
+    }
+
+    #[test]
+    fn a_gap_filled_wholly_is_told_at_once_in_part_only_by_rfc() {
+        let whole = InOrder {
+            fills_gap: true,
+            ..plain(1)
+        };
+        let part = InOrder {
+            gap_left: true,
+            ..whole
+        };
+        let (mut rfc, mut linux) = (policy(Profile::Rfc), policy(Profile::Linux));
+        assert!(rfc.in_order(&whole, 0) && rfc.in_order(&part, 0));
+        assert!(linux.in_order(&whole, 0));
+        (linux.gap.rcv_nxt, linux.gap.prompt) = (1, 3);
+        assert!(!linux.in_order(&part, 0));
+    }
+
+    #[test]
+    fn what_was_pushed_and_read_is_not_delayed_under_linux() {
+        let pushed = InOrder {
+            pushed_and_read: true,
+            ..plain(1)
+        };
+        assert!(policy(Profile::Linux).in_order(&pushed, 0));
+        assert!(!policy(Profile::Rfc).in_order(&pushed, 0));
+    }
+
+    #[test]
+    fn linuxs_delay_doubles_when_missed_and_falls_back_with_dense_segments() {
+        let mut policy = policy(Profile::Linux);
+        policy.note_arrival(0, 0);
+        policy.quick = 0;
+        assert!(!policy.in_order(&plain(1), 0));
+        assert_eq!(policy.next_deadline(), 40 * MILLISECOND);
+        assert!(policy.on_deadline(40 * MILLISECOND));
+        assert_eq!(policy.delay, 80 * MILLISECOND);
+        policy.note_arrival(0, 45 * MILLISECOND);
+        assert_eq!(policy.delay, 85 * MILLISECOND);
+        for n in 0..20 {
+            policy.note_arrival(0, (46 + n) * MILLISECOND);
+        }
+        assert!((40..41).contains(&(policy.delay / MILLISECOND)));
+    }
+}

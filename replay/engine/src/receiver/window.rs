@@ -1,0 +1,198 @@
+//! A receive window that grows as Linux 6.18 lets it: first by two segments for each full one that arrives, up to
+//! what the buffer holds; and, where allowed, the buffer itself with what the application reads per round trip.
+//!
+//! Must not know acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
+//! here (a full Ethernet segment and its book-keeping), half of itself before the first segment was seen.
+
+use crate::time::{MILLISECOND, Nanos};
+
+/// Linux: a buffer's window before and after it knows the segments' overhead is 128/256 and 160/256 of its memory.
+const FIRST_SHARE: (u64, u64) = (4, 5);
+/// Linux (`tcp_grow_window`): segments smaller than this do not make it grow.
+const LEAST_GROWING_BYTES: u64 = 128;
+/// Segments by which a full one makes it grow.
+const GROWTH_SEGMENTS: u64 = 2;
+/// Segments that the first measure of a round trip assumes to have been read.
+const FIRST_ROUND_SEGMENTS: u64 = 10;
+
+/// The growing window of one receiver.
+#[derive(Clone, Debug)]
+pub struct GrowingWindow {
+    smss_bytes: u64,
+    /// What the buffer holds, and up to where autotuning may raise it.
+    limit: u64,
+    most: Option<u64>,
+    /// What is promised at most by now.
+    threshold: u64,
+    rtt: Option<Nanos>,
+    last_echo: u32,
+    round: Round,
+}
+
+/// The measure of how much the application reads per round trip.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    start: Nanos,
+    /// Octet that had been read when it began.
+    read: u64,
+    /// Octets read in the best round so far.
+    best: u64,
+}
+
+impl GrowingWindow {
+    /// A window over a buffer that holds `limit` octets and grows to `most`, if it does.
+    pub fn new(limit: u64, most: Option<u64>, smss_bytes: u32) -> Self {
+        let smss_bytes = u64::from(smss_bytes);
+        let first = limit * FIRST_SHARE.0 / FIRST_SHARE.1;
+        Self {
+            smss_bytes,
+            limit,
+            most,
+            // Linux offers a multiple of the segment at first.
+            threshold: (first / smss_bytes * smss_bytes).max(first.min(smss_bytes)),
+            rtt: None,
+            last_echo: 0,
+            round: Round {
+                start: 0,
+                read: 1,
+                best: FIRST_ROUND_SEGMENTS * smss_bytes,
+            },
+        }
+    }
+
+    /// What may be promised at most.
+    pub fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// What the buffer holds.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// A segment of `len` octets arrived while `held` octets, itself included, fill the buffer; says whether the
+    /// window grew.
+    pub fn on_segment(&mut self, len: u64, held: u64) -> bool {
+        let room = self
+            .limit
+            .saturating_sub(held)
+            .saturating_sub(self.threshold);
+        if room == 0 || len < LEAST_GROWING_BYTES {
+            return false;
+        }
+        self.threshold += room.min(GROWTH_SEGMENTS * self.smss_bytes);
+        true
+    }
+
+    /// A segment in order echoed timestamp `echo`: the round-trip time, as the receiver sees it.
+    pub fn note_echo(&mut self, echo: u32, now: Nanos) {
+        if echo == self.last_echo {
+            return;
+        }
+        self.last_echo = echo;
+        let ticks = u64::from(((now / MILLISECOND) as u32).wrapping_sub(echo));
+        let rtt = ticks.max(1) * MILLISECOND;
+        // Linux: a lower sample holds at once, a higher one counts for an eighth.
+        self.rtt = Some(match self.rtt {
+            Some(smoothed) if smoothed < rtt => smoothed + (rtt - smoothed) / 8,
+            _ => rtt,
+        });
+    }
+
+    /// The application has read up to octet `read`; `beyond` octets lie between the next one expected and the end
+    /// of what came out of order. Once per round trip the buffer may grow.
+    pub fn on_read(&mut self, read: u64, beyond: u64, now: Nanos) {
+        let (Some(rtt), Some(most)) = (self.rtt, self.most) else {
+            return;
+        };
+        if now - self.round.start < rtt {
+            return;
+        }
+        let octets = read - self.round.read;
+        (self.round.start, self.round.read) = (now, read);
+        let before = self.round.best;
+        if octets <= before {
+            return;
+        }
+        self.round.best = octets;
+        // Twice what was read, as it was read a round trip ago; in slow start twice the growth on top.
+        let wanted = 2 * octets + 2 * (2 * octets * (octets - before) / before) + beyond;
+        self.limit = self.limit.max(wanted.min(most));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_by_two_segments_for_each_that_arrives_up_to_the_buffer() {
+        // Four fifths of 100 segments, twenty to go less the one that fills the buffer: nine by two and one by one.
+        let mut window = GrowingWindow::new(100_000, None, 1000);
+        assert_eq!(window.threshold(), 80_000);
+        assert!(!window.on_segment(127, 127));
+        for n in 1..=10 {
+            assert!(window.on_segment(1000, 1000), "segment {n}");
+        }
+        assert_eq!(window.threshold(), 99_000);
+        assert!(!window.on_segment(1000, 1000));
+    }
+
+    #[test]
+    fn what_is_held_leaves_less_room() {
+        let mut window = GrowingWindow::new(100_000, None, 1000);
+        assert!(!window.on_segment(1000, 20_000));
+        assert!(window.on_segment(1000, 19_500));
+        assert_eq!(window.threshold(), 80_500);
+    }
+
+    #[test]
+    fn the_recorded_kernel_offers_181_steps_from_four_mebibytes() {
+        // 4 MiB of memory: 2,096,704 octets at first, 2,620,000 in the end.
+        let mut window = GrowingWindow::new((4 << 20) * 5 / 8, None, 1448);
+        assert_eq!(window.threshold(), 2_096_704);
+        let mut steps = 0;
+        while window.on_segment(1448, 1448) {
+            steps += 1;
+        }
+        assert_eq!((steps, window.threshold()), (181, 2_619_992));
+    }
+
+    #[test]
+    fn a_buffer_that_tunes_itself_holds_twice_what_a_round_trip_brings() {
+        let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
+        window.note_echo(0, 100 * MILLISECOND);
+        window.on_read(9_999, 0, 50 * MILLISECOND);
+        assert_eq!(window.limit(), 50_000);
+        // 40 segments where 10 were assumed: 2 * 40 + 2 * 80 * 30 / 10.
+        window.note_echo(5, 105 * MILLISECOND);
+        window.on_read(40_001, 0, 100 * MILLISECOND);
+        assert_eq!(window.limit(), 80_000 + 480_000);
+        // The same again asks for no more; twice that meets the bound.
+        window.on_read(80_001, 0, 200 * MILLISECOND);
+        assert_eq!(window.limit(), 560_000);
+        window.on_read(480_001, 0, 300 * MILLISECOND);
+        assert_eq!(window.limit(), 1_000_000);
+    }
+
+    #[test]
+    fn the_round_trip_falls_at_once_and_rises_by_eighths() {
+        let mut window = GrowingWindow::new(50_000, None, 1000);
+        let mut note = |echo: u32, rtt: u64| {
+            window.note_echo(echo, (u64::from(echo) + rtt) * MILLISECOND);
+            window.rtt.map(|rtt| rtt / MILLISECOND)
+        };
+        assert_eq!(note(1, 200), Some(200));
+        assert_eq!(note(1, 900), Some(200), "the same echo tells nothing new");
+        assert_eq!(note(2, 280), Some(210));
+        assert_eq!(note(3, 100), Some(100));
+    }
+
+    #[test]
+    fn a_fixed_buffer_stays() {
+        let mut window = GrowingWindow::new(50_000, None, 1000);
+        window.note_echo(0, 100 * MILLISECOND);
+        window.on_read(1_000_000, 0, 100 * MILLISECOND);
+        assert_eq!(window.limit(), 50_000);
+    }
+}
