@@ -6,9 +6,17 @@ use hindflight_kernels::StreamRng;
 
 use crate::config::{Profile, RecoveryKind, SlowStartKind, StackParams};
 use crate::controller::{
-    Bbr, BbrParams, Controller, Cubic, CubicParams, Factor, Growth, Held, LinuxCubic, ParamSpec,
-    ParamValues, ReductionBasis, Reno, SlowStart, Window, WindowPacing, Windowed,
+    Asran, AsranBase, AsranParams, Bbr, BbrParams, Bic, BicParams, Compound, CompoundParams,
+    Controller, Cubic, CubicParams, Factor, Growth, Held, Highspeed, HighspeedParams, Htcp,
+    HtcpParams, Hybla, HyblaParams, Illinois, IllinoisParams, Ledbat, LedbatParams, LinuxCubic,
+    OfGrowth, ParamSpec, ParamValues, Reduction, Reno, Scalable, ScalableParams, SlowStart, Vegas,
+    VegasParams, Veno, VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe,
+    WestwoodBweParams, WestwoodParams, Window, WindowPacing, Windowed, Yeah, YeahParams,
 };
+
+mod list;
+
+pub use list::VARIANTS;
 
 /// A TCP variant by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +33,36 @@ pub enum Variant {
     Cubic,
     /// BBR version 1, as Linux.
     Bbr,
+    /// Westwood+, 2004 and Linux.
+    WestwoodPlus,
+    /// Westwood, 2001.
+    WestwoodBwe,
+    /// Westwood with the adaptive bandwidth share estimate, 2002.
+    WestwoodAbse,
+    /// Hybla.
+    Hybla,
+    /// Compound TCP.
+    Compound,
+    /// Adaptive ssthresh reviser over another growth.
+    Asran,
+    /// Vegas.
+    Vegas,
+    /// RFC 3649.
+    Highspeed,
+    /// BIC.
+    Bic,
+    /// TCP Illinois.
+    Illinois,
+    /// H-TCP.
+    Htcp,
+    /// YeAH.
+    Yeah,
+    /// Scalable TCP.
+    Scalable,
+    /// Veno.
+    Veno,
+    /// RFC 6817.
+    Ledbat,
 }
 
 /// What the catalogue says of a variant.
@@ -45,64 +83,6 @@ pub struct VariantInfo {
     /// Its own parameters.
     pub params: &'static [ParamSpec],
 }
-
-/// Every variant, in the order in which they are listed.
-pub const VARIANTS: &[VariantInfo] = &[
-    VariantInfo {
-        variant: Variant::Reno,
-        name: "reno",
-        family: "loss",
-        summary: "slow start, congestion avoidance, fast recovery without SACK (RFC 5681)",
-        source: "RFC 5681",
-        year: 2009,
-        params: &[],
-    },
-    VariantInfo {
-        variant: Variant::Newreno,
-        name: "newreno",
-        family: "loss",
-        summary: "Reno that answers partial ACKs, without SACK (RFC 6582)",
-        source: "RFC 6582",
-        year: 2012,
-        params: &[],
-    },
-    VariantInfo {
-        variant: Variant::Sack,
-        name: "sack",
-        family: "loss",
-        summary: "Reno's windows with SACK-based recovery (RFC 6675)",
-        source: "RFC 6675",
-        year: 2012,
-        params: &[],
-    },
-    VariantInfo {
-        variant: Variant::LinuxReno,
-        name: "linux-reno",
-        family: "loss",
-        summary: "Reno's windows with the recovery of the stack profile",
-        source: "RFC 5681",
-        year: 2009,
-        params: &[],
-    },
-    VariantInfo {
-        variant: Variant::Cubic,
-        name: "cubic",
-        family: "loss",
-        summary: "cubic growth with the recovery of the stack profile (RFC 9438)",
-        source: "RFC 9438",
-        year: 2023,
-        params: CubicParams::SPECS,
-    },
-    VariantInfo {
-        variant: Variant::Bbr,
-        name: "bbr",
-        family: "model",
-        summary: "paces by a model of the path: greatest delivery rate, least round-trip time (BBR v1, as Linux)",
-        source: "Cardwell et al., ACM Queue 14-5",
-        year: 2016,
-        params: BbrParams::SPECS,
-    },
-];
 
 impl Variant {
     /// The variant called `name`; else the nearest name.
@@ -126,7 +106,7 @@ impl Variant {
             Self::Reno => RecoveryKind::Reno,
             Self::Newreno => RecoveryKind::Newreno,
             Self::Sack => RecoveryKind::Sack,
-            Self::LinuxReno | Self::Cubic | Self::Bbr => params.recovery,
+            _ => params.recovery,
         };
         StackParams {
             recovery,
@@ -160,35 +140,54 @@ impl Variant {
         if let Some(pkts) = params.fixed_window_pkts {
             return Held::windowed(pkts).into();
         }
-        let linux = params.profile == Profile::Linux;
-        let basis = if linux {
-            ReductionBasis::Cwnd
-        } else {
-            ReductionBasis::FlightSize
-        };
-        let (growth, beta) = match self {
+        let share = |growth: Growth, beta| (growth, Factor::of(beta, params.profile).into());
+        let (growth, reduction) = match self {
             Self::Bbr => {
                 let bbr = BbrParams::default().with(values);
                 return Bbr::new(bbr, params.initial_window_pkts, params.smss_bytes, draws).into();
             }
             Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno => {
-                (Growth::from(Reno::default()), RENO_BETA)
+                share(Reno::default().into(), RENO_BETA)
             }
-            Self::Cubic if linux => (Growth::from(LinuxCubic::default()), LinuxCubic::BETA),
             Self::Cubic => {
-                let cubic = CubicParams::default().with(values);
-                (Growth::from(Cubic::new(cubic)), cubic.beta)
+                let (growth, beta) = cubic(params.profile, values);
+                share(growth, beta)
             }
+            Self::Asran => asran(params.profile, AsranParams::default().with(values)),
+            Self::WestwoodPlus => reno(Westwood::new(WestwoodParams::default().with(values))),
+            Self::WestwoodBwe => reno(WestwoodBwe::new(WestwoodBweParams::default().with(values))),
+            Self::WestwoodAbse => reno(WestwoodAbse::new(
+                WestwoodAbseParams::default().with(values),
+            )),
+            Self::Hybla => {
+                let hybla = Hybla::new(HyblaParams::default().with(values));
+                share(hybla.into(), RENO_BETA)
+            }
+            Self::Vegas => {
+                let vegas = Vegas::new(VegasParams::default().with(values));
+                share(vegas.into(), RENO_BETA)
+            }
+            Self::Ledbat => {
+                let ledbat = Ledbat::new(LedbatParams::default().with(values));
+                share(ledbat.into(), RENO_BETA)
+            }
+            Self::Bic => own(Bic::new(BicParams::default().with(values))),
+            Self::Compound => own(Compound::new(CompoundParams::default().with(values))),
+            Self::Highspeed => own(Highspeed::new(HighspeedParams::default().with(values))),
+            Self::Htcp => own(Htcp::new(HtcpParams::default().with(values))),
+            Self::Illinois => own(Illinois::new(IllinoisParams::default().with(values))),
+            Self::Scalable => own(Scalable::new(ScalableParams::default().with(values))),
+            Self::Veno => own(Veno::new(VenoParams::default().with(values))),
+            Self::Yeah => own(Yeah::new(YeahParams::default().with(values))),
         };
-        let ssthresh = params.initial_ssthresh_pkts;
-        let window = Window {
-            cwnd: f64::from(params.initial_window_pkts),
-            ssthresh: ssthresh.map_or(f64::INFINITY, f64::from),
-        };
-        let reduction = Factor { beta, basis };
-        Windowed::new(window, self.slow_start(params), growth, reduction)
-            .paced(params.pacing.then_some(WindowPacing::LINUX))
-            .into()
+        Windowed::new(
+            initial_window(params),
+            self.slow_start(params),
+            growth,
+            reduction,
+        )
+        .paced(params.pacing.then_some(WindowPacing::LINUX))
+        .into()
     }
 
     fn slow_start(self, params: &StackParams) -> SlowStart {
@@ -202,6 +201,42 @@ impl Variant {
             SlowStartKind::Hystartpp => SlowStart::hystartpp(params.slow_start_limit_pkts),
         }
     }
+}
+
+fn initial_window(params: &StackParams) -> Window {
+    let ssthresh = params.initial_ssthresh_pkts;
+    Window {
+        cwnd: f64::from(params.initial_window_pkts),
+        ssthresh: ssthresh.map_or(f64::INFINITY, f64::from),
+    }
+}
+
+/// Reno's growth over a reduction of its own.
+fn reno(reduction: impl Into<Reduction>) -> (Growth, Reduction) {
+    (Reno::default().into(), reduction.into())
+}
+
+/// ASRAN over the base that its parameters name, with the base's defaults.
+fn asran(profile: Profile, params: AsranParams) -> (Growth, Reduction) {
+    let (growth, beta) = match params.base {
+        AsranBase::Newreno => (Reno::default().into(), RENO_BETA),
+        AsranBase::Cubic => cubic(profile, &ParamValues::new()),
+    };
+    (growth, Asran::new(params, beta).into())
+}
+
+/// A growth that says itself what a loss costs.
+fn own(growth: impl Into<Growth>) -> (Growth, Reduction) {
+    (growth.into(), OfGrowth.into())
+}
+
+/// CUBIC's growth under `profile`, and what it keeps of its window.
+fn cubic(profile: Profile, values: &ParamValues) -> (Growth, f64) {
+    if profile == Profile::Linux {
+        return (LinuxCubic::default().into(), LinuxCubic::BETA);
+    }
+    let params = CubicParams::default().with(values);
+    (Cubic::new(params).into(), params.beta)
 }
 
 /// RFC 5681 §3.1 equation 4.
@@ -233,7 +268,7 @@ mod tests {
             assert_eq!(Variant::from_name(info.name), Ok(info.variant));
             assert_eq!(info.variant.info(), info);
         }
-        assert_eq!(Variant::from_name("qbic"), Err("cubic"));
+        assert_eq!(Variant::from_name("kubic"), Err("cubic"));
         assert_eq!(Variant::from_name("new-reno"), Err("newreno"));
     }
 

@@ -3,6 +3,14 @@
 //! Pure: no I/O, no clock of its own, one seed decides everything random. Start with [`Config`] and [`run`]; the
 //! loop is in `world`, an endpoint's halves in `sender` and `receiver`, a named variant in `catalogue`.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::float_cmp,
+        reason = "values that are exact are worked out by hand"
+    )
+)]
+
 mod application;
 mod arena;
 mod assembly;

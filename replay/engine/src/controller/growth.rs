@@ -3,7 +3,10 @@
 //! Must not know what a loss costs, but for the growths whose own state says so (`reduced_window`).
 
 use super::evidence::{AckEvidence, SignalEvidence};
-use super::{Cubic, Held, LinuxCubic, Reno, Window};
+use super::{
+    Bic, Compound, Cubic, Held, Highspeed, Htcp, Hybla, Illinois, Ledbat, LinuxCubic, Reno,
+    Scalable, Vegas, Veno, Window, Yeah,
+};
 use crate::time::Nanos;
 
 /// A growth. Only `on_ack` is compulsory; the rest is for those that need it.
@@ -117,4 +120,26 @@ growths! {
     LinuxCubic,
     /// None.
     Held,
+    /// Binary increase.
+    Bic,
+    /// Reno with a delay window beside it.
+    Compound,
+    /// RFC 3649.
+    Highspeed,
+    /// By the time since the last reduction.
+    Htcp,
+    /// As over a short path.
+    Hybla,
+    /// By queueing delay.
+    Illinois,
+    /// RFC 6817.
+    Ledbat,
+    /// A fixed share per segment.
+    Scalable,
+    /// A few segments in queues.
+    Vegas,
+    /// Reno that tells random loss from congestion.
+    Veno,
+    /// Scalable and Reno in turn.
+    Yeah,
 }

@@ -14,29 +14,60 @@
 //!
 //! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
+mod asran;
 mod bbr;
+mod bic;
+mod compound;
 mod cubic;
 mod evidence;
 mod growth;
 mod held;
+mod highspeed;
+mod htcp;
+mod hybla;
+mod illinois;
+mod ledbat;
 mod linux_cubic;
 mod params;
 mod reduction;
 mod reno;
+mod rtt_round;
+mod scalable;
 mod slow_start;
+mod vegas;
+mod veno;
+mod westwood;
+mod westwood_abse;
+mod westwood_bwe;
 mod windowed;
+mod yeah;
 
+pub use asran::{Asran, AsranBase, AsranParams};
 pub use bbr::{Bbr, BbrParams};
+pub use bic::{Bic, BicParams};
+pub use compound::{Compound, CompoundParams};
 pub use cubic::{Cubic, CubicParams};
 pub use evidence::{AckEvidence, RateSample, Repair, Round, Signal, SignalEvidence};
 pub use growth::{Growth, WindowGrowth};
 pub use held::Held;
+pub use highspeed::{Highspeed, HighspeedParams};
+pub use htcp::{Htcp, HtcpParams};
+pub use hybla::{Hybla, HyblaParams};
+pub use illinois::{Illinois, IllinoisParams};
+pub use ledbat::{Ledbat, LedbatParams};
 pub use linux_cubic::LinuxCubic;
 pub use params::{Choice, Kind, ParamSpec, ParamValue, ParamValues, check};
-pub use reduction::{Factor, OfGrowth, Reduction, ReductionBasis, WindowReduction};
+pub use reduction::{Factor, OfGrowth, Reduction, WindowReduction};
 pub use reno::Reno;
+pub use scalable::{Scalable, ScalableParams};
 pub use slow_start::SlowStart;
+pub use vegas::{Vegas, VegasParams};
+pub use veno::{Veno, VenoParams};
+pub use westwood::{Westwood, WestwoodParams};
+pub use westwood_abse::{WestwoodAbse, WestwoodAbseParams};
+pub use westwood_bwe::{WestwoodBwe, WestwoodBweParams};
 pub use windowed::{WindowPacing, Windowed};
+pub use yeah::{Yeah, YeahParams};
 
 use crate::time::Nanos;
 

@@ -177,7 +177,6 @@ pub fn flag(values: &ParamValues, name: &str, default: bool) -> bool {
     }
 }
 
-#[allow(dead_code, reason = "for the variants that have choices")]
 /// The choice called `name`, or `default`.
 pub fn choice<C: Choice>(values: &ParamValues, name: &str, default: C) -> C {
     match values.get(name) {
@@ -198,7 +197,6 @@ pub fn choice<C: Choice>(values: &ParamValues, name: &str, default: C) -> C {
 ///     }
 /// }
 /// ```
-#[allow(unused_macros, reason = "for the variants that have choices")]
 macro_rules! choices {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$value_doc:meta])* $value:ident = $text:literal,)* }) => {
         $(#[$doc])*
@@ -320,7 +318,6 @@ macro_rules! parameters {
     };
 }
 
-#[allow(unused_imports, reason = "for the variants that have choices")]
 pub(crate) use choices;
 pub(crate) use parameters;
 

@@ -4,16 +4,17 @@
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
 use super::growth::Growth;
-use super::{Held, LOSS_WINDOW, Window};
+use super::{Asran, Held, LOSS_WINDOW, Westwood, WestwoodAbse, WestwoodBwe, Window};
+use crate::config::Profile;
 
 /// A reduction. Only `reduced` is compulsory.
 pub trait WindowReduction {
     /// It wants every ACK, also while losses are being repaired: `observe` is called.
     const OBSERVES: bool = false;
 
-    /// Every ACK, before the sender reacts to it (Westwood's bandwidth estimate, Veno's backlog).
+    /// Every ACK, before the sender reacts to it, and the window that it meets (Westwood's bandwidth estimate).
     #[inline]
-    fn observe(&mut self, _ack: &AckEvidence) {}
+    fn observe(&mut self, _ack: &AckEvidence, _window: &Window) {}
 
     /// The window after a loss or a congestion mark. ssthresh falls to two segments at least, whatever this says.
     fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window;
@@ -52,6 +53,17 @@ pub enum ReductionBasis {
     FlightSize,
     /// cwnd, rounded down to whole segments. Deviation: as Linux does.
     Cwnd,
+}
+
+impl Factor {
+    /// `beta` of what the profile's stack multiplies.
+    pub fn of(beta: f64, profile: Profile) -> Self {
+        let basis = match profile {
+            Profile::Linux => ReductionBasis::Cwnd,
+            Profile::Rfc => ReductionBasis::FlightSize,
+        };
+        Self { beta, basis }
+    }
 }
 
 impl WindowReduction for Factor {
@@ -96,8 +108,8 @@ macro_rules! reductions {
 
             /// See [`WindowReduction::observe`].
             #[inline]
-            pub fn observe(&mut self, ack: &AckEvidence) {
-                match self { $(Self::$name(part) => part.observe(ack),)* }
+            pub fn observe(&mut self, ack: &AckEvidence, window: &Window) {
+                match self { $(Self::$name(part) => part.observe(ack, window),)* }
             }
 
             /// See [`WindowReduction::reduced`].
@@ -130,6 +142,14 @@ reductions! {
     OfGrowth,
     /// Nothing.
     Held,
+    /// Adaptive ssthresh reviser.
+    Asran,
+    /// Rate times least RTT, by round trips.
+    Westwood,
+    /// The same, by ACKs.
+    WestwoodBwe,
+    /// The same, over an adaptive interval.
+    WestwoodAbse,
 }
 
 #[cfg(test)]

@@ -35,6 +35,22 @@ pub struct Reno {
 }
 
 impl Reno {
+    /// Slow start and congestion avoidance together, for growths that own both.
+    pub fn grow(&mut self, window: &mut Window, ack: &AckEvidence) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        let mut left = f64::from(ack.delivered);
+        if window.in_slow_start() {
+            let grown = (window.cwnd + left).min(window.ssthresh);
+            left -= grown - window.cwnd;
+            window.cwnd = grown;
+        }
+        if left > 0.0 {
+            self.count(&mut window.cwnd, left);
+        }
+    }
+
     /// Takes `acked` segments: cwnd grows by one when a whole window of them has been counted.
     #[inline]
     fn count(&mut self, cwnd: &mut f64, acked: f64) {
@@ -75,6 +91,27 @@ mod tests {
             reno.count(&mut cwnd, 1.0);
         }
         assert_eq!(cwnd.to_bits(), 12.0_f64.to_bits());
+    }
+
+    #[test]
+    fn slow_start_takes_what_it_needs_and_leaves_the_rest_to_congestion_avoidance() {
+        let ack = |delivered, cwnd_limited| AckEvidence {
+            delivered,
+            cwnd_limited,
+            ..AckEvidence::default()
+        };
+        let mut reno = Reno::default();
+        let mut window = Window {
+            cwnd: 8.0,
+            ssthresh: 10.0,
+        };
+        reno.grow(&mut window, &ack(4, false));
+        assert_eq!(window.cwnd.to_bits(), 8.0_f64.to_bits());
+        reno.grow(&mut window, &ack(4, true));
+        assert_eq!(window.cwnd.to_bits(), 10.0_f64.to_bits());
+        // Two of the ten are counted already.
+        reno.grow(&mut window, &ack(8, true));
+        assert_eq!(window.cwnd.to_bits(), 11.0_f64.to_bits());
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Windowed {
             self.window.ssthresh = self.window.cwnd;
         }
         self.growth.observe(ack);
-        self.reduction.observe(ack);
+        self.reduction.observe(ack, &self.window);
     }
 
     /// An ACK that may grow the window: outside fast recovery, after the sender has reacted to it.

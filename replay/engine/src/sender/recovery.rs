@@ -159,7 +159,7 @@ impl Sender {
                 } else {
                     flight
                 };
-                let mut prr = Prr::new(self.controller.ssthresh() as u32, recover_fs);
+                let mut prr = Prr::new(self.controller.cwnd() as u32, recover_fs);
                 prr.on_ack(ack.digest.delivered, false, self.board.pipe());
                 RecoveryWindow::Prr(prr)
             }
@@ -209,7 +209,7 @@ impl Sender {
         let cwnd = (self.params.recovery == RecoveryKind::Newreno).then(|| {
             // RFC 6582 §3.2 step 3, full ACK, option (1): no burst.
             let flight = f64::from(self.board.outstanding().max(1));
-            self.controller.ssthresh().min(flight + 1.0)
+            self.controller.cwnd().min(flight + 1.0)
         });
         let evidence = self.evidence(ack);
         self.controller.on_recovery_exit(&evidence, cwnd);

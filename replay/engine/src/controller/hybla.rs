@@ -1,0 +1,212 @@
+//! Hybla: a flow over a long path grows as one over a path of RTT_0 would, by rho = RTT / RTT_0.
+//!
+//! Must not know recovery. Read Caini and Firrincieli 2004 §3 first, then `docs/variants/hybla.md`.
+
+use super::params::parameters;
+use super::reno::Credit;
+use super::{AckEvidence, Window, WindowGrowth};
+use crate::time::{Nanos, SECOND};
+
+parameters! {
+    /// Parameters of Hybla.
+    pub struct HyblaParams {
+        /// RTT of the path whose growth is to be had (RTT_0).
+        rtt_0: number(0.025, "s", 0.001, 10.0, "Caini and Firrincieli 2004 §3"),
+        /// Exponent of slow start is at most this.
+        greatest_exponent: number(16.0, "", 1.0, 60.0, "Linux"),
+        /// The initial window is rho segments at least.
+        scale_initial_window: flag(true, "Caini and Firrincieli 2004 §3; Linux"),
+        /// Hoe's estimate: the spacing of the first ACKs sets the first ssthresh.
+        hoe_estimate: flag(false, "Hoe 1996 §3; Caini and Firrincieli 2004 §4"),
+    }
+}
+
+/// Hoe 1996 §3: ACKs whose spacing is measured.
+const HOE_ACKS: u32 = 3;
+
+/// Hoe's estimate of the first ssthresh, from the ACKs of the first window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hoe {
+    acks: u32,
+    first: Nanos,
+    segments: f64,
+}
+
+impl Hoe {
+    /// Takes an ACK; the ssthresh in segments when enough have come: rate times RTT.
+    fn take(&mut self, ack: &AckEvidence) -> Option<f64> {
+        if self.acks == 0 {
+            self.first = ack.now;
+        } else {
+            self.segments += f64::from(ack.delivered);
+        }
+        self.acks += 1;
+        let elapsed = ack.now - self.first;
+        if self.acks != HOE_ACKS || elapsed == 0 {
+            return None;
+        }
+        Some(self.segments * ack.rtt? as f64 / elapsed as f64)
+    }
+}
+
+/// State of Hybla.
+#[derive(Clone, Debug)]
+pub struct Hybla {
+    params: HyblaParams,
+    rho: f64,
+    least_srtt: Option<Nanos>,
+    hoe: Hoe,
+    credit: Credit,
+}
+
+/// Caini and Firrincieli 2004 §3: growth per ACK in slow start.
+fn slow_start_increment(rho: f64, greatest_exponent: f64) -> f64 {
+    libm::exp2(rho.min(greatest_exponent)) - 1.0
+}
+
+/// Caini and Firrincieli 2004 §3: growth per ACK in congestion avoidance.
+fn avoidance_increment(rho: f64, cwnd: f64) -> f64 {
+    rho * rho / cwnd
+}
+
+impl Default for Hybla {
+    fn default() -> Self {
+        Self::new(HyblaParams::default())
+    }
+}
+
+impl Hybla {
+    /// Hybla with these parameters.
+    pub fn new(params: HyblaParams) -> Self {
+        Self {
+            params,
+            rho: 1.0,
+            least_srtt: None,
+            hoe: Hoe::default(),
+            credit: Credit::default(),
+        }
+    }
+
+    /// rho follows the least smoothed RTT (Linux: recalculated only when the least falls).
+    fn update_rho(&mut self, window: &mut Window, ack: &AckEvidence) {
+        let Some(srtt) = ack.srtt else {
+            return;
+        };
+        if self.least_srtt.is_some_and(|least| srtt >= least) {
+            return;
+        }
+        let first = self.least_srtt.is_none();
+        self.least_srtt = Some(srtt);
+        self.rho = (srtt as f64 / SECOND as f64 / self.params.rtt_0).max(1.0);
+        if first && self.params.scale_initial_window {
+            let scaled = libm::floor(self.rho).min(window.ssthresh);
+            window.cwnd = window.cwnd.max(scaled);
+        }
+    }
+}
+
+impl WindowGrowth for Hybla {
+    const OWNS_SLOW_START: bool = true;
+
+    fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        self.update_rho(window, ack);
+        if self.params.hoe_estimate
+            && let Some(estimate) = self.hoe.take(ack)
+        {
+            window.ssthresh = window.ssthresh.min(estimate.max(super::LEAST_SSTHRESH));
+        }
+        // Deviation: as the paper and Linux, by the ACK, not by the segment; delayed ACKs halve the growth.
+        if window.in_slow_start() {
+            let grown = window.cwnd + slow_start_increment(self.rho, self.params.greatest_exponent);
+            window.cwnd = grown.min(window.ssthresh);
+        } else {
+            let increment = avoidance_increment(self.rho, window.cwnd);
+            self.credit.spend(&mut window.cwnd, 1.0, increment);
+        }
+    }
+
+    fn on_reduction(&mut self, _before: &Window) {
+        self.credit = Credit::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    fn ack(now_ms: u64, rtt_ms: u64) -> AckEvidence {
+        AckEvidence {
+            now: now_ms * MILLISECOND,
+            delivered: 1,
+            rtt: Some(rtt_ms * MILLISECOND),
+            srtt: Some(rtt_ms * MILLISECOND),
+            cwnd_limited: true,
+            ..AckEvidence::default()
+        }
+    }
+
+    #[test]
+    fn growth_by_hand() {
+        assert_eq!(slow_start_increment(1.0, 16.0), 1.0);
+        assert_eq!(slow_start_increment(3.0, 16.0), 7.0);
+        assert_eq!(slow_start_increment(20.0, 16.0), 65_535.0);
+        assert_eq!(avoidance_increment(4.0, 32.0), 0.5);
+    }
+
+    #[test]
+    fn a_short_path_is_reno_and_a_long_one_grows_by_rho_squared_per_window() {
+        let grown = |rtt_ms, acks| {
+            let (mut hybla, mut window) = (Hybla::default(), Window::at(100.0));
+            for _ in 0..acks {
+                hybla.on_ack(&mut window, 1.0, &ack(0, rtt_ms));
+            }
+            window.cwnd - 100.0
+        };
+        // The window itself grows meanwhile: a window of 100 ACKs buys one, at rho = 4 between 14 and 16.
+        assert_eq!([grown(25, 99), grown(25, 101)], [0.0, 1.0]);
+        assert_eq!(grown(10, 101), 1.0);
+        assert!((14.0..=16.0).contains(&grown(100, 100)));
+    }
+
+    #[test]
+    fn the_first_rtt_scales_the_initial_window_and_only_a_lower_one_moves_rho() {
+        let mut hybla = Hybla::default();
+        let mut window = Window {
+            cwnd: 10.0,
+            ssthresh: 1000.0,
+        };
+        let limited = AckEvidence {
+            delivered: 0,
+            ..ack(0, 500)
+        };
+        hybla.update_rho(&mut window, &limited);
+        assert_eq!((hybla.rho, window.cwnd), (20.0, 20.0));
+        hybla.on_ack(&mut window, 1.0, &ack(1, 600));
+        assert_eq!(hybla.rho, 20.0);
+        hybla.on_ack(&mut window, 1.0, &ack(2, 250));
+        assert_eq!(hybla.rho, 10.0);
+    }
+
+    #[test]
+    fn hoes_estimate_is_the_rate_of_three_acks_times_the_rtt() {
+        let params = HyblaParams {
+            hoe_estimate: true,
+            scale_initial_window: false,
+            ..HyblaParams::default()
+        };
+        let mut hybla = Hybla::new(params);
+        let mut window = Window {
+            cwnd: 4.0,
+            ssthresh: f64::INFINITY,
+        };
+        for n in 0..3 {
+            hybla.on_ack(&mut window, 1.0, &ack(500 + 10 * n, 500));
+        }
+        // A segment per 10 ms over 500 ms.
+        assert_eq!(window.ssthresh, 50.0);
+    }
+}

@@ -1,0 +1,290 @@
+//! TCP Westwood with the adaptive bandwidth share estimate: samples over an interval between one ACK spacing and one RTT,
+//! the longer the more the window exceeds what the path delivers.
+//!
+//! Must not know how the window grows. Read Wang et al. 2002 §III first, then `docs/variants/westwood-abse.md`.
+
+use std::collections::VecDeque;
+
+use super::growth::Growth;
+use super::params::{choices, parameters};
+use super::reduction::WindowReduction;
+use super::westwood::{rate_window, westwood_window};
+use super::westwood_bwe::tustin_gain;
+use super::{AckEvidence, SignalEvidence, Window};
+use crate::time::{Nanos, SECOND};
+
+choices! {
+    /// How the time constant of the filter is chosen.
+    pub enum Tau {
+        /// One value throughout.
+        Fixed = "fixed",
+        /// The RTT, lengthened by the network's instability.
+        Adaptive = "adaptive",
+    }
+}
+
+choices! {
+    /// What becomes of a gain below zero, when an ACK comes more than two time constants after the last one.
+    pub enum LateAck {
+        /// The gain is zero: the sample alone counts.
+        Clamp = "clamp",
+        /// Samples of zero, tau / 2 apart, fill the silence.
+        VirtualSamples = "virtual_samples",
+    }
+}
+
+parameters! {
+    /// Parameters of Westwood-ABSE.
+    pub struct WestwoodAbseParams {
+        /// How the time constant is chosen.
+        tau: choice(Tau, Fixed = "fixed", "paper 000 §2 (fixed); Wang et al. 2002 §III-C (adaptive)"),
+        /// The fixed time constant.
+        tau_fixed: number(0.5, "s", 0.01, 60.0, "Mascolo et al. 2001 §2.2; paper 000 gives none"),
+        /// Weight of the RTT in the adaptive time constant (N).
+        n: number(10.0, "", 0.0, 100.0, "Wang et al. 2002 §III-C"),
+        /// Weight of the old value in the instability (beta).
+        beta: number(0.6, "", 0.0, 0.999, "Wang et al. 2002 §III-C"),
+        /// Samples over which the greatest instability is kept.
+        instability_samples: whole(10, "", 1, 1000, "Wang et al. 2002 §III-C"),
+        /// What becomes of a gain below zero.
+        late_ack: choice(LateAck, Clamp = "clamp", "paper 000 leaves it open; Mascolo et al. 2001 §2.2"),
+        /// The sampling interval stays between one ACK spacing and one RTT.
+        clamp_interval: flag(true, "paper 000 names the bounds T_min and T_max"),
+        /// The shortest sampling interval, for ACKs that come at one instant.
+        least_interval: number(0.001, "s", 1e-6, 1.0, "paper 000 leaves it open"),
+    }
+}
+
+/// State of Westwood-ABSE. Rates in segments per second.
+#[derive(Clone, Debug, Default)]
+pub struct WestwoodAbse {
+    params: WestwoodAbseParams,
+    last_ack: Option<Nanos>,
+    min_rtt: Option<Nanos>,
+    rtt: Option<Nanos>,
+    /// What was delivered in the last RTT: time and segments of each ACK.
+    history: VecDeque<(Nanos, u32)>,
+    last_sample: f64,
+    /// Estimate (ERE).
+    rate: f64,
+    instability: f64,
+    recent_instability: VecDeque<f64>,
+}
+
+fn seconds(time: Nanos) -> f64 {
+    time as f64 / SECOND as f64
+}
+
+/// Wang et al. 2002 §III-B, paper 000 equations (2) and (3): the sampling interval for a window of `cwnd` segments.
+fn interval_s(cwnd: f64, rate: f64, rtt_s: f64, min_rtt_s: f64, ack_spacing_s: f64) -> f64 {
+    let delivered = rate * min_rtt_s;
+    if delivered >= cwnd {
+        ack_spacing_s
+    } else {
+        rtt_s * (cwnd - delivered) / cwnd
+    }
+}
+
+impl WestwoodAbse {
+    /// Westwood-ABSE with these parameters.
+    pub fn new(params: WestwoodAbseParams) -> Self {
+        Self {
+            params,
+            ..Self::default()
+        }
+    }
+
+    /// Segments delivered in the last `interval` before `now`.
+    fn delivered(&self, now: Nanos, interval: Nanos) -> f64 {
+        let recent = self.history.iter().rev();
+        recent
+            .take_while(|(at, _)| at + interval > now)
+            .map(|&(_, segments)| f64::from(segments))
+            .sum()
+    }
+
+    /// The sample at an ACK, in segments per second.
+    fn sample(&self, now: Nanos, cwnd: f64, dt_s: f64, rtt: Nanos) -> f64 {
+        let rtt_s = seconds(rtt);
+        let min_rtt_s = seconds(self.min_rtt.unwrap_or(rtt));
+        let mut interval = interval_s(cwnd, self.rate, rtt_s, min_rtt_s, dt_s);
+        if self.params.clamp_interval {
+            interval = interval.max(dt_s).min(rtt_s);
+        }
+        let interval = interval.max(self.params.least_interval);
+        self.delivered(now, (interval * SECOND as f64) as Nanos) / interval
+    }
+
+    /// Wang et al. 2002 §III-C: the RTT, up to N + 1 times as long where samples jump.
+    fn adaptive_tau(&mut self, sample: f64, rtt_s: f64) -> f64 {
+        let beta = self.params.beta;
+        self.instability =
+            beta * self.instability + (1.0 - beta) * (sample - self.last_sample).abs();
+        self.recent_instability.push_back(self.instability);
+        if self.recent_instability.len() > self.params.instability_samples as usize {
+            self.recent_instability.pop_front();
+        }
+        let most = self.recent_instability.iter().copied().fold(0.0, f64::max);
+        if most > 0.0 {
+            rtt_s + self.params.n * rtt_s * self.instability / most
+        } else {
+            rtt_s
+        }
+    }
+
+    /// Paper 000 equation (1): the low pass whose gain follows the ACK spacing.
+    fn filter(&mut self, sample: f64, dt_s: f64, tau_s: f64) {
+        let mut dt_s = dt_s;
+        if self.params.late_ack == LateAck::VirtualSamples {
+            while dt_s > tau_s / 2.0 && self.rate > 1e-9 {
+                self.rate *= tustin_gain(tau_s, tau_s / 2.0);
+                dt_s -= tau_s / 2.0;
+            }
+        }
+        let gain = tustin_gain(tau_s, dt_s).max(0.0);
+        self.rate = gain * self.rate + (1.0 - gain) * sample;
+    }
+
+    /// Takes an ACK under a window of `cwnd` segments.
+    fn take(&mut self, ack: &AckEvidence, cwnd: f64) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt = Some(rtt);
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+        let (Some(rtt), Some(last)) = (self.rtt, self.last_ack) else {
+            self.last_ack = Some(ack.now);
+            return;
+        };
+        self.history.push_back((ack.now, ack.delivered));
+        while self
+            .history
+            .front()
+            .is_some_and(|(at, _)| at + rtt.max(SECOND) < ack.now)
+        {
+            self.history.pop_front();
+        }
+        let dt_s = seconds(ack.now - last);
+        if dt_s <= 0.0 {
+            return;
+        }
+        self.last_ack = Some(ack.now);
+        let sample = self.sample(ack.now, cwnd, dt_s, rtt);
+        let tau_s = match self.params.tau {
+            Tau::Fixed => self.params.tau_fixed,
+            Tau::Adaptive => self.adaptive_tau(sample, seconds(rtt)),
+        };
+        self.filter(sample, dt_s, tau_s);
+        self.last_sample = sample;
+    }
+}
+
+impl WindowReduction for WestwoodAbse {
+    const OBSERVES: bool = true;
+
+    fn observe(&mut self, ack: &AckEvidence, window: &Window) {
+        self.take(ack, window.cwnd);
+    }
+
+    /// Paper 000 §2: ssthresh = ERE RTT_min, cwnd no higher.
+    fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
+        let ssthresh = self.min_rtt.map_or(signal.flight / 2.0, |min_rtt| {
+            rate_window(self.rate, min_rtt)
+        });
+        westwood_window(window, ssthresh, signal.signal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::{Reno, Signal};
+    use crate::time::MILLISECOND;
+
+    fn ack(now_ms: u64, rtt_ms: u64) -> AckEvidence {
+        AckEvidence {
+            now: now_ms * MILLISECOND,
+            delivered: 1,
+            rtt: Some(rtt_ms * MILLISECOND),
+            ..AckEvidence::default()
+        }
+    }
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-9, "{a} is not {b}");
+    }
+
+    #[test]
+    fn the_interval_by_hand() {
+        // cwnd, rate, RTT, least RTT, spacing: uncongested, a quarter and all of the RTT.
+        let table = [
+            (50.0, 100.0, 0.6, 0.5, 0.01, 0.01),
+            (60.0, 90.0, 0.6, 0.5, 0.01, 0.15),
+            (60.0, 0.0, 0.6, 0.5, 0.01, 0.6),
+            (100.0, 100.0, 0.8, 0.5, 0.01, 0.4),
+        ];
+        for (cwnd, rate, rtt_s, min_rtt_s, spacing_s, expected) in table {
+            near(
+                interval_s(cwnd, rate, rtt_s, min_rtt_s, spacing_s),
+                expected,
+            );
+        }
+    }
+
+    #[test]
+    fn the_sample_counts_what_came_within_the_interval() {
+        let mut abse = WestwoodAbse::default();
+        for n in 0..=100 {
+            abse.take(&ack(10 * n, 500), 1000.0);
+        }
+        // 40 ACKs in the 400 ms behind now, the one 400 ms ago left out.
+        near(abse.delivered(1000 * MILLISECOND, 400 * MILLISECOND), 40.0);
+    }
+
+    #[test]
+    fn the_filter_by_hand() {
+        let mut abse = WestwoodAbse {
+            rate: 100.0,
+            ..WestwoodAbse::default()
+        };
+        // Gain (1 - 0.1) / (1 + 0.1).
+        abse.filter(50.0, 0.1, 0.5);
+        near(abse.rate, (90.0 + 10.0) / 1.1);
+        abse.rate = 100.0;
+        abse.filter(50.0, 2.0, 0.5);
+        near(abse.rate, 50.0);
+        abse.params.late_ack = LateAck::VirtualSamples;
+        abse.rate = 100.0;
+        // Three samples of zero with gain 0.6 until a quarter of a second is left, which has 0.6 too.
+        abse.filter(50.0, 1.0, 0.5);
+        near(abse.rate, 0.6 * 100.0 * 0.216 + 0.4 * 50.0);
+    }
+
+    #[test]
+    fn the_adaptive_time_constant_grows_with_instability() {
+        let mut abse = WestwoodAbse::default();
+        near(abse.adaptive_tau(0.0, 0.5), 0.5);
+        // The first jump is the greatest so far: N + 1 times the RTT; then it fades by beta.
+        near(abse.adaptive_tau(100.0, 0.5), 5.5);
+        abse.last_sample = 100.0;
+        near(abse.adaptive_tau(100.0, 0.5), 0.5 + 5.0 * 0.6);
+    }
+
+    #[test]
+    fn a_steady_stream_is_found_and_a_loss_takes_the_estimate() {
+        let mut abse = WestwoodAbse::default();
+        for n in 0..2000 {
+            abse.take(&ack(10 * n, 500), 50.0);
+        }
+        assert!((abse.rate - 100.0).abs() < 1.0, "{}", abse.rate);
+        let signal = SignalEvidence {
+            now: 0,
+            lost_total: 0,
+            flight: 10.0,
+            signal: Signal::Loss,
+        };
+        let mut growth = Growth::from(Reno::default());
+        let after = abse.reduced(&Window::at(80.0), &mut growth, &signal);
+        assert!((after.cwnd - 50.0).abs() < 1.0, "{after:?}");
+        assert_eq!(after.cwnd.to_bits(), after.ssthresh.to_bits());
+    }
+}
