@@ -62,6 +62,12 @@ def run_configurations(
     return {"runs": pa.concat_tables([pa.table(part) for part in columns["runs"]]), **tables}
 
 
+def profile_parameters(profile: str) -> dict[str, Any]:
+    """Return the stack parameters that `profile` fixes, by the engine's names; ValueError for an unknown profile."""
+    parameters: dict[str, Any] = json.loads(_native.profile(profile))
+    return parameters
+
+
 def variant_names() -> tuple[str, ...]:
     """Return the names of the engine's variants."""
     return tuple(name for name, *_ in _native.variants())

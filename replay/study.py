@@ -14,9 +14,10 @@ from channels.trace import Trace, read_trace
 from replay.compare import compare_runs
 from replay.jobs import LossTrace, plan_comparison, plan_self_check, trace_files
 from replay.outcome import Outcome, measure, transfer_span
-from replay.run import run_jobs, variant_names
+from replay.run import profile_parameters, run_jobs, variant_names
 from replay.scenario import Scenario
 from replay.selfcheck import Candidate, describe_self_check, rank_candidates
+from replay.traffic import setup_findings, traffic_findings
 from toolkit.errors import ChannelError, ScenarioError
 from toolkit.schema import run_subject, table_from_rows
 
@@ -96,7 +97,11 @@ def replay_scenario(
     parts.append(run_jobs(scenario, jobs, traces, first_run_id + len(checks), threads=threads, on_done=counter.add))
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
     reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
-    rows += compare_runs(tables["runs"].to_pylist(), reference)
+    runs = tables["runs"].to_pylist()
+    rows += compare_runs(runs, reference)
+    rows += traffic_findings(runs)
+    profiles = {flow.profile for flow in (scenario.flow, *scenario.flows)}
+    rows += setup_findings(scenario, {profile: profile_parameters(profile) for profile in profiles})
     rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_beyond_the_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
     return Study(tables, read, ranked, happened, reference)

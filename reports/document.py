@@ -11,6 +11,8 @@ Shows, computes nothing: statements, statistics and verdicts come in the table `
     what_if      subject as toolkit.schema.run_subject spells it; metrics become columns. `goodput` [bit/s] (mean and
                  95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the reference, which has
                  none itself) are drawn too; `goodput_gain` [%] wears `more`, `less` or `undecided` by its interval
+    sharing      one subject per flow that shared the path of each what-if subject; metrics become columns
+    setup        one row per flow and stack parameter that differs from its profile; stands in "Provenance"
     unknown      sentences on what is not known; a verdict `unknown` in any section is listed there as well
 
 `metric` may be empty for a finding that is only a sentence. Read docs/tables.md for the tables.

@@ -88,7 +88,8 @@ def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
     ReportError without such runs, MachineError where the file cannot be written.
     """
     columns = [
-        "run_id", "scenario", "flow", "role", "variant", "proxy", "purpose", "channel_mode", "seed", "flow_id", "duration_ns",
+        "run_id", "scenario", "flow", "role", "variant", "proxy", "purpose", "channel_mode", "seed", "flow_id",
+        "duration_ns",
         "completed", "delivered_bytes", "goodput_bps", "segments_out", "retransmissions", "rtos", "recoveries",
         "channel_losses", "queue_losses", "outage_losses", "srtt_mean_ns", "rtt_p95_ns", "proxy_held_max_bytes",
         "app_delay_p50_ns", "app_delay_p95_ns", "app_delay_max_ns", "jitter_ns", "stalls", "stalled_ns", "pages",

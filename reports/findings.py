@@ -269,6 +269,14 @@ def run_provenance(tables: Tables) -> Grid | None:
     return grid
 
 
+def setup(rows: Sequence[Row]) -> Grid | None:
+    """Return the stack profile of each flow and what differs from it; None without any."""
+    grid = Grid("Stack of each flow: its profile and what differs from it", ("Flow", "Parameter", "Value"))
+    for row in rows:
+        grid.rows.append((Cell(str(row["subject"])), Cell(heading(str(row["metric"]))), Cell(str(row["text"]))))
+    return grid if grid.rows else None
+
+
 def _ranges(values: Sequence[int]) -> str:
     """Return sorted whole numbers as "1 to 20, 42"."""
     spans: list[list[int]] = []

@@ -151,6 +151,7 @@ def _what_if(tables: Tables, views: list[View]) -> Section:
     section = Section("what_if", "What if", findings.sentences(rows))
     grids = (
         findings.by_subject(rows, "Mean over the resampled channel, its 95 % interval below", "Variant"),
+        findings.by_subject(findings.findings_of(tables, "sharing"), "Each flow that shared the path", "Flow"),
         findings.replayed_runs(tables, "what_if", "The captured channel replayed as it was"),
     )
     section.parts += [grid for grid in grids if grid]
@@ -192,6 +193,7 @@ def _provenance(tables: Tables, manifest: Mapping[str, object]) -> Section:
     }
     grids = [findings.mappings(manifest.get(key), caption) for key, caption in captions.items()]
     grids.append(findings.run_provenance(tables))
+    grids.append(findings.setup(findings.findings_of(tables, "setup")))
     rest = {key: value for key, value in manifest.items() if key not in captions and key not in _INNER}
     grids.append(findings.mappings(rest, "Workspace"))
     section.parts += [grid for grid in grids if grid]

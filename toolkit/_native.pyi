@@ -16,6 +16,7 @@ __all__ = [
     "loss_models",
     "loss_shape",
     "normal_numbers",
+    "profile",
     "replay",
     "variants",
 ]
@@ -80,6 +81,9 @@ def replay(
     Equal seeds give equal bytes. The configuration is `Config` of replay/engine/src/config; ValueError names the key
     path of the first value that makes no sense, before anything runs. KeyboardInterrupt stops all threads.
     """
+
+def profile(name: str) -> str:
+    """Return the stack parameters that a profile fixes, as JSON by the engine's names. ValueError for an unknown name."""
 
 def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]]]]:
     """List the TCP variants: name, family, one line, source, its year, parameters.

@@ -430,7 +430,12 @@ RUNS = Table(
         Column("seed", "u64", "", "Root seed: it decides everything random in the run"),
         _FLOW,
         Column("duration_ns", "i64", "ns", "Time from the flow's start to its end or to the end of the run"),
-        Column("completed", "bool", "", "All that it had to send was delivered before the run ended; false for a flow without end"),
+        Column(
+            "completed",
+            "bool",
+            "",
+            "All that it had to send was delivered before the run ended; false for a flow without end",
+        ),
         Column("delivered_bytes", "u64", "bytes", "Octets that the receiving application read in order"),
         Column("goodput_bps", "f64", "bit/s", "delivered_bytes x 8 / duration"),
         Column("segments_out", "u64", "", "Data segments that the sender sent, retransmissions included"),
@@ -479,9 +484,7 @@ RUNS = Table(
         Column("stalls", "u64", "", "Streams: times that play-out ran dry", nullable=True),
         Column("stalled_ns", "i64", "ns", "Streams: time that play-out stood still after it had begun", nullable=True),
         Column("pages", "u64", "", "Pages: how many were loaded", nullable=True),
-        Column(
-            "page_load_p50_ns", "i64", "ns", "Pages: median time from the request to the last octet", nullable=True
-        ),
+        Column("page_load_p50_ns", "i64", "ns", "Pages: median time from the request to the last octet", nullable=True),
         Column("page_load_p95_ns", "i64", "ns", "Pages: 95th percentile of that time", nullable=True),
     ),
 )

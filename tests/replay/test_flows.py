@@ -7,11 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from replay.flows import STACK, Stack
 from replay.jobs import Job, engine_config
-from replay.run import run_jobs
+from replay.run import Configuration, run_configurations, run_jobs
 from replay.scenario import Scenario, parse_scenario
 from tests.replay.test_scenario import GOOD, VARIANTS
 from toolkit.errors import ScenarioError
@@ -143,3 +145,24 @@ def test_a_stream_says_how_it_stalled() -> None:
     over = stalled("4 Mbit/s")
     assert over["stalls"] > 0
     assert 0 < over["stalled_ns"] < 10e9
+
+
+def test_sequence_numbers_wrap_on_the_wire_and_nowhere_else() -> None:
+    size = 5 * 2**30
+    hop = {"rate_bps": 1e10, "delay_ns": 1_000_000}
+    config = {
+        "duration_ns": 60_000_000_000,
+        "path": {"nodes": ["a", "b"], "links": [{"name": "ab", "forward": hop, "reverse": hop}]},
+        "flows": [{"name": "f", "variant": "cubic", "size_bytes": size, "stack": {"smss_bytes": 60_000}}],
+    }
+    tables = run_configurations([Configuration(config, 1, recorded=True)])
+    assert tables["runs"]["delivered_bytes"].to_pylist() == [size]
+    data = tables["segments"].filter(pc.greater(tables["segments"]["payload_bytes"], 0))
+    seq, raw = data["seq"].to_numpy(), data["seq_raw"].to_numpy().astype(np.int64)
+    assert seq[-1] > 2**32
+    wraps = np.flatnonzero(np.diff(raw) < 0)
+    assert len(wraps) in {1, 2}, "five GiB go round once or twice"
+    start = raw[0] - seq[0]
+    assert np.array_equal((start + seq) % 2**32, raw)
+    flow = tables["flows"].to_pylist()[0]
+    assert flow["a2b_unique_bytes"] == size

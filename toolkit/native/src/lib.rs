@@ -27,5 +27,5 @@ mod _native {
     #[pymodule_export]
     use super::fit::{fit_losses, loss_models, loss_shape};
     #[pymodule_export]
-    use super::replay::{replay, variants};
+    use super::replay::{profile, replay, variants};
 }

@@ -8,7 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use hindflight_engine::{Config, Leg, RunError, RunSummary, Tap, VARIANTS, VariantInfo, World};
+use hindflight_engine::{
+    Config, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap, VARIANTS,
+    VariantInfo, World,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -66,6 +69,15 @@ pub fn variants() -> Vec<VariantTuple> {
         .iter()
         .map(|v| (v.name, v.family, v.summary, v.source, v.year, params(v)))
         .collect()
+}
+
+/// The stack parameters that a profile fixes, as JSON.
+#[pyfunction]
+pub fn profile(name: &str) -> PyResult<String> {
+    let refuse = |error: serde_json::Error| PyValueError::new_err(error.to_string());
+    let profile: Profile = serde_json::from_value(name.into()).map_err(refuse)?;
+    let params = StackParams::resolve(profile, &StackOverrides::default());
+    serde_json::to_string(&params).map_err(refuse)
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with

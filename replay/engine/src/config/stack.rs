@@ -2,12 +2,12 @@
 //!
 //! Must not know how the parameters are used. A profile is a complete set of values; an override replaces one.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// A complete set of stack parameters by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// As the RFCs recommend.
@@ -18,7 +18,7 @@ pub enum Profile {
 }
 
 /// How losses are found and what the window does while they are repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryKind {
     /// Fast recovery of RFC 5681 §3.2: the first new ACK ends it.
@@ -34,7 +34,7 @@ pub enum RecoveryKind {
 }
 
 /// How the retransmission timeout is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RtoRule {
     /// RFC 6298: max(SRTT + max(G, 4 RTTVAR), minimum).
@@ -44,7 +44,7 @@ pub enum RtoRule {
 }
 
 /// How a sender leaves slow start without a loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowStartKind {
     /// It does not.
@@ -56,7 +56,7 @@ pub enum SlowStartKind {
 }
 
 /// When a segment that is not full may leave while data is outstanding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NagleRule {
     /// At once, as with `TCP_NODELAY`.
@@ -110,7 +110,7 @@ pub struct StackOverrides {
 }
 
 /// The resolved parameters of a flow's stack.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "options that a stack has or has not, each its own key"

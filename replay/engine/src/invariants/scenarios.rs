@@ -1,0 +1,317 @@
+//! Random scenarios for the invariants: paths, queues, losses, flows with every kind of application, datagrams.
+//!
+//! Must not know what is checked.
+
+use proptest::prelude::*;
+
+use crate::config::{
+    ApplicationConfig, BurstConfig, CodelConfig, Config, DatagramConfig, DirectionConfig,
+    DropTailConfig, DrrConfig, FlowConfig, LinkConfig, LossConfig, LossScope, NagleRule,
+    PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RedConfig, Spread,
+    StackOverrides,
+};
+use crate::controller::ParamValues;
+use crate::time::{MILLISECOND, SECOND};
+
+fn loss() -> impl Strategy<Value = LossConfig> {
+    prop_oneof![
+        Just(LossConfig::None),
+        (0.0..0.08).prop_map(|per| LossConfig::Bernoulli { per }),
+        (0.0..5e-6).prop_map(|ber| LossConfig::Ber { ber }),
+        (0.0..0.01, 0.1..1.0).prop_map(|(p, r)| LossConfig::GilbertElliott {
+            p,
+            r,
+            h: 0.0,
+            k: 1.0
+        }),
+    ]
+}
+
+fn direction() -> impl Strategy<Value = DirectionConfig> {
+    let rate = prop_oneof![Just(None), (1e5..2e7).prop_map(Some)];
+    (rate, 1..200_u64, queue(), loss(), any::<bool>()).prop_map(
+        |(rate_bps, delay_ms, queue, loss, all)| DirectionConfig {
+            rate_bps,
+            delay_ns: delay_ms * MILLISECOND,
+            queue: if rate_bps.is_some() {
+                queue
+            } else {
+                QueueConfig::default()
+            },
+            loss,
+            loss_applies_to: if all { LossScope::All } else { LossScope::Data },
+            in_order: false,
+            schedule: Vec::new(),
+        },
+    )
+}
+
+fn queue() -> impl Strategy<Value = QueueConfig> {
+    let limit = 1..80_u32;
+    let bytes = (3000..120_000_u64).prop_map(|limit_bytes| {
+        QueueConfig::DropTail(DropTailConfig {
+            limit_pkts: None,
+            limit_bytes: Some(limit_bytes),
+        })
+    });
+    let red =
+        (limit.clone(), 0.0..10.0, any::<bool>()).prop_map(|(limit_pkts, min_pkts, gentle)| {
+            QueueConfig::Red(RedConfig {
+                limit_pkts,
+                min_pkts,
+                max_pkts: 3.0 * min_pkts + 1.0,
+                gentle,
+                weight: 0.02,
+                ..RedConfig::default()
+            })
+        });
+    let pie = (limit.clone(), 1..100_u64).prop_map(|(limit_pkts, target_ms)| {
+        QueueConfig::Pie(PieConfig {
+            limit_pkts,
+            target_ns: target_ms * MILLISECOND,
+            ..PieConfig::default()
+        })
+    });
+    let codel = (limit.clone(), 1..100_u64).prop_map(|(limit_pkts, target_ms)| {
+        QueueConfig::Codel(CodelConfig {
+            limit_pkts,
+            target_ns: target_ms * MILLISECOND,
+            ..CodelConfig::default()
+        })
+    });
+    let priority = limit.clone().prop_map(|limit_pkts| {
+        QueueConfig::Priority(PriorityConfig {
+            limit_pkts,
+            ..PriorityConfig::default()
+        })
+    });
+    let drr = (limit.clone(), 100..3000_u32).prop_map(|(limit_pkts, quantum_bytes)| {
+        QueueConfig::Drr(DrrConfig {
+            quantum_bytes,
+            limit_pkts,
+        })
+    });
+    prop_oneof![
+        2 => limit.prop_map(QueueConfig::packets),
+        1 => bytes,
+        1 => red,
+        1 => pie,
+        1 => codel,
+        1 => priority,
+        1 => drr,
+    ]
+}
+
+fn stack() -> impl Strategy<Value = StackOverrides> {
+    let read = prop_oneof![3 => Just(None), 1 => (5e4..5e6).prop_map(Some)];
+    let base = (
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        1..20_u32,
+        2..200_u64,
+        read,
+        proptest::sample::select(vec![NagleRule::Off, NagleRule::Rfc, NagleRule::Minshall]),
+    )
+        .prop_map(
+            |(handshake, timestamps, delayed_ack, window, buffer, read_rate_bps, nagle)| {
+                StackOverrides {
+                    handshake: Some(handshake),
+                    timestamps: Some(timestamps),
+                    delayed_ack: Some(delayed_ack),
+                    initial_window_pkts: Some(window),
+                    receive_buffer_bytes: Some(buffer * 1500),
+                    read_rate_bps,
+                    nagle: Some(nagle),
+                    ..StackOverrides::default()
+                }
+            },
+        );
+    (base, any::<bool>()).prop_map(|(base, ecn)| StackOverrides {
+        ecn: Some(ecn),
+        ..base
+    })
+}
+
+/// A flow's size and application, that comes to an end or does not.
+fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)> {
+    let spread =
+        || proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
+    let pages = (1..60_000_u64, 0..5000_u64, spread(), 1..1400_u16, 1..6_u64).prop_map(
+        move |(page_bytes, think_ms, spread, request_bytes, pages)| ApplicationConfig::Pages {
+            page_bytes,
+            think_ns: think_ms * MILLISECOND,
+            spread,
+            request_bytes,
+            pages: (!endless).then_some(pages),
+        },
+    );
+    if endless {
+        let on_off = (1e4..2e6, 1..3000_u64, 0..3000_u64, spread()).prop_map(
+            |(rate_bps, on_ms, off_ms, spread)| ApplicationConfig::OnOff {
+                rate_bps,
+                on_ns: on_ms * MILLISECOND,
+                off_ns: off_ms * MILLISECOND,
+                spread,
+                write_bytes: None,
+            },
+        );
+        let stream =
+            (1e4..2e6, 0..2000_u64, 0..2000_u64).prop_map(|(rate_bps, startup_ms, resume_ms)| {
+                ApplicationConfig::Stream {
+                    rate_bps,
+                    write_every_ns: 40 * MILLISECOND,
+                    startup_ns: startup_ms * MILLISECOND,
+                    resume_ns: resume_ms * MILLISECOND,
+                }
+            });
+        let greedy = Just(ApplicationConfig::default());
+        prop_oneof![pages, on_off, stream, greedy]
+            .prop_map(|kind| (None, kind))
+            .boxed()
+    } else {
+        let greedy = (1..300_000_u64, proptest::option::of(1..70_000_u32)).prop_map(
+            |(size, write_bytes)| (Some(size), ApplicationConfig::Greedy { write_bytes }),
+        );
+        let writes = proptest::collection::vec((0..3000_u64, 1..20_000_u32), 1..20).prop_map(
+            |mut writes| {
+                writes.sort_unstable();
+                let (at_ms, bytes): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+                ApplicationConfig::Writes {
+                    at_ns: at_ms.iter().map(|at| at * MILLISECOND).collect(),
+                    bytes,
+                }
+            },
+        );
+        prop_oneof![3 => greedy, 1 => pages.prop_map(|kind| (None, kind)), 1 => writes.prop_map(|kind| (None, kind))]
+            .boxed()
+    }
+}
+
+fn flow(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> {
+    let names: Vec<&str> = crate::catalogue::VARIANTS
+        .iter()
+        .map(|info| info.name)
+        .collect();
+    let sites: Vec<usize> = (0..nodes.len()).collect();
+    let whole = vec![0, nodes.len() - 1];
+    let ends = prop_oneof![3 => Just(whole), 1 => proptest::sample::subsequence(sites, 2)];
+    let split = proptest::collection::vec((any::<bool>(), 4..60_u32), nodes.len());
+    let buffer = (3000..200_000_u64, any::<bool>());
+    let buffer = proptest::option::weighted(0.4, buffer);
+    (
+        proptest::sample::select(names),
+        any::<bool>(),
+        stack(),
+        application(endless),
+        0..3000_u64,
+        (ends, split, buffer),
+    )
+        .prop_map(
+            move |(
+                variant,
+                linux,
+                mut stack,
+                (size_bytes, mut application),
+                start_ms,
+                (ends, split, buffer),
+            )| {
+                stack.send_buffer_bytes = buffer.map(|(bytes, _)| bytes);
+                stack.send_buffer_max_bytes =
+                    buffer.and_then(|(bytes, grows)| grows.then_some(4 * bytes));
+                match &mut application {
+                    ApplicationConfig::Greedy { write_bytes } if buffer.is_none() => {
+                        *write_bytes = None;
+                    }
+                    ApplicationConfig::Stream { .. } => stack.read_rate_bps = None,
+                    _ => {}
+                }
+                FlowConfig {
+                    name: "flow".into(),
+                    from: Some(nodes[ends[0]].clone()),
+                    to: Some(nodes[ends[1]].clone()),
+                    dscp: if linux { 46 } else { 0 },
+                    start_ns: start_ms * MILLISECOND,
+                    size_bytes,
+                    application,
+                    variant: variant.into(),
+                    params: ParamValues::new(),
+                    profile: if linux { Profile::Linux } else { Profile::Rfc },
+                    stack,
+                    proxies: nodes[ends[0] + 1..ends[1]]
+                        .iter()
+                        .zip(split)
+                        .filter(|(_, (present, _))| *present)
+                        .map(|(node, (_, buffer_pkts))| ProxyConfig {
+                            node: node.clone(),
+                            buffer_pkts,
+                            variant: None,
+                            params: ParamValues::new(),
+                            advertise: crate::config::AdvertisePolicy::default(),
+                        })
+                        .collect(),
+                }
+            },
+        )
+}
+
+/// Slow and over before long, so that the flows come to their end.
+fn datagrams(nodes: Vec<String>) -> impl Strategy<Value = DatagramConfig> {
+    let spread = proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
+    let bursts = (1..500_u64, 0..500_u64, spread).prop_map(|(on_ms, off_ms, spread)| BurstConfig {
+        on_ns: on_ms * MILLISECOND,
+        off_ns: off_ms * MILLISECOND,
+        spread,
+    });
+    let ends = proptest::sample::subsequence(nodes, 2).prop_shuffle();
+    (
+        0..3000_u64,
+        ends,
+        29..1500_u16,
+        1e3..1e6,
+        proptest::option::of(bursts),
+    )
+        .prop_map(
+            |(start_ms, ends, packet_bytes, rate_bps, bursts)| DatagramConfig {
+                name: "datagrams".into(),
+                start_ns: start_ms * MILLISECOND,
+                stop_ns: Some((start_ms + 5000) * MILLISECOND),
+                from: Some(ends[0].clone()),
+                to: Some(ends[1].clone()),
+                dscp: packet_bytes as u8 % 64,
+                packet_bytes,
+                rate_bps,
+                bursts,
+            },
+        )
+}
+
+/// Runs to the end of all flows, or for some seconds of flows without end.
+pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
+    (1..4_usize).prop_flat_map(move |hops| {
+        let nodes: Vec<String> = (0..=hops).map(|n| format!("n{n}")).collect();
+        let links = proptest::collection::vec((direction(), direction()), hops);
+        let flows = proptest::collection::vec(flow(nodes.clone(), endless), 1..4);
+        let others = proptest::collection::vec(datagrams(nodes.clone()), 0..3);
+        (links, flows, others).prop_map(move |(links, flows, others)| Config {
+            datagrams: others,
+            duration_ns: if endless {
+                8 * SECOND
+            } else {
+                4 * 3600 * SECOND
+            },
+            path: PathConfig {
+                nodes: nodes.clone(),
+                links: links
+                    .into_iter()
+                    .map(|(forward, reverse)| LinkConfig {
+                        name: "link".into(),
+                        forward,
+                        reverse,
+                    })
+                    .collect(),
+            },
+            flows,
+        })
+    })
+}
