@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolkit._native import (
+    FadeWalk,
     LossStream,
     StateWalk,
     StreetCanyon,
@@ -15,6 +16,7 @@ from toolkit._native import (
 )
 
 __all__ = [
+    "FadeWalk",
     "LossStream",
     "StateWalk",
     "StreetCanyon",

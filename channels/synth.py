@@ -18,29 +18,39 @@ from pydantic import Field
 from channels import losses
 from channels.handover import Handover, Slots
 from channels.intervals import Direction, State, merged, tables, until
+from channels.lms import Lms
 from channels.parameters import parse, read_toml
+from channels.protect import Arq, Fec
+from channels.signal import Signal
 from channels.street import Street
 from channels.trace import METADATA_KEY
+from channels.track import Track
 from channels.uav import Uav
 from channels.walks import chain_states
 from toolkit.files import plain_os_errors
 from toolkit.schema import arrow_schema
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 PacketModel = losses.PacketLoss
 """Models that know packets, not time: their traces have a row per packet."""
 
-TimeModel = losses.TimeLoss | Street | Uav | Handover | Slots
+Guarded = Arq | Fec
+"""Models that a link layer protects: a row per packet as well, with what the repair adds to its delay."""
+
+TimeModel = losses.TimeLoss | Street | Lms | Signal | Track | Uav | Handover | Slots
 """Models in time: their traces have a row per state."""
 
-Model = PacketModel | TimeModel
+LinkModel = Street | Lms | Signal | Track | Uav | Handover | Slots
+"""Those of them that say what a whole link is like; the others are losses."""
+
+Model = PacketModel | Guarded | TimeModel
 ANY_MODEL = Annotated[Model, Field(discriminator="model")]
 
-MODELS: tuple[str, ...] = tuple(
-    get_args(kind.model_fields["model"].annotation)[0] for kind in (*get_args(PacketModel), *get_args(TimeModel))
-)
+_KINDS = (*get_args(PacketModel), *get_args(Guarded), *get_args(TimeModel))
+MODELS: tuple[str, ...] = tuple(get_args(kind.model_fields["model"].annotation)[0] for kind in _KINDS)
 """Names of all models."""
 
 BATCH_PKTS = 262_144
@@ -87,8 +97,21 @@ def model_states(model: TimeModel, span_ns: int, seed: int, owner: int = 0) -> I
     return model.states(span_ns, seed, owner)
 
 
-def packet_tables(model: PacketModel, seed: int, extent: Extent) -> Iterator[pa.Table]:
-    """Rows of kind packet: which packets the model loses."""
+def packet_tables(model: PacketModel | Guarded, seed: int, extent: Extent) -> Iterator[pa.Table]:
+    """Rows of kind packet: which packets are lost, and what a link layer's repair adds to the delay of the others."""
+    import numpy as np
+
+    if isinstance(model, Guarded):
+        first = 0
+        for fates in model.fates(extent.packets, seed, size_bytes=extent.size_bytes, spacing_ns=extent.spacing_ns):
+            yield _packet_rows(first, fates.lost, fates.added_ns, extent)
+            first += len(fates.lost)
+        return
+    for first, lost in _lost(model, seed, extent):
+        yield _packet_rows(first, lost, np.zeros(0, dtype=np.int64), extent)
+
+
+def _lost(model: PacketModel, seed: int, extent: Extent) -> Iterator[tuple[int, np.ndarray[Any, np.dtype[np.bool_]]]]:
     import numpy as np
     import pyarrow as pa
 
@@ -97,24 +120,37 @@ def packet_tables(model: PacketModel, seed: int, extent: Extent) -> Iterator[pa.
     stream = LossStream(json.dumps(model.config()), seed=seed)
     for first in range(0, extent.packets, BATCH_PKTS):
         count = min(BATCH_PKTS, extent.packets - first)
-        positions = np.arange(first, first + count, dtype=np.uint64)
         lost = np.zeros(count, dtype=bool)
-        lost[
-            np.asarray(pa.table(stream.read(count, extent.size_bytes, extent.spacing_ns))["position"])
-            - np.uint64(first)
-        ] = True
-        causes = pa.DictionaryArray.from_arrays(pa.array(lost.astype(np.int8)), pa.array(["none", "channel"]))
-        constant = {"kind": "packet", "hop": "link", "direction": "a2b"}
-        columns = {name: pa.repeat(pa.scalar(value), count) for name, value in constant.items()}
-        columns |= {
-            "position": positions,
-            "t_ns": positions.astype(np.int64) * extent.spacing_ns,
-            "size_bytes": np.full(count, extent.size_bytes, dtype=np.uint32),
-            "lost": lost,
-            "cause": causes,
-            "known": np.ones(count, dtype=bool),
-        }
-        yield _whole(columns, count)
+        hit = pa.table(stream.read(count, extent.size_bytes, extent.spacing_ns))["position"]
+        lost[np.asarray(hit) - np.uint64(first)] = True
+        yield first, lost
+
+
+def _packet_rows(
+    first: int,
+    lost: np.ndarray[Any, np.dtype[np.bool_]],
+    added_ns: np.ndarray[Any, np.dtype[np.int64]],
+    extent: Extent,
+) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    count = len(lost)
+    positions = np.arange(first, first + count, dtype=np.uint64)
+    causes = pa.DictionaryArray.from_arrays(pa.array(lost.astype(np.int8)), pa.array(["none", "channel"]))
+    constant = {"kind": "packet", "hop": "link", "direction": "a2b"}
+    columns: dict[str, Any] = {name: pa.repeat(pa.scalar(value), count) for name, value in constant.items()}
+    columns |= {
+        "position": positions,
+        "t_ns": positions.astype(np.int64) * extent.spacing_ns,
+        "size_bytes": np.full(count, extent.size_bytes, dtype=np.uint32),
+        "lost": lost,
+        "cause": causes,
+        "known": np.ones(count, dtype=bool),
+    }
+    if len(added_ns):
+        columns["delay_ns"] = pa.array(added_ns, mask=lost)
+    return _whole(columns, count)
 
 
 def _whole(columns: dict[str, Any], rows: int) -> pa.Table:
@@ -178,7 +214,7 @@ def synthesise(
 ) -> Tally:
     """Draw `model` and write it to `path`; the same for equal seeds."""
     source = {"model": model.model_dump_json(exclude_none=True), "seed": str(seed)}
-    if isinstance(model, PacketModel):
+    if isinstance(model, PacketModel | Guarded):
         return write_tables(packet_tables(model, seed, extent), path, {**source, "clock": "packets"})
     states = model_states(model, extent.span_ns, seed)
     return write_tables(tables(states, directions=directions), path, {**source, "clock": "time"})

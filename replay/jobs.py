@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from channels.intervals import Direction as Way
+from replay.channel import channel_words
 from replay.flows import SharingFlow
-from replay.scenario import Bernoulli, BitErrors, Direction, GilbertElliott, Link, Loss, NoLoss, Scenario, Trace
+from replay.scenario import Direction, Link, Loss, Scenario, Trace
 
 Purpose = Literal["self_check", "what_if"]
 Mode = Literal["model", "replayed", "resampled"]
@@ -87,10 +89,10 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
             "links": [
                 {
                     "name": link.name,
-                    "forward": _direction(link.forward, link, job.mode, traces),
-                    "reverse": _direction(link.backward, link, job.mode, traces),
+                    "forward": _over_time(scenario, number, job, "a2b", traces),
+                    "reverse": _over_time(scenario, number, job, "b2a", traces),
                 }
-                for link in scenario.links
+                for number, link in enumerate(scenario.links)
             ],
         },
         "flows": [
@@ -117,6 +119,16 @@ def _has_trace(scenario: Scenario) -> bool:
     return bool(trace_files(scenario))
 
 
+def _over_time(scenario: Scenario, number: int, job: Job, way: Way, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+    """One direction of a link, with what its channel says where it has one."""
+    link = scenario.links[number]
+    words = _direction(link.forward if way == "a2b" else link.backward, link, job.mode, traces)
+    if link.channel is None:
+        return words
+    said = channel_words(link.channel, scenario.duration, seed=job.seed, owner=number, way=way)
+    return {**words, **{name: value for name, value in said.items() if value is not None}}
+
+
 def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
     return {
         "rate_bps": direction.rate,
@@ -133,14 +145,6 @@ def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str
 
 def _loss(loss: Loss, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
     match loss:
-        case NoLoss():
-            return {"kind": "none"}
-        case Bernoulli(per=per):
-            return {"kind": "bernoulli", "per": per}
-        case BitErrors(ber=ber):
-            return {"kind": "ber", "ber": ber}
-        case GilbertElliott(p=p, r=r, h=h, k=k):
-            return {"kind": "gilbert_elliott", "p": p, "r": r, "h": h, "k": k}
         case Trace(file=file, block=block):
             trace = traces[file]
             return {
@@ -150,6 +154,8 @@ def _loss(loss: Loss, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, 
                 "known_pkts": trace.length,
                 "block_pkts": block or default_block_pkts(trace),
             }
+        case _:
+            return loss.config()
 
 
 def default_block_pkts(trace: LossTrace) -> int:

@@ -12,8 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from channels import losses
+from channels.parameters import InputFile, describe
+from channels.synth import LinkModel
 from replay.applications import APPLICATIONS
 from replay.flows import Datagrams, Flow, SharingFlow
 from replay.parts import (
@@ -25,7 +28,6 @@ from replay.parts import (
     Names,
     Packets,
     Part,
-    Probability,
     Rate,
     Time,
     whole,
@@ -33,36 +35,6 @@ from replay.parts import (
 from replay.queues import QUEUES, DropTail, Queue
 from toolkit.errors import MachineError, ScenarioError
 from toolkit.units import PACKETS
-
-
-class NoLoss(Part):
-    """`loss = { model = "none" }`."""
-
-    model: Literal["none"] = "none"
-
-
-class Bernoulli(Part):
-    """Independent loss with one probability for every packet."""
-
-    model: Literal["bernoulli"]
-    per: Probability
-
-
-class BitErrors(Part):
-    """Independent bit errors: PER = 1 - (1 - BER)^bits, by each packet's own size."""
-
-    model: Literal["ber"]
-    ber: Probability
-
-
-class GilbertElliott(Part):
-    """Two states with loss in both, stepped per packet; letters as in tc-netem: loss is 1-k in good, 1-h in bad."""
-
-    model: Literal["gilbert_elliott"]
-    p: Probability
-    r: Probability
-    h: Probability = 0.0
-    k: Probability = 1.0
 
 
 class Trace(Part):
@@ -73,7 +45,18 @@ class Trace(Part):
     block: Packets = 0
 
 
-Loss = Annotated[NoLoss | Bernoulli | BitErrors | GilbertElliott | Trace, Field(discriminator="model")]
+Loss = Annotated[losses.NoLoss | losses.PacketLoss | losses.TimeLoss | Trace, Field(discriminator="model")]
+
+
+class ChannelFile(Part):
+    """A channel over time from a file, as `hindflight channel` writes it; `file` is relative to the scenario file."""
+
+    model: Literal["file"]
+    file: InputFile
+
+
+Channel = Annotated[LinkModel | ChannelFile, Field(discriminator="model")]
+"""What gives a link's rate, delay and loss over time: a model in the words of `channel synth`, or a file."""
 
 
 class Direction(Part):
@@ -82,7 +65,7 @@ class Direction(Part):
     rate: Rate | None = None
     delay: Time
     queue: Queue = DropTail()
-    loss: Loss = NoLoss()
+    loss: Loss = losses.NoLoss()
 
 
 class Change(Part):
@@ -107,9 +90,10 @@ class Link(Part):
     rate: Rate | None = None
     delay: Time
     queue: Queue = DropTail()
-    loss: Loss = NoLoss()
+    loss: Loss = losses.NoLoss()
     reverse: Direction | None = None
     changes: tuple[Change, ...] = ()
+    channel: Channel | None = None
     in_order: Annotated[bool, Field(strict=True)] = False
 
     @model_validator(mode="after")
@@ -117,13 +101,16 @@ class Link(Part):
         for i, (before, after) in enumerate(pairwise(self.changes), 1):
             if after.at < before.at:
                 raise ValueError(f"changes[{i}].at is earlier than the one before it")
+        if self.channel is not None and (self.changes or not isinstance(self.loss, losses.NoLoss)):
+            raise ValueError("channel says what is lost and what changes: leave out loss and changes")
         return self
 
     @model_validator(mode="after")
     def _queues_have_rates(self) -> Link:
         for key, direction in (("queue", self.forward), ("reverse.queue", self.backward)):
             rates = (direction.rate, *(change.rate for change in self.changes))
-            if direction.queue.kind != "drop_tail" and rates.count(None) == len(rates):
+            known = self.channel is not None or rates.count(None) < len(rates)
+            if direction.queue.kind != "drop_tail" and not known:
                 raise ValueError(f"{key} = {direction.queue.kind} means nothing without a rate: nothing ever waits")
         return self
 
@@ -136,7 +123,7 @@ class Link(Part):
     def backward(self) -> Direction:
         """The direction of the acknowledgements."""
         return self.reverse or Direction.model_construct(
-            rate=self.rate, delay=self.delay, queue=DropTail(), loss=NoLoss()
+            rate=self.rate, delay=self.delay, queue=DropTail(), loss=losses.NoLoss()
         )
 
 
@@ -245,13 +232,18 @@ def load_scenario(path: Path, known_variants: tuple[str, ...]) -> Scenario:
         data = tomllib.loads(raw.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError(f"{path}: not a TOML file: {error}", "see docs/scenario.md for an example") from error
-    return parse_scenario(data, str(path), known_variants)
+    return parse_scenario(data, str(path), known_variants, path.parent)
 
 
-def parse_scenario(data: dict[str, Any], where: str, known_variants: tuple[str, ...]) -> Scenario:
-    """Validate the contents of a scenario file; `where` names it in errors. Raises ScenarioError."""
+def parse_scenario(
+    data: dict[str, Any], where: str, known_variants: tuple[str, ...], folder: Path = Path()
+) -> Scenario:
+    """Validate the contents of a scenario file; `where` names it in errors. Raises ScenarioError.
+
+    Files that a channel names are looked for in `folder`.
+    """
     try:
-        scenario = Scenario.model_validate(data)
+        scenario = Scenario.model_validate(data, context={"folder": str(folder)})
     except ValidationError as error:
         raise ScenarioError(f"{where}: {_describe(error)}") from None
     named = [(f"compare.variants[{i}]", v) for i, v in enumerate(scenario.compare.variants)]
@@ -274,14 +266,18 @@ def check_variant(where: str, variant: str, known_variants: tuple[str, ...]) -> 
     raise ScenarioError(f"{where}: unknown variant {variant!r}{guess}", f"allowed: {', '.join(known_variants)}")
 
 
-_LOSS_MODELS: dict[str, type[Part]] = {
-    "none": NoLoss,
-    "bernoulli": Bernoulli,
-    "ber": BitErrors,
-    "gilbert_elliott": GilbertElliott,
+_LOSS_MODELS: dict[str, type[BaseModel]] = {
+    "none": losses.NoLoss,
+    "bernoulli": losses.Bernoulli,
+    "ber": losses.BitErrors,
+    "gilbert_elliott": losses.GilbertElliott,
+    "four_state": losses.FourState,
+    "markov": losses.Markov,
+    "gilbert_elliott_time": losses.GilbertElliottTime,
+    "markov_time": losses.MarkovTime,
     "trace": Trace,
 }
-_PARTS: dict[str, type[Part]] = {
+_PARTS: dict[str, type[BaseModel]] = {
     "links": Link,
     "reverse": Direction,
     "changes": Change,
@@ -317,6 +313,8 @@ def _describe(error: ValidationError) -> str:
             message = f'it needs a kind, as in {{ kind = "greedy" }}; allowed: {", ".join(APPLICATIONS)}'
         case "union_tag_invalid" | "union_tag_not_found" if first["loc"][-1] == "queue":
             message = f'it needs a kind, as in {{ kind = "codel" }}; allowed: {", ".join(QUEUES)}'
+        case "union_tag_invalid" | "union_tag_not_found" if "channel" in first["loc"]:
+            message = describe(error)
         case "union_tag_invalid" | "union_tag_not_found":
             message = f'the loss needs a model, as in {{ model = "none" }}; allowed: {", ".join(_LOSS_MODELS)}'
     path = _key_path(first["loc"])
@@ -343,7 +341,7 @@ def _key_path(loc: tuple[int | str, ...]) -> str:
 
 
 def _nearest_key(loc: tuple[int | str, ...]) -> str:
-    owner: type[Part] = Scenario
+    owner: type[BaseModel] = Scenario
     for part in loc[:-1]:
         owner = _PARTS.get(str(part), owner)
     allowed = [field.alias or name for name, field in owner.model_fields.items()]

@@ -7,6 +7,7 @@ from typing import Any, final
 __all__ = [
     "CaptureReader",
     "Columns",
+    "FadeWalk",
     "LossStream",
     "StateWalk",
     "StreetCanyon",
@@ -90,6 +91,26 @@ def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, 
 
     A parameter is its name, default, what is allowed, unit, source and meaning, all as text.
     """
+
+@final
+class FadeWalk:
+    """Fading of a signal in the states of a chain (a `LossConfig` of kind chain as JSON), in order of time.
+
+    `signals`: per state mean and standard deviation in dB of the direct part (None: there is none) and of the
+    multipath. `pace`: Doppler in Hz, shadowing and step in ns, number of steps, dB per level.
+    """
+
+    def __new__(
+        cls,
+        chain: str,
+        signals: Sequence[tuple[float | None, float, float, float]],
+        pace: tuple[float, float, int, int, float],
+        *,
+        seed: int,
+        owner: int = 0,
+    ) -> FadeWalk: ...
+    def read(self, max_rows: int) -> Columns | None:
+        """The next runs of equal state and level: start_ns, end_ns, state, level; None at the end."""
 
 @final
 class LossStream:

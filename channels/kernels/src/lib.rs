@@ -7,6 +7,7 @@
 
 mod bernoulli;
 mod chain;
+mod fading;
 pub mod fit;
 mod gilbert_elliott;
 mod passage;
@@ -19,6 +20,7 @@ mod trace;
 
 pub use bernoulli::{Bernoulli, BitErrors};
 pub use chain::{ChainLoss, ChainParams, Clock, StateLoss, Stay, Walk};
+pub use fading::{FadeRun, Fading, FadingPace, StateSignal};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottParams};
 pub use passage::{Edge, Pace, Passage, Run, SET, Sample};
 pub use process::LossProcess;

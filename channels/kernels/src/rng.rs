@@ -22,6 +22,8 @@ pub enum Purpose {
     Queue,
     /// What a congestion controller leaves to chance.
     Controller,
+    /// Fading of a signal.
+    Fading,
 }
 
 /// The address of a stream: equal keys give equal draws on every machine.

@@ -79,9 +79,9 @@ impl LinkDirection {
         if let Queue::Scheduled(_) = self.queue {
             return self.pass_scheduled(ticket, segment, now);
         }
-        let start = now.max(self.serialiser.busy_until);
-        if start >= self.serialiser.next_change {
-            self.serialiser.take_changes(start);
+        let start = self.serialiser.open(now.max(self.serialiser.busy_until));
+        if start == NEVER {
+            return Passage::Lost(DropCause::Outage);
         }
         if self.serialiser.now.ns_per_byte == 0 {
             self.serialiser.busy_until = start;
@@ -126,10 +126,11 @@ impl LinkDirection {
             return Passage::Waits;
         };
         if queue.is_empty() && self.serialiser.busy_until <= now {
-            queue.pass_by();
-            self.serialiser.take_changes(now);
-            let departure = self.serialiser.serve(segment.ip_bytes, now);
-            return self.propagate(segment, departure, false);
+            if self.serialiser.open(now) == now {
+                queue.pass_by();
+                let departure = self.serialiser.serve(segment.ip_bytes, now);
+                return self.propagate(segment, departure, false);
+            }
         }
         let refused = queue.push(Waiting {
             ticket,
@@ -144,7 +145,8 @@ impl LinkDirection {
             Some(packet) => self.dropped.push((packet.ticket, DropCause::Queue)),
             None => {}
         }
-        self.next_service = self.serialiser.busy_until;
+        let free = self.serialiser.busy_until.max(now);
+        self.next_service = self.serialiser.open(free);
         Passage::Waits
     }
 
@@ -156,6 +158,10 @@ impl LinkDirection {
 
     /// Takes the next packet out of a queue that is asked for packets, and says what becomes of it.
     pub fn release(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
+        self.next_service = self.serialiser.open(now);
+        if self.next_service > now {
+            return None;
+        }
         self.next_service = NEVER;
         let Queue::Scheduled(queue) = &mut self.queue else {
             return None;
@@ -167,7 +173,6 @@ impl LinkDirection {
         if served.marked {
             segment.ecn = Ecn::Ce;
         }
-        self.serialiser.take_changes(now);
         let departure = self.serialiser.serve(segment.ip_bytes, now);
         if !empty {
             self.next_service = departure;
@@ -371,6 +376,7 @@ mod tests {
             rate_bps: None,
             delay_ns: None,
             outage: None,
+            hold: None,
         }
     }
 
@@ -445,5 +451,64 @@ mod tests {
             .map(|_| offer(&mut link, &mut arena, 0).is_ok())
             .collect();
         assert_eq!(fates, [true, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_link_that_is_held_keeps_what_is_queued_until_it_opens() {
+        for scheduled in [false, true] {
+            let mut config = config(Some(1e6), 10, 10);
+            if scheduled {
+                config.queue = serde_json::from_str(r#"{"kind":"codel"}"#).expect("a queue");
+            }
+            config.schedule = vec![
+                ChangeConfig {
+                    hold: Some(true),
+                    ..at(20)
+                },
+                ChangeConfig {
+                    hold: Some(false),
+                    delay_ns: Some(5 * MILLISECOND),
+                    ..at(100)
+                },
+            ];
+            let mut link = link(&config);
+            let mut arena = Arena::default();
+            for _ in 0..3 {
+                assert!(offer(&mut link, &mut arena, 0).is_ok());
+            }
+            let mut now = 0;
+            while now < 200 * MILLISECOND {
+                if now == 50 * MILLISECOND {
+                    assert!(offer(&mut link, &mut arena, now).is_ok());
+                }
+                while link.serves(now) {
+                    let Some((ticket, passage)) = link.release(&mut arena, now) else {
+                        break;
+                    };
+                    if let Passage::Arrives(arrival) = passage {
+                        link.launch(ticket, arrival);
+                    }
+                }
+                now += MILLISECOND;
+            }
+            // Two are served before and while it closes; the others wait for 100 ms.
+            assert_eq!(arrivals(&mut link), [(0, 22), (1, 34), (2, 117), (3, 129)]);
+        }
+    }
+
+    #[test]
+    fn a_link_that_never_opens_again_loses_what_comes() {
+        let mut config = config(Some(1e6), 10, 10);
+        config.schedule = vec![ChangeConfig {
+            hold: Some(true),
+            ..at(5)
+        }];
+        let mut link = link(&config);
+        let mut arena = Arena::default();
+        assert!(offer(&mut link, &mut arena, 0).is_ok());
+        assert_eq!(
+            offer(&mut link, &mut arena, 6 * MILLISECOND),
+            Err(DropCause::Outage)
+        );
     }
 }

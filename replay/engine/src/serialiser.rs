@@ -18,6 +18,8 @@ pub struct Epoch {
     pub delay: Nanos,
     /// Nothing gets through.
     pub down: bool,
+    /// Nothing is sent: what is queued waits.
+    pub held: bool,
 }
 
 /// Bits behind the point of `ns_per_byte`.
@@ -57,6 +59,30 @@ impl Serialiser {
         self.now.ns_per_byte as f64 / (1_u64 << FRACTION_BITS) as f64
     }
 
+    /// When the service of a packet can begin that could at `start`: later if nothing is sent then, never if nothing is
+    /// sent any more. The epoch is then of that time.
+    #[inline]
+    pub fn open(&mut self, start: Nanos) -> Nanos {
+        if start >= self.next_change {
+            self.take_changes(start);
+        }
+        if self.now.held {
+            return self.reopens();
+        }
+        // The epoch lies ahead where an earlier packet was told to wait for it.
+        start.max(self.now.start)
+    }
+
+    #[cold]
+    fn reopens(&mut self) -> Nanos {
+        let next = self.changes.iter().find(|epoch| !epoch.held);
+        let start = next.map_or(NEVER, |epoch| epoch.start);
+        if start != NEVER {
+            self.take_changes(start);
+        }
+        start
+    }
+
     /// Sends a packet from `start` on, when it is idle and the epoch is of that time; returns the end of service.
     #[inline]
     pub fn serve(&mut self, size_bytes: u16, start: Nanos) -> Nanos {
@@ -90,6 +116,7 @@ fn epochs(config: &DirectionConfig) -> (Epoch, VecDeque<Epoch>) {
         ns_per_byte: ns_per_byte(config.rate_bps),
         delay: config.delay_ns,
         down: false,
+        held: false,
     };
     let mut epoch = first;
     let mut changes = VecDeque::new();
@@ -100,6 +127,7 @@ fn epochs(config: &DirectionConfig) -> (Epoch, VecDeque<Epoch>) {
         }
         epoch.delay = change.delay_ns.unwrap_or(epoch.delay);
         epoch.down = change.outage.unwrap_or(epoch.down);
+        epoch.held = change.hold.unwrap_or(epoch.held);
         changes.push_back(epoch);
     }
     (first, changes)

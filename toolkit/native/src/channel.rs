@@ -3,11 +3,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use arrow_array::types::{Float64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, Int16Type, UInt16Type, UInt32Type, UInt64Type};
 use hindflight_engine::{ConfigError, LossConfig};
 use hindflight_kernels::{
-    Building, Canyon, Direction, Edge, LengthLaw, LossProcess, Pace, Passage, Purpose, SET, Sample,
-    StreamKey, StreamRng, Street, StreetParams, Walk,
+    Building, Canyon, Direction, Edge, Fading, FadingPace, LengthLaw, LossProcess, Pace, Passage,
+    Purpose, SET, Sample, StateSignal, StreamKey, StreamRng, Street, StreetParams, Walk,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -243,6 +243,83 @@ impl StateWalk {
             .number::<UInt32Type>("state", states)
             .number::<UInt64Type>("stay", stays)
             .finish()
+    }
+}
+
+/// Mean and standard deviation of the direct part (none: there is none) and of the multipath, dB.
+type SignalTuple = (Option<f64>, f64, f64, f64);
+
+/// Fading of a signal in the states of a chain, in order of time.
+#[pyclass(frozen, module = "toolkit._native")]
+pub struct FadeWalk {
+    fading: Mutex<Fading>,
+    step_ns: u64,
+}
+
+#[pymethods]
+impl FadeWalk {
+    /// `pace` is Doppler in Hz, shadowing in ns, step in ns, number of steps and dB per level.
+    #[new]
+    #[pyo3(signature = (chain, signals, pace, *, seed, owner=0))]
+    fn new(
+        chain: &str,
+        signals: Vec<SignalTuple>,
+        pace: (f64, f64, u64, u64, f64),
+        seed: u64,
+        owner: u32,
+    ) -> PyResult<Self> {
+        let chain = config(chain)?
+            .chain()
+            .filter(|chain| chain.states.len() == signals.len())
+            .ok_or_else(|| PyValueError::new_err("fading needs a chain and a signal per state"))?;
+        let signals =
+            signals
+                .into_iter()
+                .map(
+                    |(direct_db, direct_sigma_db, multipath_db, sigma)| StateSignal {
+                        direct_db,
+                        direct_sigma_db,
+                        multipath_db,
+                        multipath_sigma_db: sigma,
+                    },
+                );
+        let (doppler_hz, shadowing_ns, step_ns, steps, level_db) = pace;
+        let pace = FadingPace {
+            doppler_hz,
+            shadowing_ns,
+            step_ns,
+            steps,
+            level_db,
+        };
+        let stream = |purpose| StreamRng::new(key(seed, owner, 0, purpose));
+        let (states, waves) = (stream(Purpose::States), stream(Purpose::Fading));
+        let fading = Fading::new(chain, signals.collect(), pace, states, waves);
+        Ok(Self {
+            fading: Mutex::new(fading),
+            step_ns,
+        })
+    }
+
+    /// The next `max_rows` runs as columns `start_ns`, `end_ns`, `state` and `level`; none when it is over.
+    fn read(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<Columns>> {
+        let runs: Vec<_> = py.detach(|| {
+            let mut fading = self.fading.lock().unwrap_or_else(PoisonError::into_inner);
+            fading.by_ref().take(max_rows).collect()
+        });
+        if runs.is_empty() {
+            return Ok(None);
+        }
+        let ns = |step: u64| step * self.step_ns;
+        Batch::new(runs.len())
+            .number::<UInt64Type>("start_ns", runs.iter().map(|r| ns(r.step)).collect())
+            .number::<UInt64Type>(
+                "end_ns",
+                runs.iter().map(|r| ns(r.step + r.steps)).collect(),
+            )
+            .number::<UInt32Type>("state", runs.iter().map(|r| r.state as u32).collect())
+            .number::<Int16Type>("level", runs.iter().map(|r| r.level).collect())
+            .finish()
+            .map(Some)
     }
 }
 

@@ -20,7 +20,7 @@ mod _native {
     use super::capture::CaptureReader;
     #[pymodule_export]
     use super::channel::{
-        LossStream, StateWalk, StreetCanyon, StreetWalk, draw_street, normal_numbers,
+        FadeWalk, LossStream, StateWalk, StreetCanyon, StreetWalk, draw_street, normal_numbers,
     };
     #[pymodule_export]
     use super::columns::Columns;

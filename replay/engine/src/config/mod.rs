@@ -104,6 +104,9 @@ pub struct ChangeConfig {
     /// Whether the link is down: what ends its serialisation, or would arrive, while it is down is lost.
     #[serde(default)]
     pub outage: Option<bool>,
+    /// Whether nothing is sent: what is queued waits.
+    #[serde(default)]
+    pub hold: Option<bool>,
 }
 
 /// Which packets a loss process sees and counts.

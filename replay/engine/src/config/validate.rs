@@ -178,8 +178,12 @@ impl DirectionConfig {
                 0,
                 LONGEST_NS,
             )?;
-            if change.rate_bps.is_none() && change.delay_ns.is_none() && change.outage.is_none() {
-                return refuse(key, "changes nothing: give rate_bps, delay_ns or outage");
+            let stays = change.rate_bps.is_none() && change.delay_ns.is_none();
+            if stays && change.outage.is_none() && change.hold.is_none() {
+                return refuse(
+                    key,
+                    "changes nothing: give rate_bps, delay_ns, outage or hold",
+                );
             }
         }
         Ok(())

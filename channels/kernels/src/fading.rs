@@ -1,0 +1,365 @@
+//! Fading of a signal in the states of a land-mobile-satellite channel: a direct part that may be shadowed, and
+//! multipath that moves with the terminal.
+//!
+//! Must not know packets or thresholds. Read `docs/channels/lms.md` first. Multipath is a sum of sinusoids with the
+//! angles of Zheng and Xiao (IEEE Communications Letters 6(6), 2002); shadowing is a first-order Gauss-Markov process in
+//! dB. Memory does not grow with the time that passes.
+
+use std::f64::consts::{PI, TAU};
+
+use crate::chain::{ChainParams, Walk};
+use crate::rng::StreamRng;
+
+/// The signal in one state, dB relative to the unshadowed direct part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StateSignal {
+    /// Mean of the direct part; none: there is none (Rayleigh).
+    pub direct_db: Option<f64>,
+    /// Standard deviation of the direct part's dB (Loo); 0: steady (Rice).
+    pub direct_sigma_db: f64,
+    /// Mean power of the multipath.
+    pub multipath_db: f64,
+    /// Standard deviation of the dB of that power (Suzuki: Rayleigh with a log-normal mean); 0: steady.
+    pub multipath_sigma_db: f64,
+}
+
+/// How the fading goes on over time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FadingPace {
+    /// Largest Doppler shift: speed over wavelength.
+    pub doppler_hz: f64,
+    /// Time over which shadowing forgets itself (to 1/e).
+    pub shadowing_ns: f64,
+    /// Length of a step.
+    pub step_ns: u64,
+    /// Number of steps.
+    pub steps: u64,
+    /// Levels are this many dB; level 0 is the unshadowed direct part.
+    pub level_db: f64,
+}
+
+/// Sinusoids per quadrature.
+const WAVES: usize = 32;
+/// Below this, in dB, the signal is as good as gone.
+const LEAST_DB: f64 = -60.0;
+
+/// A wave that turns by the same angle every step.
+#[derive(Clone, Copy, Debug)]
+struct Wave {
+    cos: f64,
+    sin: f64,
+    turn_cos: f64,
+    turn_sin: f64,
+}
+
+impl Wave {
+    fn new(phase: f64, turn: f64) -> Self {
+        Self {
+            cos: libm::cos(phase),
+            sin: libm::sin(phase),
+            turn_cos: libm::cos(turn),
+            turn_sin: libm::sin(turn),
+        }
+    }
+
+    fn step(&mut self) -> f64 {
+        let value = self.cos;
+        let cos = self.cos * self.turn_cos - self.sin * self.turn_sin;
+        self.sin = self.sin * self.turn_cos + self.cos * self.turn_sin;
+        self.cos = cos;
+        value
+    }
+}
+
+/// The fading, level by level.
+#[derive(Clone, Debug)]
+pub struct Fading {
+    walk: Walk,
+    signals: Vec<StateSignal>,
+    pace: FadingPace,
+    quadratures: [Vec<Wave>; 2],
+    /// Standard normal shadowing of the present step, and how much of it stays.
+    shadow: f64,
+    memory: f64,
+    rng: StreamRng,
+    state: usize,
+    state_end_ns: u64,
+    step: u64,
+    next: (usize, i16),
+}
+
+/// A level that holds for some steps, in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FadeRun {
+    /// First step.
+    pub step: u64,
+    /// How many.
+    pub steps: u64,
+    /// State of the chain.
+    pub state: usize,
+    /// Power in levels; negative below the unshadowed direct part.
+    pub level: i16,
+}
+
+impl Fading {
+    /// `chain` in time gives the states, `signals` what each is like; `waves` draws the multipath, `walk` the states.
+    pub fn new(
+        chain: ChainParams,
+        signals: Vec<StateSignal>,
+        pace: FadingPace,
+        walk: StreamRng,
+        mut rng: StreamRng,
+    ) -> Self {
+        let theta = PI * (2.0 * rng.unit() - 1.0);
+        let turn = TAU * pace.doppler_hz * pace.step_ns as f64 / 1e9;
+        let mut quadrature = |crossed: bool| -> Vec<Wave> {
+            (0..WAVES)
+                .map(|n| {
+                    let angle = (TAU * (n as f64 + 1.0) - PI + theta) / (4.0 * WAVES as f64);
+                    let along = if crossed {
+                        libm::sin(angle)
+                    } else {
+                        libm::cos(angle)
+                    };
+                    Wave::new(TAU * rng.unit(), turn * along)
+                })
+                .collect()
+        };
+        let quadratures = [quadrature(false), quadrature(true)];
+        let mut fading = Self {
+            walk: Walk::new(chain, walk),
+            signals,
+            pace,
+            quadratures,
+            shadow: rng.normal(),
+            memory: libm::exp(-(pace.step_ns as f64) / pace.shadowing_ns),
+            rng,
+            state: 0,
+            state_end_ns: 0,
+            step: 0,
+            next: (0, 0),
+        };
+        fading.next = fading.level_at(0);
+        fading
+    }
+
+    fn level_at(&mut self, step: u64) -> (usize, i16) {
+        let t_ns = step * self.pace.step_ns;
+        while self.state_end_ns <= t_ns {
+            let (state, stay) = self.walk.step();
+            self.state = state;
+            self.state_end_ns = self.state_end_ns.saturating_add(stay.max(1));
+        }
+        let innovation = libm::sqrt(1.0 - self.memory * self.memory);
+        self.shadow = self.memory * self.shadow + innovation * self.rng.normal();
+        let power = self.power();
+        let db = (10.0 * libm::log10(power)).max(LEAST_DB);
+        (self.state, libm::round(db / self.pace.level_db) as i16)
+    }
+
+    /// Power of the signal, 1 for the unshadowed direct part.
+    fn power(&mut self) -> f64 {
+        let signal = self.signals[self.state];
+        let amplitude = |db: f64| libm::pow(10.0, db / 20.0);
+        let scale = amplitude(signal.multipath_db + signal.multipath_sigma_db * self.shadow)
+            / libm::sqrt(WAVES as f64);
+        let [a, b] = &mut self.quadratures;
+        let mut sums = [a, b].map(|waves| waves.iter_mut().map(Wave::step).sum::<f64>() * scale);
+        if let Some(direct_db) = signal.direct_db {
+            sums[0] += amplitude(direct_db + signal.direct_sigma_db * self.shadow);
+        }
+        sums[0] * sums[0] + sums[1] * sums[1]
+    }
+}
+
+impl Iterator for Fading {
+    type Item = FadeRun;
+
+    fn next(&mut self) -> Option<FadeRun> {
+        if self.step >= self.pace.steps {
+            return None;
+        }
+        let (first, (state, level)) = (self.step, self.next);
+        let mut step = first + 1;
+        while step < self.pace.steps {
+            self.next = self.level_at(step);
+            if self.next != (state, level) {
+                break;
+            }
+            step += 1;
+        }
+        self.step = step;
+        Some(FadeRun {
+            step: first,
+            steps: step - first,
+            state,
+            level,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::{Clock, StateLoss, Stay};
+    use crate::rng::{Purpose, StreamKey};
+
+    fn rng(seed: u64, purpose: Purpose) -> StreamRng {
+        StreamRng::new(StreamKey {
+            seed,
+            owner: 0,
+            direction: 0,
+            purpose,
+        })
+    }
+
+    fn always() -> ChainParams {
+        ChainParams {
+            clock: Clock::Time,
+            states: vec![(StateLoss::Packets(0.0), Stay::Fixed(u64::MAX))],
+            jumps: vec![vec![1.0]],
+            start: vec![1.0],
+        }
+    }
+
+    const PACE: FadingPace = FadingPace {
+        doppler_hz: 50.0,
+        shadowing_ns: 5e7,
+        step_ns: 200_000,
+        steps: 250_000,
+        level_db: 0.1,
+    };
+
+    /// Shares of time below each level, mean length of a fade below the first of them in seconds, over some seeds.
+    fn below(signal: StateSignal, levels_db: &[f64]) -> (Vec<f64>, f64) {
+        let (mut steps, mut fades) = (vec![0_u64; levels_db.len()], 0_u64);
+        let seeds = 8;
+        for seed in 0..seeds {
+            let (walk, waves) = (rng(seed, Purpose::States), rng(seed, Purpose::Fading));
+            let mut faded = true;
+            for run in Fading::new(always(), vec![signal], PACE, walk, waves) {
+                let db = f64::from(run.level) * PACE.level_db;
+                for (count, level) in steps.iter_mut().zip(levels_db) {
+                    *count += if db < *level { run.steps } else { 0 };
+                }
+                fades += u64::from(!faded && db < levels_db[0]);
+                faded = db < levels_db[0];
+            }
+        }
+        let all = (PACE.steps * seeds) as f64;
+        let mean_s = steps[0] as f64 / fades as f64 * PACE.step_ns as f64 / 1e9;
+        (steps.iter().map(|n| *n as f64 / all).collect(), mean_s)
+    }
+
+    const RAYLEIGH: StateSignal = StateSignal {
+        direct_db: None,
+        direct_sigma_db: 0.0,
+        multipath_db: 0.0,
+        multipath_sigma_db: 0.0,
+    };
+
+    #[test]
+    fn rayleigh_fading_has_its_share_below_a_level_and_the_mean_length_of_its_fades() {
+        // P(power < x) = 1 - e^-x; mean fade (e^x - 1) / (sqrt(x) f_d sqrt(2 pi)): Jakes, 1974. The level lies half a
+        // step of rounding lower.
+        let (shares, mean_s) = below(RAYLEIGH, &[-10.0, -5.0, 0.0, 3.0]);
+        for (share, db) in shares.iter().zip([-10.05, -5.05, -0.05, 2.95]) {
+            let x = libm::pow(10.0, db / 10.0);
+            let expected = 1.0 - libm::exp(-x);
+            assert!(
+                (share / expected - 1.0).abs() < 0.05,
+                "{db}: {share} against {expected}"
+            );
+        }
+        let x = libm::pow(10.0, -1.005);
+        let expected = (libm::exp(x) - 1.0) / (libm::sqrt(x) * 50.0 * libm::sqrt(TAU));
+        assert!(
+            (mean_s / expected - 1.0).abs() < 0.06,
+            "{mean_s} against {expected}"
+        );
+    }
+
+    #[test]
+    fn rice_fading_has_its_share_below_a_level() {
+        // K = 10 dB. P(power < x) by integrating the density e^-(x/s + K) I0(2 sqrt(K x / s)) / s, s = 0.1.
+        let signal = StateSignal {
+            direct_db: Some(0.0),
+            multipath_db: -10.0,
+            ..RAYLEIGH
+        };
+        let bessel = |z: f64| {
+            let (mut term, mut sum) = (1.0, 1.0);
+            for k in 1..200 {
+                term *= z * z / (4.0 * f64::from(k) * f64::from(k));
+                sum += term;
+            }
+            sum
+        };
+        let share_below = |x: f64| {
+            let n = 4000;
+            let width = x / f64::from(n);
+            (0..n)
+                .map(|i| (f64::from(i) + 0.5) * width)
+                .map(|y| {
+                    libm::exp(-y / 0.1 - 10.0) * bessel(2.0 * libm::sqrt(10.0 * y / 0.1)) / 0.1
+                        * width
+                })
+                .sum::<f64>()
+        };
+        let (shares, _) = below(signal, &[-5.0, -2.0, 0.0, 2.0]);
+        for (share, db) in shares.iter().zip([-5.05, -2.05, -0.05, 1.95]) {
+            let expected = share_below(libm::pow(10.0, db / 10.0));
+            let error = (share - expected).abs();
+            assert!(
+                error < 0.05 * expected.min(1.0 - expected) + 0.002,
+                "{db}: {share} against {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn shadowing_in_db_is_normal() {
+        let signal = StateSignal {
+            direct_db: Some(-10.0),
+            direct_sigma_db: 3.0,
+            multipath_db: -60.0,
+            multipath_sigma_db: 0.0,
+        };
+        let (shares, _) = below(signal, &[-13.0, -10.0, -7.0]);
+        for (share, expected) in shares.iter().zip([0.1587, 0.5, 0.8413]) {
+            assert!(
+                (share - expected).abs() < 0.03,
+                "{share} against {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn states_follow_the_chain() {
+        let chain = ChainParams {
+            clock: Clock::Time,
+            states: vec![
+                (StateLoss::Packets(0.0), Stay::Exponential(3e8)),
+                (StateLoss::Packets(0.0), Stay::Exponential(1e8)),
+            ],
+            jumps: vec![vec![0.0, 1.0], vec![1.0, 0.0]],
+            start: vec![1.0, 0.0],
+        };
+        let pace = FadingPace {
+            steps: 2_000_000,
+            step_ns: 1_000_000,
+            ..PACE
+        };
+        let steps: u64 = Fading::new(
+            chain,
+            vec![RAYLEIGH; 2],
+            pace,
+            rng(3, Purpose::States),
+            rng(3, Purpose::Fading),
+        )
+        .filter(|run| run.state == 1)
+        .map(|run| run.steps)
+        .sum();
+        assert!((steps as f64 / 2e6 - 0.25).abs() < 0.012, "{steps}");
+    }
+}

@@ -1,0 +1,100 @@
+"""What a channel model or file says of a link over time, in the engine's words: schedule and losses by the clock.
+
+Knows states, not how they came about, and no flow. Equal seeds give equal channels, whatever the variant and the proxy.
+Read docs/scenario.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from channels.intervals import Direction as Way
+from channels.intervals import State, merged, read_states, until
+from channels.synth import model_states
+from channels.trace import read_trace
+from replay.scenario import ChannelFile
+from toolkit.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from replay.scenario import Channel
+
+LEAST_BPS = 8.0
+"""The engine's least rate: what is slower is held."""
+
+
+def channel_words(channel: Channel, span_ns: int, *, seed: int, owner: int, way: Way) -> dict[str, Any]:
+    """Return rate_bps, delay_ns, schedule and loss of one direction of a link; None where the channel says nothing."""
+    states = link_states(channel, span_ns, seed, owner, way)
+    first = states[0]
+    return {
+        "rate_bps": _first(states, "rate_bps"),
+        "delay_ns": _first(states, "delay_ns"),
+        "schedule": list(_schedule(states, first)),
+        "loss": _loss(states),
+        "loss_applies_to": "all",
+    }
+
+
+@lru_cache(maxsize=64)
+def link_states(channel: Channel, span_ns: int, seed: int, owner: int, way: Way) -> tuple[State, ...]:
+    """Return the states of a link from time 0 to `span_ns`."""
+    if isinstance(channel, ChannelFile):
+        return tuple(merged(until(_played(Path(channel.file), way), span_ns)))
+    return tuple(model_states(channel, span_ns, seed, owner))
+
+
+def _played(path: Path, way: Way) -> Iterator[State]:
+    """The file's states from its first on; past its end it starts again. The way back without rows is as the other."""
+    channel = read_trace(path).intervals()
+    states = list(read_states(channel, way))
+    if not states:
+        states = [replace(s, per=None, ber=None, outage=s.outage) for s in read_states(channel, "a2b")]
+    if not states:
+        raise ScenarioError(f'{path}: has no intervals; a trace of packets is a loss: loss = {{ model = "trace" }}')
+    begin, end = states[0].start_ns, states[-1].end_ns
+    if end <= begin:
+        raise ScenarioError(f"{path}: its intervals cover no time")
+    shift = -begin
+    while True:
+        for state in states:
+            yield replace(state, start_ns=state.start_ns + shift, end_ns=state.end_ns + shift)
+        shift += end - begin
+
+
+def _first(states: Iterable[State], name: str) -> Any:
+    """The first value that the channel gives; a rate of 0 is none to begin with."""
+    values = (getattr(state, name) for state in states)
+    return next((value for value in values if value is not None and (value > 0 or name != "rate_bps")), None)
+
+
+def _schedule(states: Iterable[State], first: State) -> Iterator[dict[str, Any]]:
+    rate, delay = None, None
+    down = held = False
+    for state in states:
+        change: dict[str, Any] = {}
+        now_held = state.rate_bps is not None and state.rate_bps < LEAST_BPS
+        if state.rate_bps is not None and not now_held and state.rate_bps != rate:
+            rate = change["rate_bps"] = state.rate_bps
+        if state.delay_ns is not None and state.delay_ns != delay:
+            delay = change["delay_ns"] = state.delay_ns
+        if state.outage != down:
+            down = change["outage"] = state.outage
+        if now_held != held:
+            held = change["hold"] = now_held
+        if change:
+            yield {"at_ns": state.start_ns - first.start_ns, **change}
+
+
+def _loss(states: Iterable[State]) -> dict[str, Any]:
+    spans: list[dict[str, Any]] = []
+    last: tuple[float | None, float | None] = (None, None)
+    for state in states:
+        loss = (None, state.ber) if state.ber is not None and state.per != 1 else (state.per or None, None)
+        if loss != last:
+            spans.append({"start_ns": state.start_ns, "per": loss[0], "ber": loss[1]})
+            last = loss
+    return {"kind": "timeline", "spans": spans} if spans else {"kind": "none"}

@@ -1,0 +1,128 @@
+"""Channels over time in scenarios: models and files become schedule and losses by the clock, and the engine obeys."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from channels.intervals import State, tables
+from channels.synth import write_tables
+from replay.jobs import engine_config, plan_comparison
+from replay.run import Configuration, run_configurations
+from replay.scenario import Scenario, parse_scenario
+from tests.replay.test_scenario import GOOD, VARIANTS
+from toolkit.errors import ChannelError, ScenarioError
+
+SECOND = 10**9
+
+
+def scenario(link: dict[str, Any], folder: Path = Path(), **changes: Any) -> Scenario:
+    data = {**copy.deepcopy(GOOD), "duration": "20 s", "flow": {"receive_buffer": "1 MiB"}, **changes}
+    data["path"] = ["sender", "receiver"]
+    data["compare"] = {"variants": ["newreno", "cubic"], "seeds": 2}
+    data["links"] = [{"name": "up", "rate": "2 Mbit/s", "delay": "20 ms", "queue": "50 pkts", **link}]
+    return parse_scenario(data, "test.toml", VARIANTS, folder)
+
+
+def configs(of: Scenario) -> list[dict[str, Any]]:
+    return [engine_config(of, job, {}) for job in plan_comparison(of, ("newreno", "cubic"))]
+
+
+def first_link(config: dict[str, Any]) -> dict[str, Any]:
+    link: dict[str, Any] = config["path"]["links"][0]
+    return link
+
+
+def test_all_variants_of_a_seed_meet_the_same_street_in_both_directions() -> None:
+    street = {"model": "street", "satellite": {"azimuth": 60.0, "elevation": 40.0}, "speed": "20 m/s"}
+    made = configs(scenario({"channel": street}))
+    assert len(made) == 4
+    links = [first_link(config) for config in made]
+    assert links[0] == links[2]  # the same seed, another variant
+    assert links[0] != links[1]
+    assert links[0]["forward"]["loss"] == links[0]["reverse"]["loss"]
+    assert links[0]["forward"]["loss_applies_to"] == "all"
+    assert {span["per"] for span in links[0]["forward"]["loss"]["spans"]} <= {None, 1.0}
+    assert links[0]["forward"]["rate_bps"] == 2e6
+
+
+def test_a_schedule_has_rate_delay_outage_and_hold() -> None:
+    steps = [
+        {"at": "0 s", "rate": "1 Mbit/s", "delay": "10 ms"},
+        {"at": "5 s", "rate": "500 kbit/s", "gap": "1 s"},
+        {"at": "9 s", "delay": "30 ms", "per": 0.25},
+    ]
+    lost = first_link(configs(scenario({"channel": {"model": "handover", "steps": steps}}))[0])["forward"]
+    assert (lost["rate_bps"], lost["delay_ns"]) == (1e6, 10_000_000)
+    assert lost["schedule"] == [
+        {"at_ns": 0, "rate_bps": 1e6, "delay_ns": 10_000_000},
+        {"at_ns": 5 * SECOND, "outage": True},
+        {"at_ns": 6 * SECOND, "rate_bps": 5e5, "outage": False},
+        {"at_ns": 9 * SECOND, "delay_ns": 30_000_000},
+    ]
+    assert lost["loss"] == {"kind": "timeline", "spans": [{"start_ns": 9 * SECOND, "per": 0.25, "ber": None}]}
+    held = {"model": "handover", "steps": steps, "queued": "held"}
+    schedule = first_link(configs(scenario({"channel": held}))[0])["forward"]["schedule"]
+    assert {"at_ns": 5 * SECOND, "hold": True} in schedule
+
+
+def delivered(of: Scenario) -> tuple[float, dict[str, Any]]:
+    """Goodput and row of `runs` of the first job."""
+    job = plan_comparison(of, ("newreno",))[0]
+    runs = run_configurations([Configuration(engine_config(of, job, {}), job.seed, False)])["runs"].to_pylist()
+    return runs[0]["goodput_bps"], runs[0]
+
+
+def test_the_engine_obeys_rates_gaps_and_losses() -> None:
+    half = {"model": "handover", "steps": [{"at": "0 s", "rate": "2 Mbit/s"}, {"at": "10 s", "rate": "1 Mbit/s"}]}
+    goodput, _ = delivered(scenario({"channel": half}))
+    assert goodput == delivered(scenario({"changes": [{"at": "10 s", "rate": "1 Mbit/s"}]}))[0]
+    assert goodput < 0.85 * delivered(scenario({}))[0]
+    steps = [{"at": "0 s"}, {"at": "8 s", "gap": "4 s"}]
+    lost, lost_row = delivered(scenario({"channel": {"model": "handover", "steps": steps}}))
+    held, held_row = delivered(scenario({"channel": {"model": "handover", "steps": steps, "queued": "held"}}))
+    assert lost_row["outage_losses"] > 20
+    assert held_row["outage_losses"] == 0
+    assert lost < held < 2e6 * 16 / 20
+    _, row = delivered(scenario({"channel": {"model": "handover", "steps": [{"at": "0 s", "per": 0.02}]}}))
+    assert row["channel_losses"] / row["segments_out"] == pytest.approx(0.02, abs=0.01)
+
+
+def test_a_file_is_played_from_its_first_state_and_again_past_its_end(tmp_path: Path) -> None:
+    states = [
+        State(100 * SECOND, 102 * SECOND, rate_bps=1e6, delay_ns=5_000_000),
+        State(102 * SECOND, 103 * SECOND, rate_bps=1e6, delay_ns=5_000_000, per=1.0),
+    ]
+    write_tables(tables(states), tmp_path / "c.parquet", {})
+    of = scenario({"channel": {"model": "file", "file": "c.parquet"}}, tmp_path)
+    spans = first_link(configs(of)[0])["forward"]["loss"]["spans"]
+    assert [(s["start_ns"] / SECOND, s["per"]) for s in spans[:4]] == [(2, 1.0), (3, None), (5, 1.0), (6, None)]
+    assert len(spans) == 12
+    goodput, row = delivered(of)
+    assert 0 < goodput < 1e6 * 2 / 3
+    assert row["channel_losses"] > 0
+
+
+@pytest.mark.parametrize(
+    ("link", "says"),
+    [
+        ({"channel": {"model": "streat"}}, "did you mean 'street'"),
+        ({"channel": {"model": "street"}}, "links[0].channel.street.satellite: this key is missing"),
+        ({"channel": {"model": "uav", "share_zero": 2.0}}, "share_zero"),
+        ({"channel": {"model": "uav"}, "loss": {"model": "ber", "ber": 1e-6}}, "leave out loss and changes"),
+        ({"loss": {"model": "gilbert_elliott", "p": 0.1}}, "links[0].loss: give p and r"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(link: dict[str, Any], says: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(link)
+    assert says in str(caught.value)
+
+
+def test_a_file_without_intervals_is_refused(tmp_path: Path) -> None:
+    of = scenario({"channel": {"model": "file", "file": "none.parquet"}}, tmp_path)
+    with pytest.raises(ChannelError, match="no such file"):
+        configs(of)
