@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from channels.intervals import Direction as Way
+from channels.losses import NoLoss
 from replay.channel import channel_words
 from replay.flows import SharingFlow
 from replay.scenario import Direction, Link, Loss, Scenario, Trace
@@ -123,6 +124,9 @@ def _over_time(scenario: Scenario, number: int, job: Job, way: Way, traces: Mapp
     """One direction of a link, with what its channel says where it has one."""
     link = scenario.links[number]
     words = _direction(link.forward if way == "a2b" else link.backward, link, job.mode, traces)
+    if way == "b2a" and not isinstance(link.backward.loss, NoLoss):
+        # Acknowledgements carry no payload, and a model for the way back is meant for them.
+        words["loss_applies_to"] = "all"
     if link.channel is None:
         return words
     said = channel_words(link.channel, scenario.duration, seed=job.seed, owner=number, way=way)

@@ -125,12 +125,11 @@ impl LinkDirection {
         let Queue::Scheduled(queue) = &mut self.queue else {
             return Passage::Waits;
         };
-        if queue.is_empty() && self.serialiser.busy_until <= now {
-            if self.serialiser.open(now) == now {
-                queue.pass_by();
-                let departure = self.serialiser.serve(segment.ip_bytes, now);
-                return self.propagate(segment, departure, false);
-            }
+        let idle = queue.is_empty() && self.serialiser.busy_until <= now;
+        if idle && self.serialiser.open(now) == now {
+            queue.pass_by();
+            let departure = self.serialiser.serve(segment.ip_bytes, now);
+            return self.propagate(segment, departure, false);
         }
         let refused = queue.push(Waiting {
             ticket,
