@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from replay.validation.cycle_phases import first_phases
 from replay.validation.recorded import KernelFlow, KernelRun
 
 VARIANTS = {"reno": "linux-reno", "cubic": "cubic", "bbr": "bbr"}
@@ -64,7 +65,7 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
     if not run.params.get("sack", 1):
         # The engine offers SACK where its recovery reads it; RFC 6582 is what Linux falls back to without.
         stack["recovery"] = "newreno"
-    return {
+    described: dict[str, Any] = {
         "name": f"flow {number}",
         "start_ns": max(0, flow.syn_ns),
         "variant": VARIANTS[flow.variant],
@@ -72,6 +73,10 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
         "application": {"kind": "greedy", "write_bytes": WRITE_BYTES},
         "stack": stack,
     }
+    if flow.variant == "bbr" and flow.tcp_info is not None:
+        # What the kernel drew by chance, as the schedule is what the link did.
+        described["params"] = {"first_phases": first_phases(flow.tcp_info)}
+    return described
 
 
 def _buffers(sysctl: Mapping[str, str]) -> dict[str, int]:

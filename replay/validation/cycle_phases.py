@@ -1,0 +1,48 @@
+"""The phases that BBR drew in a recorded run: with which phase each stay in PROBE_BW began, read from TCP_INFO.
+
+Knows the columns of TCP_INFO, not the engine. Linux begins each cycle at a phase drawn by chance; the gain shows when
+the first probing phase came, and each phase before it lasted about the least round-trip time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Integers = npt.NDArray[np.int64]
+
+PROBE_BW_CWND_GAIN = 512
+PROBING_GAIN = 320
+"""Gains of TCP_INFO, in 256ths."""
+
+CYCLE_LENGTH = 8
+DRAWN = 0
+"""What the engine's `first_phases` takes for a phase that is not known."""
+
+MOST_DIGITS = 15
+
+
+def first_phases(info: Mapping[str, Integers]) -> int:
+    """Return the parameter `first_phases` of `bbr`: a digit for each stay in PROBE_BW, 8 where it began by probing."""
+    t_us = info["t_ns"] // 1000
+    probing_bw = info["bbr_cwnd_gain"] == PROBE_BW_CWND_GAIN
+    entries = np.flatnonzero(probing_bw & ~np.append(False, probing_bw[:-1]))
+    ends = np.append(entries[1:], len(t_us))
+    digits = [_first_phase(info, t_us, slice(entry, end)) for entry, end in zip(entries, ends, strict=True)]
+    return int("".join(map(str, digits[:MOST_DIGITS])) or "0")
+
+
+def _first_phase(info: Mapping[str, Integers], t_us: Integers, stay: slice) -> int:
+    probing = np.flatnonzero(info["bbr_pacing_gain"][stay] == PROBING_GAIN)
+    if not len(probing):
+        return DRAWN
+    first = stay.start + int(probing[0])
+    waited = int(t_us[first] - t_us[stay.start])
+    least = int(info["bbr_min_rtt"][stay.start])
+    cruised = min(round(waited / max(least, 1)), CYCLE_LENGTH - 2)
+    return CYCLE_LENGTH - cruised
