@@ -32,7 +32,7 @@ def first_phases(info: Mapping[str, Integers]) -> int:
     t_us = info["t_ns"] // 1000
     probing_bw = info["bbr_cwnd_gain"] == PROBE_BW_CWND_GAIN
     entries = np.flatnonzero(probing_bw & ~np.append(False, probing_bw[:-1]))
-    ends = np.append(entries[1:], len(t_us))
+    ends = [*entries[1:], len(t_us)] if len(entries) else []
     digits = [_first_phase(info, t_us, slice(entry, end)) for entry, end in zip(entries, ends, strict=True)]
     return int("".join(map(str, digits[:MOST_DIGITS])) or "0")
 

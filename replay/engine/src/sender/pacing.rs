@@ -45,6 +45,11 @@ impl Pacer {
         self.release
     }
 
+    /// Segments of a burst.
+    pub fn burst_pkts(&self) -> u32 {
+        self.burst_pkts
+    }
+
     /// Sets the rate; a burst holds `least_burst_pkts` at least.
     pub fn set_rate(
         &mut self,

@@ -76,15 +76,16 @@ impl Sender {
                 .pacing_allows(seq, now)
                 .then(|| self.retransmit(number, now));
         }
-        if self.deferred || self.waits_for_a_burst(now) {
-            self.deferred = true;
-            self.note_usage(true);
-            return None;
-        }
         if let Some(len) = self.sendable(now) {
-            return self
-                .pacing_allows(self.snd_nxt, now)
-                .then(|| self.send_new(len, now));
+            if !self.pacing_allows(self.snd_nxt, now) {
+                return None;
+            }
+            if self.deferred || self.waits_for_a_burst(now) {
+                self.deferred = true;
+                self.note_usage(true);
+                return None;
+            }
+            return Some(self.send_new(len, now));
         }
         self.note_usage(false);
         if self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes)
@@ -242,6 +243,9 @@ impl Sender {
 
     /// Linux (`tcp_tso_autosize`): what the pacing rate sends in a millisecond, at least two segments.
     fn most_of_burst(&self) -> u32 {
+        if let Some(pacer) = &self.pacer {
+            return pacer.burst_pkts();
+        }
         let Some(srtt) = self.rtt.srtt() else {
             return LEAST_BURST;
         };
