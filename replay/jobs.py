@@ -123,7 +123,10 @@ def _has_trace(scenario: Scenario) -> bool:
 def _over_time(scenario: Scenario, number: int, job: Job, way: Way, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
     """One direction of a link, with what its channel says where it has one."""
     link = scenario.links[number]
-    words = _direction(link.forward if way == "a2b" else link.backward, link, job.mode, traces)
+    direction = link.forward if way == "a2b" else link.backward
+    words = _direction(direction, link, job.mode, traces)
+    if direction.rate_file is not None:
+        words["rate_trace"] = scenario.rate_trace(direction.rate_file).config()
     if way == "b2a" and not isinstance(link.backward.loss, NoLoss):
         # Acknowledgements carry no payload, and a model for the way back is meant for them.
         words["loss_applies_to"] = "all"

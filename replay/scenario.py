@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
 
 from channels import losses
 from channels.parameters import InputFile, describe
@@ -33,6 +33,7 @@ from replay.parts import (
     whole,
 )
 from replay.queues import QUEUES, DropTail, Queue
+from replay.rates import RateTrace, read_rates
 from toolkit.errors import MachineError, ScenarioError
 from toolkit.units import PACKETS
 
@@ -63,9 +64,20 @@ class Direction(Part):
     """One direction of a link. No rate: packets are not serialised and never queue."""
 
     rate: Rate | None = None
+    rate_file: str | None = None
     delay: Time
     queue: Queue = DropTail()
     loss: Loss = losses.NoLoss()
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Direction:
+        _check_one_rate(self.rate, self.rate_file)
+        return self
+
+
+def _check_one_rate(rate: float | None, rate_file: str | None) -> None:
+    if rate is not None and rate_file is not None:
+        raise ValueError("rate and rate_file both give the rate; leave one out")
 
 
 class Change(Part):
@@ -88,6 +100,7 @@ class Link(Part):
 
     name: Name
     rate: Rate | None = None
+    rate_file: str | None = None
     delay: Time
     queue: Queue = DropTail()
     loss: Loss = losses.NoLoss()
@@ -108,22 +121,29 @@ class Link(Part):
     @model_validator(mode="after")
     def _queues_have_rates(self) -> Link:
         for key, direction in (("queue", self.forward), ("reverse.queue", self.backward)):
-            rates = (direction.rate, *(change.rate for change in self.changes))
+            rates = (direction.rate, direction.rate_file, *(change.rate for change in self.changes))
             known = self.channel is not None or rates.count(None) < len(rates)
             if direction.queue.kind != "drop_tail" and not known:
                 raise ValueError(f"{key} = {direction.queue.kind} means nothing without a rate: nothing ever waits")
         return self
 
+    @model_validator(mode="after")
+    def _one_rate(self) -> Link:
+        _check_one_rate(self.rate, self.rate_file)
+        return self
+
     @property
     def forward(self) -> Direction:
         """The direction in which the data flows."""
-        return Direction.model_construct(rate=self.rate, delay=self.delay, queue=self.queue, loss=self.loss)
+        return Direction.model_construct(
+            rate=self.rate, rate_file=self.rate_file, delay=self.delay, queue=self.queue, loss=self.loss
+        )
 
     @property
     def backward(self) -> Direction:
         """The direction of the acknowledgements."""
         return self.reverse or Direction.model_construct(
-            rate=self.rate, delay=self.delay, queue=DropTail(), loss=losses.NoLoss()
+            rate=self.rate, rate_file=self.rate_file, delay=self.delay, queue=DropTail(), loss=losses.NoLoss()
         )
 
 
@@ -166,6 +186,25 @@ class Scenario(Part):
     compare: Compare
     captured: Captured | None = None
     unknowns: tuple[str, ...] = ()
+    _rates: dict[str, RateTrace] = PrivateAttr(default_factory=dict)
+
+    def read_rate_files(self, folder: Path) -> None:
+        """Read the files that links take their rate from, relative to `folder`. ScenarioError, ChannelError."""
+        for i, link in enumerate(self.links):
+            for key, direction in (("", link.forward), (".reverse", link.backward)):
+                name = direction.rate_file
+                if name is None or name in self._rates:
+                    continue
+                if not (folder / name).is_file():
+                    hint = "its path is relative to the scenario"
+                    raise ScenarioError(f"links[{i}]{key}.rate_file: no such file {folder / name}", hint)
+                self._rates[name] = read_rates(folder / name)
+
+    def rate_trace(self, name: str) -> RateTrace:
+        """The rate over time in the file `name`; ScenarioError if `read_rate_files` has not read it."""
+        if name not in self._rates:
+            raise ScenarioError(f"rate_file: {name} was not read; a scenario with such files is read from a file")
+        return self._rates[name]
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
@@ -219,8 +258,8 @@ class Scenario(Part):
 def load_scenario(path: Path, known_variants: tuple[str, ...]) -> Scenario:
     """Read a scenario file.
 
-    `known_variants` are the engine's names. Raises ScenarioError with file, key path and allowed values, or
-    MachineError if the file cannot be read.
+    `known_variants` are the engine's names. Raises ScenarioError with file, key path and allowed values, ChannelError
+    if a `rate_file` gives no rate, MachineError if the file cannot be read.
     """
     try:
         raw = path.read_bytes()
@@ -232,7 +271,9 @@ def load_scenario(path: Path, known_variants: tuple[str, ...]) -> Scenario:
         data = tomllib.loads(raw.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError(f"{path}: not a TOML file: {error}", "see docs/scenario.md for an example") from error
-    return parse_scenario(data, str(path), known_variants, path.parent)
+    scenario = parse_scenario(data, str(path), known_variants, path.parent)
+    scenario.read_rate_files(path.parent)
+    return scenario
 
 
 def parse_scenario(

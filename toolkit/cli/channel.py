@@ -10,6 +10,7 @@ import typer
 from toolkit.cli.convert import convert, show
 from toolkit.cli.fit import fit
 from toolkit.cli.output import AsJson, print_json, print_table, say
+from toolkit.cli.spread import spread
 from toolkit.cli.synth import synth
 from toolkit.cli.times import From, To, capture_span
 
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     group.command("fit")(fit)
     group.command("convert")(convert)
     group.command("show")(show)
+    group.command("spread")(spread)
     app.add_typer(group, name="channel")
 
 

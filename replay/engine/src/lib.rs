@@ -26,6 +26,7 @@ mod link;
 mod node;
 mod proxy;
 mod queue;
+mod rate_trace;
 mod reassembly;
 mod receiver;
 mod ring;

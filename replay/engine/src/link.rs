@@ -288,6 +288,7 @@ mod tests {
     fn config(rate_bps: Option<f64>, delay_ms: u64, queue_pkts: u32) -> DirectionConfig {
         DirectionConfig {
             rate_bps,
+            rate_trace: None,
             delay_ns: delay_ms * MILLISECOND,
             queue: QueueConfig::packets(queue_pkts),
             loss: LossConfig::None,

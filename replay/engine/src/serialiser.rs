@@ -1,10 +1,12 @@
 //! The serialiser of one direction of a link: what one octet takes, until when it is busy, and what the schedule changes.
 //!
-//! Must not know queues, loss or who waits. A new rate holds from the next packet in service.
+//! Must not know queues, loss or who waits. A new rate holds from the next packet in service; that of a rate trace holds
+//! at once.
 
 use std::collections::VecDeque;
 
 use crate::config::DirectionConfig;
+use crate::rate_trace::RateTrace;
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// Rate, delay and availability from `start` on.
@@ -35,6 +37,8 @@ pub struct Serialiser {
     changes: VecDeque<Epoch>,
     /// When it falls idle.
     pub busy_until: Nanos,
+    /// The rate over time, where a trace gives it.
+    trace: Option<Box<RateTrace>>,
 }
 
 impl Serialiser {
@@ -46,12 +50,16 @@ impl Serialiser {
             next_change: changes.front().map_or(NEVER, |next| next.start),
             changes,
             busy_until: 0,
+            trace: config
+                .rate_trace
+                .as_ref()
+                .map(|trace| Box::new(RateTrace::new(trace))),
         }
     }
 
     /// Whether every packet meets the same rate and delay.
     pub fn is_constant(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.is_empty() && self.trace.is_none()
     }
 
     /// Nanoseconds that one octet takes.
@@ -86,6 +94,10 @@ impl Serialiser {
     /// Sends a packet from `start` on, when it is idle and the epoch is of that time; returns the end of service.
     #[inline]
     pub fn serve(&mut self, size_bytes: u16, start: Nanos) -> Nanos {
+        if let Some(trace) = &mut self.trace {
+            self.busy_until = trace.finish(size_bytes, start);
+            return self.busy_until;
+        }
         let service = u128::from(size_bytes) * u128::from(self.now.ns_per_byte);
         self.busy_until =
             start + ((service + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS) as Nanos;
@@ -113,7 +125,10 @@ impl Serialiser {
 fn epochs(config: &DirectionConfig) -> (Epoch, VecDeque<Epoch>) {
     let first = Epoch {
         start: 0,
-        ns_per_byte: ns_per_byte(config.rate_bps),
+        ns_per_byte: match &config.rate_trace {
+            Some(trace) => RateTrace::mean_ns_per_byte(trace),
+            None => ns_per_byte(config.rate_bps),
+        },
         delay: config.delay_ns,
         down: false,
         held: false,

@@ -70,6 +70,9 @@ pub struct DirectionConfig {
     /// Rate of the serialiser over IP octets; none: no serialisation and no queue.
     #[serde(default)]
     pub rate_bps: Option<f64>,
+    /// The rate over time in place of `rate_bps`.
+    #[serde(default)]
+    pub rate_trace: Option<RateTraceConfig>,
     /// Propagation delay.
     pub delay_ns: Nanos,
     /// What waits for the serialiser, and what is dropped or marked meanwhile.
@@ -87,6 +90,18 @@ pub struct DirectionConfig {
     /// Changes of rate, delay and availability, by ascending time.
     #[serde(default)]
     pub schedule: Vec<ChangeConfig>,
+}
+
+/// A rate that changes as often as it likes; at `end_ns` it starts again. A rate of 0 sends nothing.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateTraceConfig {
+    /// Since the start of the run, ascending, the first 0.
+    pub starts_ns: Vec<Nanos>,
+    /// What holds from each start on.
+    pub rates_bps: Vec<f64>,
+    /// Length of the trace.
+    pub end_ns: Nanos,
 }
 
 /// From `at_ns` on, the given values hold; those left out stay as they were.

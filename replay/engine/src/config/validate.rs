@@ -5,7 +5,10 @@
 use std::fmt;
 
 use super::queue::MOST_DSCP;
-use super::{Config, DirectionConfig, FlowConfig, PathConfig, Profile, QueueConfig, StackParams};
+use super::{
+    Config, DirectionConfig, FlowConfig, PathConfig, Profile, QueueConfig, RateTraceConfig,
+    StackParams,
+};
 use crate::catalogue::{VARIANTS, Variant};
 use crate::controller::{self, ParamValues};
 use crate::time::Nanos;
@@ -156,8 +159,12 @@ impl DirectionConfig {
         rate(&format!("{key}.rate_bps"), self.rate_bps)?;
         within(&format!("{key}.delay_ns"), self.delay_ns, 0, LONGEST_NS)?;
         self.queue.validate(&format!("{key}.queue"))?;
-        let serialises =
-            self.rate_bps.is_some() || self.schedule.iter().any(|change| change.rate_bps.is_some());
+        if let Some(trace) = &self.rate_trace {
+            trace.validate(&format!("{key}.rate_trace"), self)?;
+        }
+        let serialises = self.rate_bps.is_some()
+            || self.rate_trace.is_some()
+            || self.schedule.iter().any(|change| change.rate_bps.is_some());
         if !serialises && !matches!(self.queue, QueueConfig::DropTail(_)) {
             let problem = format!(
                 "{} manages a queue, but without rate_bps nothing ever waits",
@@ -185,6 +192,42 @@ impl DirectionConfig {
                     "changes nothing: give rate_bps, delay_ns, outage or hold",
                 );
             }
+        }
+        Ok(())
+    }
+}
+
+impl RateTraceConfig {
+    fn validate(&self, key: &str, direction: &DirectionConfig) -> Checked {
+        if direction.rate_bps.is_some() || direction.schedule.iter().any(|c| c.rate_bps.is_some()) {
+            return refuse(key, "stands beside rate_bps; one of them gives the rate");
+        }
+        if self.starts_ns.len() != self.rates_bps.len() || self.starts_ns.first() != Some(&0) {
+            return refuse(
+                key,
+                "needs as many starts_ns as rates_bps, the first start 0",
+            );
+        }
+        within(&format!("{key}.end_ns"), self.end_ns, 1, LONGEST_NS)?;
+        let ends = self.starts_ns.iter().skip(1).chain([&self.end_ns]);
+        if let Some(i) = self
+            .starts_ns
+            .iter()
+            .zip(ends)
+            .position(|(start, end)| start >= end)
+        {
+            return refuse(
+                format!("{key}.starts_ns[{i}]"),
+                "starts must ascend and lie before end_ns",
+            );
+        }
+        for (i, &bps) in self.rates_bps.iter().enumerate() {
+            if bps != 0.0 {
+                rate(&format!("{key}.rates_bps[{i}]"), Some(bps))?;
+            }
+        }
+        if self.rates_bps.iter().all(|&bps| bps == 0.0) {
+            return refuse(key, "never sends anything");
         }
         Ok(())
     }

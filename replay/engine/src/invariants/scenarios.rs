@@ -32,6 +32,7 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
     (rate, 1..200_u64, queue(), loss(), any::<bool>()).prop_map(
         |(rate_bps, delay_ms, queue, loss, all)| DirectionConfig {
             rate_bps,
+            rate_trace: None,
             delay_ns: delay_ms * MILLISECOND,
             queue: if rate_bps.is_some() {
                 queue

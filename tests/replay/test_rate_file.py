@@ -1,0 +1,143 @@
+"""A rate over time from a file, played under a sender above its peak: what arrives is what the trace lets through."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from replay.jobs import engine_config, plan_comparison
+from replay.rates import read_rates
+from replay.run import Configuration, run_configurations, run_jobs
+from replay.scenario import load_scenario
+from toolkit.errors import ChannelError, ScenarioError
+
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "public" / "links"
+MS = 1_000_000
+DELAY_NS = MS
+PACKET, HEADERS = 1500, 28
+
+SCENARIO = """
+name = "rates"
+duration = "2 s"
+path = ["sender", "receiver"]
+
+[[links]]
+name = "link"
+rate_file = "link.down"
+delay = "10 ms"
+queue = "50 pkts"
+reverse = { rate = "10 Mbit/s", delay = "10 ms" }
+
+[compare]
+variants = ["cubic"]
+seeds = 1
+"""
+
+TWICE = SCENARIO.replace("queue =", 'rate = "1 Mbit/s"\nqueue =')
+
+
+def arrived(trace: Path, ends_ms: list[int]) -> list[float]:
+    """Datagrams of 1500 bytes that got through by each time, of a constant stream faster than the link's peak."""
+    rates = read_rates(trace)
+    way = {"rate_trace": rates.config(), "delay_ns": DELAY_NS, "queue": {"kind": "drop_tail", "limit_pkts": 20}}
+    stream = {"name": "udp", "packet_bytes": PACKET, "rate_bps": 1.05 * max(rates.rates_bps)}
+    configurations = []
+    for end in ends_ms:
+        end_ns = end * MS + DELAY_NS
+        link = {"name": "link", "forward": way, "reverse": {"delay_ns": DELAY_NS}}
+        config = {
+            "duration_ns": end_ns,
+            "path": {"nodes": ["a", "b"], "links": [link]},
+            "flows": [{"name": "idle", "start_ns": end_ns, "variant": "reno"}],
+            "datagrams": [stream],
+        }
+        configurations.append(Configuration(config, 1, False))
+    runs = run_configurations(configurations)["runs"].to_pylist()
+    return [row["delivered_bytes"] / (PACKET - HEADERS) for row in runs if row["variant"] == "udp"]
+
+
+def write_chances(path: Path, stamps: list[int]) -> None:
+    path.write_text("".join(f"{stamp}\n" for stamp in stamps))
+
+
+def test_chances_of_every_100_ms_are_used_to_the_packet(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    stamps = sorted(int(t) for t in rng.choice(np.concatenate([np.arange(700), np.arange(900, 1500)]), 4000))
+    trace = tmp_path / "a.down"
+    write_chances(trace, [*stamps, 1499])
+    ends = list(range(100, 1501, 100))
+    got = np.diff([0, *arrived(trace, ends)])
+    chances = np.histogram([*stamps, 1499], bins=[0, *ends])[0]
+    assert chances[7:9].tolist() == [0, 0]
+    assert np.all(np.abs(got - chances) <= 1), (got, chances)
+
+
+def test_the_trace_starts_again_at_its_end(tmp_path: Path) -> None:
+    trace = tmp_path / "a.down"
+    write_chances(trace, [0, 1, 1, 5, 9])
+    assert arrived(trace, [10, 20, 1000]) == pytest.approx([5, 10, 500], abs=1)
+
+
+def test_the_starlink_trace_under_a_sender_above_its_peak(tmp_path: Path) -> None:
+    recorded = SHARED / "starlink-leocc-bw-head.txt.gz"
+    if not recorded.exists():
+        pytest.skip(f"{recorded} is not here")
+    text = gzip.decompress(recorded.read_bytes()).decode()
+    trace = tmp_path / "starlink.down"
+    trace.write_text(text[: text.rindex("\n") + 1])  # The recording is cut off in its last line.
+    # The start, and the handover near 8.7 s in which next to nothing gets through.
+    ends = [*range(0, 1600, 100), *range(8500, 9100, 100)]
+    got = dict(zip(ends, [0.0, *arrived(trace, ends[1:])], strict=True))
+    stamps = np.array(trace.read_text().split(), dtype=np.int64)
+    for end in ends:
+        if end - 100 not in got:
+            continue
+        chances = int(np.sum((stamps >= end - 100) & (stamps < end)))
+        delivered = got[end] - got[end - 100]
+        assert abs(delivered - chances) <= max(1, 0.01 * chances), (end, delivered, chances)
+
+
+def test_a_scenario_names_the_file(tmp_path: Path) -> None:
+    write_chances(tmp_path / "link.down", list(range(0, 1000, 2)))
+    path = tmp_path / "a.toml"
+    path.write_text(SCENARIO)
+    scenario = load_scenario(path, ("cubic",))
+    job = plan_comparison(scenario, ("cubic",))[0]
+    runs = run_jobs(scenario, [job], {}, 1)["runs"].to_pylist()
+    # A packet of 1500 bytes every 2 ms.
+    assert runs[0]["goodput_bps"] == pytest.approx(6e6 * 1448 / 1500, rel=0.1)
+    forward = engine_config(scenario, job, {})["path"]["links"][0]["forward"]
+    assert forward["rate_bps"] is None
+    assert forward["rate_trace"]["end_ns"] == 999 * MS
+
+
+@pytest.mark.parametrize(
+    ("scenario", "rates", "message"),
+    [
+        (TWICE, "0\n1\n", "rate and rate_file both"),
+        (SCENARIO.replace("link.down", "other.down"), "0\n1\n", r"links\[0\].rate_file: no such file"),
+        (SCENARIO, "1\n0\n", "line 2: 0 ms is earlier"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(tmp_path: Path, scenario: str, rates: str, message: str) -> None:
+    (tmp_path / "link.down").write_text(rates)
+    path = tmp_path / "a.toml"
+    path.write_text(scenario)
+    with pytest.raises((ScenarioError, ChannelError), match=message):
+        load_scenario(path, ("cubic",))
+
+
+def test_a_file_without_rates_or_with_gaps_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("t_ns,position,lost\n0,0,1\n")
+    with pytest.raises(ChannelError, match="gives no rate over time"):
+        read_rates(path)
+    path.write_text("t_ns,end_ns,rate_bps\n0,5,1000\n6,9,1000\n")
+    with pytest.raises(ChannelError, match="intervals 1 and 2 leave a gap"):
+        read_rates(path)
+    path.write_text("t_ns,end_ns,rate_bps\n0,5,0\n5,9,0\n")
+    with pytest.raises(ChannelError, match="the rate is 0 throughout"):
+        read_rates(path)
