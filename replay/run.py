@@ -30,6 +30,10 @@ BATCH = 32
 """Jobs between two reports of progress."""
 
 
+VariantRow = tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]]]
+"""Name, family, one line, source, year, and of each parameter name, default, allowed, unit, source, meaning."""
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """One run in the engine's own terms (`toolkit._native.replay`), for what no scenario can say."""
@@ -68,9 +72,14 @@ def profile_parameters(profile: str) -> dict[str, Any]:
     return parameters
 
 
+def variant_rows() -> list[VariantRow]:
+    """Return the engine's catalogue of variants."""
+    return _native.variants()
+
+
 def variant_names() -> tuple[str, ...]:
     """Return the names of the engine's variants."""
-    return tuple(name for name, *_ in _native.variants())
+    return tuple(name for name, *_ in variant_rows())
 
 
 def run_jobs(

@@ -28,6 +28,7 @@ COMMANDS = (
     "report",
     "demo",
     "query",
+    "variants",
     "explain",
 )
 

@@ -115,7 +115,7 @@ pub const VARIANTS: &[VariantInfo] = &[
         name: "asran",
         family: "loss",
         summary: "over newreno or cubic: ssthresh goes back to the window before the loss before",
-        source: "Adaptive Ssthresh Reviser (paper 002)",
+        source: "the ASRAN paper",
         year: 2020,
         params: AsranParams::SPECS,
     },

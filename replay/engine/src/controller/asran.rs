@@ -42,11 +42,11 @@ parameters! {
     /// Parameters of ASRAN.
     pub struct AsranParams {
         /// The variant that it stands over.
-        base: choice(AsranBase, Newreno = "newreno", "paper 002 §5.2 (newreno), §5.1 (cubic)"),
+        base: choice(AsranBase, Newreno = "newreno", "the ASRAN paper §5.2 (newreno), §5.1 (cubic)"),
         /// What becomes of cwnd after a loss.
-        mode: choice(AsranMode, HalveThenSlowStart = "halve_then_slow_start", "paper 002 §3.3, Fig. 2; §5.1.1 for hook"),
+        mode: choice(AsranMode, HalveThenSlowStart = "halve_then_slow_start", "the ASRAN paper §3.3, Fig. 2; §5.1.1 for hook"),
         /// What becomes of ssthresh after a timeout.
-        on_timeout: choice(AsranTimeout, Original = "original", "paper 002 §3.3; §5.1.1 for revise"),
+        on_timeout: choice(AsranTimeout, Original = "original", "the ASRAN paper §3.3; §5.1.1 for revise"),
     }
 }
 
@@ -70,7 +70,7 @@ impl Asran {
         }
     }
 
-    /// Paper 002, Algorithm 1: the base's ssthresh and the revised one, in segments.
+    /// The ASRAN paper, Algorithm 1: the base's ssthresh and the revised one, in segments.
     fn revise(&mut self, cwnd: f64) -> (f64, f64) {
         let original = libm::floor(self.base_factor * cwnd);
         let recalculated = original.max(self.last_max_cwnd);

@@ -37,9 +37,9 @@ parameters! {
     /// Parameters of Westwood-ABSE.
     pub struct WestwoodAbseParams {
         /// How the time constant is chosen.
-        tau: choice(Tau, Fixed = "fixed", "paper 000 §2 (fixed); Wang et al. 2002 §III-C (adaptive)"),
+        tau: choice(Tau, Fixed = "fixed", "the HAPS/UAV paper §2 (fixed); Wang et al. 2002 §III-C (adaptive)"),
         /// The fixed time constant.
-        tau_fixed: number(0.5, "s", 0.01, 60.0, "Mascolo et al. 2001 §2.2; paper 000 gives none"),
+        tau_fixed: number(0.5, "s", 0.01, 60.0, "Mascolo et al. 2001 §2.2; the HAPS/UAV paper gives none"),
         /// Weight of the RTT in the adaptive time constant (N).
         n: number(10.0, "", 0.0, 100.0, "Wang et al. 2002 §III-C"),
         /// Weight of the old value in the instability (beta).
@@ -47,11 +47,11 @@ parameters! {
         /// Samples over which the greatest instability is kept.
         instability_samples: whole(10, "", 1, 1000, "Wang et al. 2002 §III-C"),
         /// What becomes of a gain below zero.
-        late_ack: choice(LateAck, Clamp = "clamp", "paper 000 leaves it open; Mascolo et al. 2001 §2.2"),
+        late_ack: choice(LateAck, Clamp = "clamp", "the HAPS/UAV paper leaves it open; Mascolo et al. 2001 §2.2"),
         /// The sampling interval stays between one ACK spacing and one RTT.
-        clamp_interval: flag(true, "paper 000 names the bounds T_min and T_max"),
+        clamp_interval: flag(true, "the HAPS/UAV paper names the bounds T_min and T_max"),
         /// The shortest sampling interval, for ACKs that come at one instant.
-        least_interval: number(0.001, "s", 1e-6, 1.0, "paper 000 leaves it open"),
+        least_interval: number(0.001, "s", 1e-6, 1.0, "the HAPS/UAV paper leaves it open"),
     }
 }
 
@@ -75,7 +75,7 @@ fn seconds(time: Nanos) -> f64 {
     time as f64 / SECOND as f64
 }
 
-/// Wang et al. 2002 §III-B, paper 000 equations (2) and (3): the sampling interval for a window of `cwnd` segments.
+/// Wang et al. 2002 §III-B, the HAPS/UAV paper equations (2) and (3): the sampling interval for a window of `cwnd` segments.
 fn interval_s(cwnd: f64, rate: f64, rtt_s: f64, min_rtt_s: f64, ack_spacing_s: f64) -> f64 {
     let delivered = rate * min_rtt_s;
     if delivered >= cwnd {

@@ -1,0 +1,52 @@
+"""The catalogue of variants, its command and its pages agree."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from replay.catalogue import catalogue, find_variant
+from toolkit.cli.app import main
+from toolkit.errors import HindflightError
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "variants"
+
+
+def test_every_variant_has_a_page_that_names_its_parameters_and_no_page_is_left_over() -> None:
+    pages = {page.stem: page.read_text() for page in PAGES.glob("*.md")}
+    assert set(pages) == {variant.name for variant in catalogue()}
+    for variant in catalogue():
+        for parameter in variant.parameters:
+            named = re.search(rf"\b{parameter.name}\b", pages[variant.name], re.IGNORECASE)
+            assert named, f"{variant.name}: {parameter.name}"
+
+
+def test_every_parameter_has_a_source_and_a_default_that_is_allowed() -> None:
+    for variant in catalogue():
+        for parameter in variant.parameters:
+            assert parameter.source and parameter.meaning, parameter
+            least, dots, most = parameter.allowed.partition("..")
+            if dots:
+                assert float(least) <= float(parameter.default) <= float(most), parameter
+            else:
+                assert parameter.default in parameter.allowed.split(", "), parameter
+
+
+def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["variants"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f" {variant.name} " in shown for variant in catalogue())
+    assert main(["variants", "vegas", "--json"]) == 0
+    (vegas,) = json.loads(capsys.readouterr().out)["variants"]
+    assert vegas["year"] == 1995
+    assert {p["name"]: p["default"] for p in vegas["parameters"]} == {"alpha": "2", "beta": "4", "gamma": "1"}
+
+
+def test_a_slip_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(HindflightError, match="there is no variant westwod-plus"):
+        find_variant("westwod-plus")
+    assert main(["variants", "westwod-plus"]) == 2
+    assert "did you mean westwood-plus?" in capsys.readouterr().err
