@@ -27,7 +27,8 @@ def test_every_variant_has_a_page_that_names_its_parameters_and_no_page_is_left_
 def test_every_parameter_has_a_source_and_a_default_that_is_allowed() -> None:
     for variant in catalogue():
         for parameter in variant.parameters:
-            assert parameter.source and parameter.meaning, parameter
+            assert parameter.source, parameter
+            assert parameter.meaning, parameter
             least, dots, most = parameter.allowed.partition("..")
             if dots:
                 assert float(least) <= float(parameter.default) <= float(most), parameter

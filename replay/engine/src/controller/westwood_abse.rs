@@ -132,7 +132,7 @@ impl WestwoodAbse {
         }
     }
 
-    /// Paper 000 equation (1): the low pass whose gain follows the ACK spacing.
+    /// The HAPS/UAV paper, equation (1): the low pass whose gain follows the ACK spacing.
     fn filter(&mut self, sample: f64, dt_s: f64, tau_s: f64) {
         let mut dt_s = dt_s;
         if self.params.late_ack == LateAck::VirtualSamples {
@@ -185,7 +185,7 @@ impl WindowReduction for WestwoodAbse {
         self.take(ack, window.cwnd);
     }
 
-    /// Paper 000 §2: ssthresh = ERE RTT_min, cwnd no higher.
+    /// The HAPS/UAV paper §2: ssthresh = ERE RTT_min, cwnd no higher.
     fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
         let ssthresh = self.min_rtt.map_or(signal.flight / 2.0, |min_rtt| {
             rate_window(self.rate, min_rtt)
