@@ -13,7 +13,9 @@ const GROUP: usize = 8;
 
 /// Next time of each source.
 pub struct Calendar {
-    /// Levels from the top: one group, then its eight, … the last level holds the sources.
+    /// The group at the top.
+    top: [u64; GROUP],
+    /// Levels below it, the highest first; the last one holds the sources.
     groups: Vec<[u64; GROUP]>,
     /// First group of the level of the sources, and of each level above it, upwards.
     levels: Vec<usize>,
@@ -30,9 +32,11 @@ fn least(group: &[u64; GROUP]) -> u64 {
 impl Calendar {
     /// A calendar of `sources` (at most [`MOST_SOURCES`]), none of which has a time.
     pub fn new(sources: usize) -> Self {
-        let mut sizes = vec![sources.div_ceil(GROUP).max(1)];
-        while let Some(&below) = sizes.last().filter(|&&size| size > 1) {
-            sizes.push(below.div_ceil(GROUP));
+        let mut sizes = Vec::new();
+        let mut below = sources.div_ceil(GROUP);
+        while below > 1 {
+            sizes.push(below);
+            below = below.div_ceil(GROUP);
         }
         let mut levels = Vec::with_capacity(sizes.len());
         let mut above = sizes.iter().sum::<usize>();
@@ -41,6 +45,7 @@ impl Calendar {
             levels.push(above);
         }
         Self {
+            top: [u64::MAX; GROUP],
             groups: vec![[u64::MAX; GROUP]; sizes.iter().sum()],
             levels,
         }
@@ -49,30 +54,33 @@ impl Calendar {
     /// Sets the time of `source`.
     #[inline]
     pub fn set(&mut self, source: usize, time: Nanos) {
-        let mut word = time << SOURCE_BITS | source as u64;
-        if time >= NEVER >> SOURCE_BITS {
-            word = u64::MAX;
+        let word = if time >= NEVER >> SOURCE_BITS {
+            u64::MAX
+        } else {
+            time << SOURCE_BITS | source as u64
+        };
+        if self.levels.is_empty() {
+            self.top[source % GROUP] = word;
+        } else {
+            self.set_below(source, word);
         }
+    }
+
+    fn set_below(&mut self, source: usize, mut word: u64) {
         let mut place = source;
-        let mut first = self.levels[0];
-        let mut level = 0;
-        loop {
+        for &first in &self.levels {
             let group = &mut self.groups[first + place / GROUP];
             group[place % GROUP] = word;
-            if first == 0 {
-                return;
-            }
             word = least(group);
             place /= GROUP;
-            level += 1;
-            first = self.levels[level];
         }
+        self.top[place % GROUP] = word;
     }
 
     /// Source and time of the earliest; [`NEVER`] if none has a time.
     #[inline]
     pub fn earliest(&self) -> (usize, Nanos) {
-        let word = least(&self.groups[0]);
+        let word = least(&self.top);
         let time = if word == u64::MAX {
             NEVER
         } else {

@@ -53,8 +53,9 @@ pub struct LinkDirection {
     in_order: bool,
     /// Latest arrival, kept where the delay changes.
     last_arrival: Nanos,
-    /// Packets in flight by time of arrival.
+    /// Packets in flight by time of arrival, and the latest such time so far.
     flying: Ring<(Nanos, Ticket)>,
+    latest: Nanos,
 }
 
 impl LinkDirection {
@@ -70,12 +71,34 @@ impl LinkDirection {
             in_order: config.in_order,
             last_arrival: 0,
             flying: Ring::default(),
+            latest: 0,
         }
     }
 
     /// Takes a packet that arrives at the queue and says what becomes of it.
     #[inline]
     pub fn pass(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+        let Queue::DropTail(queue) = &mut self.queue else {
+            return self.pass_managed(ticket, segment, now);
+        };
+        let mut departure = now.max(self.serialiser.busy_until);
+        if departure >= self.serialiser.next_change {
+            self.serialiser.take_changes(departure);
+        }
+        if self.serialiser.now.ns_per_byte == 0 {
+            self.serialiser.busy_until = departure;
+        } else {
+            if !queue.has_room(now) {
+                return Passage::Lost(DropCause::Queue);
+            }
+            departure = self.serialiser.serve(segment.ip_bytes, departure);
+            queue.join(departure);
+        }
+        self.propagate(segment, departure, false)
+    }
+
+    /// Like `pass`, for queues that do more than to count packets.
+    fn pass_managed(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
         if let Queue::Scheduled(_) = self.queue {
             return self.pass_scheduled(ticket, segment, now);
         }
@@ -85,15 +108,7 @@ impl LinkDirection {
         }
         if self.serialiser.now.ns_per_byte == 0 {
             self.serialiser.busy_until = start;
-            return self.propagate(segment, start, false);
-        }
-        if let Queue::DropTail(queue) = &mut self.queue {
-            if !queue.has_room(now) {
-                return Passage::Lost(DropCause::Queue);
-            }
-            let departure = self.serialiser.serve(segment.ip_bytes, start);
-            queue.join(departure);
-            return self.propagate(segment, departure, false);
+            return self.propagate_managed(segment, start, false);
         }
         self.pass_early(segment, now, start)
     }
@@ -118,7 +133,7 @@ impl LinkDirection {
         }
         let departure = self.serialiser.serve(segment.ip_bytes, start);
         queue.join(arrival.ip_bytes, departure);
-        self.propagate(segment, departure, marked)
+        self.propagate_managed(segment, departure, marked)
     }
 
     fn pass_scheduled(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
@@ -129,7 +144,7 @@ impl LinkDirection {
         if idle && self.serialiser.open(now) == now {
             queue.pass_by();
             let departure = self.serialiser.serve(segment.ip_bytes, now);
-            return self.propagate(segment, departure, false);
+            return self.propagate_managed(segment, departure, false);
         }
         let refused = queue.push(Waiting {
             ticket,
@@ -176,7 +191,10 @@ impl LinkDirection {
         if !empty {
             self.next_service = departure;
         }
-        Some((ticket, self.propagate(segment, departure, served.marked)))
+        Some((
+            ticket,
+            self.propagate_managed(segment, departure, served.marked),
+        ))
     }
 
     /// A packet that a queue gave up after it had taken it, if there is one.
@@ -184,8 +202,18 @@ impl LinkDirection {
         self.dropped.pop()
     }
 
+    /// Apart from the packets of the short path, so that it is compiled into that one place.
+    #[inline(never)]
+    fn propagate_managed(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
+        self.propagate(segment, departure, marked)
+    }
+
     /// Loss and propagation of a packet whose service ends at `departure`.
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "once in the path of nearly all packets, once for all others; a hint is not heard"
+    )]
+    #[inline(always)]
     fn propagate(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
         let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
         if seen && self.loss.lost(u32::from(segment.ip_bytes), departure) {
@@ -254,13 +282,14 @@ impl LinkDirection {
     /// Lets a packet fly until `arrival`; says so if it will be the next to arrive.
     #[inline]
     pub fn launch(&mut self, ticket: Ticket, arrival: Nanos) -> Option<Nanos> {
-        let last = self.flying.back().map(|&(time, _)| time);
-        if last.is_some_and(|last| arrival < last) {
+        if arrival < self.latest {
             self.overtake(ticket, arrival);
             return Some(self.next_event());
         }
+        self.latest = arrival;
+        let first = self.flying.is_empty();
         self.flying.push_back((arrival, ticket));
-        last.is_none().then_some(arrival)
+        first.then_some(arrival)
     }
 
     /// The delay fell: this packet overtakes those that arrive later.

@@ -32,6 +32,12 @@ impl<T: Copy + Default> Ring<T> {
         self.tail - self.head
     }
 
+    /// Whether nothing is in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
     /// The oldest entry.
     #[inline]
     pub fn front(&self) -> Option<&T> {

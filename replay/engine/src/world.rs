@@ -253,20 +253,24 @@ impl<'a, T: Tap> World<'a, T> {
     fn travel(&mut self, ticket: Ticket, mut number: usize, mut now: Nanos) {
         let segment = self.arena.slot(ticket);
         let leg = &self.legs[usize::from(segment.leg)];
-        let goal = match segment.direction {
-            Direction::Forward => 2 * leg.sink_site,
-            Direction::Reverse => (2 * leg.source_site).wrapping_sub(1),
+        let (goal, step) = match segment.direction {
+            Direction::Forward => (2 * leg.sink_site, 2),
+            Direction::Reverse => (
+                (2 * leg.source_site).wrapping_sub(1),
+                2_usize.wrapping_neg(),
+            ),
         };
         loop {
             let segment = self.arena.slot(ticket);
-            let mut passage = self.links[number].pass(ticket, segment, now);
-            if !matches!(passage, Passage::Arrives(_)) {
-                passage = self.settle(ticket, number, passage, now);
-            }
-            let Passage::Arrives(arrival) = passage else {
-                return;
+            let link = &mut self.links[number];
+            let arrival = match link.pass(ticket, segment, now) {
+                Passage::Arrives(arrival) => arrival,
+                passage => match self.settle(ticket, number, passage, now) {
+                    Passage::Arrives(arrival) => arrival,
+                    _ => return,
+                },
             };
-            let next = next_link(number);
+            let next = number.wrapping_add(step);
             // A goal is named by the link that would lead on from it.
             if next == goal || !self.runs_on[number] {
                 if let Some(arrival) = self.links[number].launch(ticket, arrival) {

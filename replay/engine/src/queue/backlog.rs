@@ -30,7 +30,7 @@ impl Backlog {
 
     /// Whether the serialiser is busy.
     pub fn is_busy(&self) -> bool {
-        self.packets.len() > 0
+        !self.packets.is_empty()
     }
 
     /// Packets that wait besides the one in service.

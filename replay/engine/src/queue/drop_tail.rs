@@ -6,42 +6,64 @@
 use super::backlog::Backlog;
 use super::{Arrival, Verdict};
 use crate::link::DropCause;
-use crate::ring::Ring;
 use crate::time::Nanos;
 
 /// Drop-tail in packets.
+///
+/// With a limit of L, one more fits when the departure before the last L ones is past: of the latest L + 1 departures,
+/// in a ring, the oldest decides, and the packet that joins takes its place.
 pub struct DropTail {
-    limit_pkts: usize,
-    /// Ends of service of the packet in service and of those that wait.
-    departures: Ring<Nanos>,
+    /// Ends of service, at first fewer than L + 1: the ring grows while its oldest one is not past.
+    departures: Vec<Nanos>,
+    /// Place of the oldest.
+    oldest: usize,
+    /// L + 1.
+    most: usize,
 }
+
+/// Places of a new ring.
+const FEW: usize = 16;
 
 impl DropTail {
     /// An empty queue in which `limit_pkts` may wait.
     pub fn new(limit_pkts: u32) -> Self {
+        let most = limit_pkts as usize + 1;
         Self {
-            limit_pkts: limit_pkts as usize,
-            departures: Ring::default(),
+            departures: vec![0; most.min(FEW)],
+            oldest: 0,
+            most,
         }
     }
 
     /// Whether one more fits at `now`; the packet in service does not count.
     #[inline]
     pub fn has_room(&mut self, now: Nanos) -> bool {
-        while self
-            .departures
-            .front()
-            .is_some_and(|&departure| departure <= now)
-        {
-            self.departures.pop_front();
-        }
-        self.departures.len() <= self.limit_pkts
+        self.departures[self.oldest] <= now || self.grow()
     }
 
-    /// A packet joins whose service ends at `departure`.
+    /// A packet joins, for which there is room, whose service ends at `departure`.
     #[inline]
     pub fn join(&mut self, departure: Nanos) {
-        self.departures.push_back(departure);
+        self.departures[self.oldest] = departure;
+        self.oldest += 1;
+        if self.oldest == self.departures.len() {
+            self.oldest = 0;
+        }
+    }
+
+    /// Makes places for more departures, if the limit allows any.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        let few = self.departures.len();
+        if few == self.most {
+            return false;
+        }
+        let mut departures = vec![0; few.min(self.most - few)];
+        departures.extend_from_slice(&self.departures[self.oldest..]);
+        departures.extend_from_slice(&self.departures[..self.oldest]);
+        self.departures = departures;
+        self.oldest = 0;
+        true
     }
 }
 
