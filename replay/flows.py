@@ -14,7 +14,7 @@ from replay.applications import Application, Greedy, PositiveTime, Spread, Strea
 from replay.parts import LONGEST_NS, MOST_PKTS, Dscp, Flag, Name, Part, Rate, Time, whole
 from toolkit.units import PACKETS, SIZE, TIME
 
-Profile = Literal["rfc", "linux"]
+Profile = Literal["rfc", "linux", "ns2"]
 Timeout = Annotated[int, whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)]
 Buffer = Annotated[int, whole(SIZE), Field(ge=2, le=2**40)]
 

@@ -287,6 +287,10 @@ fn add_nodes(
     let params = &StackParams::resolve(flow.profile, &flow.stack);
     let first_leg = parts.legs.len() - receivers.len();
     let windows: Vec<u64> = receivers.iter().map(Receiver::window).collect();
+    let isns: Vec<u32> = parts.legs[first_leg..]
+        .iter()
+        .map(|leg| leg.isn[0])
+        .collect();
     let sender = |i: usize| {
         let params = stops[i].variant.fix(params);
         let draws = StreamKey {
@@ -301,6 +305,7 @@ fn add_nodes(
                 .variant
                 .controller(&params, stops[i].values, StreamRng::new(draws)),
         )
+        .with_clock_phase(u64::from(isns[i]))
     };
     parts.nodes.push(Node::Source(Box::new(Source::new(
         sender(0),

@@ -9,9 +9,10 @@ use crate::controller::{
     Asran, AsranBase, AsranParams, Bbr, BbrParams, Bic, BicParams, Compound, CompoundParams,
     Controller, Cubic, CubicParams, Factor, Growth, Held, Highspeed, HighspeedParams, Htcp,
     HtcpParams, Hybla, HyblaParams, Illinois, IllinoisParams, Ledbat, LedbatParams, LinuxCubic,
-    OfGrowth, ParamSpec, ParamValues, Reduction, Reno, Scalable, ScalableParams, SlowStart, Vegas,
-    VegasParams, Veno, VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe,
-    WestwoodBweParams, WestwoodParams, Window, WindowPacing, Windowed, Yeah, YeahParams,
+    Ns2Half, Ns2Reno, OfGrowth, ParamSpec, ParamValues, Reduction, Reno, Scalable, ScalableParams,
+    SlowStart, Vegas, VegasParams, Veno, VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams,
+    WestwoodBwe, WestwoodBweParams, WestwoodParams, Window, WindowPacing, Windowed, Yeah,
+    YeahParams,
 };
 
 mod list;
@@ -141,10 +142,14 @@ impl Variant {
             return Held::windowed(pkts).into();
         }
         let share = |growth: Growth, beta| (growth, Factor::of(beta, params.profile).into());
+        let ns2 = params.profile == Profile::Ns2;
         let (growth, reduction) = match self {
             Self::Bbr => {
                 let bbr = BbrParams::default().with(values);
                 return Bbr::new(bbr, params.initial_window_pkts, params.smss_bytes, draws).into();
+            }
+            Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno if ns2 => {
+                (Ns2Reno.into(), Ns2Half.into())
             }
             Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno => {
                 share(Reno::default().into(), RENO_BETA)

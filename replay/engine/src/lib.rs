@@ -39,6 +39,7 @@ mod sink;
 mod source;
 mod summary;
 mod tap;
+mod ticks;
 mod time;
 mod timer;
 mod world;

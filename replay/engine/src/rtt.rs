@@ -3,6 +3,7 @@
 //! Must not know segments: it is told samples. Karn's rule (RFC 6298 §3) is the caller's business.
 
 use crate::config::{RtoRule, StackParams};
+use crate::ticks::Ticks;
 use crate::time::Nanos;
 
 /// Estimator of one connection.
@@ -18,6 +19,7 @@ pub struct RttEstimator {
     rttvar: Nanos,
     min_rtt: Nanos,
     linux: LinuxVariation,
+    ticks: Ticks,
 }
 
 /// What Linux keeps besides: the deviation, its greatest value in this round trip, and the end of the round trip.
@@ -30,6 +32,9 @@ struct LinuxVariation {
 
 /// RFC 6298 §2.3: K.
 const K: u64 = 4;
+/// ns-2: timeouts in a row after which it distrusts its estimates (backed off more than eight times).
+const NS2_BACKOFFS: u32 = 3;
+
 impl RttEstimator {
     /// An estimator without samples.
     pub fn new(params: &StackParams) -> Self {
@@ -44,6 +49,7 @@ impl RttEstimator {
             rttvar: 0,
             min_rtt: Nanos::MAX,
             linux: LinuxVariation::default(),
+            ticks: Ticks::new(params.clock_granularity_ns),
         }
     }
 
@@ -54,6 +60,10 @@ impl RttEstimator {
         match self.rule {
             RtoRule::Rfc6298 => self.sample_rfc6298(rtt),
             RtoRule::Linux => self.sample_linux(rtt, snd_una, snd_nxt),
+            RtoRule::Ns2 => {
+                self.ticks.sample(rtt.div_ceil(self.granularity.max(1)));
+                self.take_ticks();
+            }
         }
         // RFC 6298 §5 (5.7) with Karn: a fresh sample ends the backoff.
         self.backoff = 0;
@@ -111,9 +121,50 @@ impl RttEstimator {
         self.base_rto = self.srtt.unwrap_or(rtt) + self.rttvar;
     }
 
+    /// Under ns-2's rule: the clock ticks `phase` earlier than time itself.
+    pub fn set_clock_phase(&mut self, phase: Nanos) {
+        self.ticks.set_phase(phase);
+    }
+
+    /// Under ns-2's rule: a segment that ends at `end` leaves for the first time.
+    #[inline]
+    pub fn time_segment(&mut self, end: u64, now: Nanos) {
+        if self.rule == RtoRule::Ns2 {
+            self.ticks.time(end, now);
+        }
+    }
+
+    /// Under ns-2's rule: what is being timed may be sent again.
+    pub fn stop_timing(&mut self) {
+        self.ticks.stop();
+    }
+
+    /// Under ns-2's rule: the sample of an ACK of everything before `snd_una`, if it answers what is being timed.
+    pub fn answer(&mut self, snd_una: u64, now: Nanos) -> Option<Nanos> {
+        let rtt = self.ticks.answer(snd_una, now)?;
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.take_ticks();
+        self.end_backoff();
+        Some(rtt)
+    }
+
+    fn take_ticks(&mut self) {
+        self.srtt = Some(self.ticks.srtt());
+        self.rttvar = self.ticks.rttvar();
+        self.base_rto = self.ticks.rto().max(self.min_rto);
+    }
+
+    /// The next timeout is not backed off.
+    pub fn end_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
     /// RFC 6298 §5.5: doubles the timeout.
     pub fn back_off(&mut self) {
         self.backoff += 1;
+        if self.rule == RtoRule::Ns2 && self.backoff > NS2_BACKOFFS {
+            self.ticks.distrust();
+        }
     }
 
     /// The timeout, backed off and bounded (RFC 6298 §2.5).
@@ -135,7 +186,7 @@ impl RttEstimator {
     /// Variation: RTTVAR of RFC 6298; under Linux's rule a quarter of what stands above SRTT.
     pub fn rttvar(&self) -> Nanos {
         match self.rule {
-            RtoRule::Rfc6298 => self.rttvar,
+            RtoRule::Rfc6298 | RtoRule::Ns2 => self.rttvar,
             RtoRule::Linux => self.rttvar / K,
         }
     }

@@ -397,14 +397,14 @@ impl Scoreboard {
         low
     }
 
-    /// RFC 6675 §4, IsLost, for all at once: marks lost what has `DUP_THRESH` sacked segments above it.
+    /// RFC 6675 §4, IsLost, for all at once: marks lost what has `dup_thresh` sacked segments above it.
     /// Returns how many were marked.
     ///
     /// Deviation: counts segments, as Linux does, where the RFC counts octets or discontiguous blocks; equal for
     /// full segments.
-    pub fn mark_lost_by_sack(&mut self) -> u32 {
+    pub fn mark_lost_by_sack(&mut self, dup_thresh: u64) -> u32 {
         let before = self.lost;
-        while self.sacked_beyond >= DUP_THRESH {
+        while self.sacked_beyond >= dup_thresh {
             let number = self.loss_edge;
             self.loss_edge += 1;
             if self.slot(number).marks & SACKED != 0 {
@@ -459,6 +459,17 @@ impl Scoreboard {
         }
         self.loss_edge = self.end;
         self.sacked_beyond = 0;
+    }
+
+    /// Forgets what SACK reported, and with it what is lost and what has been repaired.
+    pub fn forget(&mut self) {
+        for number in self.base..self.end {
+            self.slot_mut(number).marks &= EVER_RETRANSMITTED;
+        }
+        (self.sacked, self.lost, self.retransmitted, self.waiting) = (0, 0, 0, 0);
+        (self.loss_edge, self.high_sacked) = (self.base, self.base);
+        self.sacked_beyond = 0;
+        (self.repair_from, self.repair_end) = (self.end, self.base);
     }
 
     /// The first lost segment that waits to be retransmitted.

@@ -15,6 +15,8 @@ pub enum Profile {
     Rfc,
     /// Leaning on Linux 6.x: RACK and PRR recovery, HyStart for cubic, quick ACKs at the start, 200 ms minimum RTO.
     Linux,
+    /// As the simulator of the papers, ns-2 (2.35): packets counted, an ACK per packet, ticks of 0.1 s.
+    Ns2,
 }
 
 /// How losses are found and what the window does while they are repaired.
@@ -41,6 +43,8 @@ pub enum RtoRule {
     Rfc6298,
     /// Linux: SRTT + max(RTTVAR-like term, minimum), the term falling once per round trip at most.
     Linux,
+    /// ns-2: one segment timed at a time, in whole ticks of the granularity.
+    Ns2,
 }
 
 /// How a sender leaves slow start without a loss.
@@ -191,6 +195,10 @@ const BARE_HEADER_BYTES: u32 = 40;
 const TIMESTAMPS_BYTES: u32 = 12;
 /// IP packet of a full segment when the scenario does not say.
 const DEFAULT_PACKET_BYTES: u32 = 1500;
+/// ns-2's `window_`: packets that the receiver takes, and ssthresh at the start.
+const NS2_WINDOW_PKTS: u32 = 20;
+/// ns-2's `maxSackBlocks_`.
+const NS2_SACK_BLOCKS: usize = 3;
 
 impl StackParams {
     /// The parameters of `profile` with `overrides` on top.
@@ -200,16 +208,26 @@ impl StackParams {
         let timestamps = o.timestamps.unwrap_or(base.timestamps);
         let natural = BARE_HEADER_BYTES + if timestamps { TIMESTAMPS_BYTES } else { 0 };
         let header_bytes = o.header_bytes.unwrap_or(natural);
+        let smss_bytes = o
+            .smss_bytes
+            .unwrap_or(DEFAULT_PACKET_BYTES.saturating_sub(header_bytes));
+        let receive_buffer_bytes = o.receive_buffer_bytes.unwrap_or(match profile {
+            Profile::Ns2 => u64::from(NS2_WINDOW_PKTS * smss_bytes),
+            Profile::Rfc | Profile::Linux => base.receive_buffer_bytes,
+        });
+        // ns-2 has one `window_`, which is both.
+        let window_pkts = u32::try_from(receive_buffer_bytes / u64::from(smss_bytes.max(1))).ok();
+        let natural_ssthresh = base
+            .initial_ssthresh_pkts
+            .or(window_pkts.filter(|_| profile == Profile::Ns2));
         Self {
             handshake: o.handshake.unwrap_or(base.handshake),
             timestamps,
-            smss_bytes: o
-                .smss_bytes
-                .unwrap_or(DEFAULT_PACKET_BYTES.saturating_sub(header_bytes)),
+            smss_bytes,
             header_bytes,
             initial_window_pkts: o.initial_window_pkts.unwrap_or(base.initial_window_pkts),
             fixed_window_pkts: o.fixed_window_pkts.or(base.fixed_window_pkts),
-            initial_ssthresh_pkts: o.initial_ssthresh_pkts.or(base.initial_ssthresh_pkts),
+            initial_ssthresh_pkts: o.initial_ssthresh_pkts.or(natural_ssthresh),
             slow_start_limit_pkts: o.slow_start_limit_pkts.or(base.slow_start_limit_pkts),
             slow_start: o.slow_start.or(base.slow_start),
             limited_transmit: o.limited_transmit.unwrap_or(base.limited_transmit),
@@ -225,7 +243,7 @@ impl StackParams {
                 .unwrap_or(base.delayed_ack_timeout_ns),
             quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
             dsack: o.dsack.unwrap_or(base.dsack),
-            receive_buffer_bytes: o.receive_buffer_bytes.unwrap_or(base.receive_buffer_bytes),
+            receive_buffer_bytes,
             receive_buffer_max_bytes: o.receive_buffer_max_bytes.or(base.receive_buffer_max_bytes),
             receive_window_growth: o
                 .receive_window_growth
@@ -249,6 +267,7 @@ impl StackParams {
         match profile {
             Profile::Rfc => Self::rfc(),
             Profile::Linux => Self::linux(),
+            Profile::Ns2 => Self::ns2(),
         }
     }
 
@@ -309,6 +328,22 @@ impl StackParams {
         }
     }
 
+    /// Defaults of ns-2.35 but for the tick, which is that of its older releases and of the papers (0.1 s).
+    fn ns2() -> Self {
+        Self {
+            handshake: false,
+            timestamps: false,
+            initial_window_pkts: 2,
+            rto_rule: RtoRule::Ns2,
+            min_rto_ns: 200 * MILLISECOND,
+            initial_rto_ns: 3 * SECOND,
+            clock_granularity_ns: 100 * MILLISECOND,
+            delayed_ack: false,
+            profile: Profile::Ns2,
+            ..Self::rfc()
+        }
+    }
+
     /// Whether SACK is negotiated: it is where the recovery reads it.
     #[inline]
     pub fn sack_enabled(&self) -> bool {
@@ -320,6 +355,9 @@ impl StackParams {
 
     /// SACK blocks that fit beside the other options (RFC 2018 §3: four, three with timestamps).
     pub fn sack_blocks(&self) -> usize {
+        if self.profile == Profile::Ns2 {
+            return NS2_SACK_BLOCKS;
+        }
         if self.timestamps { 3 } else { 4 }
     }
 }

@@ -4,8 +4,8 @@
 
 use super::evidence::{AckEvidence, SignalEvidence};
 use super::{
-    Bic, Compound, Cubic, Held, Highspeed, Htcp, Hybla, Illinois, Ledbat, LinuxCubic, Reno,
-    Scalable, Vegas, Veno, Window, Yeah,
+    Bic, Compound, Cubic, Held, Highspeed, Htcp, Hybla, Illinois, Ledbat, LinuxCubic, Ns2Reno,
+    Reno, Scalable, Vegas, Veno, Window, Yeah,
 };
 use crate::time::Nanos;
 
@@ -142,4 +142,6 @@ growths! {
     Veno,
     /// Scalable and Reno in turn.
     Yeah,
+    /// RFC 5681 §3.1 as ns-2 counts it.
+    Ns2Reno,
 }

@@ -4,7 +4,7 @@
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
 use super::growth::Growth;
-use super::{Asran, Held, LOSS_WINDOW, Westwood, WestwoodAbse, WestwoodBwe, Window};
+use super::{Asran, Held, LOSS_WINDOW, Ns2Half, Westwood, WestwoodAbse, WestwoodBwe, Window};
 use crate::config::Profile;
 
 /// A reduction. Only `reduced` is compulsory.
@@ -60,7 +60,7 @@ impl Factor {
     pub fn of(beta: f64, profile: Profile) -> Self {
         let basis = match profile {
             Profile::Linux => ReductionBasis::Cwnd,
-            Profile::Rfc => ReductionBasis::FlightSize,
+            Profile::Rfc | Profile::Ns2 => ReductionBasis::FlightSize,
         };
         Self { beta, basis }
     }
@@ -150,6 +150,8 @@ reductions! {
     WestwoodBwe,
     /// The same, over an adaptive interval.
     WestwoodAbse,
+    /// Half, as ns-2 takes it.
+    Ns2Half,
 }
 
 #[cfg(test)]

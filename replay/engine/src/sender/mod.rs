@@ -6,6 +6,9 @@
 mod ecn;
 #[cfg(test)]
 mod ladder;
+#[cfg(test)]
+mod ladder_ns2;
+mod ns2;
 mod pacing;
 mod phase;
 mod prr;
@@ -24,7 +27,7 @@ use rack::Rack;
 use rate::{Newest, RateSampler};
 
 use crate::application::Buffered;
-use crate::config::{Profile, RecoveryKind, StackParams};
+use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
 use crate::controller::{AckEvidence, Controller, RateSample, Repair};
 use crate::histogram::Histogram;
 use crate::rtt::RttEstimator;
@@ -158,6 +161,13 @@ impl Sender {
         }
     }
 
+    /// The same sender, whose coarse clock (if it has one) ticks `phase` earlier than time itself.
+    #[must_use]
+    pub fn with_clock_phase(mut self, phase: Nanos) -> Self {
+        self.rtt.set_clock_phase(phase);
+        self
+    }
+
     /// Opens the connection. Without handshake it stands at once, with the `window_bytes` that the receiver promises.
     pub fn open(&mut self, now: Nanos, window_bytes: u64) {
         if self.params.handshake {
@@ -255,7 +265,7 @@ impl Sender {
             self.snd_una = segment.ack;
             self.timeouts_in_a_row = 0;
         }
-        if segment.sack_len > 0 {
+        if segment.sack_len > 0 && !self.ignores_sack() {
             self.take_sack_blocks(segment, &mut digest);
         }
         let duplicate = self.is_duplicate(segment, advances, &digest);
@@ -389,6 +399,11 @@ impl Sender {
 
     /// Samples the path for the timeout; returns the round-trip time of the newest segment delivered.
     fn take_rtt_sample(&mut self, segment: &Segment, digest: &Digest, now: Nanos) -> Option<Nanos> {
+        if self.params.rto_rule == RtoRule::Ns2 {
+            let rtt = self.rtt.answer(self.snd_una, now)?;
+            self.rtt_histogram.add(rtt);
+            return Some(rtt);
+        }
         let linux = self.params.profile == Profile::Linux;
         // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
         let whole = !digest.acked_retransmission;
@@ -416,9 +431,10 @@ impl Sender {
     }
 
     fn evidence(&self, ack: &recovery::Ack) -> AckEvidence {
+        let counts_acks = self.is_ns2();
         AckEvidence {
             now: ack.now,
-            delivered: ack.digest.delivered,
+            delivered: if counts_acks { 1 } else { ack.digest.delivered },
             acked_bytes: ack.acked_bytes,
             rtt: ack.rtt,
             srtt: self.rtt.srtt(),
@@ -438,9 +454,10 @@ impl Sender {
             ecn_echo: ack.ecn_echo,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
-            cwnd_limited: self
-                .usage
-                .is_limited(self.controller.cwnd(), self.controller.in_slow_start()),
+            cwnd_limited: counts_acks
+                || self
+                    .usage
+                    .is_limited(self.controller.cwnd(), self.controller.in_slow_start()),
         }
     }
 

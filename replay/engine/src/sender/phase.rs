@@ -18,6 +18,8 @@ pub enum Phase {
     Loss {
         /// Octet after the last one sent when the timeout struck.
         recovery_point: u64,
+        /// Duplicate ACKs since `snd_una` last moved, where limited transmit goes on meanwhile (ns-2).
+        dup_acks: u32,
     },
 }
 
@@ -42,6 +44,8 @@ pub enum RecoveryWindow {
     Inflated {
         /// Segments on top of cwnd; below zero after large partial ACKs.
         extra: f64,
+        /// Segments that partial ACKs took from cwnd for good, under ns-2's rules.
+        deflation: f64,
         /// The first partial ACK has been seen.
         partial_seen: bool,
     },
@@ -51,6 +55,11 @@ pub enum RecoveryWindow {
     Model,
     /// The proportional rate reduction's window against the pipe.
     Prr(Prr),
+    /// cwnd against ns-2's own count of what is in flight.
+    Counted {
+        /// Segments; below zero after many partial ACKs.
+        pipe: i64,
+    },
 }
 
 /// Whether the window was used, remembered over a round trip as Linux does.

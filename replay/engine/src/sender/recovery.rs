@@ -38,6 +38,10 @@ pub struct Ack {
 impl Sender {
     pub(super) fn react(&mut self, ack: &Ack) {
         let newly_lost = self.find_losses(ack);
+        if self.is_ns2() {
+            self.react_as_ns2(ack);
+            return;
+        }
         match self.phase {
             Phase::Open { dup_acks } => self.react_open(ack, dup_acks),
             Phase::Recovery(FastRecovery { recovery_point, .. })
@@ -46,7 +50,7 @@ impl Sender {
                 self.leave_recovery(ack);
             }
             Phase::Recovery(_) => self.react_in_recovery(ack, newly_lost),
-            Phase::Loss { recovery_point } => self.react_after_timeout(ack, recovery_point),
+            Phase::Loss { recovery_point, .. } => self.react_after_timeout(ack, recovery_point),
         }
     }
 
@@ -55,7 +59,8 @@ impl Sender {
         match self.params.recovery {
             RecoveryKind::Reno | RecoveryKind::Newreno => false,
             RecoveryKind::Sack | RecoveryKind::Prr => {
-                (ack.digest.sacked > 0 || ack.advances) && self.board.mark_lost_by_sack() > 0
+                (ack.digest.sacked > 0 || ack.advances)
+                    && self.board.mark_lost_by_sack(self.dup_thresh()) > 0
             }
             RecoveryKind::RackPrr => {
                 let view = self.path_view(ack.now);
@@ -95,7 +100,7 @@ impl Sender {
 
     /// Lets the ACK grow the window. A model of the path hears of every ACK, elsewhere.
     #[inline]
-    fn grow(&mut self, ack: &Ack) {
+    pub(super) fn grow(&mut self, ack: &Ack) {
         if !self.controller.models_path() {
             let evidence = self.evidence(ack);
             self.controller.on_ack(&evidence);
@@ -140,6 +145,7 @@ impl Sender {
                 self.forced = Some(first);
                 RecoveryWindow::Inflated {
                     extra: DUP_THRESH as f64,
+                    deflation: 0.0,
                     partial_seen: false,
                 }
             }
@@ -198,7 +204,7 @@ impl Sender {
                     *extra += 1.0;
                 }
             }
-            RecoveryWindow::Pipe | RecoveryWindow::Model => {}
+            RecoveryWindow::Pipe | RecoveryWindow::Model | RecoveryWindow::Counted { .. } => {}
             RecoveryWindow::Prr(prr) => {
                 prr.on_ack(ack.digest.delivered, ack.advances && !newly_lost, pipe);
             }

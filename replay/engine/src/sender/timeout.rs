@@ -62,18 +62,24 @@ impl Sender {
         // Deviation: Linux does not reduce again for a timeout in fast recovery.
         let repaired_already =
             self.params.profile == Profile::Linux && matches!(self.phase, Phase::Recovery(_));
-        let signal = if self.timeouts_in_a_row == 0 && !repaired_already {
-            Signal::Timeout
+        let ns2 = self.is_ns2();
+        let first = ns2 || self.timeouts_in_a_row == 0 && !repaired_already;
+        let flight = if ns2 {
+            self.go_back();
+            self.ns2_window()
         } else {
-            Signal::RepeatedTimeout
+            f64::from(self.board.outstanding())
         };
-        let flight = f64::from(self.board.outstanding());
         self.board.mark_all_lost();
         self.controller.on_timeout(&SignalEvidence {
             now,
             flight,
             lost_total: self.board.lost_total(),
-            signal,
+            signal: if first {
+                Signal::Timeout
+            } else {
+                Signal::RepeatedTimeout
+            },
         });
         self.marks.note_reduction();
         self.timeouts_in_a_row += 1;
@@ -84,6 +90,7 @@ impl Sender {
         self.recover = self.snd_nxt;
         self.phase = Phase::Loss {
             recovery_point: self.snd_nxt,
+            dup_acks: 0,
         };
         // RFC 6298 §5.6: the timer runs again, also if the window lets nothing leave.
         self.rto_timer.set(now + self.rtt.rto());

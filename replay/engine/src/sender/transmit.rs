@@ -118,6 +118,12 @@ impl Sender {
                 window: RecoveryWindow::Inflated { .. },
                 ..
             }) => self.board.outstanding(),
+            Phase::Recovery(FastRecovery {
+                window: RecoveryWindow::Counted { pipe },
+                ..
+            }) => u32::try_from(*pipe).unwrap_or(0),
+            // ns-2 knows a pipe in recovery only.
+            Phase::Open { .. } if self.is_ns2() => self.board.outstanding(),
             _ => self.board.pipe(),
         }
     }
@@ -127,11 +133,16 @@ impl Sender {
     pub(super) fn effective_window(&self) -> f64 {
         let cwnd = self.controller.cwnd();
         match &self.phase {
-            Phase::Open { dup_acks } => cwnd + self.limited_transmit(*dup_acks),
-            Phase::Loss { .. } => cwnd,
+            Phase::Open { dup_acks } | Phase::Loss { dup_acks, .. } => {
+                cwnd + self.limited_transmit(*dup_acks)
+            }
             Phase::Recovery(recovery) => match &recovery.window {
-                RecoveryWindow::Inflated { extra, .. } => (cwnd + extra).max(1.0),
-                RecoveryWindow::Pipe | RecoveryWindow::Model => cwnd,
+                RecoveryWindow::Inflated {
+                    extra, deflation, ..
+                } => (cwnd + extra - deflation).max(1.0),
+                RecoveryWindow::Pipe | RecoveryWindow::Model | RecoveryWindow::Counted { .. } => {
+                    cwnd
+                }
                 RecoveryWindow::Prr(prr) => prr.window(),
             },
         }
@@ -141,7 +152,8 @@ impl Sender {
     /// (RFC 6675 §5 step (3)).
     #[inline]
     fn limited_transmit(&self, dup_acks: u32) -> f64 {
-        let applies = dup_acks > 0 && self.params.limited_transmit && !self.params.sack_enabled();
+        let inflates = self.is_ns2() || !self.params.sack_enabled();
+        let applies = dup_acks > 0 && self.params.limited_transmit && inflates;
         if applies {
             f64::from(dup_acks.min(2))
         } else {
@@ -271,6 +283,7 @@ impl Sender {
         if u32::from(len) < self.params.smss_bytes {
             self.small_end = self.snd_nxt;
         }
+        self.rtt.time_segment(self.snd_nxt, now);
         if let Phase::Open { dup_acks: 1.. } = self.phase {
             self.limited_transmitted += 1;
         }
@@ -339,6 +352,7 @@ impl Sender {
             && self.write_end > self.snd_nxt
             && now - self.last_sent_at > self.rtt.rto()
             && !self.persist_timer.is_set()
+            && self.params.profile != Profile::Ns2
         {
             self.controller.on_idle(
                 f64::from(self.params.initial_window_pkts),
@@ -365,6 +379,13 @@ impl Sender {
         }) = &mut self.phase
         {
             prr.on_send();
+        }
+        if let Phase::Recovery(FastRecovery {
+            window: RecoveryWindow::Counted { pipe },
+            ..
+        }) = &mut self.phase
+        {
+            *pipe += 1;
         }
         let mut segment = self.bare(now, flags::ACK);
         segment.seq = seq;
