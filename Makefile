@@ -10,7 +10,7 @@ DATA ?= fixtures/kernel
 
 RUST_SOURCES := $(shell find toolkit channels replay -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock clippy.toml
 
-.PHONY: demo test test-rust test-python lint bench bench-engine validate golden clean setup
+.PHONY: demo test test-rust test-python lint bench bench-channels bench-engine validate golden clean setup
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.built ## build everything into .venv
@@ -66,6 +66,9 @@ bench: $(VENV)/.built ## speed and memory beside peers; needs an idle machine
 
 bench-engine: $(VENV)/.built ## the engine beside ns-2 and beside the cost of its hops alone
 	$(BIN)/python -m benches engine
+
+bench-channels: ## speed of the channel kernels, on one core
+	cargo run --release --locked --quiet -p hindflight-kernels --example bench
 
 validate: $(VENV)/.built ## the engine beside closed forms and the recorded Linux runs in DATA
 	$(BIN)/hindflight validate --data $(DATA)
