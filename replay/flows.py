@@ -39,6 +39,8 @@ STACK: dict[str, str] = {
     "quickack_segments": "quickack_segments",
     "dsack": "dsack",
     "receive_buffer": "receive_buffer_bytes",
+    "receive_buffer_max": "receive_buffer_max_bytes",
+    "receive_window_growth": "receive_window_growth",
     "read_rate": "read_rate_bps",
     "reset_timer_on_each_partial_ack": "reset_timer_on_each_partial_ack",
     "tail_loss_probe": "tail_loss_probe",
@@ -48,6 +50,7 @@ STACK: dict[str, str] = {
     "send_buffer_max": "send_buffer_max_bytes",
     "ecn": "ecn",
     "ecn_beta": "ecn_beta",
+    "fixed_window": "fixed_window_pkts",
 }
 """Keys of a flow that override its profile, and the engine's names of them."""
 
@@ -86,6 +89,8 @@ class Stack(Part):
     quickack_segments: Annotated[int, Field(ge=0, le=MOST_PKTS, strict=True)] | None = None
     dsack: Flag | None = None
     receive_buffer: Annotated[int, whole(SIZE), Field(ge=2, le=2**30)] | None = None
+    receive_buffer_max: Annotated[int, whole(SIZE), Field(ge=2, le=2**30)] | None = None
+    receive_window_growth: Flag | None = None
     read_rate: Annotated[Rate, Field(ge=8)] | None = None
     reset_timer_on_each_partial_ack: Flag | None = None
     tail_loss_probe: Flag | None = None
@@ -95,6 +100,7 @@ class Stack(Part):
     send_buffer_max: Buffer | None = None
     ecn: Flag | None = None
     ecn_beta: Annotated[float, Field(ge=0.1, le=1, strict=True)] | None = None
+    fixed_window: Annotated[int, whole(PACKETS), Field(ge=2, le=1_000_000)] | None = None
 
     @model_validator(mode="after")
     def _agrees(self) -> Stack:
@@ -104,6 +110,8 @@ class Stack(Part):
             raise ValueError("mss and headers together are more than an IP packet holds (65535 B)")
         if self.receive_buffer is not None and self.receive_buffer < 2 * mss:
             raise ValueError("receive_buffer holds less than two segments")
+        if self.receive_buffer_max is not None and self.receive_buffer_max < (self.receive_buffer or 0):
+            raise ValueError("receive_buffer_max is less than receive_buffer")
         if self.send_buffer_max is not None and (self.send_buffer or self.send_buffer_max + 1) > self.send_buffer_max:
             raise ValueError("send_buffer_max means nothing without a send_buffer that is no larger")
         if self.min_rto is not None and self.max_rto is not None and self.max_rto < self.min_rto:

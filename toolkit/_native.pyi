@@ -84,7 +84,7 @@ def replay(
     """
 
 def profile(name: str) -> str:
-    """Return the stack parameters that a profile fixes, as JSON by the engine's names. ValueError for an unknown name."""
+    """Return the stack parameters that a profile fixes, as JSON by the engine's names; ValueError if unknown."""
 
 def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]]]]:
     """List the TCP variants: name, family, one line, source, its year, parameters.

@@ -51,9 +51,11 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
         "limited_transmit": False, "recovery": "rack_prr", "rto_rule": "linux", "min_rto": "300 ms",
         "initial_rto": "3 s", "max_rto": "60 s", "clock_granularity": "100 ms", "delayed_ack": True,
         "delayed_ack_timeout": "100 ms", "quickack_segments": 3, "dsack": True, "receive_buffer": "64 KiB",
+        "receive_buffer_max": "1 MB",
+        "receive_window_growth": True,
         "read_rate": "1 Mbit/s", "reset_timer_on_each_partial_ack": True, "tail_loss_probe": True, "pacing": True,
         "nagle": "off", "send_buffer": "100 kB", "send_buffer_max": "1 MB",
-        "ecn": True, "ecn_beta": 0.85,
+        "ecn": True, "ecn_beta": 0.85, "fixed_window": "20 pkts",
     }  # fmt: skip
     scenario = _scenario(flow=given, compare={"variants": ["cubic"]})
     flow = engine_config(scenario, Job("cubic", "none", "what_if", "model", 1, False), {})["flows"][0]

@@ -16,7 +16,7 @@ from toolkit.schema import TABLES
 
 
 def _run(run_id: int, flow: str, variant: str, goodput_bps: float, **given: Any) -> dict[str, Any]:
-    row = {column.name: None if column.nullable else 0 for column in TABLES["runs"].columns}
+    row: dict[str, Any] = {column.name: None if column.nullable else 0 for column in TABLES["runs"].columns}
     labels = {"purpose": "what_if", "channel_mode": "model", "proxy": "none", "seed": run_id}
     role = "studied" if flow == "flow" else "cross"
     row.update(labels, run_id=run_id, flow=flow, role=role, variant=variant, goodput_bps=goodput_bps, **given)

@@ -239,6 +239,7 @@ fn check_flow(config: &FlowConfig, flow: &FlowSummary) {
         "{config:?} {flow:?}"
     );
     assert!(flow.app_delay_p50_ns <= flow.app_delay_p95_ns);
+    assert!(flow.app_delay_p95_ns <= flow.app_delay_max_ns);
     assert!(
         flow.stalled_ns
             .is_none_or(|stalled| stalled <= flow.duration_ns)

@@ -205,7 +205,12 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
     let source = legs.first().and_then(|leg| nodes[leg.source].source());
     let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
     let delays = source.map(Source::delays);
-    let delay = |share| delays.and_then(|delays| delays.histogram().quantile(share));
+    let longest = delays.and_then(WriteDelays::longest);
+    let delay = |share| {
+        delays
+            .and_then(|delays| delays.histogram().quantile(share))
+            .min(longest)
+    };
     let stalls = sink
         .and_then(Sink::playout)
         .map(|playout| playout.stalls(stop));
@@ -227,7 +232,7 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
         rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
         app_delay_p50_ns: delay(0.5),
         app_delay_p95_ns: delay(0.95),
-        app_delay_max_ns: delays.and_then(WriteDelays::longest),
+        app_delay_max_ns: longest,
         stalls: stalls.map(|(count, _)| count),
         stalled_ns: stalls.map(|(_, time)| time),
         pages: loads.map(Histogram::count),
@@ -252,7 +257,11 @@ fn summarise_datagrams(
     let sink = ends.iter().find_map(|node| node.datagram_sink());
     let delivered_bytes = sink.map_or(0, DatagramSink::octets);
     let duration_ns = end - tally.start;
-    let delay = |share| sink.and_then(|sink| sink.delays().quantile(share));
+    let longest = sink.and_then(DatagramSink::longest);
+    let delay = |share| {
+        sink.and_then(|sink| sink.delays().quantile(share))
+            .min(longest)
+    };
     DatagramSummary {
         start_ns: tally.start,
         duration_ns,
@@ -267,7 +276,7 @@ fn summarise_datagrams(
         ecn_marks: tally.ecn_marks,
         delay_p50_ns: delay(0.5),
         delay_p95_ns: delay(0.95),
-        delay_max_ns: sink.and_then(DatagramSink::longest),
+        delay_max_ns: longest,
         jitter_ns: sink.and_then(DatagramSink::jitter),
     }
 }
