@@ -1,0 +1,49 @@
+"""`hindflight channel synth` as a user runs it: a trace, what it says of it, and one line for every mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from channels.trace import read_trace
+from tests.e2e.conftest import Command, error_line
+
+
+def test_a_model_with_settings_becomes_a_trace(hindflight: Command, tmp_path: Path) -> None:
+    settings = ("-p", "mean_loss=0.05", "-p", "mean_burst=4.0", "--packets", 50_000)
+    ended = hindflight("channel", "synth", "gilbert_elliott", *settings, "-o", "g.parquet", "--json")
+    assert ended.returncode == 0, ended.stderr
+    said = json.loads(ended.stdout)
+    assert said["lost_share"] == pytest.approx(0.05, abs=0.01)
+    assert read_trace(tmp_path / "g.parquet").packets().num_rows == said["rows"] == 50_000
+
+
+def test_a_file_becomes_the_same_trace_for_the_same_seed(hindflight: Command, tmp_path: Path) -> None:
+    (tmp_path / "street.toml").write_text(
+        'model = "street"\nsatellite = { geo = -96.0 }\nlatitude = 40.7\nlongitude = -74.0\nazimuth = 120.0\n'
+    )
+    for name in ("a", "b"):
+        ended = hindflight("channel", "synth", "street.toml", "--duration", "10 min", "-o", f"{name}.parquet")
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.startswith("street: 600 s in ")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("stret",), "did you mean 'street'?"),
+        (("bernoulli",), "bernoulli.per: this key is missing"),
+        (("bernoulli", "-p", "per=nan"), "nan is no number"),
+        (("uav", "--duration", "-3 s"), "--duration: '-3 s': a time cannot be negative"),
+        (("uav", "-p", "share_zero"), "write it as KEY=VALUE"),
+        (("nowhere.toml",), "there is no such file"),
+    ],
+)
+def test_a_mistake_is_one_line(hindflight: Command, tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    ended = hindflight("channel", "synth", *arguments, "-o", "x.parquet")
+    assert ended.returncode == 2
+    assert says in error_line(ended)
+    assert not (tmp_path / "x.parquet").exists()
