@@ -107,6 +107,7 @@ def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts) -> pa.Tab
             "rate_bps": pa.nulls(n, pa.float64()),
             "delay_ns": pa.array(trip, mask=trip < 0),
             "ber": pa.nulls(n, pa.float64()),
+            "per": pa.nulls(n, pa.float64()),
             "known": pa.array(verdicts.known),
             "record": pa.array(delivery.record, pa.uint64()),
             "evidence": pa.array(_evidence(delivery, link, verdicts), pa.string()),

@@ -32,7 +32,8 @@ def run_lengths(frame: pl.DataFrame, title: str = "How long runs last") -> alt.H
     drawn = frame.filter((pl.col("length_pkts") > 0) & (pl.col("longer") > smallest))
     if drawn.is_empty():
         raise ReportError("No run of losses or deliveries is longer than a packet, so there are no lengths to draw.")
-    panels = [_panel(drawn.filter(pl.col("kind") == kind), _KINDS[kind]) for kind in _KINDS]
+    names = _series(frame)
+    panels = [_panel(drawn.filter(pl.col("kind") == kind), names, _KINDS[kind]) for kind in _KINDS]
     chart: alt.HConcatChart = alt.hconcat(*panels).properties(
         title=alt.Title(title),
         description=f"{title}: share of runs longer than a number of packets, {_named(drawn)}.",
@@ -40,11 +41,11 @@ def run_lengths(frame: pl.DataFrame, title: str = "How long runs last") -> alt.H
     return chart
 
 
-def _panel(part: pl.DataFrame, title: str) -> alt.LayerChart:
+def _panel(part: pl.DataFrame, names: list[str], title: str) -> alt.LayerChart:
     log = alt.Scale(type="log", nice=False)
     x = alt.X("length_pkts", type="quantitative", scale=log, axis=across_axis("Length [packets]"))
-    y = alt.Y("longer", type="quantitative", scale=log, axis=alt.Axis(title="Share longer", format="~g", tickCount=6))
-    return _seen_and_expected(part, x, y, "length_pkts").properties(title=title, width=_PANEL[0], height=_PANEL[1])
+    y = alt.Y("longer", type="quantitative", scale=log, axis=alt.Axis(title="Share longer", format="~g", tickCount=4))
+    return _seen_and_expected(part, names, x, y).properties(title=title, width=_PANEL[0], height=_PANEL[1])
 
 
 def autocorrelation(frame: pl.DataFrame, title: str = "How losses hang together") -> alt.LayerChart:
@@ -58,7 +59,7 @@ def autocorrelation(frame: pl.DataFrame, title: str = "How losses hang together"
         "lag_pkts", type="quantitative", scale=alt.Scale(type="log", nice=False), axis=across_axis("Lag [packets]")
     )
     y = alt.Y("autocorrelation", type="quantitative", axis=value_axis("Autocorrelation"))
-    chart: alt.LayerChart = _seen_and_expected(frame, x, y, "lag_pkts").properties(
+    chart: alt.LayerChart = _seen_and_expected(frame, _series(frame), x, y).properties(
         title=alt.Title(title),
         description=f"{title}: correlation of the fates of packets a lag apart, {_named(frame)}.",
         width=WIDTH,
@@ -67,16 +68,19 @@ def autocorrelation(frame: pl.DataFrame, title: str = "How losses hang together"
     return chart
 
 
-def _seen_and_expected(frame: pl.DataFrame, x: alt.X, y: alt.Y, order: str) -> alt.LayerChart:
-    models = [name for name in frame["series"].unique(maintain_order=True).to_list() if name != TRACE]
-    names = [TRACE, *models]
-    scale = alt.Scale(domain=names, range=[INK, *category_colours(len(models))])
+def _series(frame: pl.DataFrame) -> list[str]:
+    """The trace, then the models in their order: all panels must share them, or their colours clash."""
+    return [TRACE, *(name for name in frame["series"].unique(maintain_order=True).to_list() if name != TRACE)]
+
+
+def _seen_and_expected(frame: pl.DataFrame, names: list[str], x: alt.X, y: alt.Y) -> alt.LayerChart:
+    scale = alt.Scale(domain=names, range=[INK, *category_colours(len(names) - 1)])
     colour = alt.Color("series", type="nominal", scale=scale, legend=alt.Legend(title=None, columns=5))
     base = alt.Chart(inline(frame))
     lines = base.transform_filter(f"datum.series != '{TRACE}'").mark_line(strokeWidth=1.6)
     dots = base.transform_filter(f"datum.series == '{TRACE}'").mark_point(filled=True, size=36, opacity=0.9)
     layers = [
-        lines.encode(x, y, colour, order=alt.Order(order, type="quantitative")),
+        lines.encode(x, y, colour),
         dots.encode(x, y, colour),
     ]
     return alt.LayerChart(layer=layers)

@@ -141,3 +141,26 @@ def test_a_file_without_rates_or_with_gaps_is_refused(tmp_path: Path) -> None:
     path.write_text("t_ns,end_ns,rate_bps\n0,5,0\n5,9,0\n")
     with pytest.raises(ChannelError, match="the rate is 0 throughout"):
         read_rates(path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"starts_ns": [0, 5, 5], "rates_bps": [1e6, 1e6, 1e6]}, r"rate_trace.starts_ns\[1\]: starts must ascend"),
+        ({"starts_ns": [1], "rates_bps": [1e6]}, "the first start 0"),
+        ({"starts_ns": [0], "rates_bps": [1e6, 1e6]}, "as many starts_ns as rates_bps"),
+        ({"starts_ns": [0], "rates_bps": [-1.0]}, r"rates_bps\[0\]"),
+        ({"starts_ns": [0], "rates_bps": [0.0]}, "never sends anything"),
+        ({"starts_ns": [0, 20], "rates_bps": [1e6, 1e6]}, r"starts_ns\[1\]: starts must ascend and lie before end_ns"),
+    ],
+)
+def test_the_engine_refuses_traces_that_make_no_sense(changed: dict[str, list[float]], message: str) -> None:
+    way = {"rate_trace": {**changed, "end_ns": 10}, "delay_ns": MS}
+    link = {"name": "link", "forward": way, "reverse": {"delay_ns": MS}}
+    config = {
+        "duration_ns": 1000 * MS,
+        "path": {"nodes": ["a", "b"], "links": [link]},
+        "flows": [{"name": "flow", "variant": "reno"}],
+    }
+    with pytest.raises(ScenarioError, match=message):
+        run_configurations([Configuration(config, 1, False)])

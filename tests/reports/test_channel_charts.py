@@ -53,3 +53,11 @@ def test_nothing_to_draw_is_said() -> None:
         autocorrelation(LAGS.clear())
     with pytest.raises(ReportError):
         states(STATES.clear())
+
+
+def test_panels_share_their_colours() -> None:
+    only_gaps = RUNS.filter((pl.col("series") == "trace") | (pl.col("kind") == "gap"))
+    spec = run_lengths(only_gaps).to_dict()
+    scales = [layer["encoding"]["color"]["scale"] for panel in spec["hconcat"] for layer in panel["layer"]]
+    assert all(scale == scales[0] for scale in scales)
+    assert scales[0]["domain"] == ["trace", "gilbert"]
