@@ -81,9 +81,9 @@ impl LinkDirection {
         let Queue::DropTail(queue) = &mut self.queue else {
             return self.pass_managed(ticket, segment, now);
         };
-        let mut departure = now.max(self.serialiser.busy_until);
-        if departure >= self.serialiser.next_change {
-            self.serialiser.take_changes(departure);
+        let mut departure = self.serialiser.open(now.max(self.serialiser.busy_until));
+        if departure == NEVER {
+            return Passage::Lost(DropCause::Outage);
         }
         if self.serialiser.now.ns_per_byte == 0 {
             self.serialiser.busy_until = departure;
