@@ -542,7 +542,17 @@ ISSUES = Table(
     ),
 )
 
-FINDING_SECTIONS = ("summary", "key_numbers", "self_check", "channel", "what_was", "what_if", "unknown")
+FINDING_SECTIONS = (
+    "summary",
+    "key_numbers",
+    "self_check",
+    "channel",
+    "what_was",
+    "what_if",
+    "sharing",
+    "unknown",
+    "setup",
+)
 """Values of `findings.section` that a report shows, in its order; reports/document.py says what each is for."""
 
 
