@@ -144,7 +144,13 @@ def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str
         "loss": _loss(direction.loss, mode, traces),
         "in_order": link.in_order,
         "schedule": [
-            {"at_ns": change.at, "rate_bps": change.rate, "delay_ns": change.delay, "outage": change.outage}
+            {
+                "at_ns": change.at,
+                "rate_bps": change.rate,
+                "delay_ns": change.delay,
+                "outage": change.outage,
+                "hold": change.hold,
+            }
             for change in link.changes
         ],
     }

@@ -87,11 +87,12 @@ class Change(Part):
     rate: Rate | None = None
     delay: Time | None = None
     outage: Annotated[bool | None, Field(strict=True)] = None
+    hold: Annotated[bool | None, Field(strict=True)] = None
 
     @model_validator(mode="after")
     def _changes_something(self) -> Change:
-        if self.rate is None and self.delay is None and self.outage is None:
-            raise ValueError("changes nothing; give rate, delay or outage")
+        if self.rate is None and self.delay is None and self.outage is None and self.hold is None:
+            raise ValueError("changes nothing; give rate, delay, outage or hold")
         return self
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from replay.jobs import LossTrace, engine_config, plan_comparison
+from replay.jobs import Job, LossTrace, engine_config, plan_comparison
 from replay.queues import QUEUES
+from replay.run import run_jobs
 from replay.scenario import parse_scenario
 from tests.replay.test_scenario import GOOD, VARIANTS
 from toolkit.errors import ScenarioError
@@ -105,3 +106,25 @@ def test_a_managed_queue_needs_a_rate_now_or_later() -> None:
     assert _told({"kind": "codel"}, rate=None, changes=later) == {"kind": "codel"}
     with pytest.raises(ScenarioError, match=r"links\[0\]: reverse.queue = pie means nothing"):
         _told("9 pkts", reverse={"delay": "1 ms", "queue": {"kind": "pie"}})
+
+
+def test_a_break_before_make_handover_loses_what_is_under_way_or_holds_the_queue() -> None:
+    def lost(word: str) -> tuple[int, int, int]:
+        link = {
+            "name": "up", "rate": "2 Mbit/s", "delay": "100 ms", "queue": "500 pkts",
+            "changes": [{"at": "3 s", word: True}, {"at": "3.5 s", word: False, "delay": "20 ms"}],
+        }  # fmt: skip
+        data = {
+            "name": "handover", "duration": "20 s", "path": ["a", "b"], "links": [link],
+            "flow": {"receive_buffer": "100 kB"}, "compare": {"variants": ["sack"]},
+        }  # fmt: skip
+        scenario = parse_scenario(data, "s.toml", VARIANTS)
+        runs = run_jobs(scenario, [Job("sack", "none", "what_if", "model", 1, False)], {}, 1)["runs"]
+        row = runs.to_pylist()[0]
+        return row["outage_losses"], row["queue_losses"], row["delivered_bytes"]
+
+    broken, held = lost("outage"), lost("hold")
+    # Half a second of 2 Mbit/s is 83 packets, and what was in flight goes too; the window is 69.
+    assert 60 <= broken[0] <= 150
+    assert held[:2] == (0, 0)
+    assert held[2] > broken[2]

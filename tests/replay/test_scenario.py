@@ -58,7 +58,10 @@ MISTAKES: list[tuple[Mistake, str]] = [
         lambda d: d["links"][0].update(changes=[{"at": "2 s", "outage": True}, {"at": "1 s", "outage": False}]),
         "links[0]: changes[1].at is earlier",
     ),
-    (lambda d: d.update(flow={"profile": "bsd"}), "flow.profile: 'bsd' is not allowed; allowed: 'rfc', 'linux' or 'ns2'"),
+    (
+        lambda d: d.update(flow={"profile": "bsd"}),
+        "flow.profile: 'bsd' is not allowed; allowed: 'rfc', 'linux' or 'ns2'",
+    ),
     (lambda d: d.update(flow={"receive_buffer": "2 kB"}), "flow: receive_buffer holds less than two segments"),
     (lambda d: d.update(proxy={"buffer": "3 pkts"}), "proxy.buffer: '3 pkts' is out of range; at least 4"),
     (lambda d: d["compare"].update(proxies=["moon"]), "compare.proxies[0]: 'moon' is no node between"),
