@@ -29,6 +29,12 @@ def test_a_file_becomes_the_same_trace_for_the_same_seed(hindflight: Command, tm
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout.startswith("street: 600 s in ")
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    span = ("--duration", "10 min", "-o")
+    assert hindflight("channel", "synth", "street.toml", *span, "c.parquet", "--skyline", "s.csv").returncode == 0
+    ended = hindflight("channel", "synth", "street.toml", "-p", "skyline=s.csv", *span, "d.parquet")
+    assert ended.returncode == 0, ended.stderr
+    drawn, read = (read_trace(tmp_path / f"{name}.parquet").channel for name in "cd")
+    assert drawn.equals(read)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +46,7 @@ def test_a_file_becomes_the_same_trace_for_the_same_seed(hindflight: Command, tm
         (("uav", "--duration", "-3 s"), "--duration: '-3 s': a time cannot be negative"),
         (("uav", "-p", "share_zero"), "write it as KEY=VALUE"),
         (("nowhere.toml",), "there is no such file"),
+        (("uav", "--skyline", "s.csv"), "'uav' has no buildings"),
     ],
 )
 def test_a_mistake_is_one_line(hindflight: Command, tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
