@@ -63,8 +63,7 @@ def _drop_tail(limit_pkts: int) -> dict[str, Any]:
 def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
     stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes, **_buffers(run.sysctl)}
     if not run.params.get("sack", 1):
-        # The engine offers SACK where its recovery reads it; RFC 6582 is what Linux falls back to without.
-        stack["recovery"] = "newreno"
+        stack["sack"] = False
     described: dict[str, Any] = {
         "name": f"flow {number}",
         "start_ns": max(0, flow.syn_ns),

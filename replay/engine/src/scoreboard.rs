@@ -47,6 +47,12 @@ pub struct Digest {
     pub oldest_acked_sent_at: Option<Nanos>,
     /// When the newest segment of the cumulative ACK was sent, not counting sacked and retransmitted ones.
     pub newest_acked_sent_at: Option<Nanos>,
+    /// First octet of the lowest segment, sent only once, that the cumulative ACK covers and no SACK had reported.
+    pub first_original_acked: Option<u64>,
+    /// The same of those newly sacked.
+    pub first_original_sacked: Option<u64>,
+    /// End of the lowest of both.
+    pub first_original_end: Option<u64>,
     /// When the first newly sacked, never retransmitted segment was sent.
     pub oldest_sacked_sent_at: Option<Nanos>,
     /// When the last newly sacked, never retransmitted segment was sent.
@@ -68,6 +74,12 @@ pub struct Latest {
     pub number: u64,
     /// It had been sent before.
     pub retransmission: bool,
+}
+
+impl Digest {
+    fn note_original_end(&mut self, end: u64) {
+        self.first_original_end = Some(self.first_original_end.map_or(end, |low| low.min(end)));
+    }
 }
 
 /// The scoreboard. Segments have running numbers; number `n` sits in slot `n & mask`.
@@ -149,6 +161,76 @@ impl Scoreboard {
     /// Segments that SACK reported.
     pub fn sacked(&self) -> u32 {
         self.sacked
+    }
+
+    /// Retransmissions that still count as in flight.
+    pub fn retransmitted(&self) -> u32 {
+        self.retransmitted
+    }
+
+    /// Whether one is in flight, or the first outstanding segment was sent again.
+    pub fn holds_retransmissions(&self) -> bool {
+        let sent_again = |first| self.slot(first).marks & EVER_RETRANSMITTED != 0;
+        self.retransmitted > 0 || self.first().is_some_and(sent_again)
+    }
+
+    /// First octet of the highest segment that SACK reported; `snd_una` if there is none.
+    pub fn highest_sacked_seq(&self, snd_una: u64) -> u64 {
+        if self.sacked == 0 || self.high_sacked <= self.base {
+            return snd_una;
+        }
+        self.slot(self.high_sacked - 1).seq
+    }
+
+    /// Without SACK: a duplicate ACK counts as a segment sacked.
+    pub fn add_dup_ack(&mut self) {
+        self.sacked += 1;
+    }
+
+    /// Without SACK: `acked` segments that the duplicates told of are acknowledged now.
+    pub fn eat_dup_acks(&mut self, acked: u32) {
+        self.sacked = self.sacked.saturating_sub(acked);
+    }
+
+    /// Without SACK: there are no more duplicates than segments that can have caused them; says whether there were.
+    pub fn limit_dup_acks(&mut self) -> bool {
+        let holes = self.lost.max(1).min(self.outstanding());
+        let most = self.outstanding() - holes;
+        let over = self.sacked > most;
+        self.sacked = self.sacked.min(most);
+        over
+    }
+
+    /// Without SACK: what the duplicates told counts no more. With it nothing happens.
+    pub fn forget_dup_acks(&mut self) {
+        if self.high_sacked <= self.base {
+            self.sacked = 0;
+        }
+    }
+
+    /// Nothing is lost after all.
+    pub fn forget_losses(&mut self) {
+        for number in self.base..self.end {
+            let slot = self.slot_mut(number);
+            if slot.marks & LOST != 0 {
+                slot.marks &= !LOST;
+                let unlinked = slot.older == NONE && slot.newer == NONE;
+                if unlinked && self.keeps_order && self.oldest != number as u32 {
+                    self.link_newest(number);
+                }
+            }
+        }
+        (self.lost, self.waiting) = (0, 0);
+        (self.repair_from, self.repair_end) = (self.base, self.base);
+    }
+
+    /// After a timeout under RACK: lost is the first segment, and all sent before `horizon`.
+    pub fn mark_timed_out(&mut self, horizon: Nanos) {
+        for number in self.base..self.end {
+            if number == self.base || self.slot(number).sent_at <= horizon {
+                self.mark_retransmission_lost(number);
+            }
+        }
     }
 
     /// Segments marked lost.
@@ -266,6 +348,8 @@ impl Scoreboard {
             if slot.marks & SACKED == 0 {
                 digest.delivered += 1;
                 if slot.marks & EVER_RETRANSMITTED == 0 {
+                    digest.first_original_acked.get_or_insert(slot.seq);
+                    digest.note_original_end(slot.seq + u64::from(slot.len));
                     digest.oldest_acked_sent_at.get_or_insert(slot.sent_at);
                     digest.newest_acked_sent_at = Some(slot.sent_at);
                 }
@@ -334,6 +418,9 @@ impl Scoreboard {
         digest.sacked += 1;
         digest.delivered += 1;
         if slot.marks & EVER_RETRANSMITTED == 0 {
+            let lowest = digest.first_original_sacked.get_or_insert(slot.seq);
+            *lowest = slot.seq.min(*lowest);
+            digest.note_original_end(slot.seq + u64::from(slot.len));
             digest.oldest_sacked_sent_at.get_or_insert(slot.sent_at);
             digest.newest_sacked_sent_at = Some(slot.sent_at);
         }

@@ -98,6 +98,7 @@ pub struct StackOverrides {
     pub delayed_ack: Option<bool>,
     pub delayed_ack_timeout_ns: Option<Nanos>,
     pub quickack_segments: Option<u32>,
+    pub sack: Option<bool>,
     pub dsack: Option<bool>,
     pub receive_buffer_bytes: Option<u64>,
     pub receive_buffer_max_bytes: Option<u64>,
@@ -158,6 +159,8 @@ pub struct StackParams {
     pub delayed_ack_timeout_ns: Nanos,
     /// Segments acknowledged at once at the start of a connection and after a duplicate (Linux's quick ACKs).
     pub quickack_segments: u32,
+    /// SACK (RFC 2018), where the recovery reads it.
+    pub sack: bool,
     /// Report duplicates (RFC 2883).
     pub dsack: bool,
     /// Receive buffer of the last node.
@@ -242,6 +245,7 @@ impl StackParams {
                 .delayed_ack_timeout_ns
                 .unwrap_or(base.delayed_ack_timeout_ns),
             quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
+            sack: o.sack.unwrap_or(base.sack),
             dsack: o.dsack.unwrap_or(base.dsack),
             receive_buffer_bytes,
             receive_buffer_max_bytes: o.receive_buffer_max_bytes.or(base.receive_buffer_max_bytes),
@@ -292,6 +296,7 @@ impl StackParams {
             delayed_ack: true,
             delayed_ack_timeout_ns: 200 * MILLISECOND,
             quickack_segments: 0,
+            sack: true,
             dsack: false,
             receive_buffer_bytes: 16 << 20,
             receive_buffer_max_bytes: None,
@@ -347,10 +352,11 @@ impl StackParams {
     /// Whether SACK is negotiated: it is where the recovery reads it.
     #[inline]
     pub fn sack_enabled(&self) -> bool {
-        matches!(
-            self.recovery,
-            RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::RackPrr
-        )
+        self.sack
+            && matches!(
+                self.recovery,
+                RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::RackPrr
+            )
     }
 
     /// SACK blocks that fit beside the other options (RFC 2018 §3: four, three with timestamps).

@@ -229,6 +229,13 @@ impl Controller {
         }
     }
 
+    /// After a timeout: the window that lets the first segment leave again, where some still count as in flight.
+    pub fn allow(&mut self, cwnd: f64) {
+        if let Self::Windowed(windowed) = self {
+            windowed.allow(cwnd);
+        }
+    }
+
     /// Takes back the last reduction: it was spurious.
     pub fn undo(&mut self) {
         match self {

@@ -178,9 +178,18 @@ impl Windowed {
         self.growth.on_idle(idle);
     }
 
+    /// After a timeout: at least this window.
+    pub fn allow(&mut self, cwnd: f64) {
+        self.window.cwnd = self.window.cwnd.max(cwnd);
+    }
+
     /// Takes back the last reduction: it was spurious.
     pub fn undo(&mut self) {
-        if let Some(before) = self.before_reduction.take() {
+        if let Some(mut before) = self.before_reduction.take() {
+            if matches!(self.growth, Growth::LinuxCubic(_)) {
+                // Deviation: Linux restores the windows only (RFC 9438 §4.9.2 the curve too).
+                before.growth = self.growth.clone();
+            }
             let cwnd = self.window.cwnd.max(before.window.cwnd);
             *self = *before;
             self.window.cwnd = cwnd;

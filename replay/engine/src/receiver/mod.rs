@@ -285,7 +285,7 @@ impl Receiver {
 
     fn note_duplicate(&mut self, segment: &Segment) {
         self.counters.duplicates_in += 1;
-        if self.params.dsack {
+        if self.params.dsack && self.params.sack_enabled() {
             self.dsack = Some((segment.seq, segment.end()));
         }
     }

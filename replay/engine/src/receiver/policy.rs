@@ -23,6 +23,8 @@ const GAP_PROMPT_ACKS: u32 = 3;
 pub struct AckPolicy {
     linux: bool,
     delays: bool,
+    /// ACKs of a gap are spaced out.
+    spaces_gap: bool,
     smss_bytes: u64,
     shortest_delay: Nanos,
     delay: Nanos,
@@ -68,6 +70,7 @@ impl AckPolicy {
         Self {
             linux: params.profile == Profile::Linux,
             delays: params.delayed_ack,
+            spaces_gap: params.profile == Profile::Linux && params.sack_enabled(),
             smss_bytes: u64::from(params.smss_bytes),
             shortest_delay: params.delayed_ack_timeout_ns,
             delay: params.delayed_ack_timeout_ns,
@@ -132,7 +135,7 @@ impl AckPolicy {
             return true;
         }
         if self.linux && arrival.gap_left {
-            return self.in_gap(arrival.rcv_nxt, now);
+            return !self.spaces_gap || self.in_gap(arrival.rcv_nxt, now);
         }
         if self.linux && arrival.pushed_and_read {
             // Linux: an application that has read all that was pushed will not make the ACK grow.
@@ -172,7 +175,7 @@ impl AckPolicy {
     ///
     /// Deviation: as Linux, ACKs of a gap are sent together after a millisecond, but for the first three.
     pub fn out_of_order(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
-        !self.linux || self.quick > 0 || self.in_gap(rcv_nxt, now)
+        !self.spaces_gap || self.quick > 0 || self.in_gap(rcv_nxt, now)
     }
 
     fn in_gap(&mut self, rcv_nxt: u64, now: Nanos) -> bool {

@@ -135,6 +135,7 @@ fn parse(text: &str, now: Nanos) -> Segment {
         match key {
             "ack" => segment.ack = octet(value.parse().expect("a segment")),
             "ece" => segment.flags |= flags::ECE,
+            "echo" => segment.ts_ecr = value.parse().expect("milliseconds"),
             "wnd" => segment.wnd_bytes = value.parse::<u32>().expect("segments") * SMSS as u32,
             "sack" => {
                 for block in value.split(',') {
@@ -481,5 +482,129 @@ fn linux_room_for_one_waits_for_the_next_ack_if_that_is_due() {
          0.102 > 15 16 (cwnd 12 avoidance)
          0.150 < ack 6
          0.150 > 17 (cwnd 12 avoidance)",
+    );
+}
+
+/// Four segments, the first of them repaired on three SACKs at 0.104, as Linux does it.
+const REPAIRED: &str = "0.000 > 1 2 3 4 (cwnd 4 avoidance)
+    0.100 < ack 1 echo 1 sack 2-2
+    0.100 > 5 (cwnd 4 avoidance)
+    0.102 < ack 1 echo 1 sack 2-3
+    0.102 > 6 (cwnd 4 avoidance)
+    0.104 < ack 1 echo 1 sack 2-4
+    0.104 > R1 (cwnd 3 recovery)
+";
+
+fn repaired(rest: &str) {
+    let overrides = StackOverrides {
+        initial_ssthresh_pkts: Some(2),
+        ..window(4)
+    };
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        &format!("{REPAIRED}{rest}"),
+    );
+}
+
+#[test]
+fn rfc3522_an_echo_older_than_the_repair_takes_the_reduction_back() {
+    repaired(
+        "0.106 < ack 7 echo 1
+         0.106 > 7 8 9 10 (cwnd 4 avoidance)",
+    );
+}
+
+#[test]
+fn rfc3522_an_echo_of_the_repair_does_not() {
+    repaired(
+        "0.206 < ack 7 echo 104
+         0.206 > 7 8 9 (cwnd 3 avoidance)",
+    );
+}
+
+#[test]
+fn rfc3708_a_dsack_of_the_only_repair_takes_the_reduction_back() {
+    repaired(
+        "0.206 < ack 7 echo 104
+         0.206 > 7 8 9 (cwnd 3 avoidance)
+         0.208 < ack 7 echo 104 sack 1-1
+         0.208 > 10 (cwnd 4 avoidance)",
+    );
+}
+
+#[test]
+fn rfc5682_new_data_shows_that_a_timeout_was_spurious() {
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, window(4)),
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.000 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1000
+         1.100 > 5 6 (cwnd 2 loss)
+         1.102 < ack 3 echo 1000
+         1.102 > 7 (cwnd 5 slow start)",
+    );
+}
+
+#[test]
+fn rfc5682_sack_of_the_new_data_shows_that_it_was_not() {
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, window(4)),
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.000 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1000
+         1.100 > 5 6 (cwnd 2 loss)
+         1.200 < ack 2 echo 1000 sack 5-5
+         1.200 > R2 (cwnd 2 loss)
+         1.300 < ack 3 echo 1200 sack 5-6
+         1.300 > R3 R4 7 (cwnd 3 loss)",
+    );
+}
+
+#[test]
+fn linux_without_sack_counts_duplicates_and_repairs_one_hole_per_round_trip() {
+    let overrides = StackOverrides {
+        sack: Some(false),
+        initial_ssthresh_pkts: Some(2),
+        ..window(8)
+    };
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
+         0.100 < ack 1 echo 1
+         0.100 > 9 (cwnd 8 avoidance)
+         0.102 < ack 1 echo 1
+         0.102 > 10 (cwnd 8 avoidance)
+         0.104 < ack 1 echo 1
+         0.104 > R1 (cwnd 7 recovery)
+         0.106 < ack 1 echo 1
+         0.108 < ack 1 echo 1
+         0.108 > 11 (cwnd 6 recovery)
+         0.204 < ack 5 echo 104
+         0.206 < ack 5 echo 104
+         0.206 > R5 (cwnd 4 recovery)",
+    );
+}
+
+#[test]
+fn linux_learns_reordering_and_then_waits_for_late_segments() {
+    // 1 comes after 2 to 4, before anything was repaired by its RTT: no loss is left, and the next three SACKs wait a
+    // quarter of the least RTT.
+    let overrides = StackOverrides {
+        initial_ssthresh_pkts: Some(2),
+        ..window(8)
+    };
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
+         0.100 < ack 1 echo 1 sack 2-2
+         0.100 > 9 (cwnd 8 avoidance)
+         0.102 < ack 1 echo 1 sack 2-3
+         0.102 > 10 (cwnd 8 avoidance)
+         0.103 < ack 4 echo 1
+         0.104 < ack 4 echo 1 sack 5-8
+         0.104 > 11 12 13 14 (cwnd 8 avoidance)
+         0.126 end
+         0.129 > R4 (cwnd 7 recovery)
+         0.130 end",
     );
 }

@@ -8,6 +8,7 @@ mod ecn;
 mod ladder;
 #[cfg(test)]
 mod ladder_ns2;
+mod linux;
 mod ns2;
 mod pacing;
 mod phase;
@@ -47,6 +48,8 @@ pub struct SenderCounters {
     pub rtos: u64,
     /// Episodes of fast recovery.
     pub recoveries: u64,
+    /// Segments that the receiver reported to have come twice (DSACK).
+    pub dsacks_in: u64,
     /// Duplicate acknowledgements received.
     pub dup_acks_in: u64,
     /// Reductions of the window by echoed congestion marks.
@@ -84,6 +87,7 @@ pub struct Sender {
     burst: transmit::Burst,
     /// What could leave waits for the next ACK, to leave with more.
     deferred: bool,
+    doubt: linux::Doubt,
     /// Right edge of the receiver's window.
     edge: u64,
     last_wnd_bytes: u32,
@@ -131,6 +135,7 @@ impl Sender {
             small_end: 1,
             burst: transmit::Burst::default(),
             deferred: false,
+            doubt: linux::Doubt::default(),
             edge: 1,
             last_wnd_bytes: 0,
             board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr)
@@ -258,25 +263,33 @@ impl Sender {
         }
         let (prior_flight, prior_lost) = (self.board.pipe(), self.board.lost_total());
         let advances = segment.ack > self.snd_una;
-        let acked_bytes = segment.ack - self.snd_una;
+        let prior_una = self.snd_una;
+        let acked_bytes = segment.ack - prior_una;
+        let prior_high = self.board.highest_sacked_seq(prior_una);
         let mut digest = Digest::default();
         if advances {
             self.board.acknowledge(segment.ack, &mut digest);
             self.snd_una = segment.ack;
             self.timeouts_in_a_row = 0;
         }
+        let mut dsack = false;
         if segment.sack_len > 0 && !self.ignores_sack() {
+            dsack = self.take_dsack(segment, prior_una);
             self.take_sack_blocks(segment, &mut digest);
         }
         let duplicate = self.is_duplicate(segment, advances, &digest);
         self.counters.dup_acks_in += u64::from(duplicate);
+        if self.counts_dup_acks() && (advances || duplicate) {
+            digest.delivered = self.count_dup_acks(advances, duplicate, digest.acked);
+        }
         self.update_window(segment, now);
         let rtt = self.take_rtt_sample(segment, &digest, now);
-        if advances || duplicate || digest.sacked > 0 {
+        if advances || duplicate || digest.sacked > 0 || dsack {
             let ack = recovery::Ack {
                 now,
                 advances,
                 acked_bytes,
+                ts_ecr: segment.ts_ecr,
                 rtt,
                 duplicate,
                 prior_flight,
@@ -292,7 +305,12 @@ impl Sender {
             if ack.ecn_echo {
                 self.react_to_mark(&ack);
             }
-            self.react(&ack);
+            if self.acts_as_linux() {
+                self.note_order(&ack, prior_high);
+                self.react_as_linux(&ack);
+            } else {
+                self.react(&ack);
+            }
             if self.controller.models_path() {
                 self.follow_model(&ack);
             }
@@ -361,6 +379,28 @@ impl Sender {
                 self.rtt.min_rtt(),
             );
         }
+    }
+
+    /// RFC 2883 §4: a first block below the ACK says that octets came twice. Returns whether it was one, of a segment
+    /// that was sent twice.
+    fn take_dsack(&mut self, segment: &Segment, prior_una: u64) -> bool {
+        let Some((left, right)) = segment.sack_blocks().next() else {
+            return false;
+        };
+        if left >= segment.ack || left >= right || !self.params.sack_enabled() {
+            return false;
+        }
+        let segments = (right - left).div_ceil(u64::from(self.params.smss_bytes));
+        self.counters.dsacks_in += segments;
+        if self.counters.dsacks_in > self.counters.retransmissions {
+            return false;
+        }
+        let of_probe = (self.rack.probe).is_some_and(|probe| probe.high_seq == right);
+        if self.doubt.reordered && !of_probe {
+            self.rack.note_dsack(prior_una, self.snd_nxt);
+        }
+        self.doubt.note_dsack(right, prior_una, segments as u32);
+        true
     }
 
     fn take_sack_blocks(&mut self, segment: &Segment, digest: &mut Digest) {

@@ -1,11 +1,8 @@
 //! RACK-TLP (RFC 8985): losses told by time, and the probe of a tail loss.
 //!
 //! Must not know windows. Read RFC 8985 §6 and §7 first.
-//!
-//! Deviation: the reordering window is not widened by DSACK, and reordering is not learned: the paths replayed here
-//! reorder only where a schedule says so, which `docs/variants` mentions.
 
-use crate::scoreboard::{DUP_THRESH, Digest, Latest, Scoreboard};
+use crate::scoreboard::{Digest, Latest, Scoreboard};
 use crate::time::Nanos;
 use crate::timer::Timer;
 
@@ -24,7 +21,31 @@ pub struct Rack {
     pub probe: Option<Probe>,
     /// A probe is to leave now.
     pub probe_due: bool,
+    widening: Widening,
 }
+
+/// RFC 8985 §6.2 step 4: the reordering window in quarters of the least RTT, wider with DSACKs.
+#[derive(Clone, Copy, Debug)]
+struct Widening {
+    quarters: u32,
+    /// Recoveries that it still lasts for.
+    persists: u32,
+    /// `snd_nxt` at the last DSACK that counted: one per round trip does.
+    round: Option<u64>,
+}
+
+impl Default for Widening {
+    fn default() -> Self {
+        Self {
+            quarters: 1,
+            persists: 0,
+            round: None,
+        }
+    }
+}
+
+/// RFC 8985 §6.2 step 4: recoveries after which the window is a quarter again.
+const WIDENING_RECOVERIES: u32 = 16;
 
 /// A tail loss probe on its way.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +67,10 @@ pub struct PathView {
     pub srtt: Nanos,
     /// In fast recovery or after a timeout.
     pub repairing: bool,
+    /// Duplicates that reordering alone explains.
+    pub dup_thresh: u32,
+    /// Reordering has been seen.
+    pub reordered: bool,
 }
 
 impl Rack {
@@ -71,20 +96,45 @@ impl Rack {
         }
     }
 
+    /// Round-trip time of the latest delivery.
+    pub fn rtt(&self) -> Nanos {
+        self.rtt
+    }
+
+    /// A DSACK came where reordering is known: once per round trip the window widens.
+    pub fn note_dsack(&mut self, snd_una: u64, snd_nxt: u64) {
+        if self.widening.round.is_none_or(|round| snd_una >= round) {
+            self.widening = Widening {
+                quarters: (self.widening.quarters + 1).min(255),
+                persists: WIDENING_RECOVERIES,
+                round: Some(snd_nxt),
+            };
+        }
+    }
+
+    /// A recovery ended and was right.
+    pub fn note_recovery_end(&mut self) {
+        self.widening.persists = self.widening.persists.saturating_sub(1);
+        if self.widening.persists == 0 {
+            self.widening.quarters = 1;
+        }
+    }
+
     /// RFC 8985 §6.2 step 4: a quarter of the least RTT, nothing once losses are being repaired or three segments
     /// have been sacked.
-    fn reordering_window(board: &Scoreboard, view: &PathView) -> Nanos {
-        if view.repairing || u64::from(board.sacked()) >= DUP_THRESH {
+    fn reordering_window(&self, board: &Scoreboard, view: &PathView) -> Nanos {
+        let hasty = view.repairing || board.sacked() >= view.dup_thresh;
+        if hasty && !view.reordered {
             0
         } else {
-            (view.min_rtt / 4).min(view.srtt)
+            (view.min_rtt / 4 * u64::from(self.widening.quarters)).min(view.srtt)
         }
     }
 
     /// RFC 8985 §6.2 step 5: marks lost what was sent long enough before the latest delivered; arms the timer for
     /// what may be lost soon. Returns whether a loss was found.
     pub fn detect(&mut self, board: &mut Scoreboard, view: &PathView) -> bool {
-        let reordering_window = Self::reordering_window(board, view);
+        let reordering_window = self.reordering_window(board, view);
         let mut found = false;
         let mut wait_until = 0;
         let mut next = board.oldest();

@@ -19,6 +19,8 @@ pub struct Ack {
     pub advances: bool,
     /// By so many octets.
     pub acked_bytes: u64,
+    /// Timestamp that it echoes.
+    pub ts_ecr: u32,
     /// Round-trip time of the newest segment that it delivers.
     pub rtt: Option<Nanos>,
     /// It is a duplicate.
@@ -76,6 +78,8 @@ impl Sender {
             min_rtt: self.rtt.min_rtt().unwrap_or(0),
             srtt: self.rtt.srtt().unwrap_or(0),
             repairing: !matches!(self.phase, Phase::Open { .. }),
+            dup_thresh: self.doubt.reordering,
+            reordered: self.doubt.reordered,
         }
     }
 
@@ -166,7 +170,9 @@ impl Sender {
                     flight
                 };
                 let mut prr = Prr::new(self.controller.cwnd() as u32, recover_fs);
-                prr.on_ack(ack.digest.delivered, false, self.board.pipe());
+                if !self.acts_as_linux() {
+                    prr.on_ack(ack.digest.delivered, false, self.board.pipe());
+                }
                 RecoveryWindow::Prr(prr)
             }
         };

@@ -5,7 +5,7 @@
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
 use super::recovery::Ack;
-use super::{Opening, Profile, RecoveryKind, Sender};
+use super::{Opening, RecoveryKind, Sender};
 use crate::controller::{Signal, SignalEvidence};
 use crate::scoreboard::Digest;
 use crate::time::{NEVER, Nanos, SECOND};
@@ -60,17 +60,29 @@ impl Sender {
         self.counters.rtos += 1;
         // RFC 5681 §3.1: ssthresh is held when the same segment times out again.
         // Deviation: Linux does not reduce again for a timeout in fast recovery.
-        let repaired_already =
-            self.params.profile == Profile::Linux && matches!(self.phase, Phase::Recovery(_));
+        let linux = self.acts_as_linux();
         let ns2 = self.is_ns2();
-        let first = ns2 || self.timeouts_in_a_row == 0 && !repaired_already;
+        let first = match (linux, ns2) {
+            (true, _) => self.timeout_reduces(),
+            (_, ns2) => ns2 || self.timeouts_in_a_row == 0,
+        };
+        if linux {
+            self.doubt_timeout(first);
+            self.board.forget_dup_acks();
+        }
         let flight = if ns2 {
             self.go_back();
             self.ns2_window()
         } else {
             f64::from(self.board.outstanding())
         };
-        self.board.mark_all_lost();
+        if linux {
+            // RFC 8985 §6.3: what was sent within the last round trip is not lost yet.
+            self.board
+                .mark_timed_out(now.saturating_sub(self.rack.rtt()));
+        } else {
+            self.board.mark_all_lost();
+        }
         self.controller.on_timeout(&SignalEvidence {
             now,
             flight,
@@ -82,6 +94,9 @@ impl Sender {
             },
         });
         self.marks.note_reduction();
+        if linux {
+            self.controller.allow(f64::from(self.board.pipe() + 1));
+        }
         self.timeouts_in_a_row += 1;
         self.forced = None;
         self.rack.reordering_timer.stop();
@@ -113,6 +128,7 @@ impl Sender {
                     now,
                     advances: false,
                     acked_bytes: 0,
+                    ts_ecr: 0,
                     rtt: None,
                     prior_flight: self.board.pipe(),
                     prior_lost: self.board.lost_total(),
@@ -121,7 +137,11 @@ impl Sender {
                     ecn_echo: false,
                     digest,
                 };
-                self.enter_recovery(&ack);
+                if self.acts_as_linux() {
+                    self.recover_by_timer(&ack);
+                } else {
+                    self.enter_recovery(&ack);
+                }
             }
             Phase::Recovery(FastRecovery {
                 window: RecoveryWindow::Prr(prr),
@@ -139,11 +159,19 @@ impl Sender {
             self.rack.reordering_timer.stop();
             return;
         }
-        if ack.advances && self.partial_ack_restarts_timer() {
+        if ack.advances && self.partial_ack_restarts_timer() || self.sacked_before_repair(ack) {
             self.rto_timer.set(ack.now + self.rtt.rto());
         }
         self.note_probe_answer(ack);
         self.schedule_probe(ack.now);
+    }
+
+    /// Linux: the ACK reports a segment sent before the first one was repaired: the repair has its whole time.
+    fn sacked_before_repair(&self, ack: &Ack) -> bool {
+        let repaired_at = self.board.first().map(|first| self.board.sent_at(first));
+        self.acts_as_linux()
+            && (ack.digest.oldest_sacked_sent_at.zip(repaired_at))
+                .is_some_and(|(sacked, repaired)| sacked < repaired)
     }
 
     /// RFC 6582 §3.2 step 3: the timer restarts at the first partial ACK only, unless the scenario asks for the
@@ -161,10 +189,26 @@ impl Sender {
 
     /// RFC 8985 §7.2: in two round trips, unless losses are being repaired or suspected.
     pub(super) fn schedule_probe(&mut self, now: Nanos) {
+        self.schedule_probe_until(now, self.rto_timer.deadline());
+    }
+
+    /// New data left: the probe comes no later than the timeout of the first segment would, had no ACK come since.
+    pub(super) fn schedule_probe_after_data(&mut self, now: Nanos) {
+        if self.acts_as_linux()
+            && let Some(first) = self.board.first()
+        {
+            let latest = self.board.sent_at(first) + self.rtt.rto();
+            self.schedule_probe_until(now, if latest > now { latest } else { NEVER });
+        }
+    }
+
+    fn schedule_probe_until(&mut self, now: Nanos, latest: Nanos) {
         if !self.params.tail_loss_probe || self.params.recovery != RecoveryKind::RackPrr {
             return;
         }
-        let open = matches!(self.phase, Phase::Open { .. }) && self.board.sacked() == 0;
+        let open = matches!(self.phase, Phase::Open { .. })
+            && self.board.sacked() == 0
+            && self.params.sack_enabled();
         let Some(srtt) = self
             .rtt
             .srtt()
@@ -180,9 +224,7 @@ impl Sender {
             0
         };
         let due = now + 2 * srtt + lone;
-        self.rack
-            .probe_timer
-            .set(due.min(self.rto_timer.deadline()));
+        self.rack.probe_timer.set(due.min(latest));
     }
 
     /// RFC 8985 §7.4: a probe that repeated old data and was acknowledged without a sign of the original hid a loss.

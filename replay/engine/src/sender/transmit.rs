@@ -2,6 +2,7 @@
 //!
 //! Must not know why the window is what it is.
 
+use super::linux::Hold;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
 use super::{Opening, Profile, Sender};
@@ -70,7 +71,11 @@ impl Sender {
 
     fn poll_data(&mut self, now: Nanos) -> Option<Segment> {
         let repairs = !matches!(self.phase, Phase::Open { .. });
-        if repairs && let Some(number) = self.board.next_repair() {
+        let held = self.doubt.hold != Hold::Nothing;
+        if repairs
+            && !held
+            && let Some(number) = self.board.next_repair()
+        {
             let (seq, _) = self.board.span(number);
             return self
                 .pacing_allows(seq, now)
@@ -85,7 +90,12 @@ impl Sender {
                 self.note_usage(true);
                 return None;
             }
-            return Some(self.send_new(len, now));
+            return Some(self.send_new_watched(len, now));
+        }
+        if self.doubt.hold == Hold::NewFirst && self.snd_nxt == self.recover {
+            // RFC 5682 §3.1 step 2b: there is no new data to ask with.
+            self.doubt.hold = Hold::Nothing;
+            return self.poll_data(now);
         }
         self.note_usage(false);
         if self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes)
@@ -152,7 +162,7 @@ impl Sender {
     /// (RFC 6675 §5 step (3)).
     #[inline]
     fn limited_transmit(&self, dup_acks: u32) -> f64 {
-        let inflates = self.is_ns2() || !self.params.sack_enabled();
+        let inflates = self.is_ns2() || !self.params.sack_enabled() && !self.acts_as_linux();
         let applies = dup_acks > 0 && self.params.limited_transmit && inflates;
         if applies {
             f64::from(dup_acks.min(2))
@@ -206,6 +216,13 @@ impl Sender {
         if pushed {
             segment.flags |= flags::PSH;
         }
+        segment
+    }
+
+    #[inline]
+    fn send_new_watched(&mut self, len: u16, now: Nanos) -> Segment {
+        let segment = self.send_new(len, now);
+        self.schedule_probe_after_data(now);
         segment
     }
 
@@ -295,6 +312,7 @@ impl Sender {
     fn retransmit(&mut self, number: u64, now: Nanos) -> Segment {
         let quiet = self.board.pipe() == 0;
         self.board.retransmit(number, now);
+        self.doubt.note_retransmission(now);
         if self.rates.is_some() {
             self.note_departure(Some(number), quiet, now);
         }

@@ -1,0 +1,402 @@
+//! Recovery as Linux 6.18 runs it: one state machine for losses, for reductions that prove spurious (RFC 3522,
+//! RFC 3708, RFC 5682) and for reordering, with SACK and without it.
+//!
+//! Must not know windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
+//! §3.2 first; the order of the questions is that of `tcp_fastretrans_alert`.
+
+use super::phase::{FastRecovery, Phase, RecoveryWindow};
+use super::recovery::Ack;
+use super::{Profile, RecoveryKind, Sender};
+use crate::scoreboard::DUP_THRESH;
+use crate::time::{MILLISECOND, Nanos};
+
+/// Linux (`tcp_max_reordering`): segments of reordering that are believed at most.
+const MOST_REORDERING: u32 = 300;
+
+/// Whether the last reduction was right, and what is known of reordering.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    /// `snd_una` at the last reduction; none: there is nothing to take back.
+    marker: Option<u64>,
+    /// Retransmissions since then that no DSACK has called superfluous; none: none was made.
+    unproven: Option<u32>,
+    /// When the first retransmission of the episode left.
+    first_sent: Option<Nanos>,
+    /// Duplicates that reordering alone explains.
+    pub reordering: u32,
+    /// Reordering has been seen.
+    pub reordered: bool,
+    /// RFC 5682 §3.1: after a timeout new data asks whether it was spurious.
+    probing: bool,
+    pub hold: Hold,
+}
+
+impl Default for Doubt {
+    fn default() -> Self {
+        Self {
+            marker: None,
+            unproven: None,
+            first_sent: None,
+            reordering: DUP_THRESH as u32,
+            reordered: false,
+            probing: false,
+            hold: Hold::Nothing,
+        }
+    }
+}
+
+/// What must not be repaired before the next ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Repairs leave.
+    Nothing,
+    /// New data goes first; repairs leave if there is none (RFC 5682 §3.1 step 2b).
+    NewFirst,
+    /// No repairs: what seemed lost was late.
+    Repairs,
+}
+
+impl Doubt {
+    /// A reduction begins, with `retransmitted` segments in the network that were sent again before.
+    fn begin(&mut self, snd_una: u64, retransmitted: u32) {
+        self.marker = Some(snd_una);
+        self.unproven = (retransmitted > 0).then_some(retransmitted);
+    }
+
+    /// A segment is sent again.
+    pub fn note_retransmission(&mut self, now: Nanos) {
+        self.unproven = Some(self.unproven.unwrap_or(0) + 1);
+        self.first_sent.get_or_insert(now);
+    }
+
+    /// RFC 3708 §3: a DSACK up to `end` that `snd_una` had passed already proves a retransmission superfluous.
+    pub fn note_dsack(&mut self, end: u64, prior_una: u64, segments: u32) {
+        if self.marker.is_some_and(|marker| end > marker)
+            && end <= prior_una
+            && let Some(unproven) = &mut self.unproven
+        {
+            *unproven = unproven.saturating_sub(segments);
+        }
+    }
+
+    /// Whether every retransmission was superfluous.
+    fn disproved(&self) -> bool {
+        self.marker.is_some() && self.unproven == Some(0)
+    }
+
+    /// A segment from `low` on came although one from `high` on had come before.
+    fn note_reordering(&mut self, low: u64, high: u64, smss_bytes: u32) {
+        if low >= high {
+            return;
+        }
+        let distance = (high - low).div_ceil(u64::from(smss_bytes)) as u32;
+        self.reordering = self.reordering.max(distance.min(MOST_REORDERING));
+        self.reordered = true;
+    }
+}
+
+impl Sender {
+    /// Whether this state machine is at work.
+    #[inline]
+    pub(super) fn acts_as_linux(&self) -> bool {
+        self.params.profile == Profile::Linux && self.params.recovery == RecoveryKind::RackPrr
+    }
+
+    /// Whether duplicate ACKs stand for SACK: as many segments count as sacked.
+    pub(super) fn counts_dup_acks(&self) -> bool {
+        self.acts_as_linux() && !self.params.sack_enabled()
+    }
+
+    pub(super) fn react_as_linux(&mut self, ack: &Ack) {
+        self.doubt.hold = Hold::Nothing;
+        let view = self.path_view(ack.now);
+        self.rack.update(&ack.digest, &view);
+        self.judge(ack);
+        let newly_lost = self.board.lost_total() > ack.prior_lost;
+        let pipe = self.board.pipe();
+        match &mut self.phase {
+            Phase::Recovery(FastRecovery { window, .. }) => {
+                if let RecoveryWindow::Prr(prr) = window {
+                    prr.on_ack(ack.digest.delivered, ack.advances && !newly_lost, pipe);
+                }
+            }
+            Phase::Open { .. } | Phase::Loss { .. } => {
+                // Linux: where reordering is known, SACK alone lets the window grow too.
+                let late = u64::from(self.doubt.reordering) > DUP_THRESH;
+                if ack.advances || late && ack.digest.sacked > 0 {
+                    self.grow(ack);
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, ack: &Ack) {
+        match self.phase {
+            Phase::Open { .. } => self.doubt.first_sent = None,
+            Phase::Recovery(FastRecovery { recovery_point, .. })
+                if self.snd_una >= recovery_point =>
+            {
+                self.board.forget_dup_acks();
+                if self.ends_recovery(ack, recovery_point) {
+                    return;
+                }
+            }
+            Phase::Recovery(_) | Phase::Loss { .. } => {}
+        }
+        match self.phase {
+            Phase::Recovery(_) => self.judge_in_recovery(ack),
+            Phase::Loss { recovery_point, .. } => {
+                self.judge_after_timeout(ack, recovery_point);
+                let retransmitted = self.board.retransmitted();
+                self.find_losses_as_linux(ack);
+                let lost_again = self.board.retransmitted() < retransmitted;
+                if (lost_again || self.is_open()) && self.board.lost() > 0 {
+                    self.start_recovery(ack);
+                }
+            }
+            Phase::Open { .. } => {
+                if ack.advances {
+                    self.board.forget_dup_acks();
+                }
+                self.try_undo_by_dsack();
+                self.find_losses_as_linux(ack);
+                if self.board.lost() > 0 {
+                    self.start_recovery(ack);
+                }
+            }
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open { .. })
+    }
+
+    /// All that was outstanding when recovery began has been acknowledged. Returns whether it goes on all the same.
+    fn ends_recovery(&mut self, ack: &Ack, recovery_point: u64) -> bool {
+        if self.may_undo(ack, recovery_point) {
+            self.undo(false);
+        } else {
+            self.rack.note_recovery_end();
+        }
+        // RFC 6582 §3.2 without SACK: duplicates of what was sent again must not start another.
+        if !self.params.sack_enabled() && self.snd_una == recovery_point {
+            self.forget_first_sent();
+            return true;
+        }
+        let evidence = self.evidence(ack);
+        self.controller.on_recovery_exit(&evidence, None);
+        self.phase = Phase::Open { dup_acks: 0 };
+        false
+    }
+
+    fn judge_in_recovery(&mut self, ack: &Ack) {
+        if ack.advances && self.partial_was_late(ack) {
+            if self.board.retransmitted() > 0 {
+                self.doubt.hold = Hold::Repairs;
+                return;
+            }
+            self.forget_first_sent();
+            self.undo(true);
+            self.phase = Phase::Open { dup_acks: 0 };
+        }
+        if self.try_undo_by_dsack() {
+            self.phase = Phase::Open { dup_acks: 0 };
+        }
+        self.find_losses_as_linux(ack);
+        if self.is_open() && self.board.lost() > 0 {
+            self.start_recovery(ack);
+        }
+    }
+
+    /// RFC 3522 §3.2: a partial ACK echoes a timestamp older than the first retransmission: the segment was late, not
+    /// lost.
+    fn partial_was_late(&mut self, ack: &Ack) -> bool {
+        let late = self.doubt.marker.is_some() && self.was_delayed(ack, u64::MAX);
+        if late {
+            let low = self.snd_una - ack.acked_bytes;
+            let high = self.board.highest_sacked_seq(self.snd_una);
+            self.doubt
+                .note_reordering(low, high, self.params.smss_bytes);
+        }
+        late
+    }
+
+    fn judge_after_timeout(&mut self, ack: &Ack, recovery_point: u64) {
+        let recovered = self.snd_una >= recovery_point;
+        if ack.advances && self.may_undo(ack, recovery_point) {
+            self.undo_timeout(recovery_point);
+            return;
+        }
+        if self.doubt.probing {
+            // RFC 5682 §3.1 step 3b: something sent only once, before the timeout, has arrived.
+            let original = ack.digest.first_original_end;
+            if original.is_some_and(|end| end <= recovery_point) {
+                self.undo_timeout(recovery_point);
+                return;
+            }
+            if self.snd_nxt > recovery_point {
+                // Step 3a: the timeout was right.
+                self.doubt.probing &= ack.digest.sacked == 0 && !ack.duplicate;
+            } else if ack.advances && !recovered {
+                // Step 2b: new data shows whether the rest is lost.
+                self.phase = Phase::Loss {
+                    recovery_point: self.snd_nxt,
+                    dup_acks: 0,
+                };
+                self.doubt.hold = Hold::NewFirst;
+                return;
+            }
+        }
+        if recovered {
+            self.ends_recovery(ack, recovery_point);
+        } else if ack.advances && self.snd_nxt <= recovery_point {
+            self.board.forget_dup_acks();
+        }
+    }
+
+    fn undo_timeout(&mut self, recovery_point: u64) {
+        self.undo(true);
+        self.timeouts_in_a_row = 0;
+        if self.params.sack_enabled() || self.snd_una != recovery_point {
+            self.phase = Phase::Open { dup_acks: 0 };
+        }
+    }
+
+    fn may_undo(&self, ack: &Ack, recovery_point: u64) -> bool {
+        let delayed = self.doubt.marker.is_some() && self.was_delayed(ack, recovery_point);
+        delayed || self.doubt.disproved()
+    }
+
+    /// RFC 3522 §3.2: the echoed timestamp is older than the first retransmission; or none was made.
+    fn was_delayed(&self, ack: &Ack, recovery_point: u64) -> bool {
+        match self.doubt.first_sent {
+            Some(sent_at) => {
+                let stamp = (sent_at / MILLISECOND) as u32;
+                self.params.timestamps
+                    && ack.ts_ecr != 0
+                    && (ack.ts_ecr.wrapping_sub(stamp) as i32) < 0
+            }
+            // Without SACK the time is forgotten once all is acknowledged.
+            None => self.params.sack_enabled() || self.snd_una < recovery_point,
+        }
+    }
+
+    /// RFC 3708: DSACKs have disproved the reduction.
+    fn try_undo_by_dsack(&mut self) -> bool {
+        let disproved = self.doubt.disproved();
+        if disproved {
+            self.undo(false);
+        }
+        disproved
+    }
+
+    fn undo(&mut self, nothing_is_lost: bool) {
+        if nothing_is_lost {
+            self.board.forget_losses();
+        }
+        self.controller.undo();
+        self.doubt.marker = None;
+    }
+
+    fn forget_first_sent(&mut self) {
+        if !self.board.holds_retransmissions() {
+            self.doubt.first_sent = None;
+        }
+    }
+
+    fn find_losses_as_linux(&mut self, ack: &Ack) {
+        if self.params.sack_enabled() {
+            let view = self.path_view(ack.now);
+            self.rack.detect(&mut self.board, &view);
+            return;
+        }
+        let recovering = matches!(self.phase, Phase::Recovery(_));
+        let enough = self.is_open() && self.board.sacked() >= self.doubt.reordering;
+        if let Some(first) = self.board.first()
+            && (enough || recovering && ack.advances)
+        {
+            self.board.mark_lost(first);
+        }
+    }
+
+    fn start_recovery(&mut self, ack: &Ack) {
+        self.doubt.begin(self.snd_una, self.board.retransmitted());
+        self.enter_recovery(ack);
+    }
+
+    /// RACK's timer found losses while nothing was being repaired: it counts as one delivery.
+    pub(super) fn recover_by_timer(&mut self, ack: &Ack) {
+        self.start_recovery(ack);
+        let pipe = self.board.pipe();
+        if let Phase::Recovery(FastRecovery {
+            window: RecoveryWindow::Prr(prr),
+            ..
+        }) = &mut self.phase
+        {
+            prr.on_ack(1, false, pipe);
+        }
+    }
+
+    /// A timeout: what may be taken back, and whether new data asks if it was spurious. `reduces`: ssthresh falls.
+    pub(super) fn doubt_timeout(&mut self, reduces: bool) {
+        let fresh = self.is_open();
+        if reduces {
+            self.doubt.begin(self.snd_una, self.board.retransmitted());
+        }
+        self.doubt.probing = fresh || self.timeouts_in_a_row > 0;
+        if fresh && u64::from(self.board.sacked()) >= DUP_THRESH {
+            self.doubt.reordering = self.doubt.reordering.min(DUP_THRESH as u32);
+        }
+    }
+
+    /// Whether a timeout now reduces ssthresh: not where a recovery that has not ended did.
+    pub(super) fn timeout_reduces(&self) -> bool {
+        match self.phase {
+            Phase::Open { .. } => true,
+            Phase::Recovery(FastRecovery { recovery_point, .. }) => self.snd_una >= recovery_point,
+            Phase::Loss { recovery_point, .. } => {
+                self.timeouts_in_a_row == 0 || self.snd_una >= recovery_point
+            }
+        }
+    }
+
+    /// What this ACK says of the order in which segments came. `prior_high`: where the highest one sacked began.
+    pub(super) fn note_order(&mut self, ack: &Ack, prior_high: u64) {
+        let high = self.board.highest_sacked_seq(self.snd_una);
+        let smss_bytes = self.params.smss_bytes;
+        let counts = !matches!(self.phase, Phase::Loss { .. }) || self.doubt.marker.is_some();
+        if let Some(low) = ack.digest.first_original_sacked
+            && low < prior_high
+            && counts
+        {
+            self.doubt.note_reordering(low, high, smss_bytes);
+        }
+        if let Some(low) = ack.digest.first_original_acked
+            && low < prior_high
+        {
+            self.doubt.note_reordering(low, high, smss_bytes);
+        }
+    }
+
+    /// Without SACK a duplicate ACK stands for a segment that arrived, and an ACK that advances eats those that told
+    /// of the rest. Returns the segments delivered.
+    pub(super) fn count_dup_acks(&mut self, advances: bool, duplicate: bool, acked: u32) -> u32 {
+        let told = self.board.sacked();
+        let delivered = if advances {
+            self.board.eat_dup_acks(acked.saturating_sub(1));
+            acked.saturating_sub(told).max(1)
+        } else if duplicate {
+            self.board.add_dup_ack();
+            1
+        } else {
+            0
+        };
+        if self.board.limit_dup_acks() {
+            let most = self.board.outstanding() + acked;
+            self.doubt.reordering = most.min(MOST_REORDERING);
+            self.doubt.reordered = true;
+            return delivered.saturating_sub(u32::from(duplicate));
+        }
+        delivered
+    }
+}
