@@ -1,5 +1,5 @@
 //! How often the 95 % intervals of fitted models hold the truth, over many synthetic traces; with `--speed`, how long a
-//! fit of ten million packets takes. Prints a table; see docs/channels/fit.md.
+//! fit of ten million packets takes (of one model, if one is named). Prints a table; see docs/channels/fit.md.
 
 use std::time::Instant;
 
@@ -74,7 +74,11 @@ fn speed_of(trace: &[u8]) {
         runs.len(),
         begin.elapsed()
     );
-    for model in MODELS {
+    let named = std::env::args().find_map(|word| Model::named(&word));
+    for model in MODELS
+        .into_iter()
+        .filter(|model| named.is_none_or(|name| name == *model))
+    {
         let begin = now();
         let fitted = fit(model, &runs, 0.95);
         println!(
