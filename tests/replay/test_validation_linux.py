@@ -69,8 +69,8 @@ def test_the_schedule_of_one_time_becomes_one_change(s2: KernelRun) -> None:
 
 def test_without_sack_the_engine_recovers_without_it(s2: KernelRun) -> None:
     config = rebuild(replace(s2, params={**s2.params, "sack": 0}), 1)
-    assert config["flows"][0]["stack"]["recovery"] == "newreno"
-    assert "recovery" not in rebuild(s2, 1)["flows"][0]["stack"]
+    assert config["flows"][0]["stack"]["sack"] is False
+    assert "sack" not in rebuild(s2, 1)["flows"][0]["stack"]
 
 
 def test_s9_reno_lies_within_every_bound(s9: KernelRun) -> None:
