@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from replay.validation.judge import Check
 from replay.validation.linux import RunResult
-from replay.validation.tables import Shown, closed_form_table, linux_table, missing, summary
+from replay.validation.ns2 import Cell
+from replay.validation.tables import Shown, closed_form_table, linux_table, missing, ns2_table, summary
 
 INTRO = """# Validation
 
-How far the engine agrees with the Linux stack and with closed forms. `hindflight validate --data DIR --write
+How far the engine agrees with the Linux stack, with ns-2 and with closed forms. `hindflight validate --data DIR --write
 docs/validation.md` writes this page; numbers, verdicts and the list of misses come from that run.
 """
 
@@ -33,6 +34,16 @@ from the recording.
 * Without SACK (S11) the engine recovers by RFC 6582: it has no option to leave SACK out of Linux's own recovery.
 """
 
+NS2 = """
+ns-2 (2.35, as Debian has it) runs sessions of 31 s over one GEO satellite (125 ms up, 125 ms down) and over two (126,
+207.4 and 125.2 ms), 30 repetitions a cell with independent random streams; the engine runs the same with its own.
+Packets have 1500 octets. Every hop errs in both directions: ns-2's error model counts octets with the rate
+1 - (1 - BER)^8, which gives each packet the loss of its own size, and strikes behind the link. The windows are not
+limited by the ends, `tcpTick_` is 0.1 s, there is no handshake, and a queue takes as many packets as the path holds.
+Beside this, with losses at given positions the engine sends the same packets at the same times as ns-2's Reno,
+Newreno and Sack1 agents, timeouts included, once the phase of ns-2's clock, which it draws by chance, is the same.
+"""
+
 CLOSED_FORMS = """
 The `rfc` profile over a link that takes no time but its delay (the sawtooth: a link of 100 packets' BDP), every packet
 acknowledged, start-up left out. `newreno` meets losses by chance and is held beside Padhye et al. (the full model, with
@@ -47,15 +58,19 @@ flow counts as one that makes room and remembers 15 % less, from which it return
 """
 
 
-def render_page(results: Sequence[RunResult], closed: Sequence[Check], pictures: Mapping[str, str]) -> str:
+def render_page(
+    results: Sequence[RunResult], closed: Sequence[Check], pictures: Mapping[str, str], cells: Sequence[Cell] = ()
+) -> str:
     """Return the page as Markdown; `pictures` are paths, relative to the page, by what they show."""
-    parts = [INTRO, "\n".join(f"* {line}" for line in summary(results, closed)) + "\n"]
+    parts = [INTRO, "\n".join(f"* {line}" for line in summary(results, closed, cells)) + "\n"]
     if results:
         parts += [_section(linux_table(results), LINUX)]
     parts += [f"![{shown}]({path})\n" for shown, path in pictures.items()]
+    if cells:
+        parts += [_section(ns2_table(cells), NS2)]
     if closed:
         parts += [_section(closed_form_table(closed), CLOSED_FORMS)]
-    lines = missing(results, closed)
+    lines = missing(results, [*(cell.check for cell in cells), *closed])
     parts.append(
         "## What misses, and by how much\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n"
     )

@@ -21,6 +21,7 @@ from replay.validation.linux import (
     FlowResult,
     RunResult,
 )
+from replay.validation.ns2 import SHARE, Cell
 
 MISSING_RUNS = 3
 """Runs that may miss, with an explanation."""
@@ -70,7 +71,27 @@ def closed_form_table(checks: Sequence[Check]) -> Shown:
     return Shown("The engine beside closed forms", "", rows)
 
 
-def summary(results: Sequence[RunResult], closed: Sequence[Check]) -> list[str]:
+def ns2_table(cells: Sequence[Cell]) -> Shown:
+    """Return a row per cell."""
+    rows = [
+        {
+            "session": cell.check.subject,
+            "engine kbit/s": f"{cell.engine_bps / 1e3:.1f}",
+            "ns-2 kbit/s": f"{cell.ns2_bps / 1e3:.1f}",
+            "difference": f"{100 * (cell.check.relative or 0.0):+.1f} %",
+            "joint 95 % interval": f"{100 * cell.joint_bps / cell.ns2_bps:.1f} %",
+            "verdict": cell.check.verdict,
+        }
+        for cell in cells
+    ]
+    bounds = (
+        f"Bound: mean goodput within the larger of {100 * SHARE:.0f} % and the joint 95 % interval of the two means. "
+        "Where the interval is the larger, one cell in twenty misses it by chance."
+    )
+    return Shown("The ns2 profile beside ns-2", bounds, rows)
+
+
+def summary(results: Sequence[RunResult], closed: Sequence[Check], cells: Sequence[Cell] = ()) -> list[str]:
     """Return how many runs and cells pass, in sentences."""
     lines = []
     if results:
@@ -86,6 +107,9 @@ def summary(results: Sequence[RunResult], closed: Sequence[Check]) -> list[str]:
             f"Bound on runs: at most {MISSING_RUNS} may miss, none in goodput. {len(failing)} miss, in goodput "
             f"{', '.join(in_goodput) or 'none'}."
         )
+    if cells:
+        passed = len(cells) - len(misses(cell.check for cell in cells))
+        lines.append(f"ns-2: {passed} of {len(cells)} sessions pass.")
     if closed:
         lines.append(f"Closed forms: {len(closed) - len(misses(closed))} of {len(closed)} pass.")
     return lines

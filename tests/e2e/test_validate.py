@@ -11,7 +11,7 @@ RUNS = ROOT / "fixtures" / "kernel"
 
 
 def test_tables_and_page(hindflight: Command, tmp_path: Path) -> None:
-    ended = hindflight("validate", "--data", RUNS, "--no-closed-forms", "--write", tmp_path / "page.md")
+    ended = hindflight("validate", "--data", RUNS, "--no-closed-forms", "--no-ns2", "--write", tmp_path / "page.md")
     assert ended.returncode == 0, ended.stderr
     assert "S9-reno" in ended.stdout
     assert "Linux: " in ended.stdout
@@ -22,7 +22,7 @@ def test_tables_and_page(hindflight: Command, tmp_path: Path) -> None:
 
 
 def test_json_is_one_document_of_findings(hindflight: Command) -> None:
-    ended = hindflight("validate", "--data", RUNS / "S2-reno", "--no-closed-forms", "--json")
+    ended = hindflight("validate", "--data", RUNS / "S2-reno", "--no-closed-forms", "--no-ns2", "--json")
     document = json.loads(ended.stdout)
     assert {row["section"] for row in document["findings"]} == {"validation"}
     assert {"goodput", "retransmissions", "cwnd_error"} <= {row["metric"] for row in document["findings"]}

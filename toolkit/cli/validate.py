@@ -1,4 +1,4 @@
-"""`hindflight validate`: how far the engine agrees with the Linux stack and with closed forms; replay/validation."""
+"""`hindflight validate`: how far the engine agrees with the Linux stack, ns-2 and closed forms; replay/validation."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from replay.validation.judge import Check
     from replay.validation.linux import RunResult
+    from replay.validation.ns2 import Cell
 
 
 def register(app: typer.Typer) -> None:
@@ -27,16 +28,19 @@ def register(app: typer.Typer) -> None:
 def validate(
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Folder of recorded runs of the Linux stack; without it, closed forms only."),
+        typer.Option(
+            "--data", help="Folder of recorded runs of the Linux stack; without it, closed forms and ns-2 only."
+        ),
     ] = None,
     closed_forms: Annotated[
         bool, typer.Option(help="Compare with closed forms, too; they take most of the time.")
     ] = True,
+    ns2: Annotated[bool, typer.Option(help="Compare with ns-2, too, if it is installed.")] = True,
     write: Annotated[Path | None, typer.Option("--write", help="Also write the tables as a Markdown page.")] = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the engine beside closed forms and recorded Linux runs. A miss is shown, not an error."""
+    """Hold the engine beside closed forms, ns-2 and recorded Linux runs. A miss is shown, not an error."""
     from replay.validation.closed_forms import validate_closed_forms
     from replay.validation.linux import validate_runs
 
@@ -45,18 +49,33 @@ def validate(
         folder = data
         with progress_on_stderr() as report:
             results = validate_runs(folder, threads=threads, on_done=lambda done, of: report(folder, done / of))
+    cells = _beside_ns2(threads) if ns2 else []
     closed = validate_closed_forms(threads=threads) if closed_forms else []
+    checks = [*(cell.check for cell in cells), *closed]
     if write is not None:
-        _write_page(write, results, closed)
+        _write_page(write, results, closed, cells)
     if as_json:
-        print_json(_document(results, closed))
+        print_json(_document(results, checks))
     else:
-        _show(results, closed)
+        _show(results, closed, cells)
     if data is None:
-        say("closed forms only: --data takes a folder of recorded runs of the Linux stack")
+        say("no Linux runs compared: --data takes a folder of recorded runs of the Linux stack")
 
 
-def _write_page(page: Path, results: Sequence[RunResult], closed: Sequence[Check]) -> None:
+def _beside_ns2(threads: int | None) -> list[Cell]:
+    from replay.validation.ns2 import compare_with_ns2
+    from replay.validation.simulator import simulator
+
+    ns = simulator()
+    if ns is None:
+        say("ns-2 is not installed, so nothing is compared with it; on Debian: apt-get install ns2")
+        return []
+    path = Path(ns)
+    with progress_on_stderr() as report:
+        return compare_with_ns2(ns, threads=threads, on_done=lambda done, of: report(path, done / of))
+
+
+def _write_page(page: Path, results: Sequence[RunResult], closed: Sequence[Check], cells: Sequence[Cell]) -> None:
     """Write the page, and beside it, in `images`, a picture per congestion control."""
     from replay.validation.page import render_page
     from reports.charts.validation import validation_windows
@@ -75,7 +94,7 @@ def _write_page(page: Path, results: Sequence[RunResult], closed: Sequence[Check
             title = f"{variant}: congestion window at equal data packet, Linux and the engine"
             write_chart(validation_windows(frame, title), images / f"validation-{variant}.svg")
             pictures[title] = f"images/validation-{variant}.svg"
-        page.write_text(render_page(results, closed, pictures))
+        page.write_text(render_page(results, closed, pictures, cells))
 
 
 def _windows(results: Sequence[RunResult], variant: str) -> pl.DataFrame:
@@ -98,12 +117,12 @@ def _windows(results: Sequence[RunResult], variant: str) -> pl.DataFrame:
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
-def _document(results: Sequence[RunResult], closed: Sequence[Check]) -> dict[str, Any]:
+def _document(results: Sequence[RunResult], others: Sequence[Check]) -> dict[str, Any]:
     from dataclasses import asdict
 
     from replay.validation.judge import finding
 
-    checks = [check for run in results for check in run.checks] + list(closed)
+    checks = [check for run in results for check in run.checks] + list(others)
     return {
         "findings": [finding(check) for check in checks],
         "divergences": [
@@ -115,16 +134,17 @@ def _document(results: Sequence[RunResult], closed: Sequence[Check]) -> dict[str
     }
 
 
-def _show(results: Sequence[RunResult], closed: Sequence[Check]) -> None:
-    from replay.validation.tables import closed_form_table, linux_table, missing, summary
+def _show(results: Sequence[RunResult], closed: Sequence[Check], cells: Sequence[Cell]) -> None:
+    from replay.validation.tables import closed_form_table, linux_table, missing, ns2_table, summary
 
     tables = [linux_table(results)] if results else []
+    tables += [ns2_table(cells)] if cells else []
     tables += [closed_form_table(closed)] if closed else []
     for table in tables:
         print_table(list(table.rows[0]), table.rows, table.title)
         if table.bounds:
             print(f"{table.bounds}\n")
-    for line in missing(results, closed):
+    for line in missing(results, [*(cell.check for cell in cells), *closed]):
         print(f"miss: {line}")
-    for line in summary(results, closed):
+    for line in summary(results, closed, cells):
         print(line)
