@@ -108,7 +108,7 @@ impl Htcp {
         let Some(srtt) = ack.srtt else {
             return;
         };
-        let min_rtt = self.min_rtt.map_or(srtt, |least| least.min(srtt));
+        let min_rtt = self.min_rtt.map_or(srtt, |least| least.min(srtt)).max(1);
         self.min_rtt = Some(min_rtt);
         if ack.repair == Repair::None {
             self.max_rtt = self.max_rtt.max(min_rtt);
@@ -194,7 +194,8 @@ impl WindowGrowth for Htcp {
     }
 
     fn on_reduction(&mut self, _before: &Window) {
-        self.last_reduction = Some(self.now);
+        // Before the first ACK there is no time to count from.
+        self.last_reduction = self.last_reduction.map(|_| self.now);
         self.credit = Credit::default();
     }
 }
