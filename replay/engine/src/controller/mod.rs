@@ -18,6 +18,8 @@ mod asran;
 mod bbr;
 mod bic;
 mod compound;
+#[cfg(test)]
+mod contract;
 mod cubic;
 mod evidence;
 mod growth;
