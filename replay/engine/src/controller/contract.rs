@@ -52,6 +52,7 @@ struct Model {
     now: Nanos,
     snd_una: u64,
     lost_total: u64,
+    delivered_total: u64,
     min_rtt: Nanos,
     repair: Repair,
     may_grow_unlimited: bool,
@@ -76,6 +77,7 @@ impl Model {
             now: start,
             snd_una: 1,
             lost_total: 0,
+            delivered_total: 1,
             min_rtt: Nanos::MAX,
             repair: Repair::None,
         }
@@ -88,7 +90,9 @@ impl Model {
     fn ack(&mut self, delivered: u32, rtt: Nanos, limited: bool) -> AckEvidence {
         self.snd_una += u64::from(delivered) * SMSS;
         self.min_rtt = self.min_rtt.min(rtt);
+        self.delivered_total += u64::from(delivered);
         AckEvidence {
+            delivered_total: self.delivered_total,
             now: self.now,
             delivered,
             acked_bytes: u64::from(delivered) * SMSS,
