@@ -89,6 +89,10 @@ impl WindowReduction for Asran {
         Window { cwnd, ssthresh }
     }
 
+    fn undo(&mut self, before: &Self) {
+        self.last_max_cwnd = before.last_max_cwnd;
+    }
+
     fn after_timeout(
         &mut self,
         window: &Window,

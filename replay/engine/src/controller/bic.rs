@@ -103,6 +103,10 @@ impl WindowGrowth for Bic {
         self.credit = Credit::default();
     }
 
+    fn undo(&mut self, before: &Self) {
+        self.last_max = before.last_max;
+    }
+
     fn on_timeout(&mut self) {
         self.last_max = 0.0;
     }

@@ -4,7 +4,8 @@
 
 use super::params::parameters;
 use super::rtt_round::{Delay, RttRound};
-use super::{AckEvidence, Signal, SignalEvidence, Window, WindowGrowth};
+use super::{AckEvidence, LOSS_WINDOW, Signal, SignalEvidence, Window, WindowGrowth};
+use crate::time::Nanos;
 
 parameters! {
     /// Parameters of Compound TCP.
@@ -51,6 +52,11 @@ impl Compound {
             ..Self::default()
         }
     }
+
+    /// Idle time and the end of recovery lower the sum alone: a segment of it is Reno's at least.
+    fn bound(&mut self, window: &Window) {
+        self.dwnd = self.dwnd.min(window.cwnd - LOSS_WINDOW).max(0.0);
+    }
 }
 
 impl WindowGrowth for Compound {
@@ -62,6 +68,7 @@ impl WindowGrowth for Compound {
 
     /// draft-sridharan-tcpm-ctcp-02 §3.1: Reno's part gains 1/win per segment acknowledged.
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
+        self.bound(window);
         window.cwnd += acked / window.cwnd;
         if !self.round.turns(ack) {
             return;
@@ -79,9 +86,23 @@ impl WindowGrowth for Compound {
         if matches!(signal.signal, Signal::Timeout | Signal::RepeatedTimeout) {
             return signal.flight / 2.0;
         }
+        self.bound(window);
         let half = (window.cwnd - self.dwnd) / 2.0;
         self.dwnd = (window.cwnd * (1.0 - self.params.beta) - half).max(0.0);
         half + self.dwnd
+    }
+
+    /// What recovery has seen of the queue is no round trip of its own.
+    fn on_recovery_exit(&mut self, ack: &AckEvidence) {
+        self.round.restart(ack);
+    }
+
+    fn undo(&mut self, before: &Self) {
+        self.dwnd = before.dwnd;
+    }
+
+    fn on_idle(&mut self, _idle: Nanos) {
+        self.dwnd = 0.0;
     }
 
     /// draft-sridharan-tcpm-ctcp-02 §3.2: no delay window in slow start.
@@ -134,6 +155,18 @@ mod tests {
         );
         compound.on_timeout();
         near(compound.dwnd, 0.0);
+    }
+
+    #[test]
+    fn a_sum_that_was_cut_elsewhere_bounds_the_delay_window() {
+        let mut compound = Compound {
+            dwnd: 60.0,
+            ..Compound::default()
+        };
+        let mut window = Window::at(10.0);
+        compound.on_ack(&mut window, 1.0, &AckEvidence::default());
+        near(compound.dwnd, 9.0);
+        near(window.cwnd, 10.1);
     }
 
     #[test]

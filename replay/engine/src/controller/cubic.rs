@@ -145,6 +145,11 @@ impl WindowGrowth for Cubic {
         self.epoch = None;
     }
 
+    /// §4.9.2: the curve goes on as if nothing had been.
+    fn undo(&mut self, before: &Self) {
+        *self = before.clone();
+    }
+
     /// The growth clock starts anew: the sender was idle (§5.8).
     fn on_idle(&mut self, _idle: Nanos) {
         self.epoch = None;

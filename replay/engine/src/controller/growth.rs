@@ -40,6 +40,14 @@ pub trait WindowGrowth {
     /// Fast recovery ended, with this ACK.
     fn on_recovery_exit(&mut self, _ack: &AckEvidence) {}
 
+    /// The last reduction was spurious; this growth stood at `before` when it came. The windows are given back
+    /// elsewhere: what has been measured since stays, so that only what the reduction itself changed goes back.
+    fn undo(&mut self, _before: &Self)
+    where
+        Self: Sized,
+    {
+    }
+
     /// Nothing was in flight for `idle`, longer than the RTO, and data is to be sent again.
     fn on_idle(&mut self, _idle: Nanos) {}
 }
@@ -101,6 +109,14 @@ macro_rules! growths {
             /// See [`WindowGrowth::on_recovery_exit`].
             pub fn on_recovery_exit(&mut self, ack: &AckEvidence) {
                 match self { $(Self::$name(growth) => growth.on_recovery_exit(ack),)* }
+            }
+
+            /// See [`WindowGrowth::undo`].
+            pub fn undo(&mut self, before: &Self) {
+                match (self, before) {
+                    $((Self::$name(growth), Self::$name(before)) => growth.undo(before),)*
+                    _ => {}
+                }
             }
 
             /// See [`WindowGrowth::on_idle`].

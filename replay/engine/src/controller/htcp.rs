@@ -24,6 +24,8 @@ const LEAST_BETA: f64 = 0.5;
 const GREATEST_BETA: f64 = 0.8;
 /// §2.2: relative change of the throughput that counts.
 const THROUGHPUT_CHANGE: f64 = 0.2;
+/// Linux: the scaled growth is one segment per round trip at least.
+const LEAST_INCREASE: f64 = 1.0;
 /// Linux: on paths shorter than this a loss costs half.
 const LEAST_ADAPTIVE_RTT: Nanos = 10 * MILLISECOND;
 /// Linux: RTT samples this far above the greatest are spikes, not queues.
@@ -99,7 +101,7 @@ impl Htcp {
         let since = self.now - self.last_reduction.unwrap_or(self.now);
         let mut alpha = increase(since as f64 / SECOND as f64, self.params.low_speed_time);
         if let (true, Some(min_rtt)) = (self.params.rtt_scaling, self.min_rtt) {
-            alpha = (alpha / rtt_scale(min_rtt)).max(1.0 / 8.0);
+            alpha = (alpha / rtt_scale(min_rtt)).max(LEAST_INCREASE);
         }
         2.0 * (1.0 - self.beta) * alpha
     }
@@ -148,7 +150,7 @@ impl Htcp {
         if self.params.bandwidth_switch {
             let (now, before) = (self.throughput.most, self.throughput.most_before);
             self.throughput.most_before = now;
-            if (now - before).abs() > THROUGHPUT_CHANGE * now {
+            if (now - before).abs() > THROUGHPUT_CHANGE * before {
                 self.beta = LEAST_BETA;
                 self.adapts = false;
                 return;
@@ -191,6 +193,17 @@ impl WindowGrowth for Htcp {
             self.max_rtt = min_rtt + (MAX_RTT_MEMORY * queued) as Nanos;
         }
         libm::floor(self.beta * window.cwnd)
+    }
+
+    /// The time counts from the end of recovery, as in Linux.
+    fn on_recovery_exit(&mut self, ack: &AckEvidence) {
+        self.last_reduction = Some(ack.now);
+    }
+
+    fn undo(&mut self, before: &Self) {
+        self.last_reduction = before.last_reduction;
+        (self.beta, self.adapts, self.max_rtt) = (before.beta, before.adapts, before.max_rtt);
+        self.throughput.most_before = before.throughput.most_before;
     }
 
     fn on_reduction(&mut self, _before: &Window) {
@@ -257,7 +270,26 @@ mod tests {
         assert_eq!(after_two_losses(150, steady), 66.0);
         assert_eq!(after_two_losses(105, steady), 80.0);
         assert_eq!(after_two_losses(400, steady), 50.0);
-        assert_eq!(after_two_losses(150, [100.0, 130.0]), 50.0);
+        // A change of a fifth, up or down, is the most that counts as steady.
+        assert_eq!(after_two_losses(150, [100.0, 119.0]), 66.0);
+        assert_eq!(after_two_losses(150, [100.0, 121.0]), 50.0);
+        assert_eq!(after_two_losses(150, [100.0, 82.0]), 66.0);
+        assert_eq!(after_two_losses(150, [100.0, 79.0]), 50.0);
+    }
+
+    #[test]
+    fn the_time_counts_from_the_end_of_recovery_and_an_undo_takes_the_old_one() {
+        let mut htcp = Htcp::default();
+        htcp.observe(&ack(0, 100));
+        let before = htcp.clone();
+        htcp.observe(&ack(2 * SECOND, 100));
+        htcp.on_reduction(&Window::at(10.0));
+        htcp.on_recovery_exit(&ack(3 * SECOND, 100));
+        htcp.observe(&ack(4 * SECOND, 100));
+        assert!((htcp.alpha() - 1.0).abs() < 1e-9);
+        htcp.undo(&before);
+        // Four seconds, three beyond the first: 1 + 30 + 2.25.
+        assert!((htcp.alpha() - 33.25).abs() < 1e-9);
     }
 
     #[test]

@@ -137,6 +137,11 @@ impl WindowGrowth for Illinois {
         libm::floor((1.0 - self.beta) * window.cwnd)
     }
 
+    /// What recovery has seen of the queue is no round trip of its own.
+    fn on_recovery_exit(&mut self, ack: &AckEvidence) {
+        self.round.restart(ack);
+    }
+
     fn on_reduction(&mut self, _before: &Window) {
         self.credit = Credit::default();
     }

@@ -19,6 +19,13 @@ pub trait WindowReduction {
     /// The window after a loss or a congestion mark. ssthresh falls to two segments at least, whatever this says.
     fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window;
 
+    /// The last reduction was spurious; this part stood at `before` when it came.
+    fn undo(&mut self, _before: &Self)
+    where
+        Self: Sized,
+    {
+    }
+
     /// The window after a timeout: ssthresh as after a loss, once per segment, and the loss window (RFC 5681 §3.1).
     fn after_timeout(
         &mut self,
@@ -120,6 +127,14 @@ macro_rules! reductions {
                 signal: &SignalEvidence,
             ) -> Window {
                 match self { $(Self::$name(part) => part.reduced(window, growth, signal),)* }
+            }
+
+            /// See [`WindowReduction::undo`].
+            pub fn undo(&mut self, before: &Self) {
+                match (self, before) {
+                    $((Self::$name(part), Self::$name(before)) => part.undo(before),)*
+                    _ => {}
+                }
             }
 
             /// See [`WindowReduction::after_timeout`].

@@ -41,11 +41,11 @@ parameters! {
         /// The fixed time constant.
         tau_fixed: number(0.5, "s", 0.01, 60.0, "Mascolo et al. 2001 §2.2; the HAPS/UAV paper gives none"),
         /// Weight of the RTT in the adaptive time constant (N).
-        n: number(10.0, "", 0.0, 100.0, "Wang et al. 2002 §III-C"),
+        n: number(10.0, "", 0.0, 100.0, "Wang et al. 2002 §III-C, recalled"),
         /// Weight of the old value in the instability (beta).
-        beta: number(0.6, "", 0.0, 0.999, "Wang et al. 2002 §III-C"),
+        beta: number(0.6, "", 0.0, 0.999, "Wang et al. 2002 §III-C, recalled"),
         /// Samples over which the greatest instability is kept.
-        instability_samples: whole(10, "", 1, 1000, "Wang et al. 2002 §III-C"),
+        instability_samples: whole(10, "", 1, 1000, "Wang et al. 2002 §III-C, recalled"),
         /// What becomes of a gain below zero.
         late_ack: choice(LateAck, Clamp = "clamp", "the HAPS/UAV paper leaves it open; Mascolo et al. 2001 §2.2"),
         /// The sampling interval stays between one ACK spacing and one RTT.
@@ -62,8 +62,10 @@ pub struct WestwoodAbse {
     last_ack: Option<Nanos>,
     min_rtt: Option<Nanos>,
     rtt: Option<Nanos>,
-    /// What was delivered in the last RTT: time and segments of each ACK.
-    history: VecDeque<(Nanos, u32)>,
+    /// Segments delivered so far, those up to the last ACK that was forgotten, and those up to each one since.
+    delivered: u64,
+    forgotten: u64,
+    history: VecDeque<(Nanos, u64)>,
     last_sample: f64,
     /// Estimate (ERE).
     rate: f64,
@@ -96,11 +98,14 @@ impl WestwoodAbse {
 
     /// Segments delivered in the last `interval` before `now`.
     fn delivered(&self, now: Nanos, interval: Nanos) -> f64 {
-        let recent = self.history.iter().rev();
-        recent
-            .take_while(|(at, _)| at + interval > now)
-            .map(|&(_, segments)| f64::from(segments))
-            .sum()
+        let older = self
+            .history
+            .partition_point(|&(at, _)| at + interval <= now);
+        let before = match older {
+            0 => self.forgotten,
+            older => self.history[older - 1].1,
+        };
+        (self.delivered - before) as f64
     }
 
     /// The sample at an ACK, in segments per second.
@@ -155,13 +160,17 @@ impl WestwoodAbse {
             self.last_ack = Some(ack.now);
             return;
         };
-        self.history.push_back((ack.now, ack.delivered));
+        self.delivered += u64::from(ack.delivered);
+        self.history.push_back((ack.now, self.delivered));
         while self
             .history
             .front()
             .is_some_and(|(at, _)| at + rtt.max(SECOND) < ack.now)
         {
-            self.history.pop_front();
+            self.forgotten = self
+                .history
+                .pop_front()
+                .map_or(0, |(_, delivered)| delivered);
         }
         let dt_s = seconds(ack.now - last);
         if dt_s <= 0.0 {

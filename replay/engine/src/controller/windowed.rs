@@ -185,14 +185,14 @@ impl Windowed {
 
     /// Takes back the last reduction: it was spurious.
     pub fn undo(&mut self) {
-        if let Some(mut before) = self.before_reduction.take() {
-            if matches!(self.growth, Growth::LinuxCubic(_)) {
-                // Deviation: Linux restores the windows only (RFC 9438 §4.9.2 the curve too).
-                before.growth = self.growth.clone();
-            }
-            let cwnd = self.window.cwnd.max(before.window.cwnd);
-            *self = *before;
-            self.window.cwnd = cwnd;
+        if let Some(before) = self.before_reduction.take() {
+            self.growth.undo(&before.growth);
+            self.reduction.undo(&before.reduction);
+            self.slow_start = before.slow_start;
+            self.window = Window {
+                cwnd: self.window.cwnd.max(before.window.cwnd),
+                ssthresh: before.window.ssthresh,
+            };
         }
     }
 

@@ -130,6 +130,15 @@ impl WindowGrowth for Yeah {
         libm::floor(window.cwnd - cost)
     }
 
+    /// What recovery has seen of the queue is no round trip of its own.
+    fn on_recovery_exit(&mut self, ack: &AckEvidence) {
+        self.round.restart(ack);
+    }
+
+    fn undo(&mut self, before: &Self) {
+        (self.reno_count, self.fast_rounds) = (before.reno_count, before.fast_rounds);
+    }
+
     fn on_reduction(&mut self, before: &Window) {
         self.reno_count = (self.reno_count / 2.0).max(LEAST_RENO);
         self.fast_rounds = 0;
