@@ -28,6 +28,7 @@ STACK: dict[str, str] = {
     "slow_start_limit": "slow_start_limit_pkts",
     "slow_start": "slow_start",
     "limited_transmit": "limited_transmit",
+    "sack": "sack",
     "recovery": "recovery",
     "rto_rule": "rto_rule",
     "min_rto": "min_rto_ns",
@@ -133,16 +134,8 @@ class Stack(Part):
 
     def overrides(self) -> dict[str, Any]:
         """Return what differs from the profile by the file's own words, in their order."""
-        given = {key: getattr(self, key) for key in ("sack", *STACK)}
+        given = {key: getattr(self, key) for key in STACK}
         return {key: value for key, value in given.items() if value is not None}
-
-    def engine_stack(self) -> dict[str, Any]:
-        """Return the engine's words for what is not as the profile has it."""
-        stack = {name: getattr(self, key) for key, name in STACK.items() if getattr(self, key) is not None}
-        if self.sack is False:
-            # The engine offers SACK where its recovery reads it; RFC 6582 is what a stack does without.
-            stack.setdefault("recovery", "newreno")
-        return stack
 
 
 class Flow(Stack):
@@ -166,6 +159,14 @@ class Flow(Stack):
         if isinstance(self.application, Stream) and self.read_rate is not None:
             raise ValueError("read_rate contradicts a stream, which is read as it comes and played at its own rate")
         return self
+
+    def engine_stack(self) -> dict[str, Any]:
+        """Return the engine's words for what is not as the profile has it."""
+        stack = {name: getattr(self, key) for key, name in STACK.items() if getattr(self, key) is not None}
+        if self.sack is False and self.profile != "linux":
+            # Linux's recovery has a way of its own without SACK; elsewhere RFC 6582 is what a stack does without.
+            stack.setdefault("recovery", "newreno")
+        return stack
 
     def engine_flow(self) -> dict[str, Any]:
         """Return the engine's words for all but the name, the variant and the proxies."""

@@ -48,7 +48,7 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
     given = {
         "handshake": False, "timestamps": False, "mss": "1000 B", "headers": "40 B", "initial_window": "4 pkts",
         "initial_ssthresh": "64 pkts", "slow_start_limit": "2 pkts", "slow_start": "hystart",
-        "limited_transmit": False, "recovery": "rack_prr", "rto_rule": "linux", "min_rto": "300 ms",
+        "limited_transmit": False, "sack": True, "recovery": "rack_prr", "rto_rule": "linux", "min_rto": "300 ms",
         "initial_rto": "3 s", "max_rto": "60 s", "clock_granularity": "100 ms", "delayed_ack": True,
         "delayed_ack_timeout": "100 ms", "quickack_segments": 3, "dsack": True, "receive_buffer": "64 KiB",
         "receive_buffer_max": "1 MB",
@@ -63,6 +63,17 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
     assert (flow["stack"]["min_rto_ns"], flow["stack"]["send_buffer_bytes"]) == (300_000_000, 100_000)
     assert list(scenario.flow.overrides()) == list(given)
     runs = run_jobs(scenario, [Job("cubic", "none", "what_if", "model", 1, False)], {}, 1)["runs"]
+    assert runs["delivered_bytes"][0].as_py() > 0
+
+
+@pytest.mark.parametrize(("profile", "recovery"), [("rfc", "newreno"), ("linux", None)])
+def test_without_sack_the_engine_is_told_so(profile: str, recovery: str | None) -> None:
+    job = Job("cubic", "none", "what_if", "model", 1, False)
+    scenario = _scenario(flow={"profile": profile, "sack": False}, compare={"variants": ["cubic"]})
+    stack = engine_config(scenario, job, {})["flows"][0]["stack"]
+    assert stack["sack"] is False
+    assert stack.get("recovery") == recovery
+    runs = run_jobs(scenario, [job], {}, 1)["runs"]
     assert runs["delivered_bytes"][0].as_py() > 0
 
 
