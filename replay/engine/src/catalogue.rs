@@ -124,6 +124,33 @@ impl Variant {
         }
     }
 
+    /// The first two of its parameters that contradict each other under `values`: lower one, upper one. Each alone is
+    /// within its range.
+    pub fn contradiction(self, values: &ParamValues) -> Option<(&'static str, &'static str)> {
+        let ordered: Vec<(&'static str, f64, &'static str, f64)> = match self {
+            Self::Highspeed => {
+                let p = HighspeedParams::default().with(values);
+                vec![("low_window", p.low_window, "high_window", p.high_window)]
+            }
+            Self::Vegas => {
+                let p = VegasParams::default().with(values);
+                vec![("alpha", p.alpha, "beta", p.beta)]
+            }
+            Self::Illinois => {
+                let p = IllinoisParams::default().with(values);
+                vec![
+                    ("alpha_min", p.alpha_min, "alpha_max", p.alpha_max),
+                    ("beta_min", p.beta_min, "beta_max", p.beta_max),
+                ]
+            }
+            _ => Vec::new(),
+        };
+        ordered
+            .into_iter()
+            .find(|(_, lower, _, upper)| lower >= upper)
+            .map(|(lower, _, upper, _)| (lower, upper))
+    }
+
     /// What the catalogue says of it.
     pub fn info(self) -> &'static VariantInfo {
         let own = VARIANTS.iter().find(|info| info.variant == self);
@@ -275,6 +302,25 @@ mod tests {
         }
         assert_eq!(Variant::from_name("kubic"), Err("cubic"));
         assert_eq!(Variant::from_name("new-reno"), Err("newreno"));
+    }
+
+    #[test]
+    fn parameters_that_contradict_each_other_are_named() {
+        let values = |json: &str| serde_json::from_str(json).expect("well-formed");
+        let found = |variant: Variant, json| variant.contradiction(&values(json));
+        assert_eq!(found(Variant::Vegas, r#"{"alpha": 3.9}"#), None);
+        assert_eq!(
+            found(Variant::Vegas, r#"{"alpha": 4}"#),
+            Some(("alpha", "beta"))
+        );
+        let windows = r#"{"low_window": 500, "high_window": 400}"#;
+        assert_eq!(
+            found(Variant::Highspeed, windows),
+            Some(("low_window", "high_window"))
+        );
+        for info in VARIANTS {
+            assert_eq!(found(info.variant, "{}"), None, "{}", info.name);
+        }
     }
 
     #[test]

@@ -342,7 +342,12 @@ fn validate_params(key: &str, variant: Variant, profile: Profile, values: &Param
         let profile = format!("{profile:?}").to_lowercase();
         let problem = format!("{problem} (variant {variant:?}, profile {profile:?})");
         refuse(format!("{key}.{name}"), problem)
-    })
+    })?;
+    variant
+        .contradiction(values)
+        .map_or(Ok(()), |(lower, upper)| {
+            refuse(format!("{key}.{lower}"), format!("must be below {upper}"))
+        })
 }
 
 fn validate_stack(key: &str, params: &StackParams) -> Checked {
