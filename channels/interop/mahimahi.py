@@ -1,6 +1,7 @@
 """Mahimahi's packet-delivery traces: a line per chance to deliver one packet of 1500 bytes, its time in milliseconds.
 
-As mm-link(1) has it: times ascend, several chances may share a millisecond, and after the last the trace starts again.
+As mm-link(1) has it: times ascend, several chances may share a millisecond, and with the last the trace starts again:
+its length is the last time. A chance at s is therefore of the interval from s - 1 to s, and one at 0 of the last one.
 Knows the table's schema. Read docs/channels/interop.md.
 """
 
@@ -20,11 +21,11 @@ MS = 1_000_000
 SECOND = 1_000_000_000
 
 LONGEST_MS = 366 * 86_400_000
-"""A time beyond this is no trace's: it is refused before an array of its length is made."""
+"""A time beyond this is no trace's."""
 
 
 def read(source: Source) -> Trace:
-    """Read chances into intervals of rate: those of a millisecond make its rate. ChannelError names the line."""
+    """Read chances into intervals of rate: those at s make the rate from s - 1 to s. ChannelError names the line."""
     stamps = []
     before = 0
     for number, line in source.lines():
@@ -39,12 +40,14 @@ def read(source: Source) -> Trace:
         before = stamp
     if before == 0:
         raise ChannelError(f"{source.path}: all chances are at 0 ms: the trace has no length")
-    per_ms = np.bincount(np.array(stamps, dtype=np.int64))
+    slots, chances = np.unique([(stamp or before) - 1 for stamp in stamps], return_counts=True)
+    edges = np.unique(np.concatenate(([0], slots, slots + 1)))
+    per_ms = np.zeros(len(edges) - 1, dtype=np.int64)
+    per_ms[np.searchsorted(edges, slots)] = chances
     first = np.flatnonzero(np.diff(per_ms, prepend=-1) != 0)
-    last = np.append(first[1:], len(per_ms))
     columns = {
-        "t_ns": first * MS,
-        "end_ns": last * MS,
+        "t_ns": edges[first] * MS,
+        "end_ns": np.append(edges[first[1:]], edges[-1]) * MS,
         "rate_bps": per_ms[first] * (PACKET_BYTES * 8 * SECOND / MS),
     }
     unknowns = ("A Mahimahi trace says when packets may leave, not how long they travel nor which are lost.",)
@@ -80,9 +83,9 @@ def write(trace: Trace, where: str) -> tuple[str, list[str]]:
 
 
 def _stamps(start: Ints, end: Ints, rate_bps: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Ints:
-    """The millisecond in which each packet has been paid for: the n-th when the link could have sent n."""
+    """The end of the millisecond in which each packet has been paid for: the n-th when the link could have sent n."""
     sent = np.concatenate(([0.0], np.cumsum(rate_bps * (end - start) / (8 * SECOND))))
     # A hair is added: what a float leaves a millionth of a byte short has been sent.
     count = int((sent[-1] + 1e-3) // PACKET_BYTES)
     times = np.interp(np.arange(1, count + 1) * float(PACKET_BYTES) - 1e-3, sent, np.append(start, end[-1]))
-    return np.asarray(times // MS, dtype=np.int64)
+    return np.asarray(times // MS + 1, dtype=np.int64)

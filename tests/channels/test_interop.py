@@ -83,7 +83,7 @@ def test_csv_of_five_columns_is_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Verizon-LTE-short.down.gz", "starlink-leocc-bw-head.txt.gz"])
-def test_recorded_mahimahi_traces_come_back_as_they_were(tmp_path: Path, name: str) -> None:
+def test_recorded_mahimahi_traces_come_back_but_for_times_0(tmp_path: Path, name: str) -> None:
     recorded = SHARED / name
     if not recorded.exists():
         pytest.skip(f"{recorded} is not here")
@@ -94,13 +94,16 @@ def test_recorded_mahimahi_traces_come_back_as_they_were(tmp_path: Path, name: s
     first.write_text(text)
     write_channel(read_channel(first), second)
     said = write_channel(read_channel(second), again)
-    assert again.read_text() == text
+    # A chance at 0 is one at the end of the round before.
+    stamps = text.splitlines()
+    zeros = stamps.count("0")
+    assert again.read_text().splitlines() == [*stamps[zeros:], *[stamps[-1]] * zeros]
     assert said == ["estimates, unknowns, counts and source of the trace are not in it"]
 
 
-def test_chances_of_a_millisecond_are_its_rate(tmp_path: Path) -> None:
+def test_chances_at_a_time_are_the_rate_of_the_millisecond_before(tmp_path: Path) -> None:
     path = tmp_path / "a.up"
-    path.write_text("0\n0\n1\n1\n3\n")
+    path.write_text("1\n1\n2\n2\n4\n")
     rates = read_channel(path).intervals().select(["t_ns", "end_ns", "rate_bps"]).to_pylist()
     assert rates == [
         {"t_ns": 0, "end_ns": 2 * MS, "rate_bps": 24e6},
@@ -109,11 +112,27 @@ def test_chances_of_a_millisecond_are_its_rate(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "rates"),
+    [
+        ("1\n", [(0, 1, 12e6)]),
+        ("0\n2\n", [(0, 1, 0.0), (1, 2, 24e6)]),
+        ("31622400000\n", [(0, 31622399999, 0.0), (31622399999, 31622400000, 12e6)]),
+    ],
+    ids=["one line is 12 Mbit/s", "0 is the end of the round before", "a year is two intervals"],
+)
+def test_the_last_time_is_the_length(tmp_path: Path, text: str, rates: list[tuple[int, int, float]]) -> None:
+    path = tmp_path / "a.up"
+    path.write_text(text)
+    rows = read_channel(path).intervals().to_pylist()
+    assert [(row["t_ns"] // MS, row["end_ns"] // MS, row["rate_bps"]) for row in rows] == rates
+
+
 def test_a_slow_rate_gives_a_chance_when_a_packet_is_paid_for(tmp_path: Path) -> None:
-    # 1.2 Mbit/s: 1500 octets in 10 ms, so chances in the last millisecond of every ten.
+    # 1.2 Mbit/s: 1500 octets in 10 ms, so chances at the end of every ten.
     path = tmp_path / "a.down"
     said = write_channel(states((0, 35, 1.2e6, 7, None)), path)
-    assert path.read_text() == "9\n19\n29\n"
+    assert path.read_text() == "10\n20\n30\n"
     assert said == ["delay_ns of 1 rows is not in it"]
 
 

@@ -25,14 +25,14 @@ def test_fit_tells_what_fits_and_what_does_not(hindflight: Command, tmp_path: Pa
 
 
 def test_convert_and_show_round(hindflight: Command, tmp_path: Path) -> None:
-    (tmp_path / "a.down").write_text("0\n2\n2\n5\n")
+    (tmp_path / "a.down").write_text("1\n2\n2\n5\n")
     ended = hindflight("channel", "convert", "a.down", "a.csv")
     assert ended.returncode == 0, ended.stderr
     assert "a.csv: estimates, unknowns, counts and source of the trace are not in it." in ended.stderr
     assert hindflight("channel", "convert", "a.csv", "b.down").returncode == 0
-    assert (tmp_path / "b.down").read_text() == "0\n2\n2\n5\n"
+    assert (tmp_path / "b.down").read_text() == "1\n2\n2\n5\n"
     shown = json.loads(hindflight("channel", "show", "b.down", "--json").stdout)
-    assert {"section": "link over time", "name": "mean rate", "value": 8e6, "unit": "bit/s"} in shown["statistics"]
+    assert {"section": "link over time", "name": "mean rate", "value": 9.6e6, "unit": "bit/s"} in shown["statistics"]
     assert "mean rate" in hindflight("channel", "show", "a.csv").stdout
 
 

@@ -65,19 +65,19 @@ def write_chances(path: Path, stamps: list[int]) -> None:
 
 def test_chances_of_every_100_ms_are_used_to_the_packet(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    stamps = sorted(int(t) for t in rng.choice(np.concatenate([np.arange(700), np.arange(900, 1500)]), 4000))
+    stamps = sorted(int(t) for t in rng.choice(np.concatenate([np.arange(1, 701), np.arange(901, 1501)]), 4000))
     trace = tmp_path / "a.down"
-    write_chances(trace, [*stamps, 1499])
+    write_chances(trace, [*stamps, 1500])
     ends = list(range(100, 1501, 100))
     got = np.diff([0, *arrived(trace, ends)])
-    chances = np.histogram([*stamps, 1499], bins=[0, *ends])[0]
+    chances = np.histogram(np.array([*stamps, 1500]) - 1, bins=[0, *ends])[0]
     assert chances[7:9].tolist() == [0, 0]
     assert np.all(np.abs(got - chances) <= 1), (got, chances)
 
 
 def test_the_trace_starts_again_at_its_end(tmp_path: Path) -> None:
     trace = tmp_path / "a.down"
-    write_chances(trace, [0, 1, 1, 5, 9])
+    write_chances(trace, [0, 1, 1, 5, 10])
     assert arrived(trace, [10, 20, 1000]) == pytest.approx([5, 10, 500], abs=1)
 
 
@@ -95,13 +95,13 @@ def test_the_starlink_trace_under_a_sender_above_its_peak(tmp_path: Path) -> Non
     for end in ends:
         if end - 100 not in got:
             continue
-        chances = int(np.sum((stamps >= end - 100) & (stamps < end)))
+        chances = int(np.sum((stamps > end - 100) & (stamps <= end)))
         delivered = got[end] - got[end - 100]
         assert abs(delivered - chances) <= max(1, 0.01 * chances), (end, delivered, chances)
 
 
 def test_a_scenario_names_the_file(tmp_path: Path) -> None:
-    write_chances(tmp_path / "link.down", list(range(0, 1000, 2)))
+    write_chances(tmp_path / "link.down", list(range(2, 1001, 2)))
     path = tmp_path / "a.toml"
     path.write_text(SCENARIO)
     scenario = load_scenario(path, ("cubic",))
@@ -111,7 +111,7 @@ def test_a_scenario_names_the_file(tmp_path: Path) -> None:
     assert runs[0]["goodput_bps"] == pytest.approx(6e6 * 1448 / 1500, rel=0.1)
     forward = engine_config(scenario, job, {})["path"]["links"][0]["forward"]
     assert forward["rate_bps"] is None
-    assert forward["rate_trace"]["end_ns"] == 999 * MS
+    assert forward["rate_trace"]["end_ns"] == 1000 * MS
 
 
 @pytest.mark.parametrize(
