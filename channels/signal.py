@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import csv
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import count, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -122,12 +124,7 @@ Series = list[tuple[int, float]]
 
 def held(series: Series, t_ns: int) -> float:
     """Return the value of a series at a time: the last one before it, the first one before all."""
-    value = series[0][1]
-    for at, now in series:
-        if at > t_ns:
-            break
-        value = now
-    return value
+    return series[max(0, bisect_right(series, t_ns, key=itemgetter(0)) - 1)][1]
 
 
 def interpolated(points: list[tuple[float, float]], x: float) -> float:

@@ -201,6 +201,10 @@ class Street(Parameters):
             raise ValueError("diffraction is worked out at the facades: depth must be 0")
         if self.diffraction is not None and self.diffraction.ebn0_db is not None and self.blocked_ber is not None:
             raise ValueError("with ebn0_db the loss gives the bit error rate; leave out blocked_ber")
+        if self.skyline is not None and self.width.law != "constant":
+            raise ValueError(
+                f"a skyline's street has one width: width must have the law 'constant', not {self.width.law!r}"
+            )
         return self
 
     @property

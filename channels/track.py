@@ -91,11 +91,11 @@ def _track(path: Path) -> Callable[[int], Pose]:
     times = [row[0] for row in rows]
 
     def at(t_ns: int) -> Pose:
-        _, latitude, longitude, altitude = _between(rows, times, t_ns / 1e9)
+        _, latitude, longitude, altitude = _between(rows, times, t_ns / 1e9, turning=(2,))
         place = sky.Place(latitude, longitude, altitude)
         if attitude is None:
             return Pose(place, sky.earth_fixed(place))
-        _, roll, pitch, heading = _between(attitude, times, t_ns / 1e9)
+        _, roll, pitch, heading = _between(attitude, times, t_ns / 1e9, turning=(1, 2, 3))
         return Pose(place, sky.earth_fixed(place), roll, pitch, heading)
 
     return at
@@ -112,16 +112,15 @@ def _attitude(path: Path) -> list[list[float]] | None:
     return read_columns(path, ("t_s", *names))
 
 
-def _between(rows: list[list[float]], times: list[float], t_s: float) -> list[float]:
-    """In proportion to the time; angles the short way round, which only longitude and heading need."""
+def _between(rows: list[list[float]], times: list[float], t_s: float, turning: tuple[int, ...]) -> list[float]:
+    """In proportion to the time; the columns `turning` are angles of a full turn, and go the short way round."""
     after = bisect_right(times, t_s)
     if after == 0 or after == len(rows):
         return rows[min(after, len(rows) - 1) if after else 0]
     before, following = rows[after - 1], rows[after]
     part = (t_s - before[0]) / (following[0] - before[0])
     steps = [b - a for a, b in zip(before, following, strict=True)]
-    # Columns 2 (longitude, pitch) and 3 (altitude, heading): only angles come near a full turn between two rows.
-    turned = [step - 360 * round(step / 360) if i == 2 else step for i, step in enumerate(steps)]
+    turned = [step - 360 * round(step / 360) if i in turning else step for i, step in enumerate(steps)]
     return [a + part * step for a, step in zip(before, turned, strict=True)]
 
 

@@ -13,8 +13,8 @@ from channels.budget import bit_error_rate, free_space_db
 from channels.intervals import State
 from channels.lms import Lms, lutz, rayleigh_below
 from channels.parameters import parse
-from channels.signal import Budget, Rain, Signal, interpolated
-from channels.track import Track
+from channels.signal import Budget, Rain, Signal, held, interpolated
+from channels.track import End, Track
 from toolkit.errors import ChannelError
 
 SECOND = 10**9
@@ -64,6 +64,23 @@ def test_a_steady_signal_is_one_state_and_a_file_steps(tmp_path: Path) -> None:
     assert [s.start_ns / SECOND for s in states] == [0, 2.5, 5]
     assert [s.ber for s in states] == pytest.approx([1e-6, 1e-2, 1e-6])
     assert interpolated([(4.0, 1e-2), (10.0, 1e-6)], 7.0) == pytest.approx(1e-4)
+
+
+def test_a_series_holds_its_last_value_and_is_not_searched_from_its_start() -> None:
+    series = [(10, 1.0), (20, 2.0), (30, 3.0)]
+    assert [held(series, t) for t in (0, 9, 10, 19, 20, 29, 30, 99)] == [1, 1, 1, 1, 2, 2, 3, 3]
+    looked_at: list[int] = []
+
+    class Watched(list[tuple[int, float]]):
+        def __getitem__(self, index: Any) -> Any:
+            looked_at.append(index)
+            return super().__getitem__(index)
+
+        def __iter__(self) -> Any:
+            raise AssertionError("the whole series was read")
+
+    assert held(Watched((t, float(t)) for t in range(100_000)), 70_000) == 70_000
+    assert len(looked_at) <= 20
 
 
 def test_rain_is_log_normal_and_slow() -> None:
@@ -199,6 +216,19 @@ def test_the_antenna_tilts_with_the_aircraft(tmp_path: Path) -> None:
         (at, *_) = model.geometry(SECOND)
         assert math.degrees(at.elevation) == pytest.approx(40, abs=1.5)
         assert at.hidden is hidden
+
+
+def test_angles_turn_the_short_way_round(tmp_path: Path) -> None:
+    header = "t_s,latitude,longitude,altitude_m,roll,pitch,heading\n"
+    (tmp_path / "a.csv").write_text(f"{header}0,0,179,0,-10,5,350\n10,2,-179,1000,10,-5,10\n")
+    end: End = parse(End, {"file": "a.csv"}, "t", tmp_path)
+    poses = [end.poses(10 * SECOND)(t * SECOND) for t in (0, 4, 5, 8, 10)]
+    assert [pose.heading for pose in poses] == pytest.approx([350, 358, 360, 366, 10])
+    assert [pose.roll for pose in poses] == pytest.approx([-10, -2, 0, 6, 10])
+    assert [pose.pitch for pose in poses] == pytest.approx([5, 1, 0, -3, -5])
+    places = [pose.place for pose in poses if pose.place is not None]
+    assert [place.longitude for place in places] == pytest.approx([179, 179.8, 180, 180.6, -179])
+    assert [place.altitude_m for place in places] == pytest.approx([0, 400, 500, 800, 1000])
 
 
 def test_the_earth_is_in_the_way(tmp_path: Path) -> None:

@@ -219,6 +219,16 @@ def test_bad_parameters_are_one_clear_line(changes: dict[str, Any], says: str) -
     assert "\n" not in str(caught.value)
 
 
+def test_a_skyline_has_a_street_of_one_width(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("side,start_m,end_m,height_m\nleft,0,10,5\n")
+    wide = {**PLAIN, "skyline": "s.csv", "width": {"law": "uniform", "low": "10 m", "high": "30 m"}}
+    with pytest.raises(ChannelError, match="must have the law 'constant', not 'uniform'") as caught:
+        parse(Street, wide, "x", tmp_path)
+    assert "\n" not in str(caught.value)
+    even: Street = parse(Street, {**wide, "width": {"law": "constant", "value": "30 m"}}, "x", tmp_path)
+    assert even.drawn(10**9, 1).distance_m == (15.0, 15.0)
+
+
 def test_a_geo_below_the_horizon_is_refused() -> None:
     model = street(satellite={"geo": 100.0}, latitude=40.7, longitude=-74.0)
     with pytest.raises(ChannelError, match="below the horizon: elevation -"):
