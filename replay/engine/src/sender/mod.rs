@@ -279,6 +279,7 @@ impl Sender {
         }
         let duplicate = self.is_duplicate(segment, advances, &digest);
         self.counters.dup_acks_in += u64::from(duplicate);
+        self.note_probe_duplicate(segment, advances);
         if self.counts_dup_acks() && (advances || duplicate) {
             digest.delivered = self.count_dup_acks(advances, duplicate, digest.acked);
         }
@@ -395,7 +396,8 @@ impl Sender {
         if self.counters.dsacks_in > self.counters.retransmissions {
             return false;
         }
-        let of_probe = (self.rack.probe).is_some_and(|probe| probe.high_seq == right);
+        // RFC 8985 §7.4.2: the original of a probe came too: nothing was lost.
+        let of_probe = (self.rack.probe.take_if(|probe| probe.high_seq == right)).is_some();
         if self.doubt.reordered && !of_probe {
             self.rack.note_dsack(prior_una, self.snd_nxt);
         }

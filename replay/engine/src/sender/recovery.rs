@@ -132,6 +132,8 @@ impl Sender {
         };
         self.counters.recoveries += 1;
         self.recover = self.snd_nxt;
+        // RFC 8985 §7.1: what the probe may have hidden costs nothing more.
+        self.rack.probe = None;
         let cwnd_before = self.controller.cwnd();
         let flight =
             self.board.outstanding() - self.limited_transmitted.min(self.board.outstanding());

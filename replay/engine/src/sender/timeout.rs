@@ -8,6 +8,7 @@ use super::recovery::Ack;
 use super::{Opening, RecoveryKind, Sender};
 use crate::controller::{Signal, SignalEvidence};
 use crate::scoreboard::Digest;
+use crate::segment::Segment;
 use crate::time::{NEVER, Nanos, SECOND};
 
 impl Sender {
@@ -153,6 +154,7 @@ impl Sender {
 
     /// RFC 6298 §5.2 and §5.3; RFC 6582 §3.2 for partial ACKs.
     pub(super) fn rearm_after_ack(&mut self, ack: &Ack) {
+        self.note_probe_answer(ack);
         if self.board.outstanding() == 0 {
             self.rto_timer.stop();
             self.rack.probe_timer.stop();
@@ -162,7 +164,6 @@ impl Sender {
         if ack.advances && self.partial_ack_restarts_timer() || self.sacked_before_repair(ack) {
             self.rto_timer.set(ack.now + self.rtt.rto());
         }
-        self.note_probe_answer(ack);
         self.schedule_probe(ack.now);
     }
 
@@ -227,7 +228,21 @@ impl Sender {
         self.rack.probe_timer.set(due.min(latest));
     }
 
-    /// RFC 8985 §7.4: a probe that repeated old data and was acknowledged without a sign of the original hid a loss.
+    /// RFC 8985 §7.4.2: a duplicate ACK without SACK at the probe's very end: the original came too, nothing was lost.
+    /// Asked before the window is taken from `segment`: an update of it is no duplicate.
+    pub(super) fn note_probe_duplicate(&mut self, segment: &Segment, advances: bool) {
+        let plain = segment.sack_len == 0
+            && segment.payload_bytes == 0
+            && segment.wnd_bytes == self.last_wnd_bytes;
+        if !advances && plain {
+            self.rack
+                .probe
+                .take_if(|probe| probe.high_seq == segment.ack);
+        }
+    }
+
+    /// RFC 8985 §7.4.2: a probe that repeated old data hid a loss where ACKs pass its end without a sign of the
+    /// original; a DSACK of it has ended the episode by now. At its very end the sign may still come.
     fn note_probe_answer(&mut self, ack: &Ack) {
         let Some(Probe {
             high_seq,
@@ -236,7 +251,7 @@ impl Sender {
         else {
             return;
         };
-        if self.snd_una < high_seq {
+        if self.snd_una < high_seq || retransmission && self.snd_una == high_seq {
             return;
         }
         self.rack.probe = None;
@@ -258,5 +273,74 @@ impl Sender {
             .rto()
             .saturating_mul(1 << self.persist_backoff.min(16));
         self.persist_timer.set(now + interval.min(60 * SECOND));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sender;
+    use super::super::ladder::{check, sender, window};
+    use crate::catalogue::Variant;
+    use crate::config::{Profile, StackOverrides};
+
+    fn linux(overrides: StackOverrides) -> Sender {
+        sender(Variant::LinuxReno, Profile::Linux, overrides)
+    }
+
+    /// The window takes no new data, so the probe repeats segment 8, and is acknowledged up to its end.
+    const PROBED: &str = "0.000 > 1 2 3 4 (cwnd 4 slow start)
+        0.100 < ack 5 wnd 4
+        0.100 > 5 6 7 8 (cwnd 8 limited)
+        0.200 < ack 8 wnd 1
+        0.500 > P8 (cwnd 8 limited)
+        0.600 < ack 9 wnd 2
+        0.600 > 9 10 (cwnd 8 limited)
+";
+
+    fn probed(rest: &str) {
+        check(linux(window(4)), &format!("{PROBED}{rest}"));
+    }
+
+    #[test]
+    fn rfc8985_what_passes_the_end_of_a_probe_without_a_dsack_shows_that_it_hid_a_loss() {
+        probed(
+            "0.700 < ack 11 wnd 4
+             0.700 > 11 12 13 14 (cwnd 4 avoidance)",
+        );
+    }
+
+    #[test]
+    fn rfc8985_a_dsack_of_the_probe_shows_that_the_original_was_late() {
+        probed(
+            "0.610 < ack 9 wnd 2 sack 8-8
+             0.700 < ack 11 wnd 4
+             0.700 > 11 12 13 14 (cwnd 8 limited)",
+        );
+        // Also on the very ACK that passes the end.
+        probed(
+            "0.700 < ack 11 wnd 4 sack 8-8
+             0.700 > 11 12 13 14 (cwnd 8 limited)",
+        );
+        // That of another segment is not of the probe.
+        probed(
+            "0.610 < ack 9 wnd 2 sack 7-7
+             0.700 < ack 11 wnd 4
+             0.700 > 11 12 13 14 (cwnd 4 avoidance)",
+        );
+    }
+
+    #[test]
+    fn rfc8985_so_does_a_duplicate_ack_without_sack_but_not_a_window_update() {
+        probed(
+            "0.610 < ack 9 wnd 2
+             0.700 < ack 11 wnd 4
+             0.700 > 11 12 13 14 (cwnd 8 limited)",
+        );
+        probed(
+            "0.610 < ack 9 wnd 3
+             0.610 > 11 (cwnd 8 limited)
+             0.700 < ack 12 wnd 4
+             0.700 > 12 13 14 15 (cwnd 4 avoidance)",
+        );
     }
 }
