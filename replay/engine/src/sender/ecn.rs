@@ -166,6 +166,22 @@ mod tests {
     }
 
     #[test]
+    fn rfc3168_under_linux_too_an_echo_lets_nothing_grow() {
+        // Halved to four; the echoes that follow acknowledge seven more and buy nothing. The first round trip without
+        // one does.
+        check(
+            sender(Variant::LinuxReno, Profile::Linux, ecn(8)),
+            "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
+             0.100 < ack 2 ece 1
+             0.110 < ack 5 ece 1
+             0.120 < ack 9 ece 1
+             0.120 > C9 10 11 12 (cwnd 4 avoidance)
+             0.220 < ack 13
+             0.220 > 13 14 15 16 17 (cwnd 5 avoidance)",
+        );
+    }
+
+    #[test]
     fn without_agreement_an_echo_means_nothing() {
         check(
             sender(Variant::Sack, Profile::Rfc, window(8)),

@@ -123,7 +123,9 @@ impl Sender {
             Phase::Open { .. } | Phase::Loss { .. } => {
                 // Linux: where reordering is known, SACK alone lets the window grow too.
                 let late = u64::from(self.doubt.reordering) > DUP_THRESH;
-                if ack.advances || late && ack.digest.sacked > 0 {
+                let grows = ack.advances || late && ack.digest.sacked > 0;
+                // RFC 3168 §6.1.2: no growth on an echoed mark.
+                if grows && !ack.ecn_echo {
                     self.grow(ack);
                 }
             }
