@@ -12,18 +12,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from channels.interop import read_channel
 from channels.intervals import Direction as Way
 from channels.intervals import State, merged, read_states, until
 from channels.synth import model_states
-from channels.trace import read_trace
 from replay.scenario import ChannelFile
 from toolkit.errors import ScenarioError
 
 if TYPE_CHECKING:
+    from channels.synth import LinkModel
     from replay.scenario import Channel
 
 LEAST_BPS = 8.0
 """The engine's least rate: what is slower is held."""
+
+OWNERS_PER_LINK = 64
+"""Streams of random numbers that a link's channel may take: a street takes the next one for each `other`."""
 
 
 def channel_words(channel: Channel, span_ns: int, *, seed: int, owner: int, way: Way) -> dict[str, Any]:
@@ -39,17 +43,27 @@ def channel_words(channel: Channel, span_ns: int, *, seed: int, owner: int, way:
     }
 
 
-@lru_cache(maxsize=64)
 def link_states(channel: Channel, span_ns: int, seed: int, owner: int, way: Way) -> tuple[State, ...]:
-    """Return the states of a link from time 0 to `span_ns`."""
+    """Return the states of a link from time 0 to `span_ns`; a file has the same for every seed, a model both ways."""
     if isinstance(channel, ChannelFile):
-        return tuple(merged(until(_played(Path(channel.file), way), span_ns)))
-    return tuple(model_states(channel, span_ns, seed, owner))
+        path = Path(channel.file)
+        return _file_states(path, path.stat().st_mtime_ns if path.exists() else 0, span_ns, way)
+    return _drawn_states(channel, span_ns, seed, owner)
+
+
+@lru_cache(maxsize=8)
+def _file_states(path: Path, _changed_ns: int, span_ns: int, way: Way) -> tuple[State, ...]:
+    return tuple(merged(until(_played(path, way), span_ns)))
+
+
+@lru_cache(maxsize=32)
+def _drawn_states(model: LinkModel, span_ns: int, seed: int, owner: int) -> tuple[State, ...]:
+    return tuple(model_states(model, span_ns, seed, owner))
 
 
 def _played(path: Path, way: Way) -> Iterator[State]:
     """The file's states from its first on; past its end it starts again. The way back without rows is as the other."""
-    channel = read_trace(path).intervals()
+    channel = read_channel(path).intervals()
     states = list(read_states(channel, way))
     if not states:
         states = [replace(s, per=None, ber=None, outage=s.outage) for s in read_states(channel, "a2b")]

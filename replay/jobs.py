@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from channels.intervals import Direction as Way
 from channels.losses import NoLoss
-from replay.channel import channel_words
+from replay.channel import OWNERS_PER_LINK, channel_words
 from replay.flows import SharingFlow
 from replay.scenario import Direction, Link, Loss, Scenario, Trace
 
@@ -132,7 +132,8 @@ def _over_time(scenario: Scenario, number: int, job: Job, way: Way, traces: Mapp
         words["loss_applies_to"] = "all"
     if link.channel is None:
         return words
-    said = channel_words(link.channel, scenario.duration, seed=job.seed, owner=number, way=way)
+    owner = number * OWNERS_PER_LINK
+    said = channel_words(link.channel, scenario.duration, seed=job.seed, owner=owner, way=way)
     return {**words, **{name: value for name, value in said.items() if value is not None}}
 
 

@@ -50,7 +50,7 @@ Loss = Annotated[losses.NoLoss | losses.PacketLoss | losses.TimeLoss | Trace, Fi
 
 
 class ChannelFile(Part):
-    """A channel over time from a file, as `hindflight channel` writes it; `file` is relative to the scenario file."""
+    """A channel over time from a file of any format that tells it; `file` is relative to the scenario file."""
 
     model: Literal["file"]
     file: InputFile

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from channels.interop import read_channel
 from channels.intervals import State, tables
 from channels.synth import write_tables
+from channels.trace import Trace
 from replay.jobs import engine_config, plan_comparison
 from replay.run import Configuration, run_configurations
 from replay.scenario import Scenario, parse_scenario
@@ -104,6 +107,46 @@ def test_a_file_is_played_from_its_first_state_and_again_past_its_end(tmp_path: 
     goodput, row = delivered(of)
     assert 0 < goodput < 1e6 * 2 / 3
     assert row["channel_losses"] > 0
+
+
+def test_a_file_is_read_once_for_all_seeds_and_again_when_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Path] = []
+
+    def counted(path: Path) -> Trace:
+        reads.append(path)
+        return read_channel(path)
+
+    monkeypatch.setattr("replay.channel.read_channel", counted)
+    file = tmp_path / "link.down"
+    file.write_text("1\n2\n")
+    of = scenario({"channel": {"model": "file", "file": "link.down"}}, tmp_path)
+    made = configs(of)
+    assert {first_link(config)["forward"]["rate_bps"] for config in made} == {12e6}
+    assert len(made) == 4
+    assert len(reads) == 2  # once for each direction
+    file.write_text("1\n1\n")
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + SECOND))
+    assert first_link(configs(of)[0])["forward"]["rate_bps"] == 24e6
+
+
+def test_the_other_street_of_a_link_is_not_that_of_the_next_link() -> None:
+    street = {"model": "street", "satellite": {"azimuth": 60.0, "elevation": 40.0}, "speed": "20 m/s"}
+    open_sky = {**street, "heights": {"law": "constant", "value": "0.1 m"}}
+    data = {**copy.deepcopy(GOOD), "duration": "60 s", "path": ["a", "b", "c"]}
+    data["compare"] = {"variants": ["newreno"], "seeds": 1}
+    link = {"rate": "2 Mbit/s", "delay": "20 ms", "queue": "50 pkts"}
+    data["links"] = [
+        {**link, "name": "up", "channel": {**open_sky, "other": street}},
+        {**link, "name": "down", "channel": street},
+    ]
+    of = parse_scenario(data, "test.toml", VARIANTS, Path())
+    config = configs(of)[0]
+    up, down = (link["forward"]["loss"]["spans"] for link in config["path"]["links"])
+    assert len(up) > 2
+    assert len(down) > 2
+    assert up != down
 
 
 @pytest.mark.parametrize(
