@@ -60,7 +60,9 @@ pub struct Receiver {
     params: StackParams,
     space: Space,
     established: bool,
-    syn_ack_at: Option<Nanos>,
+    /// When the last SYN-ACK left, and how many have.
+    syn_ack_at: Nanos,
+    syn_acks_out: u32,
     rcv_nxt: u64,
     /// Where the application reads, fractions of an octet kept, and when that was worked out.
     read_to: f64,
@@ -104,7 +106,8 @@ impl Receiver {
             params: *params,
             space,
             established: !params.handshake,
-            syn_ack_at: None,
+            syn_ack_at: 0,
+            syn_acks_out: 0,
             rcv_nxt: 1,
             read_to: 1.0,
             read_at: 0,
@@ -199,8 +202,9 @@ impl Receiver {
         }
         if !self.established {
             self.established = true;
-            if let Some(sent_at) = self.syn_ack_at {
-                self.policy.note_handshake(now - sent_at);
+            // RFC 6298 §3 (Karn): no sample from a SYN-ACK that was sent twice.
+            if self.syn_acks_out == 1 {
+                self.policy.note_handshake(now - self.syn_ack_at);
             }
             self.reopen.stop();
         }
@@ -444,7 +448,8 @@ impl Receiver {
             Owed::Acknowledgement => Some(self.acknowledgement(now)),
             Owed::SynAck => {
                 self.owed = Owed::Nothing;
-                self.syn_ack_at = Some(now);
+                self.syn_ack_at = now;
+                self.syn_acks_out += 1;
                 self.reopen.set(now + self.syn_ack_rto);
                 self.syn_ack_rto = (2 * self.syn_ack_rto).min(self.params.max_rto_ns);
                 let mut segment = self.bare(now);

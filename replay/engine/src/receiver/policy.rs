@@ -224,8 +224,10 @@ impl AckPolicy {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Receiver, Space};
     use super::*;
     use crate::config::StackOverrides;
+    use crate::segment::{Direction, Segment, flags};
 
     const SMSS: u64 = 1000;
 
@@ -371,5 +373,47 @@ mod tests {
             policy.note_arrival(0, (46 + n) * MILLISECOND);
         }
         assert!((40..41).contains(&(policy.delay / MILLISECOND)));
+    }
+
+    #[test]
+    fn karn_a_syn_ack_that_was_sent_twice_measures_nothing() {
+        // The handshake ends 100 ms after the last SYN-ACK left.
+        let rto = |repeat: fn(&mut Receiver) -> Nanos| {
+            let params = StackParams::resolve(Profile::Linux, &StackOverrides::default());
+            let space = Space::Application {
+                buffer_bytes: 1_000_000,
+                octets_per_ns: None,
+            };
+            let mut receiver = Receiver::new(0, &params, space);
+            receiver.receive(&syn(), 0);
+            assert!(receiver.poll_transmit(0).is_some());
+            let last = repeat(&mut receiver);
+            let ack = Segment::new(0, Direction::Forward);
+            receiver.receive(&ack, last + 100 * MILLISECOND);
+            assert!(receiver.is_established());
+            receiver.policy.rto
+        };
+        assert_eq!(rto(|_| 0), 300 * MILLISECOND);
+        // By its timer, and because the SYN came again.
+        let by_timer = |receiver: &mut Receiver| {
+            let due = receiver.next_deadline();
+            receiver.on_deadline(due);
+            assert!(receiver.poll_transmit(due).is_some());
+            due
+        };
+        assert_eq!(rto(by_timer), FIRST_RTO);
+        let by_syn = |receiver: &mut Receiver| {
+            receiver.receive(&syn(), SECOND / 2);
+            assert!(receiver.poll_transmit(SECOND / 2).is_some());
+            SECOND / 2
+        };
+        assert_eq!(rto(by_syn), FIRST_RTO);
+    }
+
+    fn syn() -> Segment {
+        Segment {
+            flags: flags::SYN,
+            ..Segment::new(0, Direction::Forward)
+        }
     }
 }
