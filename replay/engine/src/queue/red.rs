@@ -35,7 +35,7 @@ impl Red {
 
     /// What happens to a packet that comes.
     pub fn judge(&mut self, backlog: &Backlog, arrival: &Arrival, ns_per_byte: f64) -> Verdict {
-        let idle = (!backlog.is_busy()).then(|| arrival.now - arrival.busy_until);
+        let idle = (!backlog.is_busy()).then(|| arrival.now.saturating_sub(arrival.busy_until));
         let packet_ns = f64::from(self.config.mean_packet_bytes) * ns_per_byte;
         self.take_average(backlog.waiting_pkts(), idle, packet_ns);
         if backlog.is_busy() && backlog.waiting_pkts() >= self.config.limit_pkts as usize {
@@ -135,6 +135,32 @@ mod tests {
         // No time, no forgetting: the packet that finds the line free at that moment is no sample.
         red.take_average(0, Some(0), 100.0);
         close(red.average, 1.40625);
+    }
+
+    #[test]
+    fn a_held_link_that_is_free_later_has_not_been_idle() {
+        let average = |now, busy_until| {
+            let mut red = red(&RedConfig {
+                weight: 0.25,
+                mean_packet_bytes: 100,
+                ..RedConfig::default()
+            });
+            red.average = 2.5;
+            let arrival = Arrival {
+                now,
+                busy_until,
+                ip_bytes: 1500,
+                ect: false,
+            };
+            assert_eq!(
+                red.judge(&Backlog::default(), &arrival, 1.0),
+                Verdict::Admit
+            );
+            red.average
+        };
+        close(average(100, 5000), 2.5);
+        close(average(5000, 5000), 2.5);
+        close(average(5200, 5000), 1.40625);
     }
 
     #[test]
