@@ -233,8 +233,9 @@ impl Controller {
 
     /// After a timeout: the window that lets the first segment leave again, where some still count as in flight.
     pub fn allow(&mut self, cwnd: f64) {
-        if let Self::Windowed(windowed) = self {
-            windowed.allow(cwnd);
+        match self {
+            Self::Windowed(windowed) => windowed.allow(cwnd),
+            Self::Bbr(bbr) => bbr.allow(cwnd as u64),
         }
     }
 

@@ -286,6 +286,11 @@ impl Bbr {
         self.sample_long_term(true, false);
     }
 
+    /// After a timeout: at least this window.
+    pub fn allow(&mut self, cwnd: u64) {
+        self.cwnd = self.cwnd.max(cwnd);
+    }
+
     /// The losses were none: STARTUP may go on.
     pub fn undo(&mut self) {
         self.full_pipe.bw = 0;
@@ -514,11 +519,12 @@ impl Bbr {
         }
         let probing = matches!(self.mode, Mode::ProbeRtt { .. });
         if expired && !self.idle_restart && !probing {
-            self.save_cwnd();
             self.mode = Mode::ProbeRtt {
                 until: None,
                 round_done: false,
             };
+            // As Linux: of the window now and the one kept before, the greater is returned to.
+            self.save_cwnd();
         }
         self.stay_in_probe_rtt(ack);
         if ack.rate.is_some() {

@@ -4,7 +4,7 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::fixed::{UNIT, bandwidth};
 use super::*;
-use crate::controller::{ParamValue, ParamValues, RateSample};
+use crate::controller::{Controller, ParamValue, ParamValues, RateSample};
 
 const RTT: Nanos = 500 * MILLISECOND;
 /// Segments that the path holds.
@@ -312,6 +312,37 @@ fn probe_rtt_waits_for_four_in_flight_then_200_ms_and_a_round() {
     assert_eq!((path.phase(), path.bbr.cwnd), (Some(3), 110));
     assert!(!path.bbr.holds_back());
     assert_eq!(path.bbr.min_rtt.seen_at, path.ack.now);
+}
+
+#[test]
+fn probe_rtt_entered_in_the_open_returns_to_the_greatest_window_kept() {
+    let kept = |cwnd: u64, prior: u64| {
+        let mut path = Path::probing(&[("first_phases", 2.0)]);
+        (path.bbr.cwnd, path.bbr.prior_cwnd) = (cwnd, prior);
+        path.ack.flight = 80;
+        path.ack(10 * SECOND, 1, 100, |_| {});
+        assert!(matches!(path.bbr.mode, Mode::ProbeRtt { .. }));
+        path.bbr.prior_cwnd
+    };
+    assert_eq!(kept(60, 100), 100);
+    assert_eq!(kept(100, 60), 100);
+}
+
+#[test]
+fn after_a_timeout_one_repair_may_leave_beside_what_is_in_flight() {
+    let mut path = Path::probing(&[("first_phases", 2.0)]);
+    path.bbr.cwnd = 100;
+    path.bbr.on_timeout(&SignalEvidence {
+        now: 0,
+        flight: 100.0,
+        lost_total: 100,
+        signal: Signal::Timeout,
+    });
+    let mut controller = Controller::from(path.bbr);
+    controller.allow(4.0);
+    assert!((controller.cwnd() - 4.0).abs() < 1e-12);
+    controller.allow(1.0);
+    assert!((controller.cwnd() - 4.0).abs() < 1e-12, "at least");
 }
 
 #[test]
