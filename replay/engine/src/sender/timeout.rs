@@ -75,7 +75,9 @@ impl Sender {
             self.go_back();
             self.ns2_window()
         } else {
-            f64::from(self.board.outstanding())
+            // Deviation: RFC 5681 §3.1 halves FlightSize; where segments sacked or let out on duplicate ACKs make it more
+            // than cwnd, ssthresh could rise above the window that was too much for the path.
+            f64::from(self.board.outstanding()).min(self.controller.cwnd())
         };
         if linux {
             // RFC 8985 §6.3: what was sent within the last round trip is not lost yet.
@@ -341,6 +343,66 @@ mod tests {
              0.610 > 11 (cwnd 8 limited)
              0.700 < ack 12 wnd 4
              0.700 > 12 13 14 15 (cwnd 4 avoidance)",
+        );
+    }
+
+    #[test]
+    fn a_timeout_amid_many_sacked_segments_halves_the_window_not_what_is_outstanding() {
+        // Segment 1 and its repair are lost: cwnd is 4 and 20 are outstanding when the timer strikes. ssthresh: 2.
+        let rfc = sender(Variant::Sack, Profile::Rfc, window(8));
+        check(
+            rfc,
+            "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
+             0.100 < ack 1 sack 2-4
+             0.100 > R1 (cwnd 4 recovery)
+             0.110 < ack 1 sack 2-8
+             0.110 > 9 10 11 (cwnd 4 recovery)
+             0.210 < ack 1 sack 2-11
+             0.210 > 12 13 14 (cwnd 4 recovery)
+             0.310 < ack 1 sack 2-14
+             0.310 > 15 16 17 (cwnd 4 recovery)
+             1.100 > R1 (cwnd 1 loss)
+             1.200 < ack 15
+             1.200 > R15 R16 (cwnd 2 loss)
+             1.300 < ack 16
+             1.300 > R17 (cwnd 2 loss)",
+        );
+    }
+
+    #[test]
+    fn a_timeout_with_less_outstanding_than_the_window_halves_that() {
+        // The receiver lets 8 of 16 leave. ssthresh: 4.
+        let mut limited = sender(Variant::Sack, Profile::Rfc, window(16));
+        limited.edge = 8001;
+        check(
+            limited,
+            "0.000 > 1 2 3 4 5 6 7 8 (cwnd 16 limited)
+             1.000 > R1 (cwnd 1 loss)
+             1.100 < ack 2
+             1.100 > R2 R3 (cwnd 2 loss)
+             1.200 < ack 3
+             1.200 > R4 R5 (cwnd 3 loss)
+             1.210 < ack 4
+             1.210 > R6 R7 (cwnd 4 loss)
+             1.300 < ack 9 wnd 8
+             1.300 > 9 10 11 12 13 (cwnd 5 avoidance)",
+        );
+    }
+
+    #[test]
+    fn linux_bbr_repairs_after_a_timeout_although_what_left_late_is_still_in_flight() {
+        let overrides = StackOverrides {
+            tail_loss_probe: Some(false),
+            ..window(4)
+        };
+        check(
+            sender(Variant::Bbr, Profile::Linux, overrides),
+            "0.000 > 1 2 3 4 (cwnd 4 slow start)
+             0.100 < ack 2 wnd 3
+             0.350 < ack 2 wnd 5
+             0.350 > 5 6 (cwnd 5 slow start)
+             0.400 > R2 (cwnd 3 loss)
+             0.450 end",
         );
     }
 }
