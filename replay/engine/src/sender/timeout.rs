@@ -75,9 +75,14 @@ impl Sender {
             self.go_back();
             self.ns2_window()
         } else {
-            // Deviation: RFC 5681 §3.1 halves FlightSize; where segments sacked or let out on duplicate ACKs make it more
-            // than cwnd, ssthresh could rise above the window that was too much for the path.
-            f64::from(self.board.outstanding()).min(self.controller.cwnd())
+            // Deviation: RFC 5681 §3.1 halves FlightSize; where sacked segments make it more than cwnd,
+            // ssthresh could rise above the window that was too much for the path.
+            let flight = f64::from(self.board.outstanding());
+            if self.board.sacked() > 0 {
+                flight.min(self.controller.cwnd())
+            } else {
+                flight
+            }
         };
         if linux {
             // RFC 8985 §6.3: what was sent within the last round trip is not lost yet.
