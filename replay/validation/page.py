@@ -31,7 +31,6 @@ from the recording.
 * cwnd error: the window after the n-th data packet left, from the first record of the sender at or after it by its own
   count of packets, against the same of the kernel; the median over all packets of |engine - kernel| / kernel.
 * cwnd p25, p50, p75: quantiles of the window over time.
-* Without SACK (S11) the engine recovers by RFC 6582: it has no option to leave SACK out of Linux's own recovery.
 """
 
 NS2 = """
