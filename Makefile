@@ -51,7 +51,7 @@ test-rust:
 	cargo test --locked --quiet
 
 test-python: $(VENV)/.built
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 	$(BIN)/ruff check .
