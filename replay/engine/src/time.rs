@@ -9,3 +9,9 @@ pub const NEVER: Nanos = u64::MAX;
 pub const MILLISECOND: Nanos = 1_000_000;
 /// One second.
 pub const SECOND: Nanos = 1_000_000_000;
+
+/// Keeps the least of the values seen so far.
+#[inline]
+pub fn keep_least(least: &mut Option<Nanos>, value: Nanos) {
+    *least = Some(least.map_or(value, |before| before.min(value)));
+}

@@ -5,7 +5,7 @@
 
 use super::reno::Credit;
 use super::{AckEvidence, Window, WindowGrowth};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, keep_least};
 
 /// Deviation: as Linux, 717/1024 where RFC 9438 §4.6 has 0.7.
 const BETA: u64 = 717;
@@ -122,7 +122,7 @@ impl LinuxCubic {
     fn take_rtt(&mut self, rtt: Nanos, now: Nanos) {
         let settling = |stage: Stage| now.saturating_sub(stage.start) < SETTLING;
         if !self.stage.is_some_and(settling) {
-            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+            keep_least(&mut self.least_rtt, rtt);
         }
     }
 

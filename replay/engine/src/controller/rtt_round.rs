@@ -4,7 +4,7 @@
 //! Must not know what the delay is used for. Read Brakmo and Peterson 1995 §3 first.
 
 use super::{AckEvidence, Round};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, keep_least};
 
 /// RTT samples of one round trip beside the least of the connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,8 +41,8 @@ impl RttRound {
     #[inline]
     pub fn take(&mut self, ack: &AckEvidence) {
         if let Some(rtt) = ack.rtt {
-            self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
-            self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+            keep_least(&mut self.base, rtt);
+            keep_least(&mut self.least, rtt);
             self.sum += rtt;
             self.samples += 1;
         }
@@ -74,6 +74,11 @@ impl RttRound {
     /// Samples in the round.
     pub fn samples(&self) -> u32 {
         self.samples
+    }
+
+    /// The least of the round; none without samples.
+    pub fn least_rtt(&self) -> Option<Nanos> {
+        self.least
     }
 
     /// The least of the round beside the least of the connection; none without samples.

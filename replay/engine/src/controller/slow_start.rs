@@ -3,6 +3,7 @@
 //! Must not know congestion avoidance. Read RFC 5681 §3.1 and RFC 9406 §4 first.
 
 use super::AckEvidence;
+use super::rtt_round::RttRound;
 use crate::time::{MILLISECOND, Nanos};
 
 /// Slow start of one connection.
@@ -21,36 +22,6 @@ enum Exit {
     Hystartpp(Hystartpp),
 }
 
-/// A round trip in sequence space with the RTT samples that exit rules compare.
-#[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    end: u64,
-    min_rtt: Option<Nanos>,
-    samples: u32,
-}
-
-impl Round {
-    /// Begins a new round if the last one has been acknowledged; says whether it did.
-    fn turns(&mut self, ack: &AckEvidence) -> bool {
-        let over = ack.snd_una > self.end;
-        if over {
-            *self = Self {
-                end: ack.snd_nxt,
-                min_rtt: None,
-                samples: 0,
-            };
-        }
-        over
-    }
-
-    fn take(&mut self, rtt: Option<Nanos>) {
-        if let Some(rtt) = rtt {
-            self.samples += 1;
-            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
-        }
-    }
-}
-
 /// RFC 9406 §4.3 and Linux alike: samples needed in a round.
 const ROUND_SAMPLES: u32 = 8;
 /// RFC 9406 §4.3: bounds of the delay increase that counts. Linux has the same two.
@@ -66,7 +37,7 @@ const HYSTART_ACK_DELTA: Nanos = 2 * MILLISECOND;
 /// Linux's classic rules.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hystart {
-    round: Round,
+    round: RttRound,
     /// Least RTT of data; the handshake's does not count, its segments are short.
     delay_min: Option<Nanos>,
     round_start: Nanos,
@@ -77,6 +48,7 @@ impl Hystart {
     /// Whether slow start should end now.
     fn found(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
         if self.round.turns(ack) {
+            self.round.clear();
             (self.round_start, self.last_ack) = (ack.now, ack.now);
         }
         let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
@@ -92,18 +64,18 @@ impl Hystart {
             }
         }
         // Delay: the least of the round, once it has enough samples, stands clear of the least ever.
-        let enough = self.round.samples >= ROUND_SAMPLES;
-        self.round.take(Some(rtt));
+        let enough = self.round.samples() >= ROUND_SAMPLES;
+        self.round.take(ack);
         let increase = (delay_min / INCREASE_DIVISOR).clamp(LEAST_INCREASE, GREATEST_INCREASE);
         let clear = |least| least > delay_min + increase;
-        enough && self.round.min_rtt.is_some_and(clear)
+        enough && self.round.least_rtt().is_some_and(clear)
     }
 }
 
 /// HyStart++ (RFC 9406 §4.2).
 #[derive(Clone, Copy, Debug)]
 struct Hystartpp {
-    round: Round,
+    round: RttRound,
     last_round_min_rtt: Option<Nanos>,
     stage: Stage,
 }
@@ -122,8 +94,9 @@ const CSS_ROUNDS: u32 = 5;
 impl Hystartpp {
     /// Divisor of the growth, or none to leave slow start.
     fn divisor(&mut self, ack: &AckEvidence) -> Option<f64> {
-        let last = self.round.min_rtt;
+        let last = self.round.least_rtt();
         if self.round.turns(ack) {
+            self.round.clear();
             self.last_round_min_rtt = last;
             if let Stage::Conservative { rounds, .. } = &mut self.stage {
                 *rounds += 1;
@@ -132,8 +105,8 @@ impl Hystartpp {
                 }
             }
         }
-        self.round.take(ack.rtt);
-        if self.round.samples >= ROUND_SAMPLES {
+        self.round.take(ack);
+        if self.round.samples() >= ROUND_SAMPLES {
             self.judge();
         }
         Some(if matches!(self.stage, Stage::Standard) {
@@ -144,7 +117,7 @@ impl Hystartpp {
     }
 
     fn judge(&mut self) {
-        let Some(current) = self.round.min_rtt else {
+        let Some(current) = self.round.least_rtt() else {
             return;
         };
         self.stage = match (self.stage, self.last_round_min_rtt) {
@@ -184,7 +157,7 @@ impl SlowStart {
     /// Slow start with HyStart++.
     pub fn hystartpp(limit: Option<u32>) -> Self {
         let exit = Hystartpp {
-            round: Round::default(),
+            round: RttRound::default(),
             last_round_min_rtt: None,
             stage: Stage::Standard,
         };

@@ -6,7 +6,7 @@ use super::growth::Growth;
 use super::params::parameters;
 use super::reduction::WindowReduction;
 use super::{AckEvidence, LEAST_SSTHRESH, LOSS_WINDOW, Signal, SignalEvidence, Window};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, keep_least};
 
 parameters! {
     /// Parameters of Westwood+.
@@ -18,14 +18,18 @@ parameters! {
     }
 }
 
-/// The window that a rate estimate asks for, in segments: rate times least RTT, two at least (RFC 5681 §3.1).
-pub fn rate_window(segments_per_s: f64, min_rtt: Nanos) -> f64 {
-    (segments_per_s * min_rtt as f64 / SECOND as f64).max(LEAST_SSTHRESH)
-}
-
-/// Westwood's answer to a signal: ssthresh by the estimate; cwnd no higher than that, and after a timeout 1.
-pub fn westwood_window(before: &Window, ssthresh: f64, signal: Signal) -> Window {
-    let cwnd = match signal {
+/// Westwood's answer to a signal: ssthresh is the rate (segments/s) times the least RTT, two segments at least, and
+/// before the first RTT sample half the flight (RFC 5681 §3.1); cwnd is no higher than that, and after a timeout 1.
+pub fn westwood_window(
+    before: &Window,
+    rate: f64,
+    min_rtt: Option<Nanos>,
+    signal: &SignalEvidence,
+) -> Window {
+    let ssthresh = min_rtt.map_or(signal.flight / 2.0, |min_rtt| {
+        (rate * min_rtt as f64 / SECOND as f64).max(LEAST_SSTHRESH)
+    });
+    let cwnd = match signal.signal {
         Signal::Loss | Signal::EcnEcho => before.cwnd.min(ssthresh),
         Signal::Timeout | Signal::RepeatedTimeout => LOSS_WINDOW,
     };
@@ -76,7 +80,7 @@ impl WindowReduction for Westwood {
     fn observe(&mut self, ack: &AckEvidence, _window: &Window) {
         if let Some(rtt) = ack.rtt {
             self.rtt = Some(rtt);
-            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+            keep_least(&mut self.min_rtt, rtt);
         }
         let since = *self.since.get_or_insert(ack.now);
         let elapsed = ack.now - since;
@@ -91,10 +95,7 @@ impl WindowReduction for Westwood {
     /// Grieco and Mascolo 2004 §II-A. Deviation: cwnd falls at once, where Linux repairs with Reno's half of the window
     /// and takes the estimate at the end of recovery.
     fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
-        let ssthresh = self.min_rtt.map_or(signal.flight / 2.0, |min_rtt| {
-            rate_window(self.rate, min_rtt)
-        });
-        let after = westwood_window(window, ssthresh, signal.signal);
+        let after = westwood_window(window, self.rate, self.min_rtt, signal);
         if matches!(signal.signal, Signal::Timeout) {
             // Linux: the path may be another one; the least RTT is measured anew.
             self.min_rtt = None;

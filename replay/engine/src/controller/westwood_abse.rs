@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use super::growth::Growth;
 use super::params::{choices, parameters};
 use super::reduction::WindowReduction;
-use super::westwood::{rate_window, westwood_window};
+use super::westwood::westwood_window;
 use super::westwood_bwe::tustin_gain;
 use super::{AckEvidence, SignalEvidence, Window};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, keep_least};
 
 choices! {
     /// How the time constant of the filter is chosen.
@@ -154,7 +154,7 @@ impl WestwoodAbse {
     fn take(&mut self, ack: &AckEvidence, cwnd: f64) {
         if let Some(rtt) = ack.rtt {
             self.rtt = Some(rtt);
-            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+            keep_least(&mut self.min_rtt, rtt);
         }
         let (Some(rtt), Some(last)) = (self.rtt, self.last_ack) else {
             self.last_ack = Some(ack.now);
@@ -196,10 +196,7 @@ impl WindowReduction for WestwoodAbse {
 
     /// The HAPS/UAV paper §2: ssthresh = ERE RTT_min, cwnd no higher.
     fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
-        let ssthresh = self.min_rtt.map_or(signal.flight / 2.0, |min_rtt| {
-            rate_window(self.rate, min_rtt)
-        });
-        westwood_window(window, ssthresh, signal.signal)
+        westwood_window(window, self.rate, self.min_rtt, signal)
     }
 }
 

@@ -5,9 +5,9 @@
 use super::growth::Growth;
 use super::params::parameters;
 use super::reduction::WindowReduction;
-use super::westwood::{rate_window, westwood_window};
+use super::westwood::westwood_window;
 use super::{AckEvidence, SignalEvidence, Window};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, keep_least};
 
 parameters! {
     /// Parameters of Westwood with bandwidth samples per ACK.
@@ -73,7 +73,7 @@ impl WindowReduction for WestwoodBwe {
 
     fn observe(&mut self, ack: &AckEvidence, _window: &Window) {
         if let Some(rtt) = ack.rtt {
-            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+            keep_least(&mut self.min_rtt, rtt);
         }
         let Some(last) = self.last_ack else {
             self.last_ack = Some(ack.now);
@@ -92,10 +92,7 @@ impl WindowReduction for WestwoodBwe {
 
     /// Mascolo et al. 2001 §3.
     fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
-        let ssthresh = self.min_rtt.map_or(signal.flight / 2.0, |min_rtt| {
-            rate_window(self.rate, min_rtt)
-        });
-        westwood_window(window, ssthresh, signal.signal)
+        westwood_window(window, self.rate, self.min_rtt, signal)
     }
 }
 

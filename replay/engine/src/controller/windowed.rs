@@ -27,6 +27,15 @@ impl WindowPacing {
         avoidance: 1.2,
         least_burst_pkts: 2,
     };
+
+    /// The share under `cwnd` and `ssthresh`, in segments.
+    pub fn share(&self, cwnd: f64, ssthresh: f64) -> f64 {
+        if cwnd < ssthresh / 2.0 {
+            self.slow_start
+        } else {
+            self.avoidance
+        }
+    }
 }
 
 /// The window with the parts that move it.
@@ -77,11 +86,7 @@ impl Windowed {
         let (Some(pacing), Some(srtt)) = (self.pacing, srtt) else {
             return f64::INFINITY;
         };
-        let share = if self.window.cwnd < self.window.ssthresh / 2.0 {
-            pacing.slow_start
-        } else {
-            pacing.avoidance
-        };
+        let share = pacing.share(self.window.cwnd, self.window.ssthresh);
         let window = self.window.cwnd.max(f64::from(outstanding));
         share * window * SECOND as f64 / srtt as f64
     }

@@ -7,11 +7,12 @@ use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
 use super::{Opening, Profile, Sender};
 use crate::config::NagleRule;
+use crate::controller::WindowPacing;
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// Linux: segments that leave as one wherever the window has room for them, and the time whose data they carry.
-const LEAST_BURST: u32 = 2;
+const LEAST_BURST: u32 = WindowPacing::LINUX.least_burst_pkts;
 const BURST_SPAN: Nanos = SECOND / 1024;
 
 /// Linux (`tcp_tso_win_divisor`): a third of the window is enough for a burst of its own.
@@ -279,12 +280,8 @@ impl Sender {
             return LEAST_BURST;
         };
         let cwnd = self.controller.cwnd();
-        let gain = if cwnd < self.controller.ssthresh() / 2.0 {
-            2.0
-        } else {
-            1.2
-        };
-        let per_millisecond = gain * cwnd * BURST_SPAN as f64 / srtt as f64;
+        let share = WindowPacing::LINUX.share(cwnd, self.controller.ssthresh());
+        let per_millisecond = share * cwnd * BURST_SPAN as f64 / srtt as f64;
         (per_millisecond as u32).max(LEAST_BURST)
     }
 
