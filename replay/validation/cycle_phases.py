@@ -21,8 +21,9 @@ PROBING_GAIN = 320
 """Gains of TCP_INFO, in 256ths."""
 
 CYCLE_LENGTH = 8
-DRAWN = 0
-"""What the engine's `first_phases` takes for a phase that is not known."""
+CRUISES_LONGEST = 2
+"""The phase furthest from the probing one. A stay that ended before it came to probe began far enough from that, and all
+phases in between are alike."""
 
 MOST_DIGITS = 15
 
@@ -40,7 +41,7 @@ def first_phases(info: Mapping[str, Integers]) -> int:
 def _first_phase(info: Mapping[str, Integers], t_us: Integers, stay: slice) -> int:
     probing = np.flatnonzero(info["bbr_pacing_gain"][stay] == PROBING_GAIN)
     if not len(probing):
-        return DRAWN
+        return CRUISES_LONGEST
     first = stay.start + int(probing[0])
     waited = int(t_us[first] - t_us[stay.start])
     least = int(info["bbr_min_rtt"][stay.start])

@@ -27,9 +27,14 @@ def test_the_time_to_the_first_probing_phase_tells_the_first_phase(waited_s: flo
     assert first_phases(info(*(rows if waited_s else [*rows[:2], *rows[3:]]))) == digit
 
 
-def test_every_stay_has_its_digit_and_one_that_never_probes_is_not_known() -> None:
+def test_every_stay_has_its_digit_and_one_that_never_probes_begins_furthest_from_it() -> None:
     rows = [(0.0, STARTUP), (1.0, DRAIN), (2.0, PROBE), (2.1, EMPTY), (9.0, DIP), (9.2, CRUISE), (9.3, DIP)]
-    assert first_phases(info(*rows, (9.5, CRUISE), (9.8, PROBE))) == 805
+    assert first_phases(info(*rows, (9.5, CRUISE), (9.8, PROBE))) == 825
+
+
+def test_the_first_stay_keeps_its_place_if_it_never_probes() -> None:
+    rows = [(0.0, STARTUP), (1.0, DRAIN), (2.0, CRUISE), (2.3, DIP), (2.5, CRUISE), (2.6, PROBE)]
+    assert first_phases(info(*rows)) == 27
 
 
 def test_a_run_that_never_left_startup_gives_nothing() -> None:
