@@ -109,6 +109,7 @@ impl Sender {
 
     pub(super) fn react_as_linux(&mut self, ack: &Ack) {
         self.doubt.hold = Hold::Nothing;
+        self.rack.awaits = false;
         let view = self.path_view(ack.now);
         self.rack.update(&ack.digest, &view);
         self.judge(ack);

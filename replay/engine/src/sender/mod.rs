@@ -9,6 +9,7 @@ mod ladder;
 #[cfg(test)]
 mod ladder_ns2;
 mod linux;
+mod linux_timer;
 mod ns2;
 mod pacing;
 mod phase;

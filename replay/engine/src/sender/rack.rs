@@ -15,6 +15,8 @@ pub struct Rack {
     rtt: Nanos,
     /// Fires when the reordering window of the oldest suspect closes.
     pub reordering_timer: Timer,
+    /// The last look at the scoreboard set it.
+    pub awaits: bool,
     /// Fires when a probe is due.
     pub probe_timer: Timer,
     /// A probe is out that ends here; whether it carried old data.
@@ -71,6 +73,8 @@ pub struct PathView {
     pub dup_thresh: u32,
     /// Reordering has been seen.
     pub reordered: bool,
+    /// The timer serves other purposes too: one that is set goes on if there is nothing to wait for.
+    pub shares_timer: bool,
 }
 
 impl Rack {
@@ -154,9 +158,10 @@ impl Rack {
                 wait_until = wait_until.max(lost_at);
             }
         }
-        if wait_until > 0 {
+        self.awaits = wait_until > 0;
+        if self.awaits {
             self.reordering_timer.set(wait_until);
-        } else {
+        } else if !view.shares_timer {
             self.reordering_timer.stop();
         }
         found

@@ -80,6 +80,7 @@ impl Sender {
             repairing: !matches!(self.phase, Phase::Open { .. }),
             dup_thresh: self.doubt.reordering,
             reordered: self.doubt.reordered,
+            shares_timer: self.acts_as_linux(),
         }
     }
 
@@ -178,8 +179,10 @@ impl Sender {
                 RecoveryWindow::Prr(prr)
             }
         };
-        // Deviation: RFC 6582 and 6675 leave the timer alone; as most stacks, the first repair has the whole RTO.
-        self.rto_timer.set(ack.now + self.rtt.rto());
+        if !self.acts_as_linux() {
+            // Deviation: RFC 6582 and 6675 leave the timer alone; as most stacks, the first repair has the whole RTO.
+            self.rto_timer.set(ack.now + self.rtt.rto());
+        }
         self.phase = Phase::Recovery(FastRecovery {
             recovery_point: self.snd_nxt,
             window,

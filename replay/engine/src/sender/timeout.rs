@@ -31,8 +31,7 @@ impl Sender {
     pub fn on_deadline(&mut self, now: Nanos) {
         // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout begins anew.
         if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
-            self.rack.probe_due = true;
-            self.rto_timer.set(now + self.rtt.rto());
+            self.on_probe_timer(now);
         }
         if self.rto_timer.fires(now) {
             self.on_retransmission_timeout(now);
@@ -106,7 +105,8 @@ impl Sender {
             self.controller.allow(f64::from(self.board.pipe() + 1));
         }
         self.timeouts_in_a_row += 1;
-        self.forced = None;
+        // Linux: the first segment is sent again at once, whatever pacing says.
+        self.forced = self.board.first().filter(|_| linux);
         self.rack.reordering_timer.stop();
         self.rack.probe_timer.stop();
         self.rack.probe = None;
@@ -119,9 +119,23 @@ impl Sender {
         self.rto_timer.set(now + self.rtt.rto());
     }
 
+    fn on_probe_timer(&mut self, now: Nanos) {
+        if self.acts_as_linux() && self.rack.probe.is_some() {
+            // One probe at most is under way.
+            self.rearm_timeout_of_oldest(now);
+            return;
+        }
+        self.rack.probe_due = true;
+        self.rto_timer.set(now + self.rtt.rto());
+    }
+
     fn on_reordering_timeout(&mut self, now: Nanos) {
         let view = self.path_view(now);
-        if !self.rack.detect(&mut self.board, &view) {
+        let found = self.rack.detect(&mut self.board, &view);
+        if self.acts_as_linux() {
+            self.rearm_timeout_of_oldest(now);
+        }
+        if !found {
             return;
         }
         let pipe = self.board.pipe();
@@ -168,7 +182,11 @@ impl Sender {
             self.rack.reordering_timer.stop();
             return;
         }
-        if ack.advances && self.partial_ack_restarts_timer() || self.sacked_before_repair(ack) {
+        if self.acts_as_linux() {
+            self.time_after_ack(ack.now, ack.advances || self.sacked_before_repair(ack));
+            return;
+        }
+        if ack.advances && self.partial_ack_restarts_timer() {
             self.rto_timer.set(ack.now + self.rtt.rto());
         }
         self.schedule_probe(ack.now);
@@ -177,9 +195,8 @@ impl Sender {
     /// Linux: the ACK reports a segment sent before the first one was repaired: the repair has its whole time.
     fn sacked_before_repair(&self, ack: &Ack) -> bool {
         let repaired_at = self.board.first().map(|first| self.board.sent_at(first));
-        self.acts_as_linux()
-            && (ack.digest.oldest_sacked_sent_at.zip(repaired_at))
-                .is_some_and(|(sacked, repaired)| sacked < repaired)
+        (ack.digest.oldest_sacked_sent_at.zip(repaired_at))
+            .is_some_and(|(sacked, repaired)| sacked < repaired)
     }
 
     /// RFC 6582 §3.2 step 3: the timer restarts at the first partial ACK only, unless the scenario asks for the
@@ -197,20 +214,6 @@ impl Sender {
 
     /// RFC 8985 §7.2: in two round trips, unless losses are being repaired or suspected.
     pub(super) fn schedule_probe(&mut self, now: Nanos) {
-        self.schedule_probe_until(now, self.rto_timer.deadline());
-    }
-
-    /// New data left: the probe comes no later than the timeout of the first segment would, had no ACK come since.
-    pub(super) fn schedule_probe_after_data(&mut self, now: Nanos) {
-        if self.acts_as_linux()
-            && let Some(first) = self.board.first()
-        {
-            let latest = self.board.sent_at(first) + self.rtt.rto();
-            self.schedule_probe_until(now, if latest > now { latest } else { NEVER });
-        }
-    }
-
-    fn schedule_probe_until(&mut self, now: Nanos, latest: Nanos) {
         if !self.params.tail_loss_probe || self.params.recovery != RecoveryKind::RackPrr {
             return;
         }
@@ -225,14 +228,16 @@ impl Sender {
             self.rack.probe_timer.stop();
             return;
         };
-        // Deviation: Linux allows its minimum RTO, not the receiver's delayed ACK, for the ACK of a lone segment.
+        // Deviation: as Linux, the minimum RTO, not the receiver's delayed ACK, for the ACK of a lone segment.
         let lone = if self.board.outstanding() == 1 {
             self.params.min_rto_ns
         } else {
             0
         };
         let due = now + 2 * srtt + lone;
-        self.rack.probe_timer.set(due.min(latest));
+        self.rack
+            .probe_timer
+            .set(due.min(self.rto_timer.deadline()));
     }
 
     /// RFC 8985 §7.4.2: a duplicate ACK without SACK at the probe's very end: the original came too, nothing was lost.

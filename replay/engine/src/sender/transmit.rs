@@ -78,9 +78,14 @@ impl Sender {
             && let Some(number) = self.board.next_repair()
         {
             let (seq, _) = self.board.span(number);
-            return self
-                .pacing_allows(seq, now)
-                .then(|| self.retransmit(number, now));
+            if !self.pacing_allows(seq, now) {
+                return None;
+            }
+            let segment = self.retransmit(number, now);
+            if self.acts_as_linux() {
+                self.time_repair(number, now);
+            }
+            return Some(segment);
         }
         if let Some(len) = self.sendable(now) {
             if !self.pacing_allows(self.snd_nxt, now) {
@@ -223,7 +228,9 @@ impl Sender {
     #[inline]
     fn send_new_watched(&mut self, len: u16, now: Nanos) -> Segment {
         let segment = self.send_new(len, now);
-        self.schedule_probe_after_data(now);
+        if self.acts_as_linux() {
+            self.time_new_data(now);
+        }
         segment
     }
 
@@ -319,7 +326,8 @@ impl Sender {
             Phase::Loss { .. } => Purpose::TimeoutRetransmission,
             Phase::Open { .. } | Phase::Recovery(_) => Purpose::FastRetransmission,
         };
-        if self.params.sack_enabled() && self.board.first() == Some(number) {
+        if !self.acts_as_linux() && self.params.sack_enabled() && self.board.first() == Some(number)
+        {
             // Deviation: RFC 6675 leaves the timer alone; with Linux, the repair of the first hole has the whole RTO.
             self.rto_timer.set(now + self.rtt.rto());
         }
@@ -384,7 +392,7 @@ impl Sender {
         if let Some(pacer) = &mut self.pacer {
             pacer.on_send(seq, len.into(), self.counters.segments_out, now);
         }
-        if !self.rto_timer.is_set() {
+        if !self.rto_timer.is_set() && !self.acts_as_linux() {
             self.rto_timer.set(now + self.rtt.rto());
             self.schedule_probe(now);
         }
@@ -444,7 +452,12 @@ impl Sender {
     /// RFC 8985 §7.3: new data if the receiver's window has room, else the last segment again.
     fn tail_loss_probe(&mut self, now: Nanos) -> Option<Segment> {
         self.rack.probe_due = false;
+        let shares_timer = self.acts_as_linux();
         let (mut segment, retransmission) = if let Some(len) = self.sendable(now) {
+            if shares_timer && !self.pacing_allows(self.snd_nxt, now) {
+                self.rearm_timeout_of_oldest(now);
+                return None;
+            }
             (self.send_new(len, now), false)
         } else {
             let last = self.board.last()?;
@@ -455,6 +468,9 @@ impl Sender {
             high_seq: self.snd_nxt,
             retransmission,
         });
+        if shares_timer {
+            self.time_probe_answer(now);
+        }
         Some(segment)
     }
 }
