@@ -22,8 +22,8 @@ PROBING_GAIN = 320
 
 CYCLE_LENGTH = 8
 CRUISES_LONGEST = 2
-"""The phase furthest from the probing one. A stay that ended before it came to probe began far enough from that, and all
-phases in between are alike."""
+"""The phase furthest from the probing one. A stay that ended before it came to probe began far enough from that, and
+all phases in between are alike."""
 
 MOST_DIGITS = 15
 
