@@ -49,6 +49,7 @@ STACK: dict[str, str] = {
     "nagle": "nagle",
     "send_buffer": "send_buffer_bytes",
     "send_buffer_max": "send_buffer_max_bytes",
+    "notsent_lowat": "notsent_lowat_bytes",
     "ecn": "ecn",
     "ecn_beta": "ecn_beta",
     "fixed_window": "fixed_window_pkts",
@@ -99,6 +100,7 @@ class Stack(Part):
     nagle: Literal["off", "rfc", "minshall"] | None = None
     send_buffer: Buffer | None = None
     send_buffer_max: Buffer | None = None
+    notsent_lowat: Annotated[int, whole(SIZE), Field(ge=1, le=2**40)] | None = None
     ecn: Flag | None = None
     ecn_beta: Annotated[float, Field(ge=0.1, le=1, strict=True)] | None = None
     fixed_window: Annotated[int, whole(PACKETS), Field(ge=2, le=1_000_000)] | None = None
@@ -113,8 +115,7 @@ class Stack(Part):
             raise ValueError("receive_buffer holds less than two segments")
         if self.receive_buffer_max is not None and self.receive_buffer_max < (self.receive_buffer or 0):
             raise ValueError("receive_buffer_max is less than receive_buffer")
-        if self.send_buffer_max is not None and (self.send_buffer or self.send_buffer_max + 1) > self.send_buffer_max:
-            raise ValueError("send_buffer_max means nothing without a send_buffer that is no larger")
+        self._send_buffer_agrees()
         if self.min_rto is not None and self.max_rto is not None and self.max_rto < self.min_rto:
             raise ValueError("max_rto is less than min_rto")
         if self.sack is False:
@@ -131,6 +132,12 @@ class Stack(Part):
         if self.delayed_ack is False and (self.delayed_ack_timeout is not None or self.quickack_segments is not None):
             raise ValueError("delayed_ack = false contradicts delayed_ack_timeout and quickack_segments")
         return self
+
+    def _send_buffer_agrees(self) -> None:
+        if self.send_buffer_max is not None and (self.send_buffer or self.send_buffer_max + 1) > self.send_buffer_max:
+            raise ValueError("send_buffer_max means nothing without a send_buffer that is no larger")
+        if self.notsent_lowat is not None and self.send_buffer is None:
+            raise ValueError("notsent_lowat means nothing without send_buffer")
 
     def overrides(self) -> dict[str, Any]:
         """Return what differs from the profile by the file's own words, in their order."""

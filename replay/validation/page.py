@@ -22,8 +22,9 @@ LINUX = """
 Each run of the real stack was recorded over an emulated link. Its link is rebuilt from its `scenario.json`: rate,
 delay, queue, schedule of changes and outages. Losses of the loss stage are replayed by position, which is the number of
 the data packet, retransmissions included, to leave the serialiser. What the queue drops comes from the engine's own
-queue. The phases of its gain cycle that BBR draws by chance are read from TCP_INFO. One seed; nothing else is taken
-from the recording.
+queue. The sending application is the recording's: it writes 64 KiB whenever poll says that it may, to a socket that
+finds 128 KiB of unsent octets enough. The phases of its gain cycle that BBR draws by chance are read from TCP_INFO. One
+seed; nothing else is taken from the recording.
 
 * Goodput: octets that the receiving application had in order by the flow's end, over its start to its end.
 * Retransmissions and timeouts: up to the flow's end, not in the drain behind it. Retransmissions are counted in the

@@ -24,6 +24,9 @@ BEYOND_PKTS = 1 << 40
 WRITE_BYTES = 65536
 """What the recorded application wrote by one call: every short segment of the captures ends a multiple of it."""
 
+NOTSENT_LOWAT_BYTES = 131072
+"""The recorded socket's `TCP_NOTSENT_LOWAT`: TCP_INFO has up to 131,064 unsent octets in every run, in none more."""
+
 WINDOW_SHARE = (5, 8)
 """Share of a buffer's memory that Linux counts as window, with full Ethernet segments (160/256)."""
 
@@ -91,6 +94,7 @@ def _buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
         "receive_buffer_max_bytes": receive_most,
         "send_buffer_bytes": send,
         "send_buffer_max_bytes": send_most,
+        "notsent_lowat_bytes": NOTSENT_LOWAT_BYTES,
     }
 
 

@@ -54,7 +54,7 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
         "receive_buffer_max": "1 MB",
         "receive_window_growth": True,
         "read_rate": "1 Mbit/s", "reset_timer_on_each_partial_ack": True, "tail_loss_probe": True, "pacing": True,
-        "nagle": "off", "send_buffer": "100 kB", "send_buffer_max": "1 MB",
+        "nagle": "off", "send_buffer": "100 kB", "send_buffer_max": "1 MB", "notsent_lowat": "16 KiB",
         "ecn": True, "ecn_beta": 0.85, "fixed_window": "20 pkts",
     }  # fmt: skip
     scenario = _scenario(flow=given, compare={"variants": ["cubic"]})
@@ -86,6 +86,7 @@ CONTRADICTIONS = [
     ({"read_rate": "1 Mbit/s", "application": {"kind": "stream", "rate": "1 Mbit/s"}}, "flow: read_rate contradicts"),
     ({"application": {"kind": "greedy", "write": "64 KiB"}}, "flow: application.write means nothing without send"),
     ({"send_buffer_max": "1 MB"}, "flow: send_buffer_max means nothing without a send_buffer"),
+    ({"notsent_lowat": "16 KiB"}, "flow: notsent_lowat means nothing without send_buffer"),
     ({"min_rto": "2 s", "max_rto": "1 s"}, "flow: max_rto is less than min_rto"),
     ({"delayed_ack": False, "quickack_segments": 4}, "flow: delayed_ack = false contradicts"),
     ({"ecn_beta": 0.85}, "flow: ecn_beta means nothing without ecn = true"),

@@ -4,6 +4,10 @@
 //! marked lost and acknowledged once each; runs of sacked segments are stepped over by boundary tags.
 //! Read RFC 6675 §4 first (IsLost, SetPipe).
 
+mod dup_acks;
+mod order;
+mod pieces;
+
 use crate::time::Nanos;
 
 const SACKED: u8 = 1;
@@ -12,6 +16,8 @@ const LOST: u8 = 2;
 const RETRANSMITTED: u8 = 4;
 /// Retransmitted at least once: Karn's rule bars it from RTT samples.
 const EVER_RETRANSMITTED: u8 = 8;
+/// First of a piece; see `pieces`.
+const PIECE: u8 = 16;
 
 /// RFC 6675 §2: DupThresh.
 pub const DUP_THRESH: u64 = 3;
@@ -110,6 +116,9 @@ pub struct Scoreboard {
     newest: u32,
     keeps_order: bool,
     notes_latest: bool,
+    /// Segments marked as the first of a piece, kept only if asked for.
+    pieces: u32,
+    keeps_pieces: bool,
 }
 
 impl Scoreboard {
@@ -134,6 +143,8 @@ impl Scoreboard {
             newest: NONE,
             keeps_order,
             notes_latest: keeps_order,
+            pieces: 0,
+            keeps_pieces: false,
         }
     }
 
@@ -180,32 +191,6 @@ impl Scoreboard {
             return snd_una;
         }
         self.slot(self.high_sacked - 1).seq
-    }
-
-    /// Without SACK: a duplicate ACK counts as a segment sacked.
-    pub fn add_dup_ack(&mut self) {
-        self.sacked += 1;
-    }
-
-    /// Without SACK: `acked` segments that the duplicates told of are acknowledged now.
-    pub fn eat_dup_acks(&mut self, acked: u32) {
-        self.sacked = self.sacked.saturating_sub(acked);
-    }
-
-    /// Without SACK: there are no more duplicates than segments that can have caused them; says whether there were.
-    pub fn limit_dup_acks(&mut self) -> bool {
-        let holes = self.lost.max(1).min(self.outstanding());
-        let most = self.outstanding() - holes;
-        let over = self.sacked > most;
-        self.sacked = self.sacked.min(most);
-        over
-    }
-
-    /// Without SACK: what the duplicates told counts no more. With it nothing happens.
-    pub fn forget_dup_acks(&mut self) {
-        if self.high_sacked <= self.base {
-            self.sacked = 0;
-        }
     }
 
     /// Nothing is lost after all.
@@ -363,6 +348,9 @@ impl Scoreboard {
         self.loss_edge = self.loss_edge.max(self.base);
         self.repair_from = self.repair_from.max(self.base);
         self.high_sacked = self.high_sacked.max(self.base);
+        if self.keeps_pieces {
+            self.begin_piece(self.base);
+        }
     }
 
     #[inline]
@@ -384,9 +372,10 @@ impl Scoreboard {
     /// Takes the marks of a segment out of the counters.
     #[inline]
     fn forget_marks(&mut self, number: u64, marks: u8) {
-        if marks & (SACKED | LOST | RETRANSMITTED) == 0 {
+        if marks & (SACKED | LOST | RETRANSMITTED | PIECE) == 0 {
             return;
         }
+        self.pieces -= u32::from(marks & PIECE != 0);
         if marks & SACKED != 0 {
             self.sacked -= 1;
             self.sacked_beyond -= u64::from(number >= self.loss_edge);
@@ -428,12 +417,15 @@ impl Scoreboard {
         if self.keeps_order {
             self.unlink(number);
         }
-        self.forget_marks(number, slot.marks);
+        self.forget_marks(number, slot.marks & !PIECE);
         self.sacked += 1;
         self.sacked_beyond += u64::from(number >= self.loss_edge);
         self.high_sacked = self.high_sacked.max(number + 1);
-        self.slot_mut(number).marks = SACKED | slot.marks & EVER_RETRANSMITTED;
+        self.slot_mut(number).marks = SACKED | slot.marks & (EVER_RETRANSMITTED | PIECE);
         self.join_run(number);
+        if self.keeps_pieces {
+            self.join_sacked_piece(number);
+        }
     }
 
     /// Tags the ends of the sacked run that `number` now belongs to.
@@ -551,7 +543,7 @@ impl Scoreboard {
     /// Forgets what SACK reported, and with it what is lost and what has been repaired.
     pub fn forget(&mut self) {
         for number in self.base..self.end {
-            self.slot_mut(number).marks &= EVER_RETRANSMITTED;
+            self.slot_mut(number).marks &= EVER_RETRANSMITTED | PIECE;
         }
         (self.sacked, self.lost, self.retransmitted, self.waiting) = (0, 0, 0, 0);
         (self.loss_edge, self.high_sacked) = (self.base, self.base);
@@ -589,17 +581,6 @@ impl Scoreboard {
             .find(|&n| self.slot(n).marks & (SACKED | RETRANSMITTED) == 0)
     }
 
-    /// The segment whose last transmission is the oldest, among those neither sacked nor judged lost by RACK.
-    pub fn oldest(&self) -> Option<u64> {
-        (self.oldest != NONE).then(|| self.widen(self.oldest))
-    }
-
-    /// The segment transmitted next after `number`.
-    pub fn newer(&self, number: u64) -> Option<u64> {
-        let low = self.slot(number).newer;
-        (low != NONE).then(|| self.widen(low))
-    }
-
     /// The highest outstanding segment that SACK has not reported.
     pub fn last_unsacked(&self) -> Option<u64> {
         let mut number = self.last()?;
@@ -614,36 +595,5 @@ impl Scoreboard {
             }
         }
         Some(number)
-    }
-
-    /// Takes a segment off the order of transmission: RACK has judged it.
-    pub fn unlink(&mut self, number: u64) {
-        let low = number as u32;
-        let Slot { older, newer, .. } = *self.slot(number);
-        if older == NONE && self.oldest != low {
-            return;
-        }
-        match older {
-            NONE => self.oldest = newer,
-            _ => self.slot_mut(self.widen(older)).newer = newer,
-        }
-        match newer {
-            NONE => self.newest = older,
-            _ => self.slot_mut(self.widen(newer)).older = older,
-        }
-        let slot = self.slot_mut(number);
-        (slot.older, slot.newer) = (NONE, NONE);
-    }
-
-    fn link_newest(&mut self, number: u64) {
-        let low = number as u32;
-        let last = self.newest;
-        let slot = self.slot_mut(number);
-        (slot.older, slot.newer) = (last, NONE);
-        match last {
-            NONE => self.oldest = low,
-            _ => self.slot_mut(self.widen(last)).newer = low,
-        }
-        self.newest = low;
     }
 }

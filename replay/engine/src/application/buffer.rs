@@ -1,76 +1,127 @@
-//! A send buffer: how many octets an application may have written and not yet seen acknowledged, as Linux counts it.
+//! A send buffer: when an application that asks before each write may write, as Linux counts and answers it.
 //!
-//! Must not know what is written. Linux 6.x: `tcp_sendmsg`, `sk_stream_memory_free`, `sk_stream_is_writeable` and
-//! `tcp_sndbuf_expand` are what the rules below follow; the constants say where.
+//! Must not know what is written. Linux 6.18: memory is `sk_wmem_queued`, the limit `sk_sndbuf`, the question `tcp_poll`
+//! and the answer `__sk_stream_is_writeable`; the constants say which function has them.
+//!
+//! Deviation: sizes of the kernel's structures depend on its build. These are of x86-64 without wireless and tunnel
+//! devices (`LL_MAX_HEADER` 32), as the kernel that the engine is held beside; others count up to twice as much.
 
-/// Memory that a packet in flight takes besides its octets.
-///
-/// Deviation: Linux sends bursts of two segments as one buffer with 1280 octets of book-keeping; half of that counts
-/// per packet here, however the segments were sent.
-const OVERHEAD_BYTES: u64 = 640;
-/// Octets that one buffer of unsent data takes at most: once begun it is filled, also beyond the limit.
-const PIECE_BYTES: u64 = 65_536;
-/// Memory that growth allows per packet of cwnd: a full segment with headers rounded up to a power of two, and its
-/// book-keeping (`tcp_sndbuf_expand`, for an Ethernet MSS).
-const GROWTH_BYTES: f64 = 4352.0;
-/// Windows of packets for which growth allows: one in flight and one waiting (`tcp_sndbuf_expand`).
-const GROWTH_WINDOWS: f64 = 2.0;
+/// Linux (`MAX_TCP_HEADER`): room for the headers of all layers.
+const HEADROOM_BYTES: u64 = 192;
+/// Linux (`struct skb_shared_info`, `struct sk_buff`, aligned to cache lines).
+const SHARED_INFO_BYTES: u64 = 320;
+const SK_BUFF_BYTES: u64 = 256;
+/// Linux (`tcp_stream_alloc_skb`, `SKB_TRUESIZE`): memory that a piece takes besides its octets: its structures and
+/// the least head that the allocator keeps (`skbuff_small_head`).
+const PIECE_OVERHEAD_BYTES: u64 = 256 + SK_BUFF_BYTES + SHARED_INFO_BYTES;
+/// Linux (`tcp_sndbuf_expand`): windows of packets for which growth allows: one in flight, one waiting; one more for
+/// `bbr`, which overshoots (`bbr_sndbuf_expand`).
+const GROWTH_WINDOWS: u64 = 2;
+const GROWTH_WINDOWS_OF_MODEL: u64 = 3;
+/// Linux (`TCP_INIT_CWND`): it allows for so many packets at least.
+const LEAST_GROWTH_PKTS: u64 = 10;
 
 /// What a sender holds of the written octets.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffered {
     /// Octets written and not acknowledged.
     pub octets: u64,
-    /// Packets outstanding.
-    pub outstanding: u32,
+    /// Of these, not sent.
+    pub unsent: u64,
+    /// Pieces in which they lie.
+    pub pieces: u32,
     /// Packets that the sender believes in the network.
     pub in_network: u32,
     /// Congestion window in packets.
     pub cwnd: f64,
+    /// Duplicates that reordering alone explains.
+    pub reordering: u32,
+    /// The window is that of a model of the path.
+    pub models_path: bool,
 }
 
-/// The buffer's limit and whether the application waits for room.
+impl Buffered {
+    fn memory(&self) -> u64 {
+        self.octets + u64::from(self.pieces) * PIECE_OVERHEAD_BYTES
+    }
+}
+
+/// Limits of a send buffer.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_field_names, reason = "their unit")]
+pub struct Limits {
+    /// Memory for what is written and not acknowledged.
+    pub memory_bytes: u64,
+    /// Up to where it grows with cwnd; none: it does not.
+    pub most_bytes: Option<u64>,
+    /// Unsent octets that are enough (`TCP_NOTSENT_LOWAT`); none: any number.
+    pub unsent_bytes: Option<u64>,
+    /// Largest segment that the other end takes.
+    pub mss_bytes: u32,
+}
+
+/// The buffer's limits and whether the application waits for room.
 #[derive(Clone, Copy, Debug)]
 pub struct SendBuffer {
-    limit_bytes: u64,
-    /// Up to where it grows with cwnd; none: it does not.
-    most_bytes: Option<u64>,
+    limits: Limits,
     waiting: bool,
 }
 
 impl SendBuffer {
-    /// A buffer of `limit_bytes` that grows to `most_bytes`.
-    pub fn new(limit_bytes: u64, most_bytes: Option<u64>) -> Self {
+    /// A buffer within `limits`.
+    pub fn new(limits: Limits) -> Self {
         Self {
-            limit_bytes,
-            most_bytes,
+            limits,
             waiting: false,
         }
     }
 
-    /// Octets that the application may write now; none: it has to wait.
-    pub fn room(&mut self, held: &Buffered) -> Option<u64> {
-        let used = held.octets + u64::from(held.outstanding) * OVERHEAD_BYTES;
+    /// Whether the application may write a piece now, or has to wait. `midway`: a write is not finished.
+    pub fn is_writable(&mut self, held: &Buffered, midway: bool) -> bool {
         if self.waiting {
             self.grow(held);
-            // One that had to wait is woken when a third of the buffer is free.
-            let free = self.limit_bytes.saturating_sub(used);
-            self.waiting = free < used / 2;
-        } else {
-            self.waiting = used >= self.limit_bytes;
         }
-        (!self.waiting).then_some(PIECE_BYTES)
+        let used = held.memory();
+        let limit = self.limits.memory_bytes;
+        let enough_unsent = self.limits.unsent_bytes.unwrap_or(u64::MAX);
+        let writable = if midway && !self.waiting {
+            used < limit && held.unsent < enough_unsent
+        } else {
+            // Asked before a write, Linux wants a third of the memory free and half of what is enough sent.
+            used + used / 2 <= limit && held.unsent < enough_unsent.div_ceil(2)
+        };
+        self.waiting = !writable;
+        writable
     }
 
-    /// The buffer grows where it, and not cwnd, holds the sender back.
+    /// Linux (`tcp_new_space`): the memory grows where the application waits although cwnd has room.
     fn grow(&mut self, held: &Buffered) {
-        let Some(most) = self.most_bytes else {
+        let Limits {
+            memory_bytes,
+            most_bytes: Some(most),
+            mss_bytes,
+            ..
+        } = self.limits
+        else {
             return;
         };
-        if f64::from(held.in_network) < held.cwnd {
-            let wanted = (GROWTH_WINDOWS * held.cwnd * GROWTH_BYTES) as u64;
-            self.limit_bytes = self.limit_bytes.max(wanted.min(most));
+        let cwnd = held.cwnd as u64;
+        if u64::from(held.in_network) >= cwnd {
+            return;
         }
+        let per_packet = (u64::from(mss_bytes) + HEADROOM_BYTES + SHARED_INFO_BYTES)
+            .next_power_of_two()
+            + SK_BUFF_BYTES;
+        let packets = cwnd
+            .max(LEAST_GROWTH_PKTS)
+            .max(u64::from(held.reordering) + 1);
+        let windows = if held.models_path {
+            GROWTH_WINDOWS_OF_MODEL
+        } else {
+            GROWTH_WINDOWS
+        };
+        let wanted = windows * packets * per_packet;
+        self.limits.memory_bytes = memory_bytes.max(wanted.min(most));
     }
 }
 
@@ -78,50 +129,88 @@ impl SendBuffer {
 mod tests {
     use super::*;
 
-    fn held(octets: u64, outstanding: u32, cwnd: f64) -> Buffered {
+    fn buffer(most_bytes: Option<u64>, unsent_bytes: Option<u64>) -> SendBuffer {
+        SendBuffer::new(Limits {
+            memory_bytes: 90_000,
+            most_bytes,
+            unsent_bytes,
+            mss_bytes: 1460,
+        })
+    }
+
+    fn held(octets: u64, pieces: u32) -> Buffered {
         Buffered {
             octets,
-            outstanding,
-            in_network: outstanding,
-            cwnd,
+            unsent: 0,
+            pieces,
+            in_network: 10,
+            cwnd: 10.0,
+            reordering: 3,
+            models_path: false,
         }
     }
 
     #[test]
-    fn a_write_begun_below_the_limit_goes_in_and_the_next_waits_for_a_third() {
-        let mut buffer = SendBuffer::new(90_000, None);
-        assert_eq!(buffer.room(&held(89_999, 0, 10.0)), Some(PIECE_BYTES));
-        assert_eq!(buffer.room(&held(90_000, 0, 10.0)), None);
-        // 60,001 + 29,999: free is less than half of what is used.
-        assert_eq!(buffer.room(&held(60_001, 0, 10.0)), None);
-        assert_eq!(buffer.room(&held(60_000, 0, 10.0)), Some(PIECE_BYTES));
-        // It does not wait any more: up to the limit again.
-        assert_eq!(buffer.room(&held(89_999, 0, 10.0)), Some(PIECE_BYTES));
+    fn a_write_begins_with_a_third_of_the_memory_free_and_goes_on_to_the_limit() {
+        let mut free = buffer(None, None);
+        assert!(free.is_writable(&held(60_000, 0), false));
+        assert!(free.is_writable(&held(89_999, 0), true));
+        assert!(!free.is_writable(&held(90_000, 0), true));
+        // Once it waits, a write that is not finished asks like a new one.
+        assert!(!free.is_writable(&held(60_001, 0), true));
+        assert!(free.is_writable(&held(60_000, 0), true));
+        assert!(!free.is_writable(&held(60_001, 0), false));
     }
 
+    /// A kernel with 755,712 octets of memory took a write at 357,015 octets in 171 pieces and one unsent, none at
+    /// 359,911 in 172 and one unsent (the recorded run S11-reno): two thirds are 503,808.
     #[test]
-    fn packets_in_flight_take_more_than_their_octets() {
-        let mut buffer = SendBuffer::new(20_000, None);
-        assert_eq!(buffer.room(&held(19_359, 1, 10.0)), Some(PIECE_BYTES));
-        assert_eq!(buffer.room(&held(19_360, 1, 10.0)), None);
-    }
-
-    #[test]
-    fn it_grows_only_while_it_waits_with_cwnd_to_spare() {
-        let waiting = |most| SendBuffer {
-            limit_bytes: 90_000,
-            most_bytes: most,
-            waiting: true,
+    fn a_piece_takes_832_octets_besides_its_own() {
+        let takes = |octets, pieces| {
+            let mut buffer = buffer(None, None);
+            buffer.limits.memory_bytes = 2 * 2304 * 164;
+            buffer.is_writable(&held(octets, pieces), false)
         };
-        let spare = held(90_000, 20, 40.0);
-        let full = held(90_000, 40, 40.0);
-        assert_eq!(waiting(None).room(&spare), None);
-        assert_eq!(waiting(Some(1 << 30)).room(&full), None);
-        let mut grown = waiting(Some(1 << 30));
-        assert_eq!(grown.room(&spare), Some(PIECE_BYTES));
-        assert_eq!(grown.limit_bytes, 2 * 40 * 4352);
-        let mut capped = waiting(Some(100_000));
-        assert_eq!(capped.room(&spare), None);
-        assert_eq!(capped.limit_bytes, 100_000);
+        assert!(takes(357_015, 172));
+        assert!(!takes(359_911, 173));
+    }
+
+    #[test]
+    fn unsent_octets_are_enough_at_half_the_mark_before_a_write_and_at_the_mark_within() {
+        let unsent = |octets| Buffered {
+            unsent: octets,
+            ..held(octets, 0)
+        };
+        let mut marked = buffer(None, Some(40_000));
+        assert!(marked.is_writable(&unsent(19_999), false));
+        assert!(marked.is_writable(&unsent(39_999), true));
+        assert!(!marked.is_writable(&unsent(40_000), true));
+        assert!(!marked.is_writable(&unsent(20_000), true));
+        assert!(marked.is_writable(&unsent(19_999), true));
+    }
+
+    /// The memory of a buffer that an application has waited for, with room in a window of `cwnd`.
+    fn grown(most_bytes: Option<u64>, change: impl Fn(&mut Buffered)) -> u64 {
+        let mut buffer = buffer(most_bytes, None);
+        buffer.waiting = true;
+        let mut held = held(90_000, 50);
+        held.cwnd = 40.9;
+        change(&mut held);
+        buffer.is_writable(&held, false);
+        buffer.limits.memory_bytes
+    }
+
+    #[test]
+    fn it_grows_to_two_windows_only_while_it_waits_with_cwnd_to_spare() {
+        const MOST: Option<u64> = Some(1 << 30);
+        assert_eq!(grown(None, |_| {}), 90_000);
+        assert_eq!(grown(MOST, |held| held.in_network = 40), 90_000);
+        assert_eq!(grown(MOST, |held| held.in_network = 39), 2 * 40 * 2304);
+        assert_eq!(grown(MOST, |held| held.models_path = true), 3 * 40 * 2304);
+        assert_eq!(grown(MOST, |held| held.reordering = 60), 2 * 61 * 2304);
+        assert_eq!(grown(Some(100_000), |_| {}), 100_000);
+        let mut asked = buffer(MOST, None);
+        asked.is_writable(&held(90_000, 0), false);
+        assert_eq!(asked.limits.memory_bytes, 90_000);
     }
 }

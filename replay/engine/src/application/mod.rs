@@ -23,7 +23,7 @@ pub use delay::WriteDelays;
 pub use playout::Playout;
 
 use browser::Draws;
-use buffer::SendBuffer;
+use buffer::{Limits, SendBuffer};
 pub use supply::Clocked;
 use supply::{PageSizes, Supply};
 
@@ -66,9 +66,7 @@ impl Application {
             last,
             write_bytes: write_bytes.map(u64::from),
             unwritten: 0,
-            buffer: params
-                .send_buffer_bytes
-                .map(|bytes| SendBuffer::new(bytes, params.send_buffer_max_bytes)),
+            buffer: send_buffer(params),
             request_bytes: u64::from(request_bytes),
             delays: WriteDelays::default(),
         }
@@ -130,14 +128,14 @@ impl Application {
             sender.write_to(self.produced, self.last == Some(self.produced));
             return true;
         };
-        let Some(room) = buffer.room(&sender.buffered()) else {
+        if !buffer.is_writable(&sender.buffered(), self.unwritten > 0) {
             return false;
-        };
+        }
         if self.unwritten == 0 {
             let left = self.produced - written;
             self.unwritten = self.write_bytes.map_or(left, |bytes| bytes.min(left));
         }
-        let octets = room.min(self.unwritten);
+        let octets = sender.piece_room().min(self.unwritten);
         self.unwritten -= octets;
         let end = written + octets;
         sender.write_to(end, self.last == Some(end));
@@ -162,6 +160,17 @@ impl Application {
     pub fn note_arrived(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
         self.delays.note_arrived(arrived, read_at);
     }
+}
+
+fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
+    params.send_buffer_bytes.map(|memory_bytes| {
+        SendBuffer::new(Limits {
+            memory_bytes,
+            most_bytes: params.send_buffer_max_bytes,
+            unsent_bytes: params.notsent_lowat_bytes,
+            mss_bytes: params.mss_bytes(),
+        })
+    })
 }
 
 fn supply_rng(key: StreamKey) -> StreamRng {

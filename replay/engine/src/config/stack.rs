@@ -110,6 +110,7 @@ pub struct StackOverrides {
     pub nagle: Option<NagleRule>,
     pub send_buffer_bytes: Option<u64>,
     pub send_buffer_max_bytes: Option<u64>,
+    pub notsent_lowat_bytes: Option<u64>,
     pub ecn: Option<bool>,
     pub ecn_beta: Option<f64>,
 }
@@ -184,6 +185,8 @@ pub struct StackParams {
     pub send_buffer_bytes: Option<u64>,
     /// Up to where the send buffer grows with cwnd; none: it does not.
     pub send_buffer_max_bytes: Option<u64>,
+    /// Unsent octets in the send buffer that are enough (Linux: `TCP_NOTSENT_LOWAT`); none: any number.
+    pub notsent_lowat_bytes: Option<u64>,
     /// Negotiate ECN (RFC 3168 §6.1). Linux asks for it only where `tcp_ecn` says so.
     pub ecn: bool,
     /// Share of FlightSize that a congestion mark leaves (RFC 8511 §3); none: as after a loss.
@@ -261,6 +264,7 @@ impl StackParams {
             nagle: o.nagle.unwrap_or(base.nagle),
             send_buffer_bytes: o.send_buffer_bytes.or(base.send_buffer_bytes),
             send_buffer_max_bytes: o.send_buffer_max_bytes.or(base.send_buffer_max_bytes),
+            notsent_lowat_bytes: o.notsent_lowat_bytes.or(base.notsent_lowat_bytes),
             ecn: o.ecn.unwrap_or(base.ecn),
             ecn_beta: o.ecn_beta.or(base.ecn_beta),
             profile,
@@ -308,6 +312,7 @@ impl StackParams {
             nagle: NagleRule::Rfc,
             send_buffer_bytes: None,
             send_buffer_max_bytes: None,
+            notsent_lowat_bytes: None,
             ecn: false,
             ecn_beta: None,
             profile: Profile::Rfc,
@@ -357,6 +362,11 @@ impl StackParams {
                 self.recovery,
                 RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::RackPrr
             )
+    }
+
+    /// Largest segment of the connection (RFC 9293 §3.7.1): a full one with the octets that its options take.
+    pub fn mss_bytes(&self) -> u32 {
+        self.smss_bytes + self.header_bytes.saturating_sub(BARE_HEADER_BYTES)
     }
 
     /// SACK blocks that fit beside the other options (RFC 2018 §3: four, three with timestamps).

@@ -427,12 +427,17 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
 
 fn validate_send_buffer(key: &str, params: &StackParams) -> Checked {
     let most = format!("{key}.send_buffer_max_bytes");
+    let unsent = format!("{key}.notsent_lowat_bytes");
     let Some(bytes) = params.send_buffer_bytes else {
-        return match params.send_buffer_max_bytes {
-            Some(_) => refuse(most, "means nothing without send_buffer_bytes"),
-            None => Ok(()),
+        return match (params.send_buffer_max_bytes, params.notsent_lowat_bytes) {
+            (Some(_), _) => refuse(most, "means nothing without send_buffer_bytes"),
+            (None, Some(_)) => refuse(unsent, "means nothing without send_buffer_bytes"),
+            (None, None) => Ok(()),
         };
     };
+    if let Some(octets) = params.notsent_lowat_bytes {
+        within(&unsent, octets, 1, 1 << 40)?;
+    }
     within(
         &format!("{key}.send_buffer_bytes"),
         bytes,
@@ -544,6 +549,16 @@ mod tests {
                 "\"variant\": \"cubic\"",
                 "\"variant\": \"cubic\", \"stack\": {\"send_buffer_max_bytes\": 65536}",
                 "flows[0].stack.send_buffer_max_bytes: means nothing without send_buffer_bytes",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"cubic\", \"stack\": {\"notsent_lowat_bytes\": 65536}",
+                "flows[0].stack.notsent_lowat_bytes: means nothing without send_buffer_bytes",
+            ),
+            (
+                "\"variant\": \"cubic\"",
+                "\"variant\": \"cubic\", \"stack\": {\"send_buffer_bytes\": 9000, \"notsent_lowat_bytes\": 0}",
+                "flows[0].stack.notsent_lowat_bytes: 0 is not between 1 and",
             ),
             (
                 "\"variant\": \"cubic\"",

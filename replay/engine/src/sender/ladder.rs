@@ -16,9 +16,13 @@ use crate::controller::ParamValues;
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::time::{Nanos, SECOND};
 
-const SMSS: u64 = 1000;
+pub(super) const SMSS: u64 = 1000;
 
 /// A sender of `variant` with segments of 1000 octets, an open connection and no end of data.
+#[allow(
+    clippy::large_types_passed_by_value,
+    reason = "each test writes its own"
+)]
 pub(super) fn sender(variant: Variant, profile: Profile, overrides: StackOverrides) -> Sender {
     let params = StackParams::resolve(
         profile,
@@ -49,13 +53,6 @@ pub(super) fn window(pkts: u32) -> StackOverrides {
     StackOverrides {
         initial_window_pkts: Some(pkts),
         ..StackOverrides::default()
-    }
-}
-
-fn unprobed(pkts: u32) -> StackOverrides {
-    StackOverrides {
-        tail_loss_probe: Some(false),
-        ..window(pkts)
     }
 }
 
@@ -397,222 +394,5 @@ fn rfc9937_prr_sends_seven_for_ten_delivered_and_ends_at_ssthresh() {
          0.201 > 18 (cwnd 7 recovery)
          0.202 < ack 13
          0.202 > 19 (cwnd 7 avoidance)",
-    );
-}
-
-#[test]
-fn rfc8985_rack_finds_a_lost_retransmission_without_a_timeout() {
-    // Segment 1 and its repair are lost; segment 13, sent after the repair and sacked, tells.
-    check(
-        sender(Variant::LinuxReno, Profile::Linux, window(10)),
-        "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 slow start)
-         0.100 < ack 1 sack 2-2
-         0.100 > 11 (cwnd 10 slow start)
-         0.102 < ack 1 sack 2-3
-         0.102 > 12 (cwnd 10 slow start)
-         0.103 < ack 1 sack 2-4
-         0.103 > R1 (cwnd 9 recovery)
-         0.103 < ack 1 sack 2-5
-         0.104 < ack 1 sack 2-6
-         0.104 > 13 (cwnd 8 recovery)
-         0.105 < ack 1 sack 2-7
-         0.106 < ack 1 sack 2-8
-         0.106 > 14 (cwnd 7 recovery)
-         0.107 < ack 1 sack 2-9
-         0.108 < ack 1 sack 2-10
-         0.200 < ack 1 sack 2-11
-         0.200 > 15 (cwnd 5 recovery)
-         0.201 < ack 1 sack 2-12
-         0.201 > 16 (cwnd 5 recovery)
-         0.204 < ack 1 sack 2-13
-         0.204 > R1 17 (cwnd 5 recovery)
-         0.206 < ack 1 sack 2-14
-         0.206 > 18 (cwnd 5 recovery)
-         0.300 < ack 1 sack 2-15
-         0.300 > 19 (cwnd 5 recovery)
-         0.301 < ack 1 sack 2-16
-         0.301 > 20 (cwnd 5 recovery)
-         0.304 < ack 17
-         0.304 > 21 (cwnd 5 avoidance)",
-    );
-}
-
-#[test]
-fn rfc8985_rack_waits_a_quarter_round_trip_for_a_lone_sack() {
-    // Two segments, the first lost: one SACK is no proof; the reordering window of 25 ms closes at 0.125, Linux's timer
-    // 2 ms later.
-    let mut sender = sender(Variant::LinuxReno, Profile::Linux, window(2));
-    sender.write_end = 1 + 2 * SMSS;
-    sender.finished = true;
-    check(
-        sender,
-        "0.000 > 1 2 (cwnd 2 slow start)
-         0.100 < ack 1 sack 2-2
-         0.127 > R1 (cwnd 1 recovery)
-         0.225 < ack 3
-         5.000 end",
-    );
-}
-
-#[test]
-fn rfc8985_tail_loss_probe_takes_the_place_of_the_timeout() {
-    // Two round trips and 200 ms for a lone segment would be 0.6; the RTO of 0.3 s from 0.2 on comes sooner.
-    let mut sender = sender(Variant::LinuxReno, Profile::Linux, window(4));
-    sender.write_end = 1 + 8 * SMSS;
-    sender.finished = true;
-    check(
-        sender,
-        "0.000 > 1 2 3 4 (cwnd 4 slow start)
-         0.100 < ack 5
-         0.100 > 5 6 7 8 (cwnd 8 limited)
-         0.200 < ack 8
-         0.500 > P8 (cwnd 8 limited)
-         0.700 < ack 9
-         5.000 end",
-    );
-}
-
-#[test]
-fn linux_room_for_one_waits_for_the_next_ack_if_that_is_due() {
-    // A pair left at 0.100 and the ACK of segment 4 is due: at 0.101 room for one waits, and leaves as a pair at 0.102.
-    // At 0.150 the last segment left long ago: room for one is used.
-    let overrides = StackOverrides {
-        initial_ssthresh_pkts: Some(2),
-        ..window(12)
-    };
-    check(
-        sender(Variant::LinuxReno, Profile::Linux, overrides),
-        "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 avoidance)
-         0.100 < ack 3
-         0.100 > 13 14 (cwnd 12 avoidance)
-         0.101 < ack 4
-         0.102 < ack 5
-         0.102 > 15 16 (cwnd 12 avoidance)
-         0.150 < ack 6
-         0.150 > 17 (cwnd 12 avoidance)",
-    );
-}
-
-/// Four segments, the first of them repaired on three SACKs at 0.104, as Linux does it.
-const REPAIRED: &str = "0.000 > 1 2 3 4 (cwnd 4 avoidance)
-    0.100 < ack 1 echo 1 sack 2-2
-    0.100 > 5 (cwnd 4 avoidance)
-    0.102 < ack 1 echo 1 sack 2-3
-    0.102 > 6 (cwnd 4 avoidance)
-    0.104 < ack 1 echo 1 sack 2-4
-    0.104 > R1 (cwnd 3 recovery)
-";
-
-fn repaired(rest: &str) {
-    let overrides = StackOverrides {
-        initial_ssthresh_pkts: Some(2),
-        ..window(4)
-    };
-    check(
-        sender(Variant::LinuxReno, Profile::Linux, overrides),
-        &format!("{REPAIRED}{rest}"),
-    );
-}
-
-#[test]
-fn rfc3522_an_echo_older_than_the_repair_takes_the_reduction_back() {
-    repaired(
-        "0.106 < ack 7 echo 1
-         0.106 > 7 8 9 10 (cwnd 4 avoidance)",
-    );
-}
-
-#[test]
-fn rfc3522_an_echo_of_the_repair_does_not() {
-    repaired(
-        "0.206 < ack 7 echo 104
-         0.206 > 7 8 9 (cwnd 3 avoidance)",
-    );
-}
-
-#[test]
-fn rfc3708_a_dsack_of_the_only_repair_takes_the_reduction_back() {
-    repaired(
-        "0.206 < ack 7 echo 104
-         0.206 > 7 8 9 (cwnd 3 avoidance)
-         0.208 < ack 7 echo 104 sack 1-1
-         0.208 > 10 (cwnd 4 avoidance)",
-    );
-}
-
-#[test]
-fn rfc5682_new_data_shows_that_a_timeout_was_spurious() {
-    check(
-        sender(Variant::LinuxReno, Profile::Linux, unprobed(4)),
-        "0.000 > 1 2 3 4 (cwnd 4 slow start)
-         1.000 > R1 (cwnd 1 loss)
-         1.100 < ack 2 echo 1000
-         1.100 > 5 6 (cwnd 2 loss)
-         1.102 < ack 3 echo 1000
-         1.102 > 7 (cwnd 5 slow start)",
-    );
-}
-
-#[test]
-fn rfc5682_sack_of_the_new_data_shows_that_it_was_not() {
-    check(
-        sender(Variant::LinuxReno, Profile::Linux, unprobed(4)),
-        "0.000 > 1 2 3 4 (cwnd 4 slow start)
-         1.000 > R1 (cwnd 1 loss)
-         1.100 < ack 2 echo 1000
-         1.100 > 5 6 (cwnd 2 loss)
-         1.200 < ack 2 echo 1000 sack 5-5
-         1.200 > R2 (cwnd 2 loss)
-         1.300 < ack 3 echo 1200 sack 5-6
-         1.300 > R3 R4 7 (cwnd 3 loss)",
-    );
-}
-
-#[test]
-fn linux_without_sack_counts_duplicates_and_repairs_one_hole_per_round_trip() {
-    let overrides = StackOverrides {
-        sack: Some(false),
-        initial_ssthresh_pkts: Some(2),
-        ..window(8)
-    };
-    check(
-        sender(Variant::LinuxReno, Profile::Linux, overrides),
-        "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
-         0.100 < ack 1 echo 1
-         0.100 > 9 (cwnd 8 avoidance)
-         0.102 < ack 1 echo 1
-         0.102 > 10 (cwnd 8 avoidance)
-         0.104 < ack 1 echo 1
-         0.104 > R1 (cwnd 7 recovery)
-         0.106 < ack 1 echo 1
-         0.108 < ack 1 echo 1
-         0.108 > 11 (cwnd 6 recovery)
-         0.204 < ack 5 echo 104
-         0.206 < ack 5 echo 104
-         0.206 > R5 (cwnd 4 recovery)",
-    );
-}
-
-#[test]
-fn linux_learns_reordering_and_then_waits_for_late_segments() {
-    // 1 comes after 2 to 4, before anything was repaired by its RTT: no loss is left, and the next three SACKs wait a
-    // quarter of the least RTT.
-    let overrides = StackOverrides {
-        initial_ssthresh_pkts: Some(2),
-        ..window(8)
-    };
-    check(
-        sender(Variant::LinuxReno, Profile::Linux, overrides),
-        "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
-         0.100 < ack 1 echo 1 sack 2-2
-         0.100 > 9 (cwnd 8 avoidance)
-         0.102 < ack 1 echo 1 sack 2-3
-         0.102 > 10 (cwnd 8 avoidance)
-         0.103 < ack 4 echo 1
-         0.104 < ack 4 echo 1 sack 5-8
-         0.104 > 11 12 13 14 (cwnd 8 avoidance)
-         0.128 end
-         0.131 > R4 (cwnd 7 recovery)
-         0.132 end",
     );
 }

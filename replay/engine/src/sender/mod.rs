@@ -7,6 +7,8 @@ mod ecn;
 #[cfg(test)]
 mod ladder;
 #[cfg(test)]
+mod ladder_linux;
+#[cfg(test)]
 mod ladder_ns2;
 mod linux;
 mod linux_timer;
@@ -19,6 +21,7 @@ mod rate;
 mod recovery;
 mod timeout;
 mod transmit;
+mod unsent;
 
 pub use phase::Phase;
 
@@ -28,7 +31,6 @@ use phase::CwndUsage;
 use rack::Rack;
 use rate::{Newest, RateSampler};
 
-use crate::application::Buffered;
 use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
 use crate::controller::{AckEvidence, Controller, RateSample, Repair};
 use crate::histogram::Histogram;
@@ -83,6 +85,7 @@ pub struct Sender {
     /// End of the octets that the application has written, and whether it has written its last.
     write_end: u64,
     finished: bool,
+    unsent: unsent::Unsent,
     /// End of the last segment that left without being full.
     small_end: u64,
     burst: transmit::Burst,
@@ -133,6 +136,7 @@ impl Sender {
             snd_nxt: 1,
             write_end: 1,
             finished: false,
+            unsent: unsent::Unsent::default(),
             small_end: 1,
             burst: transmit::Burst::default(),
             deferred: false,
@@ -140,7 +144,8 @@ impl Sender {
             edge: 1,
             last_wnd_bytes: 0,
             board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr)
-                .noting_latest(controller.models_path()),
+                .noting_latest(controller.models_path())
+                .keeping_pieces(params.send_buffer_bytes.is_some()),
             rtt: RttEstimator::new(params),
             rtt_histogram: Histogram::default(),
             phase: Phase::Open { dup_acks: 0 },
@@ -184,28 +189,6 @@ impl Sender {
             self.edge = 1 + window_bytes;
             self.last_wnd_bytes = window_bytes as u32;
             self.tell_established(now);
-        }
-    }
-
-    /// The application has written up to stream offset `end`; `finished`: that was its last octet.
-    pub fn write_to(&mut self, end: u64, finished: bool) {
-        self.write_end = self.write_end.max(end);
-        self.finished |= finished;
-    }
-
-    /// End of the octets that the application has written.
-    #[inline]
-    pub fn write_end(&self) -> u64 {
-        self.write_end
-    }
-
-    /// What it holds of them.
-    pub fn buffered(&self) -> Buffered {
-        Buffered {
-            octets: self.write_end - self.snd_una,
-            outstanding: self.board.outstanding(),
-            in_network: self.board.pipe(),
-            cwnd: self.effective_window(),
         }
     }
 

@@ -295,6 +295,10 @@ mod tests {
     use crate::catalogue::Variant;
     use crate::config::{Profile, StackOverrides};
 
+    #[allow(
+        clippy::large_types_passed_by_value,
+        reason = "each test writes its own"
+    )]
     fn linux(overrides: StackOverrides) -> Sender {
         sender(Variant::LinuxReno, Profile::Linux, overrides)
     }

@@ -47,6 +47,7 @@ impl Sender {
         }
         if f64::from(self.in_network()) + 1.0 > self.effective_window() {
             self.note_usage(true);
+            self.unsent.pushed = false;
             return None;
         }
         self.poll_data(now)
@@ -91,7 +92,8 @@ impl Sender {
             if !self.pacing_allows(self.snd_nxt, now) {
                 return None;
             }
-            if self.deferred || self.waits_for_a_burst(now) {
+            let pushed = std::mem::take(&mut self.unsent.pushed);
+            if !pushed && (self.deferred || self.waits_for_a_burst(now)) {
                 self.deferred = true;
                 self.note_usage(true);
                 return None;
@@ -219,6 +221,9 @@ impl Sender {
     fn send_new(&mut self, len: u16, now: Nanos) -> Segment {
         let pushed = self.params.profile == Profile::Linux && self.ends_burst(now);
         let mut segment = self.new_segment(len, now);
+        if self.board.keeps_pieces() && (self.burst.at != now || self.burst.sent == 1) {
+            self.board.begin_piece_with_last();
+        }
         if pushed {
             segment.flags |= flags::PSH;
         }
@@ -315,6 +320,10 @@ impl Sender {
 
     fn retransmit(&mut self, number: u64, now: Nanos) -> Segment {
         let quiet = self.board.pipe() == 0;
+        if self.board.keeps_pieces() {
+            let room = self.effective_window() - f64::from(self.in_network());
+            self.board.cut_piece(number, room.max(1.0) as u64, now);
+        }
         self.board.retransmit(number, now);
         self.doubt.note_retransmission(now);
         if self.rates.is_some() {
