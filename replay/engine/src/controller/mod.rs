@@ -193,11 +193,13 @@ impl Controller {
         }
     }
 
-    /// A congestion mark, which a model of the path is not told (see `windowed`).
-    pub fn on_mark(&mut self, signal: &SignalEvidence, beta: Option<f64>) {
-        if let Self::Windowed(windowed) = self {
-            windowed.on_mark(signal, beta);
+    /// A congestion mark: reduces the window (see `windowed`). Says whether it did: a model of the path only notes it.
+    pub fn on_mark(&mut self, signal: &SignalEvidence, beta: Option<f64>) -> bool {
+        match self {
+            Self::Windowed(windowed) => windowed.on_mark(signal, beta),
+            Self::Bbr(bbr) => bbr.on_mark(),
         }
+        !self.models_path()
     }
 
     /// A retransmission timeout: ssthresh is reduced at the first of a row, cwnd falls to the loss window.

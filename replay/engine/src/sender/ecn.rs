@@ -76,16 +76,17 @@ impl Marks {
 impl Sender {
     /// RFC 3168 §6.1.2: reduces the window, once for all marks and losses of a window of data.
     ///
-    /// A model of the path (BBR) is not told: it hears of echoes with every ACK.
+    /// A model of the path (BBR) keeps its window, and the mark is confirmed all the same: Linux enters CWR whatever the
+    /// controller, which alone has the window (`tcp_enter_cwr`, `tcp_cong_control`).
     ///
     /// Deviation: Linux lets cwnd sink over a round trip by proportional rate reduction; here it falls at once.
     pub(super) fn react_to_mark(&mut self, ack: &Ack) {
         let news = self.snd_una > self.marks.reacted_to.max(self.recover);
         let open = matches!(self.phase, Phase::Open { .. });
-        if !open || !news || self.controller.models_path() {
+        if !open || !news {
             return;
         }
-        self.controller.on_mark(
+        let reduced = self.controller.on_mark(
             &SignalEvidence {
                 now: ack.now,
                 flight: f64::from(self.board.outstanding() + ack.digest.acked),
@@ -94,7 +95,7 @@ impl Sender {
             },
             self.params.ecn_beta,
         );
-        self.counters.ecn_reductions += 1;
+        self.counters.ecn_reductions += u64::from(reduced);
         self.marks.reacted_to = self.snd_nxt;
         self.marks.note_reduction();
     }
@@ -178,6 +179,18 @@ mod tests {
              0.120 > C9 10 11 12 (cwnd 4 avoidance)
              0.220 < ack 13
              0.220 > 13 14 15 16 17 (cwnd 5 avoidance)",
+        );
+    }
+
+    #[test]
+    fn linux_bbr_confirms_a_mark_and_keeps_its_window() {
+        check(
+            sender(Variant::Bbr, Profile::Linux, ecn(8)),
+            "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
+             0.100 < ack 2 ece 1
+             0.100 > C9 10 (cwnd 9 slow start)
+             0.110 < ack 3 ece 1
+             0.110 > 11 12 (cwnd 10 slow start)",
         );
     }
 

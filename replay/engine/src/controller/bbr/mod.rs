@@ -273,6 +273,11 @@ impl Bbr {
         self.save_cwnd();
     }
 
+    /// A congestion mark. Linux asks for an ssthresh as after a loss, and leaves the window to the model.
+    pub fn on_mark(&mut self) {
+        self.save_cwnd();
+    }
+
     /// A retransmission timeout.
     pub fn on_timeout(&mut self, signal: &SignalEvidence) {
         if signal.signal == Signal::Timeout {
