@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from replay.jobs import Job, LossTrace, engine_config
 from replay.scenario import Scenario
 from toolkit import _native
-from toolkit.errors import ScenarioError
+from toolkit.errors import LogError, ScenarioError
 from toolkit.schema import conform, empty_table
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ STUDIED = 1
 BATCH = 32
 """Jobs between two reports of progress."""
 
+
+Event = tuple[int, str, int, int, int, list[tuple[int, int]]]
+"""Of a recorded sender: time in ns, kind (syn, data, timeout, syn_ack, ack), octet (the first sent, or the next one
+awaited), size (octets sent, or window), the time that an ACK echoes in ms of the same clock, SACK blocks."""
 
 VariantRow = tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]]]
 """Name, family, one line, source, year, and of each parameter name, default, allowed, unit, source, meaning."""
@@ -64,6 +68,20 @@ def run_configurations(
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
     tables = {name: _concatenate(name, [conform(name, pa.table(part)) for part in columns[name]]) for name in SERIES}
     return {"runs": pa.concat_tables([pa.table(part) for part in columns["runs"]]), **tables}
+
+
+def follow(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.Table:
+    """Lead a sender of flow number `flow` (from 0) of `config` through `record`; return its state after each event.
+
+    Columns: cwnd_pkts, ssthresh_pkts (null while not set), repairing, and of the scoreboard outstanding_pkts,
+    sacked_pkts, lost_pkts and retransmitted_pkts. LogError where the record leaves out octets that were sent.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.table(_native.follow(json.dumps(config), flow, list(record)))
+    except ValueError as error:
+        raise LogError(f"the record cannot be followed: {error}") from error
 
 
 def profile_parameters(profile: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ __all__ = [
     "StreetWalk",
     "draw_street",
     "fit_losses",
+    "follow",
     "loss_models",
     "loss_shape",
     "normal_numbers",
@@ -81,6 +82,17 @@ def replay(
     so that memory does not grow with the length of a run.
     Equal seeds give equal bytes. The configuration is `Config` of replay/engine/src/config; ValueError names the key
     path of the first value that makes no sense, before anything runs. KeyboardInterrupt stops all threads.
+    """
+
+def follow(
+    configuration: str, flow: int, record: Sequence[tuple[int, str, int, int, int, list[tuple[int, int]]]]
+) -> Columns:
+    """Lead a sender of flow number `flow` of a configuration (as JSON) through `record`, in the order of time.
+
+    An event is its time in ns, its kind (syn, data, timeout, syn_ack, ack), an octet (the first sent, or the next
+    awaited), a size (octets sent, or the window), the time that an ACK echoes in ms of the same clock, and its SACK
+    blocks. Returns the state after each: cwnd_pkts, ssthresh_pkts, repairing, outstanding_pkts, sacked_pkts, lost_pkts,
+    retransmitted_pkts. ValueError where the configuration makes no sense or the record leaves octets out.
     """
 
 def profile(name: str) -> str:

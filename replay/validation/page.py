@@ -5,12 +5,18 @@ Knows the results and their tables. `hindflight validate --write docs/validation
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from replay.validation.judge import Check
-from replay.validation.linux import RunResult
-from replay.validation.ns2 import Cell
-from replay.validation.tables import Shown, closed_form_table, linux_table, missing, ns2_table, summary
+from replay.validation.tables import (
+    Results,
+    Shown,
+    alone_table,
+    closed_form_table,
+    linux_table,
+    missing,
+    ns2_table,
+    summary,
+)
 
 INTRO = """# Validation
 
@@ -32,6 +38,15 @@ seed; nothing else is taken from the recording.
 * cwnd error: the window after the n-th data packet left, from the first record of the sender at or after it by its own
   count of packets, against the same of the kernel; the median over all packets of |engine - kernel| / kernel.
 * cwnd p25, p50, p75: quantiles of the window over time.
+"""
+
+ALONE = """
+Every flow again, but led: what the recorded sender sent and when, every ACK with its SACK blocks and time stamps as its
+interface saw it, and when its retransmission timer fired are the record's. Scoreboard, losses found, recovery and
+window are worked out from them by the code of a run, so that an error of the path or of the sender's timing can neither
+hide an error of an equation nor pass for one. After each ACK of which TCP_INFO has a row, with equal counts of segments
+received and of data packets sent, our window stands beside the kernel's. The scoreboards beside the first difference
+tell whether the ACK was read differently or the window moved differently.
 """
 
 NS2 = """
@@ -58,19 +73,19 @@ flow counts as one that makes room and remembers 15 % less, from which it return
 """
 
 
-def render_page(
-    results: Sequence[RunResult], closed: Sequence[Check], pictures: Mapping[str, str], cells: Sequence[Cell] = ()
-) -> str:
+def render_page(results: Results, pictures: Mapping[str, str]) -> str:
     """Return the page as Markdown; `pictures` are paths, relative to the page, by what they show."""
-    parts = [INTRO, "\n".join(f"* {line}" for line in summary(results, closed, cells)) + "\n"]
-    if results:
-        parts += [_section(linux_table(results), LINUX)]
+    parts = [INTRO, "\n".join(f"* {line}" for line in summary(results)) + "\n"]
+    if results.linux:
+        parts += [_section(linux_table(results.linux), LINUX)]
     parts += [f"![{shown}]({path})\n" for shown, path in pictures.items()]
-    if cells:
-        parts += [_section(ns2_table(cells), NS2)]
-    if closed:
-        parts += [_section(closed_form_table(closed), CLOSED_FORMS)]
-    lines = missing(results, [*(cell.check for cell in cells), *closed])
+    if results.alone:
+        parts += [_section(alone_table(results.alone), ALONE)]
+    if results.ns2:
+        parts += [_section(ns2_table(results.ns2), NS2)]
+    if results.closed:
+        parts += [_section(closed_form_table(results.closed), CLOSED_FORMS)]
+    lines = missing(results)
     parts.append(
         "## What misses, and by how much\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n"
     )

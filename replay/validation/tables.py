@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from replay.validation.alone import MEDIAN, AloneResult
 from replay.validation.divergence import Divergence
 from replay.validation.judge import Check, misses
 from replay.validation.linux import (
@@ -39,6 +40,32 @@ class Shown:
     rows: list[dict[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What was compared: runs of the Linux stack, their controllers alone, sessions of ns-2, closed forms."""
+
+    linux: Sequence[RunResult] = ()
+    alone: Sequence[AloneResult] = ()
+    ns2: Sequence[Cell] = ()
+    closed: Sequence[Check] = ()
+
+    @property
+    def others(self) -> list[Check]:
+        """The checks besides those of runs."""
+        return [*(flow.check for flow in self.alone), *(cell.check for cell in self.ns2), *self.closed]
+
+    @property
+    def tables(self) -> list[Shown]:
+        """A table for each part that was compared."""
+        parts = [
+            linux_table(self.linux) if self.linux else None,
+            alone_table(self.alone) if self.alone else None,
+            ns2_table(self.ns2) if self.ns2 else None,
+            closed_form_table(self.closed) if self.closed else None,
+        ]
+        return [part for part in parts if part is not None]
+
+
 def linux_table(results: Sequence[RunResult]) -> Shown:
     """Return a row per flow, and one for what flows share."""
     rows = []
@@ -52,6 +79,23 @@ def linux_table(results: Sequence[RunResult]) -> Shown:
         f"{100 * CWND_QUANTILE_SHARE:.0f} %, Jain's index within {JAIN}."
     )
     return Shown("The linux profile beside the Linux stack (engine / kernel)", bounds, rows)
+
+
+def alone_table(results: Sequence[AloneResult]) -> Shown:
+    """Return a row per flow."""
+    rows = [
+        {
+            "run": result.subject,
+            "ACKs compared": f"{result.compared}",
+            "equal": f"{100 * result.equal:.1f} %",
+            "median error": "-" if result.check.value is None else f"{result.check.value:.2f} %{_mark(result.check)}",
+            "first ACK that differs (engine / kernel)": "none" if result.parting is None else str(result.parting),
+            "verdict": result.check.text or result.check.verdict,
+        }
+        for result in results
+    ]
+    bounds = f"Bound: median error of the window within {100 * MEDIAN:.0f} %."
+    return Shown("The controller alone, led through the kernel's own ACKs", bounds, rows)
 
 
 def closed_form_table(checks: Sequence[Check]) -> Shown:
@@ -91,40 +135,50 @@ def ns2_table(cells: Sequence[Cell]) -> Shown:
     return Shown("The ns2 profile beside ns-2", bounds, rows)
 
 
-def summary(results: Sequence[RunResult], closed: Sequence[Check], cells: Sequence[Cell] = ()) -> list[str]:
-    """Return how many runs and cells pass, in sentences."""
+def summary(results: Results) -> list[str]:
+    """Return how many runs, flows, sessions and closed forms pass, in sentences."""
     lines = []
-    if results:
-        compared = [run for run in results if any(check.value is not None for check in run.checks)]
-        passing = [run for run in compared if not misses(run.checks)]
+    if results.linux:
+        lines += _runs_summary(results.linux)
+    if results.alone:
+        compared = [flow.check for flow in results.alone if flow.check.value is not None]
         lines.append(
-            f"Linux: {len(passing)} of {len(compared)} runs pass in every number that could be compared; "
-            f"{len(results) - len(compared)} could not be compared at all."
+            f"Controller alone: {_passing(compared)} flows pass; {len(results.alone) - len(compared)} could not be "
+            "compared."
         )
-        failing = [run for run in compared if misses(run.checks)]
-        in_goodput = [run.name for run in failing if any(check.metric == "goodput" for check in misses(run.checks))]
-        lines.append(
-            f"Bound on runs: at most {MISSING_RUNS} may miss, none in goodput. {len(failing)} miss, in goodput "
-            f"{', '.join(in_goodput) or 'none'}."
-        )
-    if cells:
-        passed = len(cells) - len(misses(cell.check for cell in cells))
-        lines.append(f"ns-2: {passed} of {len(cells)} sessions pass.")
-    if closed:
-        lines.append(f"Closed forms: {len(closed) - len(misses(closed))} of {len(closed)} pass.")
+    if results.ns2:
+        lines.append(f"ns-2: {_passing([cell.check for cell in results.ns2])} sessions pass.")
+    if results.closed:
+        lines.append(f"Closed forms: {_passing(results.closed)} pass.")
     return lines
 
 
-def missing(results: Sequence[RunResult], closed: Sequence[Check]) -> list[str]:
+def _runs_summary(runs: Sequence[RunResult]) -> list[str]:
+    compared = [run for run in runs if any(check.value is not None for check in run.checks)]
+    failing = [run for run in compared if misses(run.checks)]
+    in_goodput = [run.name for run in failing if any(check.metric == "goodput" for check in misses(run.checks))]
+    return [
+        f"Linux: {len(compared) - len(failing)} of {len(compared)} runs pass in every number that could be compared; "
+        f"{len(runs) - len(compared)} could not be compared at all.",
+        f"Bound on runs: at most {MISSING_RUNS} may miss, none in goodput. {len(failing)} miss, in goodput "
+        f"{', '.join(in_goodput) or 'none'}.",
+    ]
+
+
+def _passing(checks: Sequence[Check]) -> str:
+    return f"{len(checks) - len(misses(checks))} of {len(checks)}"
+
+
+def missing(results: Results) -> list[str]:
     """Return a line per number that misses, with its distance, and the first packet that differs in such a run."""
     lines = []
-    for run in results:
+    for run in results.linux:
         for flow in run.flows:
             missed = misses([*flow.checks, *run.shared])
             if missed:
                 words = "; ".join(_off(check) for check in missed)
                 lines.append(f"{flow.subject}: {words}. First differences: {differences(flow.divergences)}.")
-    lines += [f"{check.subject}: {_off(check)}." for check in misses(closed)]
+    lines += [f"{check.subject}: {_off(check)}." for check in misses(results.others)]
     return lines
 
 

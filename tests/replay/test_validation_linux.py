@@ -16,6 +16,7 @@ from replay.validation.measured import Measured, held_quantiles, is_new, measure
 from replay.validation.page import render_page
 from replay.validation.rebuild import rebuild
 from replay.validation.recorded import KernelRun, find_runs, read_run
+from replay.validation.tables import Results
 from toolkit.errors import LogError
 from toolkit.schema import table_from_rows
 
@@ -97,7 +98,7 @@ def test_the_page_shows_every_run_and_what_misses(s2: KernelRun) -> None:
     result = validate_run(s2, threads=1)
     wrong = Check(s2.name, "goodput", 1.0, 2.0, 0.5, "bit/s")
     shown = replace(result, flows=(replace(result.flows[0], checks=(wrong, *result.flows[0].checks[1:])),))
-    page = render_page([shown], [], {"reno: windows": "images/x.png"})
+    page = render_page(Results(linux=[shown]), {"reno: windows": "images/x.png"})
     assert "| S2-reno | 0.0 / 0.0 **miss** |" in page
     assert "![reno: windows](images/x.png)" in page
     assert "1 miss, in goodput S2-reno." in page

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from replay.validation.judge import Check
+    from replay.validation.alone import AloneResult
     from replay.validation.linux import RunResult
     from replay.validation.ns2 import Cell
+    from replay.validation.tables import Results
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +30,7 @@ def validate(
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data", help="Folder of recorded runs of the Linux stack; without it, closed forms and ns-2 only."
+            "--data", help="Folder of recorded runs of the Linux stack [default: the few beside the sources]."
         ),
     ] = None,
     closed_forms: Annotated[
@@ -42,24 +43,44 @@ def validate(
 ) -> None:
     """Hold the engine beside closed forms, ns-2 and recorded Linux runs. A miss is shown, not an error."""
     from replay.validation.closed_forms import validate_closed_forms
-    from replay.validation.linux import validate_runs
+    from replay.validation.tables import Results
 
-    results: list[RunResult] = []
-    if data is not None:
-        folder = data
-        with progress_on_stderr() as report:
-            results = validate_runs(folder, threads=threads, on_done=lambda done, of: report(folder, done / of))
-    cells = _beside_ns2(threads) if ns2 else []
-    closed = validate_closed_forms(threads=threads) if closed_forms else []
-    checks = [*(cell.check for cell in cells), *closed]
+    folder = data or _own_runs()
+    linux, alone = _beside_linux(folder, threads) if folder is not None else ([], [])
+    results = Results(
+        linux=linux,
+        alone=alone,
+        ns2=_beside_ns2(threads) if ns2 else [],
+        closed=validate_closed_forms(threads=threads) if closed_forms else [],
+    )
     if write is not None:
-        _write_page(write, results, closed, cells)
+        _write_page(write, results)
     if as_json:
-        print_json(_document(results, checks))
+        print_json(_document(results))
     else:
-        _show(results, closed, cells)
-    if data is None:
+        _show(results)
+    if folder is None:
         say("no Linux runs compared: --data takes a folder of recorded runs of the Linux stack")
+
+
+def _own_runs() -> Path | None:
+    """The runs that stand beside the sources; an installed wheel brings none."""
+    folder = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
+    return folder if folder.is_dir() else None
+
+
+def _beside_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], list[AloneResult]]:
+    from replay.validation.alone import validate_alone
+    from replay.validation.linux import validate_runs
+    from toolkit.capture import load_capture
+
+    with progress_on_stderr() as report:
+        runs = validate_runs(folder, threads=threads, on_done=lambda done, of: report(folder, done / of))
+    with progress_on_stderr() as report:
+        alone = validate_alone(
+            folder, lambda path: load_capture(path).segments, on_done=lambda done, of: report(folder, done / of)
+        )
+    return runs, alone
 
 
 def _beside_ns2(threads: int | None) -> list[Cell]:
@@ -75,7 +96,7 @@ def _beside_ns2(threads: int | None) -> list[Cell]:
         return compare_with_ns2(ns, threads=threads, on_done=lambda done, of: report(path, done / of))
 
 
-def _write_page(page: Path, results: Sequence[RunResult], closed: Sequence[Check], cells: Sequence[Cell]) -> None:
+def _write_page(page: Path, results: Results) -> None:
     """Write the page, and beside it, in `images`, a picture per congestion control."""
     from replay.validation.page import render_page
     from reports.charts.validation import validation_windows
@@ -83,10 +104,10 @@ def _write_page(page: Path, results: Sequence[RunResult], closed: Sequence[Check
     from toolkit.files import plain_os_errors
 
     pictures = {}
-    variants = {flow.variant for run in results for flow in run.flows if flow.measured is not None}
+    variants = {flow.variant for run in results.linux for flow in run.flows if flow.measured is not None}
     with plain_os_errors(f"writing {page}"):
         for variant in sorted(variants, key=lambda variant: (variant != "reno", variant)):
-            frame = _windows(results, variant)
+            frame = _windows(results.linux, variant)
             if frame.is_empty():
                 continue
             images = page.parent / "images"
@@ -94,7 +115,7 @@ def _write_page(page: Path, results: Sequence[RunResult], closed: Sequence[Check
             title = f"{variant}: congestion window at equal data packet, Linux and the engine"
             write_chart(validation_windows(frame, title), images / f"validation-{variant}.svg")
             pictures[title] = f"images/validation-{variant}.svg"
-        page.write_text(render_page(results, closed, pictures, cells))
+        page.write_text(render_page(results, pictures))
 
 
 def _windows(results: Sequence[RunResult], variant: str) -> pl.DataFrame:
@@ -117,34 +138,34 @@ def _windows(results: Sequence[RunResult], variant: str) -> pl.DataFrame:
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
-def _document(results: Sequence[RunResult], others: Sequence[Check]) -> dict[str, Any]:
+def _document(results: Results) -> dict[str, Any]:
     from dataclasses import asdict
 
     from replay.validation.judge import finding
 
-    checks = [check for run in results for check in run.checks] + list(others)
+    checks = [check for run in results.linux for check in run.checks] + results.others
     return {
         "findings": [finding(check) for check in checks],
         "divergences": [
             {"subject": flow.subject, **asdict(divergence)}
-            for run in results
+            for run in results.linux
             for flow in run.flows
             for divergence in flow.divergences
+        ],
+        "partings": [
+            {"subject": flow.subject, **asdict(flow.parting)} for flow in results.alone if flow.parting is not None
         ],
     }
 
 
-def _show(results: Sequence[RunResult], closed: Sequence[Check], cells: Sequence[Cell]) -> None:
-    from replay.validation.tables import closed_form_table, linux_table, missing, ns2_table, summary
+def _show(results: Results) -> None:
+    from replay.validation.tables import missing, summary
 
-    tables = [linux_table(results)] if results else []
-    tables += [ns2_table(cells)] if cells else []
-    tables += [closed_form_table(closed)] if closed else []
-    for table in tables:
+    for table in results.tables:
         print_table(list(table.rows[0]), table.rows, table.title)
         if table.bounds:
             print(f"{table.bounds}\n")
-    for line in missing(results, [*(cell.check for cell in cells), *closed]):
+    for line in missing(results):
         print(f"miss: {line}")
-    for line in summary(results, closed, cells):
+    for line in summary(results):
         print(line)

@@ -126,7 +126,8 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
     links
 }
 
-fn variant(name: &str) -> Result<Variant, ConfigError> {
+/// The variant of that name.
+pub fn variant(name: &str) -> Result<Variant, ConfigError> {
     Variant::from_name(name).map_err(|nearest| ConfigError {
         key: "variant".into(),
         problem: format!("{name:?}; did you mean {nearest:?}?"),

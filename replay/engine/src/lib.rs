@@ -11,6 +11,7 @@
     )
 )]
 
+mod alone;
 mod application;
 mod arena;
 mod assembly;
@@ -44,6 +45,7 @@ mod time;
 mod timer;
 mod world;
 
+pub use alone::{Alone, Misfit, Recorded, follow};
 pub use assembly::{Leg, Transport};
 pub use catalogue::{VARIANTS, Variant, VariantInfo};
 pub use config::{
@@ -55,7 +57,7 @@ pub use config::{
 };
 pub use link::DropCause;
 pub use segment::{Direction, Ecn, Purpose, Segment, flags};
-pub use sender::{PhaseName, SenderCounters, SenderSample};
+pub use sender::{BoardCounts, PhaseName, SenderCounters, SenderSample};
 pub use summary::{DatagramSummary, FlowSummary, RunSummary};
 pub use tap::{Event, Tap};
 pub use time::{MILLISECOND, Nanos, SECOND};

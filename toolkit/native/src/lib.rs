@@ -1,6 +1,7 @@
 //! The extension `toolkit._native`: hands bytes and numbers to the pure crates and their columns to Arrow.
 //! It must hold no logic of its own. Read `toolkit/_native.pyi` for the surface it offers.
 
+mod alone;
 mod capture;
 mod channel;
 mod columns;
@@ -16,6 +17,8 @@ use pyo3::prelude::*;
 /// Native core of hindflight; use it through `toolkit.capture`, `channels` and `replay`.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::alone::follow;
     #[pymodule_export]
     use super::capture::CaptureReader;
     #[pymodule_export]

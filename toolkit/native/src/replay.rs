@@ -144,7 +144,8 @@ fn parse(jobs: &[JobTuple]) -> PyResult<Vec<Job>> {
     Ok(parsed)
 }
 
-fn config(text: &str) -> PyResult<Config> {
+/// Reads and checks a configuration.
+pub fn config(text: &str) -> PyResult<Config> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let config: Config = serde_path_to_error::deserialize(&mut reader)
         .map_err(|error| PyValueError::new_err(format!("{}: {}", error.path(), error.inner())))?;

@@ -18,12 +18,14 @@ mod phase;
 mod prr;
 mod rack;
 mod rate;
+mod recorded;
 mod recovery;
 mod timeout;
 mod transmit;
 mod unsent;
 
 pub use phase::Phase;
+pub use recorded::BoardCounts;
 
 use ecn::Marks;
 use pacing::Pacer;

@@ -49,7 +49,7 @@ impl Sender {
         }
     }
 
-    fn on_retransmission_timeout(&mut self, now: Nanos) {
+    pub(super) fn on_retransmission_timeout(&mut self, now: Nanos) {
         // RFC 6298 §5.5.
         self.rtt.back_off();
         if self.opening == Opening::SynSent {
@@ -119,7 +119,7 @@ impl Sender {
         self.rto_timer.set(now + self.rtt.rto());
     }
 
-    fn on_probe_timer(&mut self, now: Nanos) {
+    pub(super) fn on_probe_timer(&mut self, now: Nanos) {
         if self.acts_as_linux() && self.rack.probe.is_some() {
             // One probe at most is under way.
             self.rearm_timeout_of_oldest(now);
@@ -129,7 +129,7 @@ impl Sender {
         self.rto_timer.set(now + self.rtt.rto());
     }
 
-    fn on_reordering_timeout(&mut self, now: Nanos) {
+    pub(super) fn on_reordering_timeout(&mut self, now: Nanos) {
         let view = self.path_view(now);
         let found = self.rack.detect(&mut self.board, &view);
         if self.acts_as_linux() {

@@ -129,7 +129,7 @@ impl Sender {
 
     /// Segments that count against the window.
     #[inline]
-    fn in_network(&self) -> u32 {
+    pub(super) fn in_network(&self) -> u32 {
         match &self.phase {
             // RFC 5681 §3.2 and RFC 6582 know no pipe: all that is outstanding counts, duplicate ACKs inflate cwnd.
             Phase::Recovery(FastRecovery {
@@ -180,7 +180,7 @@ impl Sender {
     }
 
     #[inline]
-    fn note_usage(&mut self, limited: bool) {
+    pub(super) fn note_usage(&mut self, limited: bool) {
         self.usage.note(
             limited,
             self.board.outstanding(),
@@ -231,7 +231,7 @@ impl Sender {
     }
 
     #[inline]
-    fn send_new_watched(&mut self, len: u16, now: Nanos) -> Segment {
+    pub(super) fn send_new_watched(&mut self, len: u16, now: Nanos) -> Segment {
         let segment = self.send_new(len, now);
         if self.acts_as_linux() {
             self.time_new_data(now);
@@ -261,7 +261,7 @@ impl Sender {
 
     /// Linux (`tcp_tso_should_defer`): where a segment left within the last millisecond and the next ACK is due
     /// within one, room for less than a burst waits for more.
-    fn waits_for_a_burst(&self, now: Nanos) -> bool {
+    pub(super) fn waits_for_a_burst(&self, now: Nanos) -> bool {
         let smss = u64::from(self.params.smss_bytes);
         let open = matches!(self.phase, Phase::Open { .. });
         let in_burst = self.burst.at == now && self.burst.sent < self.burst.size;
@@ -318,7 +318,7 @@ impl Sender {
         segment
     }
 
-    fn retransmit(&mut self, number: u64, now: Nanos) -> Segment {
+    pub(super) fn retransmit(&mut self, number: u64, now: Nanos) -> Segment {
         let quiet = self.board.pipe() == 0;
         if self.board.keeps_pieces() {
             let room = self.effective_window() - f64::from(self.in_network());
@@ -378,7 +378,7 @@ impl Sender {
         Some(self.retransmit(last, now))
     }
 
-    fn restart_if_idle(&mut self, now: Nanos) {
+    pub(super) fn restart_if_idle(&mut self, now: Nanos) {
         // RFC 5681 §4.1.
         if self.counters.segments_out > 0
             && self.write_end > self.snd_nxt
