@@ -60,19 +60,20 @@ impl DatagramSource {
         }
     }
 
-    /// The next datagram that is due.
+    /// Writes the next datagram that is due into a slot; says whether there is one.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
-        self.due = self.due.checked_sub(1)?;
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        if self.due == 0 {
+            return false;
+        }
+        self.due -= 1;
         self.sent += 1;
-        Some(Segment {
-            seq: self.sent,
-            ack: now,
-            payload_bytes: self.packet_bytes - DATAGRAM_HEADER_BYTES,
-            ip_bytes: self.packet_bytes,
-            purpose: Purpose::Datagram,
-            ..Segment::new(self.leg, self.direction)
-        })
+        slot.clear(self.leg, self.direction);
+        (slot.seq, slot.ack) = (self.sent, now);
+        slot.payload_bytes = self.packet_bytes - DATAGRAM_HEADER_BYTES;
+        slot.ip_bytes = self.packet_bytes;
+        slot.purpose = Purpose::Datagram;
+        true
     }
 
     /// Datagrams sent.

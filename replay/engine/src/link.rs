@@ -78,6 +78,51 @@ impl LinkDirection {
     /// Takes a packet that arrives at the queue and says what becomes of it.
     #[inline]
     pub fn pass(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+        match self.pass_plainly(segment, now) {
+            Some(passage) => passage,
+            None => self.pass_any(ticket, segment, now),
+        }
+    }
+
+    /// The way of nearly every packet: a drop-tail queue that surely has room, a rate, and a delay that no change of
+    /// the schedule touches before the packet arrives. None, and nothing done, where that does not hold.
+    #[allow(
+        clippy::inline_always,
+        reason = "the whole of a hop; a hint is not heard"
+    )]
+    #[inline(always)]
+    fn pass_plainly(&mut self, segment: &Segment, now: Nanos) -> Option<Passage> {
+        let departure = self.serialiser.plain_end(segment.ip_bytes, now)?;
+        let arrival = departure + self.serialiser.now.delay;
+        let Queue::DropTail(queue) = &mut self.queue else {
+            return None;
+        };
+        if arrival >= self.serialiser.next_change || arrival < self.last_arrival || !queue.fits(now)
+        {
+            return None;
+        }
+        queue.join(departure);
+        self.serialiser.busy_until = departure;
+        Some(if self.is_lost(segment, departure) {
+            Passage::Lost(DropCause::Channel)
+        } else {
+            Passage::Arrives(arrival)
+        })
+    }
+
+    /// Whether the loss process takes a packet that leaves at `departure`.
+    #[inline]
+    fn is_lost(&mut self, segment: &Segment, departure: Nanos) -> bool {
+        let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
+        seen && match &mut self.loss {
+            LossProcess::None => false,
+            LossProcess::Bernoulli(process) => process.lost(),
+            process => process.lost(u32::from(segment.ip_bytes), departure),
+        }
+    }
+
+    #[inline(never)]
+    fn pass_any(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
         let Queue::DropTail(queue) = &mut self.queue else {
             return self.pass_managed(ticket, segment, now);
         };
@@ -108,7 +153,7 @@ impl LinkDirection {
         }
         if self.serialiser.now.ns_per_byte == 0 {
             self.serialiser.busy_until = start;
-            return self.propagate_managed(segment, start, false);
+            return self.propagate(segment, start, false);
         }
         self.pass_early(segment, now, start)
     }
@@ -133,7 +178,7 @@ impl LinkDirection {
         }
         let departure = self.serialiser.serve(segment.ip_bytes, start);
         queue.join(arrival.ip_bytes, departure);
-        self.propagate_managed(segment, departure, marked)
+        self.propagate(segment, departure, marked)
     }
 
     fn pass_scheduled(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
@@ -144,7 +189,7 @@ impl LinkDirection {
         if idle && self.serialiser.open(now) == now {
             queue.pass_by();
             let departure = self.serialiser.serve(segment.ip_bytes, now);
-            return self.propagate_managed(segment, departure, false);
+            return self.propagate(segment, departure, false);
         }
         let refused = queue.push(Waiting {
             ticket,
@@ -191,10 +236,7 @@ impl LinkDirection {
         if !empty {
             self.next_service = departure;
         }
-        Some((
-            ticket,
-            self.propagate_managed(segment, departure, served.marked),
-        ))
+        Some((ticket, self.propagate(segment, departure, served.marked)))
     }
 
     /// A packet that a queue gave up after it had taken it, if there is one.
@@ -202,21 +244,9 @@ impl LinkDirection {
         self.dropped.pop()
     }
 
-    /// Apart from the packets of the short path, so that it is compiled into that one place.
-    #[inline(never)]
-    fn propagate_managed(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
-        self.propagate(segment, departure, marked)
-    }
-
     /// Loss and propagation of a packet whose service ends at `departure`.
-    #[allow(
-        clippy::inline_always,
-        reason = "once in the path of nearly all packets, once for all others; a hint is not heard"
-    )]
-    #[inline(always)]
     fn propagate(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
-        let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
-        if seen && self.loss.lost(u32::from(segment.ip_bytes), departure) {
+        if self.is_lost(segment, departure) {
             return Passage::Lost(DropCause::Channel);
         }
         let mut arrival = departure + self.serialiser.now.delay;

@@ -61,15 +61,15 @@ impl Node {
         }
     }
 
-    /// The next segment that it sends now, if any.
+    /// Writes the next segment that it sends now into a slot, if there is one; says whether there is.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self {
-            Self::Source(source) => source.poll_transmit(now),
-            Self::Sink(sink) => sink.poll_transmit(now),
-            Self::Proxy(proxy) => proxy.poll_transmit(now),
-            Self::DatagramSource(source) => source.poll_transmit(now),
-            Self::DatagramSink(_) => None,
+            Self::Source(source) => source.transmit(now, slot),
+            Self::Sink(sink) => sink.transmit(now, slot),
+            Self::Proxy(proxy) => proxy.transmit(now, slot),
+            Self::DatagramSource(source) => source.transmit(now, slot),
+            Self::DatagramSink(_) => false,
         }
     }
 

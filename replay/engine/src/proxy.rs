@@ -8,7 +8,7 @@ use crate::config::AdvertisePolicy;
 use crate::receiver::Receiver;
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::sender::Sender;
-use crate::sink::request;
+use crate::sink::add_request;
 use crate::time::Nanos;
 
 /// The relay buffer's size and how much of it is promised.
@@ -133,31 +133,36 @@ impl Proxy {
         }
     }
 
-    /// The next segment of either connection.
+    /// Writes the next segment of either connection into a slot; says whether there is one.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
-        if let Some(mut segment) = self.poll_upstream(now) {
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        if self.transmit_upstream(now, slot) {
             let held = self
                 .upstream
                 .last_ack_sent()
                 .saturating_sub(self.downstream.snd_una());
             self.held_max_bytes = self.held_max_bytes.max(held);
-            if segment.purpose != Purpose::Request {
-                segment.seq = self.requested_to;
-            }
-            return Some(segment);
+            return true;
         }
-        let mut segment = self.downstream.poll_transmit(now)?;
-        segment.ack = self.requested_to;
-        Some(segment)
+        let sends = self.downstream.transmit(now, slot);
+        if sends {
+            slot.ack = self.requested_to;
+        }
+        sends
     }
 
     /// Deviation: a request is passed on as it comes and repeated from end to end, not by the proxy.
-    fn poll_upstream(&mut self, now: Nanos) -> Option<Segment> {
+    fn transmit_upstream(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         if let Some((seq, octets)) = self.request.take() {
-            return Some(request(&mut self.upstream, seq, octets, now));
+            self.upstream.acknowledge(now, slot);
+            add_request(slot, seq, octets);
+            return true;
         }
-        self.upstream.poll_transmit(now)
+        let acknowledges = self.upstream.transmit(now, slot);
+        if acknowledges {
+            slot.seq = self.requested_to;
+        }
+        acknowledges
     }
 
     /// Its receiving half.

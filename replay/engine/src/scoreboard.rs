@@ -7,8 +7,11 @@
 mod dup_acks;
 mod order;
 mod pieces;
+mod plain;
 
 use crate::time::Nanos;
+
+pub use plain::Covered;
 
 const SACKED: u8 = 1;
 const LOST: u8 = 2;
@@ -89,6 +92,7 @@ impl Digest {
 }
 
 /// The scoreboard. Segments have running numbers; number `n` sits in slot `n & mask`.
+#[derive(Debug)]
 pub struct Scoreboard {
     slots: Vec<Slot>,
     /// Number of the first segment not acknowledged, and one past the last one sent.

@@ -98,6 +98,7 @@ pub struct Segment {
 
 impl Segment {
     /// An empty segment of `leg`.
+    #[inline]
     pub fn new(leg: u16, direction: Direction) -> Self {
         Self {
             seq: 0,
@@ -119,12 +120,24 @@ impl Segment {
         }
     }
 
+    /// Makes a slot an empty segment of `leg`, whatever it held before.
+    #[inline]
+    pub fn clear(&mut self, leg: u16, direction: Direction) {
+        // Blocks beyond `sack_len` mean nothing: what they held stays.
+        *self = Self {
+            sack: self.sack,
+            ..Self::new(leg, direction)
+        };
+    }
+
     /// One past the last octet of payload.
+    #[inline]
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.payload_bytes)
     }
 
     /// Whether it has all bits of `flag`.
+    #[inline]
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag == flag
     }

@@ -24,6 +24,12 @@ pub struct Epoch {
     pub held: bool,
 }
 
+impl Epoch {
+    fn is_plain(&self) -> bool {
+        self.ns_per_byte > 0 && !self.down && !self.held
+    }
+}
+
 /// Bits behind the point of `ns_per_byte`.
 const FRACTION_BITS: u32 = 32;
 
@@ -39,22 +45,33 @@ pub struct Serialiser {
     pub busy_until: Nanos,
     /// The rate over time, where a trace gives it.
     trace: Option<Box<RateTrace>>,
+    /// What holds now is a rate and a delay, neither down nor held, and no trace.
+    is_plain: bool,
 }
 
 impl Serialiser {
     /// An idle serialiser.
     pub fn new(config: &DirectionConfig) -> Self {
         let (now, changes) = epochs(config);
+        let trace = config.rate_trace.as_ref();
+        let trace = trace.map(|trace| Box::new(RateTrace::new(trace)));
         Self {
+            is_plain: trace.is_none() && now.is_plain(),
             now,
             next_change: changes.front().map_or(NEVER, |next| next.start),
             changes,
             busy_until: 0,
-            trace: config
-                .rate_trace
-                .as_ref()
-                .map(|trace| Box::new(RateTrace::new(trace))),
+            trace,
         }
+    }
+
+    /// End of the service of a packet that comes at `now`, if what holds now holds for it: a rate, nothing down or
+    /// held, no trace. A change may still come before that end.
+    #[inline]
+    pub fn plain_end(&self, size_bytes: u16, now: Nanos) -> Option<Nanos> {
+        let start = now.max(self.busy_until);
+        let end = start + self.service(size_bytes);
+        (self.is_plain && start >= self.now.start).then_some(end)
     }
 
     /// Whether every packet meets the same rate and delay.
@@ -98,10 +115,15 @@ impl Serialiser {
             self.busy_until = trace.finish(size_bytes, start);
             return self.busy_until;
         }
-        let service = u128::from(size_bytes) * u128::from(self.now.ns_per_byte);
-        self.busy_until =
-            start + ((service + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS) as Nanos;
+        self.busy_until = start + self.service(size_bytes);
         self.busy_until
+    }
+
+    /// Time that a packet takes at the rate that holds now.
+    #[inline]
+    fn service(&self, size_bytes: u16) -> Nanos {
+        let service = u128::from(size_bytes) * u128::from(self.now.ns_per_byte);
+        ((service + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS) as Nanos
     }
 
     /// Brings the epoch up to `time`.
@@ -112,6 +134,7 @@ impl Serialiser {
             self.changes.pop_front();
         }
         self.next_change = self.changes.front().map_or(NEVER, |next| next.start);
+        self.is_plain = self.trace.is_none() && self.now.is_plain();
     }
 
     /// What holds at `time`, which is not before the epoch that holds now.

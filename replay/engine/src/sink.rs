@@ -63,12 +63,13 @@ impl Sink {
         }
     }
 
-    /// The next segment: an acknowledgement, or a request that carries one.
+    /// Writes the next segment into a slot, an acknowledgement or a request that carries one; says whether there is
+    /// one.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match &mut self.client {
-            Client::Browser(browser) => poll_browser(&mut self.receiver, browser, now),
-            Client::Reader(_) | Client::Player(_) => self.receiver.poll_transmit(now),
+            Client::Browser(browser) => transmit_of(&mut self.receiver, browser, now, slot),
+            Client::Reader(_) | Client::Player(_) => self.receiver.transmit(now, slot),
         }
     }
 
@@ -104,23 +105,30 @@ impl Sink {
     }
 }
 
-fn poll_browser(receiver: &mut Receiver, browser: &mut Browser, now: Nanos) -> Option<Segment> {
+fn transmit_of(
+    receiver: &mut Receiver,
+    browser: &mut Browser,
+    now: Nanos,
+    slot: &mut Segment,
+) -> bool {
     if let Some(number) = browser.take_request() {
+        receiver.acknowledge(now, slot);
         let seq = 1 + number * u64::from(browser.request_bytes);
-        return Some(request(receiver, seq, browser.request_bytes, now));
+        add_request(slot, seq, browser.request_bytes);
+        return true;
     }
-    let mut segment = receiver.poll_transmit(now)?;
-    segment.seq = 1 + browser.requested_bytes();
-    Some(segment)
+    let acknowledges = receiver.transmit(now, slot);
+    if acknowledges {
+        slot.seq = 1 + browser.requested_bytes();
+    }
+    acknowledges
 }
 
-/// An acknowledgement of `receiver` that carries a request.
-pub fn request(receiver: &mut Receiver, seq: u64, request_bytes: u16, now: Nanos) -> Segment {
-    let mut segment = receiver.acknowledgement(now);
+/// Lets an acknowledgement carry a request of `request_bytes` from `seq` on.
+pub fn add_request(segment: &mut Segment, seq: u64, request_bytes: u16) {
     segment.seq = seq;
     segment.payload_bytes = request_bytes;
     segment.ip_bytes += request_bytes;
     segment.flags |= flags::PSH;
     segment.purpose = Purpose::Request;
-    segment
 }

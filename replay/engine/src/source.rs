@@ -62,17 +62,18 @@ impl Source {
         }
     }
 
-    /// The next segment: what is written leaves first, and the application is woken when nothing of it can.
+    /// Writes the next segment into a slot: what is written leaves first, and the application is woken when nothing of
+    /// it can. Says whether there is one.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         loop {
-            if let Some(mut segment) = self.sender.poll_transmit(now) {
-                segment.ack = self.application.rcv_nxt();
-                self.application.note_departure(&segment, now);
-                return Some(segment);
+            if self.sender.transmit(now, slot) {
+                slot.ack = self.application.rcv_nxt();
+                self.application.note_departure(slot, now);
+                return true;
             }
             if !self.application.feed(&mut self.sender, now) {
-                return None;
+                return false;
             }
         }
     }

@@ -11,8 +11,8 @@ use crate::calendar::Calendar;
 use crate::config::{Config, ConfigError, FlowConfig};
 use crate::link::{DropCause, LinkDirection, Passage};
 use crate::node::Node;
-use crate::segment::{Direction, Segment};
-use crate::sender::SenderSample;
+use crate::segment::Segment;
+use crate::sender::Headline;
 use crate::summary::{FlowTally, RunSummary, summarise};
 use crate::tap::{Event, Tap};
 use crate::time::Nanos;
@@ -46,20 +46,65 @@ impl From<ConfigError> for RunError {
     }
 }
 
+/// The way of the segments of a leg in one direction.
+#[derive(Clone, Copy, Debug)]
+struct Route {
+    /// Link directions on which it begins and ends.
+    first: usize,
+    last: usize,
+    /// Node that it leads to.
+    node: usize,
+    /// What its packets are marked with.
+    dscp: u8,
+}
+
+impl Route {
+    /// The ways there and back of a leg. Link `i` leads from place `i` to place `i + 1`; forward directions have even
+    /// numbers.
+    fn both(leg: &Leg) -> [Self; 2] {
+        let (from, to) = (leg.source_site, leg.sink_site);
+        let there = Self {
+            first: 2 * from,
+            last: 2 * to - 2,
+            node: leg.sink,
+            dscp: leg.dscp,
+        };
+        let back = Self {
+            first: 2 * to - 1,
+            last: 2 * from + 1,
+            node: leg.source,
+            ..there
+        };
+        [there, back]
+    }
+
+    /// Number of the way that a segment takes.
+    #[inline]
+    fn number(segment: &Segment) -> usize {
+        2 * usize::from(segment.leg) + segment.direction as usize
+    }
+}
+
 /// A run in progress.
 pub struct World<'a, T: Tap> {
     links: Vec<LinkDirection>,
     nodes: Vec<Node>,
     legs: Vec<Leg>,
+    /// Ways of segments, by [`Route::number`].
+    routes: Vec<Route>,
     arena: Arena,
+    /// The slot into which the next segment is written.
+    spare: Ticket,
     /// By link direction: what leaves it is all that the next one takes, in the same order.
     runs_on: Vec<bool>,
     calendar: Calendar,
     tallies: Vec<FlowTally>,
     /// Node that sends the data, by flow.
     sources: Vec<usize>,
+    /// Flow of each node.
+    flows: Vec<usize>,
     /// Last state told to the tap, by leg.
-    told: Vec<Option<SenderSample>>,
+    told: Vec<Option<Headline>>,
     end: Nanos,
     /// Flows of a fixed size that have not finished; none if a flow is endless.
     unfinished: Option<usize>,
@@ -85,16 +130,20 @@ impl<'a, T: Tap> World<'a, T> {
         let flows = config.flows.iter().map(|flow| flow.start_ns);
         let datagrams = config.datagrams.iter().map(|datagrams| datagrams.start_ns);
         let tallies: Vec<_> = flows.chain(datagrams).map(FlowTally::new).collect();
+        let mut arena = Arena::default();
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         Ok(Self {
             told: vec![None; legs.len()],
             runs_on: runs_on(&links, &legs),
+            routes: legs.iter().flat_map(Route::both).collect(),
+            flows: flows_of(&legs, nodes.len()),
+            spare: arena.take(),
+            arena,
             end: config.duration_ns,
             unfinished: (!endless).then_some(config.flows.len()),
             links,
             nodes,
             legs,
-            arena: Arena::default(),
             calendar,
             tallies,
             sources,
@@ -161,8 +210,7 @@ impl<'a, T: Tap> World<'a, T> {
             let ticket = link.take();
             self.calendar.set(source, link.next_event());
             if let Some(ticket) = ticket {
-                // Forward links have even numbers and end at the next place, reverse ones at their own.
-                self.route(ticket, source / 2 + (source + 1) % 2, now);
+                self.hand_over(ticket, source, now);
             }
         } else {
             let node = source - self.links.len();
@@ -171,43 +219,35 @@ impl<'a, T: Tap> World<'a, T> {
         }
     }
 
-    /// Hands a segment at `site` to the node that it is for, or to the next link.
+    /// Hands a segment that comes out of link direction `number` to the node that it is for, or to the next link.
     #[inline]
-    fn route(&mut self, ticket: Ticket, site: usize, now: Nanos) {
+    fn hand_over(&mut self, ticket: Ticket, number: usize, now: Nanos) {
         let segment = self.arena.segment(ticket);
-        let leg = &self.legs[usize::from(segment.leg)];
-        let (goal, node) = match segment.direction {
-            Direction::Forward => (leg.sink_site, leg.sink),
-            Direction::Reverse => (leg.source_site, leg.source),
-        };
-        if site == goal {
-            if T::LISTENS {
-                self.tap.event(now, Event::Arrived(segment));
-            }
-            self.nodes[node].receive(segment, now);
-            self.arena.free(ticket);
-            self.serve(node, now);
-        } else {
-            self.offer(ticket, site, now);
+        let route = self.routes[Route::number(segment)];
+        if number != route.last {
+            return self.travel(ticket, route, next_link(number), now);
         }
+        if T::LISTENS {
+            self.tap.event(now, Event::Arrived(segment));
+        }
+        self.nodes[route.node].receive(segment, now);
+        self.arena.free(ticket);
+        self.serve(route.node, now);
     }
 
     /// Sends what a node has to send, and notes when it wants to be called.
     #[inline]
     fn serve(&mut self, node: usize, now: Nanos) {
-        while let Some(mut segment) = self.nodes[node].poll_transmit(now) {
-            let leg = &self.legs[usize::from(segment.leg)];
-            segment.dscp = leg.dscp;
-            let site = match segment.direction {
-                Direction::Forward => leg.source_site,
-                Direction::Reverse => leg.sink_site,
-            };
+        while self.nodes[node].transmit(now, self.arena.slot(self.spare)) {
+            let ticket = self.spare;
+            let segment = self.arena.slot(ticket);
+            let route = self.routes[Route::number(segment)];
+            segment.dscp = route.dscp;
             if T::LISTENS {
-                self.tap.event(now, Event::Sent(&segment));
+                self.tap.event(now, Event::Sent(segment));
             }
-            let ticket = self.arena.take();
-            *self.arena.slot(ticket) = segment;
-            self.offer(ticket, site, now);
+            self.spare = self.arena.take();
+            self.travel(ticket, route, route.first, now);
         }
         let at = self.links.len() + node;
         self.calendar.set(at, self.nodes[node].next_deadline());
@@ -220,65 +260,41 @@ impl<'a, T: Tap> World<'a, T> {
     /// If data may have reached its end at `node`: how long they took, and whether they were the last.
     #[inline]
     fn account(&mut self, node: usize, now: Nanos) {
-        let Node::Sink(sink) = &self.nodes[node] else {
+        // A flow's nodes stand in the order of the path.
+        let (before, after) = self.nodes.split_at_mut(node);
+        let Node::Sink(sink) = &after[0] else {
             return;
         };
-        let flow = self.legs[usize::from(sink.receiver().leg())].flow;
+        let flow = self.flows[node];
         if self.tallies[flow].finishes(sink, now, self.end) {
             self.unfinished = self.unfinished.map(|flows| flows - 1);
         }
-        // A flow's nodes stand in the order of the path.
-        let (before, after) = self.nodes.split_at_mut(node);
-        if let (Node::Source(source), Node::Sink(sink)) =
-            (&mut before[self.sources[flow]], &after[0])
-        {
+        if let Node::Source(source) = &mut before[self.sources[flow]] {
             let receiver = sink.receiver();
             source.note_arrived(receiver.rcv_nxt(), |end| receiver.read_at(end, now));
         }
     }
 
-    /// Sends a segment over the links from `site` on.
-    #[inline]
-    fn offer(&mut self, ticket: Ticket, site: usize, now: Nanos) {
-        let number = match self.arena.segment(ticket).direction {
-            Direction::Forward => 2 * site,
-            Direction::Reverse => 2 * site - 1,
-        };
-        self.travel(ticket, number, now);
-    }
-
     /// Sends a segment over link direction `number` and on. Over a place where nobody joins, the order in which one
     /// link delivers is the order in which the next one takes, so both are worked out at once and cost one event.
     #[inline]
-    fn travel(&mut self, ticket: Ticket, mut number: usize, mut now: Nanos) {
-        let segment = self.arena.slot(ticket);
-        let leg = &self.legs[usize::from(segment.leg)];
-        let (goal, step) = match segment.direction {
-            Direction::Forward => (2 * leg.sink_site, 2),
-            Direction::Reverse => (
-                (2 * leg.source_site).wrapping_sub(1),
-                2_usize.wrapping_neg(),
-            ),
-        };
+    fn travel(&mut self, ticket: Ticket, route: Route, mut number: usize, mut now: Nanos) {
         loop {
             let segment = self.arena.slot(ticket);
-            let link = &mut self.links[number];
-            let arrival = match link.pass(ticket, segment, now) {
+            let arrival = match self.links[number].pass(ticket, segment, now) {
                 Passage::Arrives(arrival) => arrival,
                 passage => match self.settle(ticket, number, passage, now) {
                     Passage::Arrives(arrival) => arrival,
                     _ => return,
                 },
             };
-            let next = number.wrapping_add(step);
-            // A goal is named by the link that would lead on from it.
-            if next == goal || !self.runs_on[number] {
+            if number == route.last || !self.runs_on[number] {
                 if let Some(arrival) = self.links[number].launch(ticket, arrival) {
                     self.calendar.set(number, arrival);
                 }
                 return;
             }
-            (number, now) = (next, arrival);
+            (number, now) = (next_link(number), arrival);
         }
     }
 
@@ -361,19 +377,23 @@ impl<'a, T: Tap> World<'a, T> {
         if sender.established_at().is_none() {
             return;
         }
-        let (leg, sample) = (sender.leg(), sender.sample());
+        let (leg, headline) = (sender.leg(), sender.headline());
         let told = &mut self.told[usize::from(leg)];
-        if told.as_ref().is_none_or(|last| last.differs(&sample)) {
-            *told = Some(sample);
-            self.tap.event(
-                now,
-                Event::State {
-                    leg,
-                    sample: &sample,
-                },
-            );
+        if told.as_ref() != Some(&headline) {
+            *told = Some(headline);
+            let sample = &sender.sample();
+            self.tap.event(now, Event::State { leg, sample });
         }
     }
+}
+
+/// The flow that each node belongs to.
+fn flows_of(legs: &[Leg], nodes: usize) -> Vec<usize> {
+    let mut flows = vec![0; nodes];
+    for leg in legs {
+        (flows[leg.source], flows[leg.sink]) = (leg.flow, leg.flow);
+    }
+    flows
 }
 
 /// The link direction that leads on from the far end of `number`: forward ones are even.

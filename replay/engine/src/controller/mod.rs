@@ -162,6 +162,15 @@ impl Controller {
         }
     }
 
+    /// Whether an ACK outside fast recovery can move it; `cwnd_limited` as in [`AckEvidence`].
+    #[inline]
+    pub fn heeds(&self, cwnd_limited: bool) -> bool {
+        match self {
+            Self::Windowed(windowed) => windowed.heeds(cwnd_limited),
+            Self::Bbr(_) => true,
+        }
+    }
+
     /// Every ACK, before the sender reacts to it.
     pub fn observe(&mut self, ack: &AckEvidence) {
         if let Self::Windowed(windowed) = self {

@@ -114,6 +114,12 @@ impl Windowed {
         self.observes
     }
 
+    /// Whether `on_ack` can do anything; `cwnd_limited` as in [`AckEvidence`].
+    #[inline]
+    pub fn heeds(&self, cwnd_limited: bool) -> bool {
+        cwnd_limited || self.in_slow_start() || self.growth.owns_slow_start()
+    }
+
     /// Every ACK, before the sender reacts to it.
     pub fn observe(&mut self, ack: &AckEvidence) {
         if self.in_slow_start() && self.slow_start.ends_by(self.window.cwnd, ack) {

@@ -35,10 +35,16 @@ impl DropTail {
         }
     }
 
+    /// Whether one more surely fits at `now`, without a look at whether the ring may grow.
+    #[inline]
+    pub fn fits(&self, now: Nanos) -> bool {
+        self.departures[self.oldest] <= now
+    }
+
     /// Whether one more fits at `now`; the packet in service does not count.
     #[inline]
     pub fn has_room(&mut self, now: Nanos) -> bool {
-        self.departures[self.oldest] <= now || self.grow()
+        self.fits(now) || self.grow()
     }
 
     /// A packet joins, for which there is room, whose service ends at `departure`.

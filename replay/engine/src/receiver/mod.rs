@@ -3,6 +3,7 @@
 //! When an acknowledgement leaves is `policy`'s business, how the window grows `window`'s.
 //! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
 
+mod plain;
 mod policy;
 mod window;
 
@@ -11,6 +12,7 @@ use crate::reassembly::Reassembly;
 use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer::Timer;
+use plain::Way;
 use policy::{AckPolicy, InOrder};
 use window::GrowingWindow;
 
@@ -55,9 +57,11 @@ pub struct ReceiverCounters {
 }
 
 /// A receiver.
+#[derive(Debug)]
 pub struct Receiver {
     leg: u16,
     params: StackParams,
+    way: Way,
     space: Space,
     established: bool,
     /// When the last SYN-ACK left, and how many have.
@@ -104,6 +108,11 @@ impl Receiver {
         let mut receiver = Self {
             leg,
             params: *params,
+            way: if growing.is_some() {
+                Way::Long
+            } else {
+                Way::of(params, &space)
+            },
             space,
             established: !params.handshake,
             syn_ack_at: 0,
@@ -193,7 +202,14 @@ impl Receiver {
     }
 
     /// Takes a segment.
+    #[inline]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if !self.receive_plainly(segment, now) {
+            self.receive_any(segment, now);
+        }
+    }
+
+    fn receive_any(&mut self, segment: &Segment, now: Nanos) {
         if segment.has(flags::SYN) {
             // RFC 3168 §6.1.1.
             self.ecn = self.params.ecn && segment.has(flags::ECE | flags::CWR);
@@ -320,6 +336,7 @@ impl Receiver {
     }
 
     /// Brings the reading application up to `now`.
+    #[inline]
     fn catch_up(&mut self, now: Nanos) {
         if let Space::Application {
             octets_per_ns: Some(_),
@@ -343,6 +360,7 @@ impl Receiver {
     }
 
     /// Octets that have arrived in order and wait to be read.
+    #[inline]
     fn unread(&self) -> u64 {
         match self.space {
             Space::Application {
@@ -354,6 +372,7 @@ impl Receiver {
     }
 
     /// Octets that may be promised beyond `rcv_nxt`.
+    #[inline]
     fn free_window(&self) -> u64 {
         match self.space {
             Space::Application { buffer_bytes, .. } => match &self.growing {
@@ -367,6 +386,7 @@ impl Receiver {
         }
     }
 
+    #[inline]
     fn move_edge(&mut self) {
         let unit = 1_u64 << self.wscale;
         let window = self.free_window().min(0xFFFF << self.wscale) / unit * unit;
@@ -422,6 +442,7 @@ impl Receiver {
     }
 
     /// With a slow reader: when the window that is now too small for a segment will take two.
+    #[inline]
     fn watch_reopening(&mut self, now: Nanos) {
         let Space::Application {
             octets_per_ns: Some(rate),
@@ -440,69 +461,76 @@ impl Receiver {
             .set(now + (wait as Nanos).clamp(MILLISECOND, 3600 * SECOND));
     }
 
-    /// The next acknowledgement, if one is owed.
+    /// Writes the next acknowledgement into a slot, if one is owed; says whether one is.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self.owed {
-            Owed::Nothing => None,
-            Owed::Acknowledgement => Some(self.acknowledgement(now)),
-            Owed::SynAck => {
-                self.owed = Owed::Nothing;
-                self.syn_ack_at = now;
-                self.syn_acks_out += 1;
-                self.reopen.set(now + self.syn_ack_rto);
-                self.syn_ack_rto = (2 * self.syn_ack_rto).min(self.params.max_rto_ns);
-                let mut segment = self.bare(now);
-                segment.flags = flags::SYN | flags::ACK | if self.ecn { flags::ECE } else { 0 };
-                segment.purpose = Purpose::Control;
-                // RFC 7323 §2.2: the window of a SYN is not scaled.
-                segment.wnd_bytes = segment.wnd_bytes.min(0xFFFF);
-                segment.seq = 0;
-                Some(segment)
-            }
+            Owed::Nothing => return false,
+            Owed::Acknowledgement => self.acknowledge(now, slot),
+            Owed::SynAck => self.answer_syn(now, slot),
         }
+        true
     }
 
-    /// An acknowledgement, owed or not.
-    pub fn acknowledgement(&mut self, now: Nanos) -> Segment {
+    fn answer_syn(&mut self, now: Nanos, slot: &mut Segment) {
+        self.owed = Owed::Nothing;
+        self.syn_ack_at = now;
+        self.syn_acks_out += 1;
+        self.reopen.set(now + self.syn_ack_rto);
+        self.syn_ack_rto = (2 * self.syn_ack_rto).min(self.params.max_rto_ns);
+        self.write_bare(now, slot);
+        slot.flags = flags::SYN | flags::ACK | if self.ecn { flags::ECE } else { 0 };
+        slot.purpose = Purpose::Control;
+        // RFC 7323 §2.2: the window of a SYN is not scaled.
+        slot.wnd_bytes = slot.wnd_bytes.min(0xFFFF);
+        slot.seq = 0;
+    }
+
+    /// Writes an acknowledgement into a slot, owed or not.
+    #[inline]
+    pub fn acknowledge(&mut self, now: Nanos, slot: &mut Segment) {
         self.owed = Owed::Nothing;
         self.policy.note_sent();
         self.catch_up(now);
         self.counters.acks_out += 1;
         self.move_edge();
-        let mut segment = self.bare(now);
+        self.write_bare(now, slot);
+        if self.dsack.is_some() || !self.held.is_empty() {
+            self.report_blocks(slot);
+        }
+        self.last_ack_sent = self.rcv_nxt;
+        self.watch_reopening(now);
+    }
+
+    fn report_blocks(&mut self, slot: &mut Segment) {
         let mut blocks = self.params.sack_blocks();
         if let Some((left, right)) = self.dsack.take() {
-            push_block(&mut segment, left, right);
+            push_block(slot, left, right);
             blocks -= 1;
         }
         if !self.held.is_empty() && self.params.sack_enabled() {
             self.held
-                .report(blocks, |left, right| push_block(&mut segment, left, right));
+                .report(blocks, |left, right| push_block(slot, left, right));
         }
-        if segment.sack_len > 0 {
+        if slot.sack_len > 0 {
             // RFC 2018 §3 with two octets of padding.
-            segment.ip_bytes += 4 + 8 * u16::from(segment.sack_len);
+            slot.ip_bytes += 4 + 8 * u16::from(slot.sack_len);
         }
-        self.last_ack_sent = self.rcv_nxt;
-        self.watch_reopening(now);
-        segment
     }
 
-    fn bare(&mut self, now: Nanos) -> Segment {
+    #[inline]
+    fn write_bare(&mut self, now: Nanos, slot: &mut Segment) {
         self.ip_id = self.ip_id.wrapping_add(1);
-        Segment {
-            seq: 1,
-            ack: self.rcv_nxt,
-            wnd_bytes: (self.edge - self.rcv_nxt) as u32,
-            ts_val: (now / MILLISECOND) as u32,
-            ts_ecr: self.ts_recent,
-            ip_bytes: self.params.header_bytes as u16,
-            ip_id: self.ip_id,
-            flags: flags::ACK | if self.echoes { flags::ECE } else { 0 },
-            purpose: Purpose::Ack,
-            ..Segment::new(self.leg, Direction::Reverse)
-        }
+        slot.clear(self.leg, Direction::Reverse);
+        slot.seq = 1;
+        slot.ack = self.rcv_nxt;
+        slot.wnd_bytes = (self.edge - self.rcv_nxt) as u32;
+        slot.ts_val = (now / MILLISECOND) as u32;
+        slot.ts_ecr = self.ts_recent;
+        slot.ip_bytes = self.params.header_bytes as u16;
+        slot.ip_id = self.ip_id;
+        slot.flags = flags::ACK | if self.echoes { flags::ECE } else { 0 };
+        slot.purpose = Purpose::Ack;
     }
 }
 

@@ -90,6 +90,7 @@ impl AckPolicy {
     }
 
     /// Payload came in order; `window_bytes` is the window promised when it did.
+    #[inline]
     pub fn note_arrival(&mut self, window_bytes: u64, now: Nanos) {
         let Some(last) = self.last_data_at.replace(now) else {
             self.refill_quick(window_bytes);
@@ -127,6 +128,7 @@ impl AckPolicy {
     }
 
     /// Whether a segment that came in order is acknowledged now; else a timer runs.
+    #[inline]
     pub fn in_order(&mut self, arrival: &InOrder, now: Nanos) -> bool {
         // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
         // Deviation: Linux does so when it is filled wholly; one filled in part is spaced as the others are.
@@ -145,6 +147,7 @@ impl AckPolicy {
     }
 
     /// RFC 5681 §4.2: at least every second full segment. Linux: as soon as there is more than one.
+    #[inline]
     fn enough(&self, unacknowledged: u64) -> bool {
         if self.linux {
             unacknowledged > self.smss_bytes
@@ -198,6 +201,7 @@ impl AckPolicy {
     }
 
     /// An ACK left.
+    #[inline]
     pub fn note_sent(&mut self) {
         self.quick = self.quick.saturating_sub(1);
         self.delayed.stop();
@@ -386,7 +390,7 @@ mod tests {
             };
             let mut receiver = Receiver::new(0, &params, space);
             receiver.receive(&syn(), 0);
-            assert!(receiver.poll_transmit(0).is_some());
+            assert!(receiver.transmit(0, &mut slot()));
             let last = repeat(&mut receiver);
             let ack = Segment::new(0, Direction::Forward);
             receiver.receive(&ack, last + 100 * MILLISECOND);
@@ -398,16 +402,20 @@ mod tests {
         let by_timer = |receiver: &mut Receiver| {
             let due = receiver.next_deadline();
             receiver.on_deadline(due);
-            assert!(receiver.poll_transmit(due).is_some());
+            assert!(receiver.transmit(due, &mut slot()));
             due
         };
         assert_eq!(rto(by_timer), FIRST_RTO);
         let by_syn = |receiver: &mut Receiver| {
             receiver.receive(&syn(), SECOND / 2);
-            assert!(receiver.poll_transmit(SECOND / 2).is_some());
+            assert!(receiver.transmit(SECOND / 2, &mut slot()));
             SECOND / 2
         };
         assert_eq!(rto(by_syn), FIRST_RTO);
+    }
+
+    fn slot() -> Segment {
+        Segment::new(0, Direction::Reverse)
     }
 
     fn syn() -> Segment {

@@ -97,7 +97,8 @@ fn seconds(now: Nanos) -> f64 {
 
 fn send(sender: &mut Sender, now: Nanos, out: &mut String) {
     let mut sent = String::new();
-    while let Some(segment) = sender.poll_transmit(now) {
+    let mut segment = Segment::new(0, Direction::Forward);
+    while sender.transmit(now, &mut segment) {
         let again = match segment.purpose {
             Purpose::FastRetransmission | Purpose::TimeoutRetransmission => "R",
             Purpose::Probe => "P",

@@ -15,21 +15,25 @@ mod linux_timer;
 mod ns2;
 mod pacing;
 mod phase;
+mod plain;
 mod prr;
 mod rack;
 mod rate;
 mod recorded;
 mod recovery;
+mod sample;
 mod timeout;
 mod transmit;
 mod unsent;
 
 pub use phase::Phase;
 pub use recorded::BoardCounts;
+pub use sample::{Headline, PhaseName, SenderSample};
 
 use ecn::Marks;
 use pacing::Pacer;
 use phase::CwndUsage;
+use plain::Way;
 use rack::Rack;
 use rate::{Newest, RateSampler};
 
@@ -77,9 +81,11 @@ enum Opening {
 }
 
 /// A sender.
+#[derive(Debug)]
 pub struct Sender {
     leg: u16,
     params: StackParams,
+    way: Way,
     opening: Opening,
     established_at: Option<Nanos>,
     snd_una: u64,
@@ -132,6 +138,7 @@ impl Sender {
         Self {
             leg,
             params: *params,
+            way: Way::of(params, &controller),
             opening: Opening::Closed,
             established_at: None,
             snd_una: 1,
@@ -231,7 +238,14 @@ impl Sender {
     }
 
     /// Takes an acknowledgement.
+    #[inline]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if !self.receive_plainly(segment, now) {
+            self.receive_any(segment, now);
+        }
+    }
+
+    fn receive_any(&mut self, segment: &Segment, now: Nanos) {
         self.ts_recent = segment.ts_val;
         self.deferred = false;
         if self.opening != Opening::Established {
@@ -482,105 +496,14 @@ impl Sender {
             ecn_echo: ack.ecn_echo,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
-            cwnd_limited: counts_acks
-                || self
-                    .usage
-                    .is_limited(self.controller.cwnd(), self.controller.in_slow_start()),
+            cwnd_limited: counts_acks || self.is_cwnd_limited(),
         }
     }
 
-    /// The state that instruments record.
-    pub fn sample(&self) -> SenderSample {
-        let smss = f64::from(self.params.smss_bytes);
-        let ssthresh = self.controller.ssthresh();
-        SenderSample {
-            phase: self.phase_name(),
-            cwnd_bytes: (self.effective_window() * smss) as i64,
-            ssthresh_bytes: ssthresh.is_finite().then_some((ssthresh * smss) as i64),
-            flight_bytes: i64::from(self.board.outstanding() - self.board.sacked())
-                * i64::from(self.params.smss_bytes),
-            smss_bytes: self.params.smss_bytes,
-            srtt_ns: self.rtt.srtt(),
-            rttvar_ns: self.rtt.srtt().map(|_| self.rtt.rttvar()),
-            rto_ns: self.rtt.rto(),
-            min_rtt_ns: self.rtt.min_rtt(),
-            snd_una: self.snd_una,
-            snd_nxt: self.snd_nxt,
-            snd_wnd_bytes: self.last_wnd_bytes,
-            counters: self.counters,
-        }
-    }
-
-    fn phase_name(&self) -> PhaseName {
-        match (&self.phase, self.opening) {
-            (_, opening) if opening != Opening::Established => PhaseName::Handshake,
-            (Phase::Recovery(_), _) => PhaseName::Recovery,
-            (Phase::Loss { .. }, _) => PhaseName::Loss,
-            (Phase::Open { .. }, _) if self.usage.stopped_otherwise() => PhaseName::Limited,
-            (Phase::Open { .. }, _) if self.controller.in_slow_start() => PhaseName::SlowStart,
-            (Phase::Open { .. }, _) => PhaseName::CongestionAvoidance,
-        }
-    }
-}
-
-/// What a sender is doing, in the words of the `instruments` table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PhaseName {
-    /// Opening.
-    Handshake,
-    /// cwnd below ssthresh.
-    SlowStart,
-    /// cwnd at or above ssthresh.
-    CongestionAvoidance,
-    /// Fast recovery.
-    Recovery,
-    /// After a retransmission timeout.
-    Loss,
-    /// Held by the application or the receiver's window.
-    Limited,
-}
-
-/// A sender's state at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SenderSample {
-    /// What it is doing.
-    pub phase: PhaseName,
-    /// Window that governs transmission, inflation and PRR included.
-    pub cwnd_bytes: i64,
-    /// Slow start threshold; none while it is not set.
-    pub ssthresh_bytes: Option<i64>,
-    /// Outstanding less sacked.
-    pub flight_bytes: i64,
-    /// Full segment.
-    pub smss_bytes: u32,
-    /// Smoothed RTT.
-    pub srtt_ns: Option<Nanos>,
-    /// RTT variation.
-    pub rttvar_ns: Option<Nanos>,
-    /// Retransmission timeout.
-    pub rto_ns: Nanos,
-    /// Least RTT.
-    pub min_rtt_ns: Option<Nanos>,
-    /// Oldest octet not acknowledged.
-    pub snd_una: u64,
-    /// Next octet to be sent.
-    pub snd_nxt: u64,
-    /// Receiver's window.
-    pub snd_wnd_bytes: u32,
-    /// Counters so far.
-    pub counters: SenderCounters,
-}
-
-impl SenderSample {
-    /// Whether a reader of the series would want the new sample: window, threshold, phase or a counter moved.
-    pub fn differs(&self, new: &Self) -> bool {
-        (
-            self.phase,
-            self.cwnd_bytes,
-            self.ssthresh_bytes,
-            self.rto_ns,
-        ) != (new.phase, new.cwnd_bytes, new.ssthresh_bytes, new.rto_ns)
-            || self.counters.rtos != new.counters.rtos
-            || self.counters.recoveries != new.counters.recoveries
+    /// The window, not the application or the receiver, held it back in the last round.
+    #[inline]
+    fn is_cwnd_limited(&self) -> bool {
+        self.usage
+            .is_limited(self.controller.cwnd(), self.controller.in_slow_start())
     }
 }

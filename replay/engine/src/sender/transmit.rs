@@ -4,6 +4,7 @@
 
 use super::linux::Hold;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
+use super::plain::Attempt;
 use super::rack::Probe;
 use super::{Opening, Profile, Sender};
 use crate::config::NagleRule;
@@ -27,9 +28,24 @@ pub(super) struct Burst {
 }
 
 impl Sender {
-    /// The next segment that may leave now, if any.
+    /// Writes the next segment that may leave now into a slot; says whether there is one.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        match self.transmit_plainly(now, slot) {
+            Attempt::Sent => true,
+            Attempt::Held => false,
+            Attempt::Unknown => match self.poll_transmit(now) {
+                Some(segment) => {
+                    *slot = segment;
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    /// The long way: the next segment that may leave now, if any.
+    pub(super) fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
         if self.opening != Opening::Established {
             return self.poll_opening(now);
         }

@@ -1,0 +1,150 @@
+//! The short way of nearly every segment: data in order while nothing is held.
+//!
+//! It stands in for the long way (`receive_any`) under a condition, and leaves the same state behind; where the condition
+//! does not hold it does nothing and says so. Must not know a rule that the long way does not have.
+
+use super::policy::InOrder;
+use super::{Owed, Receiver, Space};
+use crate::config::{Profile, StackParams};
+use crate::segment::Segment;
+use crate::time::Nanos;
+
+/// The way that ordinary segments take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The short one, where its condition holds.
+    Short,
+    /// Always the long one.
+    Long,
+}
+
+impl Way {
+    /// The short one where a segment in order means nothing but that its octets are there: no marks, no reader that
+    /// lags, nothing that Linux does besides. That the window does not grow is for the caller to see.
+    pub fn of(params: &StackParams, space: &Space) -> Self {
+        let lags = matches!(
+            space,
+            Space::Application {
+                octets_per_ns: Some(_),
+                ..
+            }
+        );
+        let plain = !lags && !params.ecn && params.profile != Profile::Linux;
+        if plain { Self::Short } else { Self::Long }
+    }
+}
+
+impl Receiver {
+    /// The short way of nearly every segment: data in order while nothing is held. Leaves the
+    /// state that `receive_any` would leave; where the condition does not hold it does nothing and says so.
+    #[inline]
+    pub(super) fn receive_plainly(&mut self, segment: &Segment, now: Nanos) -> bool {
+        let end = segment.end();
+        let in_order = segment.seq == self.rcv_nxt && end > segment.seq && end <= self.edge;
+        if !in_order || self.way == Way::Long || !self.established || !self.held.is_empty() {
+            return false;
+        }
+        self.counters.data_segments_in += 1;
+        // RFC 7323 §4.3.
+        if segment.seq <= self.last_ack_sent {
+            self.ts_recent = segment.ts_val;
+        }
+        self.policy.note_arrival(self.window(), now);
+        self.rcv_nxt = end;
+        let arrival = InOrder {
+            unacknowledged: end - self.last_ack_sent,
+            rcv_nxt: end,
+            fills_gap: false,
+            gap_left: false,
+            // Asked for under the linux profile alone.
+            pushed_and_read: false,
+        };
+        if self.policy.in_order(&arrival, now) {
+            self.owed = Owed::Acknowledgement;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::StackOverrides;
+    use crate::segment::Direction;
+    use crate::time::MILLISECOND;
+
+    const SMSS: u64 = 1000;
+
+    fn receiver(delayed_ack: bool, buffer_bytes: u64) -> Receiver {
+        let overrides = StackOverrides {
+            handshake: Some(false),
+            smss_bytes: Some(SMSS as u32),
+            delayed_ack: Some(delayed_ack),
+            dsack: Some(true),
+            quickack_segments: Some(3),
+            ..StackOverrides::default()
+        };
+        let space = Space::Application {
+            buffer_bytes,
+            octets_per_ns: None,
+        };
+        Receiver::new(0, &StackParams::resolve(Profile::Rfc, &overrides), space)
+    }
+
+    /// What `receiver` makes of segments with these numbers and lengths, one every 30 ms: what it sends, and itself.
+    fn outcome(receiver: &mut Receiver, segments: &[(u64, u16)]) -> String {
+        let mut out = String::new();
+        let mut slot = Segment::new(0, Direction::Reverse);
+        let mut next = 1;
+        for (i, &(ahead, len)) in segments.iter().enumerate() {
+            let now = (i as u64 + 1) * 30 * MILLISECOND;
+            if receiver.next_deadline() <= now {
+                receiver.on_deadline(now);
+            }
+            // Mostly the next one; sometimes one further on, or an old one.
+            let seq = match ahead {
+                0..=11 => next,
+                12..=14 => next + (ahead - 11) * SMSS,
+                _ => next.saturating_sub(SMSS).max(1),
+            };
+            let segment = Segment {
+                seq,
+                payload_bytes: len,
+                ts_val: i as u32,
+                ..Segment::new(0, Direction::Forward)
+            };
+            receiver.receive(&segment, now);
+            while receiver.transmit(now, &mut slot) {
+                let blocks: Vec<_> = slot.sack_blocks().collect();
+                write!(
+                    out,
+                    "{} {} {} {blocks:?} ",
+                    slot.ack, slot.wnd_bytes, slot.ts_ecr
+                )
+                .expect("writes to a string");
+            }
+            next = receiver.rcv_nxt();
+        }
+        receiver.way = Way::Long;
+        out + &format!("{receiver:?}")
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_leaves_what_the_long_one_leaves(
+            delayed_ack: bool,
+            buffer_bytes in prop::sample::select(vec![3_000_u64, 100_000]),
+            segments in prop::collection::vec((0_u64..17, prop::sample::select(vec![1000_u16, 1000, 400, 0])), 1..80),
+        ) {
+            let mut plain = receiver(delayed_ack, buffer_bytes);
+            let mut long = receiver(delayed_ack, buffer_bytes);
+            prop_assert_eq!(plain.way, Way::Short);
+            long.way = Way::Long;
+            prop_assert_eq!(outcome(&mut plain, &segments), outcome(&mut long, &segments));
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The cumulative acknowledgement of segments that nothing has happened to.
+//!
+//! Must not know more than `acknowledge`, for which it stands in where its condition holds.
+
+use super::Scoreboard;
+use crate::time::Nanos;
+
+/// What an ACK covers where all of it was sent once and nothing else has reported it.
+#[derive(Clone, Copy, Debug)]
+pub struct Covered {
+    /// Segments.
+    pub segments: u32,
+    /// When the first of them was sent.
+    pub oldest_sent_at: Nanos,
+    /// When the last of them was sent.
+    pub newest_sent_at: Nanos,
+}
+
+impl Scoreboard {
+    /// Like `acknowledge`, for an ACK of whole segments with no mark while nothing on the board has one that counts,
+    /// where the order of transmission is not kept; none, and nothing done, where that does not hold.
+    #[inline]
+    pub fn acknowledge_plainly(&mut self, ack: u64) -> Option<Covered> {
+        debug_assert!(!self.keeps_order && !self.notes_latest && !self.keeps_pieces);
+        if self.sacked | self.lost | self.retransmitted != 0 || self.base == self.end {
+            return None;
+        }
+        let oldest_sent_at = self.slot(self.base).sent_at;
+        let mut newest_sent_at = oldest_sent_at;
+        let mut number = self.base;
+        while number < self.end {
+            let slot = self.slot(number);
+            if slot.seq + u64::from(slot.len) > ack {
+                break;
+            }
+            if slot.marks != 0 {
+                return None;
+            }
+            newest_sent_at = slot.sent_at;
+            number += 1;
+        }
+        let segments = (number - self.base) as u32;
+        self.base = number;
+        self.loss_edge = self.loss_edge.max(number);
+        self.repair_from = self.repair_from.max(number);
+        self.high_sacked = self.high_sacked.max(number);
+        (segments > 0).then_some(Covered {
+            segments,
+            oldest_sent_at,
+            newest_sent_at,
+        })
+    }
+}

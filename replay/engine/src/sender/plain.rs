@@ -1,0 +1,319 @@
+//! The short way of nearly every ACK and segment: nothing lost, nothing reported, nothing that a profile does besides.
+//!
+//! Each function here says under which condition it stands in for the long way (`receive_any`, `poll_transmit`), and
+//! leaves the same state behind, to the bit; where the condition does not hold it does nothing and says so. Must not
+//! know a rule that the long way does not have. Read `mod.rs` and `transmit.rs` first.
+
+use super::phase::Phase;
+use super::{Opening, Sender};
+use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
+use crate::controller::{AckEvidence, Controller, Repair};
+use crate::scoreboard::Covered;
+use crate::segment::{Direction, Purpose, Segment, flags};
+use crate::time::{MILLISECOND, Nanos};
+
+/// What became of an attempt to send a segment by the short way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// It is in the slot.
+    Sent,
+    /// Nothing may leave now.
+    Held,
+    /// The long way has to find out.
+    Unknown,
+}
+
+/// The way that ordinary segments take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The short one, where its condition holds.
+    Short,
+    /// Always the long one.
+    Long,
+}
+
+impl Way {
+    /// The short one for a connection of the RFCs' rules alone, without ECN, pacing, a send buffer or a model of the
+    /// path.
+    pub fn of(params: &StackParams, controller: &Controller) -> Self {
+        let plain = params.profile == Profile::Rfc
+            && params.rto_rule != RtoRule::Ns2
+            && params.recovery != RecoveryKind::RackPrr
+            && !params.ecn
+            && params.send_buffer_bytes.is_none()
+            && !controller.models_path()
+            && !controller.paces();
+        if plain { Self::Short } else { Self::Long }
+    }
+}
+
+impl Sender {
+    /// Nothing is lost, reported or repeated, and the connection has no trade but to send on.
+    #[inline]
+    fn is_plain_now(&self) -> bool {
+        self.way == Way::Short
+            && self.opening == Opening::Established
+            && matches!(self.phase, Phase::Open { dup_acks: 0 })
+    }
+
+    /// Takes an ACK that only acknowledges: it moves `snd_una` over whole segments that were sent once, carries no
+    /// SACK, payload or mark, and the receiver's window is not being probed.
+    #[inline]
+    pub(super) fn receive_plainly(&mut self, segment: &Segment, now: Nanos) -> bool {
+        let only_acknowledges =
+            segment.flags == flags::ACK && segment.sack_len == 0 && segment.payload_bytes == 0;
+        let expected = segment.ack > self.snd_una && segment.ack <= self.snd_nxt;
+        if !only_acknowledges || !expected || !self.is_plain_now() || self.persist_timer.is_set() {
+            return false;
+        }
+        let prior_flight = self.board.outstanding();
+        let Some(covered) = self.board.acknowledge_plainly(segment.ack) else {
+            return false;
+        };
+        let acked_bytes = segment.ack - self.snd_una;
+        self.ts_recent = segment.ts_val;
+        self.snd_una = segment.ack;
+        self.timeouts_in_a_row = 0;
+        self.limited_transmitted = 0;
+        self.edge = segment.ack + u64::from(segment.wnd_bytes);
+        self.last_wnd_bytes = segment.wnd_bytes;
+        let newest = now - covered.newest_sent_at;
+        let path = now - covered.oldest_sent_at;
+        self.rtt.note_least(newest);
+        self.rtt.sample(path, self.snd_una, self.snd_nxt);
+        self.rtt_histogram.add(path);
+        self.grow_plainly(now, acked_bytes, prior_flight, &covered);
+        if self.board.outstanding() == 0 {
+            self.rto_timer.stop();
+        } else {
+            // RFC 6298 §5.3.
+            self.rto_timer.set(now + self.rtt.rto());
+        }
+        true
+    }
+
+    /// Tells the controller of an ACK, if that can move it.
+    #[inline]
+    fn grow_plainly(&mut self, now: Nanos, acked_bytes: u64, prior_flight: u32, covered: &Covered) {
+        let observes = self.controller.observes();
+        let cwnd_limited = self.is_cwnd_limited();
+        if !observes && !self.controller.heeds(cwnd_limited) {
+            return;
+        }
+        let mut evidence = AckEvidence {
+            now,
+            delivered: covered.segments,
+            acked_bytes,
+            rtt: Some(now - covered.newest_sent_at),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            flight: self.board.outstanding(),
+            prior_flight,
+            newly_lost: 0,
+            lost_total: self.board.lost_total(),
+            delivered_total: 0,
+            rate: None,
+            paced_until: 0,
+            repair: Repair::None,
+            ecn_echo: false,
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            cwnd_limited,
+        };
+        if observes {
+            self.controller.observe(&evidence);
+            evidence.cwnd_limited = self.is_cwnd_limited();
+        }
+        self.controller.on_ack(&evidence);
+    }
+
+    /// Sends a full new segment, if the windows let it leave; there is data outstanding, so that nothing restarts.
+    #[inline]
+    pub(super) fn transmit_plainly(&mut self, now: Nanos, slot: &mut Segment) -> Attempt {
+        let outstanding = self.board.outstanding();
+        if !self.is_plain_now() || outstanding == 0 || self.persist_due || self.forced.is_some() {
+            return Attempt::Unknown;
+        }
+        if f64::from(self.board.pipe()) + 1.0 > self.controller.cwnd() {
+            self.usage
+                .note(true, outstanding, self.snd_una, self.snd_nxt);
+            return Attempt::Held;
+        }
+        let smss_bytes = u64::from(self.params.smss_bytes);
+        if self.write_end - self.snd_nxt < smss_bytes {
+            return Attempt::Unknown;
+        }
+        if self.snd_nxt + smss_bytes > self.edge {
+            self.usage
+                .note(false, outstanding, self.snd_una, self.snd_nxt);
+            return Attempt::Held;
+        }
+        self.write_full_segment(now, slot);
+        Attempt::Sent
+    }
+
+    #[inline]
+    fn write_full_segment(&mut self, now: Nanos, slot: &mut Segment) {
+        let len = self.params.smss_bytes as u16;
+        self.board.push(self.snd_nxt, len, now);
+        slot.clear(self.leg, Direction::Forward);
+        slot.seq = self.snd_nxt;
+        self.snd_nxt += u64::from(len);
+        self.counters.segments_out += 1;
+        self.last_sent_at = now;
+        self.ip_id = self.ip_id.wrapping_add(1);
+        if !self.rto_timer.is_set() {
+            // RFC 6298 §5.1.
+            self.rto_timer.set(now + self.rtt.rto());
+        }
+        slot.ack = 1;
+        slot.wnd_bytes = 0xFFFF;
+        slot.ts_val = (now / MILLISECOND) as u32;
+        slot.ts_ecr = self.ts_recent;
+        slot.payload_bytes = len;
+        slot.ip_bytes = self.params.header_bytes as u16 + len;
+        slot.ip_id = self.ip_id;
+        slot.purpose = Purpose::Data;
+        slot.flags = flags::ACK;
+        if self.snd_nxt == self.write_end && self.finished {
+            slot.flags |= flags::PSH;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::ladder::{sender, window};
+    use super::*;
+    use crate::catalogue::Variant;
+    use crate::config::StackOverrides;
+
+    const SMSS: u64 = 1000;
+
+    /// What happens to a sender next.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// So many more segments are acknowledged, those that are outstanding at most.
+        Advance(u64),
+        /// The same, in the middle of a segment.
+        Within,
+        /// Nothing new is acknowledged, a segment so far on is reported.
+        Duplicate(u64),
+        /// Like `Advance(1)`, with a window of so many segments.
+        Window(u64),
+        /// Like `Advance(1)`, with data.
+        Request,
+        /// Nothing comes for so many milliseconds.
+        Wait(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            12 => (1_u64..4).prop_map(Step::Advance),
+            1 => Just(Step::Within),
+            2 => (1_u64..6).prop_map(Step::Duplicate),
+            1 => (0_u64..30).prop_map(Step::Window),
+            1 => Just(Step::Request),
+            1 => (1_u64..3000).prop_map(Step::Wait),
+        ]
+    }
+
+    /// The ACK of a step.
+    fn answer(step: &Step, sender: &Sender, now: Nanos) -> Option<Segment> {
+        let mut ack = Segment::new(0, Direction::Reverse);
+        ack.flags = flags::ACK;
+        ack.wnd_bytes = 100 * SMSS as u32;
+        ack.ts_val = (now / MILLISECOND) as u32;
+        let (una, nxt) = (sender.snd_una(), sender.snd_nxt());
+        let mut advance = 1;
+        match *step {
+            Step::Advance(segments) => advance = segments,
+            Step::Within => advance = 0,
+            Step::Duplicate(ahead) => {
+                advance = 0;
+                ack.sack[0] = ((ahead * SMSS) as i32, ((ahead + 1) * SMSS) as i32);
+                ack.sack_len = 1;
+            }
+            Step::Window(pkts) => ack.wnd_bytes = (pkts * SMSS) as u32,
+            Step::Request => ack.payload_bytes = 100,
+            Step::Wait(_) => return None,
+        }
+        let within = if matches!(step, Step::Within) {
+            SMSS / 2
+        } else {
+            0
+        };
+        ack.ack = (una + advance * SMSS + within).min(nxt);
+        Some(ack)
+    }
+
+    /// What a sender makes of the steps: what it sends, and itself after each.
+    fn outcome(mut sender: Sender, way: Way, steps: &[Step]) -> Vec<String> {
+        assert_eq!(sender.way, Way::Short, "else the test compares long ways");
+        sender.way = way;
+        let mut out = Vec::new();
+        let mut now = 0;
+        let mut slot = Segment::new(0, Direction::Forward);
+        for step in steps {
+            let until = now + if let Step::Wait(ms) = step { *ms } else { 7 } * MILLISECOND;
+            while sender.next_deadline() <= until {
+                now = sender.next_deadline();
+                sender.on_deadline(now);
+                while sender.transmit(now, &mut slot) {
+                    out.push(format!("{slot:?}"));
+                }
+            }
+            now = until;
+            if let Some(ack) = answer(step, &sender, now) {
+                sender.receive(&ack, now);
+            }
+            while sender.transmit(now, &mut slot) {
+                out.push(format!("{slot:?}"));
+            }
+            let shown = format!("{sender:?}");
+            out.push(shown.replace("way: Short", "way: Long"));
+        }
+        out
+    }
+
+    fn variant() -> impl Strategy<Value = Variant> {
+        prop::sample::select(vec![
+            Variant::Reno,
+            Variant::Newreno,
+            Variant::Sack,
+            Variant::Cubic,
+            Variant::Vegas,
+            Variant::Hybla,
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_leaves_what_the_long_one_leaves(
+            variant in variant(),
+            initial_window in 1_u32..12,
+            ssthresh in prop::option::of(2_u32..20),
+            written in prop::option::of(1_u64..60),
+            steps in prop::collection::vec(step(), 1..80),
+        ) {
+            let make = || {
+                let mut sender = sender(variant, Profile::Rfc, StackOverrides {
+                    initial_ssthresh_pkts: ssthresh,
+                    ..window(initial_window)
+                });
+                if let Some(segments) = written {
+                    sender.write_end = 1;
+                    sender.write_to(segments * SMSS - 300, true);
+                }
+                sender
+            };
+            let (short, long) = (outcome(make(), Way::Short, &steps), outcome(make(), Way::Long, &steps));
+            for (short, long) in short.iter().zip(&long) {
+                prop_assert_eq!(short, long);
+            }
+            prop_assert_eq!(short.len(), long.len());
+        }
+    }
+}
