@@ -18,6 +18,13 @@ pub struct Chain<const N: usize> {
     pub loss: [f64; N],
 }
 
+/// Slopes of a log likelihood over the entries of a chain's steady state and of its steps with either fate.
+#[derive(Clone, Debug)]
+pub struct Slopes<const N: usize> {
+    steady: [f64; N],
+    shown: [Matrix<N>; 2],
+}
+
 /// A power of a step with its fate: `matrix` times e^`scale`.
 #[derive(Clone, Copy)]
 struct Power<const N: usize> {
@@ -108,6 +115,71 @@ impl<const N: usize> Chain<N> {
             fate ^= 1;
         }
         sum + libm::log(pending)
+    }
+
+    /// How the logarithm of the probability grows with each entry of the steady state and of the two steps with their
+    /// fates; none where the sequence cannot come about.
+    ///
+    /// Forward and backward over the runs give it for each power (Rabiner, §III.A); from the powers it goes back to the
+    /// steps by the product rule.
+    pub fn slopes(&self, runs: &Runs) -> Option<Slopes<N>> {
+        let steps = [false, true].map(|lost| Power::new(self.shown(lost)));
+        let tables = [0, 1].map(|fate| steps[fate].to_powers(&runs.lengths[fate]));
+        let first = usize::from(runs.first_lost);
+        let mut forward = Vec::with_capacity(runs.index.len() + 1);
+        let mut totals = Vec::with_capacity(runs.index.len());
+        let mut at = self.steady();
+        forward.push(at);
+        for (i, &number) in runs.index.iter().enumerate() {
+            let power = &tables[(first + i) % 2][number as usize].matrix;
+            at = across(&at, power);
+            let total: f64 = at.iter().sum();
+            if total <= 0.0 || !total.is_finite() {
+                return None;
+            }
+            at = at.map(|x| x / total);
+            forward.push(at);
+            totals.push(1.0 / total);
+        }
+        let mut gains = [0, 1].map(|fate: usize| vec![[[0.0; N]; N]; tables[fate].len()]);
+        let mut behind = [1.0; N];
+        for (i, &number) in runs.index.iter().enumerate().rev() {
+            let fate = (first + i) % 2;
+            let norm = totals[i];
+            let gain = &mut gains[fate][number as usize];
+            for (row, a) in gain.iter_mut().zip(&forward[i]) {
+                for (g, b) in row.iter_mut().zip(&behind) {
+                    *g += a * b * norm;
+                }
+            }
+            behind = along(&tables[fate][number as usize].matrix, &behind).map(|x| x * norm);
+        }
+        let shown = [0, 1].map(|fate| {
+            let lengths = &runs.lengths[fate];
+            steps[fate].slope_of_powers(lengths, &tables[fate], &gains[fate])
+        });
+        Some(Slopes {
+            steady: behind,
+            shown,
+        })
+    }
+
+    /// How much higher `slopes` put another chain than a third one, both near the one that they are of.
+    pub fn rise(slopes: &Slopes<N>, above: &Self, below: &Self) -> f64 {
+        let mut sum = 0.0;
+        let (high, low) = (above.steady(), below.steady());
+        for (slope, (a, b)) in slopes.steady.iter().zip(high.iter().zip(&low)) {
+            sum += slope * (a - b);
+        }
+        for (slope, lost) in slopes.shown.iter().zip([false, true]) {
+            let (high, low) = (above.shown(lost), below.shown(lost));
+            let entries = slope.iter().flatten();
+            let moved = high.iter().flatten().zip(low.iter().flatten());
+            for (slope, (a, b)) in entries.zip(moved) {
+                sum += slope * (a - b);
+            }
+        }
+        sum
     }
 
     /// Calls `tell(probability of loss, lost)` for each packet in order: the probability given all before it.
@@ -236,6 +308,102 @@ impl<const N: usize> Power<N> {
         });
         powers.collect()
     }
+}
+
+impl<const N: usize> Power<N> {
+    /// From the slopes over the powers at ascending `exponents` (each as its scaled matrix) to those over this matrix.
+    fn slope_of_powers(&self, exponents: &[u64], powers: &[Self], over: &[Matrix<N>]) -> Matrix<N> {
+        let mut sum = [[0.0; N]; N];
+        let mut carried = [[0.0; N]; N];
+        for j in (0..exponents.len()).rev() {
+            let (before, reached) = match j {
+                0 => (Self::one(), 0),
+                _ => (powers[j - 1], exponents[j - 1]),
+            };
+            let step = self.to_power(exponents[j] - reached);
+            let here = plus(&carried, &over[j]);
+            let factor = libm::exp(before.scale + step.scale - powers[j].scale);
+            let of_step = scaled(&transposed_times(&before.matrix, &here), factor);
+            carried = scaled(&times_transposed(&here, &step.matrix), factor);
+            sum = plus(&sum, &self.slope_of_power(exponents[j] - reached, &of_step));
+        }
+        scaled(&sum, libm::exp(-self.scale))
+    }
+
+    /// From the slope over the scaled matrix of a power to that over this scaled matrix.
+    fn slope_of_power(&self, exponent: u64, over: &Matrix<N>) -> Matrix<N> {
+        match exponent {
+            0 => [[0.0; N]; N],
+            1 => *over,
+            _ => {
+                let whole = self.to_power(exponent);
+                let odd = exponent % 2;
+                let part = self.to_power(if odd == 1 { exponent - 1 } else { exponent / 2 });
+                let other = if odd == 1 { *self } else { part };
+                let factor = libm::exp(part.scale + other.scale - whole.scale);
+                let over = scaled(over, factor);
+                let left = times_transposed(&over, &other.matrix);
+                let right = transposed_times(&part.matrix, &over);
+                if odd == 1 {
+                    plus(&self.slope_of_power(exponent - 1, &left), &right)
+                } else {
+                    self.slope_of_power(exponent / 2, &plus(&left, &right))
+                }
+            }
+        }
+    }
+}
+
+/// A row of shares times a matrix.
+fn across<const N: usize>(row: &[f64; N], matrix: &Matrix<N>) -> [f64; N] {
+    let mut out = [0.0; N];
+    for (from, entries) in row.iter().zip(matrix) {
+        for (to, x) in out.iter_mut().zip(entries) {
+            *to += from * x;
+        }
+    }
+    out
+}
+
+/// A matrix times a column.
+fn along<const N: usize>(matrix: &Matrix<N>, column: &[f64; N]) -> [f64; N] {
+    let mut out = [0.0; N];
+    for (o, row) in out.iter_mut().zip(matrix) {
+        *o = row.iter().zip(column).map(|(x, c)| x * c).sum();
+    }
+    out
+}
+
+fn plus<const N: usize>(a: &Matrix<N>, b: &Matrix<N>) -> Matrix<N> {
+    let mut sum = *a;
+    for (row, other) in sum.iter_mut().zip(b) {
+        for (x, y) in row.iter_mut().zip(other) {
+            *x += y;
+        }
+    }
+    sum
+}
+
+fn scaled<const N: usize>(matrix: &Matrix<N>, factor: f64) -> Matrix<N> {
+    matrix.map(|row| row.map(|x| x * factor))
+}
+
+fn transposed<const N: usize>(matrix: &Matrix<N>) -> Matrix<N> {
+    let mut turned = [[0.0; N]; N];
+    for (i, row) in matrix.iter().enumerate() {
+        for (j, x) in row.iter().enumerate() {
+            turned[j][i] = *x;
+        }
+    }
+    turned
+}
+
+fn transposed_times<const N: usize>(a: &Matrix<N>, b: &Matrix<N>) -> Matrix<N> {
+    times(&transposed(a), b)
+}
+
+fn times_transposed<const N: usize>(a: &Matrix<N>, b: &Matrix<N>) -> Matrix<N> {
+    times(a, &transposed(b))
 }
 
 fn times<const N: usize>(a: &Matrix<N>, b: &Matrix<N>) -> Matrix<N> {

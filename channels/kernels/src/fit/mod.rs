@@ -19,7 +19,7 @@ pub use runs::Runs;
 
 use distributions::two_sided_quantile;
 use models::{Process, Row};
-use optimise::{EDGE, Maximum, covariance, maximise, profile_end};
+use optimise::{EDGE, Maximum, Objective, covariance, maximise, profile_end};
 use residuals::Residuals;
 
 /// More runs than this are fitted on a part first, to start near the maximum.
@@ -122,19 +122,23 @@ impl Fit {
 
 /// The highest maximum found from the model's starts, a parameter on its limit where that is no worse.
 fn best_of(model: Model, coordinates: &Coordinates, runs: &Runs) -> Maximum {
-    let over = |runs: &Runs, at: &[f64]| {
-        let process = model.process(&coordinates.values(at));
-        process.log_likelihood(runs)
-    };
     let part = (runs.len() > PART_RUNS).then(|| runs.head(PART_RUNS));
-    let few = |at: &[f64]| over(part.as_ref().unwrap_or(runs), at);
-    let all = |at: &[f64]| over(runs, at);
+    let all = Likelihood {
+        model,
+        coordinates,
+        runs,
+        any_order: true,
+    };
+    let few = Likelihood {
+        runs: part.as_ref().unwrap_or(runs),
+        ..all
+    };
     let mut starts: Vec<Maximum> = model
         .starts(runs)
         .iter()
         .map(|values| coordinates.places(values))
         .map(|at| Maximum {
-            value: few(&at),
+            value: few.value(&at),
             at,
         })
         .filter(|start| start.value.is_finite())
@@ -156,7 +160,7 @@ fn best_of(model: Model, coordinates: &Coordinates, runs: &Runs) -> Maximum {
         let mut at = best.at.clone();
         at[i] = EDGE.copysign(at[i]);
         let free: Vec<bool> = at.iter().map(|x| x.abs() < EDGE).collect();
-        if all(&at) >= best.value - 0.05 {
+        if all.value(&at) >= best.value - 0.05 {
             let held = maximise(&all, &at, &free, ENOUGH);
             if held.value >= best.value - ENOUGH {
                 best = held;
@@ -164,6 +168,45 @@ fn best_of(model: Model, coordinates: &Coordinates, runs: &Runs) -> Maximum {
         }
     }
     best
+}
+
+/// The log likelihood of a model over its coordinates.
+#[derive(Clone, Copy)]
+struct Likelihood<'a> {
+    model: Model,
+    coordinates: &'a Coordinates,
+    runs: &'a Runs,
+    /// Whether states that change places count too: they are the same process.
+    any_order: bool,
+}
+
+/// Step over which coordinates are followed to the process.
+const FOLLOWED: f64 = 1e-6;
+
+impl Objective for Likelihood<'_> {
+    fn value(&self, at: &[f64]) -> f64 {
+        let values = self.coordinates.values(at);
+        if !self.any_order && self.model.ordered(&values) != values {
+            return f64::NEG_INFINITY;
+        }
+        self.model.process(&values).log_likelihood(self.runs)
+    }
+
+    fn slope(&self, at: &[f64], moving: &[usize]) -> Option<Vec<f64>> {
+        let process = |at: &[f64]| self.model.process(&self.coordinates.values(at));
+        let pair = |&i: &usize| {
+            let (mut below, mut above) = (at.to_vec(), at.to_vec());
+            below[i] -= FOLLOWED;
+            above[i] += FOLLOWED;
+            (process(&below), process(&above))
+        };
+        let pairs: Vec<_> = moving.iter().map(pair).collect();
+        let mut slopes = process(at).rises(self.runs, &pairs)?;
+        for slope in &mut slopes {
+            *slope /= 2.0 * FOLLOWED;
+        }
+        Some(slopes)
+    }
 }
 
 /// Intervals of a fitted model's parameters.
@@ -187,7 +230,7 @@ impl<'a> Intervals<'a> {
     /// Every parameter with its interval, and whether the likelihood is curved in all directions.
     fn all(&self, values: &[f64], profiled: bool) -> (Vec<Parameter>, bool) {
         let plain = Coordinates::new(self.model, None);
-        let f = |at: &[f64]| self.likelihood(&plain, at);
+        let f = self.likelihood(&plain);
         let free: Vec<bool> = self.best.at.iter().map(|x| x.abs() < EDGE).collect();
         let spread = covariance(&f, self.best, &free);
         let errors = spread
@@ -211,13 +254,14 @@ impl<'a> Intervals<'a> {
         (parameters.collect(), spread.is_some())
     }
 
-    fn likelihood(&self, coordinates: &Coordinates, at: &[f64]) -> f64 {
-        let values = coordinates.values(at);
-        // States that change places are the same process: only one of the two orders counts.
-        if self.model.ordered(&values) != values {
-            return f64::NEG_INFINITY;
+    /// States that change places are the same process: only one of the two orders counts.
+    fn likelihood<'b>(&'b self, coordinates: &'b Coordinates) -> Likelihood<'b> {
+        Likelihood {
+            model: self.model,
+            coordinates,
+            runs: self.runs,
+            any_order: false,
         }
-        self.model.process(&values).log_likelihood(self.runs)
     }
 
     /// Where the likelihood, the others at their best, has fallen by the quantile.
@@ -227,7 +271,7 @@ impl<'a> Intervals<'a> {
             at: coordinates.places(values),
             value: self.best.value,
         };
-        let f = |at: &[f64]| self.likelihood(&coordinates, at);
+        let f = self.likelihood(&coordinates);
         let scale = error.map_or(1.0, |e| e / coordinates.slope(i, values[i]).max(1e-12));
         let end = |way: f64| {
             if best.at[i] * way >= EDGE {

@@ -300,6 +300,30 @@ impl Process {
         }
     }
 
+    /// How the log likelihood changes from the first to the second of each pair of processes near this one, to first
+    /// order; none where that is not worked out.
+    pub fn rises(&self, runs: &Runs, pairs: &[(Self, Self)]) -> Option<Vec<f64>> {
+        match self {
+            Self::One(chain) => rises(chain, runs, pairs, |x| match x {
+                Self::One(chain) => Some(chain),
+                _ => None,
+            }),
+            Self::Two(chain) => rises(chain, runs, pairs, |x| match x {
+                Self::Two(chain) => Some(chain),
+                _ => None,
+            }),
+            Self::Three(chain) => rises(chain, runs, pairs, |x| match x {
+                Self::Three(chain) => Some(chain),
+                _ => None,
+            }),
+            Self::Four(chain) => rises(chain, runs, pairs, |x| match x {
+                Self::Four(chain) => Some(chain),
+                _ => None,
+            }),
+            Self::Durations(_) => None,
+        }
+    }
+
     /// Calls `tell(probability of loss given all before, lost)` for each packet.
     pub fn predict(&self, runs: &Runs, tell: impl FnMut(f64, bool)) {
         match self {
@@ -342,9 +366,61 @@ impl Process {
     }
 }
 
+fn rises<const N: usize>(
+    chain: &Chain<N>,
+    runs: &Runs,
+    pairs: &[(Process, Process)],
+    of: impl Fn(&Process) -> Option<&Chain<N>>,
+) -> Option<Vec<f64>> {
+    let slopes = chain.slopes(runs)?;
+    let each = pairs
+        .iter()
+        .map(|(below, above)| Some(Chain::rise(&slopes, of(above)?, of(below)?)));
+    each.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slopes_are_those_of_differences() {
+        let fates: Vec<u8> = (0..3000_u32)
+            .map(|i| u8::from(i % 97 < 5 || i % 31 == 2 || i / 700 % 2 == 1 && i % 5 == 0))
+            .collect();
+        let runs = Runs::new(&fates);
+        let cases = [
+            (Model::Bernoulli, vec![0.1]),
+            (Model::Gilbert, vec![0.05, 0.3]),
+            (Model::GilbertElliott, vec![0.05, 0.2, 0.3, 0.98]),
+            (Model::Netem4, vec![0.02, 0.3, 0.2, 0.4, 0.05]),
+            (
+                Model::Markov3,
+                vec![0.02, 0.01, 0.1, 0.05, 0.03, 0.2, 0.05, 0.3, 0.8],
+            ),
+        ];
+        for (model, x) in cases {
+            let moved = |i: usize, by: f64| {
+                let mut y = x.clone();
+                y[i] += by;
+                model.process(&y)
+            };
+            let pairs: Vec<_> = (0..x.len())
+                .map(|i| (moved(i, -1e-7), moved(i, 1e-7)))
+                .collect();
+            let rises = model.process(&x).rises(&runs, &pairs).expect("a chain");
+            for (i, rise) in rises.iter().enumerate() {
+                let (below, above) = (moved(i, -1e-5), moved(i, 1e-5));
+                let slow = (above.log_likelihood(&runs) - below.log_likelihood(&runs)) / 2e-5;
+                let slope = rise / 2e-7;
+                assert!(
+                    (slope - slow).abs() < 1e-5 * (1.0 + slow.abs()) + 1e-2,
+                    "{} {i}: {slope} {slow}",
+                    model.name()
+                );
+            }
+        }
+    }
 
     #[test]
     fn names_find_their_models_and_rows_hold_every_parameter_once() {

@@ -1,7 +1,7 @@
 //! Maximum of a smooth function of a few unbounded coordinates, its curvature, and profile intervals.
 //!
-//! Must not know models. Quasi-Newton with the BFGS update (Nocedal and Wright, "Numerical Optimization", §6.1) and
-//! derivatives by differences; profile likelihood as in Venzon and Moolgavkar, Applied Statistics 37(1), 1988.
+//! Must not know models. Quasi-Newton with the BFGS update (Nocedal and Wright, "Numerical Optimization", §6.1);
+//! derivatives by differences where the function does not give its slope; profile likelihood as in Venzon and Moolgavkar, Applied Statistics 37(1), 1988.
 
 /// Coordinates stay within plus and minus this: 1 / (1 + e^40) is 4e-18.
 pub const EDGE: f64 = 40.0;
@@ -13,11 +13,26 @@ const FARTHEST_START: f64 = 16.0;
 const LONGEST_STEP: f64 = 4.0;
 /// Step of the gradient's differences.
 const DIFFERENCE: f64 = 1e-5;
-/// Step of the curvature's differences.
+/// Step of the curvature's differences, of values and of slopes.
 const CURVATURE: f64 = 2e-3;
+const SLOPE_STEP: f64 = 1e-4;
 
 /// A log likelihood over unbounded coordinates.
-pub type Objective<'a> = dyn Fn(&[f64]) -> f64 + 'a;
+pub trait Objective {
+    /// Its value.
+    fn value(&self, at: &[f64]) -> f64;
+
+    /// Its slope along each of the coordinates `moving`; none where it is not worked out: then differences are taken.
+    fn slope(&self, _at: &[f64], _moving: &[usize]) -> Option<Vec<f64>> {
+        None
+    }
+}
+
+impl<F: Fn(&[f64]) -> f64> Objective for F {
+    fn value(&self, at: &[f64]) -> f64 {
+        self(at)
+    }
+}
 
 /// Where the maximum is, and how high.
 #[derive(Clone, Debug)]
@@ -29,15 +44,15 @@ pub struct Maximum {
 }
 
 /// Climbs from `start` over the coordinates that are `free`, until a step gains less than `enough`.
-pub fn maximise(f: &Objective<'_>, start: &[f64], free: &[bool], enough: f64) -> Maximum {
+pub fn maximise(f: &impl Objective, start: &[f64], free: &[bool], enough: f64) -> Maximum {
     let moving: Vec<usize> = (0..start.len()).filter(|&i| free[i]).collect();
     let mut best = Maximum {
         at: start.to_vec(),
-        value: f(start),
+        value: f.value(start),
     };
     let n = moving.len();
     let mut inverse = identity(n, 1.0);
-    let mut slope = gradient(f, &best, &moving);
+    let mut slope = gradient(f, &best.at, &moving);
     let mut fresh = true;
     for _ in 0..MOST_STEPS {
         let mut direction = product(&inverse, &slope);
@@ -61,7 +76,7 @@ pub fn maximise(f: &Objective<'_>, start: &[f64], free: &[bool], enough: f64) ->
             continue;
         };
         let gained = next.value - best.value;
-        let steeper = gradient(f, &next, &moving);
+        let steeper = gradient(f, &next.at, &moving);
         let moved: Vec<f64> = moving.iter().map(|&i| next.at[i] - best.at[i]).collect();
         let bent: Vec<f64> = slope.iter().zip(&steeper).map(|(a, b)| a - b).collect();
         update(&mut inverse, &moved, &bent, fresh);
@@ -77,7 +92,7 @@ pub fn maximise(f: &Objective<'_>, start: &[f64], free: &[bool], enough: f64) ->
 
 /// Halves the step until it gains a part of what the slope promises; none if nothing gains.
 fn line_search(
-    f: &Objective<'_>,
+    f: &impl Objective,
     from: &Maximum,
     moving: &[usize],
     direction: &[f64],
@@ -89,7 +104,7 @@ fn line_search(
         for (k, &i) in moving.iter().enumerate() {
             at[i] = (at[i] + length * direction[k]).clamp(-EDGE, EDGE);
         }
-        let value = f(&at);
+        let value = f.value(&at);
         if value.is_finite() && value >= from.value + 1e-4 * length * promise && at != from.at {
             return Some(Maximum { at, value });
         }
@@ -98,14 +113,17 @@ fn line_search(
     None
 }
 
-fn gradient(f: &Objective<'_>, place: &Maximum, moving: &[usize]) -> Vec<f64> {
-    let mut at = place.at.clone();
+fn gradient(f: &impl Objective, place: &[f64], moving: &[usize]) -> Vec<f64> {
+    if let Some(slopes) = f.slope(place, moving) {
+        return slopes;
+    }
+    let mut at = place.to_vec();
     let slopes = moving.iter().map(|&i| {
         let here = at[i];
         at[i] = here + DIFFERENCE;
-        let above = f(&at);
+        let above = f.value(&at);
         at[i] = here - DIFFERENCE;
-        let below = f(&at);
+        let below = f.value(&at);
         at[i] = here;
         let slope = (above - below) / (2.0 * DIFFERENCE);
         if slope.is_finite() { slope } else { 0.0 }
@@ -139,15 +157,51 @@ fn update(inverse: &mut [Vec<f64>], moved: &[f64], bent: &[f64], first: bool) {
 
 /// Inverse of the observed information over the `free` coordinates (rows and columns of the others are 0); none if
 /// the function is flat in some direction.
-pub fn covariance(f: &Objective<'_>, best: &Maximum, free: &[bool]) -> Option<Vec<Vec<f64>>> {
+pub fn covariance(f: &impl Objective, best: &Maximum, free: &[bool]) -> Option<Vec<Vec<f64>>> {
     let n = best.at.len();
     let moving: Vec<usize> = (0..n).filter(|&i| free[i]).collect();
+    let information = information_by_slopes(f, best, &moving)
+        .unwrap_or_else(|| information_by_values(f, best, &moving));
+    let inverse = inverse_of_positive(&information)?;
+    let mut whole = identity(n, 0.0);
+    for (a, &i) in moving.iter().enumerate() {
+        for (b, &j) in moving.iter().enumerate() {
+            whole[i][j] = inverse[a][b];
+        }
+    }
+    Some(whole)
+}
+
+/// Less the second derivatives, from differences of slopes.
+fn information_by_slopes(
+    f: &impl Objective,
+    best: &Maximum,
+    moving: &[usize],
+) -> Option<Vec<Vec<f64>>> {
+    let mut bent = Vec::with_capacity(moving.len());
+    for &i in moving {
+        let mut at = best.at.clone();
+        at[i] += SLOPE_STEP;
+        let above = f.slope(&at, moving)?;
+        at[i] -= 2.0 * SLOPE_STEP;
+        let below = f.slope(&at, moving)?;
+        let row = above.iter().zip(&below);
+        bent.push(row.map(|(a, b)| (b - a) / (2.0 * SLOPE_STEP)).collect());
+    }
+    let each = 0..moving.len();
+    let half = |i: usize, j: usize, bent: &[Vec<f64>]| 0.5 * (bent[i][j] + bent[j][i]);
+    let row = |i| each.clone().map(|j| half(i, j, &bent)).collect();
+    Some(each.clone().map(row).collect())
+}
+
+/// The same from differences of values.
+fn information_by_values(f: &impl Objective, best: &Maximum, moving: &[usize]) -> Vec<Vec<f64>> {
     let value = |moves: &[(usize, f64)]| {
         let mut at = best.at.clone();
         for &(i, step) in moves {
             at[i] += step;
         }
-        f(&at)
+        f.value(&at)
     };
     let h = CURVATURE;
     let mut information = identity(moving.len(), 0.0);
@@ -162,14 +216,7 @@ pub fn covariance(f: &Objective<'_>, best: &Maximum, free: &[bool]) -> Option<Ve
             information[b][a] = information[a][b];
         }
     }
-    let inverse = inverse_of_positive(&information)?;
-    let mut whole = identity(n, 0.0);
-    for (a, &i) in moving.iter().enumerate() {
-        for (b, &j) in moving.iter().enumerate() {
-            whole[i][j] = inverse[a][b];
-        }
-    }
-    Some(whole)
+    information
 }
 
 /// Inverse by Cholesky's decomposition; none unless the matrix is positive definite.
@@ -209,7 +256,7 @@ fn inverse_of_positive(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
 /// One end of a profile interval of coordinate `i`: where the maximum over the others has fallen by
 /// `quantile`^2 / 2. `scale` is a first guess of one standard error, `way` -1 or 1. The edge if it never falls so far.
 pub fn profile_end(
-    f: &Objective<'_>,
+    f: &impl Objective,
     best: &Maximum,
     (i, way): (usize, f64),
     scale: f64,

@@ -192,17 +192,11 @@ mod tests {
     use super::*;
     use crate::fit::chain::Chain;
     use crate::fit::runs::Runs;
-    use crate::rng::{Purpose, StreamKey, StreamRng};
+    use crate::rng::test_rng;
     use crate::{GilbertElliott, GilbertElliottParams};
 
     fn fates(params: GilbertElliottParams, seed: u64, n: usize) -> Vec<u8> {
-        let key = StreamKey {
-            seed,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Loss,
-        };
-        let mut process = GilbertElliott::new(params, StreamRng::new(key));
+        let mut process = GilbertElliott::new(params, test_rng(seed));
         (0..n).map(|_| u8::from(process.lost())).collect()
     }
 

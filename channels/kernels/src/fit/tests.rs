@@ -1,17 +1,8 @@
 //! Fits of sequences whose truth is known.
 
 use super::*;
-use crate::rng::{Purpose, StreamKey, StreamRng};
+use crate::rng::{StreamRng, test_rng as rng};
 use crate::{GilbertElliott, GilbertElliottParams};
-
-fn rng(seed: u64) -> StreamRng {
-    StreamRng::new(StreamKey {
-        seed,
-        owner: 0,
-        direction: 0,
-        purpose: Purpose::Loss,
-    })
-}
 
 fn runs([p, r, h, k]: [f64; 4], seed: u64, count: usize) -> Runs {
     let params = GilbertElliottParams { p, r, h, k };
