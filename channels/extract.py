@@ -106,6 +106,8 @@ def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts) -> pa.Tab
             "cause": pa.array(names.tolist(), pa.string()),
             "rate_bps": pa.nulls(n, pa.float64()),
             "delay_ns": pa.array(trip, mask=trip < 0),
+            "added_ns": pa.nulls(n, pa.int64()),
+            "overlap_ns": pa.nulls(n, pa.int64()),
             "ber": pa.nulls(n, pa.float64()),
             "per": pa.nulls(n, pa.float64()),
             "known": pa.array(verdicts.known),

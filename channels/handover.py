@@ -19,8 +19,9 @@ from channels.walks import normals, uniform
 class Step(Parameters):
     """From `at` on these values hold; what is left out stays as it was.
 
-    `gap`: break before make, the link is down that long before the new values hold. Without it: make before break,
-    packets under way keep their delay and later ones may overtake them.
+    `gap`: break before make, the link is down that long before the new values hold. `overlap`: make before break with
+    two links alive, the new one with a queue of its own; the old one serves what it has for so long, and packets of the
+    two may overtake. With neither one link changes: what is queued goes on at the new values.
     """
 
     at: Time
@@ -29,11 +30,14 @@ class Step(Parameters):
     per: Probability | None = None
     ber: Probability | None = None
     gap: Time = 0
+    overlap: Time | None = None
 
     @model_validator(mode="after")
     def _one_loss(self) -> Self:
         if self.per is not None and self.ber is not None:
             raise ValueError("give per or ber, not both")
+        if self.gap and self.overlap is not None:
+            raise ValueError("gap breaks before it makes, overlap makes before it breaks: give one of them")
         return self
 
 
@@ -48,6 +52,8 @@ class Handover(Parameters):
     def _ascending(self) -> Self:
         if self.steps[0].at != 0:
             raise ValueError("the first step must be at 0 s")
+        if self.steps[0].overlap is not None:
+            raise ValueError("steps[0].overlap: there is no link before the first one")
         for i, (before, after) in enumerate(pairwise(self.steps), 1):
             if after.at < before.at + before.gap:
                 raise ValueError(f"steps[{i}].at is before the step above it, or in its gap")
@@ -68,11 +74,12 @@ class Handover(Parameters):
                 per, ber = step.per, step.ber
             start_ns = step.at + step.gap
             yield gap(step.at, start_ns, delay, self.queued)
-            yield State(start_ns, end_ns, rate, delay, per, ber)
+            yield State(start_ns, end_ns, rate, delay, per, ber, overlap_ns=step.overlap)
 
 
 class Slots(Parameters):
-    """Every `slot` another satellite: rate and delay drawn evenly between two ends, a gap of `gap` at its beginning.
+    """Every `slot` another satellite: rate and delay drawn evenly between two ends, a gap of `gap` at its beginning, or
+    with `overlap` two links alive for so long (see `Step`).
 
     Defaults: slots of 15 s that begin 12 s past the minute, as measured at Starlink (Mohan et al., "A Multifaceted Look
     at Starlink Performance", WWW 2024; Garcia et al., LEO-NET 2023); rates and delays are of no single measurement.
@@ -86,6 +93,7 @@ class Slots(Parameters):
     delay_low: Time = 12_000_000
     delay_high: Time = 25_000_000
     gap: Time = 0
+    overlap: Time | None = None
     queued: Literal["lost", "held"] = "held"
 
     @model_validator(mode="after")
@@ -94,6 +102,8 @@ class Slots(Parameters):
             raise ValueError("a high end is less than its low end")
         if self.gap >= self.slot:
             raise ValueError("the gap is as long as the slot")
+        if self.gap and self.overlap is not None:
+            raise ValueError("gap breaks before it makes, overlap makes before it breaks: give one of them")
         return self
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
@@ -110,7 +120,7 @@ class Slots(Parameters):
             delay = round(self.delay_low + (self.delay_high - self.delay_low) * uniform(next(drawn)))
             open_ns = start_ns + (self.gap if number else 0)
             yield gap(start_ns, open_ns, delay, self.queued)
-            yield State(open_ns, end_ns, rate, delay)
+            yield State(open_ns, end_ns, rate, delay, overlap_ns=self.overlap if number and start_ns else None)
 
 
 def gap(start_ns: int, end_ns: int, delay_ns: int | None, queued: Literal["lost", "held"]) -> State:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from toolkit.schema import table_from_rows
 
@@ -25,7 +25,8 @@ class State:
     """What holds from `start_ns` to `end_ns`; None where the model says nothing.
 
     `per` and `ber` are losses by the channel. `outage`: the link is down, and what meets it is lost. A rate of 0:
-    nothing is sent, and what is queued waits.
+    nothing is sent, and what is queued waits. `overlap_ns`: with this state a second link takes over, with a queue of
+    its own, and the one before serves what it has for so long.
     """
 
     start_ns: int
@@ -35,6 +36,7 @@ class State:
     per: float | None = None
     ber: float | None = None
     outage: bool = False
+    overlap_ns: int | None = None
 
     @property
     def lost(self) -> bool:
@@ -48,7 +50,7 @@ def merged(states: Iterable[State]) -> Iterator[State]:
     for state in states:
         if state.end_ns <= state.start_ns:
             continue
-        if held is not None and replace(state, start_ns=held.start_ns) == replace(held, end_ns=state.end_ns):
+        if held is not None and _continues(held, state):
             held = replace(held, end_ns=state.end_ns)
             continue
         if held is not None:
@@ -56,6 +58,12 @@ def merged(states: Iterable[State]) -> Iterator[State]:
         held = state
     if held is not None:
         yield held
+
+
+def _continues(held: State, state: State) -> bool:
+    """Whether `state` says what the one before it did; a link that takes over begins anew."""
+    begun = replace(state, start_ns=held.start_ns, overlap_ns=held.overlap_ns)
+    return state.overlap_ns is None and begun == replace(held, end_ns=state.end_ns)
 
 
 def until(states: Iterable[State], end_ns: int) -> Iterator[State]:
@@ -76,15 +84,17 @@ def both(one: Iterable[State], other: Iterable[State]) -> Iterator[State]:
 def _both(one: Iterator[State], other: Iterator[State]) -> Iterator[State]:
     a, b = next(one, None), next(other, None)
     while a is not None and b is not None:
-        end_ns = min(a.end_ns, b.end_ns)
+        start_ns, end_ns = max(a.start_ns, b.start_ns), min(a.end_ns, b.end_ns)
+        taken_over = [x.overlap_ns for x in (a, b) if x.start_ns == start_ns and x.overlap_ns is not None]
         yield State(
-            max(a.start_ns, b.start_ns),
+            start_ns,
             end_ns,
             rate_bps=_lesser(a.rate_bps, b.rate_bps),
             delay_ns=a.delay_ns if b.delay_ns is None else b.delay_ns + (a.delay_ns or 0),
             per=_either(a.per, b.per),
             ber=_either(a.ber, b.ber),
             outage=a.outage or b.outage,
+            overlap_ns=max(taken_over, default=None),
         )
         if a.end_ns == end_ns:
             a = next(one, None)
@@ -117,7 +127,7 @@ def _row(state: State, hop: str, direction: Direction) -> dict[str, object]:
     return {
         "kind": "interval", "hop": hop, "direction": direction, "t_ns": state.start_ns, "end_ns": state.end_ns,
         "lost": state.lost, "cause": cause, "rate_bps": state.rate_bps, "delay_ns": state.delay_ns,
-        "per": None if state.lost else state.per, "ber": state.ber, "known": True,
+        "per": None if state.lost else state.per, "ber": state.ber, "overlap_ns": state.overlap_ns, "known": True,
     }  # fmt: skip
 
 
@@ -135,4 +145,21 @@ def read_states(channel: pa.Table, direction: Direction) -> Iterator[State]:
             per=1.0 if row["lost"] and not down else row["per"],
             ber=row["ber"],
             outage=down,
+            overlap_ns=row["overlap_ns"],
         )
+
+
+def loss_words(states: Iterable[State], *, outages: bool) -> dict[str, Any]:
+    """Return what states lose by the clock, as a loss process in the kernel's words; `outages` too where that is asked.
+
+    (Elsewhere an outage is the link's, not the loss process's.)
+    """
+    spans: list[dict[str, Any]] = []
+    last: tuple[float | None, float | None] = (None, None)
+    for state in states:
+        per = 1.0 if outages and state.outage else state.per
+        loss = (None, state.ber) if state.ber is not None and per != 1 else (per or None, None)
+        if loss != last:
+            spans.append({"start_ns": state.start_ns, "per": loss[0], "ber": loss[1]})
+            last = loss
+    return {"kind": "timeline", "spans": spans} if spans else {"kind": "none"}

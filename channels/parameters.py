@@ -88,6 +88,16 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ChannelError(f"{path}: not a TOML file: {error}") from None
 
 
+def read_text(path: Path) -> str:
+    """Return the contents of a text file; ChannelError in one line."""
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise ChannelError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ChannelError(f"{path}: is no text file") from None
+
+
 def describe(error: ValidationError) -> str:
     """Return the most telling of the errors in one line: a misspelt key before the key that it leaves missing."""
     errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from channels.budget import BOLTZMANN_DBW, Modulation, bit_error_rate, free_space_db
 from channels.intervals import State, merged, until
-from channels.parameters import Frequency, InputFile, Metres, Parameters, Rate, Real, Stay
+from channels.parameters import Frequency, InputFile, Metres, Parameters, Rate, Real, Stay, read_text
 from channels.walks import normals
 from toolkit.errors import ChannelError
 
@@ -160,13 +160,7 @@ def read_pairs(path: Path, columns: tuple[str, str]) -> list[tuple[float, float]
 
 def read_columns(path: Path, columns: tuple[str, ...]) -> list[list[float]]:
     """Read columns of finite numbers from a CSV; the first must ascend. ChannelError names the line."""
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise ChannelError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ChannelError(f"{path}: is no text file") from None
-    reader = csv.DictReader(text.splitlines())
+    reader = csv.DictReader(read_text(path).splitlines())
     missing = [name for name in columns if name not in (reader.fieldnames or ())]
     if missing:
         raise ChannelError(f"{path}: lacks the column {missing[0]}; it needs {', '.join(columns)}")

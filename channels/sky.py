@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from channels.parameters import read_text
 from toolkit.errors import ChannelError
 
 LIGHT_MPS = 299_792_458.0
@@ -130,12 +131,7 @@ class Orbit:
 
 def read_tle(path: Path, name: str | None = None) -> Orbit:
     """Read the first (or the named) satellite of a TLE file; ChannelError in one line."""
-    try:
-        lines = [line.rstrip() for line in path.read_text().splitlines() if line.strip()]
-    except OSError as error:
-        raise ChannelError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ChannelError(f"{path}: is no text file") from None
+    lines = [line.rstrip() for line in read_text(path).splitlines() if line.strip()]
     for i, line in enumerate(lines[:-1]):
         if line.startswith("1 ") and lines[i + 1].startswith("2 "):
             title = lines[i - 1].removeprefix("0 ").strip() if i else ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from channels.parameters import read_text
 from toolkit.errors import ChannelError
 from toolkit.files import write_whole
 
@@ -38,13 +39,7 @@ class Skyline:
 
 def read_skyline(path: Path, *, width_m: float, lateral: float) -> Skyline:
     """Read a skyline; the street is as long as its last building. ChannelError names the line that makes no sense."""
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise ChannelError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ChannelError(f"{path}: is no text file") from None
-    reader = csv.DictReader(io.StringIO(text))
+    reader = csv.DictReader(io.StringIO(read_text(path)))
     if tuple(reader.fieldnames or ()) != COLUMNS:
         raise ChannelError(f"{path}: a skyline has the columns {', '.join(COLUMNS)}")
     sides: dict[str, list[Building]] = {"left": [], "right": []}

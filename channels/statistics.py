@@ -68,6 +68,14 @@ def _of_packets(trace: Trace, where: str) -> list[Statistic]:
             Statistic("packets", f"round trip, {_quantile(q)}", float(value), "ns")
             for q, value in zip(QUANTILES, np.quantile(delays, QUANTILES), strict=True)
         ]
+    added = packets["added_ns"].drop_null().to_numpy().astype(np.float64)
+    if len(added):
+        late = int(np.count_nonzero(added))
+        rows += [
+            Statistic("packets", "late by the link layer's repair", late, "pkts"),
+            Statistic("packets", "added delay, mean", float(added.mean()), "ns"),
+            Statistic("packets", "added delay, greatest", float(added.max()), "ns"),
+        ]
     return rows
 
 

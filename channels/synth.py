@@ -16,16 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 from pydantic import Field
 
 from channels import losses
-from channels.handover import Handover, Slots
 from channels.intervals import Direction, State, merged, tables, until
-from channels.lms import Lms
 from channels.parameters import parse, read_toml
-from channels.protect import Arq, Fec
-from channels.signal import Signal
-from channels.street import Street
+from channels.protect import Guarded, LinkModel
 from channels.trace import METADATA_KEY
-from channels.track import Track
-from channels.uav import Uav
 from channels.walks import chain_states
 from toolkit.files import plain_os_errors
 from toolkit.schema import arrow_schema
@@ -37,14 +31,9 @@ if TYPE_CHECKING:
 PacketModel = losses.PacketLoss
 """Models that know packets, not time: their traces have a row per packet."""
 
-Guarded = Arq | Fec
-"""Models that a link layer protects: a row per packet as well, with what the repair adds to its delay."""
-
-TimeModel = losses.TimeLoss | Street | Lms | Signal | Track | Uav | Handover | Slots
-"""Models in time: their traces have a row per state."""
-
-LinkModel = Street | Lms | Signal | Track | Uav | Handover | Slots
-"""Those of them that say what a whole link is like; the others are losses."""
+TimeModel = losses.TimeLoss | LinkModel
+"""Models in time: their traces have a row per state. Those that a link layer protects have a row per packet, with what
+the repair adds to its delay."""
 
 Model = PacketModel | Guarded | TimeModel
 ANY_MODEL = Annotated[Model, Field(discriminator="model")]
@@ -149,7 +138,7 @@ def _packet_rows(
         "known": np.ones(count, dtype=bool),
     }
     if len(added_ns):
-        columns["delay_ns"] = pa.array(added_ns, mask=lost)
+        columns["added_ns"] = pa.array(added_ns, mask=lost)
     return _whole(columns, count)
 
 

@@ -127,9 +127,10 @@ def _checked(table: pa.Table, name: str) -> pa.Table:
     """Return `table` as a channel table; ChannelError with the first row that a replay could not use."""
     import pyarrow as pa
 
-    if "per" not in table.column_names:
-        # Written before intervals could carry it.
-        table = table.append_column("per", pa.nulls(len(table), pa.float64()))
+    for late in ("per", "added_ns", "overlap_ns"):
+        # The file may have been written before there was such a column.
+        if late not in table.column_names:
+            table = table.append_column(late, pa.nulls(len(table), pa.float64()))
     try:
         channel = conform("channel", table)
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -160,8 +161,9 @@ def _check_packets(packets: pa.Table, name: str) -> None:
     nowhere = packets.filter(packets["position"].is_null())
     if any(nowhere["lost"].to_pylist()):
         raise ChannelError(f"{name}: a packet without a position cannot be lost by the channel")
-    if any(delay < 0 for delay in packets["delay_ns"].drop_null().to_pylist()):
-        raise ChannelError(f"{name}: delay_ns must not be negative")
+    for column in ("delay_ns", "added_ns"):
+        if np.any(packets[column].drop_null().to_numpy() < 0):
+            raise ChannelError(f"{name}: {column} must not be negative")
 
 
 def _check_intervals(intervals: pa.Table, name: str) -> None:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from channels.interop import read_channel
 from channels.intervals import Direction as Way
-from channels.intervals import State, merged, read_states, until
+from channels.intervals import State, loss_words, merged, read_states, until
+from channels.protect import Guarded, LossModel
 from channels.synth import model_states
 from replay.scenario import ChannelFile
 from toolkit.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from channels.synth import LinkModel
+    from channels.protect import LinkModel
     from replay.scenario import Channel
 
 LEAST_BPS = 8.0
@@ -32,13 +33,18 @@ OWNERS_PER_LINK = 64
 
 def channel_words(channel: Channel, span_ns: int, *, seed: int, owner: int, way: Way) -> dict[str, Any]:
     """Return rate_bps, delay_ns, schedule and loss of one direction of a link; None where the channel says nothing."""
+    if isinstance(channel, Guarded):
+        if isinstance(channel.over, LossModel):
+            return {"loss": channel.config(), "loss_applies_to": "all"}
+        words = channel_words(channel.over, span_ns, seed=seed, owner=owner, way=way)
+        return {**words, "loss": channel.guard(words["loss"])}
     states = link_states(channel, span_ns, seed, owner, way)
     first = states[0]
     return {
         "rate_bps": _first(states, "rate_bps"),
         "delay_ns": _first(states, "delay_ns"),
         "schedule": list(_schedule(states, first)),
-        "loss": _loss(states),
+        "loss": loss_words(states, outages=False),
         "loss_applies_to": "all",
     }
 
@@ -99,16 +105,7 @@ def _schedule(states: Iterable[State], first: State) -> Iterator[dict[str, Any]]
             down = change["outage"] = state.outage
         if now_held != held:
             held = change["hold"] = now_held
+        if state.overlap_ns is not None and state is not first:
+            change["overlap_ns"] = state.overlap_ns
         if change:
             yield {"at_ns": state.start_ns - first.start_ns, **change}
-
-
-def _loss(states: Iterable[State]) -> dict[str, Any]:
-    spans: list[dict[str, Any]] = []
-    last: tuple[float | None, float | None] = (None, None)
-    for state in states:
-        loss = (None, state.ber) if state.ber is not None and state.per != 1 else (state.per or None, None)
-        if loss != last:
-            spans.append({"start_ns": state.start_ns, "per": loss[0], "ber": loss[1]})
-            last = loss
-    return {"kind": "timeline", "spans": spans} if spans else {"kind": "none"}

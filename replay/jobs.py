@@ -22,10 +22,12 @@ Mode = Literal["model", "replayed", "resampled"]
 
 @dataclass(frozen=True, slots=True)
 class LossTrace:
-    """Losses of a captured channel: sorted positions among the `length` data packets that reached it."""
+    """Losses of a captured channel: sorted positions among the `length` data packets that reached it, and those that
+    the link layer's repair made late, with what it added (ns)."""
 
     lost: tuple[int, ...]
     length: int
+    late: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ def _loss(loss: Loss, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, 
                 "positions": list(trace.lost),
                 "known_pkts": trace.length,
                 "block_pkts": block or default_block_pkts(trace),
+                "late": list(trace.late),
             }
         case _:
             return loss.config()

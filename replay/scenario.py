@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_valid
 
 from channels import losses
 from channels.parameters import InputFile, describe
-from channels.synth import LinkModel
+from channels.protect import Arq, Fec, Guarded, LinkModel
 from replay.applications import APPLICATIONS
 from replay.flows import Datagrams, Flow, SharingFlow
 from replay.parts import (
@@ -46,7 +46,7 @@ class Trace(Part):
     block: Packets = 0
 
 
-Loss = Annotated[losses.NoLoss | losses.PacketLoss | losses.TimeLoss | Trace, Field(discriminator="model")]
+Loss = Annotated[losses.NoLoss | losses.PacketLoss | losses.TimeLoss | Guarded | Trace, Field(discriminator="model")]
 
 
 class ChannelFile(Part):
@@ -56,7 +56,7 @@ class ChannelFile(Part):
     file: InputFile
 
 
-Channel = Annotated[LinkModel | ChannelFile, Field(discriminator="model")]
+Channel = Annotated[LinkModel | Guarded | ChannelFile, Field(discriminator="model")]
 """What gives a link's rate, delay and loss over time: a model in the words of `channel synth`, or a file."""
 
 
@@ -115,6 +115,9 @@ class Link(Part):
         for i, (before, after) in enumerate(pairwise(self.changes), 1):
             if after.at < before.at:
                 raise ValueError(f"changes[{i}].at is earlier than the one before it")
+        for key, direction in (("loss", self.forward), ("reverse.loss", self.backward)):
+            if isinstance(direction.loss, Guarded) and isinstance(direction.loss.over, LinkModel):
+                raise ValueError(f"{key}.over says what a whole link is like: give it as channel")
         if self.channel is not None and (self.changes or not isinstance(self.loss, losses.NoLoss)):
             raise ValueError("channel says what is lost and what changes: leave out loss and changes")
         return self
@@ -317,6 +320,8 @@ _LOSS_MODELS: dict[str, type[BaseModel]] = {
     "markov": losses.Markov,
     "gilbert_elliott_time": losses.GilbertElliottTime,
     "markov_time": losses.MarkovTime,
+    "arq": Arq,
+    "fec": Fec,
     "trace": Trace,
 }
 _PARTS: dict[str, type[BaseModel]] = {

@@ -134,7 +134,9 @@ def loss_trace(trace: Trace, where: str) -> LossTrace:
         raise ChannelError(f"{where}: holds no packets, so there is nothing to replay by position")
     outage = pc.equal(packets["cause"].cast("string"), "outage")
     lost = packets.filter(pc.and_(packets["lost"], pc.invert(outage)))["position"].to_pylist()
-    return LossTrace(tuple(lost), packets.num_rows)
+    late = packets.filter(pc.and_(pc.greater(packets["added_ns"], 0), pc.invert(packets["lost"])))
+    added = zip(late["position"].to_pylist(), late["added_ns"].to_pylist(), strict=True)
+    return LossTrace(tuple(lost), packets.num_rows, tuple(added))
 
 
 def _candidates(scenario: Scenario) -> tuple[str, ...]:

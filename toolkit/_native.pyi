@@ -134,6 +134,8 @@ class LossStream:
     def __new__(cls, loss: str, *, seed: int, owner: int = 0, direction: int = 0) -> LossStream: ...
     def read(self, packets: int, size_bytes: int, spacing_ns: int) -> Columns:
         """Offer packets, `spacing_ns` apart; column `position` of the lost ones, from the first packet of all."""
+    def fates(self, packets: int, size_bytes: int, spacing_ns: int) -> Columns:
+        """Offer packets, `spacing_ns` apart; a row for each: `lost`, and `added_ns` to the delay of the others."""
 
 @final
 class StateWalk:

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from channels.interop.rows import DIRECTION, HOP, lacking
-from channels.interop.text import Source
+from channels.interop.text import Source, whole
 from channels.trace import Trace
 from toolkit.schema import TABLES, table_from_rows
 
@@ -63,15 +63,7 @@ def _row(source: Source, line: int, fields: dict[str, str]) -> dict[str, Any]:
 
 
 def _whole(source: Source, line: int, name: str, word: str) -> int | None:
-    if not word:
-        return None
-    try:
-        value = int(word)
-    except ValueError:
-        raise source.wrong(line, f"{name} is {word!r}, not a whole number") from None
-    if value < 0:
-        raise source.wrong(line, f"{name} is {value}; it cannot be negative")
-    return value
+    return whole(source, line, word, name) if word else None
 
 
 def _real(source: Source, line: int, name: str, word: str) -> float | None:
@@ -95,7 +87,9 @@ def _flag(source: Source, line: int, name: str, word: str) -> bool:
 
 
 _PARSERS: dict[str, Callable[[Source, int, str, str], Any]] = {
-    **dict.fromkeys(("position", "t_ns", "end_ns", "size_bytes", "delay_ns", "record"), _whole),
+    **dict.fromkeys(
+        ("position", "t_ns", "end_ns", "size_bytes", "delay_ns", "added_ns", "overlap_ns", "record"), _whole
+    ),
     **dict.fromkeys(("rate_bps", "per", "ber"), _real),
     **dict.fromkeys(("lost", "known"), _flag),
 }

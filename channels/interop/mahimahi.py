@@ -79,6 +79,13 @@ def write(trace: Trace, where: str) -> tuple[str, list[str]]:
     )
     if not len(stamps):
         raise ChannelError(f"{where}: in all of the trace not one packet of {PACKET_BYTES} bytes could leave")
+    ends = np.asarray(intervals["end_ns"])
+    silent_ns = int(ends[-1] - ends[~lost & (np.asarray(intervals["rate_bps"]) > 0)][-1])
+    if silent_ns:
+        said.append(
+            f"its last {silent_ns / SECOND:g} s, in which nothing is sent, are not in it: a Mahimahi trace ends with "
+            "its last chance and starts again there"
+        )
     return "\n".join(map(str, stamps.tolist())) + "\n", said
 
 

@@ -98,7 +98,7 @@ def lacking(trace: Trace, held: set[str]) -> list[str]:
     if intervals.num_rows and "intervals" not in held:
         said.append(f"{intervals.num_rows} intervals of rate, delay and outage are not in it")
     kept = [(packets, "packets"), (intervals, "intervals")]
-    for column in ("delay_ns", "rate_bps", "per", "ber", "size_bytes", "evidence"):
+    for column in ("delay_ns", "added_ns", "overlap_ns", "rate_bps", "per", "ber", "size_bytes", "evidence"):
         count = sum(len(part) - part[column].null_count for part, kind in kept if kind in held)
         if count and column not in held:
             said.append(f"{column} of {count} rows is not in it")

@@ -136,6 +136,14 @@ def test_a_slow_rate_gives_a_chance_when_a_packet_is_paid_for(tmp_path: Path) ->
     assert said == ["delay_ns of 1 rows is not in it"]
 
 
+def test_a_mahimahi_trace_says_that_it_has_no_silent_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.down"
+    for last in ((4, 7, 0.0, None, None), (4, 7, 12e6, None, 1)):
+        said = write_channel(states((0, 4, 12e6, None, None), last), path)
+        assert path.read_text() == "1\n2\n3\n4\n"
+        assert any("its last 0.003 s, in which nothing is sent, are not in it" in sentence for sentence in said)
+
+
 def test_theaterq_comes_back_and_says_what_it_rounds(tmp_path: Path) -> None:
     trace = states((0, 5, 1e6, 20, 0.125), (5, 9, 2e6, 21, None), (9, 12, 2e6, 21, 1))
     path = tmp_path / "a.tq"

@@ -31,11 +31,11 @@ def test_arq_leaves_the_power_of_the_loss_and_adds_a_try_for_each_failure() -> N
 
 def test_arq_in_order_holds_up_what_comes_behind() -> None:
     _, apart = fates(Arq, over=PER, retries=7, try_time="5 ms", in_order=False, spacing_ns=2 * MS)
-    _, queued = fates(Arq, over=PER, retries=7, try_time="5 ms", in_order=True, spacing_ns=4 * MS)
+    gone, queued = fates(Arq, over=PER, retries=7, try_time="5 ms", in_order=True, spacing_ns=4 * MS)
     assert apart.mean() == pytest.approx(5 * MS * 0.3 / 0.7, rel=0.03)
     assert queued.mean() > 1.3 * apart.mean()
     arrivals = np.arange(len(queued)) * 4 * MS + queued
-    assert np.all(np.diff(arrivals) >= 0)
+    assert np.all(np.diff(arrivals[~gone]) >= 0)
 
 
 def test_bursts_defeat_arq() -> None:
@@ -47,7 +47,8 @@ def test_fec_makes_good_what_the_binomial_law_says() -> None:
     from math import comb
 
     block, repair, per = 12, 3, 0.1
-    lost, added = fates(Fec, over={"model": "bernoulli", "per": per}, block=block, repair=repair, packets=900_000)
+    code: dict[str, Any] = {"block": block, "repair": repair, "packet_time": "100 ms"}
+    lost, added = fates(Fec, over={"model": "bernoulli", "per": per}, packets=900_000, **code)
     # Lost, and at least `repair` of the others of its block too.
     others = sum(comb(block - 1, k) * per**k * (1 - per) ** (block - 1 - k) for k in range(repair, block))
     assert lost.mean() == pytest.approx(per * others, rel=0.04)
@@ -55,11 +56,25 @@ def test_fec_makes_good_what_the_binomial_law_says() -> None:
     assert set(np.unique(added // (100 * MS))) == {0, *range(3, 12)}
 
 
+def test_a_link_layer_protects_a_street_and_tries_by_the_clock() -> None:
+    street = {"model": "street", "satellite": {"azimuth": 60.0, "elevation": 40.0}, "speed": "20 m/s"}
+    bare = fates(Arq, over=street, retries=0, spacing_ns=5 * MS, packets=20_000)[0]
+    lost, added = fates(Arq, over=street, retries=2, try_time="1 ms", spacing_ns=5 * MS, packets=20_000)
+    assert 0.1 < bare.mean() < 0.9
+    # A building hides for seconds: a try 1 or 2 ms later helps at its far edge only.
+    assert 0 < np.sum(bare & ~lost) <= np.sum(np.diff(bare.astype(int)) == -1)
+    assert set(np.unique(added[~lost])) <= {0, MS, 2 * MS}
+    long = fates(Arq, over=street, retries=255, try_time="1 s", in_order=False, spacing_ns=5 * MS, packets=20_000)
+    assert not long[0].any()
+    assert long[1].max() > 1000 * MS
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "says"),
     [
         (Arq, {"over": PER, "retries": -1}, "at least 0"),
-        (Arq, {"over": {"model": "street"}}, "no model 'street'"),
+        (Arq, {"over": {"model": "stret"}}, "no model 'stret'; did you mean 'street'"),
+        (Arq, {"over": {"model": "street"}}, "over.street.satellite: this key is missing"),
         (Arq, {}, "over: this key is missing"),
         (Fec, {"over": PER, "block": 4, "repair": 4}, "no data"),
     ],

@@ -69,6 +69,15 @@ def test_both_directions_say_the_same_and_cover_the_time(tmp_path: Path) -> None
     assert forward[-1].end_ns == 300 * SECOND
 
 
+def test_links_that_overlap_come_back_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.parquet"
+    model = read_model("slots", {"overlap": "500 ms"})
+    synthesise(model, path, seed=2, extent=Extent(span_ns=60 * SECOND))
+    states = list(read_states(read_trace(path).channel, "a2b"))
+    assert states == list(model_states(model, 60 * SECOND, 2))  # type: ignore[arg-type]
+    assert [s.overlap_ns for s in states] == [None, *[SECOND // 2] * 4]
+
+
 def per_second(states: list[State], seconds: int, rate_bps: float) -> np.ndarray[Any, Any]:
     """Delivered share of the full rate, second by second."""
     got = np.zeros(seconds)

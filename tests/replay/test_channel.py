@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 
 from channels.interop import read_channel
 from channels.intervals import State, tables
-from channels.synth import write_tables
-from channels.trace import Trace
+from channels.synth import Extent, read_model, synthesise, write_tables
+from channels.trace import Trace, read_trace
 from replay.jobs import engine_config, plan_comparison
 from replay.run import Configuration, run_configurations
 from replay.scenario import Scenario, parse_scenario
+from replay.study import loss_trace
 from tests.replay.test_scenario import GOOD, VARIANTS
 from toolkit.errors import ChannelError, ScenarioError
 
@@ -94,6 +96,62 @@ def test_the_engine_obeys_rates_gaps_and_losses() -> None:
     assert row["channel_losses"] / row["segments_out"] == pytest.approx(0.02, abs=0.01)
 
 
+def test_of_two_links_alive_the_old_one_serves_what_it_has_while_they_overlap() -> None:
+    def handover(**step: Any) -> tuple[Scenario, dict[str, Any]]:
+        steps = [{"at": "0 s", "rate": "2 Mbit/s"}, {"at": "8 s", "rate": "4 Mbit/s", "delay": "10 ms", **step}]
+        of = scenario({"channel": {"model": "handover", "steps": steps}})
+        return of, first_link(configs(of)[0])["forward"]
+
+    both, words = handover(overlap="2 s")
+    assert words["schedule"][1] == {
+        "at_ns": 8 * SECOND, "rate_bps": 4e6, "delay_ns": 10_000_000, "overlap_ns": 2 * SECOND
+    }  # fmt: skip
+    assert delivered(both)[1]["outage_losses"] == 0
+    # Cut at once, the old link loses what it has: the whole queue.
+    assert delivered(handover(overlap="0 s")[0])[1]["outage_losses"] > 10
+    assert delivered(handover()[0])[1]["outage_losses"] == 0
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_link_layer_repairs_losses_by_the_clock_and_the_engine_waits_for_it(in_order: bool) -> None:
+    over = {"model": "gilbert_elliott_time", "mean_good": "90 ms", "mean_bad": "10 ms"}
+    arq = {"model": "arq", "over": over, "retries": 20, "try_time": "5 ms", "in_order": in_order}
+    bare = delivered(scenario({"loss": over}))[1]
+    repaired = delivered(scenario({"loss": arq}))[1]
+    assert bare["channel_losses"] / bare["segments_out"] == pytest.approx(0.1, abs=0.05)
+    assert repaired["channel_losses"] == 0
+    assert repaired["goodput_bps"] > 2 * bare["goodput_bps"]
+    steps = {"model": "handover", "steps": [{"at": "0 s", "per": 0.3}]}
+    link = scenario({"channel": {**arq, "over": steps}})
+    assert first_link(configs(link)[0])["reverse"]["loss"]["over"]["spans"] == [
+        {"start_ns": 0, "per": 0.3, "ber": None}
+    ]
+    row = delivered(link)[1]
+    assert row["channel_losses"] == 0
+    # A try in 0.7 fails on average 3 in 7 times, 5 ms each; both ways.
+    clean = delivered(scenario({"queue": "1000 pkts", "rate": "200 Mbit/s"}))[1]
+    slow = delivered(scenario({"queue": "1000 pkts", "rate": "200 Mbit/s", "channel": {**arq, "over": steps}}))[1]
+    assert slow["srtt_mean_ns"] > clean["srtt_mean_ns"] + 2 * 5e6 * 3 / 7
+
+
+def test_what_the_repair_added_to_a_packet_in_a_trace_is_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "arq.parquet"
+    over = {"model": "bernoulli", "per": 0.3}
+    model = read_model("arq", {"over": over, "retries": 2, "try_time": "50 ms", "in_order": False})
+    synthesise(model, path, seed=1, extent=Extent(packets=5000))
+    losses = loss_trace(read_trace(path), "arq")
+    assert len(losses.late) == pytest.approx(5000 * 0.3, rel=0.1)
+    assert {added for _, added in losses.late} == {50_000_000, 100_000_000}
+    of = scenario({"loss": {"model": "trace", "file": "arq.parquet"}, "rate": "200 Mbit/s", "in_order": True})
+    job = plan_comparison(of, ("newreno",))[0]
+    rows = []
+    for late in (losses.late, ()):
+        config = engine_config(of, job, {"arq.parquet": replace(losses, late=late)})
+        rows += run_configurations([Configuration(config, job.seed, False)])["runs"].to_pylist()
+    assert rows[0]["srtt_mean_ns"] > rows[1]["srtt_mean_ns"] + 10_000_000
+    assert rows[0]["channel_losses"] > 0
+
+
 def test_a_file_is_played_from_its_first_state_and_again_past_its_end(tmp_path: Path) -> None:
     states = [
         State(100 * SECOND, 102 * SECOND, rate_bps=1e6, delay_ns=5_000_000),
@@ -157,6 +215,9 @@ def test_the_other_street_of_a_link_is_not_that_of_the_next_link() -> None:
         ({"channel": {"model": "uav", "share_zero": 2.0}}, "share_zero"),
         ({"channel": {"model": "uav"}, "loss": {"model": "ber", "ber": 1e-6}}, "leave out loss and changes"),
         ({"loss": {"model": "gilbert_elliott", "p": 0.1}}, "links[0].loss: give p and r"),
+        ({"loss": {"model": "arq", "over": {"model": "uav"}}}, "loss.over says what a whole link is like"),
+        ({"channel": {"model": "handover", "steps": [{"at": "0 s", "overlap": "1 s"}]}}, "no link before the first"),
+        ({"channel": {"model": "slots", "gap": "1 s", "overlap": "1 s"}}, "give one of them"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(link: dict[str, Any], says: str) -> None:

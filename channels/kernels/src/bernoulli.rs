@@ -71,16 +71,7 @@ impl BitErrors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, StreamKey};
-
-    fn rng(seed: u64) -> StreamRng {
-        StreamRng::new(StreamKey {
-            seed,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Loss,
-        })
-    }
+    use crate::rng::test_rng as rng;
 
     #[test]
     fn loss_rate_and_independence_are_those_asked_for() {

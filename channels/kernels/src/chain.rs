@@ -4,6 +4,7 @@
 //! Must not know what else a link does. Read `docs/channels/markov.md` first; two states stepped per packet have a
 //! faster form in `gilbert_elliott.rs`.
 
+use crate::ahead::Ahead;
 use crate::rng::{RunLength, StreamRng};
 
 /// What a state does to a packet.
@@ -13,6 +14,18 @@ pub enum StateLoss {
     Packets(f64),
     /// Every bit is wrong with this probability; a packet with a wrong bit is lost.
     Bits(f64),
+}
+
+impl StateLoss {
+    /// Probability that a packet of `size_bytes` is lost.
+    pub(crate) fn of_packet(self, size_bytes: u32) -> f64 {
+        match self {
+            Self::Packets(probability) => probability,
+            Self::Bits(probability) => {
+                -libm::expm1(f64::from(size_bytes) * 8.0 * libm::log1p(-probability))
+            }
+        }
+    }
 }
 
 /// How long a state lasts: packets, or nanoseconds, by the [`Clock`].
@@ -84,6 +97,11 @@ impl Walk {
         }
     }
 
+    /// What a state does to packets.
+    pub(crate) fn loss(&self, state: usize) -> StateLoss {
+        self.params.states[state].0
+    }
+
     /// The next state and how long it lasts.
     pub fn step(&mut self) -> (usize, u64) {
         let row = match self.state {
@@ -151,6 +169,27 @@ impl Budget {
         self.left = self.law.draw(rng);
         true
     }
+
+    /// Packets of `size_bytes` that still pass; `u64::MAX` for ever.
+    fn packets(&self, size_bytes: u32) -> u64 {
+        if self.per_bit && self.left != u64::MAX {
+            self.left / (u64::from(size_bytes) * 8).max(1)
+        } else {
+            self.left
+        }
+    }
+
+    /// Lets so many packets pass.
+    fn spend(&mut self, packets: u64, size_bytes: u32) {
+        let each = if self.per_bit {
+            u64::from(size_bytes) * 8
+        } else {
+            1
+        };
+        if self.left != u64::MAX {
+            self.left -= packets * each;
+        }
+    }
 }
 
 /// Losses by the states of a walk.
@@ -196,6 +235,41 @@ impl ChainLoss {
         self.budget.lost(size_bytes, &mut self.walk.rng)
     }
 
+    /// Packets of `size_bytes` that pass before the next loss, `most_pkts` at most, of a chain stepped per packet: the
+    /// same fates as [`Self::lost`] gives one by one, but the time it takes does not grow with the packets. That many
+    /// steps and the lost one are behind it.
+    pub fn pass_until_loss(&mut self, size_bytes: u32, most_pkts: u64) -> Option<u64> {
+        let mut passed = 0;
+        while passed < most_pkts {
+            while self.end == 0 {
+                self.end = self.enter();
+            }
+            let run = self.budget.packets(size_bytes);
+            let run = run.min(self.end).min(most_pkts - passed);
+            self.budget.spend(run, size_bytes);
+            passed += run;
+            self.end -= if self.end == u64::MAX { 0 } else { run };
+            if passed < most_pkts && self.end > 0 {
+                let lost = self.lost(size_bytes, 0);
+                debug_assert!(lost);
+                return Some(passed);
+            }
+        }
+        None
+    }
+
+    /// Whether the stays count packets.
+    pub fn is_stepped(&self) -> bool {
+        self.walk.params.clock == Clock::Packets
+    }
+
+    /// The states of a chain in time, to be looked up ahead of time.
+    pub(crate) fn ahead(mut self) -> Ahead {
+        let first = self.walk.loss(self.walk.state.unwrap_or(0));
+        let rng = self.walk.rng.split();
+        Ahead::of_walk(self.walk, first, self.end, rng)
+    }
+
     fn enter(&mut self) -> u64 {
         let (state, stay) = self.walk.step();
         self.budget = Budget::new(self.walk.params.states[state].0, &mut self.walk.rng);
@@ -206,17 +280,8 @@ impl ChainLoss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, StreamKey};
+    use crate::rng::test_rng as rng;
     use crate::{GilbertElliott, GilbertElliottParams};
-
-    fn rng(seed: u64) -> StreamRng {
-        StreamRng::new(StreamKey {
-            seed,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Loss,
-        })
-    }
 
     fn two_states(clock: Clock, good: Stay, bad: Stay, loss: [StateLoss; 2]) -> ChainParams {
         ChainParams {
@@ -339,6 +404,41 @@ mod tests {
                 (lost / expected - 1.0).abs() < 0.03,
                 "{size}: {lost} against {expected}"
             );
+        }
+    }
+
+    #[test]
+    fn runs_of_packets_are_the_same_fates_as_one_by_one() {
+        let three = |loss: [StateLoss; 3]| ChainParams {
+            clock: Clock::Packets,
+            states: vec![
+                (loss[0], Stay::Geometric(0.01)),
+                (loss[1], Stay::Geometric(0.2)),
+                (loss[2], Stay::Geometric(1.0)),
+            ],
+            jumps: vec![
+                vec![0.0, 0.7, 0.3],
+                vec![0.5, 0.0, 0.5],
+                vec![1.0, 0.0, 0.0],
+            ],
+            start: vec![0.2, 0.3, 0.5],
+        };
+        let packets = [0.001, 0.5, 1.0].map(StateLoss::Packets);
+        let bits = [1e-7, 1e-5, 0.0].map(StateLoss::Bits);
+        for loss in [packets, bits] {
+            let (mut one, mut other) = (
+                ChainLoss::new(three(loss), rng(9)),
+                ChainLoss::new(three(loss), rng(9)),
+            );
+            let n = 100_000;
+            let singly: Vec<u64> = (0..n).filter(|_| one.lost(1500, 0)).collect();
+            let (mut next, mut runs) = (0, Vec::new());
+            while let Some(passed) = other.pass_until_loss(1500, n - next) {
+                runs.push(next + passed);
+                next += passed + 1;
+            }
+            assert!(singly.len() > 300, "{}", singly.len());
+            assert_eq!(singly, runs);
         }
     }
 

@@ -9,6 +9,7 @@ use std::f64::consts::{PI, TAU};
 
 use crate::chain::{ChainParams, Walk};
 use crate::rng::StreamRng;
+use crate::steps::end_of_run;
 
 /// The signal in one state, dB relative to the unshadowed direct part.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -180,18 +181,11 @@ impl Iterator for Fading {
             return None;
         }
         let (first, (state, level)) = (self.step, self.next);
-        let mut step = first + 1;
-        while step < self.pace.steps {
-            self.next = self.level_at(step);
-            if self.next != (state, level) {
-                break;
-            }
-            step += 1;
-        }
-        self.step = step;
+        let steps = (first, self.pace.steps);
+        (self.step, self.next) = end_of_run(self.next, steps, |step| self.level_at(step));
         Some(FadeRun {
             step: first,
-            steps: step - first,
+            steps: self.step - first,
             state,
             level,
         })

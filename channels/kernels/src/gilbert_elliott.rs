@@ -102,16 +102,10 @@ impl GilbertElliott {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, StreamKey};
+    use crate::rng::test_rng;
 
     fn fates(params: GilbertElliottParams, n: usize) -> Vec<bool> {
-        let key = StreamKey {
-            seed: 11,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Loss,
-        };
-        let mut process = GilbertElliott::new(params, StreamRng::new(key));
+        let mut process = GilbertElliott::new(params, test_rng(11));
         (0..n).map(|_| process.lost()).collect()
     }
 

@@ -5,6 +5,7 @@
 //! it a packet's size and time and is told whether the channel lost it. Read `docs/channels/` first, then
 //! [`LossProcess`].
 
+mod ahead;
 mod bernoulli;
 mod chain;
 mod fading;
@@ -12,8 +13,10 @@ pub mod fit;
 mod gilbert_elliott;
 mod passage;
 mod process;
+mod protect;
 mod rng;
 mod sight;
+mod steps;
 mod street;
 mod timeline;
 mod trace;
@@ -24,8 +27,9 @@ pub use fading::{FadeRun, Fading, FadingPace, StateSignal};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottParams};
 pub use passage::{Edge, Pace, Passage, Run, SET, Sample};
 pub use process::LossProcess;
+pub use protect::{Arq, ArqParams, Fec, FecParams, Guard};
 pub use rng::{Purpose, RunLength, StreamKey, StreamRng};
 pub use sight::{Aim, Canyon, DEEPEST_DB, Direction, knife_edge_db, radians};
 pub use street::{Building, LengthLaw, Piece, Side, Street, StreetParams};
 pub use timeline::{Span, Timeline};
-pub use trace::{LossTrace, TraceMode};
+pub use trace::{LossTrace, TraceFates, TraceMode};

@@ -3,6 +3,7 @@
 //! Must not know packets. Read `docs/channels/street.md` first. Memory does not grow with the time that passes.
 
 use crate::sight::{Aim, Canyon, Direction};
+use crate::steps::end_of_run;
 
 /// How shadows are taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -149,21 +150,15 @@ impl Iterator for Passage {
             return None;
         }
         let (first, level) = (self.step, self.level);
-        let mut step = first + 1;
         if self.still() {
-            step = self.pace.steps;
+            self.step = self.pace.steps;
+        } else {
+            let steps = (first, self.pace.steps);
+            (self.step, self.level) = end_of_run(level, steps, |step| self.level_at(step));
         }
-        while step < self.pace.steps {
-            self.level = self.level_at(step);
-            if self.level != level {
-                break;
-            }
-            step += 1;
-        }
-        self.step = step;
         Some(Run {
             step: first,
-            steps: step - first,
+            steps: self.step - first,
             level,
         })
     }

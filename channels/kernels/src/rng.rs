@@ -70,6 +70,16 @@ impl StreamRng {
         result
     }
 
+    /// A stream of its own that begins at a number of this one.
+    pub(crate) fn split(&mut self) -> Self {
+        let mut mixer = SplitMix64 {
+            state: self.next_u64(),
+        };
+        Self {
+            state: std::array::from_fn(|_| mixer.next()),
+        }
+    }
+
     /// A number of (0, 1]: never 0, so that its logarithm is finite.
     pub fn unit(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
@@ -156,6 +166,17 @@ impl SplitMix64 {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
+}
+
+/// The stream of losses of a test.
+#[cfg(test)]
+pub(crate) fn test_rng(seed: u64) -> StreamRng {
+    StreamRng::new(StreamKey {
+        seed,
+        owner: 0,
+        direction: 0,
+        purpose: Purpose::Loss,
+    })
 }
 
 #[cfg(test)]

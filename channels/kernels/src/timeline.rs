@@ -2,6 +2,7 @@
 //!
 //! Must not know where the spans came from. Read `docs/channels/synth.md` first.
 
+use crate::ahead::Ahead;
 use crate::chain::{Budget, StateLoss};
 use crate::rng::StreamRng;
 
@@ -46,6 +47,11 @@ impl Timeline {
         self.budget.lost(size_bytes, &mut self.rng)
     }
 
+    /// The same spans, to be looked up ahead of time.
+    pub(crate) fn ahead(self) -> Ahead {
+        Ahead::of_spans(self.spans, self.rng)
+    }
+
     fn go_to(&mut self, now_ns: u64) {
         while let Some(span) = self.spans.get(self.next).filter(|s| s.start_ns <= now_ns) {
             self.budget = Budget::new(span.loss, &mut self.rng);
@@ -59,7 +65,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, StreamKey};
+    use crate::rng::test_rng;
 
     #[test]
     fn each_span_loses_from_its_first_nanosecond_until_the_next() {
@@ -68,16 +74,10 @@ mod tests {
             loss: StateLoss::Packets(probability),
         };
         let spans = vec![loss(10, 1.0), loss(20, 0.0), loss(20, 1.0), loss(30, 0.0)];
-        let key = StreamKey {
-            seed: 1,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Loss,
-        };
-        let mut timeline = Timeline::new(spans.clone(), StreamRng::new(key));
+        let mut timeline = Timeline::new(spans.clone(), test_rng(1));
         let lost: Vec<_> = (0..40).filter(|&t| timeline.lost(1500, t)).collect();
         assert_eq!(lost, (10..30).collect::<Vec<_>>());
-        let mut sparse = Timeline::new(spans, StreamRng::new(key));
+        let mut sparse = Timeline::new(spans, test_rng(1));
         assert!(
             !sparse.lost(40, 35),
             "spans without a packet are passed over"
@@ -87,7 +87,7 @@ mod tests {
                 start_ns: 0,
                 loss: StateLoss::Bits(1e-5),
             }],
-            StreamRng::new(key),
+            test_rng(1),
         );
         let share = (0..200_000).filter(|&t| bits.lost(1500, t)).count() as f64 / 2e5;
         assert!((share - 0.113_08).abs() < 0.002, "{share}");

@@ -17,10 +17,22 @@ pub enum TraceMode {
     },
 }
 
+/// What a trace says of packets by position.
+#[derive(Clone, Debug, Default)]
+pub struct TraceFates {
+    /// Packets that the trace knows.
+    pub known_pkts: u64,
+    /// Those of them that are lost, ascending.
+    pub lost: Vec<u64>,
+    /// Those that come late, ascending, with what is added to their delay, ns.
+    pub late: Vec<(u64, u64)>,
+}
+
 /// A loss trace in play.
 #[derive(Clone, Debug)]
 pub struct LossTrace {
     positions: Vec<u64>,
+    late: Vec<(u64, u64)>,
     known_pkts: u64,
     mode: TraceMode,
     /// Packets seen so far.
@@ -34,23 +46,33 @@ pub struct LossTrace {
     /// … and how many of its losses have been played.
     played: usize,
     rng: StreamRng,
+    /// The same block for what comes late: losses are looked for ahead, delays packet by packet.
+    late_origin: u64,
+    late_start: u64,
+    late_rng: StreamRng,
 }
 
 impl LossTrace {
-    /// A trace of `known_pkts` packets of which those at `positions` (ascending, each below `known_pkts`) are lost.
-    pub fn new(positions: Vec<u64>, known_pkts: u64, mode: TraceMode, rng: StreamRng) -> Self {
+    /// A trace of these fates, each position below `known_pkts`.
+    pub fn new(fates: TraceFates, mode: TraceMode, rng: StreamRng) -> Self {
         let mut trace = Self {
-            positions,
-            known_pkts,
+            positions: fates.lost,
+            late: fates.late,
+            known_pkts: fates.known_pkts,
             mode,
             seen: 0,
             next_lost: 0,
             origin: 0,
             start: 0,
             played: 0,
+            late_origin: 0,
+            late_start: 0,
+            late_rng: rng.clone(),
             rng,
         };
         trace.draw_block();
+        trace.late_start = trace.start;
+        trace.late_rng.clone_from(&trace.rng);
         trace.next_lost = trace.following_loss();
         trace
     }
@@ -65,6 +87,40 @@ impl LossTrace {
         }
         self.next_lost = self.following_loss();
         true
+    }
+
+    /// What is added to the delay of the next packet; none if it is lost.
+    #[inline]
+    pub fn pass(&mut self) -> Option<u64> {
+        let position = self.seen;
+        if self.lost() {
+            return None;
+        }
+        Some(if self.late.is_empty() {
+            0
+        } else {
+            self.added_ns(position)
+        })
+    }
+
+    /// Whether a packet comes late.
+    pub fn repairs(&self) -> bool {
+        !self.late.is_empty()
+    }
+
+    /// What is added to the delay of packet `position` of the run, which the block that is being played holds or the
+    /// one before it.
+    fn added_ns(&mut self, position: u64) -> u64 {
+        while position >= self.late_origin + self.block_pkts() {
+            self.late_origin += self.block_pkts();
+            self.late_start = match self.mode {
+                TraceMode::Replayed => 0,
+                TraceMode::Resampled { .. } => self.late_rng.below(self.known_pkts),
+            };
+        }
+        let place = (self.late_start + position - self.late_origin) % self.known_pkts;
+        let found = self.late.binary_search_by_key(&place, |(at, _)| *at);
+        found.map_or(0, |index| self.late[index].1)
     }
 
     /// Packets that lay beyond the end of the trace, when it is replayed as captured.
@@ -127,16 +183,15 @@ impl LossTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, StreamKey};
+    use crate::rng::test_rng;
 
     fn trace(positions: &[u64], known: u64, mode: TraceMode, seed: u64) -> LossTrace {
-        let key = StreamKey {
-            seed,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Resample,
+        let fates = TraceFates {
+            lost: positions.to_vec(),
+            known_pkts: known,
+            late: Vec::new(),
         };
-        LossTrace::new(positions.to_vec(), known, mode, StreamRng::new(key))
+        LossTrace::new(fates, mode, test_rng(seed))
     }
 
     fn lost_positions(trace: &mut LossTrace, n: u64) -> Vec<u64> {
@@ -156,6 +211,33 @@ mod tests {
     fn a_trace_without_losses_loses_nothing() {
         for mode in [TraceMode::Replayed, TraceMode::Resampled { block_pkts: 3 }] {
             assert!(lost_positions(&mut trace(&[], 10, mode, 1), 100).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_comes_late_goes_by_position_with_the_losses() {
+        let late: Vec<_> = (0..100)
+            .filter(|i| i % 7 == 3)
+            .map(|i| (i, i + 1))
+            .collect();
+        for mode in [TraceMode::Replayed, TraceMode::Resampled { block_pkts: 9 }] {
+            let fates = TraceFates {
+                known_pkts: 100,
+                lost: (0..100).filter(|i| i % 7 == 2).collect(),
+                late: late.clone(),
+            };
+            let mut trace = LossTrace::new(fates, mode, test_rng(2));
+            let passed: Vec<_> = (0..5_000).map(|_| trace.pass()).collect();
+            // Behind a loss comes the late packet, but for the last of a block and of the trace.
+            let behind: Vec<_> = passed.windows(2).filter(|w| w[0].is_none()).collect();
+            let kept = behind.iter().filter(|w| w[1] > Some(0)).count();
+            assert!(behind.len() > 600, "{}", behind.len());
+            assert!(kept as f64 > 0.85 * behind.len() as f64, "{kept}");
+            if mode == TraceMode::Replayed {
+                assert_eq!(passed[3], Some(4));
+                assert_eq!(passed[103], Some(4));
+                assert_eq!(kept, behind.len());
+            }
         }
     }
 

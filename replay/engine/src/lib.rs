@@ -39,6 +39,7 @@ mod serialiser;
 mod sink;
 mod source;
 mod summary;
+mod takeover;
 mod tap;
 mod ticks;
 mod time;

@@ -12,6 +12,7 @@ use crate::queue::{Arrival, Dropped, Queue, Verdict, Waiting};
 use crate::ring::Ring;
 use crate::segment::{Ecn, Segment};
 use crate::serialiser::Serialiser;
+use crate::takeover::{Former, Takeovers};
 use crate::time::{NEVER, Nanos};
 
 /// Why a packet was lost.
@@ -56,13 +57,18 @@ pub struct LinkDirection {
     /// Packets in flight by time of arrival, and the latest such time so far.
     flying: Ring<(Nanos, Ticket)>,
     latest: Nanos,
+    /// Links that take over from this one, and those before it that still serve what they had.
+    takeovers: Takeovers,
+    /// Until then no other link takes over; 0 where the loss process may add to a delay.
+    plain_until: Nanos,
 }
 
 impl LinkDirection {
     /// Builds the direction; `loss` is its process, `rng` the stream of its queue.
     pub fn new(config: &DirectionConfig, loss: LossProcess, rng: StreamRng) -> Self {
+        let (takeovers, repairs) = (Takeovers::new(config, &loss, &rng), loss.repairs());
         Self {
-            serialiser: Serialiser::new(config),
+            serialiser: Serialiser::new(takeovers.first(config)),
             queue: Queue::new(&config.queue, rng),
             next_service: NEVER,
             dropped: Dropped::new(),
@@ -72,6 +78,8 @@ impl LinkDirection {
             last_arrival: 0,
             flying: Ring::default(),
             latest: 0,
+            plain_until: if repairs { 0 } else { takeovers.next },
+            takeovers,
         }
     }
 
@@ -85,13 +93,16 @@ impl LinkDirection {
     }
 
     /// The way of nearly every packet: a drop-tail queue that surely has room, a rate, and a delay that no change of
-    /// the schedule touches before the packet arrives. None, and nothing done, where that does not hold.
+    /// the schedule touches before the packet arrives, nor a repair. None, and nothing done, where that does not hold.
     #[allow(
         clippy::inline_always,
         reason = "the whole of a hop; a hint is not heard"
     )]
     #[inline(always)]
     fn pass_plainly(&mut self, segment: &Segment, now: Nanos) -> Option<Passage> {
+        if now >= self.plain_until {
+            return None;
+        }
         let departure = self.serialiser.plain_end(segment.ip_bytes, now)?;
         let arrival = departure + self.serialiser.now.delay;
         let Queue::DropTail(queue) = &mut self.queue else {
@@ -103,26 +114,32 @@ impl LinkDirection {
         }
         queue.join(departure);
         self.serialiser.busy_until = departure;
-        Some(if self.is_lost(segment, departure) {
+        Some(if self.repaired(segment, departure).is_none() {
             Passage::Lost(DropCause::Channel)
         } else {
             Passage::Arrives(arrival)
         })
     }
 
-    /// Whether the loss process takes a packet that leaves at `departure`.
+    /// What the loss process adds to the delay of a packet that leaves at `departure`; none if it takes it.
     #[inline]
-    fn is_lost(&mut self, segment: &Segment, departure: Nanos) -> bool {
+    fn repaired(&mut self, segment: &Segment, departure: Nanos) -> Option<Nanos> {
         let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
-        seen && match &mut self.loss {
-            LossProcess::None => false,
-            LossProcess::Bernoulli(process) => process.lost(),
-            process => process.lost(u32::from(segment.ip_bytes), departure),
+        if !seen {
+            return Some(0);
+        }
+        match &mut self.loss {
+            LossProcess::None => Some(0),
+            LossProcess::Bernoulli(process) => (!process.lost()).then_some(0),
+            process => process.pass(u32::from(segment.ip_bytes), departure),
         }
     }
 
     #[inline(never)]
     fn pass_any(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+        if now >= self.takeovers.next {
+            self.hand_over(now);
+        }
         let Queue::DropTail(queue) = &mut self.queue else {
             return self.pass_managed(ticket, segment, now);
         };
@@ -209,14 +226,52 @@ impl LinkDirection {
         Passage::Waits
     }
 
+    /// The next link takes over; the queue of this one is asked for what it holds as before.
+    #[cold]
+    fn hand_over(&mut self, now: Nanos) {
+        while let Some(next) = self.takeovers.take(now) {
+            let before = Former {
+                serialiser: std::mem::replace(&mut self.serialiser, next.serialiser),
+                queue: std::mem::replace(&mut self.queue, next.queue),
+                next_service: std::mem::replace(&mut self.next_service, NEVER),
+            };
+            self.takeovers.retire(before);
+            if let Some(loss) = next.loss {
+                self.loss = loss;
+            }
+        }
+        if self.plain_until != 0 {
+            self.plain_until = self.takeovers.next;
+        }
+    }
+
     /// Whether it is time to ask the queue for a packet.
     #[inline]
     pub fn serves(&self, now: Nanos) -> bool {
-        self.next_service <= now
+        self.next_service.min(self.takeovers.next_service) <= now
     }
 
     /// Takes the next packet out of a queue that is asked for packets, and says what becomes of it.
     pub fn release(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
+        let Some(mut before) = self.takeovers.due(now) else {
+            return self.release_own(arena, now);
+        };
+        before.exchange(
+            &mut self.serialiser,
+            &mut self.queue,
+            &mut self.next_service,
+        );
+        let released = self.release_own(arena, now);
+        before.exchange(
+            &mut self.serialiser,
+            &mut self.queue,
+            &mut self.next_service,
+        );
+        self.takeovers.retire(before);
+        released
+    }
+
+    fn release_own(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
         self.next_service = self.serialiser.open(now);
         if self.next_service > now {
             return None;
@@ -246,14 +301,14 @@ impl LinkDirection {
 
     /// Loss and propagation of a packet whose service ends at `departure`.
     fn propagate(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
-        if self.is_lost(segment, departure) {
+        let Some(added) = self.repaired(segment, departure) else {
             return Passage::Lost(DropCause::Channel);
-        }
-        let mut arrival = departure + self.serialiser.now.delay;
-        // `last_arrival` is past once all that left before the last change have arrived.
-        let overtakes = self.in_order && arrival < self.last_arrival;
+        };
+        let mut arrival = departure + added + self.serialiser.now.delay;
+        // `last_arrival` is past once all that left before the last change, or came late, have arrived.
+        let overtakes = self.in_order && (arrival < self.last_arrival || added > 0);
         if arrival >= self.serialiser.next_change || self.serialiser.now.down || overtakes {
-            let Some(later) = self.arrival_over_changes(departure) else {
+            let Some(later) = self.arrival_over_changes(departure, added) else {
                 return Passage::Lost(DropCause::Outage);
             };
             arrival = later;
@@ -269,7 +324,9 @@ impl LinkDirection {
     #[inline]
     pub fn next_event(&self) -> Nanos {
         let arrival = self.flying.front().map_or(NEVER, |&(time, _)| time);
-        arrival.min(self.next_service)
+        arrival
+            .min(self.next_service)
+            .min(self.takeovers.next_service)
     }
 
     /// Takes the packet that arrives next.
@@ -281,7 +338,7 @@ impl LinkDirection {
     /// Packets on their way or waiting.
     pub fn in_flight(&self) -> impl Iterator<Item = Ticket> + '_ {
         let flying = self.flying.iter().map(|&(_, ticket)| ticket);
-        flying.chain(self.queue.held())
+        flying.chain(self.queue.held()).chain(self.takeovers.held())
     }
 
     /// Whether packets must come at their own time, not ahead of it.
@@ -296,9 +353,9 @@ impl LinkDirection {
 
     /// Arrival of a packet that leaves at `departure`, when a change may come before; none if an outage takes it.
     #[cold]
-    fn arrival_over_changes(&mut self, departure: Nanos) -> Option<Nanos> {
+    fn arrival_over_changes(&mut self, departure: Nanos, added: Nanos) -> Option<Nanos> {
         let leaving = self.serialiser.at(departure);
-        let mut arrival = departure + leaving.delay;
+        let mut arrival = departure + added + leaving.delay;
         if leaving.down || self.serialiser.at(arrival).down {
             return None;
         }
@@ -331,243 +388,10 @@ impl LinkDirection {
 
     /// Whether packets always arrive in the order in which they were taken.
     pub fn keeps_order(&self) -> bool {
-        self.in_order || self.serialiser.is_constant()
+        let steady = self.serialiser.is_constant() && self.takeovers.next == NEVER;
+        self.in_order || (steady && self.loss.keeps_order())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arena::Arena;
-    use crate::config::{ChangeConfig, LossConfig, QueueConfig};
-    use crate::segment::Direction;
-    use crate::time::MILLISECOND;
-    use hindflight_kernels::{Purpose, StreamKey};
-
-    fn config(rate_bps: Option<f64>, delay_ms: u64, queue_pkts: u32) -> DirectionConfig {
-        DirectionConfig {
-            rate_bps,
-            rate_trace: None,
-            delay_ns: delay_ms * MILLISECOND,
-            queue: QueueConfig::packets(queue_pkts),
-            loss: LossConfig::None,
-            loss_applies_to: LossScope::Data,
-            in_order: false,
-            schedule: Vec::new(),
-        }
-    }
-
-    fn link(config: &DirectionConfig) -> LinkDirection {
-        let key = StreamKey {
-            seed: 1,
-            owner: 0,
-            direction: 0,
-            purpose: Purpose::Queue,
-        };
-        LinkDirection::new(config, LossProcess::None, StreamRng::new(key))
-    }
-
-    /// Offers a full packet at `now`; packets are told apart by the order in which they are offered.
-    fn offer(link: &mut LinkDirection, arena: &mut Arena, now: Nanos) -> Result<Nanos, DropCause> {
-        let ticket = arena.take();
-        *arena.slot(ticket) = Segment {
-            ip_bytes: 1500,
-            payload_bytes: 1448,
-            ..Segment::new(0, Direction::Forward)
-        };
-        match link.pass(ticket, arena.slot(ticket), now) {
-            Passage::Arrives(arrival) | Passage::Marked(arrival) => {
-                link.launch(ticket, arrival);
-                Ok(arrival)
-            }
-            Passage::Lost(cause) => Err(cause),
-            Passage::Waits => Ok(NEVER),
-        }
-    }
-
-    fn arrivals(link: &mut LinkDirection) -> Vec<(u32, Nanos)> {
-        let mut out = Vec::new();
-        while let Some(&(time, ticket)) = link.flying.front() {
-            out.push((ticket.number(), time / MILLISECOND));
-            link.take();
-        }
-        out
-    }
-
-    #[test]
-    fn serialises_at_the_rate_and_then_propagates() {
-        let mut link = link(&config(Some(1e6), 100, 10));
-        let mut arena = Arena::default();
-        for _ in 0..3 {
-            assert!(offer(&mut link, &mut arena, 0).is_ok());
-        }
-        assert_eq!(arrivals(&mut link), [(0, 112), (1, 124), (2, 136)]);
-    }
-
-    #[test]
-    fn the_limit_counts_those_that_wait_besides_the_one_in_service() {
-        let mut link = link(&config(Some(1e6), 0, 2));
-        let mut arena = Arena::default();
-        let fates: Vec<_> = (0..4).map(|_| offer(&mut link, &mut arena, 0)).collect();
-        assert!(fates[..3].iter().all(|&fate| fate.is_ok()));
-        assert_eq!(fates[3], Err(DropCause::Queue));
-        // One leaves at 12 ms: exactly one more fits from then on.
-        assert!(offer(&mut link, &mut arena, 12 * MILLISECOND).is_ok());
-        assert_eq!(
-            offer(&mut link, &mut arena, 12 * MILLISECOND),
-            Err(DropCause::Queue)
-        );
-    }
-
-    #[test]
-    fn without_a_rate_there_is_only_delay() {
-        let mut link = link(&config(None, 5, 0));
-        let mut arena = Arena::default();
-        for _ in 0..3 {
-            assert!(offer(&mut link, &mut arena, 0).is_ok());
-        }
-        assert_eq!(arrivals(&mut link), [(0, 5), (1, 5), (2, 5)]);
-    }
-
-    fn at(ms: u64) -> ChangeConfig {
-        ChangeConfig {
-            at_ns: ms * MILLISECOND,
-            rate_bps: None,
-            delay_ns: None,
-            outage: None,
-            hold: None,
-        }
-    }
-
-    #[test]
-    fn a_new_rate_holds_from_the_next_packet_in_service() {
-        let mut config = config(Some(1e6), 0, 10);
-        config.schedule = vec![ChangeConfig {
-            rate_bps: Some(2e6),
-            ..at(6)
-        }];
-        let mut link = link(&config);
-        let mut arena = Arena::default();
-        for _ in 0..3 {
-            assert!(offer(&mut link, &mut arena, 0).is_ok());
-        }
-        assert_eq!(arrivals(&mut link), [(0, 12), (1, 18), (2, 24)]);
-    }
-
-    #[test]
-    fn when_the_delay_falls_packets_overtake_unless_in_order() {
-        for (in_order, expected) in [(false, [(1, 24), (0, 112)]), (true, [(0, 112), (1, 112)])] {
-            let mut config = config(Some(1e6), 100, 10);
-            config.in_order = in_order;
-            config.schedule = vec![ChangeConfig {
-                delay_ns: Some(0),
-                ..at(20)
-            }];
-            let mut link = link(&config);
-            let mut arena = Arena::default();
-            assert!(offer(&mut link, &mut arena, 0).is_ok());
-            assert!(offer(&mut link, &mut arena, 0).is_ok());
-            assert_eq!(arrivals(&mut link), expected);
-        }
-    }
-
-    #[test]
-    fn in_order_holds_for_what_enters_long_after_the_change() {
-        let mut config = config(None, 100, 10);
-        config.in_order = true;
-        config.schedule = vec![ChangeConfig {
-            delay_ns: Some(0),
-            ..at(20)
-        }];
-        let mut link = link(&config);
-        let mut arena = Arena::default();
-        for entered in [15, 30, 60, 120] {
-            assert!(offer(&mut link, &mut arena, entered * MILLISECOND).is_ok());
-        }
-        assert_eq!(
-            arrivals(&mut link),
-            [(0, 115), (1, 115), (2, 115), (3, 120)]
-        );
-    }
-
-    #[test]
-    fn an_outage_takes_what_ends_its_service_or_would_arrive_in_it() {
-        let mut config = config(Some(1e6), 10, 10);
-        config.schedule = vec![
-            ChangeConfig {
-                outage: Some(true),
-                ..at(30)
-            },
-            ChangeConfig {
-                outage: Some(false),
-                ..at(50)
-            },
-        ];
-        let mut link = link(&config);
-        let mut arena = Arena::default();
-        // Service ends at 12, 24, 36, 48, 60; arrivals at 22, 34 (down), -, -, 70.
-        let fates: Vec<_> = (0..5)
-            .map(|_| offer(&mut link, &mut arena, 0).is_ok())
-            .collect();
-        assert_eq!(fates, [true, false, false, false, true]);
-    }
-
-    #[test]
-    fn a_link_that_is_held_keeps_what_is_queued_until_it_opens() {
-        for scheduled in [false, true] {
-            let mut config = config(Some(1e6), 10, 10);
-            if scheduled {
-                config.queue = serde_json::from_str(r#"{"kind":"codel"}"#).expect("a queue");
-            }
-            config.schedule = vec![
-                ChangeConfig {
-                    hold: Some(true),
-                    ..at(20)
-                },
-                ChangeConfig {
-                    hold: Some(false),
-                    delay_ns: Some(5 * MILLISECOND),
-                    ..at(100)
-                },
-            ];
-            let mut link = link(&config);
-            let mut arena = Arena::default();
-            for _ in 0..3 {
-                assert!(offer(&mut link, &mut arena, 0).is_ok());
-            }
-            let mut now = 0;
-            while now < 200 * MILLISECOND {
-                if now == 50 * MILLISECOND {
-                    assert!(offer(&mut link, &mut arena, now).is_ok());
-                }
-                while link.serves(now) {
-                    let Some((ticket, passage)) = link.release(&mut arena, now) else {
-                        break;
-                    };
-                    if let Passage::Arrives(arrival) = passage {
-                        link.launch(ticket, arrival);
-                    }
-                }
-                now += MILLISECOND;
-            }
-            // Two are served before and while it closes; the others wait for 100 ms.
-            assert_eq!(arrivals(&mut link), [(0, 22), (1, 34), (2, 117), (3, 129)]);
-        }
-    }
-
-    #[test]
-    fn a_link_that_never_opens_again_loses_what_comes() {
-        let mut config = config(Some(1e6), 10, 10);
-        config.schedule = vec![ChangeConfig {
-            hold: Some(true),
-            ..at(5)
-        }];
-        let mut link = link(&config);
-        let mut arena = Arena::default();
-        assert!(offer(&mut link, &mut arena, 0).is_ok());
-        assert_eq!(
-            offer(&mut link, &mut arena, 6 * MILLISECOND),
-            Err(DropCause::Outage)
-        );
-    }
-}
+mod tests;

@@ -360,8 +360,34 @@ impl LossStream {
             .number::<UInt64Type>("position", positions)
             .finish()
     }
+
+    /// Offers `packets` packets of `size_bytes`, `spacing_ns` apart; a row for each: `lost`, and what is added to the
+    /// delay of the others as `added_ns`.
+    fn fates(
+        &self,
+        py: Python<'_>,
+        packets: u64,
+        size_bytes: u32,
+        spacing_ns: u64,
+    ) -> PyResult<Columns> {
+        let fates: Vec<Option<u64>> = py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let (process, seen) = &mut *state;
+            let first = *seen;
+            *seen += packets;
+            (first..first + packets)
+                .map(|position| process.pass(size_bytes, position.saturating_mul(spacing_ns)))
+                .collect()
+        });
+        let added = fates.iter().map(|fate| fate.unwrap_or(0)).collect();
+        Batch::new(fates.len())
+            .flag("lost", fates.iter().map(Option::is_none).collect())
+            .number::<UInt64Type>("added_ns", added)
+            .finish()
+    }
 }
 
+/// Positions of the lost packets.
 fn lost(
     process: &mut LossProcess,
     first: u64,
@@ -369,17 +395,15 @@ fn lost(
     (size_bytes, spacing_ns): (u32, u64),
 ) -> Vec<u64> {
     let end = first + packets;
-    if let LossProcess::GilbertElliott(process) = process {
-        let (mut next, mut positions) = (first, Vec::new());
-        while let Some(passed) = process.pass_until_loss(end - next) {
-            positions.push(next + passed);
-            next += passed + 1;
-        }
-        return positions;
+    let (mut next, mut positions) = (first, Vec::new());
+    let at_ns = |position: u64| position.saturating_mul(spacing_ns);
+    while let Some(passed) =
+        process.pass_until_loss(size_bytes, (at_ns(next), spacing_ns), end - next)
+    {
+        positions.push(next + passed);
+        next += passed + 1;
     }
-    (first..end)
-        .filter(|position| process.lost(size_bytes, position.saturating_mul(spacing_ns)))
-        .collect()
+    positions
 }
 
 /// A column of angles or lengths, drawn from the stream of states: standard normal numbers for slow processes.

@@ -4,9 +4,9 @@
 //! model is.
 
 use hindflight_kernels::{
-    Bernoulli, BitErrors, ChainLoss, ChainParams, Clock, GilbertElliott, GilbertElliottParams,
-    LossProcess, LossTrace, Purpose, Span, StateLoss, Stay, StreamKey, StreamRng, Timeline,
-    TraceMode,
+    Arq, ArqParams, Bernoulli, BitErrors, ChainLoss, ChainParams, Clock, Fec, FecParams,
+    GilbertElliott, GilbertElliottParams, Guard, LossProcess, LossTrace, Purpose, Span, StateLoss,
+    Stay, StreamKey, StreamRng, Timeline, TraceFates, TraceMode,
 };
 use serde::Deserialize;
 
@@ -62,11 +62,38 @@ pub enum LossConfig {
         /// Block length of `resampled`.
         #[serde(default = "default_block_pkts")]
         block_pkts: u64,
+        /// Packets that come late: position and what is added to the delay, ns; positions ascend.
+        #[serde(default)]
+        late: Vec<(u64, u64)>,
     },
     /// Losses by the clock.
     Timeline {
         /// By ascending start; each holds until the next.
         spans: Vec<SpanConfig>,
+    },
+    /// Retransmission by the link over another process.
+    Arq {
+        /// What a try meets.
+        over: Box<LossConfig>,
+        /// Tries after the first one.
+        retries: u32,
+        /// What a try takes.
+        try_ns: u64,
+        /// Whether later packets wait for the one that is being tried.
+        in_order: bool,
+    },
+    /// An erasure code over another process.
+    Fec {
+        /// What a packet of a block meets.
+        over: Box<LossConfig>,
+        /// Packets of a block.
+        block: u32,
+        /// Redundant ones among them.
+        repair: u32,
+        /// What a packet of a block takes.
+        packet_ns: u64,
+        /// Whether later packets wait for one that is being made good.
+        in_order: bool,
     },
 }
 
@@ -176,6 +203,7 @@ impl LossConfig {
                 known_pkts,
                 mode,
                 block_pkts,
+                late,
             } => {
                 let mode = match mode {
                     TraceModeConfig::Replayed => TraceMode::Replayed,
@@ -187,7 +215,12 @@ impl LossConfig {
                     purpose: Purpose::Resample,
                     ..key
                 });
-                LossProcess::Trace(LossTrace::new(positions.clone(), *known_pkts, mode, rng))
+                let fates = TraceFates {
+                    known_pkts: *known_pkts,
+                    lost: positions.clone(),
+                    late: late.clone(),
+                };
+                LossProcess::Trace(LossTrace::new(fates, mode, rng))
             }
             Self::Chain { .. } => self.chain().map_or(LossProcess::None, |params| {
                 LossProcess::Chain(Box::new(ChainLoss::new(params, rng)))
@@ -199,6 +232,46 @@ impl LossConfig {
                 });
                 LossProcess::Timeline(Box::new(Timeline::new(spans.collect(), rng)))
             }
+            Self::Arq { .. } | Self::Fec { .. } => {
+                self.guard(key).map_or(LossProcess::None, |guard| {
+                    LossProcess::Guarded(Box::new(guard))
+                })
+            }
+        }
+    }
+
+    /// The link layer over its process, where this is one.
+    fn guard(&self, key: StreamKey) -> Option<Guard> {
+        match self {
+            Self::Arq {
+                over,
+                retries,
+                try_ns,
+                in_order,
+            } => {
+                let params = ArqParams {
+                    retries: *retries,
+                    try_ns: *try_ns,
+                    in_order: *in_order,
+                };
+                Some(Guard::Arq(Arq::new(over.process(key), params)))
+            }
+            Self::Fec {
+                over,
+                block,
+                repair,
+                packet_ns,
+                in_order,
+            } => {
+                let params = FecParams {
+                    block: *block,
+                    repair: *repair,
+                    packet_ns: *packet_ns,
+                    in_order: *in_order,
+                };
+                Some(Guard::Fec(Fec::new(over.process(key), params)))
+            }
+            _ => None,
         }
     }
 
@@ -267,11 +340,18 @@ impl LossConfig {
                 positions,
                 known_pkts,
                 block_pkts,
+                late,
                 ..
             } => {
                 within(&format!("{key}.known_pkts"), *known_pkts, 1, u64::MAX)?;
                 within(&format!("{key}.block_pkts"), *block_pkts, 1, u64::MAX)?;
-                validate_positions(key, positions, *known_pkts)
+                validate_positions(&format!("{key}.positions"), positions.iter(), *known_pkts)?;
+                let at = late.iter().map(|(position, _)| position);
+                validate_positions(&format!("{key}.late"), at, *known_pkts)?;
+                for (i, (_, added_ns)) in late.iter().enumerate() {
+                    within(&format!("{key}.late[{i}]"), *added_ns, 0, LONGEST_NS)?;
+                }
+                Ok(())
             }
             Self::Timeline { spans } => {
                 let mut last = 0;
@@ -282,6 +362,28 @@ impl LossConfig {
                     validate_loss(&key, span.per, span.ber)?;
                 }
                 Ok(())
+            }
+            Self::Arq {
+                over,
+                retries,
+                try_ns,
+                ..
+            } => {
+                within(&format!("{key}.retries"), *retries, 0, 255)?;
+                within(&format!("{key}.try_ns"), *try_ns, 1, LONGEST_NS)?;
+                over.validate(&format!("{key}.over"))
+            }
+            Self::Fec {
+                over,
+                block,
+                repair,
+                packet_ns,
+                ..
+            } => {
+                within(&format!("{key}.block"), *block, 2, 65_535)?;
+                within(&format!("{key}.repair"), *repair, 1, *block - 1)?;
+                within(&format!("{key}.packet_ns"), *packet_ns, 1, LONGEST_NS)?;
+                over.validate(&format!("{key}.over"))
             }
         }
     }
@@ -331,20 +433,23 @@ fn distribution(key: &str, row: &[f64], states: usize) -> Checked {
     Ok(())
 }
 
-fn validate_positions(key: &str, positions: &[u64], known_pkts: u64) -> Checked {
-    for (i, &position) in positions.iter().enumerate() {
+fn validate_positions<'a>(
+    key: &str,
+    positions: impl Iterator<Item = &'a u64>,
+    known_pkts: u64,
+) -> Checked {
+    let mut before = None;
+    for (i, &position) in positions.enumerate() {
         if position >= known_pkts {
             return refuse(
-                format!("{key}.positions[{i}]"),
+                format!("{key}[{i}]"),
                 format!("{position} is not below known_pkts = {known_pkts}"),
             );
         }
-        if i > 0 && positions[i - 1] >= position {
-            return refuse(
-                format!("{key}.positions[{i}]"),
-                format!("{position} does not ascend"),
-            );
+        if before.is_some_and(|before| before >= position) {
+            return refuse(format!("{key}[{i}]"), format!("{position} does not ascend"));
         }
+        before = Some(position);
     }
     Ok(())
 }
@@ -372,14 +477,14 @@ mod tests {
         assert_eq!(chain.validate("loss"), Ok(()));
         let mut process = chain.process(key);
         let lost = (0..1_000_000_u64)
-            .filter(|i| process.lost(1500, i * 1_000_000))
+            .filter(|i| process.pass(1500, i * 1_000_000).is_none())
             .count() as f64;
         assert!((lost / 1e6 - 0.1).abs() < 0.005, "{lost}");
         let timeline =
             parse(r#"{"kind":"timeline","spans":[{"start_ns":5,"per":1.0},{"start_ns":9}]}"#);
         assert_eq!(timeline.validate("loss"), Ok(()));
         let mut process = timeline.process(key);
-        let lost: Vec<_> = (0..20).filter(|&t| process.lost(40, t)).collect();
+        let lost: Vec<_> = (0..20).filter(|&t| process.pass(40, t).is_none()).collect();
         assert_eq!(lost, [5, 6, 7, 8]);
     }
 

@@ -122,6 +122,9 @@ pub struct ChangeConfig {
     /// Whether nothing is sent: what is queued waits.
     #[serde(default)]
     pub hold: Option<bool>,
+    /// A second link takes over, with a queue of its own; the one before serves what it has for so long.
+    #[serde(default)]
+    pub overlap_ns: Option<Nanos>,
 }
 
 /// Which packets a loss process sees and counts.

@@ -6,8 +6,8 @@ use std::fmt;
 
 use super::queue::MOST_DSCP;
 use super::{
-    Config, DirectionConfig, FlowConfig, PathConfig, Profile, QueueConfig, RateTraceConfig,
-    StackParams,
+    ChangeConfig, Config, DirectionConfig, FlowConfig, PathConfig, Profile, QueueConfig,
+    RateTraceConfig, StackParams,
 };
 use crate::catalogue::{VARIANTS, Variant};
 use crate::controller::{self, ParamValues};
@@ -185,13 +185,33 @@ impl DirectionConfig {
                 0,
                 LONGEST_NS,
             )?;
+            self.validate_overlap(&key, change)?;
             let stays = change.rate_bps.is_none() && change.delay_ns.is_none();
+            let stays = stays && change.overlap_ns.is_none();
             if stays && change.outage.is_none() && change.hold.is_none() {
                 return refuse(
                     key,
-                    "changes nothing: give rate_bps, delay_ns, outage or hold",
+                    "changes nothing: give rate_bps, delay_ns, outage, hold or overlap_ns",
                 );
             }
+        }
+        Ok(())
+    }
+
+    fn validate_overlap(&self, key: &str, change: &ChangeConfig) -> Checked {
+        let Some(overlap) = change.overlap_ns else {
+            return Ok(());
+        };
+        let key = format!("{key}.overlap_ns");
+        within(&key, overlap, 0, LONGEST_NS)?;
+        if self.in_order {
+            return refuse(
+                key,
+                "packets of two links overtake, so in_order must be false",
+            );
+        }
+        if self.rate_trace.is_some() {
+            return refuse(key, "a rate trace is that of one link");
         }
         Ok(())
     }
