@@ -16,6 +16,7 @@ from replay.validation.tables import (
     missing,
     ns2_table,
     summary,
+    tcp_linux_table,
 )
 
 INTRO = """# Validation
@@ -59,6 +60,13 @@ Beside this, with losses at given positions the engine sends the same packets at
 Newreno and Sack1 agents, timeouts included, once the phase of ns-2's clock, which it draws by chance, is the same.
 """
 
+TCP_LINUX = """
+ns-2's `Agent/TCP/Linux` runs the congestion control modules of Linux 2.6.22 themselves. Both sides meet the same list
+of losses, given as numbers of data packets, start at the same ssthresh, and are compared once per round trip at the
+same data packet. Left out: from each loss on two windows of packets, for as long as either side repairs, since ns-2's
+rate halving is no part of a module. What Linux 2.6.22 had otherwise is given to the engine as the variant's parameters.
+"""
+
 CLOSED_FORMS = """
 The `rfc` profile over a link that takes no time but its delay (the sawtooth: a link of 100 packets' BDP), every packet
 acknowledged, start-up left out. `newreno` meets losses by chance and is held beside Padhye et al. (the full model, with
@@ -83,6 +91,8 @@ def render_page(results: Results, pictures: Mapping[str, str]) -> str:
         parts += [_section(alone_table(results.alone), ALONE)]
     if results.ns2:
         parts += [_section(ns2_table(results.ns2), NS2)]
+    if results.tcp_linux:
+        parts += [_section(tcp_linux_table(results.tcp_linux), TCP_LINUX)]
     if results.closed:
         parts += [_section(closed_form_table(results.closed), CLOSED_FORMS)]
     lines = missing(results)

@@ -130,14 +130,21 @@ def simulate(ns: str, chains: Sequence[Chain], repetitions: int, threads: int | 
 
 
 def _run(ns: str, chain: Chain, repetitions: int) -> list[float]:
-    with TemporaryDirectory(prefix="hindflight-") as folder:
-        path = Path(folder, "chain.tcl")
-        path.write_text(script(chain, repetitions))
-        done = subprocess.run([ns, path.name], cwd=folder, capture_output=True, text=True, check=False)
-    lines = done.stdout.split()
-    if done.returncode != 0 or len(lines) != repetitions:
-        raise MachineError(f"{ns}: the simulation failed: {done.stderr.strip().splitlines()[-1:]}")
+    lines = run_script(ns, script(chain, repetitions))
+    if len(lines) != repetitions:
+        raise MachineError(f"{ns}: the simulation told of {len(lines)} sinks instead of {repetitions}")
     return [float(line) / (SMSS_BYTES + HEADER_BYTES) for line in lines]
+
+
+def run_script(ns: str, text: str) -> list[str]:
+    """Return the lines that the Tcl script `text` prints under `ns`. MachineError where the simulation fails."""
+    with TemporaryDirectory(prefix="hindflight-") as folder:
+        path = Path(folder, "script.tcl")
+        path.write_text(text)
+        done = subprocess.run([ns, path.name], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise MachineError(f"{ns}: the simulation failed: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout.splitlines()
 
 
 HEADER_BYTES = 40

@@ -23,6 +23,7 @@ from replay.validation.linux import (
     RunResult,
 )
 from replay.validation.ns2 import SHARE, Cell
+from replay.validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, Likeness
 
 MISSING_RUNS = 3
 """Runs that may miss, with an explanation."""
@@ -42,17 +43,20 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What was compared: runs of the Linux stack, their controllers alone, sessions of ns-2, closed forms."""
+    """What was compared: runs of the Linux stack, their controllers alone, sessions of ns-2,
+    windows of its TCP/Linux, closed forms."""
 
     linux: Sequence[RunResult] = ()
     alone: Sequence[AloneResult] = ()
     ns2: Sequence[Cell] = ()
+    tcp_linux: Sequence[Likeness] = ()
     closed: Sequence[Check] = ()
 
     @property
     def others(self) -> list[Check]:
         """The checks besides those of runs."""
-        return [*(flow.check for flow in self.alone), *(cell.check for cell in self.ns2), *self.closed]
+        parts = (*self.alone, *self.ns2, *self.tcp_linux)
+        return [*(part.check for part in parts), *self.closed]
 
     @property
     def tables(self) -> list[Shown]:
@@ -61,6 +65,7 @@ class Results:
             linux_table(self.linux) if self.linux else None,
             alone_table(self.alone) if self.alone else None,
             ns2_table(self.ns2) if self.ns2 else None,
+            tcp_linux_table(self.tcp_linux) if self.tcp_linux else None,
             closed_form_table(self.closed) if self.closed else None,
         ]
         return [part for part in parts if part is not None]
@@ -135,6 +140,44 @@ def ns2_table(cells: Sequence[Cell]) -> Shown:
     return Shown("The ns2 profile beside ns-2", bounds, rows)
 
 
+def tcp_linux_table(likenesses: Sequence[Likeness]) -> Shown:
+    """Return a row per case."""
+    rows = [_likeness_row(likeness) for likeness in likenesses]
+    bounds = (
+        f"Bound: within {BOUND_PERCENT:g} % in {100 * SHARE_OF_ROUNDS:g} % of the round trips. Where a case misses it, "
+        "the last column names the difference by both sources."
+    )
+    return Shown("The variants beside ns-2's TCP/Linux", bounds, rows)
+
+
+def tcp_linux_summary(likenesses: Sequence[Likeness]) -> str:
+    """Return how many pass, in a sentence."""
+    checks = [likeness.check for likeness in likenesses]
+    missed = misses(checks)
+    unexplained = [one for one in likenesses if one.check.verdict == "miss" and not one.case.reason]
+    return (
+        f"TCP/Linux: {len(checks) - len(missed)} of {len(checks)} pass; of the others "
+        f"{len(missed) - len(unexplained)} differ for a reason that is named."
+    )
+
+
+def _likeness_row(likeness: Likeness) -> dict[str, str]:
+    case, off = likeness.case, likeness.off_percent
+    settings = [f"{name} = {value:.4g}" for name, value in case.params.items()]
+    settings += ["delayed ACKs"] if case.delayed_ack else []
+    verdict = likeness.check.verdict
+    return {
+        "variant": case.variant,
+        "module": case.algorithm,
+        "path": case.path.name,
+        "with": ", ".join(settings),
+        "rounds": str(len(off)),
+        "median": f"{np.median(off):.1f} %",
+        "95 % of rounds": f"{likeness.check.value:.1f} %",
+        "verdict": f"{verdict}: {case.reason}" if verdict == "miss" and case.reason else verdict,
+    }
+
+
 def summary(results: Results) -> list[str]:
     """Return how many runs, flows, sessions and closed forms pass, in sentences."""
     lines = []
@@ -148,6 +191,8 @@ def summary(results: Results) -> list[str]:
         )
     if results.ns2:
         lines.append(f"ns-2: {_passing([cell.check for cell in results.ns2])} sessions pass.")
+    if results.tcp_linux:
+        lines.append(tcp_linux_summary(results.tcp_linux))
     if results.closed:
         lines.append(f"Closed forms: {_passing(results.closed)} pass.")
     return lines

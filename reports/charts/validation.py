@@ -1,4 +1,4 @@
-"""The engine's congestion window over the Linux stack's, run by run: the picture of docs/validation.md.
+"""The engine's congestion window over a reference's, run by run: the pictures of docs/validation.md and docs/variants.
 
 Reads a plain frame of windows, which the validation computed; knows nothing of how runs are recorded or rebuilt.
 """
@@ -21,21 +21,22 @@ _COLUMNS = 2
 _PANEL = (400, 120)
 
 
-def validation_windows(frame: pl.DataFrame, title: str) -> alt.FacetChart:
-    """Draw one panel per run: cwnd [packets] over the number of the data packet, Linux wide, the engine thin.
+def validation_windows(frame: pl.DataFrame, title: str, reference: str = KERNEL) -> alt.FacetChart:
+    """Draw one panel per run: cwnd [packets] over the number of the data packet, `reference` wide, the engine thin.
 
-    `frame` has the columns `run`, `side`, `packet` and `cwnd_pkts`, sorted by packet. ReportError if it is empty.
+    `frame` has the columns `run`, `side`, `packet` and `cwnd_pkts`, sorted by packet; `side` is `reference` or ENGINE.
+    ReportError if it is empty.
     """
     if frame.is_empty():
         raise ReportError("No recorded run could be compared, so there are no windows to draw.")
     runs = frame["run"].unique(maintain_order=True).to_list()
     thinned = [
         m4(frame.filter((pl.col("run") == run) & (pl.col("side") == side)), "packet", "cwnd_pkts", _BINS)
-        for side in (KERNEL, ENGINE)
+        for side in (reference, ENGINE)
         for run in runs
     ]
     data = pl.concat([part.frame for part in thinned]).with_columns(pl.col("cwnd_pkts").round(2))
-    sides = [KERNEL, ENGINE]
+    sides = [reference, ENGINE]
     panel = (
         alt.Chart()
         .mark_line(interpolate="step-after")
@@ -54,7 +55,7 @@ def validation_windows(frame: pl.DataFrame, title: str) -> alt.FacetChart:
         .resolve_scale(x="independent", y="independent")
         .properties(
             title=alt.Title(title, subtitle=subtitle) if subtitle else alt.Title(title),
-            description=f"Congestion window at equal data packet, Linux and engine, in the runs {', '.join(runs)}.",
+            description=f"Congestion window at equal data packet, {reference} and engine, in {', '.join(runs)}.",
         )
     )
     return chart

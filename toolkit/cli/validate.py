@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from replay.validation.linux import RunResult
     from replay.validation.ns2 import Cell
     from replay.validation.tables import Results
+    from replay.validation.tcp_linux import Likeness
 
 
 def register(app: typer.Typer) -> None:
@@ -47,10 +48,12 @@ def validate(
 
     folder = data or _own_runs()
     linux, alone = _beside_linux(folder, threads) if folder is not None else ([], [])
+    cells, likenesses = _beside_ns2(threads) if ns2 else ([], [])
     results = Results(
         linux=linux,
         alone=alone,
-        ns2=_beside_ns2(threads) if ns2 else [],
+        ns2=cells,
+        tcp_linux=likenesses,
         closed=validate_closed_forms(threads=threads) if closed_forms else [],
     )
     if write is not None:
@@ -83,17 +86,19 @@ def _beside_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], l
     return runs, alone
 
 
-def _beside_ns2(threads: int | None) -> list[Cell]:
+def _beside_ns2(threads: int | None) -> tuple[list[Cell], list[Likeness]]:
     from replay.validation.ns2 import compare_with_ns2
     from replay.validation.simulator import simulator
+    from replay.validation.tcp_linux import compare_with_tcp_linux
 
     ns = simulator()
     if ns is None:
         say("ns-2 is not installed, so nothing is compared with it; on Debian: apt-get install ns2")
-        return []
+        return [], []
     path = Path(ns)
     with progress_on_stderr() as report:
-        return compare_with_ns2(ns, threads=threads, on_done=lambda done, of: report(path, done / of))
+        cells = compare_with_ns2(ns, threads=threads, on_done=lambda done, of: report(path, done / of))
+    return cells, compare_with_tcp_linux(ns, threads=threads)
 
 
 def _write_page(page: Path, results: Results) -> None:
@@ -115,7 +120,29 @@ def _write_page(page: Path, results: Results) -> None:
             title = f"{variant}: congestion window at equal data packet, Linux and the engine"
             write_chart(validation_windows(frame, title), images / f"validation-{variant}.svg")
             pictures[title] = f"images/validation-{variant}.svg"
+        _draw_likenesses(page.parent / "images" / "variants", results.tcp_linux)
         page.write_text(render_page(results, pictures))
+
+
+def _draw_likenesses(folder: Path, likenesses: Sequence[Likeness]) -> None:
+    """Write a picture per variant, for its page in docs/variants."""
+    import polars as pl
+
+    from reports.charts.validation import ENGINE, validation_windows
+    from reports.exports import write_chart
+
+    by_picture: dict[tuple[str, str], list[Likeness]] = {}
+    for likeness in likenesses:
+        by_picture.setdefault((likeness.case.variant, likeness.case.reference), []).append(likeness)
+    folder.mkdir(parents=True, exist_ok=True)
+    for (variant, reference), found in by_picture.items():
+        parts = [
+            pl.DataFrame({"run": one.case.path.name, "side": side, "packet": one.packet, "cwnd_pkts": windows})
+            for one in found
+            for side, windows in ((reference, one.reference_pkts), (ENGINE, one.engine_pkts))
+        ]
+        title = f"{variant}: congestion window at equal data packet"
+        write_chart(validation_windows(pl.concat(parts), title, reference), folder / f"{variant}.svg")
 
 
 def _windows(results: Sequence[RunResult], variant: str) -> pl.DataFrame:

@@ -18,6 +18,8 @@ parameters! {
         high_loss: number(1e-7, "", 1e-12, 1e-3, "RFC 3649 §5"),
         /// Share of the window that a loss costs at high_window.
         high_decrease: number(0.1, "", 0.01, 0.5, "RFC 3649 §5"),
+        /// Growth in whole segments, rounded up, with the cost of a loss where the growth reaches them.
+        table: flag(false, "RFC 3649 appendix B; Linux"),
     }
 }
 
@@ -31,6 +33,16 @@ const RENO_RESPONSE: f64 = 1.5;
 pub struct Highspeed {
     params: HighspeedParams,
     credit: Credit,
+    row: Row,
+}
+
+/// A row of the table: what holds for windows above one and up to the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    above: f64,
+    up_to: f64,
+    increase: f64,
+    decrease: f64,
 }
 
 impl HighspeedParams {
@@ -65,6 +77,28 @@ impl HighspeedParams {
         let b = self.decrease(w);
         (w * w * self.loss(w) * 2.0 * b / (2.0 - b)).max(1.0)
     }
+
+    /// RFC 3649 appendix B: the row that holds at `w`, which is that of the next whole number of segments. Linux reads
+    /// the table so.
+    fn row(&self, w: f64) -> Row {
+        let increase = libm::ceil(self.increase(w));
+        let (mut below, mut above) = (self.low_window.min(w), self.high_window.max(w));
+        // a(w) rises all the way: where it reaches the whole number, to a segment.
+        while above - below > 1.0 {
+            let middle = f64::midpoint(below, above);
+            if self.increase(middle) < increase {
+                below = middle;
+            } else {
+                above = middle;
+            }
+        }
+        Row {
+            above: below.min(w),
+            up_to: above,
+            increase,
+            decrease: self.decrease(above),
+        }
+    }
 }
 
 impl Highspeed {
@@ -75,18 +109,29 @@ impl Highspeed {
             ..Self::default()
         }
     }
+
+    /// a(w) and b(w).
+    fn response(&mut self, w: f64) -> (f64, f64) {
+        if !self.params.table {
+            return (self.params.increase(w), self.params.decrease(w));
+        }
+        if w <= self.row.above || w > self.row.up_to {
+            self.row = self.params.row(w);
+        }
+        (self.row.increase, self.row.decrease)
+    }
 }
 
 impl WindowGrowth for Highspeed {
     /// RFC 3649 §5: w gains a(w)/w per segment acknowledged.
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
-        let price = window.cwnd / self.params.increase(window.cwnd);
+        let price = window.cwnd / self.response(window.cwnd).0;
         self.credit.spend(&mut window.cwnd, price, acked);
     }
 
     /// RFC 3649 §5: w falls to (1 - b(w)) w.
     fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
-        libm::floor((1.0 - self.params.decrease(window.cwnd)) * window.cwnd)
+        libm::floor((1.0 - self.response(window.cwnd).1) * window.cwnd)
     }
 
     fn on_reduction(&mut self, _before: &Window) {
@@ -115,6 +160,27 @@ mod tests {
             // The appendix tells where a(w) reaches the next whole number.
             let (increase, decrease) = (params.increase(w), params.decrease(w));
             assert!((increase - a).abs() < 0.05 * a, "a({w}) = {increase}");
+            assert!((decrease - b).abs() < 0.006, "b({w}) = {decrease}");
+        }
+    }
+
+    #[test]
+    fn the_table_has_the_next_whole_increase_and_its_decrease() {
+        let mut highspeed = Highspeed::new(HighspeedParams {
+            table: true,
+            ..HighspeedParams::default()
+        });
+        // Linux's rows: up to 38 one segment and 0.50, up to 118 two and 0.44, up to 221 three and 0.41, then four.
+        for (w, a, b) in [
+            (30.0, 1.0, 0.50),
+            (100.0, 2.0, 0.44),
+            (130.0, 3.0, 0.41),
+            (210.0, 3.0, 0.41),
+            (224.0, 4.0, 0.38),
+            (60.0, 2.0, 0.44),
+        ] {
+            let (increase, decrease) = highspeed.response(w);
+            assert_eq!(increase.to_bits(), f64::to_bits(a), "a({w})");
             assert!((decrease - b).abs() < 0.006, "b({w}) = {decrease}");
         }
     }
