@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from replay.validation.alone import MEDIAN, AloneResult
 from replay.validation.divergence import Divergence
 from replay.validation.judge import Check, misses
@@ -55,8 +57,8 @@ class Results:
     @property
     def others(self) -> list[Check]:
         """The checks besides those of runs."""
-        parts = (*self.alone, *self.ns2, *self.tcp_linux)
-        return [*(part.check for part in parts), *self.closed]
+        windows = [likeness.check for likeness in self.tcp_linux]
+        return [*(flow.check for flow in self.alone), *(cell.check for cell in self.ns2), *windows, *self.closed]
 
     @property
     def tables(self) -> list[Shown]:

@@ -4,16 +4,18 @@
 
 use hindflight_kernels::StreamRng;
 
-use crate::config::{Profile, RecoveryKind, SlowStartKind, StackParams};
+use crate::config::{Profile, RecoveryKind, RtoRule, SlowStartKind, StackParams};
 use crate::controller::{
-    Asran, AsranBase, AsranParams, Bbr, BbrParams, Bic, BicParams, Compound, CompoundParams,
-    Controller, Cubic, CubicParams, Factor, Growth, Held, Highspeed, HighspeedParams, Htcp,
-    HtcpParams, Hybla, HyblaParams, Illinois, IllinoisParams, Ledbat, LedbatParams, LinuxCubic,
-    Ns2Half, Ns2Reno, OfGrowth, ParamSpec, ParamValues, Reduction, Reno, Scalable, ScalableParams,
-    SlowStart, Vegas, VegasParams, Veno, VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams,
-    WestwoodBwe, WestwoodBweParams, WestwoodParams, Window, WindowPacing, Windowed, Yeah,
-    YeahParams,
+    AerotcpParams, Asran, AsranBase, AsranParams, Bbr, BbrParams, Bic, BicParams, Compound,
+    CompoundParams, Controller, Cubic, CubicParams, Factor, Growth, Held, Highspeed,
+    HighspeedParams, Htcp, HtcpParams, Hybla, HyblaParams, Illinois, IllinoisParams, Ledbat,
+    LedbatParams, LinuxCubic, Ns2Half, Ns2Reno, OfGrowth, ParamSpec, ParamValues, Reduction, Reno,
+    Scalable, ScalableParams, SlowStart, Vegas, VegasParams, Veno, VenoParams, Westwood,
+    WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams, WestwoodParams, Window,
+    WindowPacing, Windowed, Yeah, YeahParams,
 };
+
+use crate::time::{MILLISECOND, Nanos};
 
 mod list;
 
@@ -64,6 +66,8 @@ pub enum Variant {
     Veno,
     /// RFC 6817.
     Ledbat,
+    /// AeroTCP.
+    Aerotcp,
 }
 
 /// What the catalogue says of a variant.
@@ -107,10 +111,27 @@ impl Variant {
             Self::Reno => RecoveryKind::Reno,
             Self::Newreno => RecoveryKind::Newreno,
             Self::Sack => RecoveryKind::Sack,
+            Self::Aerotcp => RecoveryKind::Aerotcp,
             _ => params.recovery,
         };
+        let fine = self == Self::Aerotcp;
         StackParams {
             recovery,
+            rto_rule: if fine {
+                RtoRule::Rfc6298
+            } else {
+                params.rto_rule
+            },
+            min_rto_ns: if fine {
+                AEROTCP_TICK
+            } else {
+                params.min_rto_ns
+            },
+            clock_granularity_ns: if fine {
+                AEROTCP_TICK
+            } else {
+                params.clock_granularity_ns
+            },
             ..*params
         }
     }
@@ -174,6 +195,12 @@ impl Variant {
             Self::Bbr => {
                 let bbr = BbrParams::default().with(values);
                 return Bbr::new(bbr, params.initial_window_pkts, params.smss_bytes, draws).into();
+            }
+            Self::Aerotcp => {
+                let aerotcp = AerotcpParams::default().with(values);
+                return aerotcp
+                    .windowed(params.smss_bytes + params.header_bytes)
+                    .into();
             }
             Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno if ns2 => {
                 (Ns2Reno.into(), Ns2Half.into())
@@ -271,6 +298,8 @@ fn cubic(profile: Profile, values: &ParamValues) -> (Growth, f64) {
     (Cubic::new(params).into(), params.beta)
 }
 
+/// AeroTCP asks for a timer finer than the usual one and names no figure; a least timeout of 1 s would undo it.
+const AEROTCP_TICK: Nanos = 10 * MILLISECOND;
 /// RFC 5681 §3.1 equation 4.
 const RENO_BETA: f64 = 0.5;
 

@@ -4,8 +4,8 @@
 
 use super::{Variant, VariantInfo};
 use crate::controller::{
-    AsranParams, BbrParams, BicParams, CompoundParams, CubicParams, HighspeedParams, HtcpParams,
-    HyblaParams, IllinoisParams, LedbatParams, ScalableParams, VegasParams, VenoParams,
+    AerotcpParams, AsranParams, BbrParams, BicParams, CompoundParams, CubicParams, HighspeedParams,
+    HtcpParams, HyblaParams, IllinoisParams, LedbatParams, ScalableParams, VegasParams, VenoParams,
     WestwoodAbseParams, WestwoodBweParams, WestwoodParams, YeahParams,
 };
 
@@ -199,5 +199,14 @@ pub const VARIANTS: &[VariantInfo] = &[
         source: "RFC 6817",
         year: 2012,
         params: LedbatParams::SPECS,
+    },
+    VariantInfo {
+        variant: Variant::Aerotcp,
+        name: "aerotcp",
+        family: "split",
+        summary: "between gateways: a fixed window, recovery at the first duplicate ACK, two copies after a timeout",
+        source: "AeroTCP, an aeronautical GEO network split protocol",
+        year: 2009,
+        params: AerotcpParams::SPECS,
     },
 ];

@@ -33,6 +33,9 @@ pub enum RecoveryKind {
     Prr,
     /// RACK (RFC 8985) loss marking with proportional rate reduction, as in Linux.
     RackPrr,
+    /// AeroTCP's, which comes with its window and with nothing else.
+    #[serde(skip_deserializing)]
+    Aerotcp,
 }
 
 /// How the retransmission timeout is computed.
@@ -360,7 +363,10 @@ impl StackParams {
         self.sack
             && matches!(
                 self.recovery,
-                RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::RackPrr
+                RecoveryKind::Sack
+                    | RecoveryKind::Prr
+                    | RecoveryKind::RackPrr
+                    | RecoveryKind::Aerotcp
             )
     }
 

@@ -14,6 +14,7 @@
 //!
 //! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
+mod aerotcp;
 mod asran;
 mod bbr;
 mod bic;
@@ -45,6 +46,7 @@ mod westwood_bwe;
 mod windowed;
 mod yeah;
 
+pub use aerotcp::AerotcpParams;
 pub use asran::{Asran, AsranBase, AsranParams};
 pub use bbr::{Bbr, BbrParams};
 pub use bic::{Bic, BicParams};

@@ -185,7 +185,9 @@ impl Windowed {
 
     /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
     pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
-        self.window.cwnd = self.window.cwnd.min(initial_window);
+        if !matches!(self.growth, Growth::Held(_)) {
+            self.window.cwnd = self.window.cwnd.min(initial_window);
+        }
         self.growth.on_idle(idle);
     }
 

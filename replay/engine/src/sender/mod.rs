@@ -3,9 +3,12 @@
 //!
 //! Must not know links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
+mod aerotcp;
 mod ecn;
 #[cfg(test)]
 mod ladder;
+#[cfg(test)]
+mod ladder_aerotcp;
 #[cfg(test)]
 mod ladder_linux;
 #[cfg(test)]
@@ -114,6 +117,8 @@ pub struct Sender {
     limited_transmitted: u32,
     /// Segment to be sent again at once, whatever the window says.
     forced: Option<u64>,
+    /// Once more behind it.
+    second_copy: Option<u64>,
     rack: Rack,
     /// For controllers that ask for it.
     pacer: Option<Pacer>,
@@ -161,6 +166,7 @@ impl Sender {
             recover: 0,
             limited_transmitted: 0,
             forced: None,
+            second_copy: None,
             rack: Rack::default(),
             pacer: controller.paces().then(Pacer::default),
             rates: controller

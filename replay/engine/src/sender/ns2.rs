@@ -21,10 +21,14 @@ impl Sender {
             )
     }
 
-    /// Segments that must be sacked above a hole before it is sent again: ns-2's scoreboard sends any hole.
+    /// Segments that must be sacked above a hole before it is sent again: ns-2's scoreboard and AeroTCP send any hole.
     #[inline]
     pub(super) fn dup_thresh(&self) -> u64 {
-        if self.is_ns2() { 1 } else { DUP_THRESH }
+        if self.is_ns2() || self.is_aerotcp() {
+            1
+        } else {
+            DUP_THRESH
+        }
     }
 
     /// ns-2 forgets SACK at a timeout and learns nothing from it until all is sent again.

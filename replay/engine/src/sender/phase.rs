@@ -55,7 +55,7 @@ pub enum RecoveryWindow {
     Model,
     /// The proportional rate reduction's window against the pipe.
     Prr(Prr),
-    /// cwnd against ns-2's own count of what is in flight.
+    /// cwnd against the own count of what is in flight that ns-2 and AeroTCP keep.
     Counted {
         /// Segments; below zero after many partial ACKs.
         pipe: i64,

@@ -40,6 +40,10 @@ pub struct Ack {
 impl Sender {
     pub(super) fn react(&mut self, ack: &Ack) {
         let newly_lost = self.find_losses(ack);
+        if self.is_aerotcp() {
+            self.react_as_aerotcp(ack);
+            return;
+        }
         if self.is_ns2() {
             self.react_as_ns2(ack);
             return;
@@ -60,7 +64,7 @@ impl Sender {
     fn find_losses(&mut self, ack: &Ack) -> bool {
         match self.params.recovery {
             RecoveryKind::Reno | RecoveryKind::Newreno => false,
-            RecoveryKind::Sack | RecoveryKind::Prr => {
+            RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::Aerotcp => {
                 (ack.digest.sacked > 0 || ack.advances)
                     && self.board.mark_lost_by_sack(self.dup_thresh()) > 0
             }
@@ -121,7 +125,9 @@ impl Sender {
                 u64::from(dup_acks) == DUP_THRESH && self.snd_una > self.recover
             }
             // RFC 6675 §5 steps (1) and (2).
-            RecoveryKind::Sack | RecoveryKind::Prr => third || self.board.lost() > 0,
+            RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::Aerotcp => {
+                third || self.board.lost() > 0
+            }
             RecoveryKind::RackPrr => self.board.lost() > 0,
         }
     }
@@ -156,7 +162,7 @@ impl Sender {
                     partial_seen: false,
                 }
             }
-            RecoveryKind::Sack => {
+            RecoveryKind::Sack | RecoveryKind::Aerotcp => {
                 self.board.mark_lost(first);
                 self.forced = Some(first);
                 RecoveryWindow::Pipe

@@ -57,6 +57,10 @@ impl Sender {
             self.timeouts_in_a_row += 1;
             return;
         }
+        if self.is_aerotcp() {
+            self.time_out_as_aerotcp(now);
+            return;
+        }
         self.counters.rtos += 1;
         // RFC 5681 §3.1: ssthresh is held when the same segment times out again.
         // Deviation: Linux does not reduce again for a timeout in fast recovery.

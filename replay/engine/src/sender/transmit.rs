@@ -56,6 +56,7 @@ impl Sender {
             return self.tail_loss_probe(now);
         }
         if let Some(number) = self.forced.take() {
+            self.forced = self.second_copy.take();
             return Some(self.retransmit(number, now));
         }
         if self.board.outstanding() == 0 {

@@ -1,0 +1,53 @@
+//! AeroTCP's window: the connection's share of the satellite link times its round-trip time, which nothing moves.
+//!
+//! Must not know recovery, which is the sender's (`sender/aerotcp.rs`). Read `docs/variants/aerotcp.md` first.
+
+use super::params::parameters;
+use super::{Held, Windowed};
+
+parameters! {
+    /// Parameters of AeroTCP.
+    pub struct AerotcpParams {
+        /// Rate of the satellite link.
+        satellite_rate: number(4e6, "bit/s", 1e3, 1e12, "AeroTCP, scenario: 10 connections of 400 kbit/s"),
+        /// Round-trip time over the satellite link.
+        satellite_rtt: number(0.48, "s", 0.001, 10.0, "AeroTCP, scenario"),
+        /// Connections that share the link: the most there may be, or those that are there.
+        connections: whole(10, "", 1, 100_000, "AeroTCP, scenario"),
+    }
+}
+
+impl AerotcpParams {
+    /// The window in segments that leave in packets of `packet_bytes`: SatBW / N * SatRTT.
+    fn window_pkts(&self, packet_bytes: u32) -> u32 {
+        let bits = self.satellite_rate / f64::from(self.connections) * self.satellite_rtt;
+        (bits / f64::from(8 * packet_bytes)) as u32
+    }
+
+    /// A controller that holds this window, two segments at least.
+    pub fn windowed(&self, packet_bytes: u32) -> Windowed {
+        Held::windowed(self.window_pkts(packet_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_the_share_of_the_link_times_its_round_trip() {
+        // 4 Mbit/s / 10 * 0.48 s = 24 000 octets: 16 packets of 1500.
+        let params = AerotcpParams::default();
+        assert_eq!(params.window_pkts(1500), 16);
+        let alone = AerotcpParams {
+            connections: 1,
+            ..params
+        };
+        assert_eq!(alone.window_pkts(1500), 160);
+        let slow = AerotcpParams {
+            satellite_rate: 1e4,
+            ..params
+        };
+        assert_eq!(slow.windowed(1500).cwnd().to_bits(), 2.0_f64.to_bits());
+    }
+}
