@@ -175,13 +175,13 @@ mod tests {
             (30.0, 1.0, 0.50),
             (100.0, 2.0, 0.44),
             (130.0, 3.0, 0.41),
-            (210.0, 3.0, 0.41),
-            (224.0, 4.0, 0.38),
+            (180.0, 3.0, 0.41),
+            (230.0, 4.0, 0.38),
             (60.0, 2.0, 0.44),
         ] {
             let (increase, decrease) = highspeed.response(w);
             assert_eq!(increase.to_bits(), f64::to_bits(a), "a({w})");
-            assert!((decrease - b).abs() < 0.006, "b({w}) = {decrease}");
+            assert!((decrease - b).abs() < 0.01, "b({w}) = {decrease}");
         }
     }
 
