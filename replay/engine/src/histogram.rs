@@ -20,12 +20,19 @@ impl Histogram {
     #[inline]
     pub fn add(&mut self, value: Nanos) {
         let index = bucket(value);
-        if index >= self.counts.len() {
-            self.counts.resize(index + 1, 0);
+        match self.counts.get_mut(index) {
+            Some(count) => *count += 1,
+            None => self.open(index),
         }
-        self.counts[index] += 1;
         self.total += 1;
         self.sum += u128::from(value);
+    }
+
+    /// Counts the first value of a bucket beyond all others.
+    #[cold]
+    fn open(&mut self, index: usize) {
+        self.counts.resize(index + 1, 0);
+        self.counts[index] = 1;
     }
 
     /// Values so far.
@@ -52,6 +59,7 @@ impl Histogram {
     }
 }
 
+#[inline]
 fn bucket(value: Nanos) -> usize {
     if value < SUB {
         return value as usize;

@@ -24,6 +24,7 @@ mod histogram;
 #[cfg(test)]
 mod invariants;
 mod link;
+mod network;
 mod node;
 mod proxy;
 mod queue;

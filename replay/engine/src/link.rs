@@ -28,6 +28,28 @@ pub enum DropCause {
     Outage,
 }
 
+/// A packet in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flight {
+    /// When it arrives at the far end.
+    pub arrival: Nanos,
+    /// Its slot.
+    pub ticket: Ticket,
+    /// Number of its way, for the one who takes it.
+    pub route: u32,
+}
+
+/// What the short way of a packet over a link comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain {
+    /// It arrives at the far end.
+    Arrives(Nanos),
+    /// The loss process took it.
+    Lost,
+    /// The long way has to find out, and nothing has been done.
+    Unknown,
+}
+
 /// What becomes of a packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
@@ -55,12 +77,14 @@ pub struct LinkDirection {
     /// Latest arrival, kept where the delay changes.
     last_arrival: Nanos,
     /// Packets in flight by time of arrival, and the latest such time so far.
-    flying: Ring<(Nanos, Ticket)>,
+    flying: Ring<Flight>,
     latest: Nanos,
     /// Links that take over from this one, and those before it that still serve what they had.
     takeovers: Takeovers,
     /// Until then no other link takes over; 0 where the loss process may add to a delay.
     plain_until: Nanos,
+    /// What leaves it is all that the next one takes, in the same order; for the one who knows the path.
+    pub leads_on: bool,
 }
 
 impl LinkDirection {
@@ -80,63 +104,57 @@ impl LinkDirection {
             latest: 0,
             plain_until: if repairs { 0 } else { takeovers.next },
             takeovers,
-        }
-    }
-
-    /// Takes a packet that arrives at the queue and says what becomes of it.
-    #[inline]
-    pub fn pass(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
-        match self.pass_plainly(segment, now) {
-            Some(passage) => passage,
-            None => self.pass_any(ticket, segment, now),
+            leads_on: false,
         }
     }
 
     /// The way of nearly every packet: a drop-tail queue that surely has room, a rate, and a delay that no change of
-    /// the schedule touches before the packet arrives, nor a repair. None, and nothing done, where that does not hold.
+    /// the schedule touches before the packet arrives, nor a repair. It stands in for `pass` under that condition.
     #[allow(
         clippy::inline_always,
         reason = "the whole of a hop; a hint is not heard"
     )]
     #[inline(always)]
-    fn pass_plainly(&mut self, segment: &Segment, now: Nanos) -> Option<Passage> {
+    pub fn pass_plainly(&mut self, ip_bytes: u16, carries_data: bool, now: Nanos) -> Plain {
         if now >= self.plain_until {
-            return None;
+            return Plain::Unknown;
         }
-        let departure = self.serialiser.plain_end(segment.ip_bytes, now)?;
-        let arrival = departure + self.serialiser.now.delay;
-        let Queue::DropTail(queue) = &mut self.queue else {
-            return None;
+        let Some(departure) = self.serialiser.plain_end(ip_bytes, now) else {
+            return Plain::Unknown;
         };
+        let Queue::DropTail(queue) = &mut self.queue else {
+            return Plain::Unknown;
+        };
+        let arrival = departure + self.serialiser.now.delay;
         if arrival >= self.serialiser.next_change || arrival < self.last_arrival || !queue.fits(now)
         {
-            return None;
+            return Plain::Unknown;
         }
         queue.join(departure);
         self.serialiser.busy_until = departure;
-        Some(if self.repaired(segment, departure).is_none() {
-            Passage::Lost(DropCause::Channel)
+        if self.repaired(ip_bytes, carries_data, departure).is_none() {
+            Plain::Lost
         } else {
-            Passage::Arrives(arrival)
-        })
+            Plain::Arrives(arrival)
+        }
     }
 
     /// What the loss process adds to the delay of a packet that leaves at `departure`; none if it takes it.
-    #[inline]
-    fn repaired(&mut self, segment: &Segment, departure: Nanos) -> Option<Nanos> {
-        let seen = segment.payload_bytes > 0 || self.loss_applies_to == LossScope::All;
-        if !seen {
+    #[allow(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    fn repaired(&mut self, ip_bytes: u16, carries_data: bool, departure: Nanos) -> Option<Nanos> {
+        if !carries_data && self.loss_applies_to != LossScope::All {
             return Some(0);
         }
         match &mut self.loss {
             LossProcess::None => Some(0),
             LossProcess::Bernoulli(process) => (!process.lost()).then_some(0),
-            process => process.pass(u32::from(segment.ip_bytes), departure),
+            process => process.pass(u32::from(ip_bytes), departure),
         }
     }
 
-    #[inline(never)]
-    fn pass_any(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+    /// Takes a packet that arrives at the queue and says what becomes of it.
+    pub fn pass(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
         if now >= self.takeovers.next {
             self.hand_over(now);
         }
@@ -301,7 +319,8 @@ impl LinkDirection {
 
     /// Loss and propagation of a packet whose service ends at `departure`.
     fn propagate(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
-        let Some(added) = self.repaired(segment, departure) else {
+        let carries_data = segment.payload_bytes > 0;
+        let Some(added) = self.repaired(segment.ip_bytes, carries_data, departure) else {
             return Passage::Lost(DropCause::Channel);
         };
         let mut arrival = departure + added + self.serialiser.now.delay;
@@ -323,7 +342,7 @@ impl LinkDirection {
     /// When something happens next: a packet arrives at the far end, or the queue is asked for one.
     #[inline]
     pub fn next_event(&self) -> Nanos {
-        let arrival = self.flying.front().map_or(NEVER, |&(time, _)| time);
+        let arrival = self.flying.front().map_or(NEVER, |flight| flight.arrival);
         arrival
             .min(self.next_service)
             .min(self.takeovers.next_service)
@@ -331,13 +350,13 @@ impl LinkDirection {
 
     /// Takes the packet that arrives next.
     #[inline]
-    pub fn take(&mut self) -> Option<Ticket> {
-        self.flying.pop_front().map(|(_, ticket)| ticket)
+    pub fn take(&mut self) -> Option<Flight> {
+        self.flying.pop_front()
     }
 
     /// Packets on their way or waiting.
     pub fn in_flight(&self) -> impl Iterator<Item = Ticket> + '_ {
-        let flying = self.flying.iter().map(|&(_, ticket)| ticket);
+        let flying = self.flying.iter().map(|flight| flight.ticket);
         flying.chain(self.queue.held()).chain(self.takeovers.held())
     }
 
@@ -366,24 +385,24 @@ impl LinkDirection {
         Some(arrival)
     }
 
-    /// Lets a packet fly until `arrival`; says so if it will be the next to arrive.
+    /// Lets a packet fly; says when the next one arrives, if that is this one.
     #[inline]
-    pub fn launch(&mut self, ticket: Ticket, arrival: Nanos) -> Option<Nanos> {
-        if arrival < self.latest {
-            self.overtake(ticket, arrival);
+    pub fn launch(&mut self, flight: Flight) -> Option<Nanos> {
+        if flight.arrival < self.latest {
+            self.overtake(flight);
             return Some(self.next_event());
         }
-        self.latest = arrival;
+        self.latest = flight.arrival;
         let first = self.flying.is_empty();
-        self.flying.push_back((arrival, ticket));
-        first.then_some(arrival)
+        self.flying.push_back(flight);
+        first.then_some(flight.arrival)
     }
 
     /// The delay fell: this packet overtakes those that arrive later.
     #[cold]
-    fn overtake(&mut self, ticket: Ticket, arrival: Nanos) {
+    fn overtake(&mut self, flight: Flight) {
         self.flying
-            .insert_before((arrival, ticket), |&(time, _)| time > arrival);
+            .insert_before(flight, |other| other.arrival > flight.arrival);
     }
 
     /// Whether packets always arrive in the order in which they were taken.

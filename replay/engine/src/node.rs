@@ -25,10 +25,23 @@ pub enum Node {
     DatagramSink(Box<DatagramSink>),
 }
 
-impl Node {
-    /// Takes a segment that is for this node.
-    #[inline]
-    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+/// What has a clock and sends and takes segments.
+pub trait Endpoint {
+    /// Takes a segment that is for it.
+    fn receive(&mut self, segment: &Segment, now: Nanos);
+
+    /// When it wants to be called; `NEVER` if it waits for segments only.
+    fn next_deadline(&self) -> Nanos;
+
+    /// Its time has come.
+    fn on_deadline(&mut self, now: Nanos);
+
+    /// Writes the next segment that it sends now into a slot, if there is one; says whether there is.
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool;
+}
+
+impl Endpoint for Node {
+    fn receive(&mut self, segment: &Segment, now: Nanos) {
         match self {
             Self::Source(source) => source.receive(segment, now),
             Self::Sink(sink) => sink.receive(segment, now),
@@ -38,9 +51,7 @@ impl Node {
         }
     }
 
-    /// When it wants to be called; `NEVER` if it waits for segments only.
-    #[inline]
-    pub fn next_deadline(&self) -> Nanos {
+    fn next_deadline(&self) -> Nanos {
         match self {
             Self::Source(source) => source.next_deadline(),
             Self::Sink(sink) => sink.next_deadline(),
@@ -50,8 +61,7 @@ impl Node {
         }
     }
 
-    /// Its time has come.
-    pub fn on_deadline(&mut self, now: Nanos) {
+    fn on_deadline(&mut self, now: Nanos) {
         match self {
             Self::Source(source) => source.on_deadline(now),
             Self::Sink(sink) => sink.on_deadline(now),
@@ -61,9 +71,7 @@ impl Node {
         }
     }
 
-    /// Writes the next segment that it sends now into a slot, if there is one; says whether there is.
-    #[inline]
-    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self {
             Self::Source(source) => source.transmit(now, slot),
             Self::Sink(sink) => sink.transmit(now, slot),
@@ -72,7 +80,9 @@ impl Node {
             Self::DatagramSink(_) => false,
         }
     }
+}
 
+impl Node {
     /// Its sending half, if it has one.
     pub fn sender(&self) -> Option<&Sender> {
         match self {

@@ -54,6 +54,7 @@ impl RttEstimator {
     }
 
     /// Takes a sample; `snd_una` and `snd_nxt` delimit round trips for Linux's rule.
+    #[inline]
     pub fn sample(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.max(1);
         self.note_least(rtt);
@@ -70,10 +71,12 @@ impl RttEstimator {
     }
 
     /// Takes a sample for the least RTT only.
+    #[inline]
     pub fn note_least(&mut self, rtt: Nanos) {
         self.min_rtt = self.min_rtt.min(rtt.max(1));
     }
 
+    #[inline]
     fn sample_rfc6298(&mut self, rtt: Nanos) {
         if let Some(srtt) = self.srtt {
             // RFC 6298 §2.3: RTTVAR before SRTT, beta 1/4, alpha 1/8.

@@ -3,6 +3,7 @@
 //! Must not know links or the sending end.
 
 use crate::application::{Browser, Client, Playout};
+use crate::node::Endpoint;
 use crate::receiver::Receiver;
 use crate::segment::{Purpose, Segment, flags};
 use crate::time::Nanos;
@@ -24,15 +25,6 @@ impl Sink {
         Self { receiver, client }
     }
 
-    /// Takes a segment.
-    #[inline]
-    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
-        self.receiver.receive(segment, now);
-        if !matches!(self.client, Client::Reader(_)) {
-            self.tell_client(now);
-        }
-    }
-
     fn tell_client(&mut self, now: Nanos) {
         let arrived = self.receiver.rcv_nxt();
         match &mut self.client {
@@ -44,32 +36,6 @@ impl Sink {
                 }
                 browser.on_arrival(arrived, |end| self.receiver.read_at(end, now));
             }
-        }
-    }
-
-    /// When it wants to be called.
-    #[inline]
-    pub fn next_deadline(&self) -> Nanos {
-        let receiver = self.receiver.next_deadline();
-        self.browser()
-            .map_or(receiver, |browser| receiver.min(browser.next_deadline()))
-    }
-
-    /// Its time has come.
-    pub fn on_deadline(&mut self, now: Nanos) {
-        self.receiver.on_deadline(now);
-        if let Client::Browser(browser) = &mut self.client {
-            browser.on_deadline(now);
-        }
-    }
-
-    /// Writes the next segment into a slot, an acknowledgement or a request that carries one; says whether there is
-    /// one.
-    #[inline]
-    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        match &mut self.client {
-            Client::Browser(browser) => transmit_of(&mut self.receiver, browser, now, slot),
-            Client::Reader(_) | Client::Player(_) => self.receiver.transmit(now, slot),
         }
     }
 
@@ -101,6 +67,39 @@ impl Sink {
             Some(playout)
         } else {
             None
+        }
+    }
+}
+
+impl Endpoint for Sink {
+    #[inline]
+    fn receive(&mut self, segment: &Segment, now: Nanos) {
+        self.receiver.receive(segment, now);
+        if !matches!(self.client, Client::Reader(_)) {
+            self.tell_client(now);
+        }
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Nanos {
+        let receiver = self.receiver.next_deadline();
+        self.browser()
+            .map_or(receiver, |browser| receiver.min(browser.next_deadline()))
+    }
+
+    fn on_deadline(&mut self, now: Nanos) {
+        self.receiver.on_deadline(now);
+        if let Client::Browser(browser) = &mut self.client {
+            browser.on_deadline(now);
+        }
+    }
+
+    /// An acknowledgement, or a request that carries one.
+    #[inline]
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        match &mut self.client {
+            Client::Browser(browser) => transmit_of(&mut self.receiver, browser, now, slot),
+            Client::Reader(_) | Client::Player(_) => self.receiver.transmit(now, slot),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Must not know links or the receiving end.
 
 use crate::application::{Application, WriteDelays};
+use crate::node::Endpoint;
 use crate::segment::{Purpose, Segment};
 use crate::sender::Sender;
 use crate::time::Nanos;
@@ -31,53 +32,6 @@ impl Source {
         }
     }
 
-    /// Takes a segment.
-    #[inline]
-    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
-        if segment.purpose == Purpose::Request && self.sender.established_at().is_some() {
-            self.application.on_request(segment, now);
-        }
-        self.sender.receive(segment, now);
-    }
-
-    /// When it wants to be called.
-    #[inline]
-    pub fn next_deadline(&self) -> Nanos {
-        if self.sender.is_opening() {
-            let application = self.application.next_deadline();
-            self.sender.next_deadline().min(application)
-        } else {
-            self.start
-        }
-    }
-
-    /// Its time has come.
-    pub fn on_deadline(&mut self, now: Nanos) {
-        if self.sender.is_opening() {
-            self.application.on_deadline(now);
-            self.sender.on_deadline(now);
-        } else {
-            self.sender.open(now, self.first_window_bytes);
-            self.application.begin(now);
-        }
-    }
-
-    /// Writes the next segment into a slot: what is written leaves first, and the application is woken when nothing of
-    /// it can. Says whether there is one.
-    #[inline]
-    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        loop {
-            if self.sender.transmit(now, slot) {
-                slot.ack = self.application.rcv_nxt();
-                self.application.note_departure(slot, now);
-                return true;
-            }
-            if !self.application.feed(&mut self.sender, now) {
-                return false;
-            }
-        }
-    }
-
     /// Octets up to `arrived` are at the other end in order; `read_at` says when they are read.
     #[inline]
     pub fn note_arrived(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
@@ -92,5 +46,50 @@ impl Source {
     /// How long its application's writes took to be read.
     pub fn delays(&self) -> &WriteDelays {
         self.application.delays()
+    }
+}
+
+impl Endpoint for Source {
+    #[inline]
+    fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if segment.purpose == Purpose::Request && self.sender.established_at().is_some() {
+            self.application.on_request(segment, now);
+        }
+        self.sender.receive(segment, now);
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Nanos {
+        if self.sender.is_opening() {
+            let application = self.application.next_deadline();
+            self.sender.next_deadline().min(application)
+        } else {
+            self.start
+        }
+    }
+
+    fn on_deadline(&mut self, now: Nanos) {
+        if self.sender.is_opening() {
+            self.application.on_deadline(now);
+            self.sender.on_deadline(now);
+        } else {
+            self.sender.open(now, self.first_window_bytes);
+            self.application.begin(now);
+        }
+    }
+
+    /// What is written leaves first, and the application is woken when nothing of it can.
+    #[inline]
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        loop {
+            if self.sender.transmit(now, slot) {
+                slot.ack = self.application.rcv_nxt();
+                self.application.note_departure(slot, now);
+                return true;
+            }
+            if !self.application.feed(&mut self.sender, now) {
+                return false;
+            }
+        }
     }
 }

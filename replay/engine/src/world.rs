@@ -5,12 +5,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::arena::{Arena, Ticket};
+use crate::arena::Ticket;
 use crate::assembly::{Leg, Parts, build};
-use crate::calendar::Calendar;
 use crate::config::{Config, ConfigError, FlowConfig};
-use crate::link::{DropCause, LinkDirection, Passage};
-use crate::node::Node;
+use crate::network::{Delivery, Network};
+use crate::node::{Endpoint, Node};
 use crate::segment::Segment;
 use crate::sender::Headline;
 use crate::summary::{FlowTally, RunSummary, summarise};
@@ -46,59 +45,11 @@ impl From<ConfigError> for RunError {
     }
 }
 
-/// The way of the segments of a leg in one direction.
-#[derive(Clone, Copy, Debug)]
-struct Route {
-    /// Link directions on which it begins and ends.
-    first: usize,
-    last: usize,
-    /// Node that it leads to.
-    node: usize,
-    /// What its packets are marked with.
-    dscp: u8,
-}
-
-impl Route {
-    /// The ways there and back of a leg. Link `i` leads from place `i` to place `i + 1`; forward directions have even
-    /// numbers.
-    fn both(leg: &Leg) -> [Self; 2] {
-        let (from, to) = (leg.source_site, leg.sink_site);
-        let there = Self {
-            first: 2 * from,
-            last: 2 * to - 2,
-            node: leg.sink,
-            dscp: leg.dscp,
-        };
-        let back = Self {
-            first: 2 * to - 1,
-            last: 2 * from + 1,
-            node: leg.source,
-            ..there
-        };
-        [there, back]
-    }
-
-    /// Number of the way that a segment takes.
-    #[inline]
-    fn number(segment: &Segment) -> usize {
-        2 * usize::from(segment.leg) + segment.direction as usize
-    }
-}
-
 /// A run in progress.
 pub struct World<'a, T: Tap> {
-    links: Vec<LinkDirection>,
+    network: Network<'a, T>,
     nodes: Vec<Node>,
     legs: Vec<Leg>,
-    /// Ways of segments, by [`Route::number`].
-    routes: Vec<Route>,
-    arena: Arena,
-    /// The slot into which the next segment is written.
-    spare: Ticket,
-    /// By link direction: what leaves it is all that the next one takes, in the same order.
-    runs_on: Vec<bool>,
-    calendar: Calendar,
-    tallies: Vec<FlowTally>,
     /// Node that sends the data, by flow.
     sources: Vec<usize>,
     /// Flow of each node.
@@ -108,7 +59,6 @@ pub struct World<'a, T: Tap> {
     end: Nanos,
     /// Flows of a fixed size that have not finished; none if a flow is endless.
     unfinished: Option<usize>,
-    tap: &'a mut T,
 }
 
 impl<'a, T: Tap> World<'a, T> {
@@ -118,10 +68,6 @@ impl<'a, T: Tap> World<'a, T> {
     /// The first value that makes no sense.
     pub fn new(config: &Config, seed: u64, tap: &'a mut T) -> Result<Self, ConfigError> {
         let Parts { links, nodes, legs } = build(config, seed)?;
-        let mut calendar = Calendar::new(links.len() + nodes.len());
-        for (number, node) in nodes.iter().enumerate() {
-            calendar.set(links.len() + number, node.next_deadline());
-        }
         let sources = legs
             .iter()
             .filter(|leg| leg.index == 0)
@@ -129,25 +75,22 @@ impl<'a, T: Tap> World<'a, T> {
             .collect();
         let flows = config.flows.iter().map(|flow| flow.start_ns);
         let datagrams = config.datagrams.iter().map(|datagrams| datagrams.start_ns);
-        let tallies: Vec<_> = flows.chain(datagrams).map(FlowTally::new).collect();
-        let mut arena = Arena::default();
+        let tallies = flows.chain(datagrams).map(FlowTally::new).collect();
+        let end = config.duration_ns;
+        let mut network = Network::new(links, &legs, nodes.len(), (tallies, end), tap);
+        for (number, node) in nodes.iter().enumerate() {
+            network.call(number, node.next_deadline());
+        }
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         Ok(Self {
             told: vec![None; legs.len()],
-            runs_on: runs_on(&links, &legs),
-            routes: legs.iter().flat_map(Route::both).collect(),
             flows: flows_of(&legs, nodes.len()),
-            spare: arena.take(),
-            arena,
-            end: config.duration_ns,
+            end,
             unfinished: (!endless).then_some(config.flows.len()),
-            links,
+            network,
             nodes,
             legs,
-            calendar,
-            tallies,
             sources,
-            tap,
         })
     }
 
@@ -158,7 +101,7 @@ impl<'a, T: Tap> World<'a, T> {
     pub fn run(&mut self, interrupt: &AtomicBool) -> Result<RunSummary, RunError> {
         let mut until_look = INTERRUPT_EVERY;
         while self.unfinished != Some(0) {
-            let (source, now) = self.calendar.earliest();
+            let (source, now) = self.network.next();
             if now > self.end {
                 break;
             }
@@ -172,17 +115,17 @@ impl<'a, T: Tap> World<'a, T> {
             }
         }
         Ok(summarise(
-            &self.tallies,
+            self.network.tallies(),
             &self.legs,
             &self.nodes,
-            &self.links,
+            self.network.links(),
             self.end,
         ))
     }
 
     /// Introduces the tap to the legs before the run.
     pub fn introduce(&mut self, introduction: impl FnOnce(&mut T, &[Leg])) {
-        introduction(self.tap, &self.legs);
+        introduction(self.network.tap(), &self.legs);
     }
 
     /// The legs, for a tap that wants to know what the numbers in segments mean.
@@ -192,8 +135,7 @@ impl<'a, T: Tap> World<'a, T> {
 
     /// Segments that are on their way.
     pub fn in_flight(&self) -> impl Iterator<Item = &Segment> + '_ {
-        let tickets = self.links.iter().flat_map(LinkDirection::in_flight);
-        tickets.map(|ticket| self.arena.segment(ticket))
+        self.network.in_flight()
     }
 
     /// The nodes.
@@ -203,171 +145,37 @@ impl<'a, T: Tap> World<'a, T> {
 
     #[inline]
     fn step(&mut self, source: usize, now: Nanos) {
-        if let Some(link) = self.links.get_mut(source) {
-            if link.serves(now) {
-                return self.release(source, now);
-            }
-            let ticket = link.take();
-            self.calendar.set(source, link.next_event());
-            if let Some(ticket) = ticket {
-                self.hand_over(ticket, source, now);
-            }
-        } else {
-            let node = source - self.links.len();
-            self.nodes[node].on_deadline(now);
-            self.serve(node, now);
+        let links = self.network.links().len();
+        if source >= links {
+            self.visit(source - links, None, now);
+        } else if let Some(Delivery { node, ticket }) = self.network.turn(source, now) {
+            self.visit(node, Some(ticket), now);
         }
     }
 
-    /// Hands a segment that comes out of link direction `number` to the node that it is for, or to the next link.
+    /// Hands a node what has come for it, or tells it that its time has come, and sends what it has to send.
     #[inline]
-    fn hand_over(&mut self, ticket: Ticket, number: usize, now: Nanos) {
-        let segment = self.arena.segment(ticket);
-        let route = self.routes[Route::number(segment)];
-        if number != route.last {
-            return self.travel(ticket, route, next_link(number), now);
-        }
-        if T::LISTENS {
-            self.tap.event(now, Event::Arrived(segment));
-        }
-        self.nodes[route.node].receive(segment, now);
-        self.arena.free(ticket);
-        self.serve(route.node, now);
-    }
-
-    /// Sends what a node has to send, and notes when it wants to be called.
-    #[inline]
-    fn serve(&mut self, node: usize, now: Nanos) {
-        while self.nodes[node].transmit(now, self.arena.slot(self.spare)) {
-            let ticket = self.spare;
-            let segment = self.arena.slot(ticket);
-            let route = self.routes[Route::number(segment)];
-            segment.dscp = route.dscp;
-            if T::LISTENS {
-                self.tap.event(now, Event::Sent(segment));
-            }
-            self.spare = self.arena.take();
-            self.travel(ticket, route, route.first, now);
-        }
-        let at = self.links.len() + node;
-        self.calendar.set(at, self.nodes[node].next_deadline());
-        if T::LISTENS {
-            self.tell_state(node, now);
-        }
-        self.account(node, now);
-    }
-
-    /// If data may have reached its end at `node`: how long they took, and whether they were the last.
-    #[inline]
-    fn account(&mut self, node: usize, now: Nanos) {
+    fn visit(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
         // A flow's nodes stand in the order of the path.
-        let (before, after) = self.nodes.split_at_mut(node);
-        let Node::Sink(sink) = &after[0] else {
-            return;
-        };
-        let flow = self.flows[node];
-        if self.tallies[flow].finishes(sink, now, self.end) {
-            self.unfinished = self.unfinished.map(|flows| flows - 1);
-        }
-        if let Node::Source(source) = &mut before[self.sources[flow]] {
-            let receiver = sink.receiver();
-            source.note_arrived(receiver.rcv_nxt(), |end| receiver.read_at(end, now));
-        }
-    }
-
-    /// Sends a segment over link direction `number` and on. Over a place where nobody joins, the order in which one
-    /// link delivers is the order in which the next one takes, so both are worked out at once and cost one event.
-    #[inline]
-    fn travel(&mut self, ticket: Ticket, route: Route, mut number: usize, mut now: Nanos) {
-        loop {
-            let segment = self.arena.slot(ticket);
-            let arrival = match self.links[number].pass(ticket, segment, now) {
-                Passage::Arrives(arrival) => arrival,
-                passage => match self.settle(ticket, number, passage, now) {
-                    Passage::Arrives(arrival) => arrival,
-                    _ => return,
-                },
-            };
-            if number == route.last || !self.runs_on[number] {
-                if let Some(arrival) = self.links[number].launch(ticket, arrival) {
-                    self.calendar.set(number, arrival);
+        let (before, after) = self.nodes.split_at_mut(number);
+        match &mut after[0] {
+            Node::Source(source) => self.network.exchange(&mut **source, number, came, now),
+            Node::Sink(sink) => {
+                self.network.exchange(&mut **sink, number, came, now);
+                let flow = self.flows[number];
+                if self.network.tally(flow).finishes(sink, now, self.end) {
+                    self.unfinished = self.unfinished.map(|flows| flows - 1);
                 }
-                return;
+                if let Node::Source(source) = &mut before[self.sources[flow]] {
+                    let receiver = sink.receiver();
+                    source.note_arrived(receiver.rcv_nxt(), |end| receiver.read_at(end, now));
+                }
             }
-            (number, now) = (next_link(number), arrival);
-        }
-    }
-
-    /// The serialiser behind a queue that is asked for packets is idle: asks, and sends on what comes.
-    #[cold]
-    fn release(&mut self, number: usize, now: Nanos) {
-        let released = self.links[number].release(&mut self.arena, now);
-        self.note_given_up(number, now);
-        if let Some((ticket, passage)) = released {
-            let passage = self.settle(ticket, number, passage, now);
-            if let Passage::Arrives(arrival) = passage {
-                self.links[number].launch(ticket, arrival);
-            }
-        }
-        self.calendar.set(number, self.links[number].next_event());
-    }
-
-    /// Notes what a link did to a segment besides letting it pass; a marked one arrives like any other.
-    #[cold]
-    fn settle(&mut self, ticket: Ticket, number: usize, passage: Passage, now: Nanos) -> Passage {
-        match passage {
-            Passage::Arrives(_) => {}
-            Passage::Marked(arrival) => {
-                self.note_mark(ticket, number, now);
-                return Passage::Arrives(arrival);
-            }
-            Passage::Lost(cause) => self.note_drop(ticket, number, cause, now),
-            Passage::Waits => {
-                self.note_given_up(number, now);
-                self.calendar.set(number, self.links[number].next_event());
-            }
-        }
-        passage
-    }
-
-    /// Notes the packets that a queue took and gave up.
-    fn note_given_up(&mut self, number: usize, now: Nanos) {
-        while let Some((ticket, cause)) = self.links[number].take_dropped() {
-            self.note_drop(ticket, number, cause, now);
-        }
-    }
-
-    fn note_mark(&mut self, ticket: Ticket, number: usize, now: Nanos) {
-        let segment = self.arena.segment(ticket);
-        let flow = self.legs[usize::from(segment.leg)].flow;
-        if now <= self.end {
-            self.tallies[flow].note_mark();
+            node => self.network.exchange(node, number, came, now),
         }
         if T::LISTENS {
-            let link = number / 2;
-            self.tap.event(now, Event::Marked { link, segment });
+            self.tell_state(number, now);
         }
-    }
-
-    #[cold]
-    fn note_drop(&mut self, ticket: Ticket, number: usize, cause: DropCause, now: Nanos) {
-        let segment = self.arena.segment(ticket);
-        let flow = self.legs[usize::from(segment.leg)].flow;
-        // Worked out ahead: what would happen after the end does not happen.
-        if now <= self.end {
-            self.tallies[flow].note_drop(segment, cause);
-        }
-        if T::LISTENS {
-            self.tap.event(
-                now,
-                Event::Dropped {
-                    link: number / 2,
-                    cause,
-                    segment,
-                },
-            );
-        }
-        self.arena.free(ticket);
     }
 
     fn tell_state(&mut self, node: usize, now: Nanos) {
@@ -382,7 +190,7 @@ impl<'a, T: Tap> World<'a, T> {
         if told.as_ref() != Some(&headline) {
             *told = Some(headline);
             let sample = &sender.sample();
-            self.tap.event(now, Event::State { leg, sample });
+            self.network.tap().event(now, Event::State { leg, sample });
         }
     }
 }
@@ -394,36 +202,6 @@ fn flows_of(legs: &[Leg], nodes: usize) -> Vec<usize> {
         (flows[leg.source], flows[leg.sink]) = (leg.flow, leg.flow);
     }
     flows
-}
-
-/// The link direction that leads on from the far end of `number`: forward ones are even.
-#[inline]
-fn next_link(number: usize) -> usize {
-    if number % 2 == 0 {
-        number + 2
-    } else {
-        number.wrapping_sub(2)
-    }
-}
-
-/// Which link directions lead over their far end without anyone joining there.
-fn runs_on(links: &[LinkDirection], legs: &[Leg]) -> Vec<bool> {
-    let joined = |number: usize| {
-        let site = number / 2;
-        legs.iter().any(|leg| match number % 2 {
-            0 => leg.source_site == site + 1,
-            _ => leg.sink_site == site,
-        })
-    };
-    let numbered = links.iter().enumerate();
-    numbered
-        .map(|(number, link)| {
-            // A queue that is asked for packets must get them at their own time.
-            let next = links.get(next_link(number));
-            let ahead = next.is_some_and(|next| !next.is_scheduled());
-            ahead && !link.is_scheduled() && link.keeps_order() && !joined(number)
-        })
-        .collect()
 }
 
 /// Runs `config` with `seed` to its end without a listener.

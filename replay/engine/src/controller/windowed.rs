@@ -47,6 +47,7 @@ pub struct Windowed {
     reduction: Reduction,
     pacing: Option<WindowPacing>,
     observes: bool,
+    owns_slow_start: bool,
     before_reduction: Option<Box<Windowed>>,
 }
 
@@ -62,6 +63,7 @@ impl Windowed {
         Self {
             window,
             observes: slow_start.observes() || growth.observes() || reduction.observes(),
+            owns_slow_start: growth.owns_slow_start(),
             slow_start,
             growth,
             reduction,
@@ -117,7 +119,7 @@ impl Windowed {
     /// Whether `on_ack` can do anything; `cwnd_limited` as in [`AckEvidence`].
     #[inline]
     pub fn heeds(&self, cwnd_limited: bool) -> bool {
-        cwnd_limited || self.in_slow_start() || self.growth.owns_slow_start()
+        cwnd_limited || self.in_slow_start() || self.owns_slow_start
     }
 
     /// Every ACK, before the sender reacts to it.
@@ -133,7 +135,7 @@ impl Windowed {
     #[inline]
     pub fn on_ack(&mut self, ack: &AckEvidence) {
         let mut left = f64::from(ack.delivered);
-        if self.growth.owns_slow_start() {
+        if self.owns_slow_start {
             self.growth.on_ack(&mut self.window, left, ack);
             return;
         }

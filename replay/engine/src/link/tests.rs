@@ -6,6 +6,7 @@ use crate::config::{ChangeConfig, LossConfig, QueueConfig};
 use crate::segment::Direction;
 use crate::time::MILLISECOND;
 use hindflight_kernels::{Purpose, StreamKey};
+use proptest::prelude::*;
 
 fn config(rate_bps: Option<f64>, delay_ms: u64, queue_pkts: u32) -> DirectionConfig {
     DirectionConfig {
@@ -30,6 +31,25 @@ fn link(config: &DirectionConfig) -> LinkDirection {
     LinkDirection::new(config, LossProcess::None, StreamRng::new(key))
 }
 
+/// Lets a packet fly.
+fn launch(link: &mut LinkDirection, ticket: Ticket, arrival: Nanos) {
+    link.launch(Flight {
+        arrival,
+        ticket,
+        route: 0,
+    });
+}
+
+/// What becomes of the packet in a slot, by the short way where it leads.
+fn pass(link: &mut LinkDirection, arena: &mut Arena, ticket: Ticket, now: Nanos) -> Passage {
+    let segment = arena.slot(ticket);
+    match link.pass_plainly(segment.ip_bytes, segment.payload_bytes > 0, now) {
+        Plain::Arrives(arrival) => Passage::Arrives(arrival),
+        Plain::Lost => Passage::Lost(DropCause::Channel),
+        Plain::Unknown => link.pass(ticket, segment, now),
+    }
+}
+
 /// Offers a full packet at `now`; packets are told apart by the order in which they are offered.
 fn offer(link: &mut LinkDirection, arena: &mut Arena, now: Nanos) -> Result<Nanos, DropCause> {
     let ticket = arena.take();
@@ -38,9 +58,9 @@ fn offer(link: &mut LinkDirection, arena: &mut Arena, now: Nanos) -> Result<Nano
         payload_bytes: 1448,
         ..Segment::new(0, Direction::Forward)
     };
-    match link.pass(ticket, arena.slot(ticket), now) {
+    match pass(link, arena, ticket, now) {
         Passage::Arrives(arrival) | Passage::Marked(arrival) => {
-            link.launch(ticket, arrival);
+            launch(link, ticket, arrival);
             Ok(arrival)
         }
         Passage::Lost(cause) => Err(cause),
@@ -50,11 +70,77 @@ fn offer(link: &mut LinkDirection, arena: &mut Arena, now: Nanos) -> Result<Nano
 
 fn arrivals(link: &mut LinkDirection) -> Vec<(u32, Nanos)> {
     let mut out = Vec::new();
-    while let Some(&(time, ticket)) = link.flying.front() {
-        out.push((ticket.number(), time / MILLISECOND));
-        link.take();
+    while let Some(flight) = link.take() {
+        out.push((flight.ticket.number(), flight.arrival / MILLISECOND));
     }
     out
+}
+
+/// A schedule from its changes: milliseconds from the one before, and which.
+fn schedule(changes: &[(u64, u8)]) -> Vec<ChangeConfig> {
+    let mut now = 0;
+    let mut schedule: Vec<ChangeConfig> = Vec::new();
+    for &(after, which) in changes {
+        now += after;
+        let before = schedule.last();
+        let (down, held) = before.map_or((false, false), |last| {
+            (last.outage == Some(true), last.hold == Some(true))
+        });
+        let mut change = ChangeConfig {
+            outage: down.then_some(false),
+            hold: held.then_some(false),
+            ..at(now)
+        };
+        match which {
+            0 => change.rate_bps = Some(3e6),
+            1 => change.rate_bps = Some(2e5),
+            2 => change.delay_ns = Some(2 * MILLISECOND),
+            3 => change.delay_ns = Some(80 * MILLISECOND),
+            4 => change.outage = Some(true),
+            _ => change.hold = Some(true),
+        }
+        schedule.push(change);
+    }
+    schedule
+}
+
+proptest! {
+    #[test]
+    fn the_short_way_leads_where_the_long_one_does(
+        changes in prop::collection::vec((1_u64..60, 0_u8..6), 0..8),
+        packets in prop::collection::vec((0_u64..15_000, 40_u16..1500, any::<bool>()), 1..120),
+        in_order: bool,
+        queue_pkts in 0_u32..30,
+    ) {
+        let config = DirectionConfig {
+            in_order,
+            schedule: schedule(&changes),
+            loss: LossConfig::Bernoulli { per: 0.1 },
+            ..config(Some(1e6), 20, queue_pkts)
+        };
+        let key = StreamKey {
+            seed: 1,
+            owner: 0,
+            direction: 0,
+            purpose: Purpose::Loss,
+        };
+        let loss = || config.loss.process(key);
+        let mut links = [0, 1].map(|_| LinkDirection::new(&config, loss(), StreamRng::new(key)));
+        let mut arena = Arena::default();
+        let ticket = arena.take();
+        let mut now = 0;
+        for (after_us, ip_bytes, carries_data) in packets {
+            now += after_us * MILLISECOND / 1000;
+            *arena.slot(ticket) = Segment {
+                ip_bytes,
+                payload_bytes: u16::from(carries_data),
+                ..Segment::new(0, Direction::Forward)
+            };
+            let [short, long] = &mut links;
+            let led = pass(short, &mut arena, ticket, now);
+            prop_assert_eq!(led, long.pass(ticket, arena.slot(ticket), now));
+        }
+    }
 }
 
 #[test]
@@ -146,7 +232,7 @@ fn carried(config: &DirectionConfig, offered: &[u64]) -> Vec<(u32, Nanos)> {
         while link.serves(now * MILLISECOND) {
             let released = link.release(&mut arena, now * MILLISECOND);
             if let Some((ticket, Passage::Arrives(arrival))) = released {
-                link.launch(ticket, arrival);
+                launch(&mut link, ticket, arrival);
             }
         }
     }
@@ -284,7 +370,7 @@ fn a_link_that_is_held_keeps_what_is_queued_until_it_opens() {
                     break;
                 };
                 if let Passage::Arrives(arrival) = passage {
-                    link.launch(ticket, arrival);
+                    launch(&mut link, ticket, arrival);
                 }
             }
             now += MILLISECOND;

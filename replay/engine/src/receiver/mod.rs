@@ -173,12 +173,16 @@ impl Receiver {
             Space::Application {
                 octets_per_ns: Some(rate),
                 ..
-            } => {
-                let unread = (end as f64 - self.read_position(now)).max(0.0);
-                now + libm::ceil(unread / rate) as Nanos + 1
-            }
+            } => self.read_late_at(end, rate, now),
             _ => now,
         }
+    }
+
+    /// Apart, so that the arithmetic of slow readers is not done for the others.
+    #[inline(never)]
+    fn read_late_at(&self, end: u64, rate: f64, now: Nanos) -> Nanos {
+        let unread = (end as f64 - self.read_position(now)).max(0.0);
+        now + libm::ceil(unread / rate) as Nanos + 1
     }
 
     /// Number of its leg.

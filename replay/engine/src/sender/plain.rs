@@ -36,9 +36,10 @@ impl Way {
     /// The short one for a connection of the RFCs' rules alone, without ECN, pacing, a send buffer or a model of the
     /// path.
     pub fn of(params: &StackParams, controller: &Controller) -> Self {
+        use RecoveryKind::{Newreno, Prr, Reno, Sack};
         let plain = params.profile == Profile::Rfc
             && params.rto_rule != RtoRule::Ns2
-            && params.recovery != RecoveryKind::RackPrr
+            && matches!(params.recovery, Reno | Newreno | Sack | Prr)
             && !params.ecn
             && params.send_buffer_bytes.is_none()
             && !controller.models_path()
@@ -82,7 +83,9 @@ impl Sender {
         self.rtt.note_least(newest);
         self.rtt.sample(path, self.snd_una, self.snd_nxt);
         self.rtt_histogram.add(path);
-        self.grow_plainly(now, acked_bytes, prior_flight, &covered);
+        if self.controller.observes() || self.controller.heeds(self.is_cwnd_limited()) {
+            self.grow_plainly(now, acked_bytes, prior_flight, &covered);
+        }
         if self.board.outstanding() == 0 {
             self.rto_timer.stop();
         } else {
@@ -92,14 +95,9 @@ impl Sender {
         true
     }
 
-    /// Tells the controller of an ACK, if that can move it.
-    #[inline]
+    /// Tells the controller of an ACK that can move it.
+    #[inline(never)]
     fn grow_plainly(&mut self, now: Nanos, acked_bytes: u64, prior_flight: u32, covered: &Covered) {
-        let observes = self.controller.observes();
-        let cwnd_limited = self.is_cwnd_limited();
-        if !observes && !self.controller.heeds(cwnd_limited) {
-            return;
-        }
         let mut evidence = AckEvidence {
             now,
             delivered: covered.segments,
@@ -118,9 +116,9 @@ impl Sender {
             ecn_echo: false,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
-            cwnd_limited,
+            cwnd_limited: self.is_cwnd_limited(),
         };
-        if observes {
+        if self.controller.observes() {
             self.controller.observe(&evidence);
             evidence.cwnd_limited = self.is_cwnd_limited();
         }

@@ -1,0 +1,367 @@
+//! The path of a run: link directions, the segments on their way over them, and the calendar of what happens next.
+//!
+//! Must not know what a node is beyond [`Endpoint`], nor TCP. Read `link` first.
+
+use crate::arena::{Arena, Ticket};
+use crate::assembly::Leg;
+use crate::calendar::Calendar;
+use crate::link::{DropCause, Flight, LinkDirection, Passage, Plain};
+use crate::node::Endpoint;
+use crate::segment::Segment;
+use crate::summary::FlowTally;
+use crate::tap::{Event, Tap};
+use crate::time::Nanos;
+
+/// The way of the segments of a leg in one direction.
+#[derive(Clone, Copy, Debug)]
+struct Route {
+    /// Link directions on which it begins and ends.
+    first: usize,
+    last: usize,
+    /// Node that it leads to.
+    node: usize,
+    /// Flow that its packets belong to.
+    flow: usize,
+    /// What they are marked with.
+    dscp: u8,
+}
+
+impl Route {
+    /// The ways there and back of a leg. Link `i` leads from place `i` to place `i + 1`; forward directions have even
+    /// numbers.
+    fn both(leg: &Leg) -> [Self; 2] {
+        let (from, to) = (leg.source_site, leg.sink_site);
+        let there = Self {
+            first: 2 * from,
+            last: 2 * to - 2,
+            node: leg.sink,
+            flow: leg.flow,
+            dscp: leg.dscp,
+        };
+        let back = Self {
+            first: 2 * to - 1,
+            last: 2 * from + 1,
+            node: leg.source,
+            ..there
+        };
+        [there, back]
+    }
+
+    /// Number of the way that a segment takes.
+    #[inline]
+    fn number(segment: &Segment) -> usize {
+        2 * usize::from(segment.leg) + segment.direction as usize
+    }
+}
+
+/// A segment that has come to the node that it is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery {
+    /// The node.
+    pub node: usize,
+    /// The segment, whose slot is the receiver's to free.
+    pub ticket: Ticket,
+}
+
+/// The path with all that is on it.
+pub struct Network<'a, T: Tap> {
+    links: Vec<LinkDirection>,
+    /// Ways of segments, by [`Route::number`].
+    routes: Vec<Route>,
+    arena: Arena,
+    /// The slot into which the next segment is written.
+    spare: Ticket,
+    calendar: Calendar,
+    tallies: Vec<FlowTally>,
+    end: Nanos,
+    tap: &'a mut T,
+}
+
+impl<'a, T: Tap> Network<'a, T> {
+    /// A path of `links` that `legs` use, with `nodes` nodes on it. What happens after `end` counts for nothing.
+    pub fn new(
+        mut links: Vec<LinkDirection>,
+        legs: &[Leg],
+        nodes: usize,
+        (tallies, end): (Vec<FlowTally>, Nanos),
+        tap: &'a mut T,
+    ) -> Self {
+        let lead_on: Vec<bool> = (0..links.len())
+            .map(|n| leads_on(n, &links, legs))
+            .collect();
+        for (link, leads_on) in links.iter_mut().zip(lead_on) {
+            link.leads_on = leads_on;
+        }
+        let mut arena = Arena::default();
+        Self {
+            calendar: Calendar::new(links.len() + nodes),
+            links,
+            routes: legs.iter().flat_map(Route::both).collect(),
+            spare: arena.take(),
+            arena,
+            tallies,
+            end,
+            tap,
+        }
+    }
+
+    /// The link directions.
+    pub fn links(&self) -> &[LinkDirection] {
+        &self.links
+    }
+
+    /// What has been counted of each flow.
+    pub fn tallies(&self) -> &[FlowTally] {
+        &self.tallies
+    }
+
+    /// What has been counted of flow number `flow`.
+    #[inline]
+    pub fn tally(&mut self, flow: usize) -> &mut FlowTally {
+        &mut self.tallies[flow]
+    }
+
+    /// The listener.
+    pub fn tap(&mut self) -> &mut T {
+        self.tap
+    }
+
+    /// Segments that are on their way.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Segment> + '_ {
+        let tickets = self.links.iter().flat_map(LinkDirection::in_flight);
+        tickets.map(|ticket| self.arena.segment(ticket))
+    }
+
+    /// What happens next, and when: of a link direction by its number, or of a node by its number behind those.
+    #[inline]
+    pub fn next(&self) -> (usize, Nanos) {
+        self.calendar.earliest()
+    }
+
+    /// Notes when a node wants to be called.
+    #[inline]
+    pub fn call(&mut self, node: usize, deadline: Nanos) {
+        self.calendar.set(self.links.len() + node, deadline);
+    }
+
+    /// It is time for link direction `number`: a segment leaves it, perhaps for a node, or its queue is asked for one.
+    #[inline]
+    pub fn turn(&mut self, number: usize, now: Nanos) -> Option<Delivery> {
+        let link = &mut self.links[number];
+        if link.serves(now) {
+            self.release(number, now);
+            return None;
+        }
+        let flight = link.take();
+        self.calendar.set(number, link.next_event());
+        let Flight { ticket, route, .. } = flight?;
+        let Route { last, node, .. } = self.routes[route as usize];
+        if number != last {
+            self.travel(ticket, route, next_link(number), now);
+            return None;
+        }
+        if T::LISTENS {
+            let segment = self.arena.segment(ticket);
+            self.tap.event(now, Event::Arrived(segment));
+        }
+        Some(Delivery { node, ticket })
+    }
+
+    /// Hands what has come to node number `node`, whose end is `end`, or tells it that its time has come; sends what it
+    /// has to send and notes when it wants to be called.
+    #[inline]
+    pub fn exchange(
+        &mut self,
+        end: &mut impl Endpoint,
+        node: usize,
+        came: Option<Ticket>,
+        now: Nanos,
+    ) {
+        match came {
+            Some(ticket) => end.receive(self.arena.segment(ticket), now),
+            None => end.on_deadline(now),
+        }
+        // An answer is written into the spare slot, which that of the question then takes the place of.
+        let mut free = came;
+        while end.transmit(now, self.arena.slot(self.spare)) {
+            let ticket = self.spare;
+            self.spare = free.take().unwrap_or_else(|| self.arena.take());
+            self.send(ticket, now);
+        }
+        if let Some(ticket) = free {
+            self.arena.free(ticket);
+        }
+        self.call(node, end.next_deadline());
+    }
+
+    /// Sends a segment that has just been written.
+    #[inline]
+    fn send(&mut self, ticket: Ticket, now: Nanos) {
+        let segment = self.arena.slot(ticket);
+        let number = Route::number(segment);
+        let Route { first, dscp, .. } = self.routes[number];
+        segment.dscp = dscp;
+        if T::LISTENS {
+            self.tap.event(now, Event::Sent(segment));
+        }
+        self.travel(ticket, number as u32, first, now);
+    }
+
+    /// Sends a segment over link direction `number` and on. Over a place where nobody joins, the order in which one
+    /// link delivers is the order in which the next one takes, so both are worked out at once and cost one event.
+    fn travel(&mut self, ticket: Ticket, route: u32, mut number: usize, mut now: Nanos) {
+        let Segment {
+            ip_bytes,
+            payload_bytes,
+            ..
+        } = *self.arena.segment(ticket);
+        let last = self.routes[route as usize].last;
+        loop {
+            let link = &mut self.links[number];
+            let passage = link.pass_plainly(ip_bytes, payload_bytes > 0, now);
+            let Plain::Arrives(arrival) = passage else {
+                return self.travel_on(ticket, (number, passage), now);
+            };
+            if number == last || !link.leads_on {
+                let flight = Flight {
+                    arrival,
+                    ticket,
+                    route,
+                };
+                if let Some(next) = link.launch(flight) {
+                    self.calendar.set(number, next);
+                }
+                return;
+            }
+            (number, now) = (next_link(number), arrival);
+        }
+    }
+
+    /// The way on from link direction `number`, over which the short way did not lead.
+    #[inline(never)]
+    fn travel_on(&mut self, ticket: Ticket, (number, passage): (usize, Plain), now: Nanos) {
+        let segment = self.arena.slot(ticket);
+        let route = Route::number(segment);
+        let link = &mut self.links[number];
+        let passage = match passage {
+            Plain::Arrives(arrival) => Passage::Arrives(arrival),
+            Plain::Lost => Passage::Lost(DropCause::Channel),
+            Plain::Unknown => link.pass(ticket, segment, now),
+        };
+        let Passage::Arrives(arrival) = self.settle(ticket, number, passage, now) else {
+            return;
+        };
+        let link = &mut self.links[number];
+        if number != self.routes[route].last && link.leads_on {
+            return self.travel(ticket, route as u32, next_link(number), arrival);
+        }
+        let flight = Flight {
+            arrival,
+            ticket,
+            route: route as u32,
+        };
+        if let Some(next) = link.launch(flight) {
+            self.calendar.set(number, next);
+        }
+    }
+
+    /// The serialiser behind a queue that is asked for packets is idle: asks, and sends on what comes.
+    #[cold]
+    fn release(&mut self, number: usize, now: Nanos) {
+        let released = self.links[number].release(&mut self.arena, now);
+        self.note_given_up(number, now);
+        if let Some((ticket, passage)) = released {
+            let passage = self.settle(ticket, number, passage, now);
+            if let Passage::Arrives(arrival) = passage {
+                let route = Route::number(self.arena.segment(ticket)) as u32;
+                self.links[number].launch(Flight {
+                    arrival,
+                    ticket,
+                    route,
+                });
+            }
+        }
+        self.calendar.set(number, self.links[number].next_event());
+    }
+
+    /// Notes what a link did to a segment besides letting it pass; a marked one arrives like any other.
+    #[inline]
+    fn settle(&mut self, ticket: Ticket, number: usize, passage: Passage, now: Nanos) -> Passage {
+        match passage {
+            Passage::Arrives(_) => {}
+            Passage::Marked(arrival) => {
+                self.note_mark(ticket, number, now);
+                return Passage::Arrives(arrival);
+            }
+            Passage::Lost(cause) => self.note_drop(ticket, number, cause, now),
+            Passage::Waits => {
+                self.note_given_up(number, now);
+                self.calendar.set(number, self.links[number].next_event());
+            }
+        }
+        passage
+    }
+
+    /// Notes the packets that a queue took and gave up.
+    fn note_given_up(&mut self, number: usize, now: Nanos) {
+        while let Some((ticket, cause)) = self.links[number].take_dropped() {
+            self.note_drop(ticket, number, cause, now);
+        }
+    }
+
+    fn note_mark(&mut self, ticket: Ticket, number: usize, now: Nanos) {
+        let segment = self.arena.segment(ticket);
+        let flow = self.routes[Route::number(segment)].flow;
+        if now <= self.end {
+            self.tallies[flow].note_mark();
+        }
+        if T::LISTENS {
+            let link = number / 2;
+            self.tap.event(now, Event::Marked { link, segment });
+        }
+    }
+
+    #[cold]
+    fn note_drop(&mut self, ticket: Ticket, number: usize, cause: DropCause, now: Nanos) {
+        let segment = self.arena.segment(ticket);
+        let flow = self.routes[Route::number(segment)].flow;
+        // Worked out ahead: what would happen after the end does not happen.
+        if now <= self.end {
+            self.tallies[flow].note_drop(segment, cause);
+        }
+        if T::LISTENS {
+            self.tap.event(
+                now,
+                Event::Dropped {
+                    link: number / 2,
+                    cause,
+                    segment,
+                },
+            );
+        }
+        self.arena.free(ticket);
+    }
+}
+
+/// The link direction that leads on from the far end of `number`: forward ones are even.
+#[inline]
+fn next_link(number: usize) -> usize {
+    if number % 2 == 0 {
+        number + 2
+    } else {
+        number.wrapping_sub(2)
+    }
+}
+
+/// Whether what leaves link direction `number` is all that the next one takes, in the same order: nobody joins there.
+fn leads_on(number: usize, links: &[LinkDirection], legs: &[Leg]) -> bool {
+    let site = number / 2;
+    let joined = legs.iter().any(|leg| match number % 2 {
+        0 => leg.source_site == site + 1,
+        _ => leg.sink_site == site,
+    });
+    // A queue that is asked for packets must get them at their own time.
+    let next = links.get(next_link(number));
+    let ahead = next.is_some_and(|next| !next.is_scheduled());
+    ahead && !links[number].is_scheduled() && links[number].keeps_order() && !joined
+}
