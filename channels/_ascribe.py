@@ -56,11 +56,12 @@ class Verdicts:
     known: npt.NDArray[np.bool_]
     odds: Floats
     outages: tuple[tuple[int, int, int | None], ...]
+    own: npt.NDArray[np.bool_]
 
     def positions(self) -> Ints:
         """Number of each packet among those that reached the loss stage, -1 for those that the queue
         dropped."""
-        reached = self.cause != QUEUE
+        reached = (self.cause != QUEUE) & self.own
         return np.where(reached, np.cumsum(reached) - 1, -1)
 
 
@@ -73,13 +74,13 @@ def verdicts(delivery: Delivery, link: Link) -> Verdicts:
     if link.alone:
         odds += _gap_odds(link)
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
-    known = ~delivery.undecided & (~lost | (np.abs(odds) >= SURE))
+    known = delivery.own & ~delivery.undecided & (~lost | (np.abs(odds) >= SURE))
     outages = _outages(delivery, cause)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
         within = within[cause[within] == CHANNEL]
         cause[within], known[within] = OUTAGE, True
-    return Verdicts(cause, known, odds, outages)
+    return Verdicts(cause, known, odds, outages, delivery.own)
 
 
 def _level_odds(delivery: Delivery, link: Link) -> Floats:
@@ -92,15 +93,15 @@ def _level_odds(delivery: Delivery, link: Link) -> Floats:
     if ceiling is None:
         # No level above which packets were lost: the queue did not fill while we looked, or held next to
         # nothing.
-        most = float(np.max(level[~delivery.lost], initial=0.0))
+        most = float(np.max(level[~delivery.lost & delivery.own], initial=0.0))
         return np.where((level < 0.8 * most) | (most < 3), -MOST, -1.5)
     noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link))))) if link.alone else SHARED_NOISE_PKTS
-    over = level[~delivery.lost & (level > ceiling.limit)] - ceiling.limit
+    over = level[~delivery.lost & delivery.own & (level > ceiling.limit)] - ceiling.limit
     if len(over):
         noise = max(noise, 1.4826 * float(np.median(over)))
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
     surely_channel = delivery.lost & (level < ceiling.limit - 3 * max(1.0, noise))
-    chance = (surely_channel.sum() + 1) / (np.sum(level < ceiling.limit - 3 * max(1.0, noise)) + 2)
+    chance = (surely_channel.sum() + 1) / (np.sum(delivery.own & (level < ceiling.limit - 3 * max(1.0, noise))) + 2)
     nearby = np.convolve(surely_channel, np.ones(2 * BURST_PKTS + 1), mode="same")
     local = (nearby + BURST_PKTS * chance) / (3 * BURST_PKTS)
     return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MOST, MOST))
@@ -145,7 +146,7 @@ def _groups(group: Ints) -> list[Ints]:
 
 def _outages(delivery: Delivery, cause: npt.NDArray[np.int8]) -> tuple[tuple[int, int, int | None], ...]:
     """Long runs of losses among the packets that the queue let through."""
-    through = np.flatnonzero(cause != QUEUE)
+    through = np.flatnonzero((cause != QUEUE) & delivery.own)
     edges = np.diff(np.concatenate(([0], (cause[through] == CHANNEL).astype(np.int8), [0])))
     found: list[tuple[int, int, int | None]] = []
     for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):

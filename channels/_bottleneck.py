@@ -72,22 +72,22 @@ def rtt_ns(delivery: Delivery) -> Ints:
 
 def full_size(delivery: Delivery) -> float:
     """IP length of the flow's full-sized packets."""
-    return float(np.quantile(delivery.size_bytes, 0.9))
+    return float(np.quantile(delivery.size_bytes[delivery.own], 0.9))
 
 
 def rate(delivery: Delivery) -> Rate | None:
     """Estimate the rate from ACK spacing while packets wait; None where the bottleneck was hardly ever busy.
 
-    Between two prompt ACKs with nothing lost in between and a queue at both, the bottleneck served exactly
-    the bytes that the second one reports; their quotient is the rate. Delayed ACKs only widen the span; the
-    median over spans is not moved by the few that a timer or the reverse path stretched.
+    Between two prompt ACKs with nothing lost in between and a queue at both, the bottleneck served exactly the bytes
+    that the second one reports, and those of other traffic sent in between; their quotient is the rate. Delayed ACKs
+    only widen the span; the median over spans is not moved by the few that a timer or the reverse path stretched.
     """
     prompt = np.flatnonzero(delivery.prompt)
     if len(prompt) < MIN_PAIRS:
         return None
     first, last = prompt[:-1], prompt[1:]
     served = np.cumsum(delivery.size_bytes)
-    broken = np.cumsum(delivery.acked_ns < 0)
+    broken = np.cumsum((delivery.acked_ns < 0) & delivery.own)
     span = delivery.acked_ns[last] - delivery.acked_ns[first]
     whole = (broken[last] == broken[first]) & (span > 0)
     ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])

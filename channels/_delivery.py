@@ -6,12 +6,13 @@ first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from channels.crossing import Crossing
 from toolkit.errors import ChannelError
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+BEFORE_NS = 5_000_000_000
+"""How long before a flow other traffic is looked at: longer than any queue holds."""
 
 NEVER = np.iinfo(np.int64).max
 SYN = 2
@@ -40,7 +44,8 @@ class Delivery:
     `acked_ns` is when an ACK or SACK block first covered the transmission, -1 where it was lost, never
     acknowledged, or cannot be told from another copy. `prompt` marks those whose own arrival made the
     receiver send that ACK, so that acked_ns - t_ns is a round trip without the wait of a delayed ACK.
-    `undecided` marks what was neither reported lost nor acknowledged before the capture ended.
+    `undecided` marks what was neither reported lost nor acknowledged before the capture ended. Packets of other traffic
+    stand among them in the order sent (`own` is false): they take the link's time, and nobody tells when they arrive.
     """
 
     direction: str
@@ -53,6 +58,7 @@ class Delivery:
     acked_ns: Ints
     prompt: Bools
     undecided: Bools
+    own: Bools
     ack_t_ns: Ints
     ack_bytes: int
     handshake: Handshake | None
@@ -101,9 +107,38 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
         acked_ns=acked,
         prompt=_prompt(acked),
         undecided=~lost & (covered == NEVER),
+        own=np.ones(len(seq), dtype=np.bool_),
         ack_t_ns=_column(acks, "t_ns"),
         ack_bytes=int(np.median(ack_sizes)) if len(ack_sizes) else 40,
         handshake=_handshake(rows, forward),
+    )
+
+
+def with_crossing(delivery: Delivery, crossing: Crossing) -> Delivery:
+    """Put other traffic among the flow's packets: what was sent up to the last of them, and what may still have waited
+    when the first was sent."""
+    within = (crossing.t_ns >= delivery.t_ns[0] - BEFORE_NS) & (crossing.t_ns <= delivery.t_ns[-1])
+    if not within.any():
+        return delivery
+    t_ns, size_bytes = crossing.t_ns[within], crossing.size_bytes[within]
+    n = len(t_ns)
+    order = np.argsort(np.concatenate((delivery.t_ns, t_ns)), kind="stable")
+
+    def among(own: Any, filler: Any) -> Any:
+        return np.concatenate((own, np.full(n, filler, dtype=own.dtype)))[order]
+
+    return replace(
+        delivery,
+        record=among(delivery.record, 0),
+        t_ns=np.concatenate((delivery.t_ns, t_ns))[order],
+        size_bytes=np.concatenate((delivery.size_bytes, size_bytes))[order],
+        seq=among(delivery.seq, -1),
+        seq_end=among(delivery.seq_end, -1),
+        lost=among(delivery.lost, False),
+        acked_ns=among(delivery.acked_ns, -1),
+        prompt=among(delivery.prompt, False),
+        undecided=among(delivery.undecided, False),
+        own=among(delivery.own, False),
     )
 
 

@@ -15,6 +15,9 @@ from channels._ascribe import CHANNEL, OUTAGE, QUEUE, Verdicts
 from channels._delivery import Delivery
 from channels._link import Link
 
+SMALL = 0.9
+"""Other packets smaller than this share of the flow's own make a limit in packets differ from one in octets."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -33,15 +36,15 @@ class Estimate:
 def estimates(delivery: Delivery, link: Link, verdicts: Verdicts) -> tuple[Estimate, ...]:
     """All estimates, in the order that a reader wants them."""
     return (
-        _rate(link),
+        _rate(delivery, link),
         *_delays(delivery, link),
-        _queue_limit(link),
+        _queue_limit(delivery, link),
         _loss_share(verdicts),
     )
 
 
-def _rate(link: Link) -> Estimate:
-    rate = link.rate
+def _rate(delivery: Delivery, link: Link) -> Estimate:
+    rate, others = link.rate, int(np.sum(~delivery.own))
     if not rate.known:
         how = (
             "Lower bound: the most that was acknowledged within one least round trip; too few packets ever waited "
@@ -52,6 +55,8 @@ def _rate(link: Link) -> Estimate:
         f"IP bytes over time in {rate.pairs} spans between ACKs while packets waited at the bottleneck and "
         "nothing was lost in between."
     )
+    if others:
+        how += f" {others} packets of other traffic on the same way are counted in."
     if not rate.steady:
         how += " The spans disagree: other traffic takes a share, or the rate varies; 95 % of them lie in the interval."
     elif len(rate.states) > 1:
@@ -104,10 +109,10 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
     )  # fmt: skip
 
 
-def _queue_limit(link: Link) -> Estimate:
+def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
     ceiling = link.ceiling
     if ceiling is None:
-        most = float(np.max(link.replay.level, initial=0.0))
+        most = float(np.max(link.replay.level[delivery.own], initial=0.0))
         how = f"The queue never filled while captured: {most:.0f} packets waited at most, and nothing was lost to it."
         return Estimate("queue_limit_pkts", None, float(np.floor(most)), None, "pkts", known=False, how=how)
     value = float(round(ceiling.limit))
@@ -119,7 +124,13 @@ def _queue_limit(link: Link) -> Estimate:
     )
     if not link.alone:
         how += " Other traffic or a wandering delay blurs it."
-    known = link.alone and link.rate.known
+    others = delivery.size_bytes[~delivery.own]
+    mixed = len(others) > 0 and float(np.mean(others)) < SMALL * _bottleneck.full_size(delivery)
+    if mixed:
+        how += (
+            " In full-sized packets' worth: smaller ones of other traffic wait there too, and a limit may count either."
+        )
+    known = link.alone and link.rate.known and not mixed
     return Estimate("queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how)
 
 
@@ -149,6 +160,11 @@ def unknowns(delivery: Delivery, link: Link, verdicts: Verdicts, vantage: str) -
         "How the round trip divides into the two directions is not known; half each is assumed.",
         "The rate of the reverse direction is not known; ACKs are taken to be serialised at the forward rate.",
     ]
+    if not delivery.own.all():
+        sentences.append(
+            "Other traffic is taken as served as it was sent: what the queue dropped of it is not seen, nor what "
+            "enters the link elsewhere."
+        )
     if vantage != "sender":
         sentences.append(
             f"The capture's vantage is `{vantage}`, not `sender`: losses before it are not seen, delays count from it."

@@ -54,7 +54,7 @@ def of_delivery(delivery: Delivery, rate: Rate) -> Link:
     first = _queue.replay(arrivals, -np.inf, alone)
     gap = _gap_evidence(first) if alone else np.zeros(len(delivery))
     level = first.level if alone else _level_of_neighbours(arrivals, first)
-    limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided)
+    limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided & delivery.own)
     final = _queue.replay(arrivals, limit.limit if limit else np.inf, alone)
     if not alone:
         level = _level_of_neighbours(arrivals, final)

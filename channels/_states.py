@@ -22,7 +22,7 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[di
     """Rows of kind interval in order of time: a row per state of the link, then a row per outage."""
     rows: list[dict[str, object]] = []
     rate_cuts = [int(start - link.base.per_packet_ns[0]) for start, _, _ in link.rate.states[1:]]
-    begin, end = int(delivery.t_ns[0]), int(delivery.t_ns[-1]) + 1
+    begin, end = int(delivery.t_ns[delivery.own][0]), int(delivery.t_ns[-1]) + 1
     delay_cuts = [int(delivery.t_ns[first]) for first, _, _ in link.base.spans[1:]]
     cuts = sorted({begin, end, *(cut for cut in rate_cuts + delay_cuts if begin < cut < end)})
     for t, until in pairwise(cuts):

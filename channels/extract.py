@@ -17,6 +17,7 @@ from channels._delivery import Delivery
 from channels._estimates import Estimate
 from channels._link import Link
 from channels._states import HOP
+from channels.crossing import Crossing, crossing_of
 from toolkit.errors import ChannelError
 from toolkit.schema import conform, table_from_rows
 
@@ -51,10 +52,13 @@ class Extraction:
         raise KeyError(name)
 
 
-def extract(segments: pa.Table, flows: pa.Table, events: pa.Table, flow_id: int) -> Extraction:
+def extract(
+    segments: pa.Table, flows: pa.Table, events: pa.Table, flow_id: int, crossing: Crossing | None = None
+) -> Extraction:
     """Extract the channel that the data of one captured flow met.
 
-    `segments`, `flows` and `events` are tables of toolkit.schema from a capture at or near the sender.
+    `segments`, `flows` and `events` are tables of toolkit.schema from a capture at or near the sender. `crossing` is
+    the other traffic on the same way; without it that of the tables given.
     ChannelError if there is no such flow, it carries no data, nothing was acknowledged, or the capture
     stands at the receiver.
     """
@@ -67,7 +71,9 @@ def extract(segments: pa.Table, flows: pa.Table, events: pa.Table, flow_id: int)
             f"the capture of flow {flow_id} stands at the receiver: what was lost before it is not in it",
             "use a capture taken at the data sender",
         )
-    delivery = _delivery.of_flow(segments, events, flow_id, direction)
+    if crossing is None:
+        crossing = crossing_of(flow[0], segments, flows, events)
+    delivery = _delivery.with_crossing(_delivery.of_flow(segments, events, flow_id, direction), crossing)
     if not delivery.prompt.any():
         raise ChannelError(f"no data packet of flow {flow_id} was acknowledged: there is nothing to extract")
     link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
@@ -115,6 +121,7 @@ def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts) -> pa.Tab
             "evidence": pa.array(_evidence(delivery, link, verdicts), pa.string()),
         }
     )
+    packets = packets.filter(delivery.own)
     states = table_from_rows("channel", _states.interval_rows(delivery, link, verdicts))
     return pa.concat_tables([conform("channel", packets), states]).unify_dictionaries().combine_chunks()
 
@@ -139,13 +146,15 @@ def _evidence(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[str | 
 
 def _counts(delivery: Delivery, verdicts: Verdicts) -> dict[str, int]:
     told = delivery.lost & verdicts.known
-    counts = {"data_packets": len(delivery), "lost": int(delivery.lost.sum())}
+    counts = {"data_packets": int(delivery.own.sum()), "lost": int(delivery.lost.sum())}
     for code, name in enumerate(CAUSES):
         if code:
             counts[name] = int((told & (verdicts.cause == code)).sum())
     counts["unknown"] = int((delivery.lost & ~verdicts.known).sum())
     counts["unknown_taken_as_channel"] = int((delivery.lost & ~verdicts.known & (verdicts.cause == CHANNEL)).sum())
     counts["undecided"] = int(delivery.undecided.sum())
+    if not delivery.own.all():
+        counts["other_traffic"] = int((~delivery.own).sum())
     return counts
 
 

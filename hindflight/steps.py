@@ -91,11 +91,23 @@ def place_of(workspace: Workspace, flow: Flow) -> int:
     return ids.index(flow.flow_id) + 1
 
 
-def extract_channel(flow: Flow) -> Extraction:
-    """Extract the channel that the flow's data met. ChannelError where the capture cannot tell."""
+def extract_channel(flow: Flow, workspace: Workspace) -> Extraction:
+    """Extract the channel that the flow's data met, beside what else its capture holds. ChannelError where the capture
+    cannot tell."""
+    import pyarrow.compute as pc
+
+    from channels.crossing import SEGMENT_COLUMNS, crossing_of
     from channels.extract import extract
 
-    return extract(flow.tables["segments"], flow.tables["flows"], flow.tables["events"], flow.flow_id)
+    input_id = flow.row["input_id"]
+    here = (pc.field("run_id") == 0) & (pc.field("input_id") == input_id)
+    flows = workspace.table("flows", where=here)
+    beside = (pc.field("run_id") == 0) & pc.field("flow_id").isin(flows["flow_id"])
+    segments = workspace.table("segments", SEGMENT_COLUMNS, beside & (pc.field("flow_id") != flow.flow_id))
+    events = workspace.table("events", ("kind", "record"), beside & (pc.field("flow_id") != flow.flow_id))
+    others = workspace.table("others", where=pc.field("input_id") == input_id)
+    crossing = crossing_of(flow.row, segments, flows, events, others)
+    return extract(flow.tables["segments"], flow.tables["flows"], flow.tables["events"], flow.flow_id, crossing)
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
@@ -138,7 +150,7 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) ->
     from toolkit.files import write_whole
 
     check_choice(choice)
-    extraction = extract_channel(flow)
+    extraction = extract_channel(flow, workspace)
     trace_path = path.with_suffix(".channel.parquet")
     trace = trace_of(extraction, workspace, flow)
     text = draft(workspace, flow, trace, trace_path.name, choice)

@@ -41,8 +41,8 @@ def channel_words(channel: Channel, span_ns: int, *, seed: int, owner: int, way:
     states = link_states(channel, span_ns, seed, owner, way)
     first = states[0]
     return {
-        "rate_bps": _first(states, "rate_bps"),
-        "delay_ns": _first(states, "delay_ns"),
+        "rate_bps": first.rate_bps or None,  # a rate of 0 is none to begin with: the link is held
+        "delay_ns": first.delay_ns,
         "schedule": list(_schedule(states, first)),
         "loss": loss_words(states, outages=False),
         "loss_applies_to": "all",
@@ -83,12 +83,6 @@ def _played(path: Path, way: Way) -> Iterator[State]:
         for state in states:
             yield replace(state, start_ns=state.start_ns + shift, end_ns=state.end_ns + shift)
         shift += end - begin
-
-
-def _first(states: Iterable[State], name: str) -> Any:
-    """The first value that the channel gives; a rate of 0 is none to begin with."""
-    values = (getattr(state, name) for state in states)
-    return next((value for value in values if value is not None and (value > 0 or name != "rate_bps")), None)
 
 
 def _schedule(states: Iterable[State], first: State) -> Iterator[dict[str, Any]]:

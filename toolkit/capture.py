@@ -56,9 +56,9 @@ class Summary:
 class CaptureStream:
     """An open capture, read once from front to back with constant memory per live connection.
 
-    Iterate over `batches()`; `flows()`, `events()`, `instruments()` and `issues()` give the rows that have become
-    certain since their last call, so that a long capture can be written away batch by batch. After the last batch all
-    rows are there.
+    Iterate over `batches()`; `flows()`, `events()`, `instruments()`, `others()` and `issues()` give the rows that have
+    become certain since their last call, so that a long capture can be written away batch by batch. After the last
+    batch all rows are there.
     """
 
     def __init__(
@@ -108,6 +108,10 @@ class CaptureStream:
         """Return the rows of `instruments` (source `inferred`) since the last call."""
         return _table("instruments", self._reader.instruments)
 
+    def others(self) -> pa.Table:
+        """Return the rows of `others` since the last call."""
+        return _table("others", self._reader.others)
+
     def issues(self) -> pa.Table:
         """Return the rows of `issues` since the last call."""
         return _table("issues", self._reader.issues)
@@ -145,6 +149,7 @@ class Capture:
     flows: pa.Table
     events: pa.Table
     instruments: pa.Table
+    others: pa.Table
     issues: pa.Table
     summary: Summary
 
@@ -168,6 +173,7 @@ def load_capture(
         flows=stream.flows(),
         events=stream.events(),
         instruments=stream.instruments(),
+        others=stream.others(),
         issues=stream.issues(),
         summary=stream.summary(),
     )

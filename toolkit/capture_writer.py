@@ -15,7 +15,7 @@ from toolkit.workspace import Transaction
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CAPTURE_TABLES = ("segments", "flows", "events", "instruments", "issues")
+CAPTURE_TABLES = ("segments", "flows", "events", "instruments", "others", "issues")
 
 Progress = Callable[[Path, float], None]
 """Called with the input and the share of it that has been read, from 0 to 1."""
@@ -33,6 +33,7 @@ def write_capture(
         "flows": stream.flows,
         "events": stream.events,
         "instruments": stream.instruments,
+        "others": stream.others,
         "issues": stream.issues,
     }
     rows = dict.fromkeys(CAPTURE_TABLES, 0)

@@ -550,6 +550,20 @@ ISSUES = Table(
     ),
 )
 
+OTHERS = Table(
+    "others",
+    "one IP packet of a capture that is no TCP segment",
+    (
+        Column("input_id", "u32", "", "Input (index in the workspace's manifest)"),
+        Column("record", "u64", "", "Number of the packet in its capture, from 1"),
+        Column("t_ns", "i64", "ns", "Time when it was captured, since 1970-01-01 UTC"),
+        Column("kind", "text", "", "udp, icmp, tcp_fragment (fragments after the first) or other_ip"),
+        Column("src_addr", "text", "", "Where it comes from"),
+        Column("dst_addr", "text", "", "Where it goes"),
+        Column("ip_bytes", "u32", "bytes", "IP length"),
+    ),
+)
+
 FINDING_SECTIONS = (
     "summary",
     "key_numbers",
@@ -571,7 +585,7 @@ def run_subject(variant: str, proxy: str) -> str:
 
 TABLES: dict[str, Table] = {
     table.name: table
-    for table in (SEGMENTS, FLOWS, INSTRUMENTS, VARIABLES, EVENTS, CHANNEL, RUNS, FINDINGS, CLAIMS, ISSUES)
+    for table in (SEGMENTS, FLOWS, INSTRUMENTS, VARIABLES, EVENTS, CHANNEL, RUNS, FINDINGS, CLAIMS, OTHERS, ISSUES)
 }
 
 

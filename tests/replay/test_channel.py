@@ -96,6 +96,13 @@ def test_the_engine_obeys_rates_gaps_and_losses() -> None:
     assert row["channel_losses"] / row["segments_out"] == pytest.approx(0.02, abs=0.01)
 
 
+def test_what_the_first_state_does_not_say_is_as_the_link_has_it() -> None:
+    steps = [{"at": "0 s"}, {"at": "15 s", "rate": "1 Mbit/s", "delay": "60 ms"}]
+    words = first_link(configs(scenario({"channel": {"model": "handover", "steps": steps}}))[0])["forward"]
+    assert (words["rate_bps"], words["delay_ns"]) == (2e6, 20_000_000)
+    assert words["schedule"] == [{"at_ns": 15 * SECOND, "rate_bps": 1e6, "delay_ns": 60_000_000}]
+
+
 def test_of_two_links_alive_the_old_one_serves_what_it_has_while_they_overlap() -> None:
     def handover(**step: Any) -> tuple[Scenario, dict[str, Any]]:
         steps = [{"at": "0 s", "rate": "2 Mbit/s"}, {"at": "8 s", "rate": "4 Mbit/s", "delay": "10 ms", **step}]

@@ -47,7 +47,7 @@ def test_byte_order_resolution_and_compression_do_not_change_the_tables(tmp_path
     same = [lzma.compress(plain), gzip.compress(plain), VARIANTS["big_us"].octets()]
     for octets in same:
         found = load_capture(write(tmp_path, octets))
-        for name in ("segments", "flows", "events", "instruments", "issues"):
+        for name in ("segments", "flows", "events", "instruments", "others", "issues"):
             assert getattr(found, name).equals(getattr(expected, name)), name
     names = []
     for octets in (plain, *same[:2]):
@@ -62,6 +62,17 @@ def test_options_without_a_column_stay_on_the_wire(tmp_path: Path) -> None:
     assert others[11] == bytes([254, 4, 0xF9, 0x89, 30, 4, 0x20, 0])
     assert all(other is None for at, other in enumerate(others) if at not in {8, 11})
     assert [len(blocks) for blocks in found["sack"].to_pylist()] == [0, 0, 0, 2, 4, 6, 8, 6, 0, 0, 0, 0]
+
+
+def test_other_packets_are_rows_with_their_ends(tmp_path: Path) -> None:
+    found = load_capture(write(tmp_path, VARIANTS["other_traffic"].octets()))
+    rows = found.others.to_pylist()
+    counts = {kind: sum(row["kind"] == kind for row in rows) for kind in found.summary.other}
+    with_ip = {kind: n.packets for kind, n in found.summary.other.items() if kind not in {"arp", "not_ip", "undecoded"}}
+    assert {kind: counts[kind] for kind in with_ip} == with_ip
+    assert sum(counts.values()) == len(rows) == sum(with_ip.values()) > 0
+    assert [row["record"] for row in rows] == sorted(row["record"] for row in rows)
+    assert all(row["src_addr"] and row["dst_addr"] and row["ip_bytes"] >= 20 for row in rows)
 
 
 def test_other_traffic_is_counted_by_kind(tmp_path: Path) -> None:
@@ -214,7 +225,7 @@ def test_a_batch_size_out_of_bounds_is_refused(max_rows: int) -> None:
 def test_rows_are_given_once_and_none_is_lost() -> None:
     whole = load_capture(DEMO)
     stream = CaptureStream(DEMO)
-    parts: dict[str, list[pa.Table]] = {"events": [], "flows": [], "instruments": [], "issues": []}
+    parts: dict[str, list[pa.Table]] = {"events": [], "flows": [], "instruments": [], "others": [], "issues": []}
     for _ in stream.batches(500):
         for name, tables in parts.items():
             tables.append(getattr(stream, name)())

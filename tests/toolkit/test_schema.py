@@ -12,7 +12,7 @@ from toolkit.capture import load_capture
 from toolkit.schema import TABLES, arrow_schema, conform, empty_table
 
 DEMO = Path(__file__).parents[2] / "toolkit/demo/geo-burst-loss.pcap.xz"
-NATIVE = ("segments", "flows", "events", "instruments", "issues")
+NATIVE = ("segments", "flows", "events", "instruments", "others", "issues")
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def extract(
 
     with open_source(source, span=capture_span(source, from_, to)) as tables:
         chosen = read_flow(tables.workspace, flow)
-        extraction = extract_channel(chosen)
+        extraction = extract_channel(chosen, tables.workspace)
         if out is not None:
             write_trace(trace_of(extraction, tables.workspace, chosen), out)
     if as_json:

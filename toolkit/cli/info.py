@@ -35,6 +35,7 @@ def info(
     for _ in stream.batches():
         flows = _largest(flows + stream.flows().to_pylist())
         issues.update(stream.issues()["kind"].to_pylist())
+        stream.others()  # taken, so that they do not pile up; the summary counts them
     flows = _largest(flows + stream.flows().to_pylist())
     issues.update(stream.issues()["kind"].to_pylist())
     document = _document(capture, stream.summary(), flows, issues)

@@ -21,4 +21,4 @@ pub use link::LinkType;
 pub use pcap::CaptureHeader;
 pub use reader::{Captured, Reader, Window};
 pub use segment::{SackBlocks, Segment, TcpOptions, flags};
-pub use tally::{Count, Other, Tally};
+pub use tally::{Count, Other, OtherPacket, Tally};

@@ -8,7 +8,7 @@ use crate::issue::{DecodeError, Issue, IssueKind, Issues};
 use crate::link::{self, LinkType, Network};
 use crate::pcap::{CaptureHeader, Record, Records};
 use crate::segment::Segment;
-use crate::tally::{Other, Tally};
+use crate::tally::{Other, OtherPacket, Tally};
 use crate::tcp::{self, OptionsEnd, OtherOptions, TcpFault, TcpHeader};
 
 /// Reads the TCP segments of a capture, from any `Read`, with one buffer.
@@ -67,6 +67,7 @@ impl<R: Read> Reader<R> {
                 tally: Tally::default(),
                 issues,
                 others: OtherOptions::none(),
+                other_packets: Vec::new(),
             },
             window: Window::default(),
         })
@@ -114,6 +115,11 @@ impl<R: Read> Reader<R> {
         &self.decoder.tally
     }
 
+    /// The IP packets that are no TCP segments since the last call; whoever reads much takes them often.
+    pub fn take_others(&mut self) -> Vec<OtherPacket> {
+        std::mem::take(&mut self.decoder.other_packets)
+    }
+
     /// What was wrong so far. A hundred of each kind are listed; the last rows, at the end of the input, tell how
     /// many more there were.
     pub fn issues(&self) -> &[Issue] {
@@ -127,6 +133,7 @@ struct Decoder {
     tally: Tally,
     issues: Issues,
     others: OtherOptions,
+    other_packets: Vec<OtherPacket>,
 }
 
 impl Decoder {
@@ -152,7 +159,7 @@ impl Decoder {
             Err(fault) => return self.bad_ip(record, fault),
         };
         if ip.protocol != protocol::TCP || ip.fragment == Fragment::Later {
-            return self.tally.other(other_kind(&ip), bytes);
+            return self.other(record, &ip);
         }
         let octets = packet.get(ip.header_bytes..).unwrap_or_default();
         let length = ip.ip_bytes - ip.header_bytes as u32;
@@ -168,6 +175,19 @@ impl Decoder {
         }
         self.tally.tcp(bytes);
         Some(assemble(record, &ip, &tcp))
+    }
+
+    fn other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
+        let kind = other_kind(ip);
+        self.other_packets.push(OtherPacket {
+            record: record.number,
+            t_ns: record.t_ns,
+            kind,
+            src: ip.src,
+            dst: ip.dst,
+            ip_bytes: ip.ip_bytes,
+        });
+        self.tally.other(kind, record.frame_bytes)
     }
 
     #[cold]

@@ -1,5 +1,7 @@
 //! What a capture holds besides TCP segments, counted. Knows no format.
 
+use std::net::IpAddr;
+
 /// Traffic that is no TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Other {
@@ -43,6 +45,23 @@ impl Other {
             Self::Undecoded => "undecoded",
         }
     }
+}
+
+/// An IP packet that is no TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherPacket {
+    /// Number of its record in the capture, from 1.
+    pub record: u64,
+    /// When it was captured.
+    pub t_ns: i64,
+    /// What it is.
+    pub kind: Other,
+    /// Where it comes from.
+    pub src: IpAddr,
+    /// Where it goes.
+    pub dst: IpAddr,
+    /// IP length.
+    pub ip_bytes: u32,
 }
 
 /// Packets and their octets on the wire.

@@ -118,6 +118,11 @@ impl CaptureReader {
         py.detach(|| rows::instruments(&self.state().tracker.take_samples(), self.origin()))
     }
 
+    /// Rows of `others` since the last call.
+    fn others(&self, py: Python<'_>) -> PyResult<Columns> {
+        py.detach(|| rows::others(&self.state().reader.take_others(), self.input_id))
+    }
+
     /// Rows of `issues` since the last call.
     fn issues(&self, py: Python<'_>) -> PyResult<Columns> {
         py.detach(|| {

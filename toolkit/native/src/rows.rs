@@ -1,7 +1,7 @@
 //! Rows of the pure crates into the columns of `toolkit/schema.py`, in its order. Decides nothing.
 
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use hindflight_decoder::{Captured, Issue};
+use hindflight_decoder::{Captured, Issue, OtherPacket};
 use hindflight_flows::{
     Direction, DirectionRow, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Source,
     Vantage,
@@ -308,6 +308,19 @@ pub fn instruments(rows: &[Sample], origin: Origin) -> PyResult<Columns> {
         .optional::<Int64Type>("pacing_rate_bps", vec![None; rows.len()])
         .optional::<Int64Type>("delivery_rate_bps", vec![None; rows.len()])
         .optional_flag("app_limited", each(rows, |r| r.app_limited))
+        .finish()
+}
+
+/// Rows of `others`.
+pub fn others(rows: &[OtherPacket], input_id: u32) -> PyResult<Columns> {
+    Batch::new(rows.len())
+        .number::<UInt32Type>("input_id", vec![input_id; rows.len()])
+        .number::<UInt64Type>("record", each(rows, |r| r.record))
+        .number::<Int64Type>("t_ns", each(rows, |r| r.t_ns))
+        .text("kind", &each(rows, |r| r.kind.name()))
+        .text("src_addr", &each(rows, |r| r.src.to_string()))
+        .text("dst_addr", &each(rows, |r| r.dst.to_string()))
+        .number::<UInt32Type>("ip_bytes", each(rows, |r| r.ip_bytes))
         .finish()
 }
 

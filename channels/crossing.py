@@ -1,0 +1,100 @@
+"""Other traffic of a capture that goes over the same link as a flow's data: when it was sent, and how much.
+
+Knows the tables `segments`, `flows`, `events` and `others`; nothing of rates or queues. Read docs/channels/extract.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+
+SEGMENT_COLUMNS = ("run_id", "flow_id", "t_ns", "direction", "ip_bytes", "record")
+"""Columns of `segments` that are looked at."""
+
+OPPOSITE = {"a2b": "b2a", "b2a": "a2b"}
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Other packets by time: when each was captured, and its IP length. `kinds` counts them by what they are."""
+
+    t_ns: Ints
+    size_bytes: Ints
+    kinds: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.t_ns)
+
+    @property
+    def octets(self) -> int:
+        """IP octets of all."""
+        return int(self.size_bytes.sum())
+
+
+def no_crossing() -> Crossing:
+    """Return that nothing else was captured."""
+    return Crossing(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
+
+
+def crossing_of(
+    flow: dict[str, Any], segments: pa.Table, flows: pa.Table, events: pa.Table, others: pa.Table | None = None
+) -> Crossing:
+    """Return what shares the way of the flow's data (`flow` is its row of `flows`).
+
+    That is what the same host sends, or what goes to the same receiver: data and acknowledgements of other flows but
+    those that were lost, and packets of `others`.
+    """
+    import pyarrow.compute as pc
+
+    forward = str(flow["data_direction"])
+    ends = (flow["a_addr"], flow["b_addr"])
+    sender, receiver = ends if forward == "a2b" else ends[::-1]
+    times: list[Ints] = []
+    sizes: list[Ints] = []
+    kinds: dict[str, int] = {}
+
+    def add(kind: str, rows: pa.Table) -> None:
+        if rows.num_rows:
+            times.append(np.asarray(rows["t_ns"]).astype(np.int64))
+            sizes.append(np.asarray(rows["ip_bytes"]).astype(np.int64))
+            kinds[kind] = kinds.get(kind, 0) + rows.num_rows
+
+    lost = set(events.filter(pc.equal(events["kind"].cast("string"), "loss"))["record"].drop_null().to_pylist())
+    for row in flows.to_pylist():
+        if row["flow_id"] == flow["flow_id"] or row["run_id"] != 0 or row["input_id"] != flow["input_id"]:
+            continue
+        for direction, src, dst in (("a2b", row["a_addr"], row["b_addr"]), ("b2a", row["b_addr"], row["a_addr"])):
+            if src == sender or dst == receiver:
+                mine = segments.filter(
+                    pc.and_(
+                        pc.equal(segments["flow_id"], row["flow_id"]),
+                        pc.and_(pc.equal(segments["direction"].cast("string"), direction), _captured(segments)),
+                    )
+                )
+                kept = np.array([record not in lost for record in mine["record"].to_pylist()], dtype=np.bool_)
+                add("tcp", mine.filter(kept))
+    if others is not None and others.num_rows:
+        same = pc.equal(others["input_id"], flow["input_id"])
+        there = pc.or_(pc.equal(others["src_addr"], sender), pc.equal(others["dst_addr"], receiver))
+        mine = others.filter(pc.and_(same, there))
+        for kind in sorted(set(mine["kind"].to_pylist())):
+            add(kind, mine.filter(pc.equal(mine["kind"], kind)))
+    if not times:
+        return no_crossing()
+    t_ns, size_bytes = np.concatenate(times), np.concatenate(sizes)
+    order = np.argsort(t_ns, kind="stable")
+    return Crossing(t_ns[order], size_bytes[order], kinds)
+
+
+def _captured(segments: pa.Table) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.equal(segments["run_id"], 0)

@@ -1,0 +1,130 @@
+"""Other traffic in a capture counts in what is extracted: flows that the engine synthesised, and a recorded pair."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from channels.crossing import Crossing, crossing_of, no_crossing
+from channels.extract import Extraction, extract
+from replay.jobs import engine_config, plan_comparison
+from replay.run import Configuration, run_configurations
+from replay.scenario import parse_scenario
+from tests.channels.kernel_table import ALL
+from tests.replay.test_scenario import GOOD, VARIANTS
+from toolkit.schema import table_from_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SECOND = 10**9
+VIDEO = {"name": "video", "rate": "3 Mbit/s", "packet": "1000 B"}
+
+
+def flown(link: dict[str, Any], **more: Any) -> dict[str, pa.Table]:
+    """Tables of a flow that the engine ran for 30 s over a link of 8 Mbit/s, as of a capture at its sender."""
+    data = {**copy.deepcopy(GOOD), "duration": "30 s", "flow": {"receive_buffer": "4 MiB"}, **more}
+    data["path"] = ["sender", "receiver"]
+    data["compare"] = {"variants": ["cubic"], "seeds": 1}
+    data["links"] = [{"name": "up", "rate": "8 Mbit/s", "delay": "40 ms", "queue": "60 pkts", **link}]
+    of = parse_scenario(data, "test.toml", VARIANTS, Path())
+    job = plan_comparison(of, ("cubic",))[0]
+    run = run_configurations([Configuration(engine_config(of, job, {}), 1, True)])
+    names = ("segments", "flows", "events")
+    return {name: table_from_rows(name, [{**row, "run_id": 0} for row in run[name].to_pylist()]) for name in names}
+
+
+def extracted(tables: dict[str, pa.Table], crossing: Crossing | None) -> Extraction:
+    return extract(tables["segments"], tables["flows"], tables["events"], 1, crossing)
+
+
+def telemetry() -> Crossing:
+    """The datagrams of `VIDEO` as a capture beside the sender has them: 1000 octets every 8000 bits at 3 Mbit/s."""
+    count = 11_250
+    t_ns = (np.arange(count) * (8e12 / 3e6)).astype(np.int64)
+    return Crossing(t_ns, np.full(count, 1000), {"udp": count})
+
+
+def value(extraction: Extraction, name: str) -> float:
+    found = extraction.estimate(name).value
+    assert found is not None
+    return found
+
+
+def test_datagrams_beside_the_flow_count_in_the_rate() -> None:
+    tables = flown({"loss": {"model": "bernoulli", "per": 0.0005}}, datagrams=[VIDEO])
+    counted, alone = extracted(tables, telemetry()), extracted(tables, no_crossing())
+    # What the flow got is what the datagrams left it; the link's rate is both together.
+    assert value(alone, "rate_bps") < 0.65 * 8e6
+    assert value(counted, "rate_bps") == pytest.approx(8e6, rel=0.002)
+    assert value(counted, "base_rtt_ns") == pytest.approx(80e6, rel=0.002)
+    assert value(alone, "base_rtt_ns") < 79.5e6
+    limit = counted.estimate("queue_limit_pkts")
+    assert not limit.known
+    assert "full-sized packets' worth" in limit.how
+    assert "other traffic" in counted.estimate("rate_bps").how
+    truth = {row["record"]: row["cause"] for row in tables["events"].to_pylist() if row["kind"] == "loss"}
+    said = {row["record"]: row["cause"] for row in counted.channel.to_pylist() if row["record"] in truth}
+    assert len(truth) > 50
+    assert sum(said[record] == cause for record, cause in truth.items()) >= len(truth) - 1
+    # Rows and positions are the flow's own.
+    assert counted.counts["data_packets"] == alone.counts["data_packets"]
+    assert counted.counts["other_traffic"] > 11_000
+    positions = counted.channel["position"].drop_null().to_pylist()
+    assert positions == list(range(len(positions)))
+
+
+def test_rate_and_delay_over_time_become_intervals_beside_other_traffic() -> None:
+    steps = [{"at": "0 s"}, {"at": "15 s", "rate": "5 Mbit/s", "delay": "60 ms"}]
+    # No packet of either finds the queue full: what it dropped of other traffic nobody would see.
+    link = {"channel": {"model": "handover", "steps": steps}, "queue": "1000 pkts"}
+    tables = flown(link, datagrams=[VIDEO], flow={"receive_buffer": "160 KiB"})
+    found = extracted(tables, telemetry())
+    rows = [row for row in found.channel.to_pylist() if row["kind"] == "interval" and not row["lost"]]
+    for at, rate_bps, delay_ns in ((7, 8e6, 40e6), (25, 5e6, 60e6)):
+        (row,) = [r for r in rows if r["t_ns"] <= at * SECOND < r["end_ns"]]
+        assert row["known"]
+        assert row["rate_bps"] == pytest.approx(rate_bps, rel=0.01)
+        assert row["delay_ns"] == pytest.approx(delay_ns, rel=0.02)
+    changes = [row["t_ns"] for row in rows[1:]]
+    assert changes
+    assert all(abs(t_ns - 15 * SECOND) < SECOND for t_ns in changes)
+
+
+def test_what_goes_another_way_does_not_count() -> None:
+    tables = flown({})
+    flow = tables["flows"].to_pylist()[0]
+    row = {"input_id": flow["input_id"], "record": 1, "kind": "udp", "ip_bytes": 500}
+    ways = [
+        ("10.0.0.1", "192.0.2.9"), ("192.0.2.9", "10.0.0.2"), ("10.0.0.2", "10.0.0.1"), ("192.0.2.9", "10.0.0.1")
+    ]  # fmt: skip
+    others = table_from_rows(
+        "others", [{**row, "t_ns": i, "src_addr": src, "dst_addr": dst} for i, (src, dst) in enumerate(ways)]
+    )
+    assert (flow["a_addr"], flow["b_addr"], flow["data_direction"]) == ("10.0.0.1", "10.0.0.2", "a2b")
+    found = crossing_of(flow, tables["segments"], tables["flows"], tables["events"], others)
+    assert found.t_ns.tolist() == [0, 1]
+    assert found.kinds == {"udp": 2}
+    assert found.octets == 1000
+    elsewhere = table_from_rows("others", [{**r, "input_id": flow["input_id"] + 1} for r in others.to_pylist()])
+    assert len(crossing_of(flow, tables["segments"], tables["flows"], tables["events"], elsewhere)) == 0
+
+
+@pytest.mark.skipif(not (ALL / "S12-cubic+reno").is_dir(), reason="the recording of two flows is not at hand")
+def test_two_recorded_flows_each_see_the_link_whole() -> None:
+    from toolkit.capture import load_capture
+
+    capture = load_capture(ALL / "S12-cubic+reno" / "snd.pcap.xz")
+    for flow_id in (1, 2):
+        found = extract(capture.segments, capture.flows, capture.events, flow_id)
+        for name, truth, tolerance in (("rate_bps", 5e6, 0.001), ("base_rtt_ns", 80e6, 0.002)):
+            assert found.estimate(name).known
+            assert value(found, name) == pytest.approx(truth, rel=tolerance)
+        assert found.estimate("queue_limit_pkts").known
+        assert value(found, "queue_limit_pkts") == 40
+        assert found.counts["channel"] == 0
+        assert found.counts["other_traffic"] > 4000
