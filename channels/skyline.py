@@ -12,13 +12,20 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from channels.parameters import read_text
 from toolkit.errors import ChannelError
 from toolkit.files import write_whole
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Building = tuple[float, float, float]
 """Start, end and height of a facade, in metres."""
+
+DRAWN_M = 800.0
+"""So much of a street is drawn."""
 
 COLUMNS = ("side", "start_m", "end_m", "height_m")
 
@@ -67,6 +74,28 @@ def _building(row: dict[str, str], where: str) -> tuple[str, Building]:
     if not all(map(math.isfinite, (start, end, height))) or not 0 <= start < end or height < 0:
         raise ChannelError(f"{where}: a building needs 0 <= start_m < end_m and a height of 0 or more")
     return row["side"], (start, end, height)
+
+
+def is_skyline(path: Path) -> bool:
+    """Whether a file is one of buildings, by its first line."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.readline(200).strip() == ",".join(COLUMNS).encode()
+
+
+def pictured(skyline: Skyline) -> pa.Table:
+    """Return what the picture of a skyline draws: side, start_m, end_m, height_m, up to `DRAWN_M` of the street."""
+    import pyarrow as pa
+
+    rows = [
+        {"side": side, "start_m": start, "end_m": min(end, DRAWN_M), "height_m": height}
+        for side, buildings in (("left", skyline.left), ("right", skyline.right))
+        for start, end, height in buildings
+        if start < DRAWN_M
+    ]
+    types = [pa.string(), *[pa.float64()] * 3]
+    return pa.Table.from_pylist(rows, pa.schema(list(zip(COLUMNS, types, strict=True))))
 
 
 def write_skyline(skyline: Skyline, path: Path) -> None:

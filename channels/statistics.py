@@ -27,6 +27,9 @@ QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 LAGS = (1, 2, 8, 64)
 """Lags of which the autocorrelation is told in words."""
 
+PACKET_BYTES = 1500
+"""Length of the packets of which a bit error rate loses a share, where that is drawn."""
+
 BINS = 430
 """Bins of a picture over time: two pixels each."""
 
@@ -194,17 +197,25 @@ def pictured(trace: Trace, where: str) -> dict[str, pa.Table]:
 def _states(intervals: pa.Table) -> list[dict[str, object]]:
     start, end = (np.asarray(intervals[name]).astype(np.float64) for name in ("t_ns", "end_ns"))
     lost = np.asarray(intervals["lost"])
+    outage = np.asarray(intervals["cause"].cast("string")) == "outage"
     origin = float(start.min())
     edges = np.linspace(origin, float(end.max()), BINS + 1)
     rows: list[dict[str, object]] = []
-    scales = (("rate_bps", "rate_mbps", 1e-6), ("delay_ns", "delay_ms", 1e-6), ("per", "loss_share", 1.0))
-    for column, quantity, scale in scales:
-        values = np.array([np.nan if v is None else v for v in intervals[column].to_pylist()], dtype=np.float64)
+    for column, quantity, scale in (("rate_bps", "rate_mbps", 1e-6), ("delay_ns", "delay_ms", 1e-6)):
+        values = _values(intervals, column)
         if np.isnan(values).all():
             continue
         values = np.where(lost & (quantity == "rate_mbps"), 0.0, values) * scale
         rows += _binned(quantity, (start, end, values, lost), edges, origin)
+    per, ber = (np.nan_to_num(_values(intervals, column)) for column in ("per", "ber"))
+    gone = np.where(lost, 1.0, np.maximum(per, -np.expm1(8 * PACKET_BYTES * np.log1p(-np.minimum(ber, 1 - 1e-12)))))
+    if gone.any():
+        rows += _binned("loss_share", (start, end, gone, lost & outage), edges, origin)
     return rows
+
+
+def _values(intervals: pa.Table, column: str) -> Floats:
+    return np.array([np.nan if v is None else v for v in intervals[column].to_pylist()], dtype=np.float64)
 
 
 def _binned(

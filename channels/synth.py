@@ -19,7 +19,7 @@ from channels import losses
 from channels.intervals import Direction, State, merged, tables, until
 from channels.parameters import parse, read_toml
 from channels.protect import Guarded, LinkModel
-from channels.trace import METADATA_KEY
+from channels.trace import METADATA_KEY, Trace
 from channels.walks import chain_states
 from toolkit.files import plain_os_errors
 from toolkit.schema import arrow_schema
@@ -153,6 +153,17 @@ def _whole(columns: dict[str, Any], rows: int) -> pa.Table:
         if field.name not in columns:
             columns[field.name] = pa.nulls(rows, field.type)
     return conform("channel", pa.table(columns))
+
+
+def drawn_trace(model: Model, *, seed: int, extent: Extent = Extent()) -> Trace:
+    """Draw `model` into memory, one direction of it: what `synthesise` writes."""
+    import pyarrow as pa
+
+    source = {"model": model.model_dump_json(exclude_none=True), "seed": str(seed)}
+    if isinstance(model, PacketModel | Guarded):
+        return Trace(pa.concat_tables(list(packet_tables(model, seed, extent))), source=source)
+    states = tables(model_states(model, extent.span_ns, seed), directions=("a2b",))
+    return Trace(pa.concat_tables(list(states)), source=source)
 
 
 def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str]) -> Tally:

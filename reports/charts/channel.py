@@ -17,7 +17,7 @@ TRACE = "trace"
 
 _KINDS = {"burst": "Runs of losses", "gap": "Runs between losses"}
 _PANEL = (WIDTH // 2 - 50, 230)
-_QUANTITIES = {"rate_mbps": "Rate [Mbit/s]", "delay_ms": "Delay [ms]", "loss_share": "Share lost"}
+_QUANTITIES = {"rate_mbps": "Rate [Mbit/s]", "delay_ms": "Delay [ms]", "loss_share": "Share lost (1500 B)"}
 _SMALLEST = 1e-7
 """Shares below this, or below a tenth of the least that was seen, are not drawn: a logarithmic axis has no zero."""
 
@@ -108,6 +108,29 @@ def states(frame: pl.DataFrame, title: str = "The link over time") -> alt.VConca
     chart: alt.VConcatChart = alt.vconcat(*panels).properties(
         title=alt.Title(title, subtitle=["line: mean; band: least to greatest; red: outage"]),
         description=f"{title}: {', '.join(_QUANTITIES[quantity] for quantity in _QUANTITIES if quantity in held)}.",
+    )
+    return chart
+
+
+def skyline(frame: pl.DataFrame, title: str = "Buildings along the street") -> alt.VConcatChart:
+    """Draw the facades of both sides, as one walks: `frame` has `side`, `start_m`, `end_m`, `height_m`.
+
+    ReportError if it is empty.
+    """
+    if frame.is_empty():
+        raise ReportError("The street has no buildings, so there is no skyline to draw.")
+    panels = []
+    for side in ("left", "right"):
+        part = frame.filter(pl.col("side") == side)
+        if part.is_empty():
+            continue
+        x = alt.X("start_m", type="quantitative", axis=across_axis("Along the street [m]"))
+        y = alt.Y("height_m", type="quantitative", axis=value_axis("Height [m]"))
+        bars = alt.Chart(inline(part)).mark_rect(color=SHADE, stroke=INK, strokeWidth=0.4)
+        encoded = bars.encode(x, alt.X2("end_m"), y, y2=alt.Y2Datum(0))
+        panels.append(encoded.properties(title=f"{side} side", width=WIDTH, height=110))
+    chart: alt.VConcatChart = alt.vconcat(*panels).properties(
+        title=alt.Title(title), description=f"{title}: facades of both sides by place and height."
     )
     return chart
 

@@ -36,6 +36,26 @@ def test_convert_and_show_round(hindflight: Command, tmp_path: Path) -> None:
     assert "mean rate" in hindflight("channel", "show", "a.csv").stdout
 
 
+def test_show_draws_a_model_and_the_skyline_of_a_street(hindflight: Command, tmp_path: Path) -> None:
+    (tmp_path / "street.toml").write_text(
+        'model = "street"\nsatellite = { azimuth = 60.0, elevation = 40.0 }\nspeed = "20 m/s"\n'
+    )
+    ended = hindflight("channel", "show", "street.toml", "--duration", "2 min", "--charts", "pictures", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"states.png", "skyline.png"}
+    assert json.loads(ended.stdout)["statistics"]
+    synth = ("channel", "synth", "street.toml", "-o", "s.parquet", "--skyline", "s.csv")
+    assert hindflight(*synth).returncode == 0
+    ended = hindflight("channel", "show", "s.csv", "--charts", "drawn")
+    assert "left" in ended.stdout
+    assert [path.name for path in (tmp_path / "drawn").iterdir()] == ["skyline.png"]
+    burst = ("channel", "show", "gilbert_elliott", "-p", "mean_loss=0.05", "-p", "mean_burst=4.0", "--json")
+    found = {row["name"]: row["value"] for row in json.loads(hindflight(*burst).stdout)["statistics"]}
+    assert abs(found["loss rate"] - 0.05) < 0.01
+    ended = hindflight("channel", "show", "gilbert_elliot")
+    assert "there is no such file" in error_line(ended)
+
+
 def test_a_wrong_file_is_one_line(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "a.down").write_text("5\n4\n")
     ended = hindflight("channel", "show", "a.down")

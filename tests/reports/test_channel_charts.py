@@ -7,7 +7,7 @@ import pytest
 import vl_convert
 
 from reports.bundle import vega_lite_version
-from reports.charts.channel import autocorrelation, run_lengths, states
+from reports.charts.channel import autocorrelation, run_lengths, skyline, states
 from toolkit.errors import ReportError
 
 RUNS = pl.DataFrame(
@@ -27,8 +27,13 @@ STATES = pl.DataFrame(
 )  # fmt: skip
 
 
+STREET = pl.DataFrame(
+    {"side": ["left", "right"], "start_m": [0.0, 30.0], "end_m": [20.0, 40.0], "height_m": [12.0, 30.0]}
+)
+
+
 def test_the_pictures_draw() -> None:
-    for chart in (run_lengths(RUNS), autocorrelation(LAGS), states(STATES)):
+    for chart in (run_lengths(RUNS), autocorrelation(LAGS), states(STATES), skyline(STREET)):
         svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=vega_lite_version())
         assert "<path" in svg
 

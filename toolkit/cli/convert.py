@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +10,13 @@ import typer
 
 from toolkit.cli.fit import Charts, FromFormat, draw
 from toolkit.cli.output import AsJson, print_json, print_table, say
+from toolkit.cli.synth import Packets, Seed, Settings, Span
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from channels.statistics import Statistic
+    from channels.trace import Trace
 
 
 def convert(
@@ -32,17 +37,27 @@ def convert(
 
 
 def show(
-    source: Annotated[Path, typer.Argument(help="Channel in any format.")],
+    source: Annotated[str, typer.Argument(help="Channel in any format, a model or its TOML file, or a skyline (CSV).")],
     charts: Charts = None,
     form: FromFormat = None,
+    settings: Settings = None,
+    duration: Span = "60 s",
+    packets: Packets = 100_000,
+    seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a channel is like: losses, their runs and autocorrelation, rates, delays, outages."""
-    from channels.interop import read_channel
+    """Show what a channel is like: losses, their runs and autocorrelation, rates, delays, outages; a street's skyline.
+
+    A model is drawn first, as `channel synth` does it.
+    """
+    from channels.skyline import is_skyline
     from channels.statistics import pictured, statistics
 
-    trace = read_channel(source, form)
-    rows = statistics(trace, str(source))
+    if is_skyline(Path(source)):
+        _show_skyline(Path(source), charts)
+        return
+    trace, skyline = _trace_of(source, form, Drawing(settings or [], duration, packets, seed))
+    rows = statistics(trace, source)
     if as_json:
         print_json(
             {
@@ -59,7 +74,49 @@ def show(
         for sentence in trace.unknowns:
             print(sentence)
     if charts is not None:
-        draw(pictured(trace, str(source)), charts)
+        draw({**pictured(trace, source), **({} if skyline is None else {"skyline": skyline})}, charts)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What a model is drawn with: parameters as KEY=VALUE, how long, how many packets, and the seed."""
+
+    settings: list[str]
+    duration: str
+    packets: int
+    seed: int
+
+
+def _trace_of(source: str, form: str | None, drawing: Drawing) -> tuple[Trace, pa.Table | None]:
+    """The trace of a file or of a model drawn anew, and the skyline of a street."""
+    from channels.interop import read_channel
+    from channels.skyline import pictured
+    from channels.street import Street
+    from channels.synth import MODELS, Extent, drawn_trace, read_model
+    from toolkit.cli.synth import setting, span_ns
+
+    path = Path(source)
+    if form is not None or (path.suffix != ".toml" and (path.exists() or source not in MODELS)):
+        return read_channel(path, form), None
+    model = read_model(source, dict(setting(text) for text in drawing.settings))
+    span = span_ns(drawing.duration)
+    trace = drawn_trace(model, seed=drawing.seed, extent=Extent(span, drawing.packets))
+    return trace, pictured(model.drawn(span, drawing.seed)) if isinstance(model, Street) else None
+
+
+def _show_skyline(path: Path, charts: Path | None) -> None:
+    from channels.skyline import pictured, read_skyline
+
+    skyline = read_skyline(path, width_m=1.0, lateral=0.5)
+    rows = []
+    for side, buildings in (("left", skyline.left), ("right", skyline.right)):
+        heights = sorted(height for _, _, height in buildings)
+        median = f"{heights[len(heights) // 2]:.1f} m" if heights else "-"
+        built = sum(end - start for start, end, _ in buildings) / skyline.length_m
+        rows.append({"side": side, "buildings": len(heights), "median height": median, "built": f"{100 * built:.0f} %"})
+    print_table(("side", "buildings", "median height", "built"), rows, title=f"Street of {skyline.length_m:.0f} m")
+    if charts is not None:
+        draw({"skyline": pictured(skyline)}, charts)
 
 
 def _quantity(row: Statistic) -> str:

@@ -49,7 +49,7 @@ def draw(tables: dict[str, pa.Table], folder: Path) -> None:
     """Write a picture per table into `folder`, and say so."""
     import polars as pl
 
-    from reports.charts.channel import autocorrelation, run_lengths, states
+    from reports.charts.channel import autocorrelation, run_lengths, skyline, states
     from reports.exports import write_chart
     from toolkit.files import plain_os_errors
 
@@ -59,6 +59,7 @@ def draw(tables: dict[str, pa.Table], folder: Path) -> None:
         "states": states,
         "runs": run_lengths,
         "autocorrelation": autocorrelation,
+        "skyline": skyline,
     }
     for name, table in tables.items():
         say(f"wrote {write_chart(drawing[name](pl.DataFrame(pl.from_arrow(table))), folder / f'{name}.png')}")

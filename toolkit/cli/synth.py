@@ -14,15 +14,21 @@ if TYPE_CHECKING:
     from channels.synth import Model
 
 
+Settings = Annotated[
+    list[str] | None, typer.Option("-p", "--param", help="A parameter as KEY=VALUE; may stand several times.")
+]
+Span = Annotated[str, typer.Option("--duration", help="How long, for models in time.")]
+Packets = Annotated[int, typer.Option("--packets", min=1, help="How many, for models that know packets only.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Equal seeds give equal channels on every machine.")]
+
+
 def synth(
     model: Annotated[str, typer.Argument(help="Name of a model, or a TOML file with its parameters.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Write the trace here (Parquet).")],
-    settings: Annotated[
-        list[str] | None, typer.Option("-p", "--param", help="A parameter as KEY=VALUE; may stand several times.")
-    ] = None,
-    duration: Annotated[str, typer.Option(help="How long, for models in time.")] = "60 s",
-    packets: Annotated[int, typer.Option(min=1, help="How many, for models that know packets only.")] = 100_000,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal channels on every machine.")] = 1,
+    settings: Settings = None,
+    duration: Span = "60 s",
+    packets: Packets = 100_000,
+    seed: Seed = 1,
     skyline: Annotated[
         Path | None, typer.Option(help="Write the buildings of a street here too (CSV); a street reads them back.")
     ] = None,
@@ -31,10 +37,10 @@ def synth(
     """Synthesise a channel from a model: bursts, a street canyon, UAV links, handovers (docs/channels)."""
     from channels.synth import Extent, read_model, synthesise
 
-    chosen = read_model(model, dict(_setting(text) for text in settings or ()))
+    chosen = read_model(model, dict(setting(text) for text in settings or ()))
     if skyline is not None:
-        _write_skyline(chosen, skyline, _span_ns(duration), seed)
-    tally = synthesise(chosen, out, seed=seed, extent=Extent(_span_ns(duration), packets))
+        _write_skyline(chosen, skyline, span_ns(duration), seed)
+    tally = synthesise(chosen, out, seed=seed, extent=Extent(span_ns(duration), packets))
     of, lost = (tally.packets, tally.lost_packets) if tally.packets else (tally.span_ns, tally.lost_ns)
     if as_json:
         clock = "packets" if tally.packets else "time"
@@ -55,7 +61,8 @@ def _write_skyline(model: Model, path: Path, span_ns: int, seed: int) -> None:
     write_skyline(model.drawn(span_ns, seed), path)
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def setting(text: str) -> tuple[str, Any]:
+    """Return a parameter of a model from KEY=VALUE; ChannelError without the equals sign."""
     from toolkit.errors import ChannelError
 
     key, equals, value = text.partition("=")
@@ -67,7 +74,8 @@ def _setting(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
-def _span_ns(text: str) -> int:
+def span_ns(text: str) -> int:
+    """Return `--duration` in ns; ChannelError if it is none."""
     from toolkit.errors import ChannelError
     from toolkit.units import TIME
 
