@@ -8,6 +8,30 @@ use crate::segment::{Direction, Segment};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket(u32);
 
+/// A segment on its way with the number of that way: two halves of a word, since what moves as one word is moved at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parcel(u64);
+
+impl Parcel {
+    /// The segment in a slot, on its way.
+    #[inline]
+    pub fn new(ticket: Ticket, route: u32) -> Self {
+        Self(u64::from(ticket.0) << 32 | u64::from(route))
+    }
+
+    /// The slot.
+    #[inline]
+    pub fn ticket(self) -> Ticket {
+        Ticket((self.0 >> 32) as u32)
+    }
+
+    /// The number of the way.
+    #[inline]
+    pub fn route(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 #[cfg(test)]
 impl Ticket {
     /// Number of the slot.

@@ -9,6 +9,8 @@ use crate::time::{NEVER, Nanos};
 /// Most sources; the rest of a word holds 52 days of nanoseconds.
 pub const MOST_SOURCES: usize = 1 << SOURCE_BITS;
 const SOURCE_BITS: u32 = 12;
+/// The latest time that it can tell: what comes later, or never, stands for this.
+pub const LATEST: Nanos = NEVER >> SOURCE_BITS;
 const GROUP: usize = 8;
 
 /// Next time of each source.
@@ -54,11 +56,7 @@ impl Calendar {
     /// Sets the time of `source`.
     #[inline]
     pub fn set(&mut self, source: usize, time: Nanos) {
-        let word = if time >= NEVER >> SOURCE_BITS {
-            u64::MAX
-        } else {
-            time << SOURCE_BITS | source as u64
-        };
+        let word = time.min(LATEST) << SOURCE_BITS | source as u64;
         if self.levels.is_empty() {
             self.top[source % GROUP] = word;
         } else {
@@ -77,16 +75,11 @@ impl Calendar {
         self.top[place % GROUP] = word;
     }
 
-    /// Source and time of the earliest; [`NEVER`] if none has a time.
+    /// Source and time of the earliest; [`LATEST`] if none has a time.
     #[inline]
     pub fn earliest(&self) -> (usize, Nanos) {
         let word = least(&self.top);
-        let time = if word == u64::MAX {
-            NEVER
-        } else {
-            word >> SOURCE_BITS
-        };
-        (word as usize & (MOST_SOURCES - 1), time)
+        (word as usize & (MOST_SOURCES - 1), word >> SOURCE_BITS)
     }
 }
 
@@ -98,15 +91,15 @@ mod tests {
     fn the_least_time_comes_first_and_ties_go_by_rank() {
         for sources in [1, 3, 8, 9, 64, 65, 600] {
             let mut calendar = Calendar::new(sources);
-            assert_eq!(calendar.earliest().1, NEVER);
-            let mut times = vec![NEVER; sources];
+            assert_eq!(calendar.earliest().1, LATEST);
+            let mut times = vec![LATEST; sources];
             let mut x: u64 = 12345;
             for _ in 0..5000 {
                 x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let source = (x >> 33) as usize % sources;
                 times[source] = (x >> 50) % 20;
                 calendar.set(source, times[source]);
-                let least = *times.iter().min().unwrap_or(&NEVER);
+                let least = *times.iter().min().unwrap_or(&LATEST);
                 let first = times.iter().position(|&t| t == least).unwrap_or(0);
                 assert_eq!(calendar.earliest(), (first, least));
             }

@@ -6,7 +6,7 @@
 
 use hindflight_kernels::{LossProcess, StreamRng};
 
-use crate::arena::{Arena, Ticket};
+use crate::arena::{Arena, Parcel, Ticket};
 use crate::config::{DirectionConfig, LossScope};
 use crate::queue::{Arrival, Dropped, Queue, Verdict, Waiting};
 use crate::ring::Ring;
@@ -33,10 +33,8 @@ pub enum DropCause {
 pub struct Flight {
     /// When it arrives at the far end.
     pub arrival: Nanos,
-    /// Its slot.
-    pub ticket: Ticket,
-    /// Number of its way, for the one who takes it.
-    pub route: u32,
+    /// Its slot, and its way for the one who takes it.
+    pub parcel: Parcel,
 }
 
 /// What the short way of a packet over a link comes to.
@@ -356,7 +354,7 @@ impl LinkDirection {
 
     /// Packets on their way or waiting.
     pub fn in_flight(&self) -> impl Iterator<Item = Ticket> + '_ {
-        let flying = self.flying.iter().map(|flight| flight.ticket);
+        let flying = self.flying.iter().map(|flight| flight.parcel.ticket());
         flying.chain(self.queue.held()).chain(self.takeovers.held())
     }
 

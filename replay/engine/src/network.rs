@@ -2,7 +2,7 @@
 //!
 //! Must not know what a node is beyond [`Endpoint`], nor TCP. Read `link` first.
 
-use crate::arena::{Arena, Ticket};
+use crate::arena::{Arena, Parcel, Ticket};
 use crate::assembly::Leg;
 use crate::calendar::Calendar;
 use crate::link::{DropCause, Flight, LinkDirection, Passage, Plain};
@@ -154,12 +154,13 @@ impl<'a, T: Tap> Network<'a, T> {
         }
         let flight = link.take();
         self.calendar.set(number, link.next_event());
-        let Flight { ticket, route, .. } = flight?;
-        let Route { last, node, .. } = self.routes[route as usize];
+        let parcel = flight?.parcel;
+        let Route { last, node, .. } = self.routes[parcel.route() as usize];
         if number != last {
-            self.travel(ticket, route, next_link(number), now);
+            self.travel(parcel, next_link(number), now);
             return None;
         }
+        let ticket = parcel.ticket();
         if T::LISTENS {
             let segment = self.arena.segment(ticket);
             self.tap.event(now, Event::Arrived(segment));
@@ -204,31 +205,26 @@ impl<'a, T: Tap> Network<'a, T> {
         if T::LISTENS {
             self.tap.event(now, Event::Sent(segment));
         }
-        self.travel(ticket, number as u32, first, now);
+        self.travel(Parcel::new(ticket, number as u32), first, now);
     }
 
     /// Sends a segment over link direction `number` and on. Over a place where nobody joins, the order in which one
     /// link delivers is the order in which the next one takes, so both are worked out at once and cost one event.
-    fn travel(&mut self, ticket: Ticket, route: u32, mut number: usize, mut now: Nanos) {
+    fn travel(&mut self, parcel: Parcel, mut number: usize, mut now: Nanos) {
         let Segment {
             ip_bytes,
             payload_bytes,
             ..
-        } = *self.arena.segment(ticket);
-        let last = self.routes[route as usize].last;
+        } = *self.arena.segment(parcel.ticket());
+        let last = self.routes[parcel.route() as usize].last;
         loop {
             let link = &mut self.links[number];
             let passage = link.pass_plainly(ip_bytes, payload_bytes > 0, now);
             let Plain::Arrives(arrival) = passage else {
-                return self.travel_on(ticket, (number, passage), now);
+                return self.travel_on(parcel, (number, passage), now);
             };
             if number == last || !link.leads_on {
-                let flight = Flight {
-                    arrival,
-                    ticket,
-                    route,
-                };
-                if let Some(next) = link.launch(flight) {
+                if let Some(next) = link.launch(Flight { arrival, parcel }) {
                     self.calendar.set(number, next);
                 }
                 return;
@@ -239,9 +235,9 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// The way on from link direction `number`, over which the short way did not lead.
     #[inline(never)]
-    fn travel_on(&mut self, ticket: Ticket, (number, passage): (usize, Plain), now: Nanos) {
+    fn travel_on(&mut self, parcel: Parcel, (number, passage): (usize, Plain), now: Nanos) {
+        let ticket = parcel.ticket();
         let segment = self.arena.slot(ticket);
-        let route = Route::number(segment);
         let link = &mut self.links[number];
         let passage = match passage {
             Plain::Arrives(arrival) => Passage::Arrives(arrival),
@@ -252,15 +248,10 @@ impl<'a, T: Tap> Network<'a, T> {
             return;
         };
         let link = &mut self.links[number];
-        if number != self.routes[route].last && link.leads_on {
-            return self.travel(ticket, route as u32, next_link(number), arrival);
+        if number != self.routes[parcel.route() as usize].last && link.leads_on {
+            return self.travel(parcel, next_link(number), arrival);
         }
-        let flight = Flight {
-            arrival,
-            ticket,
-            route: route as u32,
-        };
-        if let Some(next) = link.launch(flight) {
+        if let Some(next) = link.launch(Flight { arrival, parcel }) {
             self.calendar.set(number, next);
         }
     }
@@ -274,11 +265,8 @@ impl<'a, T: Tap> Network<'a, T> {
             let passage = self.settle(ticket, number, passage, now);
             if let Passage::Arrives(arrival) = passage {
                 let route = Route::number(self.arena.segment(ticket)) as u32;
-                self.links[number].launch(Flight {
-                    arrival,
-                    ticket,
-                    route,
-                });
+                let parcel = Parcel::new(ticket, route);
+                self.links[number].launch(Flight { arrival, parcel });
             }
         }
         self.calendar.set(number, self.links[number].next_event());

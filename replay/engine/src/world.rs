@@ -45,15 +45,20 @@ impl From<ConfigError> for RunError {
     }
 }
 
+/// What a node belongs to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Belongs {
+    flow: usize,
+    source: usize,
+}
+
 /// A run in progress.
 pub struct World<'a, T: Tap> {
     network: Network<'a, T>,
     nodes: Vec<Node>,
     legs: Vec<Leg>,
-    /// Node that sends the data, by flow.
-    sources: Vec<usize>,
-    /// Flow of each node.
-    flows: Vec<usize>,
+    /// Of each node: its flow, and the node that sends that flow's data.
+    belongs: Vec<Belongs>,
     /// Last state told to the tap, by leg.
     told: Vec<Option<Headline>>,
     end: Nanos,
@@ -68,11 +73,6 @@ impl<'a, T: Tap> World<'a, T> {
     /// The first value that makes no sense.
     pub fn new(config: &Config, seed: u64, tap: &'a mut T) -> Result<Self, ConfigError> {
         let Parts { links, nodes, legs } = build(config, seed)?;
-        let sources = legs
-            .iter()
-            .filter(|leg| leg.index == 0)
-            .map(|leg| leg.source)
-            .collect();
         let flows = config.flows.iter().map(|flow| flow.start_ns);
         let datagrams = config.datagrams.iter().map(|datagrams| datagrams.start_ns);
         let tallies = flows.chain(datagrams).map(FlowTally::new).collect();
@@ -84,13 +84,12 @@ impl<'a, T: Tap> World<'a, T> {
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         Ok(Self {
             told: vec![None; legs.len()],
-            flows: flows_of(&legs, nodes.len()),
+            belongs: belongs(&legs, nodes.len()),
             end,
             unfinished: (!endless).then_some(config.flows.len()),
             network,
             nodes,
             legs,
-            sources,
         })
     }
 
@@ -162,11 +161,11 @@ impl<'a, T: Tap> World<'a, T> {
             Node::Source(source) => self.network.exchange(&mut **source, number, came, now),
             Node::Sink(sink) => {
                 self.network.exchange(&mut **sink, number, came, now);
-                let flow = self.flows[number];
+                let Belongs { flow, source } = self.belongs[number];
                 if self.network.tally(flow).finishes(sink, now, self.end) {
                     self.unfinished = self.unfinished.map(|flows| flows - 1);
                 }
-                if let Node::Source(source) = &mut before[self.sources[flow]] {
+                if let Node::Source(source) = &mut before[source] {
                     let receiver = sink.receiver();
                     source.note_arrived(receiver.rcv_nxt(), |end| receiver.read_at(end, now));
                 }
@@ -195,13 +194,19 @@ impl<'a, T: Tap> World<'a, T> {
     }
 }
 
-/// The flow that each node belongs to.
-fn flows_of(legs: &[Leg], nodes: usize) -> Vec<usize> {
-    let mut flows = vec![0; nodes];
+/// What each node belongs to. The legs of a flow stand in the order of the path.
+fn belongs(legs: &[Leg], nodes: usize) -> Vec<Belongs> {
+    let mut belongs = vec![Belongs::default(); nodes];
+    let mut source = 0;
     for leg in legs {
-        (flows[leg.source], flows[leg.sink]) = (leg.flow, leg.flow);
+        if leg.index == 0 {
+            source = leg.source;
+        }
+        let flow = leg.flow;
+        (belongs[leg.source], belongs[leg.sink]) =
+            (Belongs { flow, source }, Belongs { flow, source });
     }
-    flows
+    belongs
 }
 
 /// Runs `config` with `seed` to its end without a listener.

@@ -13,7 +13,7 @@ pub struct WriteDelays {
     pending: Ring<(u64, Nanos)>,
     written_to: u64,
     delays: Histogram,
-    longest: Option<Nanos>,
+    longest: Nanos,
 }
 
 impl Default for WriteDelays {
@@ -22,7 +22,7 @@ impl Default for WriteDelays {
             pending: Ring::default(),
             written_to: 1,
             delays: Histogram::default(),
-            longest: None,
+            longest: 0,
         }
     }
 }
@@ -47,7 +47,7 @@ impl WriteDelays {
         while let Some(&(end, written)) = self.pending.front().filter(|(end, _)| *end <= arrived) {
             let delay = read_at(end) - written;
             self.delays.add(delay);
-            self.longest = self.longest.max(Some(delay));
+            self.longest = self.longest.max(delay);
             self.pending.pop_front();
         }
     }
@@ -59,6 +59,6 @@ impl WriteDelays {
 
     /// The longest of them.
     pub fn longest(&self) -> Option<Nanos> {
-        self.longest
+        (self.delays.count() > 0).then_some(self.longest)
     }
 }

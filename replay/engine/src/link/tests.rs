@@ -35,8 +35,7 @@ fn link(config: &DirectionConfig) -> LinkDirection {
 fn launch(link: &mut LinkDirection, ticket: Ticket, arrival: Nanos) {
     link.launch(Flight {
         arrival,
-        ticket,
-        route: 0,
+        parcel: Parcel::new(ticket, 0),
     });
 }
 
@@ -71,7 +70,10 @@ fn offer(link: &mut LinkDirection, arena: &mut Arena, now: Nanos) -> Result<Nano
 fn arrivals(link: &mut LinkDirection) -> Vec<(u32, Nanos)> {
     let mut out = Vec::new();
     while let Some(flight) = link.take() {
-        out.push((flight.ticket.number(), flight.arrival / MILLISECOND));
+        out.push((
+            flight.parcel.ticket().number(),
+            flight.arrival / MILLISECOND,
+        ));
     }
     out
 }

@@ -3,6 +3,11 @@
 //! It stands in for the long way (`receive_any`) under a condition, and leaves the same state behind; where the condition
 //! does not hold it does nothing and says so. Must not know a rule that the long way does not have.
 
+#![allow(
+    clippy::inline_always,
+    reason = "the short way is taken from one place, for nearly every segment; a hint is not heard"
+)]
+
 use super::policy::InOrder;
 use super::{Owed, Receiver, Space};
 use crate::config::{Profile, StackParams};
@@ -37,7 +42,7 @@ impl Way {
 impl Receiver {
     /// The short way of nearly every segment: data in order while nothing is held. Leaves the
     /// state that `receive_any` would leave; where the condition does not hold it does nothing and says so.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive_plainly(&mut self, segment: &Segment, now: Nanos) -> bool {
         let end = segment.end();
         let in_order = segment.seq == self.rcv_nxt && end > segment.seq && end <= self.edge;

@@ -251,6 +251,7 @@ impl Sender {
         }
     }
 
+    #[inline(never)]
     fn receive_any(&mut self, segment: &Segment, now: Nanos) {
         self.ts_recent = segment.ts_val;
         self.deferred = false;

@@ -4,6 +4,11 @@
 //! leaves the same state behind, to the bit; where the condition does not hold it does nothing and says so. Must not
 //! know a rule that the long way does not have. Read `mod.rs` and `transmit.rs` first.
 
+#![allow(
+    clippy::inline_always,
+    reason = "the short way is taken from one place, for nearly every segment; a hint is not heard"
+)]
+
 use super::phase::Phase;
 use super::{Opening, Sender};
 use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
@@ -50,7 +55,7 @@ impl Way {
 
 impl Sender {
     /// Nothing is lost, reported or repeated, and the connection has no trade but to send on.
-    #[inline]
+    #[inline(always)]
     fn is_plain_now(&self) -> bool {
         self.way == Way::Short
             && self.opening == Opening::Established
@@ -59,7 +64,7 @@ impl Sender {
 
     /// Takes an ACK that only acknowledges: it moves `snd_una` over whole segments that were sent once, carries no
     /// SACK, payload or mark, and the receiver's window is not being probed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive_plainly(&mut self, segment: &Segment, now: Nanos) -> bool {
         let only_acknowledges =
             segment.flags == flags::ACK && segment.sack_len == 0 && segment.payload_bytes == 0;
@@ -126,7 +131,7 @@ impl Sender {
     }
 
     /// Sends a full new segment, if the windows let it leave; there is data outstanding, so that nothing restarts.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit_plainly(&mut self, now: Nanos, slot: &mut Segment) -> Attempt {
         let outstanding = self.board.outstanding();
         if !self.is_plain_now() || outstanding == 0 || self.persist_due || self.forced.is_some() {
@@ -150,7 +155,7 @@ impl Sender {
         Attempt::Sent
     }
 
-    #[inline]
+    #[inline(always)]
     fn write_full_segment(&mut self, now: Nanos, slot: &mut Segment) {
         let len = self.params.smss_bytes as u16;
         self.board.push(self.snd_nxt, len, now);

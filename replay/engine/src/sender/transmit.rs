@@ -29,7 +29,11 @@ pub(super) struct Burst {
 
 impl Sender {
     /// Writes the next segment that may leave now into a slot; says whether there is one.
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self.transmit_plainly(now, slot) {
             Attempt::Sent => true,
@@ -45,6 +49,7 @@ impl Sender {
     }
 
     /// The long way: the next segment that may leave now, if any.
+    #[inline(never)]
     pub(super) fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
         if self.opening != Opening::Established {
             return self.poll_opening(now);
