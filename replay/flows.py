@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from replay.applications import Application, Greedy, PositiveTime, Spread, Stream
+from replay.applications import Application, Greedy, Pages, PositiveTime, Spread, Stream, Writes
 from replay.parts import LONGEST_NS, MOST_PKTS, Dscp, Flag, Name, Part, Rate, Time, whole
 from toolkit.units import PACKETS, SIZE, TIME
 
@@ -20,6 +20,10 @@ Buffer = Annotated[int, whole(SIZE), Field(ge=2, le=2**40)]
 
 STACK: dict[str, str] = {
     "handshake": "handshake",
+    "close": "close",
+    "user_timeout": "user_timeout_ns",
+    "retry_limit": "retry_limit",
+    "syn_retry_limit": "syn_retry_limit",
     "timestamps": "timestamps",
     "mss": "smss_bytes",
     "headers": "header_bytes",
@@ -71,6 +75,10 @@ class Stack(Part):
     """Stack parameters; what is None is as the profile has it."""
 
     handshake: Flag | None = None
+    close: Flag | None = None
+    user_timeout: Timeout | None = None
+    retry_limit: Annotated[int, Field(ge=1, le=255, strict=True)] | None = None
+    syn_retry_limit: Annotated[int, Field(ge=1, le=127, strict=True)] | None = None
     timestamps: Flag | None = None
     mss: Annotated[int, whole(SIZE), Field(ge=1, le=65_000)] | None = None
     headers: Annotated[int, whole(SIZE), Field(le=120)] | None = None
@@ -165,7 +173,18 @@ class Flow(Stack):
             raise ValueError("application.write means nothing without send_buffer")
         if isinstance(self.application, Stream) and self.read_rate is not None:
             raise ValueError("read_rate contradicts a stream, which is read as it comes and played at its own rate")
+        if self.close and self._is_endless():
+            raise ValueError("close means nothing for a flow without end: give it a size, or an application that ends")
         return self
+
+    def _is_endless(self) -> bool:
+        match self.application:
+            case Greedy():
+                return self.size is None
+            case Pages():
+                return self.application.pages is None
+            case _:
+                return not isinstance(self.application, Writes)
 
     def engine_stack(self) -> dict[str, Any]:
         """Return the engine's words for what is not as the profile has it."""

@@ -53,7 +53,7 @@ class Table:
 DIRECTIONS = ("a2b", "b2a")
 PHASES = ("unknown", "handshake", "slow_start", "congestion_avoidance", "recovery", "loss", "limited")
 SOURCES = ("inferred", "web100", "tcp_info", "tcp_probe", "replay")
-EVENT_KINDS = ("loss", "retransmission", "rto", "recovery", "phase_change", "reordering", "outage", "handover")
+EVENT_KINDS = ("loss", "retransmission", "rto", "recovery", "phase_change", "reordering", "outage", "handover", "reset")
 EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage", "aqm")
 CHANNEL_KINDS = ("packet", "interval")
 CHANNEL_CAUSES = ("none", "channel", "queue", "outage", "unknown")
@@ -443,6 +443,13 @@ RUNS = Table(
             "bool",
             "",
             "All that it had to send was delivered before the run ended; false for a flow without end",
+        ),
+        Column(
+            "reset_ns",
+            "i64",
+            "ns",
+            "When, since the start of the run, the sender gave up for want of answers or was reset; null if neither",
+            nullable=True,
         ),
         Column("delivered_bytes", "u64", "bytes", "Octets that the receiving application read in order"),
         Column("goodput_bps", "f64", "bit/s", "delivered_bytes x 8 / duration"),

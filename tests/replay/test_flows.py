@@ -46,7 +46,8 @@ def test_every_parameter_of_the_engine_has_a_key() -> None:
 
 def test_every_override_reaches_the_engine_in_base_units() -> None:
     given = {
-        "handshake": False, "timestamps": False, "mss": "1000 B", "headers": "40 B", "initial_window": "4 pkts",
+        "handshake": False, "close": False, "user_timeout": "30 s", "retry_limit": 9, "syn_retry_limit": 3,
+        "timestamps": False, "mss": "1000 B", "headers": "40 B", "initial_window": "4 pkts",
         "initial_ssthresh": "64 pkts", "slow_start_limit": "2 pkts", "slow_start": "hystart",
         "limited_transmit": False, "sack": True, "recovery": "rack_prr", "rto_rule": "linux", "min_rto": "300 ms",
         "initial_rto": "3 s", "max_rto": "60 s", "clock_granularity": "100 ms", "delayed_ack": True,
@@ -89,6 +90,10 @@ CONTRADICTIONS = [
     ({"notsent_lowat": "16 KiB"}, "flow: notsent_lowat means nothing without send_buffer"),
     ({"min_rto": "2 s", "max_rto": "1 s"}, "flow: max_rto is less than min_rto"),
     ({"delayed_ack": False, "quickack_segments": 4}, "flow: delayed_ack = false contradicts"),
+    ({"close": True}, "flow: close means nothing for a flow without end"),
+    ({"close": True, "application": {"kind": "stream", "rate": "1 Mbit/s"}}, "flow: close means nothing for a flow"),
+    ({"user_timeout": "0.5 ms"}, "flow.user_timeout: '0.5 ms' is out of range"),
+    ({"retry_limit": 0}, "flow.retry_limit: 0 is out of range"),
     ({"ecn_beta": 0.85}, "flow: ecn_beta means nothing without ecn = true"),
     ({"dscp": 64}, "flow.dscp: 64 is out of range; at most 63"),
     ({"min_rtt": "1 s"}, "flow.min_rtt: unknown key; did you mean 'min_rto'?"),

@@ -87,7 +87,7 @@ impl LegBook {
 
     fn data_arrives(&mut self, segment: &Segment) {
         self.data_arrived += u64::from(segment.payload_bytes);
-        self.arrived.insert((segment.seq, segment.end()));
+        self.arrived.insert((segment.seq, segment.seq_end()));
         while let Some(&(seq, end)) = self.arrived.first().filter(|first| first.0 <= self.rcv_nxt) {
             self.rcv_nxt = self.rcv_nxt.max(end);
             self.arrived.remove(&(seq, end));
@@ -150,7 +150,10 @@ impl Tap for Bookkeeper {
             Event::Sent(segment) if segment.direction == Direction::Reverse => {
                 self.leg(segment).ack_leaves(segment);
             }
-            Event::Arrived(segment) if carries_data(segment) => {
+            Event::Arrived(segment)
+                if carries_data(segment)
+                    || segment.direction == Direction::Forward && segment.has(flags::FIN) =>
+            {
                 self.leg(segment).data_arrives(segment);
             }
             Event::Arrived(segment) if segment.direction == Direction::Reverse => {

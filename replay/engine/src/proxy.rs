@@ -109,10 +109,24 @@ impl Proxy {
         let arrived = self.upstream.rcv_nxt();
         self.downstream
             .write_to(arrived, self.pushed_to.is_some_and(|end| arrived >= end));
+        if self.upstream.has_fin() {
+            self.downstream.close();
+        }
         // Out-of-order data takes room as well.
-        let stored = arrived - self.downstream.snd_una() + self.upstream.held_octets();
+        let stored =
+            arrived.saturating_sub(self.downstream.snd_una()) + self.upstream.held_octets();
         self.stored_max_bytes = self.stored_max_bytes.max(stored);
         self.upstream.grant(self.buffer.window_bytes(stored));
+        self.pass_on_reset(now);
+    }
+
+    /// Where one connection is gone, the other has no use.
+    fn pass_on_reset(&mut self, now: Nanos) {
+        if self.upstream.was_reset() && !self.downstream.has_ended() {
+            self.downstream.abort(now);
+        } else if self.downstream.reset_at().is_some() {
+            self.upstream.abort();
+        }
     }
 
     /// When it wants to be called.
@@ -130,6 +144,7 @@ impl Proxy {
         }
         if self.downstream.next_deadline() <= now {
             self.downstream.on_deadline(now);
+            self.pass_on_reset(now);
         }
     }
 
@@ -146,7 +161,7 @@ impl Proxy {
         }
         let sends = self.downstream.transmit(now, slot);
         if sends {
-            slot.ack = self.requested_to;
+            slot.ack = self.downstream.ack_for(self.requested_to);
         }
         sends
     }

@@ -47,8 +47,14 @@ pub enum Ecn {
 
 /// TCP flag bits that the engine uses (RFC 9293 §3.1).
 pub mod flags {
+    /// No more data from the sender.
+    pub const FIN: u8 = 1;
     /// Synchronise sequence numbers.
     pub const SYN: u8 = 2;
+    /// Reset the connection.
+    pub const RST: u8 = 4;
+    /// What opens or ends a connection.
+    pub const CONTROL: u8 = FIN | SYN | RST;
     /// Push.
     pub const PSH: u8 = 8;
     /// The acknowledgement field is significant.
@@ -134,6 +140,12 @@ impl Segment {
     #[inline]
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.payload_bytes)
+    }
+
+    /// The sequence number behind it: a FIN takes one (RFC 9293 §3.4).
+    #[inline]
+    pub fn seq_end(&self) -> u64 {
+        self.end() + u64::from(self.flags & flags::FIN)
     }
 
     /// Whether it has all bits of `flag`.

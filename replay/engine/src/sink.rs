@@ -114,13 +114,10 @@ fn transmit_of(
         receiver.acknowledge(now, slot);
         let seq = 1 + number * u64::from(browser.request_bytes);
         add_request(slot, seq, browser.request_bytes);
+        receiver.note_request(slot.end());
         return true;
     }
-    let acknowledges = receiver.transmit(now, slot);
-    if acknowledges {
-        slot.seq = 1 + browser.requested_bytes();
-    }
-    acknowledges
+    receiver.transmit(now, slot)
 }
 
 /// Lets an acknowledgement carry a request of `request_bytes` from `seq` on.

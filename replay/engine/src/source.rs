@@ -87,7 +87,7 @@ impl Endpoint for Source {
     fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         loop {
             if self.sender.transmit(now, slot) {
-                slot.ack = self.application.rcv_nxt();
+                slot.ack = self.sender.ack_for(self.application.rcv_nxt());
                 self.application.note_departure(slot, now);
                 return true;
             }

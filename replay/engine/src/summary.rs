@@ -20,6 +20,7 @@ use crate::time::{Nanos, SECOND};
 pub struct FlowTally {
     start: Nanos,
     finished_at: Option<Nanos>,
+    over: bool,
     channel_losses: u64,
     queue_losses: u64,
     aqm_losses: u64,
@@ -33,6 +34,7 @@ impl FlowTally {
         Self {
             start,
             finished_at: None,
+            over: false,
             channel_losses: 0,
             queue_losses: 0,
             aqm_losses: 0,
@@ -54,6 +56,11 @@ impl FlowTally {
     /// A queue marked a packet of the flow.
     pub fn note_mark(&mut self) {
         self.ecn_marks += 1;
+    }
+
+    /// Nothing more will happen to the flow. Says whether that is news.
+    pub fn ends(&mut self) -> bool {
+        !std::mem::replace(&mut self.over, true)
     }
 
     /// Whether the flow has just finished: its last octet has been, or by `end` will have been, read.
@@ -79,6 +86,8 @@ pub struct FlowSummary {
     pub start_ns: Nanos,
     /// When its connection (of leg 0) stood.
     pub established_ns: Option<Nanos>,
+    /// When its sender gave up, or was reset.
+    pub reset_ns: Option<Nanos>,
     /// From its start to its end, or to the end of the run.
     pub duration_ns: Nanos,
     /// Its whole size was read before the run ended.
@@ -218,6 +227,7 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
     FlowSummary {
         start_ns: tally.start,
         established_ns: sender.and_then(Sender::established_at),
+        reset_ns: sender.and_then(Sender::reset_at),
         duration_ns,
         completed: tally.finished_at.is_some(),
         delivered_bytes,

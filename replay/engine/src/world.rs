@@ -10,8 +10,9 @@ use crate::assembly::{Leg, Parts, build};
 use crate::config::{Config, ConfigError, FlowConfig};
 use crate::network::{Delivery, Network};
 use crate::node::{Endpoint, Node};
+use crate::receiver::Receiver;
 use crate::segment::Segment;
-use crate::sender::Headline;
+use crate::sender::{Headline, Sender};
 use crate::summary::{FlowTally, RunSummary, summarise};
 use crate::tap::{Event, Tap};
 use crate::time::Nanos;
@@ -64,6 +65,8 @@ pub struct World<'a, T: Tap> {
     end: Nanos,
     /// Flows of a fixed size that have not finished; none if a flow is endless.
     unfinished: Option<usize>,
+    /// Some connection may end before the run does.
+    may_end: bool,
 }
 
 impl<'a, T: Tap> World<'a, T> {
@@ -86,6 +89,7 @@ impl<'a, T: Tap> World<'a, T> {
             told: vec![None; legs.len()],
             belongs: belongs(&legs, nodes.len()),
             end,
+            may_end: legs.iter().any(|leg| leg.params.may_end()),
             unfinished: (!endless).then_some(config.flows.len()),
             network,
             nodes,
@@ -162,18 +166,49 @@ impl<'a, T: Tap> World<'a, T> {
             Node::Sink(sink) => {
                 self.network.exchange(&mut **sink, number, came, now);
                 let Belongs { flow, source } = self.belongs[number];
-                if self.network.tally(flow).finishes(sink, now, self.end) {
-                    self.unfinished = self.unfinished.map(|flows| flows - 1);
-                }
+                let receiver = sink.receiver();
                 if let Node::Source(source) = &mut before[source] {
-                    let receiver = sink.receiver();
                     source.note_arrived(receiver.rcv_nxt(), |end| receiver.read_at(end, now));
+                }
+                let tally = self.network.tally(flow);
+                if tally.finishes(sink, now, self.end) && !receiver.closes() && tally.ends() {
+                    self.unfinished = self.unfinished.map(|flows| flows - 1);
                 }
             }
             node => self.network.exchange(node, number, came, now),
         }
+        if self.may_end {
+            self.note_ends(number);
+        }
         if T::LISTENS {
             self.tell_state(number, now);
+        }
+    }
+
+    /// If a connection has ended at `node`: whether that was the last of its flow.
+    fn note_ends(&mut self, node: usize) {
+        let flow = self.belongs[node].flow;
+        let node = &self.nodes[node];
+        if node.sender().is_some_and(Sender::has_ended)
+            || node.receiver().is_some_and(Receiver::has_ended)
+        {
+            self.note_end(flow);
+        }
+    }
+
+    #[cold]
+    fn note_end(&mut self, flow: usize) {
+        let mut own = self.legs.iter().filter(|leg| leg.flow == flow);
+        let over = own.all(|leg| {
+            let sender = self.nodes[leg.source].sender();
+            let receiver = self.nodes[leg.sink].receiver();
+            let reset = sender.is_some_and(|sender| sender.reset_at().is_some());
+            reset
+                || sender.is_some_and(Sender::has_ended)
+                    && receiver.is_some_and(Receiver::has_ended)
+        });
+        if over && self.network.tally(flow).ends() {
+            self.unfinished = self.unfinished.map(|flows| flows - 1);
         }
     }
 

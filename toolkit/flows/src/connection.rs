@@ -7,7 +7,9 @@ use std::net::IpAddr;
 use hindflight_decoder::{Segment, flags};
 
 use crate::inference::Inference;
-use crate::rows::{Direction, Edges, Event, FlowRow, Note, Phase, Sample, Vantage};
+use crate::rows::{
+    Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Vantage,
+};
 use crate::scoreboard::Transmission;
 use crate::sender::{Acked, Sender, Sent};
 use crate::sequence::Origin;
@@ -164,8 +166,10 @@ impl Connection {
         let has = |flag: u16| segment.flags & flag != 0;
         self.end_ns = self.end_ns.max(segment.t_ns);
         self.senders[own].row.segments += 1;
-        self.rst |= has(flags::RST);
         let seq = self.position(own, segment);
+        if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
+            events.push(self.reset(direction, segment, seq));
+        }
         if has(flags::SYN) {
             self.open(own, segment);
         }
@@ -205,6 +209,22 @@ impl Connection {
             self.release(direction.reverse(), samples, events);
         }
         note
+    }
+
+    /// RFC 9293 §3.5.2.
+    fn reset(&self, direction: Direction, segment: &Segment, seq: i64) -> Event {
+        Event {
+            flow_id: self.flow_id,
+            t_ns: segment.t_ns,
+            end_ns: None,
+            direction,
+            kind: EventKind::Reset,
+            cause: EventCause::Unknown,
+            record: Some(segment.record),
+            seq_start: Some(seq),
+            seq_end: Some(seq),
+            evidence: None,
+        }
     }
 
     /// Takes the sequence space that a segment occupies. Returns whether it is a retransmission.

@@ -92,6 +92,8 @@ enumeration! {
         Outage = "outage",
         /// The path changed.
         Handover = "handover",
+        /// One end reset the connection.
+        Reset = "reset",
     }
 }
 

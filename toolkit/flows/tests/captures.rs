@@ -5,7 +5,7 @@ mod support;
 use std::fmt::Write;
 
 use hindflight_decoder::{Segment, flags};
-use hindflight_flows::{EventCause, EventKind, Tracker};
+use hindflight_flows::{Direction, EventCause, EventKind, Tracker};
 use support::{blank, run, track};
 
 #[test]
@@ -233,4 +233,22 @@ fn one_octet_sent_a_hundred_thousand_times_is_taken_in_stride() {
         outcome.flows[0].directions[0].retransmitted_segments,
         99_999
     );
+}
+
+#[test]
+fn the_first_reset_of_a_connection_is_an_event() {
+    let outcome = run("0 a>b S 0
+        10 b>a SA 0 ack 1
+        10.1 a>b A 1:11 ack 1
+        20 b>a R 1
+        21 b>a R 1
+        30 a>b A 11:21 ack 1
+");
+    let resets: Vec<_> = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Reset)
+        .map(|event| (event.t_ns, event.direction, event.record, event.seq_start))
+        .collect();
+    assert_eq!(resets, [(20_000_000, Direction::B2a, Some(4), Some(1))]);
 }

@@ -123,6 +123,7 @@ fn counts(batch: Batch, rows: &[Row<'_>]) -> Batch {
             "completed",
             each(rows, |r| r.of(|f| f.completed, |_| false)),
         )
+        .optional::<Int64Type>("reset_ns", each(rows, |r| r.time(|f| f.reset_ns)))
         .number::<UInt64Type>(
             "delivered_bytes",
             each(rows, |r| r.of(|f| f.delivered_bytes, |d| d.delivered_bytes)),

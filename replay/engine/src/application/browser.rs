@@ -163,11 +163,6 @@ impl Browser {
         std::mem::take(&mut self.request_due).then(|| self.asked - 1)
     }
 
-    /// Octets of requests that have left.
-    pub fn requested_bytes(&self) -> u64 {
-        self.asked * u64::from(self.request_bytes)
-    }
-
     /// Offset after the last octet of all pages, once all have been asked for.
     pub fn last(&self) -> Option<u64> {
         (self.wanted == Some(self.asked)).then_some(self.pages_end)

@@ -125,7 +125,7 @@ impl Application {
 
     fn write(&mut self, written: u64, sender: &mut Sender, now: Nanos) -> bool {
         let Some(buffer) = &mut self.buffer else {
-            sender.write_to(self.produced, self.last == Some(self.produced));
+            self.hand_over(self.produced, sender);
             return true;
         };
         if !buffer.is_writable(&sender.buffered(), self.unwritten > 0) {
@@ -138,10 +138,18 @@ impl Application {
         let octets = sender.piece_room().min(self.unwritten);
         self.unwritten -= octets;
         let end = written + octets;
-        sender.write_to(end, self.last == Some(end));
+        self.hand_over(end, sender);
         // One that writes as much as fits writes when it does; the others have been waiting since they had it.
         self.delays.note_written(end, now);
         true
+    }
+
+    fn hand_over(&self, end: u64, sender: &mut Sender) {
+        let last = self.last == Some(end);
+        sender.write_to(end, last);
+        if last {
+            sender.close();
+        }
     }
 
     /// A segment leaves. One that writes as much as the network takes, without a buffer, has written it just now.

@@ -83,6 +83,10 @@ pub enum NagleRule {
 )]
 pub struct StackOverrides {
     pub handshake: Option<bool>,
+    pub close: Option<bool>,
+    pub user_timeout_ns: Option<Nanos>,
+    pub retry_limit: Option<u32>,
+    pub syn_retry_limit: Option<u32>,
     pub timestamps: Option<bool>,
     pub smss_bytes: Option<u32>,
     pub header_bytes: Option<u32>,
@@ -127,6 +131,16 @@ pub struct StackOverrides {
 pub struct StackParams {
     /// Open with SYN, SYN-ACK, ACK; else the connection stands when the flow starts.
     pub handshake: bool,
+    /// Close with FIN both ways when the application has written its last octet; else the flow ends without.
+    pub close: bool,
+    /// Reset the connection when nothing has been acknowledged for so long since the first timeout (RFC 5482); none: by
+    /// `retry_limit`.
+    pub user_timeout_ns: Option<Nanos>,
+    /// Reset it after the time that so many timeouts in a row take from `min_rto_ns` on (Linux `tcp_retries2`), or so many
+    /// window probes without an answer; none: never.
+    pub retry_limit: Option<u32>,
+    /// SYNs sent again before opening is given up; none: without end.
+    pub syn_retry_limit: Option<u32>,
     /// Timestamps option (RFC 7323): 12 octets of header and three SACK blocks instead of four.
     pub timestamps: bool,
     /// Payload of a full segment.
@@ -231,6 +245,10 @@ impl StackParams {
             .or(window_pkts.filter(|_| profile == Profile::Ns2));
         Self {
             handshake: o.handshake.unwrap_or(base.handshake),
+            close: o.close.unwrap_or(base.close),
+            user_timeout_ns: o.user_timeout_ns.or(base.user_timeout_ns),
+            retry_limit: o.retry_limit.or(base.retry_limit),
+            syn_retry_limit: o.syn_retry_limit.or(base.syn_retry_limit),
             timestamps,
             smss_bytes,
             header_bytes,
@@ -285,6 +303,10 @@ impl StackParams {
     fn rfc() -> Self {
         Self {
             handshake: true,
+            close: false,
+            user_timeout_ns: None,
+            retry_limit: None,
+            syn_retry_limit: None,
             timestamps: true,
             smss_bytes: 1448,
             header_bytes: 52,
@@ -325,6 +347,8 @@ impl StackParams {
     /// Values of Linux 6.x with default sysctls.
     fn linux() -> Self {
         Self {
+            retry_limit: Some(15),
+            syn_retry_limit: Some(6),
             slow_start_limit_pkts: None,
             recovery: RecoveryKind::RackPrr,
             rto_rule: RtoRule::Linux,
@@ -373,6 +397,14 @@ impl StackParams {
     /// Largest segment of the connection (RFC 9293 §3.7.1): a full one with the octets that its options take.
     pub fn mss_bytes(&self) -> u32 {
         self.smss_bytes + self.header_bytes.saturating_sub(BARE_HEADER_BYTES)
+    }
+
+    /// Whether a connection may end before the run does: by FIN, or because nobody answers.
+    pub fn may_end(&self) -> bool {
+        self.close
+            || self.user_timeout_ns.is_some()
+            || self.retry_limit.is_some()
+            || self.syn_retry_limit.is_some()
     }
 
     /// SACK blocks that fit beside the other options (RFC 2018 §3: four, three with timestamps).

@@ -286,6 +286,11 @@ impl FlowConfig {
                 return refuse(format!("{key}.stack.recovery"), problem);
             }
         }
+        if self.stack.close == Some(true) && self.is_endless() {
+            let problem =
+                "a flow without end never closes: give it a size, or an application that ends";
+            return refuse(format!("{key}.stack.close"), problem);
+        }
         self.application.validate(key, self)?;
         let (from, to) = config
             .path
@@ -414,6 +419,16 @@ fn validate_stack(key: &str, params: &StackParams) -> Checked {
         0,
         1_000_000_000,
     )?;
+    if let Some(most) = params.user_timeout_ns {
+        within(&at("user_timeout_ns"), most, 1_000_000, LONGEST_NS)?;
+    }
+    // As Linux bounds them.
+    if let Some(retries) = params.retry_limit {
+        within(&at("retry_limit"), retries, 1, 255)?;
+    }
+    if let Some(retries) = params.syn_retry_limit {
+        within(&at("syn_retry_limit"), retries, 1, 127)?;
+    }
     if let Some(beta) = params.ecn_beta {
         within(&at("ecn_beta"), beta, 0.1, 1.0)?;
         if !params.ecn {

@@ -3,6 +3,7 @@
 //! When an acknowledgement leaves is `policy`'s business, how the window grows `window`'s.
 //! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
 
+mod ending;
 mod plain;
 mod policy;
 mod window;
@@ -12,6 +13,7 @@ use crate::reassembly::Reassembly;
 use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer::Timer;
+use ending::Ending;
 use plain::Way;
 use policy::{AckPolicy, InOrder};
 use window::GrowingWindow;
@@ -41,6 +43,7 @@ enum Owed {
     Nothing,
     Acknowledgement,
     SynAck,
+    Reset,
 }
 
 /// Counters of a receiver.
@@ -81,13 +84,16 @@ pub struct Receiver {
     ts_recent: u32,
     policy: AckPolicy,
     owed: Owed,
+    /// Next octet that goes the other way: its application may ask for something.
+    own_nxt: u64,
     /// ECN was agreed on; a mark is being echoed (RFC 3168 §6.1.3).
     ecn: bool,
     echoes: bool,
     dsack: Option<(u64, u64)>,
-    /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens.
+    ending: Ending,
+    /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens; in the end the FIN's.
     reopen: Timer,
-    syn_ack_rto: Nanos,
+    control_rto: Nanos,
     ip_id: u16,
     counters: ReceiverCounters,
 }
@@ -128,11 +134,13 @@ impl Receiver {
             ts_recent: 0,
             policy: AckPolicy::new(params),
             owed: Owed::Nothing,
+            own_nxt: 1,
             ecn: params.ecn && !params.handshake,
             echoes: false,
             dsack: None,
             reopen: Timer::default(),
-            syn_ack_rto: params.initial_rto_ns,
+            ending: Ending::default(),
+            control_rto: params.initial_rto_ns,
             ip_id: 0,
             counters: ReceiverCounters::default(),
         };
@@ -143,7 +151,8 @@ impl Receiver {
     /// Octets received in order, as a stream offset: next expected.
     #[inline]
     pub fn rcv_nxt(&self) -> u64 {
-        self.rcv_nxt
+        // A FIN takes a number, and is no octet.
+        self.rcv_nxt.min(self.ending.fin_at)
     }
 
     /// The last cumulative acknowledgement sent.
@@ -215,28 +224,27 @@ impl Receiver {
 
     #[inline(never)]
     fn receive_any(&mut self, segment: &Segment, now: Nanos) {
-        if segment.has(flags::SYN) {
-            // RFC 3168 §6.1.1.
-            self.ecn = self.params.ecn && segment.has(flags::ECE | flags::CWR);
-            self.owed = Owed::SynAck;
+        if segment.flags & flags::CONTROL != 0 && self.take_control(segment) {
             return;
         }
         if !self.established {
             self.established = true;
+            self.control_rto = self.params.initial_rto_ns;
             // RFC 6298 §3 (Karn): no sample from a SYN-ACK that was sent twice.
             if self.syn_acks_out == 1 {
                 self.policy.note_handshake(now - self.syn_ack_at);
             }
             self.reopen.stop();
         }
-        if segment.payload_bytes == 0 {
+        if segment.seq_end() == segment.seq {
+            self.note_answer(segment);
             // RFC 9293 §3.10.7.4: what lies before the window (a window probe) is answered with an ACK.
             if segment.seq < self.rcv_nxt {
                 self.owed = Owed::Acknowledgement;
             }
             return;
         }
-        self.counters.data_segments_in += 1;
+        self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
         if self.ecn {
             self.take_mark(segment);
         }
@@ -245,9 +253,10 @@ impl Receiver {
             self.ts_recent = segment.ts_val;
         }
         self.catch_up(now);
+        // Linux: a FIN in order needs no window.
         if segment.seq == self.rcv_nxt && segment.end() <= self.edge {
             self.take_in_order(segment, now);
-        } else if segment.seq > self.rcv_nxt && segment.end() <= self.edge {
+        } else if segment.seq > self.rcv_nxt && segment.seq_end() <= self.edge {
             self.take_out_of_order(segment, now);
         } else {
             self.refuse(segment);
@@ -267,11 +276,12 @@ impl Receiver {
         self.policy.note_arrival(self.window(), now);
         // Before it is read, with what it will release: as Linux accounts for it.
         self.grow_window(segment, u64::from(segment.payload_bytes));
-        self.rcv_nxt = segment.end();
+        self.rcv_nxt = segment.seq_end();
         let fills_gap = !self.held.is_empty();
         if fills_gap {
             self.rcv_nxt = self.held.advance(self.rcv_nxt);
         }
+        self.edge = self.edge.max(self.rcv_nxt);
         self.tune_buffer(segment, now);
         let gap_left = !self.held.is_empty();
         let partial = u32::from(segment.payload_bytes) < self.params.smss_bytes;
@@ -282,7 +292,7 @@ impl Receiver {
             gap_left,
             pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
         };
-        if self.policy.in_order(&arrival, now) {
+        if self.policy.in_order(&arrival, now) || self.has_fin() {
             self.owed = Owed::Acknowledgement;
         }
     }
@@ -292,7 +302,7 @@ impl Receiver {
             // Without SACK the window stays, so that the sender knows the duplicate ACK for one.
             self.grow_window(segment, 0);
         }
-        if !self.held.insert(segment.seq, segment.end()) {
+        if !self.held.insert(segment.seq, segment.seq_end()) {
             self.note_duplicate(segment);
         }
         if self.policy.out_of_order(self.rcv_nxt, now) || self.dsack.is_some() {
@@ -302,7 +312,7 @@ impl Receiver {
 
     fn refuse(&mut self, segment: &Segment) {
         self.owed = Owed::Acknowledgement;
-        if segment.end() <= self.rcv_nxt {
+        if segment.seq_end() <= self.rcv_nxt {
             self.note_duplicate(segment);
             self.policy.note_duplicate(self.window());
         }
@@ -311,7 +321,7 @@ impl Receiver {
     fn note_duplicate(&mut self, segment: &Segment) {
         self.counters.duplicates_in += 1;
         if self.params.dsack && self.params.sack_enabled() {
-            self.dsack = Some((segment.seq, segment.end()));
+            self.dsack = Some((segment.seq, segment.seq_end()));
         }
     }
 
@@ -354,7 +364,7 @@ impl Receiver {
     }
 
     fn read_position(&self, now: Nanos) -> f64 {
-        let arrived = self.rcv_nxt as f64;
+        let arrived = self.rcv_nxt() as f64;
         match self.space {
             Space::Application {
                 octets_per_ns: Some(rate),
@@ -371,7 +381,7 @@ impl Receiver {
             Space::Application {
                 octets_per_ns: Some(_),
                 ..
-            } => self.rcv_nxt - self.read_to as u64,
+            } => self.rcv_nxt() - self.read_to as u64,
             _ => 0,
         }
     }
@@ -431,13 +441,17 @@ impl Receiver {
 
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
-        if self.policy.on_deadline(now) {
+        if self.policy.on_deadline(now) && !self.ending.was_reset() {
             self.owed = Owed::Acknowledgement;
         }
         if self.reopen.fires(now) {
             if !self.established {
                 // RFC 6298 §5.5: the end of the handshake did not come.
                 self.owed = Owed::SynAck;
+                return;
+            }
+            if self.ending.awaits_answer() {
+                self.owed = Owed::Acknowledgement;
                 return;
             }
             self.catch_up(now);
@@ -477,6 +491,7 @@ impl Receiver {
             Owed::Nothing => return false,
             Owed::Acknowledgement => self.acknowledge(now, slot),
             Owed::SynAck => self.answer_syn(now, slot),
+            Owed::Reset => self.write_reset(now, slot),
         }
         true
     }
@@ -485,8 +500,7 @@ impl Receiver {
         self.owed = Owed::Nothing;
         self.syn_ack_at = now;
         self.syn_acks_out += 1;
-        self.reopen.set(now + self.syn_ack_rto);
-        self.syn_ack_rto = (2 * self.syn_ack_rto).min(self.params.max_rto_ns);
+        self.time_control(now);
         self.write_bare(now, slot);
         slot.flags = flags::SYN | flags::ACK | if self.ecn { flags::ECE } else { 0 };
         slot.purpose = Purpose::Control;
@@ -513,6 +527,9 @@ impl Receiver {
         }
         self.last_ack_sent = self.rcv_nxt;
         self.watch_reopening(now);
+        if self.has_fin() {
+            self.add_fin(slot, now);
+        }
     }
 
     fn report_blocks(&mut self, slot: &mut Segment) {
@@ -535,7 +552,7 @@ impl Receiver {
     fn write_bare(&mut self, now: Nanos, slot: &mut Segment) {
         self.ip_id = self.ip_id.wrapping_add(1);
         slot.clear(self.leg, Direction::Reverse);
-        slot.seq = 1;
+        slot.seq = self.own_nxt;
         slot.ack = self.rcv_nxt;
         slot.wnd_bytes = (self.edge - self.rcv_nxt) as u32;
         slot.ts_val = (now / MILLISECOND) as u32;

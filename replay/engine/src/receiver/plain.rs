@@ -24,7 +24,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The short one where a segment in order means nothing but that its octets are there: no marks, no reader that
+    /// The short one where a segment in order means nothing but that its octets are there: no FIN, no marks, no reader that
     /// lags, nothing that Linux does besides. That the window does not grow is for the caller to see.
     pub fn of(params: &StackParams, space: &Space) -> Self {
         let lags = matches!(
@@ -34,7 +34,7 @@ impl Way {
                 ..
             }
         );
-        let plain = !lags && !params.ecn && params.profile != Profile::Linux;
+        let plain = !lags && !params.close && !params.ecn && params.profile != Profile::Linux;
         if plain { Self::Short } else { Self::Long }
     }
 }

@@ -4,6 +4,7 @@
 //! Must not know links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
 mod aerotcp;
+mod connection;
 mod ecn;
 #[cfg(test)]
 mod ladder;
@@ -33,6 +34,7 @@ pub use phase::Phase;
 pub use recorded::BoardCounts;
 pub use sample::{Headline, PhaseName, SenderSample};
 
+use connection::{Patience, Stage};
 use ecn::Marks;
 use pacing::Pacer;
 use phase::CwndUsage;
@@ -68,34 +70,23 @@ pub struct SenderCounters {
     pub ecn_reductions: u64,
 }
 
-/// How the connection opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Opening {
-    /// Nothing sent yet.
-    Closed,
-    /// A SYN is due.
-    SynDue,
-    /// Waiting for the SYN-ACK.
-    SynSent,
-    /// The handshake's ACK is due.
-    AckDue,
-    /// Open.
-    Established,
-}
-
 /// A sender.
 #[derive(Debug)]
 pub struct Sender {
     leg: u16,
     params: StackParams,
     way: Way,
-    opening: Opening,
+    stage: Stage,
+    patience: Patience,
     established_at: Option<Nanos>,
+    reset_at: Option<Nanos>,
     snd_una: u64,
     snd_nxt: u64,
     /// End of the octets that the application has written, and whether it has written its last.
     write_end: u64,
     finished: bool,
+    /// Number of the FIN, which takes the last octet before `write_end`.
+    fin_seq: Option<u64>,
     unsent: unsent::Unsent,
     /// End of the last segment that left without being full.
     small_end: u64,
@@ -144,12 +135,15 @@ impl Sender {
             leg,
             params: *params,
             way: Way::of(params, &controller),
-            opening: Opening::Closed,
+            stage: Stage::Closed,
+            patience: Patience::default(),
             established_at: None,
+            reset_at: None,
             snd_una: 1,
             snd_nxt: 1,
             write_end: 1,
             finished: false,
+            fin_seq: None,
             unsent: unsent::Unsent::default(),
             small_end: 1,
             burst: transmit::Burst::default(),
@@ -194,19 +188,6 @@ impl Sender {
         self
     }
 
-    /// Opens the connection. Without handshake it stands at once, with the `window_bytes` that the receiver promises.
-    pub fn open(&mut self, now: Nanos, window_bytes: u64) {
-        if self.params.handshake {
-            self.opening = Opening::SynDue;
-        } else {
-            self.opening = Opening::Established;
-            self.established_at = Some(now);
-            self.edge = 1 + window_bytes;
-            self.last_wnd_bytes = window_bytes as u32;
-            self.tell_established(now);
-        }
-    }
-
     /// Oldest octet not acknowledged.
     #[inline]
     pub fn snd_una(&self) -> u64 {
@@ -216,16 +197,6 @@ impl Sender {
     /// Next octet to be sent.
     pub fn snd_nxt(&self) -> u64 {
         self.snd_nxt
-    }
-
-    /// Whether the connection has been asked to open.
-    pub fn is_opening(&self) -> bool {
-        self.opening != Opening::Closed
-    }
-
-    /// When the connection was established.
-    pub fn established_at(&self) -> Option<Nanos> {
-        self.established_at
     }
 
     /// Number of its leg.
@@ -255,13 +226,11 @@ impl Sender {
     fn receive_any(&mut self, segment: &Segment, now: Nanos) {
         self.ts_recent = segment.ts_val;
         self.deferred = false;
-        if self.opening != Opening::Established {
-            self.receive_syn_ack(segment, now);
+        if self.stage != Stage::Established {
+            self.receive_outside(segment, now);
             return;
         }
-        if segment.has(flags::SYN) {
-            // RFC 9293 §3.10.7.4: the SYN-ACK came again, so its answer got lost.
-            self.opening = Opening::AckDue;
+        if segment.flags & flags::CONTROL != 0 && !self.take_control(segment, now) {
             return;
         }
         // RFC 9293 §3.10.7.4: old, or of what was never sent.
@@ -325,31 +294,6 @@ impl Sender {
             self.update_pacing();
             self.rearm_after_ack(&ack);
         }
-    }
-
-    fn receive_syn_ack(&mut self, segment: &Segment, now: Nanos) {
-        if !segment.has(flags::SYN | flags::ACK) || self.opening != Opening::SynSent {
-            return;
-        }
-        self.opening = Opening::AckDue;
-        self.marks.take_answer(segment);
-        self.established_at = Some(now);
-        self.rto_timer.stop();
-        self.edge = segment.ack + u64::from(segment.wnd_bytes);
-        self.last_wnd_bytes = segment.wnd_bytes;
-        // RFC 6298 §3 (Karn): no sample from a SYN that was sent twice.
-        if self.timeouts_in_a_row == 0 {
-            self.rtt.sample(now - self.last_sent_at, 0, 1);
-        }
-        self.timeouts_in_a_row = 0;
-        self.tell_established(now);
-    }
-
-    fn tell_established(&mut self, now: Nanos) {
-        let delivered = self.rates.as_ref().map_or(0, |rates| rates.delivered());
-        self.controller
-            .on_established(now, self.rtt.min_rtt(), delivered);
-        self.update_pacing();
     }
 
     fn sample_rate(&mut self, digest: &Digest, now: Nanos) -> Option<RateSample> {
@@ -442,6 +386,7 @@ impl Sender {
             self.persist_backoff = 0;
         } else if self.persist_timer.is_set() && segment.payload_bytes == 0 {
             // The probe was answered: the window is still closed, the receiver is alive.
+            self.patience.probes = 0;
             self.arm_persist(now);
         }
     }

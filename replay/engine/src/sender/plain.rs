@@ -9,8 +9,9 @@
     reason = "the short way is taken from one place, for nearly every segment; a hint is not heard"
 )]
 
+use super::Sender;
+use super::connection::Stage;
 use super::phase::Phase;
-use super::{Opening, Sender};
 use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
 use crate::controller::{AckEvidence, Controller, Repair};
 use crate::scoreboard::Covered;
@@ -38,13 +39,14 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The short one for a connection of the RFCs' rules alone, without ECN, pacing, a send buffer or a model of the
+    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, pacing, a send buffer or a model of the
     /// path.
     pub fn of(params: &StackParams, controller: &Controller) -> Self {
         use RecoveryKind::{Newreno, Prr, Reno, Sack};
         let plain = params.profile == Profile::Rfc
             && params.rto_rule != RtoRule::Ns2
             && matches!(params.recovery, Reno | Newreno | Sack | Prr)
+            && !params.close
             && !params.ecn
             && params.send_buffer_bytes.is_none()
             && !controller.models_path()
@@ -58,7 +60,7 @@ impl Sender {
     #[inline(always)]
     fn is_plain_now(&self) -> bool {
         self.way == Way::Short
-            && self.opening == Opening::Established
+            && self.stage == Stage::Established
             && matches!(self.phase, Phase::Open { dup_acks: 0 })
     }
 

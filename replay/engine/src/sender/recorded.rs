@@ -3,9 +3,10 @@
 //!
 //! Must not know where the record comes from: `alone` does.
 
+use super::Sender;
+use super::connection::Stage;
 use super::phase::Phase;
 use super::rack::Probe;
-use super::{Opening, Sender};
 use crate::segment::Segment;
 use crate::time::Nanos;
 
@@ -92,7 +93,7 @@ impl Sender {
         // A probe that was due and did not leave: an ACK came first.
         self.rack.probe_due = false;
         self.receive(segment, now);
-        if self.opening == Opening::AckDue {
+        if self.stage == Stage::AckDue {
             self.poll_transmit(now);
         }
         self.note_recorded_stop(false, now);

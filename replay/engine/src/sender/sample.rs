@@ -2,7 +2,8 @@
 //!
 //! Must not know who records it. The names are those of the `instruments` table.
 
-use super::{Opening, Phase, Sender, SenderCounters};
+use super::connection::Stage;
+use super::{Phase, Sender, SenderCounters};
 use crate::time::Nanos;
 
 impl Sender {
@@ -42,8 +43,11 @@ impl Sender {
     }
 
     fn phase_name(&self) -> PhaseName {
-        match (&self.phase, self.opening) {
-            (_, opening) if opening != Opening::Established => PhaseName::Handshake,
+        match (&self.phase, self.stage) {
+            (_, Stage::Closed | Stage::SynDue | Stage::SynSent | Stage::AckDue) => {
+                PhaseName::Handshake
+            }
+            (_, Stage::TimeWait { .. } | Stage::Reset { .. }) => PhaseName::Limited,
             (Phase::Recovery(_), _) => PhaseName::Recovery,
             (Phase::Loss { .. }, _) => PhaseName::Loss,
             (Phase::Open { .. }, _) if self.usage.stopped_otherwise() => PhaseName::Limited,

@@ -2,10 +2,11 @@
 //!
 //! Must not know how a window grows.
 
+use super::connection::Stage;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
 use super::recovery::Ack;
-use super::{Opening, RecoveryKind, Sender};
+use super::{RecoveryKind, Sender};
 use crate::controller::{Signal, SignalEvidence};
 use crate::scoreboard::Digest;
 use crate::segment::Segment;
@@ -36,7 +37,7 @@ impl Sender {
         if self.rto_timer.fires(now) {
             self.on_retransmission_timeout(now);
         }
-        if self.persist_timer.fires(now) {
+        if self.persist_timer.fires(now) && !self.gives_up_window(now) {
             self.persist_due = true;
             self.persist_backoff += 1;
             self.arm_persist(now);
@@ -50,14 +51,17 @@ impl Sender {
     }
 
     pub(super) fn on_retransmission_timeout(&mut self, now: Nanos) {
-        // RFC 6298 §5.5.
-        self.rtt.back_off();
-        if self.opening == Opening::SynSent {
-            self.opening = Opening::SynDue;
-            self.timeouts_in_a_row += 1;
+        if self.stage == Stage::SynSent {
+            self.on_syn_timeout(now);
             return;
         }
+        if self.gives_up_data(now) {
+            return;
+        }
+        // RFC 6298 §5.5.
+        self.rtt.back_off();
         if self.is_aerotcp() {
+            self.timeouts_in_a_row += 1;
             self.time_out_as_aerotcp(now);
             return;
         }
@@ -120,7 +124,7 @@ impl Sender {
             dup_acks: 0,
         };
         // RFC 6298 §5.6: the timer runs again, also if the window lets nothing leave.
-        self.rto_timer.set(now + self.rtt.rto());
+        self.rto_timer.set(self.next_timeout(now));
     }
 
     pub(super) fn on_probe_timer(&mut self, now: Nanos) {

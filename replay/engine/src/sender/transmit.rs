@@ -2,11 +2,12 @@
 //!
 //! Must not know why the window is what it is.
 
+use super::connection::Stage;
 use super::linux::Hold;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::plain::Attempt;
 use super::rack::Probe;
-use super::{Opening, Profile, Sender};
+use super::{Profile, Sender};
 use crate::config::NagleRule;
 use crate::controller::WindowPacing;
 use crate::segment::{Direction, Purpose, Segment, flags};
@@ -51,8 +52,8 @@ impl Sender {
     /// The long way: the next segment that may leave now, if any.
     #[inline(never)]
     pub(super) fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
-        if self.opening != Opening::Established {
-            return self.poll_opening(now);
+        if self.stage != Stage::Established {
+            return self.poll_control(now);
         }
         if self.persist_due {
             return Some(self.window_probe(now));
@@ -73,24 +74,6 @@ impl Sender {
             return None;
         }
         self.poll_data(now)
-    }
-
-    fn poll_opening(&mut self, now: Nanos) -> Option<Segment> {
-        match self.opening {
-            Opening::SynDue => {
-                self.opening = Opening::SynSent;
-                self.rto_timer.set(now + self.rtt.rto());
-                self.last_sent_at = now;
-                let mut segment = self.bare(now, flags::SYN | self.marks.offer());
-                (segment.seq, segment.ack) = (0, 0);
-                Some(segment)
-            }
-            Opening::AckDue => {
-                self.opening = Opening::Established;
-                Some(self.bare(now, flags::ACK))
-            }
-            Opening::Closed | Opening::SynSent | Opening::Established => None,
-        }
     }
 
     fn poll_data(&mut self, now: Nanos) -> Option<Segment> {
@@ -360,7 +343,7 @@ impl Sender {
         if !self.acts_as_linux() && self.params.sack_enabled() && self.board.first() == Some(number)
         {
             // Deviation: RFC 6675 leaves the timer alone; with Linux, the repair of the first hole has the whole RTO.
-            self.rto_timer.set(now + self.rtt.rto());
+            self.rto_timer.set(self.next_timeout(now));
         }
         self.segment_of(seq, len, purpose, now)
     }
@@ -448,13 +431,23 @@ impl Sender {
         segment.purpose = purpose;
         if seq + u64::from(len) == self.write_end && self.finished {
             segment.flags |= flags::PSH;
+            if self.fin_seq.is_some() {
+                segment.flags |= flags::FIN;
+                segment.payload_bytes -= 1;
+                segment.ip_bytes -= 1;
+            }
         }
         segment
     }
 
-    #[inline]
-    fn bare(&mut self, now: Nanos, flags: u8) -> Segment {
+    pub(super) fn next_ip_id(&mut self) -> u16 {
         self.ip_id = self.ip_id.wrapping_add(1);
+        self.ip_id
+    }
+
+    #[inline]
+    pub(super) fn bare(&mut self, now: Nanos, flags: u8) -> Segment {
+        let ip_id = self.next_ip_id();
         Segment {
             seq: self.snd_nxt,
             ack: 1,
@@ -462,7 +455,7 @@ impl Sender {
             ts_val: (now / MILLISECOND) as u32,
             ts_ecr: self.ts_recent,
             ip_bytes: self.params.header_bytes as u16,
-            ip_id: self.ip_id,
+            ip_id,
             flags,
             purpose: Purpose::Control,
             ..Segment::new(self.leg, Direction::Forward)

@@ -1,0 +1,299 @@
+//! Connections from their first segment to their last: closed, given up, reset. Whole runs, told segment by segment.
+
+use std::fmt::Write;
+use std::sync::atomic::AtomicBool;
+
+use hindflight_engine::{
+    Config, Direction, Event, Nanos, RunSummary, SECOND, Segment, Tap, World, flags,
+};
+
+/// Writes a line per segment that is sent: `TIME > F seq ack`, `>` from the data sender, the flags' initials before the
+/// numbers, octets of payload behind `+`.
+#[derive(Default)]
+struct Ladder {
+    flow: u16,
+    control_only: bool,
+    text: String,
+}
+
+fn initials(segment: &Segment) -> String {
+    let named = [(flags::SYN, 'S'), (flags::FIN, 'F'), (flags::RST, 'R')];
+    named
+        .iter()
+        .filter(|(flag, _)| segment.has(*flag))
+        .map(|(_, initial)| *initial)
+        .collect()
+}
+
+impl Tap for Ladder {
+    fn event(&mut self, now: Nanos, event: Event<'_>) {
+        let Event::Sent(segment) = event else {
+            return;
+        };
+        let initials = initials(segment);
+        if segment.leg != self.flow || self.control_only && initials.is_empty() {
+            return;
+        }
+        let way = if segment.direction == Direction::Forward {
+            '>'
+        } else {
+            '<'
+        };
+        let mut line = format!("{:.2} {way} {initials} {}", seconds(now), segment.seq);
+        if segment.has(flags::ACK) {
+            write!(line, " ack {}", segment.ack).expect("writes to a string");
+        }
+        if segment.payload_bytes > 0 {
+            write!(line, " +{}", segment.payload_bytes).expect("writes to a string");
+        }
+        self.text += line.replace("  ", " ").trim();
+        self.text += "\n";
+    }
+}
+
+fn seconds(time: Nanos) -> f64 {
+    time as f64 / SECOND as f64
+}
+
+/// A path of 100 ms, down forwards for the times of `down_s`, and `flows`.
+fn config(down_s: &[(f64, f64)], flows: &str) -> Config {
+    let change = |at: f64, outage: bool| {
+        format!(r#"{{"at_ns": {}, "outage": {outage}}}"#, (at * 1e9) as u64)
+    };
+    let schedule: Vec<String> = down_s
+        .iter()
+        .flat_map(|&(from, to)| [change(from, true), change(to, false)])
+        .collect();
+    let text = format!(
+        r#"{{"duration_ns": 2000000000000, "path": {{"nodes": ["a", "b"], "links": [
+            {{"name": "ab", "forward": {{"delay_ns": 50000000, "schedule": [{}]}},
+                "reverse": {{"delay_ns": 50000000}}}}]}},
+            "flows": [{flows}]}}"#,
+        schedule.join(", ")
+    );
+    serde_json::from_str(&text).expect("well-formed")
+}
+
+fn flow(size_bytes: &str, profile: &str, stack: &str) -> String {
+    format!(
+        r#"{{"name": "f", "variant": "sack", "size_bytes": {size_bytes}, "profile": "{profile}",
+            "stack": {{"smss_bytes": 1000, "delayed_ack": false, {stack}}}}}"#
+    )
+}
+
+fn told(config: &Config, ladder: Ladder) -> (RunSummary, String) {
+    let mut ladder = ladder;
+    let summary = World::new(config, 1, &mut ladder)
+        .expect("valid")
+        .run(&AtomicBool::new(false))
+        .expect("nobody interrupts");
+    (summary, ladder.text)
+}
+
+fn check(config: &Config, ladder: Ladder, want: &str) -> RunSummary {
+    let (summary, got) = told(config, ladder);
+    let want: String = want
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .fold(String::new(), |text, line| text + line + "\n");
+    assert!(got == want, "ladder:\n{got}\nexpected:\n{want}");
+    summary
+}
+
+fn control() -> Ladder {
+    Ladder {
+        control_only: true,
+        ..Ladder::default()
+    }
+}
+
+#[test]
+fn rfc9293_figure_12_a_close_takes_a_sequence_number_each_way() {
+    // The FIN leaves with the last octets, as where an application writes and closes.
+    let config = config(&[], &flow("1500", "rfc", r#""close": true"#));
+    let summary = check(
+        &config,
+        Ladder::default(),
+        "0.00 > S 0
+         0.05 < S 0 ack 1
+         0.10 > 1 ack 1
+         0.10 > 1 ack 1 +1000
+         0.10 > F 1001 ack 1 +500
+         0.15 < 1 ack 1001
+         0.15 < F 1 ack 1502
+         0.20 > 1502 ack 2",
+    );
+    let flow = &summary.flows[0];
+    assert!(flow.completed && flow.reset_ns.is_none());
+    assert_eq!(flow.delivered_bytes, 1500, "the FIN is no octet");
+    assert_eq!(flow.duration_ns, 150_000_000, "up to the last octet");
+}
+
+#[test]
+fn a_fin_behind_full_segments_leaves_alone_and_without_close_none_does() {
+    let last = |stack| {
+        let (summary, text) = told(&config(&[], &flow("2000", "rfc", stack)), control());
+        assert_eq!(
+            summary.flows[0].sender.segments_out,
+            2 + u64::from(stack.contains("true"))
+        );
+        text.lines().skip(2).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(
+        last(r#""close": true"#),
+        "0.10 > F 2001 ack 1, 0.15 < F 1 ack 2002"
+    );
+    assert_eq!(last(r#""close": false"#), "");
+}
+
+#[test]
+fn a_lost_fin_and_the_lost_answer_to_one_come_again() {
+    // The first FIN, at 0.10, meets the outage, the one that the timeout sends does not. The last ACK, at 1.20, meets
+    // another; the FIN that asks for it again is answered.
+    let config = config(
+        &[(0.11, 0.4), (1.22, 1.3)],
+        &flow(
+            "1000",
+            "rfc",
+            r#""handshake": false, "close": true, "initial_window_pkts": 1"#,
+        ),
+    );
+    let summary = check(
+        &config,
+        control(),
+        "0.10 > F 1001 ack 1
+         1.10 > F 1001 ack 1
+         1.15 < F 1 ack 1002
+         2.15 < F 1 ack 1002",
+    );
+    assert!(summary.flows[0].completed);
+}
+
+#[test]
+fn rfc5482_a_user_timeout_resets_when_it_has_passed() {
+    // Down for good. Timeouts strike at 1.1 and 2.1 (RTO 1 s, then 2 s): 2.5 s after the first of them it gives up.
+    let stack = r#""handshake": false, "initial_window_pkts": 1, "user_timeout_ns": 2500000000"#;
+    let summary = check(
+        &config(&[(0.1, 1999.0)], &flow("50000", "rfc", stack)),
+        control(),
+        "3.60 > R 3001",
+    );
+    let flow = &summary.flows[0];
+    assert_eq!(flow.reset_ns, Some(3_600_000_000));
+    assert!(!flow.completed);
+    assert_eq!((flow.sender.rtos, flow.delivered_bytes), (2, 1000));
+}
+
+#[test]
+fn a_retry_limit_is_the_time_that_its_timeouts_take() {
+    let reset_at = |profile, limit: &str| {
+        let stack = format!(r#""handshake": false, "retry_limit": {limit}"#);
+        let (summary, _) = told(
+            &config(&[(0.0, 1999.0)], &flow("5000", profile, &stack)),
+            control(),
+        );
+        summary.flows[0].reset_ns.expect("reset")
+    };
+    // Timeouts at 1, 3, 7, 15, 31 s; three of them take 1 + 2 + 4 + 8 s, which have passed 30 s after the first.
+    assert_eq!(reset_at("rfc", "3"), 31 * SECOND);
+    assert_eq!(reset_at("rfc", "2"), 15 * SECOND);
+}
+
+#[test]
+fn linux_gives_up_opening_after_four_syns_at_equal_distance_and_six_at_doubling_ones() {
+    let (summary, text) = told(
+        &config(&[(0.0, 1999.0)], &flow("5000", "linux", r#""ecn": false"#)),
+        control(),
+    );
+    let times: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert_eq!(
+        times,
+        [
+            "0.00", "1.00", "2.00", "3.00", "4.00", "5.00", "7.00", "11.00", "19.00", "35.00",
+            "67.00"
+        ]
+    );
+    assert_eq!(summary.flows[0].reset_ns, Some(131 * SECOND));
+    let rfc = flow("5000", "rfc", r#""syn_retry_limit": 2"#);
+    let (summary, text) = told(&config(&[(0.0, 1999.0)], &rfc), control());
+    assert_eq!(
+        (text.lines().count(), summary.flows[0].reset_ns),
+        (3, Some(7 * SECOND))
+    );
+}
+
+#[test]
+fn rfc5961_a_reset_that_does_not_fit_is_asked_about() {
+    // Everything from 0.1 s on is lost but the RST at 3.6 s, which says 3001 where 1001 is awaited. The question is answered
+    // with what the other end believes. A second flow keeps the run going.
+    let stack = r#""handshake": false, "initial_window_pkts": 1, "user_timeout_ns": 2500000000"#;
+    let flows = [
+        flow("50000", "rfc", stack),
+        flow("1000000", "rfc", r#""initial_window_pkts": 2"#),
+    ]
+    .join(", ");
+    let (_, text) = told(&config(&[(0.1, 3.55)], &flows), Ladder::default());
+    let ending: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.contains('R'))
+        .collect();
+    assert_eq!(
+        ending,
+        ["3.60 > R 3001", "3.65 < 1 ack 1001", "3.70 > R 1001"]
+    );
+}
+
+#[test]
+fn rfc9293_a_closed_window_is_probed_while_probes_are_answered_unless_the_user_has_enough() {
+    // The reader takes an octet a second: the window of two segments stays shut for half an hour.
+    let run = |limits: &str| {
+        let stack = format!(
+            r#""handshake": false, "receive_buffer_bytes": 2000, "read_rate_bps": 8, {limits}"#
+        );
+        let (summary, _) = told(&config(&[], &flow("3000", "rfc", &stack)), control());
+        summary.flows[0].reset_ns.map(seconds)
+    };
+    assert_eq!(run(r#""retry_limit": 3"#), None);
+    // The window is shut at 0.3 s; probes are due 1, 3, 7 s later: at the third, three seconds have passed since the first.
+    let given_up = run(r#""user_timeout_ns": 3000000000"#).expect("given up");
+    assert!((given_up - 7.3).abs() < 0.05, "at {given_up} s");
+}
+
+#[test]
+fn a_proxy_passes_on_a_close_and_a_reset() {
+    let run = |down_s: f64, stack: &str| {
+        let text = format!(
+            r#"{{"duration_ns": 100000000000, "path": {{"nodes": ["a", "b", "c"], "links": [
+                {{"name": "ab", "forward": {{"delay_ns": 50000000}}, "reverse": {{"delay_ns": 50000000}}}},
+                {{"name": "bc", "forward": {{"delay_ns": 50000000, "schedule": [{{"at_ns": {}, "outage": true}}]}},
+                    "reverse": {{"delay_ns": 50000000}}}}]}},
+                "flows": [{{"name": "f", "variant": "sack", "size_bytes": 20000, "proxies": [{{"node": "b"}}],
+                    "stack": {{"smss_bytes": 1000, {stack}}}}}]}}"#,
+            (down_s * 1e9) as u64
+        );
+        let config: Config = serde_json::from_str(&text).expect("well-formed");
+        let (summary, near) = told(&config, control());
+        let (_, far) = told(
+            &config,
+            Ladder {
+                flow: 1,
+                ..control()
+            },
+        );
+        (summary, near, far)
+    };
+    let (summary, near, far) = run(99.0, r#""close": true"#);
+    assert!(summary.flows[0].completed);
+    for text in [near, far] {
+        assert_eq!(text.matches(" F ").count(), 2, "{text}");
+    }
+    let (summary, near, far) = run(0.3, r#""user_timeout_ns": 1000000000"#);
+    assert!(!summary.flows[0].completed);
+    assert!(far.contains("> R "), "{far}");
+    assert!(near.contains("< R "), "{near}");
+    assert!(summary.flows[0].reset_ns.is_some(), "the sender was told");
+}
