@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from channels.arrivals import Arrivals
 from channels.crossing import Crossing
 from toolkit.errors import ChannelError
 
@@ -44,6 +45,7 @@ class Delivery:
     `acked_ns` is when an ACK or SACK block first covered the transmission, -1 where it was lost, never
     acknowledged, or cannot be told from another copy. `prompt` marks those whose own arrival made the
     receiver send that ACK, so that acked_ns - t_ns is a round trip without the wait of a delayed ACK.
+    `covered_ns` is when octets of the transmission were first acknowledged, whichever copy of them, -1 if never.
     `undecided` marks what was neither reported lost nor acknowledged before the capture ended. Packets of other traffic
     stand among them in the order sent (`own` is false): they take the link's time, and nobody tells when they arrive.
     """
@@ -58,6 +60,7 @@ class Delivery:
     acked_ns: Ints
     prompt: Bools
     undecided: Bools
+    covered_ns: Ints
     own: Bools
     ack_t_ns: Ints
     ack_bytes: int
@@ -107,11 +110,21 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
         acked_ns=acked,
         prompt=_prompt(acked),
         undecided=~lost & (covered == NEVER),
+        covered_ns=np.where(covered == NEVER, -1, covered),
         own=np.ones(len(seq), dtype=np.bool_),
         ack_t_ns=_column(acks, "t_ns"),
         ack_bytes=int(np.median(ack_sizes)) if len(ack_sizes) else 40,
         handshake=_handshake(rows, forward),
     )
+
+
+def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
+    """Take as lost what the receiver's capture does not hold, up to the last packet that it holds."""
+    lost = ~np.isin(delivery.record, arrivals.arrived) & (delivery.record <= arrivals.last_sent)
+    covered = np.where(delivery.covered_ns < 0, NEVER, delivery.covered_ns)
+    acked = _assign_copies(delivery.seq_end, delivery.t_ns, lost, covered)
+    undecided = ~lost & (covered == NEVER) & (delivery.record > arrivals.last_sent)
+    return replace(delivery, lost=lost, acked_ns=acked, prompt=_prompt(acked), undecided=undecided)
 
 
 def with_crossing(delivery: Delivery, crossing: Crossing) -> Delivery:
@@ -138,6 +151,7 @@ def with_crossing(delivery: Delivery, crossing: Crossing) -> Delivery:
         acked_ns=among(delivery.acked_ns, -1),
         prompt=among(delivery.prompt, False),
         undecided=among(delivery.undecided, False),
+        covered_ns=among(delivery.covered_ns, -1),
         own=among(delivery.own, False),
     )
 

@@ -14,6 +14,7 @@ from channels import _bottleneck
 from channels._ascribe import CHANNEL, OUTAGE, QUEUE, Verdicts
 from channels._delivery import Delivery
 from channels._link import Link
+from channels.arrivals import Arrivals
 
 SMALL = 0.9
 """Other packets smaller than this share of the flow's own make a limit in packets differ from one in octets."""
@@ -33,13 +34,16 @@ class Estimate:
     how: str
 
 
-def estimates(delivery: Delivery, link: Link, verdicts: Verdicts) -> tuple[Estimate, ...]:
+def estimates(
+    delivery: Delivery, link: Link, verdicts: Verdicts, arrivals: Arrivals | None = None
+) -> tuple[Estimate, ...]:
     """All estimates, in the order that a reader wants them."""
     return (
         _rate(delivery, link),
         *_delays(delivery, link),
         _queue_limit(delivery, link),
         _loss_share(verdicts),
+        *(() if arrivals is None else (_ack_loss_share(arrivals),)),
     )
 
 
@@ -134,26 +138,43 @@ def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
     return Estimate("queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how)
 
 
+def _wilson(hits: int, trials: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    z2 = 1.96**2
+    middle = (hits + z2 / 2) / (trials + z2)
+    half = 1.96 * np.sqrt(hits * (trials - hits) / max(trials, 1) + z2 / 4) / (trials + z2)
+    return float(max(0.0, middle - half)), float(middle + half)
+
+
 def _loss_share(verdicts: Verdicts) -> Estimate:
     """Share of packets that the channel lost, outages left out; Wilson's interval, which takes losses as
     independent."""
     sure = verdicts.known & (verdicts.cause != QUEUE) & (verdicts.cause != OUTAGE)
     trials, hits = int(sure.sum()), int((sure & (verdicts.cause == CHANNEL)).sum())
-    z2 = 1.96**2
-    middle = (hits + z2 / 2) / (trials + z2)
-    half = 1.96 * np.sqrt(hits * (trials - hits) / max(trials, 1) + z2 / 4) / (trials + z2)
+    low, high = _wilson(hits, trials)
     return Estimate(
-        "channel_loss_share", hits / max(trials, 1), float(max(0.0, middle - half)), float(middle + half), "",
+        "channel_loss_share", hits / max(trials, 1), low, high, "",
         known=True,
         how=f"{hits} losses among {trials} data packets that reached the loss stage outside outages; the interval "
         "takes losses as independent, bursts widen it.",
     )  # fmt: skip
 
 
-def unknowns(delivery: Delivery, link: Link, verdicts: Verdicts, vantage: str) -> tuple[str, ...]:
-    """What this capture does not tell, one sentence each."""
-    sentences = [
-        "Losses of ACKs on the way back are not seen: a later ACK covers them.",
+def _ack_loss_share(arrivals: Arrivals) -> Estimate:
+    """Share of the receiver's segments that did not get back, with Wilson's interval."""
+    low, high = _wilson(arrivals.acks_lost, arrivals.acks)
+    return Estimate(
+        "ack_loss_share", arrivals.acks_lost / max(arrivals.acks, 1), low, high, "", known=True,
+        how=f"{arrivals.acks_lost} of {arrivals.acks} segments that the receiver sent are not in the sender's capture; "
+        "the interval takes losses as independent.",
+    )  # fmt: skip
+
+
+def unknowns(delivery: Delivery, link: Link, verdicts: Verdicts, seen: tuple[str, Arrivals | None]) -> tuple[str, ...]:
+    """What the captures do not tell, one sentence each; `seen` is the vantage, and what a second capture holds."""
+    vantage, arrivals = seen
+    sentences = [] if arrivals else ["Losses of ACKs on the way back are not seen: a later ACK covers them."]
+    sentences += [
         "What the link would have lost while nothing was sent is not known.",
         "The path is taken as one hop: links before or behind the bottleneck cannot be told apart from one capture.",
         "What happened before the first and after the last packet of the capture is not known.",

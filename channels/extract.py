@@ -17,6 +17,7 @@ from channels._delivery import Delivery
 from channels._estimates import Estimate
 from channels._link import Link
 from channels._states import HOP
+from channels.arrivals import Arrivals
 from channels.crossing import Crossing, crossing_of
 from toolkit.errors import ChannelError
 from toolkit.schema import conform, table_from_rows
@@ -24,10 +25,18 @@ from toolkit.schema import conform, table_from_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Estimate", "Extraction", "extract"]
+__all__ = ["Beside", "Estimate", "Extraction", "extract"]
 
 CAUSES = ("none", "channel", "queue", "outage")
 """Names of the codes of `_ascribe`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is known beside a flow's own capture: other traffic on its way, and what a capture at its receiver holds."""
+
+    crossing: Crossing | None = None
+    arrivals: Arrivals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +62,16 @@ class Extraction:
 
 
 def extract(
-    segments: pa.Table, flows: pa.Table, events: pa.Table, flow_id: int, crossing: Crossing | None = None
+    segments: pa.Table,
+    flows: pa.Table,
+    events: pa.Table,
+    flow_id: int,
+    beside: Beside = Beside(),
 ) -> Extraction:
     """Extract the channel that the data of one captured flow met.
 
-    `segments`, `flows` and `events` are tables of toolkit.schema from a capture at or near the sender. `crossing` is
-    the other traffic on the same way; without it that of the tables given.
+    `segments`, `flows` and `events` are tables of toolkit.schema from a capture at or near the sender. `beside`
+    is what else is known: other traffic on the same way (without it that of the tables given), and what arrived.
     ChannelError if there is no such flow, it carries no data, nothing was acknowledged, or the capture
     stands at the receiver.
     """
@@ -71,19 +84,21 @@ def extract(
             f"the capture of flow {flow_id} stands at the receiver: what was lost before it is not in it",
             "use a capture taken at the data sender",
         )
-    if crossing is None:
-        crossing = crossing_of(flow[0], segments, flows, events)
-    delivery = _delivery.with_crossing(_delivery.of_flow(segments, events, flow_id, direction), crossing)
+    crossing = beside.crossing or crossing_of(flow[0], segments, flows, events)
+    delivery = _delivery.of_flow(segments, events, flow_id, direction)
+    if beside.arrivals is not None:
+        delivery = _delivery.with_arrivals(delivery, beside.arrivals)
+    delivery = _delivery.with_crossing(delivery, crossing)
     if not delivery.prompt.any():
         raise ChannelError(f"no data packet of flow {flow_id} was acknowledged: there is nothing to extract")
     link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
     verdicts = _ascribe.verdicts(delivery, link)
-    estimates = _estimates.estimates(delivery, link, verdicts)
+    estimates = _estimates.estimates(delivery, link, verdicts, beside.arrivals)
     counts = _counts(delivery, verdicts)
     return Extraction(
         channel=_channel_table(delivery, link, verdicts),
         estimates=estimates,
-        unknowns=_estimates.unknowns(delivery, link, verdicts, vantage),
+        unknowns=_estimates.unknowns(delivery, link, verdicts, (vantage, beside.arrivals)),
         findings=_findings(flow_id, estimates, counts),
         counts=counts,
     )

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from channels import _native
 from channels.fates import Fates
 from toolkit.errors import ChannelError
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Verdict = Literal["fits", "does not fit", "too few losses to tell"]
+
+IN_TIME = "gilbert_time"
+"""The model that goes by the clock: it needs the times of the packets."""
 
 MOST_LEVEL = 0.9999
 LEAST_LEVEL = 0.5
@@ -97,7 +102,7 @@ def models() -> tuple[str, ...]:
 def fit_models(fates: Fates, names: Sequence[str] = ("all",), level: float = 0.95) -> Fits:
     """Fit the models called `names` to a sequence of fates, with intervals that hold the truth with `level`.
 
-    ChannelError: an unknown model, a level out of range, nothing lost or everything.
+    ChannelError: an unknown model, a level out of range, nothing lost or everything, no times for the model in time.
     """
     chosen = _chosen(names)
     if not LEAST_LEVEL <= level <= MOST_LEVEL:
@@ -111,8 +116,14 @@ def fit_models(fates: Fates, names: Sequence[str] = ("all",), level: float = 0.9
         )
     if losses == len(fates):
         raise ChannelError(f"all of {len(fates)} packets were lost, so there is nothing to fit")
+    timed = bool(len(fates)) and bool(fates.t_ns[-1] > fates.t_ns[0])
+    if not timed and IN_TIME in chosen:
+        if "all" not in names:
+            raise ChannelError(f"{IN_TIME}: the packets have no times, so nothing can be fitted in time")
+        chosen.remove(IN_TIME)
     octets = fates.lost.tobytes()
-    fits = [_fit(found) for found in _native.fit_losses(octets, chosen, level)]
+    t_ns = fates.t_ns.astype(np.int64).tobytes() if timed and IN_TIME in chosen else None
+    fits = [_fit(found) for found in _native.fit_losses(octets, chosen, level, t_ns)]
     return Fits(
         fits=tuple(sorted(fits, key=lambda fit: fit.bic)),
         level=level,

@@ -91,13 +91,15 @@ def place_of(workspace: Workspace, flow: Flow) -> int:
     return ids.index(flow.flow_id) + 1
 
 
-def extract_channel(flow: Flow, workspace: Workspace) -> Extraction:
-    """Extract the channel that the flow's data met, beside what else its capture holds. ChannelError where the capture
-    cannot tell."""
+def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = None) -> Extraction:
+    """Extract the channel that the flow's data met, beside what else its capture holds; `receiver` is a capture of the
+    same time at the data receiver. ChannelError where the captures cannot tell."""
     import pyarrow.compute as pc
 
+    from channels.arrivals import arrivals_of
     from channels.crossing import SEGMENT_COLUMNS, crossing_of
-    from channels.extract import extract
+    from channels.extract import Beside, extract
+    from toolkit.capture import load_capture
 
     input_id = flow.row["input_id"]
     here = (pc.field("run_id") == 0) & (pc.field("input_id") == input_id)
@@ -107,7 +109,12 @@ def extract_channel(flow: Flow, workspace: Workspace) -> Extraction:
     events = workspace.table("events", ("kind", "record"), beside & (pc.field("flow_id") != flow.flow_id))
     others = workspace.table("others", where=pc.field("input_id") == input_id)
     crossing = crossing_of(flow.row, segments, flows, events, others)
-    return extract(flow.tables["segments"], flow.tables["flows"], flow.tables["events"], flow.flow_id, crossing)
+    arrivals = None
+    if receiver is not None:
+        there = load_capture(receiver)
+        arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
+    own = flow.tables
+    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Beside(crossing, arrivals))
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
@@ -259,6 +266,7 @@ def replay_into(
 
     The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
     """
+    from replay.spread import spread_findings
     from replay.study import replay_scenario
     from replay.summary import key_numbers, summary
     from toolkit.schema import table_from_rows
@@ -273,6 +281,8 @@ def replay_into(
             *key_numbers(study.captured, trace.estimates),
             *rows,
         ]
+    if study.traces:
+        rows += spread_findings(scenario, folder, threads=threads)
     study.tables["findings"] = table_from_rows("findings", rows)
     with workspace.transaction(command, replay=True) as transaction:
         for name, table in study.tables.items():

@@ -25,6 +25,7 @@ from replay.scenario import Scenario
 from replay.scenario import Trace as TraceLoss
 from replay.study import load_traces, loss_trace
 from toolkit.errors import ChannelError, ScenarioError
+from toolkit.schema import run_subject
 
 Way = Literal["position", "resampled", "time", "model"]
 WAYS: dict[Way, str] = {
@@ -37,6 +38,9 @@ WAYS: dict[Way, str] = {
 
 FITTED = ("bernoulli", "gilbert_elliott", "four_state", "markov3")
 """Models that the engine can draw from, too."""
+
+REPORTED_SEEDS = 8
+"""Seeds of the spread in a report, beside those of the comparison."""
 
 STUDENT = 1.96
 """Quantile of the intervals; seeds are some dozens."""
@@ -69,6 +73,11 @@ class Spread:
     def subjects(self) -> list[tuple[str, str]]:
         """Every variant and proxy, in the scenario's order."""
         return list(dict.fromkeys((o.variant, o.proxy) for o in self.outcomes))
+
+    def same_order(self) -> bool:
+        """Whether all ways put variants and proxies in the same order."""
+        orders = list(self.orders().values())
+        return all(order == orders[0] for order in orders)
 
     def orders(self) -> dict[Way, list[tuple[str, str]]]:
         """Variants and proxies by falling goodput, for each way."""
@@ -116,6 +125,53 @@ def measure_spread(scenario: Scenario, folder: Path, *, threads: int | None = No
         found.setdefault(key, []).append(run["goodput_bps"])
     named = {name: (fit.model, str(fit.verdict)) for name, fit in fits.items()}
     return Spread(tuple(_outcome(key, values) for key, values in found.items()), named)
+
+
+def spread_findings(scenario: Scenario, folder: Path, *, threads: int | None = None) -> list[dict[str, Any]]:
+    """Return rows of `findings` on how much hangs on the way of replay; over no more than REPORTED_SEEDS seeds.
+
+    Where the ways cannot be told apart (no loss to fit, no times) one row says why. ScenarioError as `measure_spread`.
+    """
+    compare = scenario.compare.model_copy(update={"seeds": min(scenario.compare.seeds, REPORTED_SEEDS)})
+    few = scenario.model_copy(update={"compare": compare})
+    plain = {"section": "spread", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
+    try:
+        found = measure_spread(few, folder, threads=threads)
+    except ChannelError as error:
+        text = f"How much hangs on the way in which the losses are replayed is not known: {error}."
+        return [{**plain, "verdict": "unknown", "text": text}]
+    rows: list[dict[str, Any]] = []
+    for outcome in found.outcomes:
+        subject = run_subject(outcome.variant, outcome.proxy)
+        rows.append(
+            {
+                **plain, "subject": subject, "metric": f"by_{outcome.way}", "value": outcome.goodput_bps,
+                "low": outcome.low_bps, "high": outcome.high_bps, "unit": "bit/s", "text": "",
+            }
+        )  # fmt: skip
+    for variant, proxy in found.subjects():
+        share = 100 * found.of(variant, proxy)
+        rows.append(
+            {
+                **plain,
+                "subject": run_subject(variant, proxy),
+                "metric": "spread",
+                "value": share,
+                "unit": "%",
+                "text": "",
+            }
+        )
+    widest = max(found.of(*subject) for subject in found.subjects())
+    named = "; ".join(f"{model}, {verdict}" for model, verdict in found.fits.values())
+    order = "the same" if found.same_order() else "not the same"
+    text = (
+        "A loss trace recorded under one sender is biased for another: replayed by position, in blocks drawn anew, by "
+        f"the clock, and by a fitted model ({named}), goodputs lie up to {100 * widest:.0f} % apart, and the order of "
+        f"what is compared is {order} in all four ways."
+    )
+    if not found.same_order():
+        text += " This capture does not decide between them."
+    return [{**plain, "text": text}, *rows]
 
 
 def _outcome(key: tuple[str, str, Way], values: list[float]) -> Outcome:

@@ -147,12 +147,13 @@ def _what_was(tables: Tables, views: list[View]) -> Section:
 
 
 def _what_if(tables: Tables, views: list[View]) -> Section:
-    rows = findings.findings_of(tables, "what_if")
-    section = Section("what_if", "What if", findings.sentences(rows))
+    rows, spread = findings.findings_of(tables, "what_if"), findings.findings_of(tables, "spread")
+    section = Section("what_if", "What if", findings.sentences([*rows, *spread]))
     grids = (
         findings.by_subject(rows, "Mean over the resampled channel, its 95 % interval below", "Variant"),
         findings.by_subject(findings.findings_of(tables, "sharing"), "Each flow that shared the path", "Flow"),
         findings.replayed_runs(tables, "what_if", "The captured channel replayed as it was"),
+        findings.by_subject(spread, "Goodput by the way in which the captured losses are replayed", "Variant"),
     )
     section.parts += [grid for grid in grids if grid]
     return _with_pictures(section, tables, views[0] if views else View(), (_WHAT_IF, ""))

@@ -56,8 +56,10 @@ class Columns:
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
-def fit_losses(fates: bytes, models: Sequence[str], level: float) -> list[dict[str, Any]]:
+def fit_losses(fates: bytes, models: Sequence[str], level: float, t_ns: bytes | None = None) -> list[dict[str, Any]]:
     """Fit loss models to `fates`, one octet per packet, 0 for delivered; a dictionary per model.
+
+    `t_ns` are the packets' times, eight octets each, for the model in time.
 
     `parameters` are (name, value, standard error or None, low, high), `tests` (name, chi-square, degrees of freedom,
     p-value or None, worst bin or None as (from, to, expected, observed, deviation)); `gap_longer`, `burst_longer` and

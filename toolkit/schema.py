@@ -578,6 +578,7 @@ FINDING_SECTIONS = (
     "channel",
     "what_was",
     "what_if",
+    "spread",
     "sharing",
     "unknown",
     "setup",

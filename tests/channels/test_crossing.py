@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from channels.crossing import Crossing, crossing_of, no_crossing
-from channels.extract import Extraction, extract
+from channels.extract import Beside, Extraction, extract
 from replay.jobs import engine_config, plan_comparison
 from replay.run import Configuration, run_configurations
 from replay.scenario import parse_scenario
@@ -39,7 +39,7 @@ def flown(link: dict[str, Any], **more: Any) -> dict[str, pa.Table]:
 
 
 def extracted(tables: dict[str, pa.Table], crossing: Crossing | None) -> Extraction:
-    return extract(tables["segments"], tables["flows"], tables["events"], 1, crossing)
+    return extract(tables["segments"], tables["flows"], tables["events"], 1, Beside(crossing))
 
 
 def telemetry() -> Crossing:

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from channels.crossing import no_crossing
-from channels.extract import extract
+from channels.extract import Beside, extract
 from tests.channels.kernel_table import KERNEL, Scored, runs, score
 from toolkit.capture import load_capture
 
@@ -78,7 +78,7 @@ def test_estimates_match_the_scenario(run: str) -> None:
 def test_a_shared_queue_is_not_taken_for_the_flow_s_own_where_the_other_flow_is_not_captured() -> None:
     capture = load_capture(KERNEL / "S12-cubic+reno" / "snd.pcap.xz")
     for flow_id in (1, 2):
-        found = extract(capture.segments, capture.flows, capture.events, flow_id, no_crossing())
+        found = extract(capture.segments, capture.flows, capture.events, flow_id, Beside(no_crossing()))
         assert not found.estimate("queue_limit_pkts").known
         assert any("other traffic" in sentence for sentence in found.unknowns)
 

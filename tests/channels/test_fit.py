@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from channels._native import LossStream
 from channels.fates import Fates, fates_of
 from channels.fit import Fits, fit_models, models, pictured
 from channels.interop import read_channel
+from channels.synth import read_model
 from toolkit.errors import ChannelError
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "kernel"
@@ -55,7 +60,11 @@ def assert_truth(fits: Fits) -> None:
 
 
 def test_every_model_fits_and_pictures_stand_beside_the_trace() -> None:
-    fits = fit_models(bursts(), ("all",))
+    untimed = bursts()
+    assert {fit.model for fit in fit_models(untimed, ("all",)).fits} == set(models()) - {"gilbert_time"}
+    with pytest.raises(ChannelError, match="gilbert_time: the packets have no times"):
+        fit_models(untimed, ("gilbert_time",))
+    fits = fit_models(replace(untimed, t_ns=np.arange(len(untimed)) * 1_000_000), ("all",))
     assert {fit.model for fit in fits.fits} == set(models())
     assert [fit.bic for fit in fits.fits] == sorted(fit.bic for fit in fits.fits)
     tables = pictured(fits)
@@ -68,6 +77,26 @@ def test_every_model_fits_and_pictures_stand_beside_the_trace() -> None:
     }
     assert seen[6] == 1.0
     assert seen[8] == 0.0
+
+
+def test_in_time_and_per_packet_are_the_same_at_one_rate() -> None:
+    model = read_model("gilbert_elliott_time", {"mean_good": "180 ms", "mean_bad": "20 ms"})
+    stream = LossStream(json.dumps(model.config()), seed=2)  # type: ignore[union-attr]
+    lost = np.zeros(200_000, dtype=np.uint8)
+    lost[np.asarray(pa.table(stream.read(len(lost), 1500, 2_000_000))["position"])] = 1
+    fits = fit_models(Fates(lost, np.arange(len(lost)) * 2_000_000, 0, 0), ("gilbert", "gilbert_time"), 0.99)
+    time, packets = (next(fit for fit in fits.fits if fit.model == name) for name in ("gilbert_time", "gilbert"))
+    for name, truth in (("mean_good_s", 0.18), ("mean_bad_s", 0.02)):
+        parameter = time.parameter(name)
+        assert parameter.high is not None
+        assert parameter.low <= truth <= parameter.high <= 1.1 * truth
+    # One set of pairs of packets, told in two ways.
+    assert time.log_likelihood == pytest.approx(packets.log_likelihood, abs=0.01)
+    mixing = 1 - np.exp(-0.002 * (1 / time.parameter("mean_good_s").value + 1 / time.parameter("mean_bad_s").value))
+    share = time.parameter("mean_good_s").value / (
+        time.parameter("mean_good_s").value + time.parameter("mean_bad_s").value
+    )
+    assert packets.parameter("r").value == pytest.approx(share * mixing, rel=1e-3)
 
 
 def test_what_no_model_has_is_refused_with_the_place() -> None:

@@ -14,6 +14,7 @@ from channels.intervals import State
 from channels.lms import Lms, lutz, rayleigh_below
 from channels.parameters import parse
 from channels.signal import Budget, Rain, Signal, held, interpolated
+from channels.synth import read_model
 from channels.track import End, Track
 from toolkit.errors import ChannelError
 
@@ -182,6 +183,23 @@ def test_three_states_have_the_shares_of_their_chain() -> None:
 def test_bad_shadowing_is_one_line(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ChannelError, match=says):
         two_states(**changes)
+
+
+def test_a_file_of_shadowing_states_as_the_page_shows_it_has_the_shares_that_it_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "channels" / "lms.md").read_text()
+    (tmp_path / "mine.toml").write_text(page.split("```toml\n")[1].split("```")[0])
+    model = read_model(str(tmp_path / "mine.toml"))
+    assert isinstance(model, Lms)
+    # Share of time proportional to v_i L_i, v = v J: (I - J transposed) v = 0 with v_1 = 1.
+    jumps = np.array(model.jumps)
+    rest = np.linalg.solve((np.eye(3) - jumps.T)[1:, 1:], jumps.T[1:, 0])
+    lengths = np.array([1.0, *rest]) * np.array([60.0, 25.0, 15.0])
+    shares = lengths / lengths.sum()
+    assert model.shares() == pytest.approx(shares.tolist())
+    spent = np.zeros(3)
+    for start, end, state, _ in model.fades(3000 * SECOND, 1):
+        spent[state] += end - start
+    assert spent / spent.sum() == pytest.approx(shares, abs=0.03)
 
 
 def track(folder: Path, near: dict[str, Any], far: dict[str, Any], **changes: Any) -> Track:

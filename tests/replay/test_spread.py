@@ -11,9 +11,10 @@ from channels.fates import Fates
 from channels.fit import fit_models
 from channels.trace import Trace, write_trace
 from replay.scenario import load_scenario
-from replay.spread import WAYS, Outcome, Spread, losses_by_time, measure_spread, model_config
+from replay.spread import WAYS, Outcome, Spread, losses_by_time, measure_spread, model_config, spread_findings
 from tests.channels.test_interop import packets
 from toolkit.errors import ChannelError, ScenarioError
+from toolkit.schema import table_from_rows
 
 MS = 1_000_000
 VARIANTS = ("reno", "cubic")
@@ -62,6 +63,25 @@ def test_every_way_is_replayed_and_the_spread_is_theirs(tmp_path: Path) -> None:
             assert outcome.low_bps <= outcome.goodput_bps <= outcome.high_bps
     assert 0 < found.of("reno", "none") < 1
     assert found.fits["channel.parquet"] == ("gilbert_elliott", "fits")
+
+
+def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
+    write_trace(bursts(), tmp_path / "channel.parquet")
+    (tmp_path / "a.toml").write_text(TRACED)
+    scenario = load_scenario(tmp_path / "a.toml", VARIANTS)
+    rows = table_from_rows("findings", spread_findings(scenario, tmp_path, threads=1)).to_pylist()
+    found = measure_spread(scenario, tmp_path, threads=1)
+    assert {row["section"] for row in rows} == {"spread"}
+    numbers = {(row["subject"], row["metric"]): row["value"] for row in rows if row["metric"]}
+    assert len(numbers) == 2 * (len(WAYS) + 1)
+    assert numbers["reno", "spread"] == 100 * found.of("reno", "none")
+    widest = max(numbers[variant, "spread"] for variant in VARIANTS)
+    assert f"up to {widest:.0f} % apart" in rows[0]["text"]
+    assert ("does not decide" in rows[0]["text"]) == (not found.same_order())
+    write_trace(packets(set(), 100), tmp_path / "channel.parquet")
+    (row,) = spread_findings(scenario, tmp_path, threads=1)
+    assert row["verdict"] == "unknown"
+    assert "nothing to fit" in row["text"]
 
 
 def test_spread_and_order_are_worked_out_from_the_outcomes() -> None:

@@ -34,18 +34,21 @@ def extract(
     source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
     flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the trace here (Parquet).")] = None,
+    receiver: Annotated[
+        Path | None, typer.Option("--receiver", help="Capture of the same connection at the receiver: what arrived.")
+    ] = None,
     from_: From = "",
     to: To = "",
     as_json: AsJson = False,
 ) -> None:
-    """Extract losses, rate, delay and queue of the link from a capture at the sender."""
+    """Extract losses, rate, delay and queue of the link from a capture at the sender, and one at the receiver."""
     from channels.trace import write_trace
     from hindflight.steps import extract_channel, read_flow, trace_of
     from toolkit.source import open_source
 
     with open_source(source, span=capture_span(source, from_, to)) as tables:
         chosen = read_flow(tables.workspace, flow)
-        extraction = extract_channel(chosen, tables.workspace)
+        extraction = extract_channel(chosen, tables.workspace, receiver)
         if out is not None:
             write_trace(trace_of(extraction, tables.workspace, chosen), out)
     if as_json:

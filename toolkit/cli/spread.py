@@ -34,7 +34,7 @@ def spread(
                     for variant, proxy in found.subjects()
                 ],
                 "fits": {name: {"model": model, "verdict": verdict} for name, (model, verdict) in found.fits.items()},
-                "same_order_in_all_ways": _same_order(found),
+                "same_order_in_all_ways": found.same_order(),
             }
         )
     else:
@@ -55,7 +55,7 @@ def _print(found: Spread) -> None:
         print(f"{way}: {what}")
     for name, (model, verdict) in found.fits.items():
         print(f"The model of {name} is {model}: {verdict}.")
-    if _same_order(found):
+    if found.same_order():
         print("All ways put variants and proxies in the same order.")
     else:
         print("The ways put variants and proxies in different orders: this capture does not decide between them.")
@@ -66,8 +66,3 @@ def _kbps(outcome: Outcome) -> str:
     if outcome.low_bps is None or outcome.high_bps is None:
         return value
     return f"{value} ({outcome.low_bps / 1e3:.0f} to {outcome.high_bps / 1e3:.0f})"
-
-
-def _same_order(found: Spread) -> bool:
-    orders = list(found.orders().values())
-    return all(order == orders[0] for order in orders)

@@ -46,13 +46,15 @@ pub fn loss_shape<'py>(py: Python<'py>, fates: &[u8]) -> PyResult<Bound<'py, PyD
     Ok(out)
 }
 
-/// Fits each of `models` to the fates; a dictionary each.
+/// Fits each of `models` to the fates; a dictionary each. `t_ns` holds the packets' times, eight octets each.
 #[pyfunction]
+#[pyo3(signature = (fates, models, level, t_ns=None))]
 pub fn fit_losses<'py>(
     py: Python<'py>,
     fates: &[u8],
     models: Vec<String>,
     level: f64,
+    t_ns: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyList>> {
     let models = models
         .iter()
@@ -62,7 +64,10 @@ pub fn fit_losses<'py>(
         return Err(PyValueError::new_err("level must lie between 0 and 1"));
     }
     let fitted: Vec<Fitted> = py.detach(|| {
-        let runs = Runs::new(fates);
+        let runs = match t_ns {
+            Some(octets) => Runs::in_time(fates, &times(octets)),
+            None => Runs::new(fates),
+        };
         let shape = Shape::of(&runs);
         let fitted = models.into_iter().map(|model| {
             let fit = fit(model, &runs, level);
@@ -80,6 +85,11 @@ pub fn fit_losses<'py>(
         out.append(as_dict(py, one)?)?;
     }
     Ok(out)
+}
+
+fn times(octets: &[u8]) -> Vec<i64> {
+    let (whole, _) = octets.as_chunks::<8>();
+    whole.iter().map(|each| i64::from_ne_bytes(*each)).collect()
 }
 
 fn unknown(name: &str) -> PyErr {

@@ -6,6 +6,7 @@
 mod chain;
 mod distributions;
 mod durations;
+mod in_time;
 mod models;
 mod observed;
 mod optimise;
@@ -82,7 +83,7 @@ pub fn fit(model: Model, runs: &Runs, level: f64) -> Fit {
     };
     let profiled = runs.len() * values.len() <= PROFILED;
     let (parameters, identified) = Intervals::new(model, runs, &best, level).all(&values, profiled);
-    let process = model.process(&values);
+    let process = model.process(&values).averaged(runs);
     let mut residuals = Residuals::default();
     process.predict(runs, |chance, lost| residuals.add(chance, lost));
     let count = values.len() as f64;

@@ -6,6 +6,7 @@
 
 use super::chain::Chain;
 use super::durations::{Durations, Weibull};
+use super::in_time::{InTime, Times};
 use super::runs::Runs;
 
 /// A model of losses.
@@ -27,6 +28,8 @@ pub enum Model {
     Markov3,
     /// Runs of losses and runs between them with Weibull lengths.
     SemiMarkov,
+    /// Two states in time, all lost in the bad one, none in the good one.
+    GilbertTime,
 }
 
 /// Parameters that bound one another.
@@ -39,7 +42,7 @@ pub enum Row {
 }
 
 /// Every model, the simplest first.
-pub const MODELS: [Model; 8] = [
+pub const MODELS: [Model; 9] = [
     Model::Bernoulli,
     Model::Gilbert,
     Model::GilbertH,
@@ -48,6 +51,7 @@ pub const MODELS: [Model; 8] = [
     Model::Netem4,
     Model::Markov3,
     Model::SemiMarkov,
+    Model::GilbertTime,
 ];
 
 /// A model with its parameters filled in.
@@ -63,6 +67,8 @@ pub enum Process {
     Four(Chain<4>),
     /// Runs with lengths of their own.
     Durations(Durations),
+    /// Two states by the clock.
+    InTime(InTime),
 }
 
 impl Model {
@@ -77,6 +83,7 @@ impl Model {
             Self::Netem4 => "four_state",
             Self::Markov3 => "markov3",
             Self::SemiMarkov => "semi_markov",
+            Self::GilbertTime => "gilbert_time",
         }
     }
 
@@ -103,6 +110,7 @@ impl Model {
                 "burst_scale_pkts",
                 "burst_shape",
             ],
+            Self::GilbertTime => &["mean_good_s", "mean_bad_s"],
         }
     }
 
@@ -124,6 +132,7 @@ impl Model {
                 Shares(&[8]),
             ],
             Self::SemiMarkov => &[Positive(0), Positive(1), Positive(2), Positive(3)],
+            Self::GilbertTime => &[Positive(0), Positive(1)],
         }
     }
 
@@ -156,6 +165,7 @@ impl Model {
             Self::SemiMarkov => Process::Durations(Durations {
                 laws: [(x[0], x[1]), (x[2], x[3])].map(|(scale, shape)| Weibull { scale, shape }),
             }),
+            Self::GilbertTime => Process::InTime(InTime::new(x[0], x[1])),
         }
     }
 
@@ -201,6 +211,10 @@ impl Model {
                 let gap = ((1.0 - rate) / rate * burst).max(1.0);
                 let start = |shape: f64| vec![gap, shape, (burst - 0.5).max(0.3), shape];
                 vec![start(1.0), start(0.7)]
+            }
+            Self::GilbertTime => {
+                let spacing_s = runs.times.as_ref().map_or(1.0, Times::mean_s);
+                vec![vec![spacing_s / p, spacing_s / r]]
             }
         }
     }
@@ -297,6 +311,7 @@ impl Process {
             Self::Three(chain) => chain.log_likelihood(runs),
             Self::Four(chain) => chain.log_likelihood(runs),
             Self::Durations(durations) => durations.log_likelihood(runs),
+            Self::InTime(states) => states.log_likelihood(runs),
         }
     }
 
@@ -320,7 +335,16 @@ impl Process {
                 Self::Four(chain) => Some(chain),
                 _ => None,
             }),
-            Self::Durations(_) => None,
+            Self::Durations(_) | Self::InTime(_) => None,
+        }
+    }
+
+    /// The process with what it is per packet, on average over the times of `runs`.
+    #[must_use]
+    pub(super) fn averaged(self, runs: &Runs) -> Self {
+        match self {
+            Self::InTime(states) => Self::InTime(states.averaged(runs)),
+            process => process,
         }
     }
 
@@ -332,6 +356,7 @@ impl Process {
             Self::Three(chain) => chain.predict(runs, tell),
             Self::Four(chain) => chain.predict(runs, tell),
             Self::Durations(durations) => durations.predict(runs, tell),
+            Self::InTime(states) => states.predict(runs, tell),
         }
     }
 
@@ -346,6 +371,7 @@ impl Process {
                 let law = &durations.laws[usize::from(lost)];
                 lengths.iter().map(|&length| law.longer(length)).collect()
             }
+            Self::InTime(states) => states.typical.longer(lost, lengths),
         }
     }
 
@@ -362,6 +388,7 @@ impl Process {
                 let at = |lag: u64| all.get(lag as usize - 1).copied().unwrap_or(f64::NAN);
                 lags.iter().map(|&lag| at(lag)).collect()
             }
+            Self::InTime(states) => states.typical.autocorrelation(lags),
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Must not know models. A trace of ten million packets with one loss in a hundred is at most 200 000 runs.
 
+use super::in_time::Times;
+
 /// Alternating runs of delivered and lost packets.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
@@ -17,6 +19,8 @@ pub struct Runs {
     pub packets: u64,
     /// Packets lost.
     pub losses: u64,
+    /// Times between packets, where they are known.
+    pub times: Option<Times>,
 }
 
 impl Runs {
@@ -39,6 +43,14 @@ impl Runs {
             raw.push(length);
         }
         Self::from_lengths(&raw, first_lost)
+    }
+
+    /// Counts the runs of `fates` of packets that were sent at `t_ns`.
+    pub fn in_time(fates: &[u8], t_ns: &[i64]) -> Self {
+        Self {
+            times: Times::new(fates, t_ns),
+            ..Self::new(fates)
+        }
     }
 
     fn from_lengths(raw: &[u64], first_lost: bool) -> Self {
@@ -70,7 +82,13 @@ impl Runs {
     #[must_use]
     pub fn head(&self, count: usize) -> Self {
         let raw: Vec<u64> = self.iter().take(count).map(|(_, length)| length).collect();
-        Self::from_lengths(&raw, self.first_lost)
+        let mut head = Self::from_lengths(&raw, self.first_lost);
+        let fates = self
+            .iter()
+            .flat_map(|(lost, length)| (0..length).map(move |_| lost));
+        let times = self.times.as_ref();
+        head.times = times.map(|times| times.head(fates, head.packets as usize));
+        head
     }
 
     /// Every run in order: whether lost, and its length.

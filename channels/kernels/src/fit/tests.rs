@@ -198,6 +198,49 @@ fn weibull_durations_are_found_again_and_a_chain_does_not_fit() {
     assert!(worst(&chain) < 1e-6 && worst(&weibull) > 1e-3);
 }
 
+/// Fates of two states in time at packets whose spacing wanders, and the times.
+fn in_time(good_s: f64, bad_s: f64, seed: u64, count: usize) -> Runs {
+    let mut rng = rng(seed);
+    let (mut t_s, mut bad, mut end_s) = (0.0, false, 0.0);
+    let (mut fates, mut t_ns) = (Vec::new(), Vec::new());
+    while fates.len() < count {
+        t_s += if fates.len() / 500 % 2 == 0 {
+            1e-3
+        } else {
+            8e-3
+        } * (0.5 + rng.unit());
+        while end_s <= t_s {
+            bad = !bad;
+            end_s += rng.exponential(if bad { bad_s } else { good_s });
+        }
+        fates.push(u8::from(bad));
+        t_ns.push((t_s * 1e9) as i64);
+    }
+    Runs::in_time(&fates, &t_ns)
+}
+
+#[test]
+fn states_in_time_are_found_again_whatever_the_rate_and_a_chain_per_packet_does_not_fit() {
+    let truth = [0.3, 0.02];
+    let held = covered(Model::GilbertTime, &truth, 100, |seed| {
+        in_time(truth[0], truth[1], seed, 10_000)
+    });
+    assert_covered(&held, 100);
+    let runs = in_time(truth[0], truth[1], 3, 60_000);
+    let [time, packets] = [Model::GilbertTime, Model::Gilbert].map(|m| fit(m, &runs, 0.95));
+    assert!(
+        time.bic + 100.0 < packets.bic,
+        "{} {}",
+        time.bic,
+        packets.bic
+    );
+    assert!(!time.refused() && packets.refused());
+    assert!(time.parameters.iter().all(|p| p.standard_error.is_some()));
+    // Per packet it is, on average, the chain that counts give.
+    let [seen, average] = [&packets, &time].map(|fit| fit.longer(true, &[1])[0]);
+    assert!((seen - average).abs() < 0.03, "{seen} {average}");
+}
+
 #[test]
 fn bursts_are_not_independent_and_independent_losses_show_no_bursts() {
     let bursty = runs([0.002, 0.1, 0.0, 1.0], 2, 40_000);
