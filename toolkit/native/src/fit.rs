@@ -88,8 +88,12 @@ pub fn fit_losses<'py>(
 }
 
 fn times(octets: &[u8]) -> Vec<i64> {
-    let (whole, _) = octets.as_chunks::<8>();
-    whole.iter().map(|each| i64::from_ne_bytes(*each)).collect()
+    let each = octets.chunks_exact(8).map(|eight| {
+        let mut word = [0; 8];
+        word.copy_from_slice(eight);
+        i64::from_ne_bytes(word)
+    });
+    each.collect()
 }
 
 fn unknown(name: &str) -> PyErr {

@@ -80,7 +80,7 @@ impl Recorder {
         self.legs = legs
             .iter()
             .filter(|leg| leg.transport == Transport::Tcp)
-            .map(|leg| LegRecorder::new(run_id, *leg))
+            .map(|leg| LegRecorder::new(run_id, leg))
             .collect();
     }
 
@@ -120,7 +120,7 @@ impl Tap for Recorder {
 }
 
 impl LegRecorder {
-    fn new(run_id: u32, leg: Leg) -> Self {
+    fn new(run_id: u32, leg: &Leg) -> Self {
         let flow_id = leg.flow as u32 + 1;
         Self {
             flow_id,
@@ -136,7 +136,7 @@ impl LegRecorder {
             samples: Vec::new(),
             losses: Vec::new(),
             sent: vec![(0, 0); 1 << 16],
-            leg,
+            leg: *leg,
         }
     }
 
