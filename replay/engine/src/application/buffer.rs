@@ -30,8 +30,8 @@ pub struct Buffered {
     pub unsent: u64,
     /// Pieces in which they lie.
     pub pieces: u32,
-    /// Packets that the sender believes in the network.
-    pub in_network: u32,
+    /// The congestion window takes more than was in the network when the application was thought of.
+    pub window_has_room: bool,
     /// Congestion window in packets.
     pub cwnd: f64,
     /// Duplicates that reordering alone explains.
@@ -105,10 +105,10 @@ impl SendBuffer {
         else {
             return;
         };
-        let cwnd = held.cwnd as u64;
-        if u64::from(held.in_network) >= cwnd {
+        if !held.window_has_room {
             return;
         }
+        let cwnd = held.cwnd as u64;
         let per_packet = (u64::from(mss_bytes) + HEADROOM_BYTES + SHARED_INFO_BYTES)
             .next_power_of_two()
             + SK_BUFF_BYTES;
@@ -143,7 +143,7 @@ mod tests {
             octets,
             unsent: 0,
             pieces,
-            in_network: 10,
+            window_has_room: true,
             cwnd: 10.0,
             reordering: 3,
             models_path: false,
@@ -204,8 +204,8 @@ mod tests {
     fn it_grows_to_two_windows_only_while_it_waits_with_cwnd_to_spare() {
         const MOST: Option<u64> = Some(1 << 30);
         assert_eq!(grown(None, |_| {}), 90_000);
-        assert_eq!(grown(MOST, |held| held.in_network = 40), 90_000);
-        assert_eq!(grown(MOST, |held| held.in_network = 39), 2 * 40 * 2304);
+        assert_eq!(grown(MOST, |held| held.window_has_room = false), 90_000);
+        assert_eq!(grown(MOST, |_| {}), 2 * 40 * 2304);
         assert_eq!(grown(MOST, |held| held.models_path = true), 3 * 40 * 2304);
         assert_eq!(grown(MOST, |held| held.reordering = 60), 2 * 61 * 2304);
         assert_eq!(grown(Some(100_000), |_| {}), 100_000);

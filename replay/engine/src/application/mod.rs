@@ -128,7 +128,7 @@ impl Application {
             self.hand_over(self.produced, sender);
             return true;
         };
-        if !buffer.is_writable(&sender.buffered(), self.unwritten > 0) {
+        if !buffer.is_writable(&sender.buffered(now), self.unwritten > 0) {
             return false;
         }
         if self.unwritten == 0 {

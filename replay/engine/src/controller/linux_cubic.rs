@@ -5,13 +5,20 @@
 
 use super::reno::Credit;
 use super::{AckEvidence, Window, WindowGrowth};
-use crate::time::{Nanos, SECOND, keep_least};
+use crate::time::{MILLISECOND, Nanos, SECOND, keep_least};
+
+/// Deviation: as Linux, time is counted in ticks, here of a kernel built with HZ = 250.
+const TICK: Nanos = 4 * MILLISECOND;
+/// Linux: the curve's own unit of time is 1/1024 s.
+const UNITS_PER_SECOND: u64 = 1024;
+/// Distance from the origin at which the curve is steep enough for any window: 12 days.
+const MOST_UNITS: u64 = 1 << 30;
 
 /// Deviation: as Linux, 717/1024 where RFC 9438 §4.6 has 0.7.
 const BETA: u64 = 717;
 const BETA_SCALE: u64 = 1024;
 /// RFC 9438 §5.1: C = 0.4 segments/s³. Deviation: as Linux, 410/1024.
-const C: f64 = 410.0 / 1024.0;
+const C_TIMES_1024: u64 = 410;
 /// RFC 9438 §4.3 with the β above: eighths of a window whose acknowledgement raises the Reno-friendly one by a
 /// segment, 8 (1 + β) / (3 (1 - β)) rounded down.
 const RENO_EIGHTHS: u64 = 15;
@@ -21,8 +28,9 @@ const PLATEAU_WINDOWS: u64 = 100;
 const MOST_ACKED_BEFORE_LOSS: u64 = 20;
 /// RFC 9438 §4.2: at most half as much again per round trip.
 const LEAST_ACKED: u64 = 2;
-/// Deviation: as Linux, the curve is read again only after this time unless cwnd has changed.
-const REREAD_AFTER: Nanos = SECOND / 32;
+/// Deviation: as Linux, the curve is read again only after a thirty-second of a second unless cwnd has changed, and
+/// once per tick at most.
+const REREAD_AFTER_TICKS: u64 = SECOND / 32 / TICK;
 /// Deviation: as Linux, RTT samples of the first second of a stage are not taken for the path's least.
 const SETTLING: Nanos = SECOND;
 
@@ -45,7 +53,8 @@ pub struct LinuxCubic {
 struct Stage {
     start: Nanos,
     origin: u64,
-    k_s: f64,
+    /// RFC 9438 §4.2: K.
+    k_units: u64,
     /// RFC 9438 §4.3: `W_est`, and the segments acknowledged that it has not used yet.
     w_est: u64,
     acked: u64,
@@ -54,15 +63,24 @@ struct Stage {
 /// When the curve was read last, and for which window.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
-    at: Nanos,
+    tick: u64,
     cwnd: u64,
 }
 
+/// RFC 9438 §4.2 equation 2, for a window `below` the plateau.
+///
+/// Deviation: Linux's root is up to 0.1 % off either way; here it is exact.
+fn k_units(below: u64) -> u64 {
+    let cube = 1024 * UNITS_PER_SECOND.pow(3) / C_TIMES_1024 * below;
+    libm::cbrt(cube as f64) as u64
+}
+
 /// RFC 9438 §4.2 equation 1 in whole segments: the distance from the origin is rounded down on either side of it.
-fn target(origin: u64, k_s: f64, t_s: f64) -> u64 {
-    let offset = t_s - k_s;
-    let distance = libm::floor(C * (offset * offset * offset).abs()) as u64;
-    if offset < 0.0 {
+fn target(origin: u64, k_units: u64, t_units: u64) -> u64 {
+    let offset = u128::from(t_units.abs_diff(k_units).min(MOST_UNITS));
+    let cube = u128::from(C_TIMES_1024) * offset * offset * offset;
+    let distance = (cube / (1024 * u128::from(UNITS_PER_SECOND.pow(3)))) as u64;
+    if t_units < k_units {
         origin.saturating_sub(distance)
     } else {
         origin.saturating_add(distance)
@@ -98,10 +116,16 @@ impl Stage {
         Self {
             start: now,
             origin: w_max.max(cwnd),
-            k_s: libm::cbrt(below as f64 / C),
+            k_units: k_units(below),
             w_est: cwnd,
             acked,
         }
+    }
+
+    /// Time into the stage and `ahead`, in the curve's unit.
+    fn t_units(&self, now: Nanos, ahead: Nanos) -> u64 {
+        let ticks = (now / TICK).saturating_sub(self.start / TICK) + ahead.div_ceil(TICK);
+        ticks * UNITS_PER_SECOND / (SECOND / TICK)
     }
 
     /// RFC 9438 §4.3: `W_est` gains a segment per 15/8 windows acknowledged; says how far it leads.
@@ -130,19 +154,24 @@ impl LinuxCubic {
         if let Some(stage) = &mut self.stage {
             stage.acked += acked;
         }
-        let fresh = |reading: Reading| reading.cwnd == cwnd && now - reading.at <= REREAD_AFTER;
+        let tick = now / TICK;
+        let fresh = |read: Reading| read.cwnd == cwnd && tick - read.tick <= REREAD_AFTER_TICKS;
         if self.read.is_some_and(fresh) {
             return;
         }
-        self.read = Some(Reading { at: now, cwnd });
+        let read_now = self.stage.is_some() && self.read.is_some_and(|read| read.tick == tick);
         let w_max = self.w_max;
         let stage = self
             .stage
             .get_or_insert_with(|| Stage::begin(now, cwnd, w_max, acked));
-        // Deviation: as Linux, the target lies the least RTT ahead, not the smoothed one (RFC 9438 §4.2).
-        let ahead = now.saturating_sub(stage.start) + self.least_rtt.unwrap_or(0);
-        let target = target(stage.origin, stage.k_s, ahead as f64 / SECOND as f64);
-        let mut count = acked_per_segment(cwnd, target, w_max == 0);
+        let mut count = self.per_segment;
+        if !read_now {
+            self.read = Some(Reading { tick, cwnd });
+            // Deviation: as Linux, the target lies the least RTT ahead, not the smoothed one (RFC 9438 §4.2).
+            let t_units = stage.t_units(now, self.least_rtt.unwrap_or(0));
+            let target = target(stage.origin, stage.k_units, t_units);
+            count = acked_per_segment(cwnd, target, w_max == 0);
+        }
         let lead = stage.reno_friendly_lead(cwnd);
         if let Some(friendly) = cwnd.checked_div(lead) {
             count = count.min(friendly);
@@ -206,10 +235,28 @@ mod tests {
     #[test]
     fn the_target_is_whole_on_both_sides_of_the_origin() {
         // C * 2³ = 3.2: three segments below and three above.
-        assert_eq!(target(100, 4.0, 2.0), 97);
-        assert_eq!(target(100, 4.0, 4.0), 100);
-        assert_eq!(target(100, 4.0, 6.0), 103);
-        assert_eq!(target(10, 40.0, 0.0), 0);
+        let units = |seconds: u64| seconds * UNITS_PER_SECOND;
+        assert_eq!(target(100, units(4), units(2)), 97);
+        assert_eq!(target(100, units(4), units(4)), 100);
+        assert_eq!(target(100, units(4), units(6)), 103);
+        assert_eq!(target(10, units(40), 0), 0);
+        assert_eq!(target(10, 0, u64::MAX), target(10, 0, MOST_UNITS));
+    }
+
+    #[test]
+    fn k_is_the_cube_root_of_the_distance_over_c() {
+        // cbrt(28 * 1024 / 410) = 4.1199 s.
+        assert_eq!(k_units(28), 4218);
+        assert_eq!(k_units(0), 0);
+    }
+
+    #[test]
+    fn time_is_counted_in_ticks_and_the_least_rtt_is_rounded_up() {
+        let stage = Stage::begin(5 * MILLISECOND, 80, 100, 0);
+        assert_eq!(stage.t_units(7 * MILLISECOND, 0), 0);
+        assert_eq!(stage.t_units(8 * MILLISECOND, 0), 4);
+        assert_eq!(stage.t_units(7 * MILLISECOND, MILLISECOND), 4);
+        assert_eq!(stage.t_units(1004 * MILLISECOND, 500 * MILLISECOND), 1536);
     }
 
     #[test]
@@ -263,18 +310,21 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_is_read_again_only_after_a_thirty_second_of_a_second_or_another_window() {
+    fn the_curve_is_read_again_only_after_seven_ticks_or_at_another_window_in_another_tick() {
         let mut cubic = LinuxCubic::default();
         cubic.on_reduction(&Window::at(1000.0));
-        cubic.update(700, 1, 0);
-        let first = cubic.per_segment;
-        cubic.update(700, 1, REREAD_AFTER);
-        assert_eq!(cubic.per_segment, first);
-        cubic.update(700, 1, 2 * SECOND);
-        assert!(cubic.per_segment < first);
-        let second = cubic.per_segment;
-        cubic.update(400, 1, 2 * SECOND);
-        assert!(cubic.per_segment < second);
+        let mut count = |cwnd, ticks| {
+            cubic.update(cwnd, 1, ticks * TICK);
+            cubic.per_segment
+        };
+        let first = count(700, 0);
+        assert_eq!(count(700, REREAD_AFTER_TICKS), first);
+        let second = count(700, REREAD_AFTER_TICKS + 1);
+        assert!(second < first, "{second}");
+        let third = count(400, REREAD_AFTER_TICKS + 2);
+        assert!(third < second, "{third}");
+        assert_eq!(count(800, REREAD_AFTER_TICKS + 2), third);
+        assert!(count(800, REREAD_AFTER_TICKS + 3) > third);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::Sender;
 use super::ladder::{SMSS, check, parse, sender, window};
+use super::unsent::Unsent;
 use crate::catalogue::Variant;
 use crate::config::{Profile, StackOverrides};
 use crate::time::MILLISECOND;
@@ -117,6 +118,7 @@ fn linux_a_piece_that_a_write_has_just_filled_does_not_wait() {
     };
     let mut sender = sender(Variant::LinuxReno, Profile::Linux, overrides);
     sender.write_end = 1 + 14 * SMSS;
+    sender.unsent = Unsent::default();
     let (mut now, mut left) = (0, Vec::new());
     let mut poll = |sender: &mut Sender, now| {
         while let Some(segment) = sender.poll_transmit(now) {

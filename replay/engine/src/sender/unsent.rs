@@ -1,20 +1,25 @@
 //! What is written and not sent, in the pieces in which Linux keeps it: as large as the largest burst, filled one after
 //! the other.
 //!
-//! Must not know who writes or what a piece costs. Linux 6.18: `tcp_sendmsg_locked`, `tcp_xmit_size_goal`.
+//! Must not know who writes or what a piece costs. Linux 6.18: `tcp_sendmsg_locked`, `tcp_xmit_size_goal`,
+//! `tcp_grow_skb`.
 
 use super::Sender;
 use crate::application::Buffered;
+use crate::ring::Ring;
+use crate::time::Nanos;
 
-/// Linux (`sk_dst_gso_max_size`): octets of the largest burst, with headers and without.
+/// Linux (`sk_dst_gso_max_size`): octets of the largest burst, and what of them is for headers.
 const BURST_BYTES: u64 = 65_536;
 const HEADROOM_BYTES: u64 = 193;
 
-/// The last piece of what is written.
-#[derive(Clone, Copy, Debug, Default)]
+/// Pieces of what is written and not sent.
+#[derive(Debug, Default)]
 pub(super) struct Unsent {
-    /// Where it begins; at or below `snd_nxt`: it is the only one, and has begun to leave.
-    tail: u64,
+    /// Where those end that are not sent; the last one, which may grow, is not among them.
+    ends: Ring<u64>,
+    /// The receiver's largest window at a write.
+    most_window_bytes: u32,
     /// A piece that is the next to leave has just been filled: a burst of it does not wait for more
     /// (`tcp_push_one`).
     pub pushed: bool,
@@ -37,12 +42,13 @@ impl Sender {
     }
 
     /// What it holds of what the application has written.
-    pub fn buffered(&self) -> Buffered {
+    pub fn buffered(&self, now: Nanos) -> Buffered {
         Buffered {
             octets: self.write_end - self.snd_una,
             unsent: self.write_end - self.snd_nxt,
             pieces: self.board.pieces() + self.unsent_pieces(),
-            in_network: self.board.pipe(),
+            window_has_room: f64::from(self.board.pipe()) < self.effective_window().floor()
+                || self.was_throttled(now),
             cwnd: self.effective_window(),
             reordering: self.doubt.reordering,
             models_path: self.controller.models_path(),
@@ -51,39 +57,54 @@ impl Sender {
 
     /// Octets that the last piece takes before it is full, or a new one where it is.
     pub fn piece_room(&self) -> u64 {
-        let held = self.write_end - self.tail_start();
-        match self.piece_bytes() - held.min(self.piece_bytes()) {
-            0 => self.piece_bytes(),
-            room => room,
-        }
+        let (held, most) = (self.write_end - self.tail_start(), self.piece_bytes());
+        if held < most { most - held } else { most }
+    }
+
+    /// Segments of the piece that leaves next.
+    pub(super) fn head_pkts(&self) -> u64 {
+        let ahead = |end: &&u64| **end > self.snd_nxt;
+        let end = self.unsent.ends.iter().find(ahead).copied();
+        (end.unwrap_or(self.write_end) - self.snd_nxt).div_ceil(self.params.smss_bytes.into())
     }
 
     /// Pieces that are not sent.
     fn unsent_pieces(&self) -> u32 {
-        if self.write_end == self.snd_nxt {
-            return 0;
-        }
-        let before_tail = self.unsent.tail.saturating_sub(self.snd_nxt);
-        before_tail.div_ceil(self.piece_bytes()) as u32 + 1
+        let full = self.unsent.ends.iter().filter(|end| **end > self.snd_nxt);
+        full.count() as u32 + u32::from(self.write_end > self.tail_start())
     }
 
     /// The application writes up to `end`, no more than the last piece takes.
     fn fill_piece(&mut self, end: u64) {
+        let window = self.unsent.most_window_bytes.max(self.last_wnd_bytes);
+        self.unsent.most_window_bytes = window;
+        while self
+            .unsent
+            .ends
+            .front()
+            .is_some_and(|end| *end <= self.snd_nxt)
+        {
+            self.unsent.ends.pop_front();
+        }
         if self.write_end - self.tail_start() >= self.piece_bytes() {
-            self.unsent.tail = self.write_end;
+            self.unsent.ends.push_back(self.write_end);
         }
         let full = end - self.tail_start() >= self.piece_bytes();
-        self.unsent.pushed = full && self.unsent.tail <= self.snd_nxt;
+        self.unsent.pushed = full && self.unsent.ends.is_empty();
     }
 
+    /// Where the last piece begins.
     fn tail_start(&self) -> u64 {
-        self.unsent.tail.max(self.snd_nxt)
+        let full_to = self.unsent.ends.back().copied().unwrap_or(0);
+        full_to.max(self.snd_nxt)
     }
 
-    /// Whole segments.
+    /// Whole segments of the largest burst, or of half the largest window if that is less (`tcp_bound_to_half_wnd`).
     fn piece_bytes(&self) -> u64 {
         let smss = u64::from(self.params.smss_bytes);
-        ((BURST_BYTES - HEADROOM_BYTES) / smss).max(1) * smss
+        let window = self.unsent.most_window_bytes.max(self.last_wnd_bytes);
+        let most = (BURST_BYTES - HEADROOM_BYTES).min(u64::from(window) / 2);
+        (most / smss).max(1) * smss
     }
 }
 
@@ -130,6 +151,9 @@ mod tests {
     fn what_leaves_makes_room_in_the_last_piece_once_it_is_the_only_one() {
         let mut sender = writer();
         write(&mut sender, PIECE);
+        sender.snd_nxt = 2001;
+        assert_eq!((sender.unsent_pieces(), sender.piece_room()), (1, 2000));
+        sender.snd_nxt = 1;
         write(&mut sender, 500);
         let sent = |sender: &mut Sender, octets| {
             sender.snd_nxt = 1 + octets;
@@ -139,5 +163,30 @@ mod tests {
         assert_eq!(sent(&mut sender, PIECE), (1, PIECE - 500));
         assert_eq!(sent(&mut sender, PIECE + 200), (1, PIECE - 300));
         assert_eq!(sent(&mut sender, PIECE + 500), (0, PIECE));
+        assert_eq!(write(&mut sender, PIECE), (1, PIECE, true));
+    }
+
+    #[test]
+    fn the_piece_that_leaves_next_ends_where_it_was_full() {
+        let mut sender = writer();
+        write(&mut sender, PIECE);
+        write(&mut sender, 10_000);
+        assert_eq!(sender.head_pkts(), 65);
+        sender.snd_nxt = PIECE;
+        assert_eq!(sender.head_pkts(), 1);
+        sender.snd_nxt = 1 + PIECE;
+        assert_eq!(sender.head_pkts(), 10);
+    }
+
+    /// The recorded senders' first pieces: 22 segments, half of the 65,535 octets that a SYN-ACK can offer.
+    #[test]
+    fn half_the_largest_window_bounds_a_piece() {
+        let mut sender = writer();
+        sender.last_wnd_bytes = 65_535;
+        assert_eq!(sender.piece_room(), 32_000);
+        sender.last_wnd_bytes = 1 << 20;
+        assert_eq!(write(&mut sender, 1000), (1, PIECE - 1000, false));
+        sender.last_wnd_bytes = 4000;
+        assert_eq!(sender.piece_room(), PIECE - 1000);
     }
 }
