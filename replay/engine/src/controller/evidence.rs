@@ -51,6 +51,9 @@ pub struct AckEvidence {
     pub paced_until: Nanos,
     /// What the sender is in the middle of: `observe` sees it before the sender reacted to the ACK, `on_ack` after.
     pub repair: Repair,
+    /// Window that governs transmission, in segments: in fast recovery not the controller's but the proportional rate
+    /// reduction's.
+    pub window_pkts: f64,
     /// The window, not the application or the receiver, held the sender back in the last round.
     pub cwnd_limited: bool,
     /// The receiver echoes a congestion mark (RFC 3168 §6.1.2).

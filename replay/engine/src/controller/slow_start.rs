@@ -42,11 +42,19 @@ struct Hystart {
     delay_min: Option<Nanos>,
     round_start: Nanos,
     last_ack: Nanos,
+    /// It has ended a slow start: until a timeout it looks no more.
+    found: bool,
 }
 
 impl Hystart {
     /// Whether slow start should end now.
-    fn found(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
+    fn finds(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
+        let finds = !self.found && self.sees_full_pipe(rtt, cwnd, ack);
+        self.found |= finds;
+        finds
+    }
+
+    fn sees_full_pipe(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
         if self.round.turns(ack) {
             self.round.clear();
             (self.round_start, self.last_ack) = (ack.now, ack.now);
@@ -176,7 +184,7 @@ impl SlowStart {
     #[inline]
     pub fn ends_by(&mut self, cwnd: f64, ack: &AckEvidence) -> bool {
         match (&mut self.exit, ack.rtt) {
-            (Exit::Hystart(hystart), Some(rtt)) => hystart.found(rtt, cwnd, ack),
+            (Exit::Hystart(hystart), Some(rtt)) => hystart.finds(rtt, cwnd, ack),
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Must not know any growth or reduction by name. Read RFC 5681 §3 first.
 
-use super::evidence::{AckEvidence, Signal, SignalEvidence};
+use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
 use super::growth::Growth;
 use super::reduction::Reduction;
 use super::slow_start::SlowStart;
@@ -124,8 +124,16 @@ impl Windowed {
 
     /// Every ACK, before the sender reacts to it.
     pub fn observe(&mut self, ack: &AckEvidence) {
-        if self.in_slow_start() && self.slow_start.ends_by(self.window.cwnd, ack) {
-            self.window.ssthresh = self.window.cwnd;
+        // Deviation: as Linux, HyStart also looks while a recovery's window lies below ssthresh.
+        let cwnd = match ack.repair {
+            Repair::Recovery => ack.window_pkts.min(self.window.cwnd),
+            Repair::None | Repair::Loss => self.window.cwnd,
+        };
+        if cwnd < self.window.ssthresh && self.slow_start.ends_by(cwnd, ack) {
+            self.window = Window {
+                cwnd,
+                ssthresh: cwnd,
+            };
         }
         self.growth.observe(ack);
         self.reduction.observe(ack, &self.window);

@@ -114,10 +114,11 @@ impl Sender {
         self.rack.update(&ack.digest, &view);
         self.judge(ack);
         let newly_lost = self.board.lost_total() > ack.prior_lost;
-        let pipe = self.board.pipe();
+        let (pipe, ssthresh) = (self.board.pipe(), self.controller.ssthresh());
         match &mut self.phase {
             Phase::Recovery(FastRecovery { window, .. }) => {
                 if let RecoveryWindow::Prr(prr) = window {
+                    prr.aim_at_most_for(ssthresh);
                     prr.on_ack(ack.digest.delivered, ack.advances && !newly_lost, pipe);
                 }
             }

@@ -448,6 +448,7 @@ impl Sender {
             ecn_echo: ack.ecn_echo,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
+            window_pkts: self.effective_window(),
             cwnd_limited: counts_acks || self.is_cwnd_limited(),
         }
     }

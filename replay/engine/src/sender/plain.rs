@@ -123,6 +123,7 @@ impl Sender {
             ecn_echo: false,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
+            window_pkts: self.controller.cwnd(),
             cwnd_limited: self.is_cwnd_limited(),
         };
         if self.controller.observes() {

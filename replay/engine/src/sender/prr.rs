@@ -28,6 +28,13 @@ impl Prr {
         }
     }
 
+    /// HyStart may lower ssthresh while losses are being repaired.
+    pub fn aim_at_most_for(&mut self, ssthresh: f64) {
+        if ssthresh < f64::from(self.ssthresh) {
+            self.ssthresh = ssthresh as u32;
+        }
+    }
+
     /// An ACK delivered `delivered` segments; `safe`: it moved `snd_una` and no further loss was found.
     pub fn on_ack(&mut self, delivered: u32, safe: bool, pipe: u32) {
         if delivered == 0 {
