@@ -4,10 +4,13 @@
 //! marked lost and acknowledged once each; runs of sacked segments are stepped over by boundary tags.
 //! Read RFC 6675 §4 first (IsLost, SetPipe).
 
+mod digest;
 mod dup_acks;
 mod order;
 mod pieces;
 mod plain;
+
+pub use digest::{Digest, Latest};
 
 use crate::time::Nanos;
 
@@ -43,51 +46,10 @@ struct Slot {
     newer: u32,
 }
 
-/// What an ACK taught: added up over its cumulative part and its SACK blocks.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Digest {
-    /// Segments that the cumulative ACK covers for the first time.
-    pub acked: u32,
-    /// Segments that left the network: acked or sacked, each once.
-    pub delivered: u32,
-    /// Segments newly sacked.
-    pub sacked: u32,
-    /// When the oldest segment of the cumulative ACK was sent, not counting sacked ones.
-    pub oldest_acked_sent_at: Option<Nanos>,
-    /// When the newest segment of the cumulative ACK was sent, not counting sacked and retransmitted ones.
-    pub newest_acked_sent_at: Option<Nanos>,
-    /// First octet of the lowest segment, sent only once, that the cumulative ACK covers and no SACK had reported.
-    pub first_original_acked: Option<u64>,
-    /// The same of those newly sacked.
-    pub first_original_sacked: Option<u64>,
-    /// End of the lowest of both.
-    pub first_original_end: Option<u64>,
-    /// When the first newly sacked, never retransmitted segment was sent.
-    pub oldest_sacked_sent_at: Option<Nanos>,
-    /// When the last newly sacked, never retransmitted segment was sent.
-    pub newest_sacked_sent_at: Option<Nanos>,
-    /// The cumulative ACK covers a segment that was retransmitted.
-    pub acked_retransmission: bool,
-    /// Latest transmission among the delivered, if asked for.
-    pub latest: Option<Latest>,
-}
-
-/// The latest transmission among those that an ACK delivers.
-#[derive(Clone, Copy, Debug)]
-pub struct Latest {
-    /// When it left.
-    pub sent_at: Nanos,
-    /// One past its last octet.
-    pub end: u64,
-    /// Number of the segment.
-    pub number: u64,
-    /// It had been sent before.
-    pub retransmission: bool,
-}
-
-impl Digest {
-    fn note_original_end(&mut self, end: u64) {
-        self.first_original_end = Some(self.first_original_end.map_or(end, |low| low.min(end)));
+impl Slot {
+    /// When it was sent last, and whether that was a retransmission.
+    fn departure(&self) -> (Nanos, bool) {
+        (self.sent_at, self.marks & EVER_RETRANSMITTED != 0)
     }
 }
 
@@ -345,6 +307,7 @@ impl Scoreboard {
                 self.note_latest(number, &slot, digest);
                 if self.keeps_order {
                     self.unlink(number);
+                    digest.last_acked = Some(slot.departure());
                 }
             }
             self.forget_marks(number, slot.marks);
@@ -420,6 +383,7 @@ impl Scoreboard {
         self.note_latest(number, slot, digest);
         if self.keeps_order {
             self.unlink(number);
+            digest.last_sacked = Some(slot.departure());
         }
         self.forget_marks(number, slot.marks & !PIECE);
         self.sacked += 1;

@@ -73,8 +73,9 @@ pub struct PathView {
     pub dup_thresh: u32,
     /// Reordering has been seen.
     pub reordered: bool,
-    /// The timer serves other purposes too: one that is set goes on if there is nothing to wait for.
-    pub shares_timer: bool,
+    /// Linux's own rules hold: the timer serves other purposes too, and one that is set goes on if there is nothing to
+    /// wait for; an RTT may be that of an older transmission.
+    pub as_linux: bool,
 }
 
 impl Rack {
@@ -97,6 +98,20 @@ impl Rack {
         if (sent_at, end) > self.latest {
             self.latest = (sent_at, end);
             self.rtt = rtt;
+        }
+        if view.as_linux {
+            self.take_rtt_of_last(digest, view);
+        }
+    }
+
+    /// Deviation: RFC 8985 §6.2 step 2 takes the RTT of the latest transmission delivered; Linux (`tcp_rack_advance`)
+    /// that of the one it comes to last: it looks through what is sacked first, then through what is acknowledged.
+    fn take_rtt_of_last(&mut self, digest: &Digest, view: &PathView) {
+        if let Some((sent_at, retransmission)) = digest.last_acked.or(digest.last_sacked) {
+            let rtt = view.now - sent_at;
+            if !retransmission || rtt >= view.min_rtt {
+                self.rtt = rtt;
+            }
         }
     }
 
@@ -161,9 +176,48 @@ impl Rack {
         self.awaits = wait_until > 0;
         if self.awaits {
             self.reordering_timer.set(wait_until);
-        } else if !view.shares_timer {
+        } else if !view.as_linux {
             self.reordering_timer.stop();
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    fn view(now_ms: u64, as_linux: bool) -> PathView {
+        PathView {
+            now: now_ms * MILLISECOND,
+            min_rtt: 40 * MILLISECOND,
+            srtt: 100 * MILLISECOND,
+            repairing: false,
+            dup_thresh: 3,
+            reordered: false,
+            as_linux,
+        }
+    }
+
+    /// Segments 0 and 1 left at 0, 2 at 20 ms; the ACK of 0 tells that 2 has arrived as well.
+    fn finds_a_loss(as_linux: bool) -> bool {
+        let mut board = Scoreboard::new(100, true);
+        let mut digest = Digest::default();
+        for (number, sent_at) in [(0, 0), (1, 0), (2, 20 * MILLISECOND)] {
+            board.push(1 + 100 * number, 100, sent_at);
+        }
+        board.acknowledge(101, &mut digest);
+        board.sack(201, 301, &mut digest);
+        let (mut rack, view) = (Rack::default(), view(100, as_linux));
+        rack.update(&digest, &view);
+        rack.detect(&mut board, &view)
+    }
+
+    #[test]
+    fn linux_waits_by_the_rtt_of_what_is_acknowledged_not_of_what_left_last() {
+        // RFC: 0 + 80 + 10 ms have gone by at 100 ms. Linux: 0 + 100 + 10 ms have not.
+        assert!(finds_a_loss(false));
+        assert!(!finds_a_loss(true));
     }
 }

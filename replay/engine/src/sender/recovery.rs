@@ -84,7 +84,7 @@ impl Sender {
             repairing: !matches!(self.phase, Phase::Open { .. }),
             dup_thresh: self.doubt.reordering,
             reordered: self.doubt.reordered,
-            shares_timer: self.acts_as_linux(),
+            as_linux: self.acts_as_linux(),
         }
     }
 
