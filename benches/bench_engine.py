@@ -19,7 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benches.engine_worker import Figures
+from benches.engine_worker import PYTHON_RENO, Figures
+from replay.run import engine_variant_names
 
 HERE = Path(__file__).resolve().parent
 NS2_SCRIPT = HERE / "newreno.tcl"
@@ -229,6 +230,21 @@ def thousand_runs(rounds: int) -> None:
     )
 
 
+def over_variants(rounds: int, seconds: float) -> None:
+    """Every variant beside newreno in the same session, and Reno as a controller in Python."""
+    names = [name for name in engine_variant_names() if name != "newreno"] + [PYTHON_RENO]
+    found: dict[str, list[Figures]] = {name: [] for name in ("newreno", *names)}
+    for _ in range(rounds):
+        for name, figures in found.items():
+            # AeroTCP's window is its share of the link times the round trip: here all of it.
+            own = {"satellite_rate": 20e6, "satellite_rtt": 0.5, "connections": 1} if name == "aerotcp" else {}
+            figures.append(worker([session(seconds, variant=name, params=own)]))
+    print(f"variants, ns per data packet over newreno's (at most 2 wanted; {PYTHON_RENO}: each ACK calls Python)")
+    for name in names:
+        each = Spread(tuple(ns_each(found[name])))
+        print(f"  {name:16} {ratio(ns_each(found[name]), ns_each(found['newreno'])):.2f}, {each:.0f} ns")
+
+
 def over_length(seconds: float) -> None:
     """Memory growth over the length of a run."""
     print(f"memory growth in MiB over {seconds:g} s and {4 * seconds:g} s")
@@ -248,6 +264,7 @@ def main(arguments: list[str] | None = None) -> None:
     over_threads(given.rounds)
     thousand_runs(given.rounds)
     over_windows(given.rounds)
+    over_variants(given.rounds, given.seconds / 4)
     over_length(given.seconds)
 
 

@@ -14,7 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from replay.controller import Controller
 from replay.run import Configuration, run_configurations
+
+PYTHON_RENO = "python-reno"
+
+
+class PythonReno(Controller, variant=PYTHON_RENO):
+    """Reno in Python, as the base class has it: what calling Python costs."""
 
 
 @dataclass(frozen=True, slots=True)

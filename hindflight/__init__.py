@@ -11,6 +11,10 @@
     what_if = hf.replay("scenario.toml", "flight.pcap")     # the same tables again, with runs and findings
     hf.charts.what_if_goodput(what_if)
 
+    class Gentle(hf.Controller, variant="gentle"):          # a variant of one's own, for `compare.variants`
+        ...
+    hf.check_controller(Gentle)                             # the rules that every variant keeps
+
 Everything here is defined elsewhere; nothing heavy is imported before it is used.
 """
 
@@ -24,10 +28,12 @@ from toolkit.errors import HindflightError
 from toolkit.version import hindflight_version
 
 if TYPE_CHECKING:
+    from replay.controller import Controller
+    from replay.controller_check import check_controller
     from reports import charts
     from toolkit.source import Tables
 
-__all__ = ["HindflightError", "__version__", "charts", "open", "replay"]
+__all__ = ["Controller", "HindflightError", "__version__", "charts", "check_controller", "open", "replay"]
 
 __version__ = hindflight_version()
 
@@ -56,4 +62,8 @@ def replay(scenario: Path | str, *captures: Path | str, threads: int | None = No
 def __getattr__(name: str) -> Any:
     if name == "charts":
         return import_module("reports.charts")
+    if name == "Controller":
+        return import_module("replay.controller").Controller
+    if name == "check_controller":
+        return import_module("replay.controller_check").check_controller
     raise AttributeError(f"module 'hindflight' has no attribute {name!r}")

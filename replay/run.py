@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from replay.controller import registered_controllers
 from replay.jobs import Job, LossTrace, engine_config
 from replay.scenario import Scenario
 from toolkit import _native
@@ -61,9 +62,15 @@ def run_configurations(
     """
     import pyarrow as pa
 
-    jobs = [(json.dumps(c.config), c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
+    jobs = [(_words(c.config), c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
     try:
-        columns = _native.replay(jobs, threads=threads or os.cpu_count() or 1, segments=segments, samples=samples)
+        columns = _native.replay(
+            jobs,
+            threads=threads or os.cpu_count() or 1,
+            segments=segments,
+            samples=samples,
+            controllers=registered_controllers(),
+        )
     except ValueError as error:
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
     tables = {name: _concatenate(name, [conform(name, pa.table(part)) for part in columns[name]]) for name in SERIES}
@@ -95,9 +102,28 @@ def variant_rows() -> list[VariantRow]:
     return _native.variants()
 
 
-def variant_names() -> tuple[str, ...]:
+def engine_variant_names() -> tuple[str, ...]:
     """Return the names of the engine's variants."""
     return tuple(name for name, *_ in variant_rows())
+
+
+def variant_names() -> tuple[str, ...]:
+    """Return the names of the engine's variants and of the user's controllers."""
+    return (*engine_variant_names(), *registered_controllers())
+
+
+def _words(config: Mapping[str, Any]) -> str:
+    """Return `config` in the engine's words, where a user's controller is `external:NAME`."""
+    own = registered_controllers()
+
+    def named(holder: Mapping[str, Any]) -> dict[str, Any]:
+        variant = holder.get("variant")
+        return {**holder, "variant": f"external:{variant}"} if variant in own else dict(holder)
+
+    flows = [
+        {**named(flow), "proxies": [named(proxy) for proxy in flow.get("proxies", ())]} for flow in config["flows"]
+    ]
+    return json.dumps({**config, "flows": flows})
 
 
 def run_jobs(
@@ -129,11 +155,9 @@ def _run_batch(
 ) -> dict[str, pa.Table]:
     import pyarrow as pa
 
-    configs = [
-        (json.dumps(engine_config(scenario, job, traces)), job.seed, run_id, job.recorded) for run_id, job in batch
-    ]
+    configs = [(_words(engine_config(scenario, job, traces)), job.seed, run_id, job.recorded) for run_id, job in batch]
     try:
-        columns = _native.replay(configs, threads=threads)
+        columns = _native.replay(configs, threads=threads, controllers=registered_controllers())
     except ValueError as error:
         raise ScenarioError(f"{scenario.name}: {error}") from error
     runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]

@@ -14,7 +14,7 @@ from channels.trace import Trace, read_trace
 from replay.compare import compare_runs
 from replay.jobs import LossTrace, plan_comparison, plan_self_check, trace_files
 from replay.outcome import Outcome, measure, transfer_span
-from replay.run import profile_parameters, run_jobs, variant_names
+from replay.run import engine_variant_names, profile_parameters, run_jobs
 from replay.scenario import Scenario
 from replay.selfcheck import Candidate, describe_self_check, rank_candidates
 from replay.traffic import setup_findings, traffic_findings
@@ -141,7 +141,7 @@ def loss_trace(trace: Trace, where: str) -> LossTrace:
 
 def _candidates(scenario: Scenario) -> tuple[str, ...]:
     if scenario.captured is None or scenario.captured.variant == "auto":
-        return variant_names()
+        return engine_variant_names()
     return (scenario.captured.variant,)
 
 

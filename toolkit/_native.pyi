@@ -1,12 +1,14 @@
 """The native core's surface. Every name here is in the extension, and the other way round (tests/toolkit)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, final
 
 __all__ = [
+    "Ack",
     "CaptureReader",
     "Columns",
+    "Congestion",
     "FadeWalk",
     "LossStream",
     "StateWalk",
@@ -22,6 +24,52 @@ __all__ = [
     "replay",
     "variants",
 ]
+
+@final
+class Ack:
+    """What an ACK tells a user's controller."""
+
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def delivered_pkts(self) -> int: ...
+    @property
+    def acked_bytes(self) -> int: ...
+    @property
+    def rtt_s(self) -> float | None: ...
+    @property
+    def srtt_s(self) -> float | None: ...
+    @property
+    def min_rtt_s(self) -> float | None: ...
+    @property
+    def snd_una(self) -> int: ...
+    @property
+    def snd_nxt(self) -> int: ...
+    @property
+    def flight_pkts(self) -> int: ...
+    @property
+    def prior_flight_pkts(self) -> int: ...
+    @property
+    def lost_pkts(self) -> int: ...
+    @property
+    def repair(self) -> str: ...
+    @property
+    def cwnd_limited(self) -> bool: ...
+    @property
+    def ecn_echo(self) -> bool: ...
+
+@final
+class Congestion:
+    """Why a user's controller is to reduce its window; `kind`: loss, ecn_echo, timeout, repeated_timeout."""
+
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def flight_pkts(self) -> float: ...
+    @property
+    def lost_pkts(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
 
 @final
 class CaptureReader:
@@ -74,7 +122,12 @@ def loss_shape(fates: bytes) -> dict[str, Any]:
     """Count runs of losses (`burst_*`) and of deliveries (`gap_*`), and the autocorrelation of `fates` at `lags`."""
 
 def replay(
-    jobs: Sequence[tuple[str, int, int, bool]], *, threads: int, segments: bool = True, samples: int | None = None
+    jobs: Sequence[tuple[str, int, int, bool]],
+    *,
+    threads: int,
+    segments: bool = True,
+    samples: int | None = None,
+    controllers: Mapping[str, Callable[[float, float], object]] | None = None,
 ) -> dict[str, list[Columns]]:
     """Run jobs of (configuration as JSON, seed, run_id, recorded) over `threads` threads.
 
@@ -85,6 +138,8 @@ def replay(
     so that memory does not grow with the length of a run.
     Equal seeds give equal bytes. The configuration is `Config` of replay/engine/src/config; ValueError names the key
     path of the first value that makes no sense, before anything runs. KeyboardInterrupt stops all threads.
+    A flow whose variant is `external:NAME` gets what `controllers[NAME]` returns for cwnd and ssthresh: an object with
+    the methods of `replay.controller.Controller`; what it raises ends all runs and is raised here.
     """
 
 def follow(

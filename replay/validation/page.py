@@ -65,6 +65,8 @@ ns-2's `Agent/TCP/Linux` runs the congestion control modules of Linux 2.6.22 the
 of losses, given as numbers of data packets, start at the same ssthresh, and are compared once per round trip at the
 same data packet. Left out: from each loss on two windows of packets, for as long as either side repairs, since ns-2's
 rate halving is no part of a module. What Linux 2.6.22 had otherwise is given to the engine as the variant's parameters.
+Its agents Reno, Newreno and Sack1 stand beside the profile `ns2`. Variants that ns-2 lacks stand beside a recursion
+worked by hand, a round trip a step (replay/validation/by_hand.py). Pictures of all are on the variants' pages.
 """
 
 CLOSED_FORMS = """

@@ -149,7 +149,7 @@ def tcp_linux_table(likenesses: Sequence[Likeness]) -> Shown:
         f"Bound: within {BOUND_PERCENT:g} % in {100 * SHARE_OF_ROUNDS:g} % of the round trips. Where a case misses it, "
         "the last column names the difference by both sources."
     )
-    return Shown("The variants beside ns-2's TCP/Linux", bounds, rows)
+    return Shown("The variants beside ns-2 and beside recursions worked by hand", bounds, rows)
 
 
 def tcp_linux_summary(likenesses: Sequence[Likeness]) -> str:
@@ -158,7 +158,7 @@ def tcp_linux_summary(likenesses: Sequence[Likeness]) -> str:
     missed = misses(checks)
     unexplained = [one for one in likenesses if one.check.verdict == "miss" and not one.case.reason]
     return (
-        f"TCP/Linux: {len(checks) - len(missed)} of {len(checks)} pass; of the others "
+        f"Windows of variants: {len(checks) - len(missed)} of {len(checks)} pass; of the others "
         f"{len(missed) - len(unexplained)} differ for a reason that is named."
     )
 
@@ -170,7 +170,7 @@ def _likeness_row(likeness: Likeness) -> dict[str, str]:
     verdict = likeness.check.verdict
     return {
         "variant": case.variant,
-        "module": case.algorithm,
+        "beside": case.reference,
         "path": case.path.name,
         "with": ", ".join(settings),
         "rounds": str(len(off)),

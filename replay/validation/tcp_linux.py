@@ -52,13 +52,13 @@ $losses unit pkt
 $losses droplist {{{losses}}}
 $losses drop-target [new Agent/Null]
 $ns link-lossmodel $losses $a $b
-set tcp [new Agent/TCP/Linux]
-set sink [new Agent/TCPSink/Sack1{delayed}]
+set tcp [new Agent/TCP/{agent}]
+set sink [new Agent/TCPSink{sink}]
 $sink set ts_echo_rfc1323_ true
 $ns attach-agent $a $tcp
 $ns attach-agent $b $sink
 $ns connect $tcp $sink
-$ns at 0 "$tcp set ssthresh_ {ssthresh_pkts}; $tcp select_ca {algorithm}"
+$ns at 0 "$tcp set ssthresh_ {ssthresh_pkts}{select}"
 set ftp [new Application/FTP]
 $ftp attach-agent $tcp
 $ns at 0 "$ftp start"
@@ -78,7 +78,7 @@ NEVER_PKTS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class Course:
     """One link, with the numbers of the data packets that it loses, the first of all being 0."""
 
     name: str
@@ -90,9 +90,9 @@ class Path:
 
 
 LOSSES = (900, 6000, 18_000, 30_000, 36_000)
-OPEN = Path("no queue, RTT 100 ms", 0.1, 100e9, LOSSES, 256, 20.0)
-GEO = Path("no queue, RTT 500 ms", 0.5, 100e9, LOSSES, 256, 30.0)
-QUEUE = Path("20 Mbit/s with a queue, RTT from 100 ms", 0.1, 20e6, (12_000, 30_000), 100, 40.0)
+OPEN = Course("no queue, RTT 100 ms", 0.1, 100e9, LOSSES, 256, 20.0)
+GEO = Course("no queue, RTT 500 ms", 0.5, 100e9, LOSSES, 256, 30.0)
+QUEUE = Course("20 Mbit/s with a queue, RTT from 100 ms", 0.1, 20e6, (12_000, 30_000), 100, 40.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +101,31 @@ class Case:
 
     algorithm: str
     variant: str
-    path: Path = OPEN
+    path: Course = OPEN
     params: Mapping[str, Any] = field(default_factory=dict)
     delayed_ack: bool = False
+    agent: str = "Linux"
+    """ns-2's class below `Agent/TCP`; the engine runs its profile `ns2` beside any but this. None: no ns-2."""
     reason: str = ""
     """Why the windows differ where they do, by both sources."""
 
     @property
     def reference(self) -> str:
         """What the picture calls the other side."""
-        return f"ns-2, TCP/Linux {self.algorithm}"
+        return f"ns-2, TCP/{self.agent} {self.algorithm}".rstrip() if self.agent else self.algorithm
 
     @property
     def subject(self) -> str:
         """In words."""
-        return f"{self.variant} beside TCP/Linux {self.algorithm}, {self.path.name}"
+        return f"{self.variant} beside {self.reference}, {self.path.name}"
 
+
+NO_SACK = ("Reno", "Newreno")
 
 CASES = (
+    Case("", "reno", agent="Reno"),
+    Case("", "newreno", agent="Newreno"),
+    Case("", "sack", agent="Sack1"),
     Case("reno", "linux-reno"),
     Case("cubic", "cubic", params={"beta": 0.8}, delayed_ack=True),
     Case("highspeed", "highspeed", params={"table": True}),
@@ -205,7 +212,7 @@ def compare_with_tcp_linux(ns: str, cases: Sequence[Case] = CASES, *, threads: i
     """Return a likeness per case; `ns` is the simulator's path. MachineError where a simulation fails."""
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         theirs = list(pool.map(lambda case: _simulate(ns, case), cases))
-    return [_likeness(case, windows) for case, windows in zip(cases, theirs, strict=True)]
+    return [beside(case, windows) for case, windows in zip(cases, theirs, strict=True)]
 
 
 def script(case: Case) -> str:
@@ -218,9 +225,10 @@ def script(case: Case) -> str:
         rate_bps=path.rate_bps,
         delay_s=path.rtt_s / 2,
         losses=" ".join(map(str, path.losses)),
-        delayed="/DelAck" if case.delayed_ack else "",
+        agent=case.agent,
+        sink=("" if case.agent in NO_SACK else "/Sack1") + ("/DelAck" if case.delayed_ack else ""),
         ssthresh_pkts=path.ssthresh_pkts,
-        algorithm=case.algorithm,
+        select=f"; $tcp select_ca {case.algorithm}" if case.agent == "Linux" else "",
         rtt_s=path.rtt_s,
         duration_s=path.duration_s,
     )
@@ -234,8 +242,8 @@ def _simulate(ns: str, case: Case) -> list[tuple[int, float]]:
     return [(int(sent), float(cwnd)) for _, sent, cwnd in words]
 
 
-def _likeness(case: Case, theirs: Sequence[tuple[int, float]]) -> Likeness:
-    """Read the engine's window at the packets at which ns-2 told its own."""
+def beside(case: Case, theirs: Sequence[tuple[int, float]]) -> Likeness:
+    """Run the engine and read its window where the reference has told of packets sent and its own."""
     import pyarrow.compute as pc
 
     tables = run_configurations([Configuration(_configuration(case), 1, recorded=True)])
@@ -284,7 +292,8 @@ def _configuration(case: Case) -> dict[str, Any]:
         "receive_buffer_bytes": 1 << 30,
         "limited_transmit": False,
     }
-    flow = {"name": "flow", "variant": case.variant, "profile": "rfc", "stack": stack, "params": dict(case.params)}
+    profile = "rfc" if case.agent in ("", "Linux") else "ns2"
+    flow = {"name": "flow", "variant": case.variant, "profile": profile, "stack": stack, "params": dict(case.params)}
     return {
         "duration_ns": round(path.duration_s * 1e9),
         "path": {

@@ -68,7 +68,7 @@ def test_a_miss_is_told_with_its_reason_and_counted() -> None:
     assert [row["verdict"] for row in rows] == ["pass", "miss: another constant"]
     assert rows[1]["median"] == "20.0 %"
     assert tcp_linux_summary([fine, off]) == (
-        "TCP/Linux: 1 of 2 pass; of the others 1 differ for a reason that is named."
+        "Windows of variants: 1 of 2 pass; of the others 1 differ for a reason that is named."
     )
 
 

@@ -43,17 +43,19 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Hold the engine beside closed forms, ns-2 and recorded Linux runs. A miss is shown, not an error."""
+    from replay.validation.by_hand import validate_by_hand
     from replay.validation.closed_forms import validate_closed_forms
     from replay.validation.tables import Results
 
     folder = data or _own_runs()
     linux, alone = _beside_linux(folder, threads) if folder is not None else ([], [])
     cells, likenesses = _beside_ns2(threads) if ns2 else ([], [])
+    by_hand = validate_by_hand() if closed_forms else []
     results = Results(
         linux=linux,
         alone=alone,
         ns2=cells,
-        tcp_linux=likenesses,
+        tcp_linux=[*likenesses, *by_hand],
         closed=validate_closed_forms(threads=threads) if closed_forms else [],
     )
     if write is not None:

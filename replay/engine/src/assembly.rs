@@ -6,12 +6,12 @@
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use crate::application::{Application, Client};
-use crate::catalogue::Variant;
+use crate::catalogue::{EXTERNAL, Variant, initial_window};
 use crate::config::{
     Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, Profile, StackOverrides,
     StackParams,
 };
-use crate::controller::ParamValues;
+use crate::controller::{Controller, Externals, ParamValues};
 use crate::datagram::DatagramSource;
 use crate::link::LinkDirection;
 use crate::node::Node;
@@ -75,7 +75,26 @@ struct Stop<'a> {
     site: usize,
     buffer: Option<RelayBuffer>,
     variant: Variant,
+    name: &'a str,
     values: &'a ParamValues,
+}
+
+impl Stop<'_> {
+    /// The controller of the sender that stands here.
+    fn controller(
+        &self,
+        params: &StackParams,
+        externals: &Externals,
+        draws: StreamRng,
+    ) -> Controller {
+        self.name
+            .strip_prefix(EXTERNAL)
+            .and_then(|name| externals.make(name, initial_window(params)))
+            .map_or_else(
+                || self.variant.controller(params, self.values, draws),
+                Controller::from,
+            )
+    }
 }
 
 /// Builds the parts.
@@ -148,6 +167,7 @@ fn stops<'a>(
         site: from,
         buffer: None,
         variant: own,
+        name: &flow.variant,
         values: &flow.params,
     }];
     for proxy in &flow.proxies {
@@ -162,14 +182,15 @@ fn stops<'a>(
             packet_bytes: u64::from(smss_bytes),
             advertise: proxy.advertise,
         };
-        let (variant, values) = match proxy.variant.as_deref() {
-            Some(name) => (variant(name)?, &proxy.params),
-            None => (own, &flow.params),
+        let (variant, name, values) = match proxy.variant.as_deref() {
+            Some(name) => (variant(name)?, name, &proxy.params),
+            None => (own, flow.variant.as_str(), &flow.params),
         };
         stops.push(Stop {
             site,
             buffer: Some(buffer),
             variant,
+            name,
             values,
         });
     }
@@ -177,6 +198,7 @@ fn stops<'a>(
         site: to,
         buffer: None,
         variant: own,
+        name: &flow.variant,
         values: &flow.params,
     });
     Ok(stops)
@@ -223,7 +245,7 @@ fn add_flow(
             isn: [isn.next_u64() as u32, isn.next_u64() as u32],
         });
     }
-    add_nodes(parts, flow, key, &stops, receivers);
+    add_nodes(parts, (flow, &config.externals), key, &stops, receivers);
     Ok(())
 }
 
@@ -280,7 +302,7 @@ fn add_datagrams(
 
 fn add_nodes(
     parts: &mut Parts,
-    flow: &FlowConfig,
+    (flow, externals): (&FlowConfig, &Externals),
     key: StreamKey,
     stops: &[Stop<'_>],
     receivers: Vec<Receiver>,
@@ -302,9 +324,7 @@ fn add_nodes(
         Sender::new(
             (first_leg + i) as u16,
             &params,
-            stops[i]
-                .variant
-                .controller(&params, stops[i].values, StreamRng::new(draws)),
+            stops[i].controller(&params, externals, StreamRng::new(draws)),
         )
         .with_clock_phase(u64::from(isns[i]))
     };

@@ -68,7 +68,23 @@ pub enum Variant {
     Ledbat,
     /// AeroTCP.
     Aerotcp,
+    /// A user's own, by the name behind [`EXTERNAL`].
+    External,
 }
+
+/// Before the name of a user's controller.
+pub const EXTERNAL: &str = "external:";
+
+/// What the catalogue says of a user's controller: nothing.
+const EXTERNAL_INFO: VariantInfo = VariantInfo {
+    variant: Variant::External,
+    name: "external",
+    family: "user",
+    summary: "a user's own",
+    source: "",
+    year: 0,
+    params: &[],
+};
 
 /// What the catalogue says of a variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,6 +111,9 @@ impl Variant {
     /// # Errors
     /// The name that is nearest to an unknown one.
     pub fn from_name(name: &str) -> Result<Self, &'static str> {
+        if name.starts_with(EXTERNAL) {
+            return Ok(Self::External);
+        }
         let nearest = |info: &&VariantInfo| edit_distance(name, info.name);
         match VARIANTS.iter().find(|info| info.name == name) {
             Some(info) => Ok(info.variant),
@@ -175,7 +194,7 @@ impl Variant {
     /// What the catalogue says of it.
     pub fn info(self) -> &'static VariantInfo {
         let own = VARIANTS.iter().find(|info| info.variant == self);
-        own.unwrap_or(&VARIANTS[0])
+        own.unwrap_or(&EXTERNAL_INFO)
     }
 
     /// The variant's controller under the stack's `params`, with a scenario's `values` for its own parameters;
@@ -205,7 +224,8 @@ impl Variant {
             Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno if ns2 => {
                 (Ns2Reno.into(), Ns2Half.into())
             }
-            Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno => {
+            // A user's own is made elsewhere (`Externals`): here stands what it would be without a rule of its own.
+            Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno | Self::External => {
                 share(Reno::default().into(), RENO_BETA)
             }
             Self::Cubic => {
@@ -262,7 +282,8 @@ impl Variant {
     }
 }
 
-fn initial_window(params: &StackParams) -> Window {
+/// Where a connection starts.
+pub fn initial_window(params: &StackParams) -> Window {
     let ssthresh = params.initial_ssthresh_pkts;
     Window {
         cwnd: f64::from(params.initial_window_pkts),

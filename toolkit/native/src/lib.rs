@@ -5,6 +5,7 @@ mod alone;
 mod capture;
 mod channel;
 mod columns;
+mod controller;
 mod fit;
 mod recorder;
 mod replay;
@@ -27,6 +28,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::columns::Columns;
+    #[pymodule_export]
+    use super::controller::{Ack, Congestion};
     #[pymodule_export]
     use super::fit::{fit_losses, loss_models, loss_shape};
     #[pymodule_export]

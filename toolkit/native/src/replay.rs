@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use hindflight_engine::controller::Externals;
 use hindflight_engine::{
     Config, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap, VARIANTS,
     VariantInfo, World,
@@ -16,6 +17,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::controller::{Failure, externals};
 use crate::recorder::{Recorder, RunTables};
 use crate::runs::{Finished, runs};
 use crate::sampler::Sampler;
@@ -83,13 +85,14 @@ pub fn profile(name: &str) -> PyResult<String> {
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
 /// `samples` so many at most.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads, segments = true, samples = None))]
+#[pyo3(signature = (jobs, *, threads, segments = true, samples = None, controllers = None))]
 pub fn replay(
     py: Python<'_>,
     jobs: Vec<JobTuple>,
     threads: usize,
     segments: bool,
     samples: Option<NonZeroU32>,
+    controllers: Option<HashMap<String, Py<PyAny>>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let series = match (segments, samples) {
         (true, None) => Series::Full,
@@ -101,8 +104,11 @@ pub fn replay(
         (false, samples) => Series::States(samples),
     };
     let (runs, tables) = py.detach(|| {
-        let jobs = parse(&jobs)?;
-        let outcomes = run_all(&jobs, threads, series)?;
+        let failure = Arc::new(Failure::default());
+        let externals = externals(controllers.unwrap_or_default(), &failure);
+        let jobs = parse(&jobs, &externals)?;
+        let outcomes = run_all(&jobs, threads, series, &failure.interrupt);
+        let outcomes = failure.take().map_or(outcomes, Err)?;
         let finished = jobs.iter().zip(&outcomes).map(|(job, outcome)| Finished {
             run_id: job.run_id,
             seed: job.seed,
@@ -126,13 +132,17 @@ pub fn replay(
 }
 
 /// Reads and checks every configuration before anything runs; equal texts are read once.
-fn parse(jobs: &[JobTuple]) -> PyResult<Vec<Job>> {
+fn parse(jobs: &[JobTuple], externals: &Externals) -> PyResult<Vec<Job>> {
     let mut known: HashMap<&str, Arc<Config>> = HashMap::new();
     let mut parsed = Vec::with_capacity(jobs.len());
     for (text, seed, run_id, recorded) in jobs {
         let config = match known.get(text.as_str()) {
             Some(config) => Arc::clone(config),
-            None => Arc::clone(known.entry(text).or_insert(Arc::new(config(text)?))),
+            None => Arc::clone(
+                known
+                    .entry(text)
+                    .or_insert(Arc::new(config_with(text, externals)?)),
+            ),
         };
         parsed.push(Job {
             config,
@@ -146,9 +156,14 @@ fn parse(jobs: &[JobTuple]) -> PyResult<Vec<Job>> {
 
 /// Reads and checks a configuration.
 pub fn config(text: &str) -> PyResult<Config> {
+    config_with(text, &Externals::default())
+}
+
+fn config_with(text: &str, externals: &Externals) -> PyResult<Config> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let config: Config = serde_path_to_error::deserialize(&mut reader)
+    let mut config: Config = serde_path_to_error::deserialize(&mut reader)
         .map_err(|error| PyValueError::new_err(format!("{}: {}", error.path(), error.inner())))?;
+    config.externals = externals.clone();
     config
         .validate()
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -160,20 +175,25 @@ struct Pool<'a> {
     jobs: &'a [Job],
     series: Series,
     next: AtomicUsize,
-    interrupt: AtomicBool,
+    interrupt: &'a AtomicBool,
     results: Vec<Mutex<Option<PyResult<Outcome>>>>,
     working: Mutex<usize>,
     stopped: Condvar,
 }
 
 /// Hands the jobs to `threads` threads; all stop when one fails or the user interrupts.
-fn run_all(jobs: &[Job], threads: usize, series: Series) -> PyResult<Vec<Outcome>> {
+fn run_all(
+    jobs: &[Job],
+    threads: usize,
+    series: Series,
+    interrupt: &AtomicBool,
+) -> PyResult<Vec<Outcome>> {
     let threads = threads.clamp(1, jobs.len().max(1));
     let pool = Pool {
         jobs,
         series,
         next: AtomicUsize::new(0),
-        interrupt: AtomicBool::new(false),
+        interrupt,
         results: jobs.iter().map(|_| Mutex::new(None)).collect(),
         working: Mutex::new(threads),
         stopped: Condvar::new(),
@@ -199,7 +219,7 @@ impl Pool<'_> {
             let Some(job) = self.jobs.get(number) else {
                 return;
             };
-            let result = job.run(self.series, &self.interrupt);
+            let result = job.run(self.series, self.interrupt);
             if result.is_err() {
                 self.interrupt.store(true, Ordering::Relaxed);
             }

@@ -3,7 +3,9 @@
 //! Decides nothing: what a column means is in `toolkit/schema.py`.
 
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
-use hindflight_engine::{Config, DatagramSummary, FlowSummary, Nanos, RunSummary, SenderCounters};
+use hindflight_engine::{
+    Config, DatagramSummary, EXTERNAL, FlowSummary, Nanos, RunSummary, SenderCounters,
+};
 use pyo3::PyResult;
 
 use crate::columns::{Batch, Columns};
@@ -47,7 +49,7 @@ impl<'a> Row<'a> {
         let flows = flows.map(|(flow, summary)| {
             (
                 flow.name.as_str(),
-                flow.variant.as_str(),
+                flow.variant.strip_prefix(EXTERNAL).unwrap_or(&flow.variant),
                 CameTo::Flow(summary),
             )
         });

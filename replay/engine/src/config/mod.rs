@@ -23,7 +23,7 @@ pub use stack::{
 };
 pub use validate::ConfigError;
 
-use crate::controller::ParamValues;
+use crate::controller::{Externals, ParamValues};
 use crate::time::Nanos;
 
 /// One run, but for its seed.
@@ -39,6 +39,9 @@ pub struct Config {
     /// Other traffic on it.
     #[serde(default)]
     pub datagrams: Vec<DatagramConfig>,
+    /// The user's controllers, for flows whose variant is `external:NAME`.
+    #[serde(skip)]
+    pub externals: Externals,
 }
 
 /// A chain of nodes joined by links; `links[i]` joins `nodes[i]` and `nodes[i + 1]`.

@@ -9,7 +9,7 @@ use super::{
     ChangeConfig, Config, DirectionConfig, FlowConfig, PathConfig, Profile, QueueConfig,
     RateTraceConfig, StackParams,
 };
-use crate::catalogue::{VARIANTS, Variant};
+use crate::catalogue::{EXTERNAL, VARIANTS, Variant};
 use crate::controller::{self, ParamValues};
 use crate::time::Nanos;
 
@@ -79,6 +79,7 @@ impl Config {
         if self.flows.is_empty() {
             return refuse("flows", "there must be at least one flow");
         }
+        self.knows_externals()?;
         let legs: usize = self.flows.iter().map(|flow| 1 + flow.proxies.len()).sum();
         let legs = legs + self.datagrams.len();
         within("flows", legs, 1, MOST_LEGS)?;
@@ -341,6 +342,24 @@ impl FlowConfig {
                     format!("{key}.params"),
                     "a proxy that names no variant takes the flow's with its parameters",
                 );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// A user's controllers must have been given.
+    fn knows_externals(&self) -> Checked {
+        let known = self.externals.names();
+        for (number, flow) in self.flows.iter().enumerate() {
+            let proxies = flow.proxies.iter().filter_map(|p| p.variant.as_ref());
+            for variant in proxies.chain([&flow.variant]) {
+                let name = variant.strip_prefix(EXTERNAL);
+                if let Some(name) = name.filter(|name| !known.iter().any(|one| one == name)) {
+                    let problem = format!("no controller {name:?} was given; there are {known:?}");
+                    return refuse(format!("flows[{number}].variant"), problem);
+                }
             }
         }
         Ok(())

@@ -6,6 +6,8 @@
 //! ([`SlowStart`]), what an ACK buys ([`Growth`]) and what a signal costs ([`Reduction`]); how losses are found and
 //! repaired and how the timeout is computed are the sender's parts, chosen by the catalogue.
 //!
+//! A user's controller ([`Outside`]) lives outside of the engine.
+//!
 //! To add a variant:
 //! 1. a file here with its state, its parameters (`parameters!`, see `params`) and its equations as small named
 //!    functions, tested in both directions, and an `impl` of [`WindowGrowth`] or [`WindowReduction`];
@@ -23,6 +25,7 @@ mod compound;
 mod contract;
 mod cubic;
 mod evidence;
+mod external;
 mod growth;
 mod held;
 mod highspeed;
@@ -53,6 +56,7 @@ pub use bic::{Bic, BicParams};
 pub use compound::{Compound, CompoundParams};
 pub use cubic::{Cubic, CubicParams};
 pub use evidence::{AckEvidence, RateSample, Repair, Round, Signal, SignalEvidence};
+pub use external::{External, Externals, Heard, MakeExternal, Outside};
 pub use growth::{Growth, WindowGrowth};
 pub use held::Held;
 pub use highspeed::{Highspeed, HighspeedParams};
@@ -119,6 +123,8 @@ pub enum Controller {
     Windowed(Windowed),
     /// BBR.
     Bbr(Box<Bbr>),
+    /// A user's own.
+    External(Box<Outside>),
 }
 
 impl Controller {
@@ -128,6 +134,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.cwnd(),
             Self::Bbr(bbr) => bbr.cwnd(),
+            Self::External(outside) => outside.window().cwnd,
         }
     }
 
@@ -136,6 +143,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.ssthresh(),
             Self::Bbr(bbr) => bbr.ssthresh(),
+            Self::External(outside) => outside.window().ssthresh,
         }
     }
 
@@ -145,6 +153,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.in_slow_start(),
             Self::Bbr(bbr) => bbr.in_startup(),
+            Self::External(outside) => outside.window().in_slow_start(),
         }
     }
 
@@ -161,6 +170,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.observes(),
             Self::Bbr(_) => false,
+            Self::External(outside) => outside.observes(),
         }
     }
 
@@ -169,14 +179,16 @@ impl Controller {
     pub fn heeds(&self, cwnd_limited: bool) -> bool {
         match self {
             Self::Windowed(windowed) => windowed.heeds(cwnd_limited),
-            Self::Bbr(_) => true,
+            Self::Bbr(_) | Self::External(_) => true,
         }
     }
 
     /// Every ACK, before the sender reacts to it.
     pub fn observe(&mut self, ack: &AckEvidence) {
-        if let Self::Windowed(windowed) = self {
-            windowed.observe(ack);
+        match self {
+            Self::Windowed(windowed) => windowed.observe(ack),
+            Self::Bbr(_) => {}
+            Self::External(outside) => outside.tell(&Heard::Observe(*ack)),
         }
     }
 
@@ -193,6 +205,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_ack(ack),
             Self::Bbr(bbr) => bbr.on_ack(ack),
+            Self::External(outside) => outside.tell(&Heard::Ack(*ack)),
         }
     }
 
@@ -201,6 +214,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_congestion(signal),
             Self::Bbr(bbr) => bbr.on_congestion(),
+            Self::External(outside) => outside.reduce(&Heard::Congestion(*signal)),
         }
     }
 
@@ -209,6 +223,12 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_mark(signal, beta),
             Self::Bbr(bbr) => bbr.on_mark(),
+            Self::External(outside) => {
+                outside.reduce(&Heard::Congestion(*signal));
+                if let Some(beta) = beta {
+                    outside.set_window(Window::at(beta * signal.flight));
+                }
+            }
         }
         !self.models_path()
     }
@@ -218,22 +238,32 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_timeout(signal),
             Self::Bbr(bbr) => bbr.on_timeout(signal),
+            Self::External(outside) => outside.reduce(&Heard::Timeout(*signal)),
         }
     }
 
     /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
     /// RFC 9937), none to leave it as it is.
     pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {
-        if let Self::Windowed(windowed) = self {
-            windowed.on_recovery_exit(ack, cwnd);
+        match self {
+            Self::Windowed(windowed) => windowed.on_recovery_exit(ack, cwnd),
+            Self::Bbr(_) => {}
+            Self::External(outside) => {
+                if let Some(cwnd) = cwnd {
+                    outside.set_cwnd(cwnd.max(LOSS_WINDOW));
+                }
+                outside.tell(&Heard::RecoveryExit(*ack));
+            }
         }
     }
 
     /// RFC 5681 §4.1: after `idle`, longer than the RTO, the window restarts from the initial one.
     pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
-        // Linux: a model of the path keeps its window.
-        if let Self::Windowed(windowed) = self {
-            windowed.on_idle(initial_window, idle);
+        match self {
+            Self::Windowed(windowed) => windowed.on_idle(initial_window, idle),
+            // Linux: a model of the path keeps its window.
+            Self::Bbr(_) => {}
+            Self::External(outside) => outside.tell(&Heard::Idle(initial_window, idle)),
         }
     }
 
@@ -249,6 +279,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.allow(cwnd),
             Self::Bbr(bbr) => bbr.allow(cwnd as u64),
+            Self::External(outside) => outside.set_cwnd(outside.window().cwnd.max(cwnd)),
         }
     }
 
@@ -257,6 +288,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.undo(),
             Self::Bbr(bbr) => bbr.undo(),
+            Self::External(outside) => outside.undo(),
         }
     }
 
@@ -265,6 +297,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.pacing().is_some(),
             Self::Bbr(_) => true,
+            Self::External(_) => false,
         }
     }
 
@@ -273,6 +306,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.pacing_pkts_per_s(srtt, outstanding),
             Self::Bbr(bbr) => bbr.pacing_pkts_per_s(),
+            Self::External(_) => f64::INFINITY,
         }
     }
 
@@ -281,6 +315,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.pacing().map_or(1, |p| p.least_burst_pkts),
             Self::Bbr(bbr) => bbr.least_burst_pkts(),
+            Self::External(_) => 1,
         }
     }
 
@@ -288,7 +323,7 @@ impl Controller {
     #[inline]
     pub fn holds_back(&self) -> bool {
         match self {
-            Self::Windowed(_) => false,
+            Self::Windowed(_) | Self::External(_) => false,
             Self::Bbr(bbr) => bbr.holds_back(),
         }
     }
@@ -303,5 +338,11 @@ impl From<Windowed> for Controller {
 impl From<Bbr> for Controller {
     fn from(bbr: Bbr) -> Self {
         Self::Bbr(Box::new(bbr))
+    }
+}
+
+impl From<Outside> for Controller {
+    fn from(outside: Outside) -> Self {
+        Self::External(Box::new(outside))
     }
 }

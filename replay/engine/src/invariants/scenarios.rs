@@ -296,6 +296,7 @@ pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
         let others = proptest::collection::vec(datagrams(nodes.clone()), 0..3);
         (links, flows, others).prop_map(move |(links, flows, others)| Config {
             datagrams: others,
+            externals: crate::controller::Externals::default(),
             duration_ns: if endless {
                 8 * SECOND
             } else {

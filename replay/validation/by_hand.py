@@ -1,0 +1,100 @@
+"""Congestion windows beside recursions worked by hand, a round trip a step, for variants that ns-2 does not have.
+
+Knows each variant's equation in its simplest form and the link's rate and delay, and nothing of the engine's code.
+Between losses and where it is not repairing, a window of w segments takes max(RTT, w packets over the rate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from replay.validation.simulator import HEADER_BYTES, SMSS_BYTES
+from replay.validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course, Likeness, beside
+
+PACKET_BITS = 8 * (SMSS_BYTES + HEADER_BYTES)
+LEDBAT_TARGET_S = 0.1
+
+Recursion = Callable[[Course], list[tuple[int, float]]]
+
+
+def validate_by_hand() -> list[Likeness]:
+    """Return a likeness per variant that is worked by hand."""
+    return [beside(case, windows(case.path)) for case, windows in BY_HAND]
+
+
+def _rounds(course: Course, step: Callable[[float, float, bool], float], first: float) -> list[tuple[int, float]]:
+    """Return packets sent and window per round trip; `step` has the window, the round trip and whether one was lost."""
+    sent, now_s, window, told = 0, 0.0, first, []
+    while now_s < course.duration_s:
+        round_s = max(course.rtt_s, window * PACKET_BITS / course.rate_bps)
+        lost = any(sent <= number < sent + window for number in course.losses)
+        sent += int(window)
+        told.append((sent, window))
+        window = step(window, round_s, lost)
+        # A round trip of repair with the reduced window follows a loss.
+        if lost:
+            sent += int(window)
+            now_s += round_s
+        now_s += round_s
+    return told
+
+
+def _reno_until(window: float, ssthresh: float) -> float:
+    """Slow start to ssthresh, then a segment per round trip."""
+    return min(2 * window, ssthresh) if window < ssthresh else window + 1
+
+
+def _westwood(course: Course) -> list[tuple[int, float]]:
+    """Reno, but for a loss where a queue stands: the rate is the link's, so the window becomes rate times least RTT."""
+    product = course.rate_bps * course.rtt_s / PACKET_BITS
+
+    def step(window: float, _round_s: float, lost: bool) -> float:
+        return min(window, product) if lost else _reno_until(window, course.ssthresh_pkts)
+
+    return _rounds(course, step, INITIAL_PKTS)
+
+
+def _asran(course: Course) -> list[tuple[int, float]]:
+    """Half after a loss, then slow start to the window of the loss before, if that is more."""
+    ssthresh, last_max = float(course.ssthresh_pkts), 0.0
+
+    def step(window: float, _round_s: float, lost: bool) -> float:
+        nonlocal ssthresh, last_max
+        if not lost:
+            return _reno_until(window, ssthresh)
+        ssthresh, last_max = max(window / 2, last_max), window
+        return window / 2
+
+    return _rounds(course, step, INITIAL_PKTS)
+
+
+def _ledbat(course: Course) -> list[tuple[int, float]]:
+    """A share of a segment per round trip: how far the queueing delay is from the target."""
+
+    def step(window: float, round_s: float, lost: bool) -> float:
+        if lost:
+            return window / 2
+        return window + (LEDBAT_TARGET_S - (round_s - course.rtt_s)) / LEDBAT_TARGET_S
+
+    return _rounds(course, step, INITIAL_PKTS)
+
+
+def _aerotcp(course: Course) -> list[tuple[int, float]]:
+    """SatBW SatRTT, whatever is lost."""
+    window = float(int(course.rate_bps * course.rtt_s / PACKET_BITS))
+    return _rounds(course, lambda window, _round_s, _lost: window, window)
+
+
+SLOW = replace(QUEUE, losses=(20_000,), duration_s=80.0)
+LATE = replace(QUEUE, losses=(30_000,))
+"""Where the queue has just begun, ABSE's sample spans a few ACKs only and is up to a fifth too high."""
+LINK = {"satellite_rate": QUEUE.rate_bps, "satellite_rtt": QUEUE.rtt_s, "connections": 1}
+
+BY_HAND: tuple[tuple[Case, Recursion], ...] = (
+    (Case("worked by hand", "westwood-bwe", QUEUE, agent=""), _westwood),
+    (Case("worked by hand", "westwood-abse", LATE, agent=""), _westwood),
+    (Case("worked by hand", "asran", OPEN, agent=""), _asran),
+    (Case("worked by hand", "ledbat", SLOW, agent=""), _ledbat),
+    (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _aerotcp),
+)
