@@ -143,7 +143,7 @@ def _draw_likenesses(folder: Path, likenesses: Sequence[Likeness]) -> None:
             for one in found
             for side, windows in ((reference, one.reference_pkts), (ENGINE, one.engine_pkts))
         ]
-        title = f"{variant}: congestion window at equal data packet"
+        title = f"{variant}: cwnd at equal data packet"
         write_chart(validation_windows(pl.concat(parts), title, reference), folder / f"{variant}.svg")
 
 
