@@ -7,7 +7,7 @@ errors change what it meets next; here nothing that it does changes anything, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,9 @@ HANDSHAKE_SEGMENTS = 1
 
 SYN = 2
 """TCP flag."""
+
+STAMPS = 1 << 32
+"""Time stamps count up to here and begin again."""
 
 MILLISECOND_NS = 1_000_000
 LEAD_NS = 1_000_000_000
@@ -128,7 +131,11 @@ def _unknown(subject: str, why: str) -> Check:
 
 
 def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mapping[str, Integers]) -> Record:
-    """Return what the sender of connection `flow_id` of its capture met and did, up to the flow's end."""
+    """Return what the sender of connection `flow_id` of its capture met and did, up to the flow's end.
+
+    The order is the file's, in which the sender handled them: an ACK is stamped when it comes in, so that one which
+    had to wait may bear an earlier time than what left before it was read.
+    """
     import pyarrow.compute as pc
 
     own = segments.filter(pc.equal(segments["flow_id"], flow_id))
@@ -139,16 +146,14 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
         for name in ("t_ns", "flags", "seq", "payload_bytes", "ack", "wnd_bytes", "ts_val", "ts_ecr", "sack")
     }
     outward = pc.equal(own["direction"].cast("string"), "a2b").to_pylist()
-    begin_ns = columns["t_ns"][0]
-    stamps = _Stamps(begin_ns)
-    events: list[Event] = []
-    for index, leaves in enumerate(outward):
-        row = {name: values[index] for name, values in columns.items()}
-        at_ns = row["t_ns"] - begin_ns + LEAD_NS
-        event = _departure(at_ns, row, stamps) if leaves else _arrival(at_ns, row, stamps)
-        if event is not None and at_ns <= flow.end_ns - flow.syn_ns + LEAD_NS:
-            events.append(event)
-    events = _with_timeouts(events, info, flow.syn_ns - LEAD_NS)
+    rows = [
+        dict(zip(columns, values, strict=True), leaves=leaves)
+        for leaves, *values in zip(outward, *columns.values(), strict=True)
+    ]
+    clock = _Clock(rows)
+    end_ns = clock.begin_ns + flow.end_ns - flow.syn_ns
+    events = [event for row in rows if (event := _event(clock.read(row), row, clock)) and event[0] <= end_ns]
+    events = _with_timeouts(events, info, flow.syn_ns - clock.begin_ns)
     kinds = [kind for _, kind, *_ in events]
     return Record(
         events,
@@ -157,34 +162,46 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
     )
 
 
-class _Stamps:
-    """The milliseconds of our clock at which a time stamp of the sender first left."""
+class _Clock:
+    """The sender's clock, which counts on in milliseconds where its time stamps do: what it stamped and what is echoed
+    compare as they did for the sender. It stamps what leaves, and only then does its interface see it."""
 
-    def __init__(self, begin_ns: int) -> None:
-        self._begin_ns = begin_ns
-        self._first: dict[int, int] = {}
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
+        self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["leaves"])
+        self._latest_ns = 0
+        self.begin_ns = LEAD_NS + self._lead_ns
 
-    def note(self, ts_val: int | None, at_ns: int) -> None:
-        if ts_val is not None:
-            self._first.setdefault(ts_val, at_ns // MILLISECOND_NS)
+    def _stamped_ns(self, row: Mapping[str, Any]) -> int:
+        """The earliest time since the first that bears the stamp of `row`; 0 without stamps."""
+        if row["ts_val"] is None or self._first_stamp is None:
+            return 0
+        return int((row["ts_val"] - self._first_stamp) % STAMPS) * MILLISECOND_NS
 
-    def of(self, ts_ecr: int | None) -> int:
-        return 0 if ts_ecr is None else self._first.get(ts_ecr, 0)
+    def read(self, row: Mapping[str, Any]) -> int:
+        """The time at which the sender handled `row`, none before the one of the row before."""
+        at_ns = row["t_ns"] - self._first_ns + self.begin_ns
+        if row["leaves"] and row["ts_val"] is not None:
+            at_ns = min(at_ns, LEAD_NS + self._stamped_ns(row) + MILLISECOND_NS - 1)
+        self._latest_ns = max(self._latest_ns, at_ns)
+        return self._latest_ns
+
+    def echo(self, stamp: int | None) -> int:
+        """What `stamp` is by this clock; 0 without one."""
+        if stamp is None or self._first_stamp is None:
+            return 0
+        return int(stamp - self._first_stamp + LEAD_NS // MILLISECOND_NS) % STAMPS
 
 
-def _departure(at_ns: int, row: Mapping[str, Any], stamps: _Stamps) -> Event | None:
-    stamps.note(row["ts_val"], at_ns)
-    if row["flags"] & SYN:
-        return (at_ns, "syn", 0, 0, 0, [])
-    if row["payload_bytes"] == 0:
-        return None
-    return (at_ns, "data", row["seq"], row["payload_bytes"], 0, [])
-
-
-def _arrival(at_ns: int, row: Mapping[str, Any], stamps: _Stamps) -> Event:
-    kind = "syn_ack" if row["flags"] & SYN else "ack"
+def _event(at_ns: int, row: Mapping[str, Any], clock: _Clock) -> Event | None:
+    """Return what `row` is to the sender; None for a bare ACK that it sent."""
+    syn = row["flags"] & SYN
+    if row["leaves"]:
+        if syn:
+            return (at_ns, "syn", 0, 0, 0, [])
+        return (at_ns, "data", row["seq"], row["payload_bytes"], 0, []) if row["payload_bytes"] else None
     blocks = list(zip(row["sack"][::2], row["sack"][1::2], strict=True))
-    return (at_ns, kind, row["ack"], row["wnd_bytes"], stamps.of(row["ts_ecr"]), blocks)
+    return (at_ns, "syn_ack" if syn else "ack", row["ack"], row["wnd_bytes"], clock.echo(row["ts_ecr"]), blocks)
 
 
 def _with_timeouts(events: list[Event], info: Mapping[str, Integers], shift_ns: int) -> list[Event]:

@@ -67,7 +67,7 @@ def test_the_record_holds_what_left_and_what_came(s9: KernelRun, s9_segments: pa
     record = read_record(s9_segments, 1, flow, flow.tcp_info)
     kinds = [kind for _, kind, *_ in record.events]
     assert kinds[:2] == ["syn", "syn_ack"]
-    assert record.events[0][0] == LEAD_NS
+    assert 0 <= record.events[0][0] - LEAD_NS < 1_000_000
     assert record.sent[-1] == kinds.count("data") == np.searchsorted(flow.packets.t_ns, flow.end_ns, side="right")
     assert record.acks[-1] == kinds.count("ack") + 1
     assert "timeout" not in kinds

@@ -79,6 +79,11 @@ pub struct Alone {
 pub enum Misfit {
     /// The flow's configuration makes no sense.
     Config(ConfigError),
+    /// Thing number `index` comes before the one before it.
+    Backwards {
+        /// From 0.
+        index: usize,
+    },
     /// Thing number `index` left octets out: it begins at `seq` where `snd_nxt` would be the next.
     Gap {
         /// From 0.
@@ -94,6 +99,12 @@ impl std::fmt::Display for Misfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
+            Self::Backwards { index } => {
+                write!(
+                    f,
+                    "event {index} of the record comes before the one before it"
+                )
+            }
             Self::Gap {
                 index,
                 seq,
@@ -120,7 +131,12 @@ pub fn follow(
 ) -> Result<Vec<Alone>, Misfit> {
     let mut sender = sender(config, flow).map_err(Misfit::Config)?;
     let mut states = Vec::with_capacity(record.len());
+    let mut latest = 0;
     for (index, &(now, thing)) in record.iter().enumerate() {
+        if now < latest {
+            return Err(Misfit::Backwards { index });
+        }
+        latest = now;
         match thing {
             Recorded::Syn => sender.record_syn(now),
             Recorded::Departure { seq, payload_bytes } => {
@@ -276,6 +292,12 @@ mod tests {
             snd_nxt: octet(11),
         };
         assert_eq!(followed(&[(1200, data(12))]), Err(gap));
+    }
+
+    #[test]
+    fn time_does_not_run_backwards() {
+        let back = followed(&[(1099, ack(2, &[]))]);
+        assert_eq!(back, Err(Misfit::Backwards { index: 12 }));
     }
 
     /// What a run's sender did and met, and its window after that.
