@@ -20,7 +20,12 @@ from replay.validation.simulator import HEADER_BYTES, SMSS_BYTES, Chain, simulat
 SHARE = 0.05
 """A mean may be off by this share, or by the joint 95 % interval where that is wider."""
 
-SEEDS = tuple(range(1, 31))
+REPETITIONS = 90
+"""Sessions of a cell in ns-2. Each cell has random streams of its own: cells that share them all err the same way."""
+
+ENGINE_SHARE = 10
+"""Sessions of the engine for each of ns-2's: they cost little, and leave the joint interval to ns-2 alone."""
+
 DURATION_S = 31.0
 PACKET_BITS = 8 * (SMSS_BYTES + HEADER_BYTES)
 
@@ -36,7 +41,11 @@ class Grid:
     rates_bps: tuple[float, ...] = (1e6, 20e6)
     bers: tuple[float, ...] = (1e-6, 1e-7, 1e-8)
     variants: tuple[str, ...] = ("newreno", "sack")
-    seeds: tuple[int, ...] = SEEDS
+    repetitions: int = REPETITIONS
+
+
+QUICK = Grid(rates_bps=(1e6,), bers=(1e-7, 1e-8), repetitions=30)
+"""A few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +90,10 @@ def compare_with_ns2(
     step = len(grid.variants) * len(grid.bers)
     for start in range(0, len(named), step):
         part = named[start : start + step]
-        theirs = simulate(ns, [chain for _, chain in part], len(grid.seeds), threads)
-        ours = _replay([chain for _, chain in part], grid.seeds, threads)
+        chains = [chain for _, chain in part]
+        streams = range(start * grid.repetitions, (start + len(part)) * grid.repetitions, grid.repetitions)
+        theirs = simulate(ns, list(zip(chains, streams, strict=True)), grid.repetitions, threads)
+        ours = _replay(list(zip(chains, streams, strict=True)), grid.repetitions, threads)
         cells += [_cell(path, chain, *both) for (path, chain), *both in zip(part, ours, theirs, strict=True)]
         on_done(len(cells), len(named))
     return cells
@@ -97,25 +108,39 @@ def _chain(variant: str, delays_s: tuple[float, ...], rate_bps: float, ber: floa
 def _cell(path: str, chain: Chain, ours: Sequence[float], theirs: Sequence[float]) -> Cell:
     bps = 8 * SMSS_BYTES / chain.duration_s
     engine, ns2 = np.asarray(ours) * bps, np.asarray(theirs) * bps
-    n = len(engine)
-    spread = math.sqrt((engine.var(ddof=1) + ns2.var(ddof=1)) / n)
-    return Cell(path, chain, float(engine.mean()), float(ns2.mean()), _student_95(2 * n - 2) * spread)
+    variances = np.array([engine.var(ddof=1) / len(engine), ns2.var(ddof=1) / len(ns2)])
+    # Welch's degrees of freedom: the samples differ in size and may in spread.
+    degrees = variances.sum() ** 2 / (variances**2 / [len(engine) - 1, len(ns2) - 1]).sum() if variances.any() else 1.0
+    joint = _student_95(degrees) * math.sqrt(variances.sum())
+    return Cell(path, chain, float(engine.mean()), float(ns2.mean()), joint)
 
 
-def _student_95(degrees: int) -> float:
+def pooled(cells: Sequence[Cell]) -> tuple[float, float]:
+    """Return the mean of the relative differences and half its 95 % interval: what all cells say of a bias."""
+    differences = [cell.engine_bps / cell.ns2_bps - 1 for cell in cells]
+    widths = [cell.joint_bps / cell.ns2_bps for cell in cells]
+    return float(np.mean(differences)), math.sqrt(sum(width**2 for width in widths)) / len(cells)
+
+
+def _student_95(degrees: float) -> float:
     """Return Student's t for a two-sided 95 % interval (Cornish and Fisher's expansion, to 0.1 % from 10 on)."""
     z = 1.959964
     return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
 
 
-def _replay(chains: Sequence[Chain], seeds: Sequence[int], threads: int | None) -> list[list[float]]:
-    """Return, by chain and seed, the packets that the engine's receiver had in order."""
+def _replay(sessions: Sequence[tuple[Chain, int]], repetitions: int, threads: int | None) -> list[list[float]]:
+    """Return, by session, a chain and its first stream, the packets that the engine's receiver had in order."""
+    count = ENGINE_SHARE * repetitions
     runs = run_configurations(
-        [Configuration(_configuration(chain), seed, recorded=False) for chain in chains for seed in seeds],
+        [
+            Configuration(_configuration(chain), ENGINE_SHARE * first + number, recorded=False)
+            for chain, first in sessions
+            for number in range(1, count + 1)
+        ],
         threads=threads,
     )["runs"]
     packets = runs["delivered_bytes"].to_numpy() / SMSS_BYTES
-    return [list(row) for row in packets.reshape(len(chains), len(seeds))]
+    return [list(row) for row in packets.reshape(len(sessions), count)]
 
 
 def _configuration(chain: Chain) -> dict[str, Any]:

@@ -52,6 +52,7 @@ proc lossy {{from to rng}} {{
     $model drop-target [new Agent/Null]
     $ns link-lossmodel $model $from $to
 }}
+for {{set n 0}} {{$n < {first_stream}}} {{incr n}} {{ new RNG }}
 for {{set n 0}} {{$n < {repetitions}}} {{incr n}} {{
     set rng [new RNG]
     set from [$ns node]
@@ -102,14 +103,15 @@ def simulator() -> str | None:
     return shutil.which("ns")
 
 
-def script(chain: Chain, repetitions: int) -> str:
-    """Return the Tcl script that runs `chain` so many times, each with random streams of its own."""
+def script(chain: Chain, repetitions: int, first_stream: int = 0) -> str:
+    """Return the Tcl script that runs `chain` so many times, each with its own stream, from `first_stream` on."""
     agent, sink = AGENTS[chain.variant]
     return SCRIPT.format(
         tick_s=TICK_S,
         smss_bytes=SMSS_BYTES,
         window_pkts=WINDOW_PKTS,
         ber=chain.ber,
+        first_stream=first_stream,
         repetitions=repetitions,
         delays_s=" ".join(map(str, chain.delays_s)),
         rate_bps=chain.rate_bps,
@@ -120,17 +122,19 @@ def script(chain: Chain, repetitions: int) -> str:
     )
 
 
-def simulate(ns: str, chains: Sequence[Chain], repetitions: int, threads: int | None = None) -> list[list[float]]:
-    """Return, by chain and repetition, the packets that ns-2's sink had in order when the session ended.
+def simulate(
+    ns: str, sessions: Sequence[tuple[Chain, int]], repetitions: int, threads: int | None = None
+) -> list[list[float]]:
+    """Return, by session and repetition, the packets that ns-2's sink had in order when the session ended.
 
-    MachineError where a simulation fails.
+    A session is its chain and the first of its random streams. MachineError where a simulation fails.
     """
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        return list(pool.map(lambda chain: _run(ns, chain, repetitions), chains))
+        return list(pool.map(lambda session: _run(ns, session[0], session[1], repetitions), sessions))
 
 
-def _run(ns: str, chain: Chain, repetitions: int) -> list[float]:
-    lines = run_script(ns, script(chain, repetitions))
+def _run(ns: str, chain: Chain, first_stream: int, repetitions: int) -> list[float]:
+    lines = run_script(ns, script(chain, repetitions, first_stream))
     if len(lines) != repetitions:
         raise MachineError(f"{ns}: the simulation told of {len(lines)} sinks instead of {repetitions}")
     return [float(line) / (SMSS_BYTES + HEADER_BYTES) for line in lines]
