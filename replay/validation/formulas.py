@@ -68,6 +68,16 @@ def reno_window_pkts(p: float) -> float:
     return math.sqrt(1.5 / p)
 
 
+def reno_rounds_window_pkts(p: float) -> float:
+    """Return what `reno_window_pkts` is the limit of for small `p`: the same sawtooth counted in whole round trips.
+
+    A cycle has one of w packets in which the loss is repaired, and those of w, w + 1, … 2 w that the window grows by:
+    1/p packets in all, w + 2 round trips.
+    """
+    least = (math.sqrt(6.25 + 6 / p) - 2.5) / 3
+    return 1 / p / (least + 2)
+
+
 def cubic_window_pkts(p: float, rtt_s: float) -> float:
     """Return cubic's mean window with one loss every 1/p packets: RFC 9438 §5.1, or Reno's where that is greater.
 

@@ -24,7 +24,7 @@ from replay.validation.linux import (
     FlowResult,
     RunResult,
 )
-from replay.validation.ns2 import SHARE, Cell
+from replay.validation.ns2 import SHARE, Cell, pooled
 from replay.validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, Likeness
 
 MISSING_RUNS = 3
@@ -192,7 +192,11 @@ def summary(results: Results) -> list[str]:
             "compared."
         )
     if results.ns2:
-        lines.append(f"ns-2: {_passing([cell.check for cell in results.ns2])} sessions pass.")
+        mean, width = pooled(results.ns2)
+        lines.append(
+            f"ns-2: {_passing([cell.check for cell in results.ns2])} sessions pass; over all of them the engine lies "
+            f"{100 * mean:+.1f} ± {100 * width:.1f} % off."
+        )
     if results.tcp_linux:
         lines.append(tcp_linux_summary(results.tcp_linux))
     if results.closed:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from replay.validation.alone import AloneResult
+    from replay.validation.judge import Check
     from replay.validation.linux import RunResult
     from replay.validation.ns2 import Cell
     from replay.validation.tables import Results
@@ -34,9 +35,13 @@ def validate(
             "--data", help="Folder of recorded runs of the Linux stack [default: the few beside the sources]."
         ),
     ] = None,
-    closed_forms: Annotated[
-        bool, typer.Option(help="Compare with closed forms, too; they take most of the time.")
-    ] = True,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full", help="Every cell of ns-2 and of the closed forms, which takes minutes; implied by --data."
+        ),
+    ] = False,
+    closed_forms: Annotated[bool, typer.Option(help="Compare with closed forms, too.")] = True,
     ns2: Annotated[bool, typer.Option(help="Compare with ns-2, too, if it is installed.")] = True,
     write: Annotated[Path | None, typer.Option("--write", help="Also write the tables as a Markdown page.")] = None,
     threads: Threads = None,
@@ -44,19 +49,19 @@ def validate(
 ) -> None:
     """Hold the engine beside closed forms, ns-2 and recorded Linux runs. A miss is shown, not an error."""
     from replay.validation.by_hand import validate_by_hand
-    from replay.validation.closed_forms import validate_closed_forms
     from replay.validation.tables import Results
 
     folder = data or _own_runs()
+    whole = full or data is not None
     linux, alone = _beside_linux(folder, threads) if folder is not None else ([], [])
-    cells, likenesses = _beside_ns2(threads) if ns2 else ([], [])
+    cells, likenesses = _beside_ns2(whole, threads) if ns2 else ([], [])
     by_hand = validate_by_hand() if closed_forms else []
     results = Results(
         linux=linux,
         alone=alone,
         ns2=cells,
         tcp_linux=[*likenesses, *by_hand],
-        closed=validate_closed_forms(threads=threads) if closed_forms else [],
+        closed=_beside_closed_forms(whole, threads) if closed_forms else [],
     )
     if write is not None:
         _write_page(write, results)
@@ -64,6 +69,8 @@ def validate(
         print_json(_document(results))
     else:
         _show(results)
+    if not whole:
+        say("a quick run; --full compares every cell of ns-2 and of the closed forms, --data DIR more runs of Linux")
     if folder is None:
         say("no Linux runs compared: --data takes a folder of recorded runs of the Linux stack")
 
@@ -88,8 +95,14 @@ def _beside_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], l
     return runs, alone
 
 
-def _beside_ns2(threads: int | None) -> tuple[list[Cell], list[Likeness]]:
-    from replay.validation.ns2 import compare_with_ns2
+def _beside_closed_forms(whole: bool, threads: int | None) -> list[Check]:
+    from replay.validation.closed_forms import QUICK, Grid, validate_closed_forms
+
+    return validate_closed_forms(Grid() if whole else QUICK, threads=threads)
+
+
+def _beside_ns2(whole: bool, threads: int | None) -> tuple[list[Cell], list[Likeness]]:
+    from replay.validation.ns2 import QUICK, Grid, compare_with_ns2
     from replay.validation.simulator import simulator
     from replay.validation.tcp_linux import compare_with_tcp_linux
 
@@ -99,7 +112,8 @@ def _beside_ns2(threads: int | None) -> tuple[list[Cell], list[Likeness]]:
         return [], []
     path = Path(ns)
     with progress_on_stderr() as report:
-        cells = compare_with_ns2(ns, threads=threads, on_done=lambda done, of: report(path, done / of))
+        grid = Grid() if whole else QUICK
+        cells = compare_with_ns2(ns, grid, threads=threads, on_done=lambda done, of: report(path, done / of))
     return cells, compare_with_tcp_linux(ns, threads=threads)
 
 
