@@ -143,6 +143,7 @@ def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str
     return {
         "rate_bps": direction.rate,
         "delay_ns": direction.delay,
+        "jitter": None if direction.jitter is None else direction.jitter.engine(),
         "queue": direction.queue.engine(),
         "loss": _loss(direction.loss, mode, traces),
         "in_order": link.in_order,

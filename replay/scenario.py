@@ -21,6 +21,7 @@ from replay.applications import APPLICATIONS
 from replay.flows import Datagrams, Flow, SharingFlow
 from replay.parts import (
     GREATEST_SEED,
+    LONGEST_NS,
     MOST_PKTS,
     Count,
     Duration,
@@ -35,7 +36,7 @@ from replay.parts import (
 from replay.queues import QUEUES, DropTail, Queue
 from replay.rates import RateTrace, read_rates
 from toolkit.errors import MachineError, ScenarioError
-from toolkit.units import PACKETS
+from toolkit.units import PACKETS, TIME
 
 
 class Trace(Part):
@@ -60,12 +61,28 @@ Channel = Annotated[LinkModel | Guarded | ChannelFile, Field(discriminator="mode
 """What gives a link's rate, delay and loss over time: a model in the words of `channel synth`, or a file."""
 
 
+class Jitter(Part):
+    """What is added to the delay of each packet, drawn from a law.
+
+    `spread` is the most of a uniform one, the mean of an exponential one, the standard deviation of the normal one
+    whose size a half-normal draw is.
+    """
+
+    kind: Literal["uniform", "exponential", "half_normal"]
+    spread: Annotated[int, whole(TIME), Field(ge=1, le=LONGEST_NS)]
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's words."""
+        return {"kind": self.kind, "spread_ns": self.spread}
+
+
 class Direction(Part):
     """One direction of a link. No rate: packets are not serialised and never queue."""
 
     rate: Rate | None = None
     rate_file: str | None = None
     delay: Time
+    jitter: Jitter | None = None
     queue: Queue = DropTail()
     loss: Loss = losses.NoLoss()
 
@@ -103,6 +120,7 @@ class Link(Part):
     rate: Rate | None = None
     rate_file: str | None = None
     delay: Time
+    jitter: Jitter | None = None
     queue: Queue = DropTail()
     loss: Loss = losses.NoLoss()
     reverse: Direction | None = None
@@ -140,14 +158,24 @@ class Link(Part):
     def forward(self) -> Direction:
         """The direction in which the data flows."""
         return Direction.model_construct(
-            rate=self.rate, rate_file=self.rate_file, delay=self.delay, queue=self.queue, loss=self.loss
+            rate=self.rate,
+            rate_file=self.rate_file,
+            delay=self.delay,
+            jitter=self.jitter,
+            queue=self.queue,
+            loss=self.loss,
         )
 
     @property
     def backward(self) -> Direction:
         """The direction of the acknowledgements."""
         return self.reverse or Direction.model_construct(
-            rate=self.rate, rate_file=self.rate_file, delay=self.delay, queue=DropTail(), loss=losses.NoLoss()
+            rate=self.rate,
+            rate_file=self.rate_file,
+            delay=self.delay,
+            jitter=None,
+            queue=DropTail(),
+            loss=losses.NoLoss(),
         )
 
 

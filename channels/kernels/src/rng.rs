@@ -24,6 +24,8 @@ pub enum Purpose {
     Controller,
     /// Fading of a signal.
     Fading,
+    /// Variation of a delay.
+    Delay,
 }
 
 /// The address of a stream: equal keys give equal draws on every machine.

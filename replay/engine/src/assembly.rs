@@ -13,6 +13,7 @@ use crate::config::{
 };
 use crate::controller::{Controller, Externals, ParamValues};
 use crate::datagram::DatagramSource;
+use crate::jitter::Jitter;
 use crate::link::LinkDirection;
 use crate::node::Node;
 use crate::proxy::{Proxy, RelayBuffer};
@@ -135,7 +136,12 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
             purpose: Purpose::Queue,
             ..key
         });
-        LinkDirection::new(config, config.loss.process(key), queue)
+        let delay = StreamRng::new(StreamKey {
+            purpose: Purpose::Delay,
+            ..key
+        });
+        let jitter = config.jitter.map(|law| Jitter::new(law, delay));
+        LinkDirection::new(config, config.loss.process(key), queue).with_jitter(jitter)
     };
     let mut links = Vec::new();
     for (number, link) in config.path.links.iter().enumerate() {

@@ -157,7 +157,10 @@ impl Tap for Bookkeeper {
                 self.leg(segment).data_arrives(segment);
             }
             Event::Arrived(segment) if segment.direction == Direction::Reverse => {
-                self.leg(segment).edge_known = segment.ack + u64::from(segment.wnd_bytes);
+                // One that was overtaken tells of an edge that has moved on since.
+                let edge = segment.ack + u64::from(segment.wnd_bytes);
+                let book = self.leg(segment);
+                book.edge_known = book.edge_known.max(edge);
             }
             Event::Dropped { segment, .. } if carries_data(segment) => {
                 self.leg(segment).data_dropped += u64::from(segment.payload_bytes);

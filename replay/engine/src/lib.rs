@@ -23,6 +23,7 @@ mod datagram;
 mod histogram;
 #[cfg(test)]
 mod invariants;
+mod jitter;
 mod link;
 mod network;
 mod node;
@@ -53,9 +54,10 @@ pub use catalogue::{EXTERNAL, VARIANTS, Variant, VariantInfo};
 pub use config::{
     AdvertisePolicy, ApplicationConfig, BurstConfig, ChangeConfig, ClockConfig, CodelConfig,
     Config, ConfigError, DatagramConfig, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig,
-    LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile,
-    ProxyConfig, QueueConfig, RecoveryKind, RedConfig, RtoRule, SlowStartKind, SpanConfig, Spread,
-    StackOverrides, StackParams, StateConfig, StayConfig, TraceModeConfig,
+    JitterConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, PieConfig,
+    PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind, RedConfig, RtoRule,
+    SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams, StateConfig, StayConfig,
+    TraceModeConfig,
 };
 pub use link::DropCause;
 pub use segment::{Direction, Ecn, Purpose, Segment, flags};

@@ -8,6 +8,7 @@ use hindflight_kernels::{LossProcess, StreamRng};
 
 use crate::arena::{Arena, Parcel, Ticket};
 use crate::config::{DirectionConfig, LossScope};
+use crate::jitter::Jitter;
 use crate::queue::{Arrival, Dropped, Queue, Verdict, Waiting};
 use crate::ring::Ring;
 use crate::segment::{Ecn, Segment};
@@ -72,6 +73,7 @@ pub struct LinkDirection {
     loss: LossProcess,
     loss_applies_to: LossScope,
     in_order: bool,
+    jitter: Option<Jitter>,
     /// Latest arrival, kept where the delay changes.
     last_arrival: Nanos,
     /// Packets in flight by time of arrival, and the latest such time so far.
@@ -79,7 +81,7 @@ pub struct LinkDirection {
     latest: Nanos,
     /// Links that take over from this one, and those before it that still serve what they had.
     takeovers: Takeovers,
-    /// Until then no other link takes over; 0 where the loss process may add to a delay.
+    /// Until then no other link takes over; 0 where something may add to a delay.
     plain_until: Nanos,
     /// What leaves it is all that the next one takes, in the same order; for the one who knows the path.
     pub leads_on: bool,
@@ -97,6 +99,7 @@ impl LinkDirection {
             loss,
             loss_applies_to: config.loss_applies_to,
             in_order: config.in_order,
+            jitter: None,
             last_arrival: 0,
             flying: Ring::default(),
             latest: 0,
@@ -104,6 +107,16 @@ impl LinkDirection {
             takeovers,
             leads_on: false,
         }
+    }
+
+    /// The same, with a delay that varies.
+    #[must_use]
+    pub fn with_jitter(mut self, jitter: Option<Jitter>) -> Self {
+        if jitter.is_some() {
+            self.plain_until = 0;
+        }
+        self.jitter = jitter;
+        self
     }
 
     /// The way of nearly every packet: a drop-tail queue that surely has room, a rate, and a delay that no change of
@@ -321,6 +334,7 @@ impl LinkDirection {
         let Some(added) = self.repaired(segment.ip_bytes, carries_data, departure) else {
             return Passage::Lost(DropCause::Channel);
         };
+        let added = added + self.jitter.as_mut().map_or(0, Jitter::draw);
         let mut arrival = departure + added + self.serialiser.now.delay;
         // `last_arrival` is past once all that left before the last change, or came late, have arrived.
         let overtakes = self.in_order && (arrival < self.last_arrival || added > 0);
@@ -406,7 +420,7 @@ impl LinkDirection {
     /// Whether packets always arrive in the order in which they were taken.
     pub fn keeps_order(&self) -> bool {
         let steady = self.serialiser.is_constant() && self.takeovers.next == NEVER;
-        self.in_order || (steady && self.loss.keeps_order())
+        self.in_order || (steady && self.loss.keeps_order() && self.jitter.is_none())
     }
 }
 

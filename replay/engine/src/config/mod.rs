@@ -5,6 +5,7 @@
 
 mod application;
 mod datagram;
+mod jitter;
 mod loss;
 mod queue;
 mod stack;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 
 pub use application::{ApplicationConfig, Spread};
 pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig};
+pub use jitter::JitterConfig;
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
 pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
@@ -87,7 +89,10 @@ pub struct DirectionConfig {
     /// Which packets the loss process sees.
     #[serde(default)]
     pub loss_applies_to: LossScope,
-    /// Deliver in order even if the delay falls; else later packets overtake.
+    /// What is added to the delay of each packet; none: nothing.
+    #[serde(default)]
+    pub jitter: Option<JitterConfig>,
+    /// Deliver in order even if the delay falls or varies; else later packets overtake.
     #[serde(default)]
     pub in_order: bool,
     /// Changes of rate, delay and availability, by ascending time.

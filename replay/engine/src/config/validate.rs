@@ -160,6 +160,9 @@ impl DirectionConfig {
         rate(&format!("{key}.rate_bps"), self.rate_bps)?;
         within(&format!("{key}.delay_ns"), self.delay_ns, 0, LONGEST_NS)?;
         self.queue.validate(&format!("{key}.queue"))?;
+        if let Some(jitter) = &self.jitter {
+            jitter.validate(&format!("{key}.jitter"))?;
+        }
         if let Some(trace) = &self.rate_trace {
             trace.validate(&format!("{key}.rate_trace"), self)?;
         }

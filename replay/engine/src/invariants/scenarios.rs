@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use crate::config::{
     ApplicationConfig, BurstConfig, CodelConfig, Config, DatagramConfig, DirectionConfig,
-    DropTailConfig, DrrConfig, FlowConfig, LinkConfig, LossConfig, LossScope, NagleRule,
-    PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RedConfig, Spread,
-    StackOverrides,
+    DropTailConfig, DrrConfig, FlowConfig, JitterConfig, LinkConfig, LossConfig, LossScope,
+    NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RedConfig,
+    Spread, StackOverrides,
 };
 use crate::controller::ParamValues;
 use crate::time::{MILLISECOND, SECOND};
@@ -29,8 +29,10 @@ fn loss() -> impl Strategy<Value = LossConfig> {
 
 fn direction() -> impl Strategy<Value = DirectionConfig> {
     let rate = prop_oneof![Just(None), (1e5..2e7).prop_map(Some)];
-    (rate, 1..200_u64, queue(), loss(), any::<bool>()).prop_map(
-        |(rate_bps, delay_ms, queue, loss, all)| DirectionConfig {
+    let spread = prop_oneof![4 => Just(None), 1 => (1..30_u64).prop_map(Some)];
+    let delay = (1..200_u64, spread, any::<bool>());
+    (rate, delay, queue(), loss(), any::<bool>()).prop_map(
+        |(rate_bps, (delay_ms, spread_ms, in_order), queue, loss, all)| DirectionConfig {
             rate_bps,
             rate_trace: None,
             delay_ns: delay_ms * MILLISECOND,
@@ -41,7 +43,10 @@ fn direction() -> impl Strategy<Value = DirectionConfig> {
             },
             loss,
             loss_applies_to: if all { LossScope::All } else { LossScope::Data },
-            in_order: false,
+            jitter: spread_ms.map(|ms| JitterConfig::Exponential {
+                spread_ns: ms * MILLISECOND,
+            }),
+            in_order,
             schedule: Vec::new(),
         },
     )

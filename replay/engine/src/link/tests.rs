@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::arena::Arena;
-use crate::config::{ChangeConfig, LossConfig, QueueConfig};
+use crate::config::{ChangeConfig, JitterConfig, LossConfig, QueueConfig};
 use crate::segment::Direction;
 use crate::time::MILLISECOND;
 use hindflight_kernels::{Purpose, StreamKey};
@@ -16,6 +16,7 @@ fn config(rate_bps: Option<f64>, delay_ms: u64, queue_pkts: u32) -> DirectionCon
         queue: QueueConfig::packets(queue_pkts),
         loss: LossConfig::None,
         loss_applies_to: LossScope::Data,
+        jitter: None,
         in_order: false,
         schedule: Vec::new(),
     }
@@ -395,5 +396,58 @@ fn a_link_that_never_opens_again_loses_what_comes() {
     assert_eq!(
         offer(&mut link, &mut arena, 6 * MILLISECOND),
         Err(DropCause::Outage)
+    );
+}
+
+/// Delays in milliseconds and numbers in the order of arrival of 200 packets, one a millisecond, over 10 ms and jitter.
+fn with_jitter(in_order: bool) -> (Vec<f64>, Vec<u32>) {
+    let config = DirectionConfig {
+        in_order,
+        ..config(None, 10, 1000)
+    };
+    let key = StreamKey {
+        seed: 1,
+        owner: 0,
+        direction: 0,
+        purpose: Purpose::Delay,
+    };
+    let law = JitterConfig::Uniform {
+        spread_ns: 20 * MILLISECOND,
+    };
+    let mut link = link(&config).with_jitter(Some(Jitter::new(law, StreamRng::new(key))));
+    assert_eq!(link.keeps_order(), in_order);
+    let mut arena = Arena::default();
+    let delays = (0..200)
+        .map(|i| {
+            let now = i * MILLISECOND;
+            let arrival = offer(&mut link, &mut arena, now).expect("nothing is lost");
+            (arrival - now) as f64 / MILLISECOND as f64
+        })
+        .collect();
+    let order = arrivals(&mut link)
+        .iter()
+        .map(|&(number, _)| number)
+        .collect();
+    (delays, order)
+}
+
+#[test]
+fn a_delay_that_varies_lets_packets_overtake_unless_they_keep_their_order() {
+    let (delays, order) = with_jitter(false);
+    assert!(delays.iter().all(|delay| (10.0..=30.0).contains(delay)));
+    let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+    assert!((mean - 20.0).abs() < 1.0, "{mean}");
+    assert!(!order.is_sorted());
+    let (lumped, order) = with_jitter(true);
+    assert!(order.is_sorted());
+    assert!(
+        lumped
+            .iter()
+            .zip(&delays)
+            .all(|(later, delay)| later >= delay)
+    );
+    assert!(
+        lumped.iter().all(|delay| *delay <= 30.0),
+        "no longer than the longest wait before it"
     );
 }

@@ -1,0 +1,38 @@
+//! Variation of a link's delay: its law and its size.
+//!
+//! Must not know links. What is drawn is added to the propagation delay, packet by packet.
+
+use serde::Deserialize;
+
+use super::validate::{Checked, LONGEST_NS, within};
+use crate::time::Nanos;
+
+/// Law of what is added to the delay of each packet; never less than nothing.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum JitterConfig {
+    /// Anything up to `spread_ns` alike.
+    Uniform {
+        /// The most.
+        spread_ns: Nanos,
+    },
+    /// Exponential.
+    Exponential {
+        /// The mean.
+        spread_ns: Nanos,
+    },
+    /// The size of a normal number of mean 0.
+    HalfNormal {
+        /// Its standard deviation; the mean is sqrt(2/π) of it.
+        spread_ns: Nanos,
+    },
+}
+
+impl JitterConfig {
+    pub(super) fn validate(&self, key: &str) -> Checked {
+        let (Self::Uniform { spread_ns }
+        | Self::Exponential { spread_ns }
+        | Self::HalfNormal { spread_ns }) = self;
+        within(&format!("{key}.spread_ns"), *spread_ns, 1, LONGEST_NS)
+    }
+}
