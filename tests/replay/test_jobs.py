@@ -54,6 +54,7 @@ def test_the_engine_is_told_base_units_and_the_trace() -> None:
         "kind": "trace",
         "mode": "resampled",
         "positions": [3, 4, 5, 90],
+        "late": [],
         "known_pkts": 1000,
         "block_pkts": 100,
     }
