@@ -129,6 +129,9 @@ fn stack() -> impl Strategy<Value = StackOverrides> {
                     receive_buffer_bytes: Some(buffer * 1500),
                     read_rate_bps,
                     nagle: Some(nagle),
+                    // A bad state that lasts for 15 packets takes every retransmission: none gives up before its end.
+                    retry_limit: Some(255),
+                    syn_retry_limit: Some(127),
                     ..StackOverrides::default()
                 }
             },
