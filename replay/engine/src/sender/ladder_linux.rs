@@ -3,6 +3,7 @@
 
 use super::Sender;
 use super::ladder::{SMSS, check, parse, sender, window};
+use super::pacing::Pacer;
 use super::unsent::Unsent;
 use crate::catalogue::Variant;
 use crate::config::{Profile, StackOverrides};
@@ -106,6 +107,34 @@ fn linux_room_for_one_waits_for_the_next_ack_if_that_is_due() {
          0.150 < ack 6
          0.150 > 17 (cwnd 12 avoidance)",
     );
+}
+
+#[test]
+fn linux_room_for_one_waits_up_to_a_millisecond_after_pacing_lets_it_leave() {
+    // As above, but what left at 0.100 is paced: the next may leave at 0.104.
+    let overrides = StackOverrides {
+        initial_ssthresh_pkts: Some(2),
+        ..window(12)
+    };
+    let mut sender = sender(Variant::LinuxReno, Profile::Linux, overrides);
+    for (at, acked) in [(0, None), (100, Some(3)), (101, Some(4))] {
+        let now = at * MILLISECOND;
+        if let Some(acked) = acked {
+            sender.receive(&parse(&format!("ack {acked}"), now), now);
+        }
+        while sender.poll_transmit(now).is_some() {}
+    }
+    let waits = |sender: &Sender| {
+        let times = [1010, 1011, 1049, 1050, 1051].map(|at| at * MILLISECOND / 10);
+        times.map(|now| sender.waits_for_a_burst(now))
+    };
+    assert_eq!(waits(&sender), [true, false, false, false, false]);
+    let mut pacer = Pacer::default();
+    // 1000 octets take 8 ms, half of them saved by the credit of the first 100 ms.
+    pacer.set_rate(125_000.0, 2, 1000, None);
+    pacer.on_send(1, 1000, 10, 100 * MILLISECOND);
+    sender.pacer = Some(pacer);
+    assert_eq!(waits(&sender), [true, true, true, true, false]);
 }
 
 #[test]

@@ -277,7 +277,8 @@ impl Sender {
     }
 
     /// Linux (`tcp_tso_should_defer`): where a segment left within the last millisecond and the next ACK is due
-    /// within one, room for less than a burst waits for more.
+    /// within one, room for less than a burst waits for more. The millisecond begins when pacing lets the next one
+    /// leave (`tcp_wstamp_ns`).
     pub(super) fn waits_for_a_burst(&self, now: Nanos) -> bool {
         let smss = u64::from(self.params.smss_bytes);
         let open = matches!(self.phase, Phase::Open { .. });
@@ -286,7 +287,9 @@ impl Sender {
             return false;
         }
         // The last segment of a piece gains nothing by waiting.
-        if now - self.last_sent_at > MILLISECOND || self.head_pkts() <= 1 {
+        let released = self.pacer.map_or(0, |pacer| pacer.release());
+        let recent = now <= self.last_sent_at.max(released) + MILLISECOND;
+        if !recent || self.head_pkts() <= 1 {
             return false;
         }
         let cwnd = self.effective_window();
