@@ -56,8 +56,8 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-def _beside(path: str, info: ValidationInfo) -> Path:
-    return Path((info.context or {}).get("folder", ".")) / path
+def _beside(path: str, info: ValidationInfo) -> str:
+    return str(Path((info.context or {}).get("folder", ".")) / path)
 
 
 InputFile = Annotated[str, AfterValidator(_beside)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from channels.trace import read_trace
+from tests.channels.test_sky import elements
 from tests.e2e.conftest import Command, error_line
 
 
@@ -54,3 +55,18 @@ def test_a_mistake_is_one_line(hindflight: Command, tmp_path: Path, arguments: t
     assert ended.returncode == 2
     assert says in error_line(ended)
     assert not (tmp_path / "x.parquet").exists()
+
+
+def test_a_model_that_names_a_file_says_one_line_and_no_more(hindflight: Command, tmp_path: Path) -> None:
+    (tmp_path / "leo.tle").write_text("\n".join(elements(15.2)))
+    (tmp_path / "pass.toml").write_text(
+        'model = "track"\nnear = { latitude = 0.0, longitude = 0.0 }\n'
+        'far = { tle = "leo.tle", at = 2026-06-01T00:00:00Z }\n'
+    )
+    assert "leo.tle: the elements are of 2026-03-01 and 92 days from 2026-06-01, which is out of date" in error_line(
+        hindflight("channel", "synth", "pass.toml", "-o", "x.parquet")
+    )
+    (tmp_path / "sn.csv").write_text("t_s,ebn0_db\n0,5\n")
+    ended = hindflight("channel", "synth", "signal", "-p", "file=sn.csv", "-o", "x.parquet")
+    assert ended.stderr == "wrote x.parquet\n"
+    assert "sn.csv" in read_trace(tmp_path / "x.parquet").source["model"]
