@@ -69,7 +69,7 @@ class GilbertElliott(Parameters):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         chain, means = (self.p, self.r), (self.mean_loss, self.mean_burst)
-        if (None in chain) == (None in means) or (None not in means and chain != (None, None)):
+        if (chain.count(None), means.count(None)) not in {(0, 2), (2, 0)}:
             raise ValueError("give p and r, or mean_loss and mean_burst")
         bits = (self.ber_good, self.ber_bad)
         if bits != (None, None) and (self.h, self.k, *means) != (None, None, None, None):
