@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from channels import sky
 from channels.budget import Modulation, bit_error_rate
-from channels.intervals import State, merged, until
+from channels.intervals import State, merged
 from channels.parameters import InputFile, Latitude, Longitude, Metres, Parameters, Rate, Stay
 from channels.signal import Budget, read_columns
 from toolkit.errors import ChannelError
@@ -181,16 +181,28 @@ class Track(Parameters):
         return Geometry(t_ns, seen.range_m, seen.azimuth, seen.elevation, hidden)
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """Delay, outages and bit error rate over time; nothing is drawn."""
+        """Delay, outages and bit error rate over time; nothing is drawn. ChannelError if it is never up."""
         del seed, owner
-        return merged(until((self._state(at) for at in self.geometry(span_ns)), span_ns))
+        return merged(self._states(span_ns))
 
-    def _state(self, at: Geometry) -> State:
+    def _states(self, span_ns: int) -> Iterator[State]:
+        highest, seen = -math.inf, False
+        for at in self.geometry(span_ns):
+            highest, seen = max(highest, at.elevation), seen or not at.hidden
+            yield self._state(at, min(at.t_ns + self.step, span_ns))
+        if not seen:
+            raise ChannelError(
+                f"track: the near end never sees the far one in {span_ns / 1e9:g} s: highest elevation "
+                f"{math.degrees(highest):.1f} degrees",
+                "min_elevation, field_of_view or the Earth hides it",
+            )
+
+    def _state(self, at: Geometry, end_ns: int) -> State:
         ber = None
         if self.budget is not None:
             level = round(self.budget.ebn0_db(at.range_m) / self.level_db) * self.level_db
             ber = bit_error_rate(self.modulation, level + self.coding_gain_db)
-        return State(at.t_ns, at.t_ns + self.step, self.rate, at.delay_ns, ber=ber, outage=at.hidden)
+        return State(at.t_ns, end_ns, self.rate, at.delay_ns, ber=ber, outage=at.hidden)
 
 
 def _off_axis(seen: sky.Look, near: Pose) -> float:

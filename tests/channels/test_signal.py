@@ -261,6 +261,21 @@ def test_a_fixed_link_to_a_geo_never_changes(tmp_path: Path) -> None:
     assert state.delay_ns == pytest.approx(126.6e6, abs=0.15e6)
 
 
+def test_a_far_end_that_is_never_seen_is_an_error(tmp_path: Path) -> None:
+    place = {"latitude": 40.7, "longitude": -74.0}
+    with pytest.raises(ChannelError, match=r"never sees the far one in 60 s: highest elevation -\d+\.\d degrees"):
+        list(track(tmp_path, place, {"geo": 100.0}).states(60 * SECOND, 1))
+    with pytest.raises(ChannelError, match=r"highest elevation 3\d\.\d degrees"):
+        list(track(tmp_path, place, {"geo": -96.0}, min_elevation=50.0).states(60 * SECOND, 1))
+    # Seen in its last step alone, which the span cuts, it is a link.
+    (tmp_path / "far.csv").write_text("t_s,latitude,longitude,altitude_m\n0,40.7,-84,1000\n5,40.7,-74,1000\n")
+    states = list(track(tmp_path, place, {"file": "far.csv"}, step="6 s", min_elevation=0.0).states(10 * SECOND, 1))
+    assert [(state.start_ns, state.end_ns, state.outage) for state in states] == [
+        (0, 6 * SECOND, True),
+        (6 * SECOND, 10 * SECOND, False),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
