@@ -86,8 +86,9 @@ class Lms(Parameters):
         if count == 1:
             return [1.0]
         rows = np.array(self.jumps if self.jumps is not None else [[0.0, 1.0], [1.0, 0.0]])
-        # Visits: the left eigenvector; halved with itself so that a chain that alternates settles too.
-        visits = np.full(count, 1 / count) @ np.linalg.matrix_power((rows + np.eye(count)) / 2, 4096)
+        # Visits: v J = v and their sum is 1.
+        balance = np.vstack([rows.T - np.eye(count), np.ones(count)])
+        visits = np.linalg.lstsq(balance, np.append(np.zeros(count), 1.0), rcond=None)[0]
         times = visits * np.array([s.mean_length for s in self.states_])
         shares: list[float] = (times / times.sum()).tolist()
         return shares
@@ -105,12 +106,21 @@ class Lms(Parameters):
         doppler_hz = self.speed * self.frequency / LIGHT_MPS
         shadowing_ns = self.correlation_length / self.speed * 1e9
         steps = max(1, -(-span_ns // self.step))
-        signals = [(s.direct_db, s.direct_sigma_db, s.multipath_db, s.multipath_sigma_db) for s in self.states_]
+        lift_db = self._lift_db()
+        signals = [
+            (None if s.direct_db is None else s.direct_db + lift_db, s.direct_sigma_db,
+             s.multipath_db + lift_db, s.multipath_sigma_db)
+            for s in self.states_
+        ]  # fmt: skip
         pace = (doppler_hz, shadowing_ns, self.step, steps, self.level_db)
         walk = FadeWalk(json.dumps(self.chain()), signals, pace, seed=seed, owner=owner)
         while (runs := walk.read(_ROWS)) is not None:
             for start, end, state, level in zip(*(c.to_pylist() for c in pa.table(runs).columns), strict=True):
-                yield start, end, state, level * self.level_db
+                yield start, end, state, level * self.level_db - lift_db
+
+    def _lift_db(self) -> float:
+        """What lifts every signal so that the margin lies between two levels, of which the kernel takes the nearer."""
+        return 0.0 if self.margin_db is None else self.margin_db - self.level_db / 2
 
     def _state(self, start: int, end: int, _state: int, db: float) -> State:
         if self.ebn0_db is not None:

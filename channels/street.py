@@ -154,7 +154,7 @@ class Diffraction(Parameters):
     """
 
     frequency: Frequency
-    margin_db: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)] | None = None
+    margin_db: Positive | None = None
     ebn0_db: Real | None = None
     modulation: Modulation = "qpsk"
     step_db: Positive = 0.5
@@ -164,6 +164,13 @@ class Diffraction(Parameters):
         if (self.margin_db is None) == (self.ebn0_db is None):
             raise ValueError("give margin_db or ebn0_db")
         return self
+
+    @property
+    def level_db(self) -> float:
+        """Width of a level of the loss, about `step_db`: the margin lies between two levels, not within one."""
+        if self.margin_db is None:
+            return self.step_db
+        return self.margin_db / (math.floor(self.margin_db / self.step_db) + 0.5)
 
 
 class Street(Parameters):
@@ -254,7 +261,7 @@ class Street(Parameters):
         samples = [(t, azimuth, seen.elevation) for (t, seen), azimuth in zip(looks, azimuths, strict=True)]
         knife = None
         if self.diffraction is not None:
-            knife = (sky.LIGHT_MPS / self.diffraction.frequency, self.diffraction.step_db)
+            knife = (sky.LIGHT_MPS / self.diffraction.frequency, self.diffraction.level_db)
         canyon = self.canyon(span_ns, seed, owner)
         walk = canyon.walk((self.speed, self.start, self.step, steps), samples, knife)
         return merged(until(self._levels(walk), span_ns))
@@ -272,8 +279,8 @@ class Street(Parameters):
     def _level(self, start: int, end: int, level: int) -> State:
         soft = self.diffraction
         if soft is not None and soft.ebn0_db is not None:
-            return State(start, end, ber=bit_error_rate(soft.modulation, soft.ebn0_db - level * soft.step_db))
-        limit = 0.0 if soft is None or soft.margin_db is None else soft.margin_db / soft.step_db
+            return State(start, end, ber=bit_error_rate(soft.modulation, soft.ebn0_db - level * soft.level_db))
+        limit = 0.0 if soft is None or soft.margin_db is None else soft.margin_db / soft.level_db
         if level <= limit:
             return State(start, end)
         if self.blocked_ber is not None:

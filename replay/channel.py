@@ -6,7 +6,7 @@ Read docs/scenario.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -36,9 +36,14 @@ def channel_words(channel: Channel, span_ns: int, *, seed: int, owner: int, way:
     if isinstance(channel, Guarded):
         if isinstance(channel.over, LossModel):
             return {"loss": channel.config(), "loss_applies_to": "all"}
-        words = channel_words(channel.over, span_ns, seed=seed, owner=owner, way=way)
-        return {**words, "loss": channel.guard(words["loss"])}
-    states = link_states(channel, span_ns, seed, owner, way)
+        states = link_states(channel.over, span_ns + channel.reach_ns, seed, owner, way)
+        # To the link layer an outage is a loss that it may repair, as in `channels.protect`; else it is the link's.
+        words = _words([replace(state, outage=False) for state in states])
+        return {**words, "loss": channel.guard(loss_words(states, outages=True))}
+    return _words(link_states(channel, span_ns, seed, owner, way))
+
+
+def _words(states: Sequence[State]) -> dict[str, Any]:
     first = states[0]
     return {
         "rate_bps": first.rate_bps or None,  # a rate of 0 is none to begin with: the link is held

@@ -133,13 +133,25 @@ def two_states(**changes: Any) -> Lms:
     return made
 
 
-def test_lutz_is_available_as_long_as_the_closed_form_says() -> None:
-    model = two_states(step="10 ms", level_db=0.5)
+@pytest.mark.parametrize("level_db", [0.1, 0.5, 3.0])
+def test_lutz_is_available_as_long_as_the_closed_form_says(level_db: float) -> None:
+    model = two_states(step="10 ms", level_db=level_db)
     assert model.shares() == pytest.approx([0.7, 0.3], abs=1e-9)
     # Rayleigh in the bad state; in the good one (K = 10 dB) fades of 6 dB are 0.7 % of the time.
-    bad_lost = rayleigh_below(-6.25, -10.0)
+    bad_lost = rayleigh_below(-6.0, -10.0)
     shares = [share_lost(list(model.states(600 * SECOND, seed))) for seed in range(3)]
-    assert np.mean(shares) == pytest.approx(0.3 * bad_lost + 0.7 * 0.007, rel=0.08)
+    assert np.mean(shares) == pytest.approx(0.3 * bad_lost + 0.7 * 0.007, rel=0.05)
+
+
+@pytest.mark.parametrize("margin_db", [0.0, 3.0, 10.0])
+def test_the_margin_is_where_all_is_lost_however_wide_the_levels(margin_db: float) -> None:
+    rayleigh = [{"mean_length": "10 m", "multipath_db": 0.0}]
+    lost = [
+        share_lost(list(two_states(states=rayleigh, margin_db=margin_db, level_db=level).states(60 * SECOND, 5)))
+        for level in (0.05, 2.0)
+    ]
+    assert lost[0] == lost[1]
+    assert lost[0] == pytest.approx(rayleigh_below(-margin_db, 0.0), rel=0.06)
 
 
 def test_states_last_as_far_as_they_are_said_to() -> None:
@@ -155,6 +167,13 @@ def test_states_last_as_far_as_they_are_said_to() -> None:
     assert np.mean(stays[1]) / SECOND * 10 == pytest.approx(6.0, rel=0.06)
     # Exponential: the standard deviation is the mean.
     assert np.std(stays[1]) == pytest.approx(np.mean(stays[1]), rel=0.1)
+
+
+def test_shares_of_a_chain_that_hardly_jumps_are_its_balance() -> None:
+    states = [{"mean_length": "1 m", "multipath_db": -10.0}] * 3
+    rare = 1e-5
+    jumps = [[1 - rare, rare, 0.0], [rare, 1 - 2 * rare, rare], [0.0, 2 * rare, 1 - 2 * rare]]
+    assert two_states(states=states, jumps=jumps).shares() == pytest.approx([0.4, 0.4, 0.2], rel=1e-6)
 
 
 def test_three_states_have_the_shares_of_their_chain() -> None:

@@ -158,6 +158,8 @@ def test_diffraction_softens_the_edges() -> None:
     tolerant = blocked_share(street(diffraction={"frequency": "12 GHz", "margin_db": 20.0}))
     assert soft == pytest.approx(hard, abs=0.02)  # 6 dB is the loss at grazing
     assert tolerant < soft - 0.02
+    coarse = {"frequency": "12 GHz", "margin_db": 6.0, "step_db": 4.0}
+    assert blocked_share(street(diffraction=coarse)) == soft  # a margin is a margin, however wide the levels
     levels = {s.ber for s in street(diffraction={"frequency": "12 GHz", "ebn0_db": 10.0}).states(60 * 10**9, 1)}
     assert len(levels) > 10
     assert all(ber is not None and 0 <= ber <= 0.5 for ber in levels)

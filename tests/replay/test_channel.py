@@ -141,6 +141,19 @@ def test_a_link_layer_repairs_losses_by_the_clock_and_the_engine_waits_for_it(in
     assert slow["srtt_mean_ns"] > clean["srtt_mean_ns"] + 2 * 5e6 * 3 / 7
 
 
+def test_a_link_layer_outlasts_short_outages_in_a_replay_as_in_its_own_fates() -> None:
+    gaps = [{"at": f"{at} s", "gap": "3 ms", "delay": "20 ms"} for at in range(1, 5)]
+    over = {"model": "handover", "steps": [{"at": "0 s", "rate": "10 Mbit/s", "delay": "20 ms"}, *gaps]}
+    bare = delivered(scenario({"channel": over}))[1]
+    outlasting = {"model": "arq", "over": over, "retries": 7, "try_time": "1 ms"}
+    repaired = delivered(scenario({"channel": outlasting}))[1]
+    assert bare["outage_losses"] > 0
+    assert repaired["outage_losses"] == repaired["channel_losses"] == 0
+    giving_up = {**outlasting, "retries": 1}
+    assert delivered(scenario({"channel": giving_up}))[1]["channel_losses"] > 0
+    assert first_link(configs(scenario({"channel": outlasting}))[0])["forward"]["schedule"][0]["delay_ns"] == 20_000_000
+
+
 def test_what_the_repair_added_to_a_packet_in_a_trace_is_replayed(tmp_path: Path) -> None:
     path = tmp_path / "arq.parquet"
     over = {"model": "bernoulli", "per": 0.3}
