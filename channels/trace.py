@@ -143,8 +143,11 @@ def _checked(table: pa.Table, name: str) -> pa.Table:
             raise ChannelError(f"{name}: {column} must be finite and not negative")
         if column != "rate_bps" and np.any(values > 1):
             raise ChannelError(f"{name}: {column} is a probability and cannot be more than 1")
+    for column in ("t_ns", "delay_ns", "added_ns", "overlap_ns"):
+        if np.any(channel[column].drop_null().to_numpy() < 0):
+            raise ChannelError(f"{name}: {column} must not be negative")
     _check_packets(_of_kind(channel, "packet"), name)
-    _check_intervals(_of_kind(channel, "interval"), name)
+    check_intervals(_of_kind(channel, "interval"), name)
     return channel
 
 
@@ -161,12 +164,13 @@ def _check_packets(packets: pa.Table, name: str) -> None:
     nowhere = packets.filter(packets["position"].is_null())
     if any(nowhere["lost"].to_pylist()):
         raise ChannelError(f"{name}: a packet without a position cannot be lost by the channel")
-    for column in ("delay_ns", "added_ns"):
-        if np.any(packets[column].drop_null().to_numpy() < 0):
-            raise ChannelError(f"{name}: {column} must not be negative")
 
 
-def _check_intervals(intervals: pa.Table, name: str) -> None:
+def check_intervals(intervals: pa.Table, name: str) -> None:
+    """ChannelError with the first row of kind interval that a replay could not use."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if intervals["end_ns"].null_count:
         raise ChannelError(f"{name}: an interval lacks end_ns")
     start, end = intervals["t_ns"].to_numpy(), intervals["end_ns"].to_numpy()
@@ -174,3 +178,23 @@ def _check_intervals(intervals: pa.Table, name: str) -> None:
         raise ChannelError(f"{name}: an interval ends before it starts")
     if np.any(np.diff(start) < 0):
         raise ChannelError(f"{name}: is not sorted by time: an interval starts before the one above it")
+    lost = intervals["lost"].to_numpy()
+    doubly = np.flatnonzero(intervals["per"].is_valid().to_numpy() & intervals["ber"].is_valid().to_numpy() & ~lost)
+    if len(doubly):
+        raise ChannelError(
+            f"{name}: interval {doubly[0] + 1} has both per and ber", "give one of them, leave the other empty"
+        )
+    outage = lost & pc.equal(intervals["cause"].cast(pa.string()), "outage").to_numpy()
+    where = pc.binary_join_element_wise(intervals["hop"], intervals["direction"].cast(pa.string()), " ")
+    for link in where.unique():
+        of = pc.equal(where, link).to_numpy()
+        for down in (False, True):
+            # An outage may stand over a state, whose rate and delay hold again after it.
+            rows = np.flatnonzero(of & (outage == down) & (end > start))
+            over = np.flatnonzero(start[rows[1:]] < end[rows[:-1]])
+            if len(over):
+                first, second = rows[over[0]] + 1, rows[over[0] + 1] + 1
+                raise ChannelError(
+                    f"{name}: intervals {first} and {second} overlap, so what holds is not told",
+                    "only an outage (lost, cause outage) may stand over another interval of its link and direction",
+                )

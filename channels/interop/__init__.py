@@ -12,7 +12,7 @@ from pathlib import Path
 
 from channels.interop import csv_table, link_log, mahimahi, netem, ns, theaterq
 from channels.interop.text import Source, read_source
-from channels.trace import Trace, read_trace, write_trace
+from channels.trace import Trace, check_intervals, read_trace, write_trace
 from toolkit.errors import ChannelError
 from toolkit.files import write_whole
 
@@ -63,7 +63,9 @@ def read_channel(path: Path | str, form: str | None = None) -> Trace:
     chosen = _format(form, "--from") if form is not None else _told(source)
     if chosen.read is None:
         raise ChannelError(f"{path}: {chosen.name} can only be written")
-    return chosen.read(source)
+    trace = chosen.read(source)
+    check_intervals(trace.intervals(), str(path))
+    return trace
 
 
 def write_channel(trace: Trace, path: Path | str, form: str | None = None) -> list[str]:

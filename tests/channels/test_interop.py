@@ -268,6 +268,8 @@ def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
         ("a.csv", "t_ns,end_ns,per\n5,9,1.5\n", "a.csv: line 2: per is 1.5; a probability is at most 1"),
         ("a.csv", "t_ns,position\n-5,0\n", "a.csv: line 2: t_ns is -5; it cannot be negative"),
         ("a.csv", "t_ns,position\n", "a.csv: is empty"),
+        ("a.csv", "t_ns,end_ns,per,ber\n0,5,0,\n5,9,0.1,1e-9\n", "a.csv: interval 2 has both per and ber"),
+        ("a.csv", "t_ns,end_ns\n0,6\n5,9\n", "a.csv: intervals 1 and 2 overlap, so what holds is not told"),
         ("a.csv", "t_ns,end_ns,rate\n", "a.csv: line 1: unknown column 'rate'; allowed: kind"),
         ("a.csv", "t_ns,end_ns\n5\n", "a.csv: line 2: 1 fields, 2 in the header"),
         ("a.tq", "0,1,1,0,5\n", "a.tq: line 1: keep is 0; a state lasts 1 µs at least"),

@@ -29,6 +29,8 @@ def _interval(t_ns: int, end_ns: int | None, **more: Any) -> dict[str, Any]:
     return {**row, "lost": False, "cause": "none", "known": True, **more}
 
 
+OUTAGE = {"lost": True, "cause": "outage"}
+
 SOUND = [
     _packet(0, 10, delay_ns=5),
     _packet(None, 11, cause="queue"),
@@ -79,6 +81,15 @@ def test_round_trip(tmp_path: Path) -> None:
         ([_interval(10, 12, rate_bps=float("inf"))], "rate_bps must be finite"),
         ([_interval(10, 12, rate_bps=-1.0)], "rate_bps must be finite"),
         ([_interval(10, 12, ber=float("nan"))], "ber must be finite"),
+        ([_packet(0, -1)], "t_ns must not be negative"),
+        ([_packet(0, 10, added_ns=-1)], "added_ns must not be negative"),
+        ([_interval(-10, 12)], "t_ns must not be negative"),
+        ([_interval(10, 12, delay_ns=-1)], "delay_ns must not be negative"),
+        ([_interval(10, 12, overlap_ns=-1)], "overlap_ns must not be negative"),
+        ([_interval(10, 12, per=0.1, ber=1e-9)], "interval 1 has both per and ber"),
+        ([_interval(10, 12), _interval(11, 13)], "intervals 1 and 2 overlap"),
+        ([_interval(10, 13), _interval(10, 11, lost=True, cause="channel")], "intervals 1 and 2 overlap"),
+        ([_interval(10, 13, **OUTAGE), _interval(11, 12), _interval(12, 14, **OUTAGE)], "intervals 1 and 3 overlap"),
     ],
 )
 def test_unsound_rows_are_refused_both_ways(tmp_path: Path, rows: list[dict[str, object]], says: str) -> None:
@@ -89,6 +100,18 @@ def test_unsound_rows_are_refused_both_ways(tmp_path: Path, rows: list[dict[str,
     pq.write_table(table_from_rows("channel", rows), path)
     with pytest.raises(ChannelError, match=says):
         read_trace(path)
+
+
+def test_outages_may_stand_over_states_and_links_and_directions_apart(tmp_path: Path) -> None:
+    rows = [
+        _interval(10, 20),
+        _interval(10, 14, direction="b2a"),
+        _interval(11, 13, **OUTAGE),
+        _interval(12, 15, hop="the next"),
+        _interval(20, 30, per=0.5),
+    ]
+    write_trace(_trace(rows), tmp_path / "trace.parquet")
+    assert read_trace(tmp_path / "trace.parquet").intervals().num_rows == 5
 
 
 def test_what_is_no_channel_trace_says_why(tmp_path: Path) -> None:
