@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from toolkit.errors import ChannelError
 from toolkit.schema import table_from_rows
 
 if TYPE_CHECKING:
@@ -131,22 +132,93 @@ def _row(state: State, hop: str, direction: Direction) -> dict[str, object]:
     }  # fmt: skip
 
 
-def read_states(channel: pa.Table, direction: Direction) -> Iterator[State]:
-    """Return the states that interval rows of one direction say, in order of time."""
-    for row in channel.to_pylist():
-        if row["kind"] != "interval" or row["direction"] != direction:
-            continue
-        down = row["lost"] and row["cause"] == "outage"
-        yield State(
-            row["t_ns"],
-            row["end_ns"],
-            rate_bps=row["rate_bps"],
-            delay_ns=row["delay_ns"],
-            per=1.0 if row["lost"] and not down else row["per"],
-            ber=row["ber"],
-            outage=down,
-            overlap_ns=row["overlap_ns"],
+def read_states(channel: pa.Table, direction: Direction, where: str) -> list[State]:
+    """Return the states that interval rows of one direction say, one after the other without a gap.
+
+    An outage may stand over other rows, as in an extracted trace: it cuts them, and they hold again after it.
+    ChannelError, with `where`, if nothing is said of some time between the first row and the last, or rows are of
+    several hops.
+    """
+    rows = [row for row in channel.to_pylist() if row["kind"] == "interval" and row["direction"] == direction]
+    hops = sorted({row["hop"] for row in rows})
+    if len(hops) > 1:
+        raise ChannelError(
+            f"{where}: its intervals are of several hops ({', '.join(hops)}), and a link is one",
+            "one file for each hop",
         )
+    said = [_state(row) for row in rows]
+    states: list[State] = []
+    for state in _overlaid(said):
+        if states and state.start_ns > states[-1].end_ns:
+            end_ns = states[-1].end_ns
+            number = 1 + sum(other.start_ns < state.start_ns for other in said)
+            raise ChannelError(
+                f"{where}: interval {number} of {direction} begins at {state.start_ns} ns, the one before ends at "
+                f"{end_ns} ns: what the link is like in between ({(state.start_ns - end_ns) / 1e9:g} s) is not told",
+                "give a row for that time, or let the row before it last longer",
+            )
+        states.append(state)
+    return states
+
+
+def _state(row: dict[str, Any]) -> State:
+    down = row["lost"] and row["cause"] == "outage"
+    return State(
+        row["t_ns"],
+        row["end_ns"],
+        rate_bps=row["rate_bps"],
+        delay_ns=row["delay_ns"],
+        per=1.0 if row["lost"] and not down else row["per"],
+        ber=row["ber"],
+        outage=down,
+        overlap_ns=row["overlap_ns"],
+    )
+
+
+def _overlaid(rows: Sequence[State]) -> Iterator[State]:
+    """Cut the states where an outage begins or ends; in it holds what it says, and what it leaves open as below it."""
+    lasting = [row for row in rows if row.end_ns > row.start_ns]
+    above, below = (_Walk([row for row in lasting if row.outage is down]) for down in (True, False))
+    edges = sorted({edge for row in lasting for edge in (row.start_ns, row.end_ns)})
+    for start_ns, end_ns in pairwise(edges):
+        held = [row for row in (above.at(start_ns), below.at(start_ns)) if row is not None]
+        if held:
+            yield _piece(start_ns, end_ns, held)
+
+
+def _piece(start_ns: int, end_ns: int, held: Sequence[State]) -> State:
+    if len(held) == 1 and (held[0].start_ns, held[0].end_ns) == (start_ns, end_ns):
+        return held[0]
+
+    def said(name: str, rows: Sequence[State] = held) -> Any:
+        return next((value for row in rows if (value := getattr(row, name)) is not None), None)
+
+    return State(
+        start_ns,
+        end_ns,
+        rate_bps=said("rate_bps"),
+        delay_ns=said("delay_ns"),
+        per=said("per"),
+        ber=said("ber"),
+        outage=held[0].outage,
+        # A link takes over where its row begins, not again after an outage.
+        overlap_ns=said("overlap_ns", [row for row in held if row.start_ns == start_ns]),
+    )
+
+
+class _Walk:
+    """States in order of time, asked for later and later times."""
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self._states = states
+        self._next = 0
+
+    def at(self, t_ns: int) -> State | None:
+        """The state that holds from `t_ns` on; None where there is none."""
+        while self._next < len(self._states) and self._states[self._next].end_ns <= t_ns:
+            self._next += 1
+        held = self._states[self._next] if self._next < len(self._states) else None
+        return held if held is not None and held.start_ns <= t_ns else None
 
 
 def loss_words(states: Iterable[State], *, outages: bool) -> dict[str, Any]:

@@ -73,16 +73,20 @@ def _drawn_states(model: LinkModel, span_ns: int, seed: int, owner: int) -> tupl
 
 
 def _played(path: Path, way: Way) -> Iterator[State]:
-    """The file's states from its first on; past its end it starts again. The way back without rows is as the other."""
+    """The file's states from its first on; past its end it starts again.
+
+    A file of one direction tells of the data's; the way back is as that, and loses nothing but in outages.
+    """
     channel = read_channel(path).intervals()
-    states = list(read_states(channel, way))
-    if not states:
-        states = [replace(s, per=None, ber=None, outage=s.outage) for s in read_states(channel, "a2b")]
-    if not states:
+    told = sorted(set(channel["direction"].to_pylist()))
+    if not told:
         raise ScenarioError(f'{path}: has no intervals; a trace of packets is a loss: loss = {{ model = "trace" }}')
-    begin, end = states[0].start_ns, states[-1].end_ns
-    if end <= begin:
+    states = read_states(channel, way if way in told else told[0], str(path))
+    if not states:
         raise ScenarioError(f"{path}: its intervals cover no time")
+    if len(told) == 1 and way == "b2a":
+        states = [replace(state, per=None, ber=None) for state in states]
+    begin, end = states[0].start_ns, states[-1].end_ns
     shift = -begin
     while True:
         for state in states:

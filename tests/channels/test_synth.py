@@ -64,7 +64,7 @@ def test_both_directions_say_the_same_and_cover_the_time(tmp_path: Path) -> None
     path = tmp_path / "u.parquet"
     synthesise(read_model("uav"), path, seed=3, extent=Extent(span_ns=300 * SECOND))
     channel = read_trace(path).channel
-    forward, backward = (list(read_states(channel, way)) for way in ("a2b", "b2a"))
+    forward, backward = (read_states(channel, way, "it") for way in ("a2b", "b2a"))
     assert forward == backward == list(model_states(read_model("uav"), 300 * SECOND, 3))  # type: ignore[arg-type]
     assert forward[-1].end_ns == 300 * SECOND
 
@@ -73,7 +73,7 @@ def test_links_that_overlap_come_back_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "s.parquet"
     model = read_model("slots", {"overlap": "500 ms"})
     synthesise(model, path, seed=2, extent=Extent(span_ns=60 * SECOND))
-    states = list(read_states(read_trace(path).channel, "a2b"))
+    states = read_states(read_trace(path).channel, "a2b", "it")
     assert states == list(model_states(model, 60 * SECOND, 2))  # type: ignore[arg-type]
     assert [s.overlap_ns for s in states] == [None, *[SECOND // 2] * 4]
 

@@ -10,18 +10,21 @@ from typing import Any
 
 import pytest
 
+from channels.extract import extract
 from channels.interop import read_channel
 from channels.intervals import State, tables
 from channels.synth import Extent, read_model, synthesise, write_tables
-from channels.trace import Trace, read_trace
+from channels.trace import Trace, read_trace, write_trace
 from replay.jobs import engine_config, plan_comparison
 from replay.run import Configuration, run_configurations
 from replay.scenario import Scenario, parse_scenario
 from replay.study import loss_trace
+from tests.channels.twin import Twin, bernoulli, fly
 from tests.replay.test_scenario import GOOD, VARIANTS
-from toolkit.errors import ChannelError, ScenarioError
+from toolkit.errors import ChannelError, HindflightError, ScenarioError
 
 SECOND = 10**9
+MS = 10**6
 
 
 def scenario(link: dict[str, Any], folder: Path = Path(), **changes: Any) -> Scenario:
@@ -185,6 +188,87 @@ def test_a_file_is_played_from_its_first_state_and_again_past_its_end(tmp_path: 
     goodput, row = delivered(of)
     assert 0 < goodput < 1e6 * 2 / 3
     assert row["channel_losses"] > 0
+
+
+def changes_of(path: Path) -> dict[str, Any]:
+    """The forward words of a link that plays `path` for 30 s."""
+    of = scenario({"channel": {"model": "file", "file": path.name}}, path.parent, duration="30 s")
+    forward: dict[str, Any] = first_link(configs(of)[0])["forward"]
+    return forward
+
+
+def test_an_outage_over_a_state_of_a_file_cuts_it(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text(
+        "t_ns,end_ns,lost,cause,rate_bps,delay_ns\n0,10000000000,0,,4000000,20000000\n2000000000,3000000000,1,outage,,\n"
+    )
+    outages = [(of["at_ns"] // SECOND, of["outage"]) for of in changes_of(path)["schedule"] if "outage" in of]
+    # The file lasts ten seconds, though its last row ends after three.
+    assert outages == [(2, True), (3, False), (12, True), (13, False), (22, True), (23, False)]
+
+
+def test_an_outage_across_two_states_changes_the_delay_and_a_link_takes_over_once(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text(
+        "t_ns,end_ns,lost,cause,delay_ns,overlap_ns,per\n0,20000000000,0,,20000000,,0.5\n"
+        "18000000000,22000000000,1,outage,,,\n20000000000,40000000000,0,,30000000,1000000,\n"
+        "24000000000,25000000000,1,outage,,,\n"
+    )
+    forward = changes_of(path)
+    assert forward["schedule"] == [
+        {"at_ns": 0, "delay_ns": 20_000_000},
+        {"at_ns": 18 * SECOND, "outage": True},
+        {"at_ns": 20 * SECOND, "delay_ns": 30_000_000, "overlap_ns": 1_000_000},
+        {"at_ns": 22 * SECOND, "outage": False},
+        {"at_ns": 24 * SECOND, "outage": True},
+        {"at_ns": 25 * SECOND, "outage": False},
+    ]
+    assert [(s["start_ns"] // SECOND, s["per"]) for s in forward["loss"]["spans"]] == [(0, 0.5), (20, None)]
+
+
+def test_an_extracted_trace_is_out_as_long_as_it_says(tmp_path: Path) -> None:
+    flown = fly(Twin(2e6, 200 * MS, 50, 20 * SECOND, bernoulli(0.0, 1), outage=(10 * SECOND, 11 * SECOND)))
+    extraction = extract(flown.segments, flown.flows, flown.events, 1)
+    path = tmp_path / "t.parquet"
+    write_trace(Trace(extraction.channel), path)
+    rows = read_trace(path).intervals().to_pylist()
+    out = next(row for row in rows if row["cause"] == "outage")
+    begin, end = min(row["t_ns"] for row in rows), max(row["end_ns"] for row in rows)
+    changes = [(of["at_ns"], of["outage"]) for of in changes_of(path)["schedule"] if "outage" in of]
+    once = [(out["t_ns"] - begin, True), (out["end_ns"] - begin, False)]
+    assert changes == once + [(at + end - begin, down) for at, down in once if at + end - begin < 30 * SECOND]
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (
+            "link,a2b,0,1000000000\nlink,a2b,10000000000,20000000000\n",
+            "c.csv: interval 2 of a2b begins at 10000000000 ns, the one before ends at 1000000000 ns",
+        ),
+        ("link,a2b,0,5\nsky,a2b,5,10\n", "c.csv: its intervals are of several hops (link, sky)"),
+        ("link,a2b,5,5\n", "c.csv: its intervals cover no time"),
+    ],
+)
+def test_a_file_that_cannot_be_played_is_one_line(tmp_path: Path, rows: str, says: str) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text(f"hop,direction,t_ns,end_ns\n{rows}")
+    with pytest.raises(HindflightError) as caught:
+        changes_of(path)
+    assert says in str(caught.value)
+
+
+def test_a_file_of_one_direction_tells_of_the_data_whatever_its_name(tmp_path: Path) -> None:
+    links = []
+    for way in ("a2b", "b2a"):
+        path = tmp_path / f"{way}.csv"
+        path.write_text(f"direction,t_ns,end_ns,rate_bps,per\n{way},0,1000000000,3000000,0.25\n")
+        of = scenario({"channel": {"model": "file", "file": path.name}}, tmp_path)
+        links.append(first_link(configs(of)[0]))
+    assert links[0] == links[1]
+    assert links[0]["forward"]["rate_bps"] == links[0]["reverse"]["rate_bps"] == 3e6
+    assert links[0]["forward"]["loss"]["spans"][0]["per"] == 0.25
+    assert links[0]["reverse"]["loss"] == {"kind": "none"}
 
 
 def test_a_file_is_read_once_for_all_seeds_and_again_when_it_changes(
