@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from channels.interop.rows import DIRECTION, HOP, lacking
-from channels.interop.text import Source, whole
+from channels.interop.text import INT64_MAX, Source, csv_rows, whole
 from channels.trace import Trace
 from toolkit.schema import TABLES, table_from_rows
 
@@ -20,25 +20,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _COLUMNS = [column.name for column in TABLES["channel"].columns]
+_CHOICES = {column.name: column.values for column in TABLES["channel"].columns if column.values}
+_MOST = {"i64": INT64_MAX, "u32": 2**32 - 1, "u64": 2**64 - 1}
+_WHOLE = {column.name: _MOST[column.type] for column in TABLES["channel"].columns if column.type in _MOST}
 _BOOLS = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
 def read(source: Source) -> Trace:
     """Read the table. ChannelError names the line and the column."""
-    lines = list(source.lines())
-    names = [name.strip() for name in next(csv.reader([lines[0][1]]))]
+    lines = csv_rows(source)
+    header, names = next(lines)
     for name in names:
         if name not in _COLUMNS:
-            raise source.wrong(lines[0][0], f"unknown column {name!r}; allowed: {', '.join(_COLUMNS)}")
+            raise source.wrong(header, f"unknown column {name!r}; allowed: {', '.join(_COLUMNS)}")
+        if names.count(name) > 1:
+            raise source.wrong(header, f"the column {name} stands there twice")
     if "t_ns" not in names:
-        raise source.wrong(lines[0][0], "the column t_ns is missing")
-    if len(lines) == 1:
+        raise source.wrong(header, "the column t_ns is missing")
+    rows = [(number, _row(source, number, dict(zip(names, fields, strict=True)))) for number, fields in lines]
+    if not rows:
         raise source.empty()
-    rows = []
-    for (number, _), fields in zip(lines[1:], csv.reader(line for _, line in lines[1:]), strict=True):
-        if len(fields) != len(names):
-            raise source.wrong(number, f"{len(fields)} fields, {len(names)} in the header")
-        rows.append((number, _row(source, number, dict(zip(names, fields, strict=True)))))
     _check_order(source, rows)
     _close_intervals(source, rows)
     return Trace(table_from_rows("channel", [row for _, row in rows]), source={"name": source.path.name})
@@ -46,8 +47,7 @@ def read(source: Source) -> Trace:
 
 def _row(source: Source, line: int, fields: dict[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for name, text in fields.items():
-        word = text.strip()
+    for name, word in fields.items():
         parse = _PARSERS.get(name)
         row[name] = (word or None) if parse is None else parse(source, line, name, word)
     if row["t_ns"] is None:
@@ -63,7 +63,13 @@ def _row(source: Source, line: int, fields: dict[str, str]) -> dict[str, Any]:
 
 
 def _whole(source: Source, line: int, name: str, word: str) -> int | None:
-    return whole(source, line, word, name) if word else None
+    return whole(source, line, word, name, _WHOLE[name]) if word else None
+
+
+def _choice(source: Source, line: int, name: str, word: str) -> str | None:
+    if word and word not in _CHOICES[name]:
+        raise source.wrong(line, f"{name} is {word!r}; allowed: {', '.join(_CHOICES[name])}")
+    return word or None
 
 
 def _real(source: Source, line: int, name: str, word: str) -> float | None:
@@ -87,9 +93,8 @@ def _flag(source: Source, line: int, name: str, word: str) -> bool:
 
 
 _PARSERS: dict[str, Callable[[Source, int, str, str], Any]] = {
-    **dict.fromkeys(
-        ("position", "t_ns", "end_ns", "size_bytes", "delay_ns", "added_ns", "overlap_ns", "record"), _whole
-    ),
+    **dict.fromkeys(_WHOLE, _whole),
+    **dict.fromkeys(_CHOICES, _choice),
     **dict.fromkeys(("rate_bps", "per", "ber"), _real),
     **dict.fromkeys(("lost", "known"), _flag),
 }

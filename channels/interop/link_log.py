@@ -6,30 +6,36 @@ queue dropped never reached the loss stage and is left out: what remains is in t
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 
 from channels.interop.rows import table_of
-from channels.interop.text import Source, whole
+from channels.interop.text import Source, csv_rows, whole
 from channels.trace import Trace
 
 REACHED = {"delivered": None, "unfinished": None, "dropped_loss": "channel", "dropped_outage": "outage"}
 """Fates behind the queue, with the cause of the loss."""
 
+NEEDED = ("dir", "plen", "fate", "t_arr_ns", "size")
+
 
 def read(source: Source) -> Trace:
     """Read the data packets that left the queue. ChannelError names the line."""
-    lines = list(source.lines())
+    lines = csv_rows(source)
+    header, names = next(lines)
+    for name in NEEDED:
+        if name not in names:
+            raise source.wrong(header, f"the column {name} is missing")
     rows = []
-    for (number, _), row in zip(lines[1:], csv.DictReader(line for _, line in lines), strict=True):
+    for number, fields in lines:
+        row = dict(zip(names, fields, strict=True))
         if row["dir"] != "data" or row["plen"] == "0" or row["fate"] == "dropped_queue":
             continue
         if row["fate"] not in REACHED:
             raise source.wrong(number, f"unknown fate {row['fate']!r}")
         if row["fate"] == "unfinished":
             continue
-        rows.append((whole(source, number, row["t_arr_ns"], "t_arr_ns"), int(row["size"]), REACHED[row["fate"]]))
+        size = whole(source, number, row["size"], "size", 2**32 - 1)
+        rows.append((whole(source, number, row["t_arr_ns"], "t_arr_ns"), size, REACHED[row["fate"]]))
     if not rows:
         raise source.empty()
     causes = [cause or "none" for _, _, cause in rows]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from channels.interop.rows import Ints, forward_intervals, lacking, table_of
+from channels.interop.rows import LONGEST_NS, Ints, forward_intervals, lacking, table_of
 from channels.interop.text import Source, whole
 from channels.trace import Trace
 from toolkit.errors import ChannelError
@@ -19,9 +19,6 @@ PACKET_BYTES = 1500
 
 MS = 1_000_000
 SECOND = 1_000_000_000
-
-LONGEST_MS = 366 * 86_400_000
-"""A time beyond this is no trace's."""
 
 
 def read(source: Source) -> Trace:
@@ -34,7 +31,7 @@ def read(source: Source) -> Trace:
             raise source.wrong(
                 number, f"{stamp} ms is earlier than the line before ({before} ms): the trace is not sorted"
             )
-        if stamp > LONGEST_MS:
+        if stamp * MS > LONGEST_NS:
             raise source.wrong(number, f"{stamp} ms is more than a year")
         stamps.append(stamp)
         before = stamp

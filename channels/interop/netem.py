@@ -18,7 +18,7 @@ from channels._estimates import Estimate
 from channels.fates import fates_of
 from channels.fit import Fit, fit_models
 from channels.interop.rows import forward_intervals, lacking, table_of
-from channels.interop.text import Source
+from channels.interop.text import INT64_MAX, Source
 from channels.trace import Trace
 from toolkit.errors import ChannelError
 
@@ -85,7 +85,10 @@ def read(source: Source) -> Trace:
 def _command(source: Source) -> tuple[int, list[str]]:
     joined = source.text.replace("\\\n", " ")
     for number, line in enumerate(joined.splitlines(), 1):
-        words = shlex.split(line, comments=True) if "netem" in line else []
+        try:
+            words = shlex.split(line, comments=True) if "netem" in line else []
+        except ValueError as error:
+            raise source.wrong(number, f"is no command: {error}") from None
         if "netem" in words:
             return number, words[words.index("netem") + 1 :]
     raise ChannelError(f"{source.path}: holds no netem command")
@@ -121,6 +124,8 @@ class _Reader:
         value = float(match[1]) * units[match[2].lower()]
         if value < 0:
             raise self.source.wrong(self.line, f"{self.key}: {values[at]} is negative")
+        if value > INT64_MAX:
+            raise self.source.wrong(self.line, f"{self.key}: {values[at]} is too much to reckon with")
         return value
 
     def share(self, values: list[str], at: int, default: float) -> float:

@@ -24,6 +24,9 @@ HOP = "link"
 DIRECTION = "a2b"
 """Direction of a file that does not say: that of the data."""
 
+LONGEST_NS = 366 * 86_400 * 10**9
+"""A year: a trace that goes on beyond it is a slip."""
+
 Ints = npt.NDArray[np.int64]
 
 

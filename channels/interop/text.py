@@ -1,10 +1,11 @@
-"""A text file in lines, plain or compressed, and errors that name the line.
+"""A text file in lines, plain or compressed, as CSV where it is one, and errors that name the line.
 
 Knows no format. What is read here is small enough to be held whole: a trace of ten million packets is 200 MB.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import lzma
 import zlib
@@ -14,6 +15,9 @@ from pathlib import Path
 
 from toolkit.errors import ChannelError
 from toolkit.files import plain_os_errors
+
+INT64_MAX = 2**63 - 1
+"""What our tables hold of times and of counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,32 @@ def read_source(path: Path) -> Source:
     return source
 
 
-def whole(source: Source, line: int, word: str, what: str) -> int:
-    """A whole number that is not negative."""
+def csv_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each line with its number, the header first; ChannelError for a line that does not match it."""
+    lines = list(source.lines())
+    reader = csv.reader((line for _, line in lines), strict=True)
+    names: list[str] = []
+    for at, (number, _) in enumerate(lines, 1):
+        try:
+            fields = [field.strip() for field in next(reader)]
+        except csv.Error as error:
+            raise source.wrong(number, f"is no CSV: {error}") from None
+        if reader.line_num != at:
+            raise source.wrong(number, "a quoted field goes on past the end of the line")
+        names = names or fields
+        if len(fields) != len(names):
+            raise source.wrong(number, f"{len(fields)} fields, {len(names)} in the header")
+        yield number, fields
+
+
+def whole(source: Source, line: int, word: str, what: str, most: int = INT64_MAX) -> int:
+    """A whole number that is not negative and at most `most`."""
     try:
         value = int(word)
     except ValueError:
         raise source.wrong(line, f"{what} is {word!r}, not a whole number") from None
     if value < 0:
         raise source.wrong(line, f"{what} is {value}; it cannot be negative")
+    if value > most:
+        raise source.wrong(line, f"{what} is {value}; at most {most}")
     return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from channels._estimates import Estimate
-from channels.interop.rows import forward_intervals, lacking, table_of
+from channels.interop.rows import LONGEST_NS, forward_intervals, lacking, table_of
 from channels.interop.text import Source, whole
 from channels.trace import Trace
 from toolkit.errors import ChannelError
@@ -26,7 +26,13 @@ DEFAULT_LIMIT = 1000
 
 def read(source: Source) -> Trace:
     """Read the states into intervals. ChannelError names the line."""
-    rows = [_fields(source, number, line) for number, line in source.lines() if line[0].isdigit() or line[0] in "-+."]
+    rows, lasting = [], 0
+    for number, line in source.lines():
+        if line[0].isdigit() or line[0] in "-+.":
+            rows.append(_fields(source, number, line))
+            lasting += rows[-1]["keep"] * US
+            if lasting > LONGEST_NS:
+                raise source.wrong(number, f"keep is {rows[-1]['keep']} µs: the states up to here last over a year")
     if not rows:
         raise source.empty()
     named = {name: np.array([row.get(name, 0) for row in rows], dtype=np.int64) for name in EXTENDED}

@@ -18,6 +18,7 @@ from toolkit.schema import table_from_rows
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "public" / "links"
 MS = 1_000_000
+LOG = "dir,t_arr_ns,plen,size,fate\n"
 
 
 def packets(lost: set[int], count: int = 200) -> Trace:
@@ -165,6 +166,20 @@ def test_theaterq_extended_says_what_the_table_cannot_hold(tmp_path: Path) -> No
     )
 
 
+def test_theaterq_may_last_a_year(tmp_path: Path) -> None:
+    path = tmp_path / "a.tq"
+    path.write_text("31622399999999,1,1,0,5\n1,1,1,0,5\n")
+    assert read_channel(path).intervals()["end_ns"].to_pylist()[-1] == 366 * 86_400 * 10**9
+
+
+def test_the_greatest_numbers_of_a_column_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f't_ns,position,size_bytes,record,hop\n{2**63 - 1},0,{2**32 - 1},{2**64 - 1},"a, b"\n')
+    (row,) = read_channel(path).packets().to_pylist()
+    assert (row["t_ns"], row["size_bytes"], row["record"]) == (2**63 - 1, 2**32 - 1, 2**64 - 1)
+    assert row["hop"] == "a, b"
+
+
 @pytest.mark.parametrize("name", ["a.tcl", "a.cc"])
 def test_lists_of_lost_packets_come_back(tmp_path: Path, name: str) -> None:
     lost = {0, 5, 6, 7, *range(30, 60)}
@@ -272,6 +287,24 @@ def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
         ("a.csv", "t_ns,end_ns\n0,6\n5,9\n", "a.csv: intervals 1 and 2 overlap, so what holds is not told"),
         ("a.csv", "t_ns,end_ns,rate\n", "a.csv: line 1: unknown column 'rate'; allowed: kind"),
         ("a.csv", "t_ns,end_ns\n5\n", "a.csv: line 2: 1 fields, 2 in the header"),
+        ("a.csv", "t_ns,t_ns\n5,6\n", "a.csv: line 1: the column t_ns stands there twice"),
+        ("a.csv", "t_ns,kind\n5,pakket\n", "a.csv: line 2: kind is 'pakket'; allowed: packet, interval"),
+        ("a.csv", "t_ns,direction\n5,ab\n", "a.csv: line 2: direction is 'ab'; allowed: a2b, b2a"),
+        ("a.csv", "t_ns,position,cause\n5,0,rain\n", "a.csv: line 2: cause is 'rain'; allowed: none, channel, queue"),
+        ("a.csv", f"t_ns,position\n{2**63},0\n", f"a.csv: line 2: t_ns is {2**63}; at most {2**63 - 1}"),
+        ("a.csv", "t_ns,size_bytes\n5,4294967296\n", "a.csv: line 2: size_bytes is 4294967296; at most 4294967295"),
+        ("a.csv", f"t_ns,position\n5,{2**64}\n", f"a.csv: line 2: position is {2**64}; at most {2**64 - 1}"),
+        ("a.csv", 't_ns,hop\n5,"a\nb"\n6,c\n', "a.csv: line 2: a quoted field goes on past the end of the line"),
+        ("a.csv", 't_ns,hop\n5,"a\n', "a.csv: line 2: is no CSV: unexpected end of data"),
+        ("a.log", "t_arr_ns,fate,plen,size\n", "a.log: line 1: the column dir is missing"),
+        ("a.log", f"{LOG}data,5,9,ten,delivered\n", "a.log: line 2: size is 'ten', not a whole number"),
+        ("a.log", f"{LOG}data,5,9,{2**32},delivered\n", f"a.log: line 2: size is {2**32}; at most {2**32 - 1}"),
+        ("a.log", f"{LOG}data,{2**63},9,9,delivered\n", f"a.log: line 2: t_arr_ns is {2**63}; at most {2**63 - 1}"),
+        ("a.log", f"{LOG}data,5,9\n", "a.log: line 2: 3 fields, 5 in the header"),
+        ("a.tq", f"5,{2**63},1,0,5\n", f"a.tq: line 1: latency is {2**63}; at most {2**63 - 1}"),
+        ("a.tq", f"{2**64},1,1,0,5\n", f"a.tq: line 1: keep is {2**64}; at most {2**63 - 1}"),
+        ("a.tq", "9999999999999999,1,1,0,5\n", "a.tq: line 1: keep is 9999999999999999 µs: the states up to here last"),
+        ("a.tq", "31622400000000,1,1,0,5\n1,1,1,0,5\n", "a.tq: line 2: keep is 1 µs: the states up to here last over"),
         ("a.tq", "0,1,1,0,5\n", "a.tq: line 1: keep is 0; a state lasts 1 µs at least"),
         ("a.tq", "5,1,1,4294967296,5\n", "a.tq: line 1: loss is 4294967296; at most 4294967295 (100 %)"),
         ("a.tq", "5,1,1\n", "a.tq: line 1: 3 fields; a simple line has 5, an extended one 9"),
@@ -280,6 +313,10 @@ def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
         ("a.sh", "tc qdisc add dev eth0 root netem dealy 5ms\n", "a.sh: line 1: netem has no option 'dealy' here"),
         ("a.sh", "tc qdisc add dev eth0 root netem delay 5\n", "a.sh: line 1: delay: '5' is not a time"),
         ("a.sh", "tc qdisc add dev eth0 root netem loss 150%\n", "a.sh: line 1: loss: 150% is more than 100 %"),
+        ("a.sh", "tc qdisc add dev eth0 root netem delay 1e400ms\n", "a.sh: line 1: delay: 1e400ms is too much to"),
+        ("a.sh", "tc qdisc add dev eth0 root netem delay 1e300ms\n", "a.sh: line 1: delay: 1e300ms is too much to"),
+        ("a.sh", "tc qdisc add dev eth0 root netem limit 1e400\n", "a.sh: line 1: limit: 1e400 is too much to"),
+        ("a.sh", "tc qdisc add dev eth0 root netem delay '5ms\n", "a.sh: line 1: is no command: No closing quotation"),
         ("a.xyz", "hello\n", "a.xyz: neither its name nor its first line tells the format"),
     ],
 )  # fmt: skip
