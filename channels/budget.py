@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from toolkit.errors import ChannelError
+
 Modulation = Literal["bpsk", "qpsk", "8psk", "16qam", "64qam", "fsk", "dbpsk"]
 BOLTZMANN_DBW = -228.599_167
 """10 log10 of 1.380649e-23 J/K."""
@@ -40,5 +42,8 @@ def bit_error_rate(modulation: Modulation, ebn0_db: float) -> float:
 
 
 def free_space_db(range_m: float, frequency_hz: float) -> float:
-    """Free-space loss between isotropic antennas: ITU-R P.525 §2.3."""
-    return 20 * math.log10(4 * math.pi * range_m * frequency_hz / 299_792_458.0)
+    """Free-space loss between isotropic antennas: ITU-R P.525 §2.3. ChannelError where there is no way between them."""
+    ratio = 4 * math.pi * range_m * frequency_hz / 299_792_458.0
+    if ratio <= 0:
+        raise ChannelError(f"a link budget needs a range of more than 0 m between its ends, not {range_m:g} m")
+    return 20 * math.log10(ratio)

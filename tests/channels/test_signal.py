@@ -52,6 +52,17 @@ def test_free_space_and_a_budget_by_hand() -> None:
     assert budget.ebn0_db(38_000e3) == pytest.approx(expected, abs=0.01)
 
 
+def test_a_budget_needs_a_way_between_its_ends(tmp_path: Path) -> None:
+    budget = {"eirp_dbw": 0.0, "g_over_t_dbk": 0.0, "frequency": "2 GHz", "bit_rate": "1 Mbit/s"}
+    signal: Signal = parse(Signal, {"model": "signal", "budget": budget, "range": "0 m"}, "s")
+    here = {"latitude": 10.0, "longitude": 20.0}
+    for model in (signal, track(tmp_path, here, here, budget=budget)):
+        with pytest.raises(ChannelError, match="a link budget needs a range of more than 0 m between its ends"):
+            list(model.states(SECOND, 1))
+    near: Signal = parse(Signal, {"model": "signal", "budget": budget, "range": "1 mm"}, "s")
+    assert len(list(near.states(SECOND, 1))) == 1
+
+
 def test_a_steady_signal_is_one_state_and_a_file_steps(tmp_path: Path) -> None:
     steady: Signal = parse(Signal, {"model": "signal", "cn0_dbhz": 79.6, "bit_rate": "10 Mbit/s"}, "s")
     (state,) = steady.states(60 * SECOND, 1)
