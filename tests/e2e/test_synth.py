@@ -46,6 +46,7 @@ def test_a_file_becomes_the_same_trace_for_the_same_seed(hindflight: Command, tm
         (("bernoulli", "-p", "per=nan"), "nan is no number"),
         (("uav", "--duration", "-3 s"), "--duration: '-3 s': a time cannot be negative"),
         (("uav", "-p", "share_zero"), "write it as KEY=VALUE"),
+        (("uav", "--seed", str(2**64)), f"0<=x<={2**64 - 1}"),
         (("nowhere.toml",), "there is no such file"),
         (("uav", "--skyline", "s.csv"), "'uav' has no buildings"),
     ],
@@ -55,6 +56,11 @@ def test_a_mistake_is_one_line(hindflight: Command, tmp_path: Path, arguments: t
     assert ended.returncode == 2
     assert says in error_line(ended)
     assert not (tmp_path / "x.parquet").exists()
+
+
+def test_the_greatest_seed_is_drawn_with(hindflight: Command) -> None:
+    ended = hindflight("channel", "synth", "uav", "--seed", 2**64 - 1, "-o", "x.parquet")
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_a_model_that_names_a_file_says_one_line_and_no_more(hindflight: Command, tmp_path: Path) -> None:

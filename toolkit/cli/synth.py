@@ -19,7 +19,9 @@ Settings = Annotated[
 ]
 Span = Annotated[str, typer.Option("--duration", help="How long, for models in time.")]
 Packets = Annotated[int, typer.Option("--packets", min=1, help="How many, for models that know packets only.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Equal seeds give equal channels on every machine.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**64 - 1, help="Equal seeds give equal channels on every machine.")
+]
 
 
 def synth(
