@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from channels import _ascribe, _bottleneck, _delivery, _link
+from channels._states import interval_rows
+from channels.crossing import no_crossing
 from channels.extract import Extraction, extract
+from channels.trace import check_intervals
 from tests.channels.twin import Flown, Twin, bernoulli, bursts, fly
 from toolkit.errors import ChannelError
 from toolkit.schema import arrow_schema, conform, table_from_rows
@@ -132,6 +136,26 @@ def test_outage_is_named_and_gets_an_interval() -> None:
     assert outage[0] <= rows[0]["t_ns"] <= outage[0] + 6_100_000
     assert outage[0] + 200_000_000 <= rows[0]["end_ns"] <= outage[1]
     assert any("outage ended" in sentence for sentence in extraction.unknowns)
+
+
+def test_states_last_as_long_as_outages_and_outages_follow_one_another() -> None:
+    flown = fly(Twin(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
+    delivery = _delivery.of_flow(flown.segments, flown.events, 1, "a2b")
+    delivery = _delivery.with_crossing(delivery, no_crossing())
+    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
+    # Two outages at the very end, and a queue so deep that what was lost leaves it after the last packet was sent.
+    last = len(delivery) - 1
+    level = link.replay.level.copy()
+    level[last - 10], level[last - 9], level[last] = 900.0, 850.0, 1000.0
+    link = replace(link, replay=replace(link.replay, level=level))
+    outages = ((last - 20, last - 10, last - 9), (last - 9, last, None))
+    verdicts = replace(_ascribe.verdicts(delivery, link), outages=outages)
+    rows = interval_rows(delivery, link, verdicts)
+    assert [row["cause"] for row in rows] == ["none", "outage", "outage"]
+    assert rows[1]["end_ns"] == rows[2]["t_ns"]
+    assert rows[0]["end_ns"] == rows[2]["end_ns"]
+    assert int(str(rows[0]["end_ns"])) > delivery.t_ns[-1] + 5 * 10**9
+    check_intervals(table_from_rows("channel", rows), "it")
 
 
 def test_unsaturated_flow_gives_bounds_and_says_so() -> None:
