@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from channels.trace import Trace, read_trace
+from channels.interop import read_channel
+from channels.trace import Trace
 from replay.compare import compare_runs
 from replay.jobs import LossTrace, plan_comparison, plan_self_check, trace_files
 from replay.outcome import Outcome, measure, transfer_span
@@ -117,7 +118,7 @@ def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
                 f"{key}: no such file {path}",
                 "channel extract writes one; its path is relative to the scenario",
             )
-        traces[loss.file] = read_trace(path)
+        traces[loss.file] = read_channel(path)
     return traces
 
 

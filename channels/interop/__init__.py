@@ -14,9 +14,12 @@ from channels.interop import csv_table, link_log, mahimahi, netem, ns, theaterq
 from channels.interop.text import Source, read_source
 from channels.trace import Trace, check_intervals, read_trace, write_trace
 from toolkit.errors import ChannelError
-from toolkit.files import write_whole
+from toolkit.files import plain_os_errors, write_whole
 
-__all__ = ["FORMATS", "Format", "read_channel", "write_channel"]
+__all__ = ["FORMATS", "Format", "check_parquet_name", "read_channel", "write_channel"]
+
+PARQUET = b"PAR1"
+"""With this a Parquet file begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +53,12 @@ FORMATS: dict[str, Format] = {
 
 
 def read_channel(path: Path | str, form: str | None = None) -> Trace:
-    """Read a channel in any format; without `form` the file's name and its first line tell which.
+    """Read a channel in any format; without `form` the file's name and how it begins tell which.
 
     ChannelError: what is wrong with the file, with the line or record.
     """
     path = Path(path)
-    if form is None and path.suffix == ".parquet":
-        return read_trace(path)
-    if form is not None and _format(form, "--from").name == "parquet":
+    if _is_parquet(path) if form is None else _format(form, "--from").name == "parquet":
         return read_trace(path)
     source = read_source(path)
     chosen = _format(form, "--from") if form is not None else _told(source)
@@ -86,6 +87,24 @@ def write_channel(trace: Trace, path: Path | str, form: str | None = None) -> li
     text, lacking = chosen.write(trace, str(path))
     write_whole(path, text)
     return lacking
+
+
+def check_parquet_name(path: Path) -> None:
+    """ChannelError if the name of a file that will be Parquet is that of another format."""
+    named = _by_suffix(path)
+    if named is not None and named.name != "parquet":
+        raise ChannelError(
+            f"{path}: its name says {named.name}, and Parquet is what is written here",
+            "name it .parquet; `hindflight channel convert` then writes the other formats",
+        )
+
+
+def _is_parquet(path: Path) -> bool:
+    """Whether the name says so, or the file begins so: it may have any name."""
+    if path.suffix == ".parquet" or not path.is_file():
+        return path.suffix == ".parquet"
+    with plain_os_errors(f"reading {path}"), path.open("rb") as file:
+        return file.read(len(PARQUET)) == PARQUET
 
 
 def _format(name: str, option: str) -> Format:

@@ -65,6 +65,14 @@ def test_csv_holds_the_whole_table(tmp_path: Path) -> None:
     assert equal(read_channel(path).channel, both)
 
 
+def test_a_table_is_known_by_how_it_begins_whatever_its_name(tmp_path: Path) -> None:
+    trace = packets({3})
+    for name in ("a.csv", "a.xyz"):
+        write_channel(trace, tmp_path / name, "parquet")
+        assert equal(read_channel(tmp_path / name).channel, trace.channel)
+    assert wrong(tmp_path, "b.parquet", "t_ns\n").startswith("b.parquet: is not a Parquet file")
+
+
 def test_csv_of_five_columns_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(

@@ -56,6 +56,17 @@ def test_show_draws_a_model_and_the_skyline_of_a_street(hindflight: Command, tmp
     assert "there is no such file" in error_line(ended)
 
 
+def test_what_is_parquet_is_not_written_under_another_formats_name(hindflight: Command, tmp_path: Path) -> None:
+    capture = ROOT / "fixtures" / "kernel" / "S2-reno" / "snd.pcap.xz"
+    for command in (("synth", "uav"), ("extract", capture)):
+        ended = hindflight("channel", *command, "-o", "a.csv")
+        assert ended.returncode == 2
+        assert error_line(ended) == "a.csv: its name says csv, and Parquet is what is written here"
+        assert not (tmp_path / "a.csv").exists()
+    assert hindflight("channel", "synth", "uav", "-o", "a").returncode == 0
+    assert "outages" in hindflight("channel", "show", "a").stdout
+
+
 def test_a_wrong_file_is_one_line(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "a.down").write_text("5\n4\n")
     ended = hindflight("channel", "show", "a.down")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from channels.extract import extract
-from channels.interop import read_channel
+from channels.interop import read_channel, write_channel
 from channels.intervals import State, tables
 from channels.synth import Extent, read_model, synthesise, write_tables
 from channels.trace import Trace, read_trace, write_trace
 from replay.jobs import engine_config, plan_comparison
 from replay.run import Configuration, run_configurations
 from replay.scenario import Scenario, parse_scenario
-from replay.study import loss_trace
+from replay.study import load_traces, loss_trace
 from tests.channels.twin import Twin, bernoulli, fly
 from tests.replay.test_scenario import GOOD, VARIANTS
 from toolkit.errors import ChannelError, HindflightError, ScenarioError
@@ -173,6 +173,18 @@ def test_what_the_repair_added_to_a_packet_in_a_trace_is_replayed(tmp_path: Path
         rows += run_configurations([Configuration(config, job.seed, False)])["runs"].to_pylist()
     assert rows[0]["srtt_mean_ns"] > rows[1]["srtt_mean_ns"] + 10_000_000
     assert rows[0]["channel_losses"] > 0
+
+
+def test_a_trace_of_losses_is_read_in_any_format(tmp_path: Path) -> None:
+    synthesise(read_model("bernoulli", {"per": 0.1}), tmp_path / "x.parquet", seed=1, extent=Extent(packets=500))
+    trace = read_channel(tmp_path / "x.parquet")
+    write_channel(trace, tmp_path / "x.csv")
+    write_trace(trace, tmp_path / "x.channel")
+    lost = loss_trace(trace, "x").lost
+    assert 30 < len(lost) < 70
+    for name in ("x.csv", "x.channel"):
+        read = load_traces(scenario({"loss": {"model": "trace", "file": name}}), tmp_path)
+        assert loss_trace(read[name], name).lost == lost
 
 
 def test_a_file_is_played_from_its_first_state_and_again_past_its_end(tmp_path: Path) -> None:

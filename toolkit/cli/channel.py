@@ -42,10 +42,13 @@ def extract(
     as_json: AsJson = False,
 ) -> None:
     """Extract losses, rate, delay and queue of the link from a capture at the sender, and one at the receiver."""
+    from channels.interop import check_parquet_name
     from channels.trace import write_trace
     from hindflight.steps import extract_channel, read_flow, trace_of
     from toolkit.source import open_source
 
+    if out is not None:
+        check_parquet_name(out)
     with open_source(source, span=capture_span(source, from_, to)) as tables:
         chosen = read_flow(tables.workspace, flow)
         extraction = extract_channel(chosen, tables.workspace, receiver)

@@ -37,8 +37,10 @@ def synth(
     as_json: AsJson = False,
 ) -> None:
     """Synthesise a channel from a model: bursts, a street canyon, UAV links, handovers (docs/channels)."""
+    from channels.interop import check_parquet_name
     from channels.synth import Extent, read_model, synthesise
 
+    check_parquet_name(out)
     chosen = read_model(model, dict(setting(text) for text in settings or ()))
     if skyline is not None:
         _write_skyline(chosen, skyline, span_ns(duration), seed)
