@@ -84,7 +84,9 @@ def extract(
             f"the capture of flow {flow_id} stands at the receiver: what was lost before it is not in it",
             "use a capture taken at the data sender",
         )
-    crossing = beside.crossing or crossing_of(flow[0], segments, flows, events)
+    crossing = beside.crossing
+    if crossing is None:
+        crossing = crossing_of(flow[0], segments, flows, events)
     delivery = _delivery.of_flow(segments, events, flow_id, direction)
     if beside.arrivals is not None:
         delivery = _delivery.with_arrivals(delivery, beside.arrivals)

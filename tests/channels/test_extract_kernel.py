@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import pyarrow.compute as pc
 import pytest
 
 from channels.crossing import no_crossing
@@ -79,8 +78,7 @@ def test_estimates_match_the_scenario(run: str) -> None:
 def test_a_shared_queue_is_not_taken_for_the_flow_s_own_where_the_other_flow_is_not_captured() -> None:
     capture = load_capture(KERNEL / "S12-cubic+reno" / "snd.pcap.xz")
     for flow_id in (1, 2):
-        own = capture.segments.filter(pc.equal(capture.segments["flow_id"], flow_id))
-        found = extract(own, capture.flows, capture.events, flow_id, Beside(no_crossing()))
+        found = extract(capture.segments, capture.flows, capture.events, flow_id, Beside(no_crossing()))
         assert not found.estimate("queue_limit_pkts").known
         assert any("other traffic" in sentence for sentence in found.unknowns)
 
