@@ -2,8 +2,8 @@
 //!
 //! Must not know queues. Read RFC 3168 §6.1 first; RFC 8511 for a mark that costs less than a loss.
 
+use super::Sender;
 use super::recovery::Ack;
-use super::{Phase, Sender};
 use crate::config::StackParams;
 use crate::controller::{Signal, SignalEvidence};
 use crate::segment::{Ecn, Segment, flags};
@@ -82,8 +82,7 @@ impl Sender {
     /// Deviation: Linux lets cwnd sink over a round trip by proportional rate reduction; here it falls at once.
     pub(super) fn react_to_mark(&mut self, ack: &Ack) {
         let news = self.snd_una > self.marks.reacted_to.max(self.recover);
-        let open = matches!(self.phase, Phase::Open { .. });
-        if !open || !news {
+        if self.is_repairing() || !news {
             return;
         }
         let reduced = self.controller.on_mark(

@@ -56,6 +56,21 @@ pub(super) fn window(pkts: u32) -> StackOverrides {
     }
 }
 
+/// The same, in congestion avoidance from the start.
+pub(super) fn avoiding(pkts: u32) -> StackOverrides {
+    StackOverrides {
+        initial_ssthresh_pkts: Some(2),
+        ..window(pkts)
+    }
+}
+
+/// A sender whose application has written so many full segments and no more.
+pub(super) fn finite(mut sender: Sender, segments: u64) -> Sender {
+    sender.write_end = 1 + segments * SMSS;
+    sender.finished = true;
+    sender
+}
+
 /// Plays the arrivals of `script` and compares the ladder with it.
 pub(super) fn check(mut sender: Sender, script: &str) {
     let mut got = String::new();
@@ -277,11 +292,8 @@ fn rfc6675_three_sacked_segments_above_a_hole_make_it_lost() {
 fn rfc6675_nextseg_rules_3_and_4_repair_a_short_tail() {
     // Ten segments are all there is; 1, 8 and 10 are lost, so 8 and 10 never get three SACKs above them. First the
     // rescue of the last segment (4), then, with 9 sacked above it, the hole at 8 (3).
-    let mut sender = sender(Variant::Sack, Profile::Rfc, window(10));
-    sender.write_end = 1 + 10 * SMSS;
-    sender.finished = true;
     check(
-        sender,
+        finite(sender(Variant::Sack, Profile::Rfc, window(10)), 10),
         "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 slow start)
          0.100 < ack 1 sack 2-2
          0.101 < ack 1 sack 2-3

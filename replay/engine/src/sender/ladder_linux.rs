@@ -2,7 +2,7 @@
 //! without SACK, bursts. The script's language is `ladder`'s.
 
 use super::Sender;
-use super::ladder::{SMSS, check, parse, sender, window};
+use super::ladder::{SMSS, avoiding, check, finite, parse, sender, window};
 use super::pacing::Pacer;
 use super::unsent::Unsent;
 use crate::catalogue::Variant;
@@ -57,11 +57,8 @@ fn rfc8985_rack_finds_a_lost_retransmission_without_a_timeout() {
 fn rfc8985_rack_waits_a_quarter_round_trip_for_a_lone_sack() {
     // Two segments, the first lost: one SACK is no proof; the reordering window of 25 ms closes at 0.125, Linux's timer
     // 2 ms later.
-    let mut sender = sender(Variant::LinuxReno, Profile::Linux, window(2));
-    sender.write_end = 1 + 2 * SMSS;
-    sender.finished = true;
     check(
-        sender,
+        finite(sender(Variant::LinuxReno, Profile::Linux, window(2)), 2),
         "0.000 > 1 2 (cwnd 2 slow start)
          0.100 < ack 1 sack 2-2
          0.127 > R1 (cwnd 1 recovery)
@@ -73,11 +70,8 @@ fn rfc8985_rack_waits_a_quarter_round_trip_for_a_lone_sack() {
 #[test]
 fn rfc8985_tail_loss_probe_takes_the_place_of_the_timeout() {
     // Two round trips and 200 ms for a lone segment would be 0.6; the RTO of 0.3 s from 0.2 on comes sooner.
-    let mut sender = sender(Variant::LinuxReno, Profile::Linux, window(4));
-    sender.write_end = 1 + 8 * SMSS;
-    sender.finished = true;
     check(
-        sender,
+        finite(sender(Variant::LinuxReno, Profile::Linux, window(4)), 8),
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
          0.100 < ack 5
          0.100 > 5 6 7 8 (cwnd 8 limited)
@@ -92,12 +86,8 @@ fn rfc8985_tail_loss_probe_takes_the_place_of_the_timeout() {
 fn linux_room_for_one_waits_for_the_next_ack_if_that_is_due() {
     // A pair left at 0.100 and the ACK of segment 4 is due: at 0.101 room for one waits, and leaves as a pair at 0.102.
     // At 0.150 the last segment left long ago: room for one is used.
-    let overrides = StackOverrides {
-        initial_ssthresh_pkts: Some(2),
-        ..window(12)
-    };
     check(
-        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        sender(Variant::LinuxReno, Profile::Linux, avoiding(12)),
         "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 avoidance)
          0.100 < ack 3
          0.100 > 13 14 (cwnd 12 avoidance)
@@ -112,11 +102,7 @@ fn linux_room_for_one_waits_for_the_next_ack_if_that_is_due() {
 #[test]
 fn linux_room_for_one_waits_up_to_a_millisecond_after_pacing_lets_it_leave() {
     // As above, but what left at 0.100 is paced: the next may leave at 0.104.
-    let overrides = StackOverrides {
-        initial_ssthresh_pkts: Some(2),
-        ..window(12)
-    };
-    let mut sender = sender(Variant::LinuxReno, Profile::Linux, overrides);
+    let mut sender = sender(Variant::LinuxReno, Profile::Linux, avoiding(12));
     for (at, acked) in [(0, None), (100, Some(3)), (101, Some(4))] {
         let now = at * MILLISECOND;
         if let Some(acked) = acked {
@@ -177,12 +163,8 @@ const REPAIRED: &str = "0.000 > 1 2 3 4 (cwnd 4 avoidance)
 ";
 
 fn repaired(rest: &str) {
-    let overrides = StackOverrides {
-        initial_ssthresh_pkts: Some(2),
-        ..window(4)
-    };
     check(
-        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        sender(Variant::LinuxReno, Profile::Linux, avoiding(4)),
         &format!("{REPAIRED}{rest}"),
     );
 }
@@ -245,8 +227,7 @@ fn rfc5682_sack_of_the_new_data_shows_that_it_was_not() {
 fn linux_without_sack_counts_duplicates_and_repairs_one_hole_per_round_trip() {
     let overrides = StackOverrides {
         sack: Some(false),
-        initial_ssthresh_pkts: Some(2),
-        ..window(8)
+        ..avoiding(8)
     };
     check(
         sender(Variant::LinuxReno, Profile::Linux, overrides),
@@ -270,12 +251,8 @@ fn linux_without_sack_counts_duplicates_and_repairs_one_hole_per_round_trip() {
 fn linux_learns_reordering_and_then_waits_for_late_segments() {
     // 1 comes after 2 to 4, before anything was repaired by its RTT: no loss is left, and the next three SACKs wait a
     // quarter of the least RTT.
-    let overrides = StackOverrides {
-        initial_ssthresh_pkts: Some(2),
-        ..window(8)
-    };
     check(
-        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        sender(Variant::LinuxReno, Profile::Linux, avoiding(8)),
         "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
          0.100 < ack 1 echo 1 sack 2-2
          0.100 > 9 (cwnd 8 avoidance)

@@ -154,7 +154,7 @@ impl Sender {
                 let retransmitted = self.board.retransmitted();
                 self.find_losses_as_linux(ack);
                 let lost_again = self.board.retransmitted() < retransmitted;
-                if (lost_again || self.is_open()) && self.board.lost() > 0 {
+                if (lost_again || !self.is_repairing()) && self.board.lost() > 0 {
                     self.start_recovery(ack);
                 }
             }
@@ -169,10 +169,6 @@ impl Sender {
                 }
             }
         }
-    }
-
-    fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open { .. })
     }
 
     /// All that was outstanding when recovery began has been acknowledged. Returns whether it goes on all the same.
@@ -207,7 +203,7 @@ impl Sender {
             self.phase = Phase::Open { dup_acks: 0 };
         }
         self.find_losses_as_linux(ack);
-        if self.is_open() && self.board.lost() > 0 {
+        if !self.is_repairing() && self.board.lost() > 0 {
             self.start_recovery(ack);
         }
     }
@@ -315,7 +311,7 @@ impl Sender {
             return;
         }
         let recovering = matches!(self.phase, Phase::Recovery(_));
-        let enough = self.is_open() && self.board.sacked() >= self.doubt.reordering;
+        let enough = !self.is_repairing() && self.board.sacked() >= self.doubt.reordering;
         if let Some(first) = self.board.first()
             && (enough || recovering && ack.advances)
         {
@@ -343,7 +339,7 @@ impl Sender {
 
     /// A timeout: what may be taken back, and whether new data asks if it was spurious. `reduces`: ssthresh falls.
     pub(super) fn doubt_timeout(&mut self, reduces: bool) {
-        let fresh = self.is_open();
+        let fresh = !self.is_repairing();
         if reduces {
             self.doubt.begin(self.snd_una, self.board.retransmitted());
         }

@@ -8,7 +8,6 @@
 //! Deviation: Linux counts in jiffies of 4 ms; here times are exact.
 
 use super::Sender;
-use super::phase::Phase;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// Linux (`TCP_TIMEOUT_MIN_US`): added to a probe's two round trips and to RACK's wait.
@@ -91,7 +90,7 @@ impl Sender {
 
     /// RFC 8985 §7.2: a probe in two round trips, or after `most`. Says whether there is to be one.
     fn set_probe(&mut self, now: Nanos, most: Nanos) -> bool {
-        let open = matches!(self.phase, Phase::Open { .. }) && self.board.sacked() == 0;
+        let open = !self.is_repairing() && self.board.sacked() == 0;
         if !open || !self.params.tail_loss_probe || !self.params.sack_enabled() {
             return false;
         }

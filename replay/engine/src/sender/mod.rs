@@ -453,6 +453,12 @@ impl Sender {
         }
     }
 
+    /// In fast recovery, or repairing after a timeout.
+    #[inline]
+    pub(crate) fn is_repairing(&self) -> bool {
+        !matches!(self.phase, Phase::Open { .. })
+    }
+
     /// The window, not the application or the receiver, held it back in the last round.
     #[inline]
     fn is_cwnd_limited(&self) -> bool {

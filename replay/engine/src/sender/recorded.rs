@@ -5,8 +5,6 @@
 
 use super::Sender;
 use super::connection::Stage;
-use super::phase::Phase;
-use super::rack::Probe;
 use crate::segment::Segment;
 use crate::time::Nanos;
 
@@ -52,13 +50,7 @@ impl Sender {
             return false;
         }
         if probe {
-            self.rack.probe = Some(Probe {
-                high_seq: self.snd_nxt,
-                retransmission: !new,
-            });
-            if self.acts_as_linux() {
-                self.time_probe_answer(now);
-            }
+            self.note_probe(!new, now);
         }
         self.note_recorded_stop(new, now);
         true
@@ -74,9 +66,10 @@ impl Sender {
             begin + u64::from(len) > seq
         };
         if let Some(number) = (first..=last).find(holds) {
-            self.retransmit(number, now);
-            if self.acts_as_linux() && self.is_repairing() {
-                self.time_repair(number, now);
+            if self.is_repairing() {
+                self.repair(number, now);
+            } else {
+                self.retransmit(number, now);
             }
         }
     }
@@ -118,14 +111,13 @@ impl Sender {
 
     /// Whether the window is what stops the sender here; `sent`: new data has just left.
     fn note_recorded_stop(&mut self, sent: bool, now: Nanos) {
-        let full = f64::from(self.in_network()) + 1.0 > self.effective_window();
-        let limited = full || self.waits_for_a_burst(now);
+        let limited = self.is_window_full() || self.waits_for_a_burst(now);
         if limited || sent {
             self.note_usage(limited);
         }
     }
 
-    /// Window, threshold and whether it is repairing, in segments.
+    /// Window and threshold, in segments.
     pub(crate) fn recorded_window(&self) -> (f64, f64) {
         (self.effective_window(), self.controller.ssthresh())
     }
@@ -138,10 +130,5 @@ impl Sender {
             lost: self.board.lost(),
             retransmitted: self.board.retransmitted(),
         }
-    }
-
-    /// In fast recovery, or repairing after a timeout.
-    pub(crate) fn is_repairing(&self) -> bool {
-        !matches!(self.phase, Phase::Open { .. })
     }
 }

@@ -81,7 +81,7 @@ impl Sender {
             now,
             min_rtt: self.rtt.min_rtt().unwrap_or(0),
             srtt: self.rtt.srtt().unwrap_or(0),
-            repairing: !matches!(self.phase, Phase::Open { .. }),
+            repairing: self.is_repairing(),
             dup_thresh: self.doubt.reordering,
             reordered: self.doubt.reordered,
             as_linux: self.acts_as_linux(),

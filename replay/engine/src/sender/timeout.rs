@@ -225,9 +225,7 @@ impl Sender {
         if !self.params.tail_loss_probe || self.params.recovery != RecoveryKind::RackPrr {
             return;
         }
-        let open = matches!(self.phase, Phase::Open { .. })
-            && self.board.sacked() == 0
-            && self.params.sack_enabled();
+        let open = !self.is_repairing() && self.board.sacked() == 0 && self.params.sack_enabled();
         let Some(srtt) = self
             .rtt
             .srtt()
@@ -275,7 +273,7 @@ impl Sender {
             return;
         }
         self.rack.probe = None;
-        if retransmission && matches!(self.phase, Phase::Open { .. }) {
+        if retransmission && !self.is_repairing() {
             let flight = f64::from(self.board.outstanding() + ack.digest.acked);
             self.controller.on_congestion(&SignalEvidence {
                 now: ack.now,

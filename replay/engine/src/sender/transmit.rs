@@ -70,7 +70,7 @@ impl Sender {
         if self.board.outstanding() == 0 {
             self.restart_if_idle(now);
         }
-        if f64::from(self.in_network()) + 1.0 > self.effective_window() {
+        if self.is_window_full() {
             self.note_usage(true);
             self.unsent.pushed = false;
             return None;
@@ -79,7 +79,7 @@ impl Sender {
     }
 
     fn poll_data(&mut self, now: Nanos) -> Option<Segment> {
-        let repairs = !matches!(self.phase, Phase::Open { .. });
+        let repairs = self.is_repairing();
         let held = self.doubt.hold != Hold::Nothing;
         if repairs
             && !held
@@ -89,11 +89,7 @@ impl Sender {
             if !self.pacing_allows(seq, now) {
                 return None;
             }
-            let segment = self.retransmit(number, now);
-            if self.acts_as_linux() {
-                self.time_repair(number, now);
-            }
-            return Some(segment);
+            return Some(self.repair(number, now));
         }
         if let Some(len) = self.sendable(now) {
             if !self.pacing_allows(self.snd_nxt, now) {
@@ -132,6 +128,12 @@ impl Sender {
             None => true,
             Some(pacer) => pacer.allows(seq, now),
         }
+    }
+
+    /// Whether the window has no room for another segment.
+    #[inline]
+    pub(super) fn is_window_full(&self) -> bool {
+        f64::from(self.in_network()) + 1.0 > self.effective_window()
     }
 
     /// Segments that count against the window.
@@ -281,9 +283,8 @@ impl Sender {
     /// leave (`tcp_wstamp_ns`).
     pub(super) fn waits_for_a_burst(&self, now: Nanos) -> bool {
         let smss = u64::from(self.params.smss_bytes);
-        let open = matches!(self.phase, Phase::Open { .. });
         let in_burst = self.burst.at == now && self.burst.sent < self.burst.size;
-        if self.params.profile != Profile::Linux || !open || in_burst {
+        if self.params.profile != Profile::Linux || self.is_repairing() || in_burst {
             return false;
         }
         // The last segment of a piece gains nothing by waiting.
@@ -362,6 +363,15 @@ impl Sender {
             self.rto_timer.set(self.next_timeout(now));
         }
         self.segment_of(seq, len, purpose, now)
+    }
+
+    /// A segment of those to be repaired leaves again.
+    pub(super) fn repair(&mut self, number: u64, now: Nanos) -> Segment {
+        let segment = self.retransmit(number, now);
+        if self.acts_as_linux() {
+            self.time_repair(number, now);
+        }
+        segment
     }
 
     /// Notes what segment `number` knows of the rate so far; `quiet`: nothing else is in the network.
@@ -504,13 +514,18 @@ impl Sender {
             (self.retransmit(last, now), true)
         };
         segment.purpose = Purpose::Probe;
+        self.note_probe(retransmission, now);
+        Some(segment)
+    }
+
+    /// A probe left; `retransmission`: with old data.
+    pub(super) fn note_probe(&mut self, retransmission: bool, now: Nanos) {
         self.rack.probe = Some(Probe {
             high_seq: self.snd_nxt,
             retransmission,
         });
-        if shares_timer {
+        if self.acts_as_linux() {
             self.time_probe_answer(now);
         }
-        Some(segment)
     }
 }

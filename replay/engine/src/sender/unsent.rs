@@ -76,8 +76,7 @@ impl Sender {
 
     /// The application writes up to `end`, no more than the last piece takes.
     fn fill_piece(&mut self, end: u64) {
-        let window = self.unsent.most_window_bytes.max(self.last_wnd_bytes);
-        self.unsent.most_window_bytes = window;
+        self.unsent.most_window_bytes = self.largest_window_bytes();
         while self
             .unsent
             .ends
@@ -99,10 +98,14 @@ impl Sender {
         full_to.max(self.snd_nxt)
     }
 
+    fn largest_window_bytes(&self) -> u32 {
+        self.unsent.most_window_bytes.max(self.last_wnd_bytes)
+    }
+
     /// Whole segments of the largest burst, or of half the largest window if that is less (`tcp_bound_to_half_wnd`).
     fn piece_bytes(&self) -> u64 {
         let smss = u64::from(self.params.smss_bytes);
-        let window = self.unsent.most_window_bytes.max(self.last_wnd_bytes);
+        let window = self.largest_window_bytes();
         let most = (BURST_BYTES - HEADROOM_BYTES).min(u64::from(window) / 2);
         (most / smss).max(1) * smss
     }
