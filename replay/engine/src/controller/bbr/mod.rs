@@ -6,18 +6,24 @@
 //! The arithmetic is in `fixed`; the parts with a state of their own have files of their own.
 
 mod aggregation;
+mod first_phase;
 mod fixed;
 mod long_term;
 mod max_filter;
+mod pacer;
+mod round;
 #[cfg(test)]
 mod tests;
 
 use hindflight_kernels::StreamRng;
 
 use self::aggregation::Aggregation;
+use self::first_phase::{CYCLE_LENGTH, DRAINING_PHASE, FirstPhases};
 use self::fixed::UNIT;
 use self::long_term::{Counts, LongTerm, Step, Verdict};
 use self::max_filter::MaxFilter;
+use self::pacer::Pacer;
+use self::round::Round;
 use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
 use super::params::parameters;
 use crate::time::{MILLISECOND, Nanos, SECOND};
@@ -57,33 +63,10 @@ parameters! {
     }
 }
 
-/// Phases of a cycle: one probes, one drains, the others cruise.
-const CYCLE_LENGTH: u8 = 8;
-/// The cycle may begin with any phase but the draining one.
-const DRAWN_PHASES: u64 = 7;
-const DRAINING_PHASE: u8 = 1;
 /// RFC 6928, where Linux's BBR needs a window without a path.
 const INITIAL_WINDOW: u64 = 10;
 /// Excess of aggregated ACKs that the window allows, in time at the model's bandwidth.
 const MOST_EXTRA: Nanos = 100 * MILLISECOND;
-/// Below this pacing rate bursts are single segments (1.2 Mbit/s).
-const LEAST_BURST_BYTES_PER_S: f64 = 150_000.0;
-/// Linux: a burst is what is sent in 2⁻¹⁰ s, at most about 64 KiB.
-const BURST_PER_S: f64 = 1024.0;
-const MOST_BURST_PKTS: f64 = 127.0;
-const MOST_BURST_BYTES: f64 = 65_216.0;
-/// Round-trip time that is assumed before the first sample.
-const ASSUMED_RTT: Nanos = MILLISECOND;
-
-/// The digits of `number` from its last to its first.
-fn reversed(mut number: u64) -> u64 {
-    let mut out = 0;
-    while number > 0 {
-        out = 10 * out + number % 10;
-        number /= 10;
-    }
-    out
-}
 
 /// What BBR is doing; each mode owns what only it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,16 +91,6 @@ pub enum Mode {
     },
 }
 
-/// Round trips, counted by what was delivered.
-#[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    count: u64,
-    /// The last ACK began one.
-    starts: bool,
-    /// It ends with the first segment that left after so many had been delivered.
-    end: u64,
-}
-
 /// The search for the end of STARTUP.
 #[derive(Clone, Copy, Debug, Default)]
 struct FullPipe {
@@ -137,15 +110,12 @@ struct MinRtt {
 #[derive(Clone, Debug)]
 pub struct Bbr {
     params: BbrParams,
-    rng: StreamRng,
-    first_phases: u64,
-    smss_bytes: f64,
+    first_phases: FirstPhases,
     cwnd: u64,
     ssthresh: f64,
     /// cwnd before recovery or `PROBE_RTT`.
     prior_cwnd: u64,
-    pacing_pkts_per_s: f64,
-    has_seen_rtt: bool,
+    pacer: Pacer,
     mode: Mode,
     bw: MaxFilter,
     round: Round,
@@ -166,14 +136,11 @@ impl Bbr {
     pub fn new(params: BbrParams, initial_window: u32, smss_bytes: u32, rng: StreamRng) -> Self {
         Self {
             params,
-            rng,
-            first_phases: reversed(params.first_phases as u64),
-            smss_bytes: f64::from(smss_bytes),
+            first_phases: FirstPhases::new(params.first_phases, rng),
             cwnd: u64::from(initial_window),
             ssthresh: f64::INFINITY,
             prior_cwnd: 0,
-            pacing_pkts_per_s: f64::INFINITY,
-            has_seen_rtt: false,
+            pacer: Pacer::new(smss_bytes, params.pacing_margin_percent),
             mode: Mode::Startup,
             bw: MaxFilter::default(),
             round: Round::default(),
@@ -210,16 +177,12 @@ impl Bbr {
     /// Rate at which segments may leave.
     #[inline]
     pub fn pacing_pkts_per_s(&self) -> f64 {
-        self.pacing_pkts_per_s
+        self.pacer.pkts_per_s()
     }
 
     /// Segments that leave back to back at least.
     pub fn least_burst_pkts(&self) -> u32 {
-        if self.pacing_bytes_per_s() < LEAST_BURST_BYTES_PER_S {
-            1
-        } else {
-            2
-        }
+        self.pacer.least_burst_pkts()
     }
 
     /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
@@ -242,13 +205,12 @@ impl Bbr {
         };
         self.long_term.reset(self.counts);
         self.aggregation.restart_epoch(now);
-        self.init_pacing(rtt);
+        self.begin_pacing(rtt);
     }
 
-    fn init_pacing(&mut self, rtt: Option<Nanos>) {
-        self.has_seen_rtt = rtt.is_some();
-        let bw = fixed::bandwidth(self.cwnd, rtt.unwrap_or(ASSUMED_RTT));
-        self.pacing_pkts_per_s = self.rate(bw, self.params.high_gain.into());
+    fn begin_pacing(&mut self, rtt: Option<Nanos>) {
+        let gain = self.params.high_gain.into();
+        self.pacer.begin(self.cwnd, rtt, gain);
     }
 
     /// Every ACK, after the sender has reacted to it.
@@ -314,14 +276,6 @@ impl Bbr {
         }
     }
 
-    fn pacing_bytes_per_s(&self) -> f64 {
-        self.pacing_pkts_per_s * self.smss_bytes
-    }
-
-    fn rate(&self, bw: u64, gain: u64) -> f64 {
-        fixed::rate_pkts_per_s(bw, gain, self.params.pacing_margin_percent)
-    }
-
     /// Bandwidth of the model: the policer's where one is known.
     fn model_bw(&self) -> u64 {
         self.long_term.bw().unwrap_or(self.bw.value())
@@ -359,10 +313,7 @@ impl Bbr {
         let Some(sample) = ack.rate else {
             return;
         };
-        if sample.prior_delivered >= self.round.end {
-            self.round.end = ack.delivered_total;
-            self.round.count += 1;
-            self.round.starts = true;
+        if self.round.take(sample, ack) {
             self.conserving = false;
         }
         if self.sample_long_term(ack.newly_lost > 0, sample.app_limited) == Verdict::ProbeAgain {
@@ -386,7 +337,7 @@ impl Bbr {
             app_limited,
             round_start: self.round.starts,
             probing: matches!(self.mode, Mode::ProbeBw { .. }),
-            smss_bytes: self.smss_bytes,
+            smss_bytes: self.pacer.smss_bytes(),
         })
     }
 
@@ -431,20 +382,11 @@ impl Bbr {
         let wait = ack.paced_until.saturating_sub(ack.now);
         let meanwhile = fixed::delivered_in(self.model_bw(), wait);
         let own = if self.pacing_gain() > UNIT {
-            self.burst_goal()
+            self.pacer.burst_goal()
         } else {
             0
         };
         (u64::from(flight) + own).saturating_sub(meanwhile)
-    }
-
-    /// Segments of a burst, whatever the interface allows.
-    fn burst_goal(&self) -> u64 {
-        let bytes = (self.pacing_bytes_per_s() / BURST_PER_S).min(MOST_BURST_BYTES);
-        let segments = libm::floor(bytes / self.smss_bytes);
-        segments
-            .max(self.least_burst_pkts().into())
-            .min(MOST_BURST_PKTS) as u64
     }
 
     /// Segments to have in flight for a gain, with allowance for bursts at both ends.
@@ -459,9 +401,9 @@ impl Bbr {
         }
     }
 
-    /// Three bursts more (sent, on its way back, held for pacing), an even number, and room to probe.
+    /// With three bursts more, an even number, and room to probe.
     fn with_bursts(&self, segments: u64) -> u64 {
-        let even = (segments + 3 * self.burst_goal() + 1) & !1;
+        let even = (self.pacer.with_bursts(segments) + 1) & !1;
         let probing = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
         even + if probing { 2 } else { 0 }
     }
@@ -495,20 +437,9 @@ impl Bbr {
 
     fn enter_probe_bw(&mut self) {
         self.mode = Mode::ProbeBw {
-            phase: self.first_phase(),
+            phase: self.first_phases.next(),
             since: self.counts.delivered_at,
         };
-    }
-
-    fn first_phase(&mut self) -> u8 {
-        let digit = (self.first_phases % 10) as u8;
-        self.first_phases /= 10;
-        if (1..=CYCLE_LENGTH).contains(&digit) {
-            return digit % CYCLE_LENGTH;
-        }
-        // Linux draws how many of seven phases to go back from the last, then advances by one.
-        let drawn = ((self.rng.next_u64() >> 32) * DRAWN_PHASES) >> 32;
-        (CYCLE_LENGTH - drawn as u8) % CYCLE_LENGTH
     }
 
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
@@ -547,7 +478,7 @@ impl Bbr {
             let stay = (self.params.probe_rtt_ms * MILLISECOND as f64) as Nanos;
             *until = Some(ack.now + stay);
             *round_done = false;
-            self.round.end = ack.delivered_total;
+            self.round.restart(ack);
         } else if until.is_some() {
             *round_done |= round_start;
             if *round_done {
@@ -585,18 +516,16 @@ impl Bbr {
     }
 
     fn set_pacing(&mut self, srtt: Option<Nanos>) {
-        if !self.has_seen_rtt && srtt.is_some() {
-            self.init_pacing(srtt);
+        if self.pacer.lacks_rtt() && srtt.is_some() {
+            self.begin_pacing(srtt);
         }
         self.apply_pacing(self.pacing_gain());
     }
 
     /// Until the pipe is full the rate only rises.
     fn apply_pacing(&mut self, gain: u64) {
-        let rate = self.rate(self.model_bw(), gain);
-        if self.full_pipe.reached || rate > self.pacing_pkts_per_s {
-            self.pacing_pkts_per_s = rate;
-        }
+        let bw = self.model_bw();
+        self.pacer.set(bw, gain, self.full_pipe.reached);
     }
 
     fn set_cwnd(&mut self, ack: &AckEvidence) {
@@ -631,7 +560,7 @@ impl Bbr {
         let before = std::mem::replace(&mut self.repair, ack.repair);
         if ack.repair == Repair::Recovery && before != Repair::Recovery {
             self.conserving = true;
-            self.round.end = ack.delivered_total;
+            self.round.restart(ack);
             self.cwnd = delivering;
         } else if before != Repair::None && ack.repair == Repair::None {
             self.conserving = false;

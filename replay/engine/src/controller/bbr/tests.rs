@@ -106,7 +106,7 @@ fn the_first_rate_is_that_of_linux() {
     // S1-bbr of the recorded runs: TCP_INFO tells 82382 octets a second after a handshake of 501.163 ms.
     let mut path = Path::new(&[], 1);
     path.bbr.on_established(0, Some(501_163_000), 1);
-    assert_eq!(path.bbr.pacing_bytes_per_s() as u64, 82_382);
+    assert_eq!(path.bbr.pacer.bytes_per_s() as u64, 82_382);
     // Without a handshake a round-trip time of 1 ms is assumed until the first sample.
     path.bbr.on_established(0, None, 1);
     assert!((28_000.0..28_700.0).contains(&path.bbr.pacing_pkts_per_s()));
@@ -215,7 +215,7 @@ fn probing_goes_on_until_the_flight_has_grown_or_something_is_lost() {
     assert_eq!(path.bbr.pacing_gain(), 320);
     assert!((123.6..123.8).contains(&path.bbr.pacing_pkts_per_s()));
     let goal = path.bbr.inflight(320);
-    let own = path.bbr.burst_goal();
+    let own = path.bbr.pacer.burst_goal();
     assert_eq!((goal, own), (72, 2));
     path.ack.prior_flight = (goal - own - 1) as u32;
     path.ack(2 * RTT, 1, 100, |_| {});
@@ -255,7 +255,7 @@ fn the_window_of_probing_is_twice_the_product_with_bursts_and_aggregates() {
     path.bbr.params.aggregation = false;
     path.bbr.cwnd = 500;
     path.ack(MILLISECOND, 1, 100, |_| {});
-    assert_eq!(path.bbr.burst_goal(), 1);
+    assert_eq!(path.bbr.pacer.burst_goal(), 1);
     assert_eq!(path.bbr.cwnd, 104, "2 * 50 + 3, even");
     path.bbr.cwnd = 90;
     path.ack(MILLISECOND, 5, 100, |_| {});
@@ -449,22 +449,4 @@ fn a_policer_sets_the_rate_and_stops_the_cycle() {
         });
     }
     assert!(blind.bbr.pacing_pkts_per_s() > 70.0);
-}
-
-#[test]
-fn first_phases_are_given_or_drawn_and_never_drain() {
-    let mut given = Path::new(&[("first_phases", 2_807.0)], 1);
-    let phases: Vec<u8> = (0..2).map(|_| given.bbr.first_phase()).collect();
-    assert_eq!(phases, [2, 0]);
-    assert_ne!(given.bbr.first_phase(), DRAINING_PHASE, "drawn");
-    assert_eq!(given.bbr.first_phase(), 7);
-    let mut drawn = [0; CYCLE_LENGTH as usize];
-    let mut path = Path::new(&[], 7);
-    for _ in 0..7000 {
-        drawn[usize::from(path.bbr.first_phase())] += 1;
-    }
-    assert_eq!(drawn[usize::from(DRAINING_PHASE)], 0);
-    for (phase, &times) in drawn.iter().enumerate().filter(|&(phase, _)| phase != 1) {
-        assert!((850..1150).contains(&times), "phase {phase}: {times}");
-    }
 }
