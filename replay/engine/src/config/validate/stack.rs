@@ -1,0 +1,121 @@
+//! Refuses stack parameters out of range or at odds with one another.
+
+use super::{Checked, LONGEST_NS, rate, refuse, within};
+use crate::config::StackParams;
+use crate::time::{MILLISECOND, SECOND};
+
+const LARGEST_RECEIVE_BUFFER_BYTES: u64 = 1 << 30;
+const LARGEST_SEND_BUFFER_BYTES: u64 = 1 << 40;
+
+/// The key path of a parameter by its name.
+type KeyOf<'a> = &'a dyn Fn(&str) -> String;
+
+impl StackParams {
+    pub(super) fn validate(&self, key: &str) -> Checked {
+        let at = |name: &str| format!("{key}.{name}");
+        self.validate_segments(&at)?;
+        self.validate_windows(&at)?;
+        self.validate_timers(&at)?;
+        self.validate_retries(&at)?;
+        self.validate_ecn(&at)?;
+        self.validate_receive_buffer(&at)?;
+        self.validate_send_buffer(&at)
+    }
+
+    fn validate_segments(&self, at: KeyOf) -> Checked {
+        within(&at("smss_bytes"), self.smss_bytes, 1, 65_000)?;
+        within(&at("header_bytes"), self.header_bytes, 0, 120)?;
+        let packet = self.smss_bytes + self.header_bytes;
+        within(&at("smss_bytes"), packet, 1, 65_535)
+    }
+
+    fn validate_windows(&self, at: KeyOf) -> Checked {
+        let initial = self.initial_window_pkts;
+        within(&at("initial_window_pkts"), initial, 1, 1_000_000)?;
+        if let Some(ssthresh) = self.initial_ssthresh_pkts {
+            within(&at("initial_ssthresh_pkts"), ssthresh, 2, u32::MAX)?;
+        }
+        if let Some(fixed) = self.fixed_window_pkts {
+            within(&at("fixed_window_pkts"), fixed, 2, 1_000_000)?;
+        }
+        if let Some(limit) = self.slow_start_limit_pkts {
+            within(&at("slow_start_limit_pkts"), limit, 1, u32::MAX)?;
+        }
+        Ok(())
+    }
+
+    fn validate_timers(&self, at: KeyOf) -> Checked {
+        let timeout = |name: &str, value, least| within(&at(name), value, least, LONGEST_NS);
+        timeout("min_rto_ns", self.min_rto_ns, MILLISECOND)?;
+        timeout("initial_rto_ns", self.initial_rto_ns, MILLISECOND)?;
+        timeout("max_rto_ns", self.max_rto_ns, self.min_rto_ns)?;
+        let granularity = self.clock_granularity_ns;
+        within(&at("clock_granularity_ns"), granularity, 0, SECOND)?;
+        let delayed = self.delayed_ack_timeout_ns;
+        // RFC 5681 §4.2: less than half a second.
+        within(
+            &at("delayed_ack_timeout_ns"),
+            delayed,
+            MILLISECOND,
+            500 * MILLISECOND,
+        )
+    }
+
+    fn validate_retries(&self, at: KeyOf) -> Checked {
+        if let Some(most) = self.user_timeout_ns {
+            within(&at("user_timeout_ns"), most, MILLISECOND, LONGEST_NS)?;
+        }
+        // As Linux bounds them.
+        if let Some(retries) = self.retry_limit {
+            within(&at("retry_limit"), retries, 1, 255)?;
+        }
+        if let Some(retries) = self.syn_retry_limit {
+            within(&at("syn_retry_limit"), retries, 1, 127)?;
+        }
+        Ok(())
+    }
+
+    fn validate_ecn(&self, at: KeyOf) -> Checked {
+        let Some(beta) = self.ecn_beta else {
+            return Ok(());
+        };
+        within(&at("ecn_beta"), beta, 0.1, 1.0)?;
+        if self.ecn {
+            Ok(())
+        } else {
+            refuse(at("ecn_beta"), "has no effect without ecn = true")
+        }
+    }
+
+    fn validate_receive_buffer(&self, at: KeyOf) -> Checked {
+        let most = LARGEST_RECEIVE_BUFFER_BYTES;
+        let bytes = self.receive_buffer_bytes;
+        let least = 2 * u64::from(self.smss_bytes);
+        within(&at("receive_buffer_bytes"), bytes, least, most)?;
+        if let Some(max) = self.receive_buffer_max_bytes {
+            within(&at("receive_buffer_max_bytes"), max, bytes, most)?;
+        }
+        rate(&at("read_rate_bps"), self.read_rate_bps)
+    }
+
+    fn validate_send_buffer(&self, at: KeyOf) -> Checked {
+        let lowat = (at("notsent_lowat_bytes"), self.notsent_lowat_bytes);
+        let max = (at("send_buffer_max_bytes"), self.send_buffer_max_bytes);
+        let Some(bytes) = self.send_buffer_bytes else {
+            let dangling = [max, lowat].into_iter().find(|(_, value)| value.is_some());
+            return dangling.map_or(Ok(()), |(key, _)| {
+                refuse(key, "means nothing without send_buffer_bytes")
+            });
+        };
+        let most = LARGEST_SEND_BUFFER_BYTES;
+        if let (key, Some(octets)) = lowat {
+            within(&key, octets, 1, most)?;
+        }
+        let least = 2 * u64::from(self.smss_bytes);
+        within(&at("send_buffer_bytes"), bytes, least, most)?;
+        if let (key, Some(max)) = max {
+            within(&key, max, bytes, most)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+use super::*;
+
+fn problem(change: &str, to: &str) -> String {
+    let good = r#"{"duration_ns": 1000000000,
+        "path": {"nodes": ["a", "b", "c"], "links": [
+            {"name": "ab", "forward": {"delay_ns": 1000, "rate_bps": 1e6}, "reverse": {"delay_ns": 1000}},
+            {"name": "bc", "forward": {"delay_ns": 1000}, "reverse": {"delay_ns": 1000}}]},
+        "flows": [{"name": "f", "variant": "cubic", "proxies": [{"node": "b"}]}]}"#;
+    assert!(good.contains(change), "{change}");
+    let config: Config = serde_json::from_str(&good.replace(change, to)).expect("well-formed");
+    config
+        .validate()
+        .map_or_else(|error| error.to_string(), |()| String::new())
+}
+
+#[test]
+fn a_good_configuration_passes() {
+    assert_eq!(problem("cubic", "cubic"), "");
+}
+
+#[test]
+fn each_slip_names_its_key() {
+    for (change, to, expected) in [
+        (
+            "1e6",
+            "-1",
+            "path.links[0].forward.rate_bps: -1 is not between 8",
+        ),
+        (
+            "\"cubic\"",
+            "\"cubik\"",
+            "flows[0].variant: no variant \"cubik\"; did you mean \"cubic\"?",
+        ),
+        (
+            "\"node\": \"b\"",
+            "\"node\": \"c\"",
+            "flows[0].proxies[0].node: \"c\" is no node between the ends",
+        ),
+        (
+            "[\"a\", \"b\", \"c\"]",
+            "[\"a\", \"b\"]",
+            "path.links: 2 nodes need 1 links, not 2",
+        ),
+        (
+            "[\"a\", \"b\", \"c\"]",
+            "[\"a\", \"b\", \"a\"]",
+            "path.nodes[2]: node \"a\" is named twice",
+        ),
+        ("1000000000", "0", "duration_ns: 0 is not between 1"),
+        (
+            "\"rate_bps\": 1e6",
+            "\"loss\": {\"kind\": \"bernoulli\", \"per\": 1.5}",
+            "path.links[0].forward.loss.per: 1.5 is not between 0 and 1",
+        ),
+        (
+            "\"rate_bps\": 1e6",
+            "\"loss\": {\"kind\": \"trace\", \"positions\": [3, 3], \"known_pkts\": 9, \"mode\": \"replayed\"}",
+            "path.links[0].forward.loss.positions[1]: 3 does not ascend",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"params\": {\"betta\": 0.7}",
+            "flows[0].params.betta: no such parameter; did you mean \"beta\"?",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"params\": {\"beta\": 1}",
+            "flows[0].params.beta: 1 is not between 0.1 and 0.99 (variant \"cubic\", profile",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"newreno\", \"params\": {\"beta\": 0.7}",
+            "flows[0].params.beta: the variant has no parameters (variant \"newreno\", profile",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"profile\": \"linux\", \"params\": {\"beta\": 0.7}",
+            "flows[0].params.beta: the variant has no parameters (variant \"cubic\", profile \"linux\")",
+        ),
+        (
+            "\"node\": \"b\"",
+            "\"node\": \"b\", \"params\": {\"beta\": 0.7}",
+            "flows[0].proxies[0].params: a proxy that names no variant takes the flow's",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"newreno\", \"stack\": {\"recovery\": \"sack\"}",
+            "flows[0].stack.recovery: variant \"newreno\" fixes its own recovery",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"application\": {\"kind\": \"greedy\", \"write_bytes\": 65536}",
+            "flows[0].application.write_bytes: means nothing without stack.send_buffer_bytes",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"stack\": {\"send_buffer_max_bytes\": 65536}",
+            "flows[0].stack.send_buffer_max_bytes: means nothing without send_buffer_bytes",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"stack\": {\"notsent_lowat_bytes\": 65536}",
+            "flows[0].stack.notsent_lowat_bytes: means nothing without send_buffer_bytes",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"stack\": {\"send_buffer_bytes\": 9000, \"notsent_lowat_bytes\": 0}",
+            "flows[0].stack.notsent_lowat_bytes: 0 is not between 1 and",
+        ),
+        (
+            "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"stack\": {\"send_buffer_bytes\": 9000, \"send_buffer_max_bytes\": 8999}",
+            "flows[0].stack.send_buffer_max_bytes: 8999 is not between 9000 and",
+        ),
+    ] {
+        let got = problem(change, to);
+        assert!(got.starts_with(expected), "{got}\nexpected {expected}");
+    }
+}
+
+#[test]
+fn not_a_number_is_out_of_every_range() {
+    assert!(within("x", f64::NAN, 0.0, 1.0).is_err());
+}
