@@ -53,7 +53,7 @@ class ReportMeta:
 def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str]) -> Path:
     """Write the report on `tables` to `path`, whole or not at all, and return the path.
 
-    Tables are those of toolkit/schema.py by name: flows, segments, instruments, events, channel, runs, findings,
+    Tables are those of toolkit/schema by name: flows, segments, instruments, events, channel, runs, findings,
     issues; any may be missing. MachineError where the file cannot be written.
     """
     prepare()  # the script is made while the charts are

@@ -1,6 +1,6 @@
 """From the tables to the frames that charts draw: one flow of one run, on one time axis.
 
-Knows the schema (toolkit/schema.py) and Polars; draws nothing. Read docs/tables.md for how the tables hang together.
+Knows the schema (toolkit/schema) and Polars; draws nothing. Read docs/tables.md for how the tables hang together.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from toolkit.errors import ReportError
 
 Source: TypeAlias = "pa.Table | pl.DataFrame | pl.LazyFrame"
 Tables: TypeAlias = Mapping[str, Source]
-"""Tables by name, as toolkit/schema.py declares them; a table that is left out counts as empty."""
+"""Tables by name, as toolkit/schema declares them; a table that is left out counts as empty."""
 
 TIME = "t"
 """Column of the time axis in every frame over time."""

@@ -65,6 +65,10 @@ def within(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
+def _same_package(module: str, name: str, package: str) -> bool:
+    return within(module, package) and within(name, package)
+
+
 def may(module: str, name: str) -> bool:
     """Whether `module` may import `name`, but for the native core."""
     room = module.partition(".")[0]
@@ -73,8 +77,8 @@ def may(module: str, name: str) -> bool:
     if room == "hindflight":
         whole = name.partition(".")[0] in (*ROOMS, "hindflight")
         return whole and (module == "hindflight.__main__" or not within(name, "toolkit.cli"))
-    if module in GROUND:
-        return (module, name) == ("toolkit.files", "toolkit.errors")
+    if any(within(module, ground) for ground in GROUND):
+        return (module, name) == ("toolkit.files", "toolkit.errors") or _same_package(module, name, "toolkit.schema")
     if room == "toolkit":
         return within(name, "toolkit") and not within(name, "toolkit.cli")
     allowed = {"channels": ("channels",), "replay": ("replay", "channels"), "reports": ("reports",)}[room]

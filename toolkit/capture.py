@@ -1,7 +1,7 @@
 """Captures into tables: the typed face of the native reader, and the only module of toolkit that imports it for that.
 
 Knows files and tables, nothing of workspaces or the command line. A damaged record becomes a row of `issues`; only
-what is no capture at all raises. Read toolkit/schema.py for the tables.
+what is no capture at all raises. Read toolkit/schema for the tables.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _typed(name: str, columns: _native.Columns) -> pa.RecordBatch:
     batch = pa.record_batch(columns)
     schema = arrow_schema(name)
     if not batch.schema.equals(schema):
-        raise TypeError(f"the native core's table {name} is not what toolkit/schema.py declares: {batch.schema}")
+        raise TypeError(f"the native core's table {name} is not what toolkit/schema declares: {batch.schema}")
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 

@@ -1,4 +1,4 @@
-"""One function per chart: tables of toolkit/schema.py in, Altair chart out.
+"""One function per chart: tables of toolkit/schema in, Altair chart out.
 
 Tables are pyarrow Tables, Polars DataFrames or LazyFrames by name; `View` says which flow of which run. A function
 whose tables hold nothing to draw raises ReportError with the reason in one sentence. Charts carry no theme; for a

@@ -1,4 +1,4 @@
-"""The tables that the native code emits are those that toolkit/schema.py declares."""
+"""The tables that the native code emits are those that toolkit/schema declares."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 //!
 //! One streaming pass with memory for live connections only. It must know no file, no Arrow and no clock: whatever
 //! yields [`hindflight_decoder::Segment`]s in order of time, a capture or a replay, can feed a [`Tracker`]. Read
-//! `toolkit/schema.py` for the meaning of every column, then [`Tracker`].
+//! `toolkit/schema` for the meaning of every column, then [`Tracker`].
 
 mod cause;
 mod connection;

@@ -1,6 +1,6 @@
 //! What the crate hands out: plain rows and closed enumerations, one struct per table.
 //!
-//! Knows no Arrow, no files and no connection state. `toolkit/schema.py` says what each column means; the order of
+//! Knows no Arrow, no files and no connection state. `toolkit/schema` says what each column means; the order of
 //! every enumeration here is the order of its values there.
 
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Rows of the pure crates into the columns of `toolkit/schema.py`, in its order. Decides nothing.
+//! Rows of the pure crates into the columns of `toolkit/schema`, in its order. Decides nothing.
 
 use arrow_array::types::{Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use hindflight_decoder::{Captured, Issue, OtherPacket};

@@ -1,6 +1,6 @@
 //! The rows of `runs`, as far as the engine knows them: one per job and flow, TCP flows before streams of datagrams.
 //!
-//! Decides nothing: what a column means is in `toolkit/schema.py`.
+//! Decides nothing: what a column means is in `toolkit/schema`.
 
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
 use hindflight_engine::{

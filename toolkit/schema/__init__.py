@@ -1,0 +1,27 @@
+"""The tables: every column with type, unit and meaning, declared here and nowhere else.
+
+Ground floor: imports nothing of ours, and pyarrow only when a schema is built. The native code emits these very
+columns (tests/toolkit/test_schema.py compares them), Parquet files carry unit and meaning in their metadata,
+`hindflight explain` prints them. captured.py and studied.py declare, arrow.py builds. Read docs/tables.md for how the
+tables hang together.
+"""
+
+from toolkit.schema.arrow import TABLES, arrow_schema, conform, empty_table, table_from_rows
+from toolkit.schema.captured import PHASES, SOURCES
+from toolkit.schema.model import SCHEMA_VERSION, Column, Table
+from toolkit.schema.studied import FINDING_SECTIONS, run_subject
+
+__all__ = [
+    "FINDING_SECTIONS",
+    "PHASES",
+    "SCHEMA_VERSION",
+    "SOURCES",
+    "TABLES",
+    "Column",
+    "Table",
+    "arrow_schema",
+    "conform",
+    "empty_table",
+    "run_subject",
+    "table_from_rows",
+]

@@ -1,0 +1,307 @@
+"""Tables of what was seen: in a capture, in a log, or in a replay as a capture of it would show it.
+
+Read docs/tables.md for how the tables hang together.
+"""
+
+from __future__ import annotations
+
+from toolkit.schema.columns import DIRECTION, DIRECTIONS, FLOW, LEG, RUN, TIME
+from toolkit.schema.model import Column, Table, Type
+
+PHASES = ("unknown", "handshake", "slow_start", "congestion_avoidance", "recovery", "loss", "limited")
+SOURCES = ("inferred", "web100", "tcp_info", "tcp_probe", "replay")
+EVENT_KINDS = ("loss", "retransmission", "rto", "recovery", "phase_change", "reordering", "outage", "handover", "reset")
+EVENT_CAUSES = ("unknown", "channel", "queue", "fast", "rto", "spurious", "probe", "outage", "aqm")
+VANTAGES = ("unknown", "sender", "middle", "receiver")
+
+SEGMENTS = Table(
+    "segments",
+    "one TCP segment, as captured or as a replay's endpoint sent or received it",
+    (
+        RUN,
+        FLOW,
+        LEG,
+        Column(
+            "record",
+            "u64",
+            "",
+            "Number of the record in its capture, from 1 (Wireshark's frame number); in a replay the running number of the segment",
+        ),
+        TIME,
+        DIRECTION,
+        Column(
+            "seq",
+            "i64",
+            "bytes",
+            "Sequence number, unwrapped to 64 bits and relative to the direction's first (SYN = 0, first octet of data = 1)",
+        ),
+        Column(
+            "ack",
+            "i64",
+            "bytes",
+            "Acknowledgement number, unwrapped and relative to the other direction's first sequence number; null without ACK",
+            nullable=True,
+        ),
+        Column(
+            "payload_bytes", "u32", "bytes", "TCP payload by the IP header's length, also where the capture kept less"
+        ),
+        Column("flags", "u16", "", "TCP flags: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR, 256 AE"),
+        Column("window", "u16", "", "Window field as sent, not scaled"),
+        Column(
+            "wnd_bytes",
+            "i64",
+            "bytes",
+            "Advertised receive window, scaled; null where the scale is not known (no handshake in the capture)",
+            nullable=True,
+        ),
+        Column("seq_raw", "u32", "", "Sequence number as on the wire"),
+        Column("ack_raw", "u32", "", "Acknowledgement number as on the wire (0 without ACK)"),
+        Column("mss", "u16", "bytes", "Maximum segment size option", nullable=True),
+        Column("wscale", "u8", "", "Window scale option (shift count)", nullable=True),
+        Column("sack_permitted", "bool", "", "SACK-permitted option present"),
+        Column("ts_val", "u32", "", "Timestamp value option", nullable=True),
+        Column("ts_ecr", "u32", "", "Timestamp echo reply option", nullable=True),
+        Column(
+            "sack",
+            "list_i64",
+            "bytes",
+            "SACK blocks as pairs of left and right edge, unwrapped like `ack`; empty without the option",
+        ),
+        Column(
+            "options_other",
+            "bytes",
+            "",
+            "All other TCP options as they stand on the wire (kind, length, data), one after another",
+            nullable=True,
+        ),
+        Column("ip_version", "u8", "", "4 or 6"),
+        Column("ip_bytes", "u32", "bytes", "IP packet length, headers included"),
+        Column("ip_id", "u16", "", "IPv4 identification; null for IPv6", nullable=True),
+        Column("ttl", "u8", "", "Time to live (IPv4) or hop limit (IPv6)"),
+        Column("dscp_ecn", "u8", "", "Differentiated services field and ECN bits (one octet)"),
+        Column("frame_bytes", "u32", "bytes", "Frame length on the wire"),
+        Column("captured_bytes", "u32", "bytes", "Octets of the frame that the capture kept"),
+        Column("retransmission", "bool", "", "Carries at least one octet that this direction had sent before"),
+        Column(
+            "dup_ack",
+            "bool",
+            "",
+            "Duplicate acknowledgement (RFC 5681 §2, or with SACK: reports new SACK data without moving ack)",
+        ),
+        Column(
+            "rtt_ns",
+            "i64",
+            "ns",
+            "Round-trip time that this ACK measures for the segment it acknowledges, seen from the capture point (Karn: never from a retransmitted segment)",
+            nullable=True,
+        ),
+        Column(
+            "flight_bytes",
+            "i64",
+            "bytes",
+            "Sequence space that the data sender has outstanding right after this segment, less what SACK has reported (RFC 5681 flight size less sacked octets)",
+        ),
+    ),
+)
+
+
+def _per_direction(columns: tuple[tuple[str, Type, str, str, bool], ...]) -> tuple[Column, ...]:
+    return tuple(
+        Column(f"{direction}_{name}", type_, unit, f"{direction}: {meaning}", nullable)
+        for direction in DIRECTIONS
+        for name, type_, unit, meaning, nullable in columns
+    )
+
+
+FLOWS = Table(
+    "flows",
+    "one TCP connection, both directions",
+    (
+        RUN,
+        FLOW,
+        Column("input_id", "u32", "", "Input that it was read from (index in the workspace's manifest)"),
+        Column(
+            "a_addr", "text", "", "Address of the end that opened the connection (or sent the first segment captured)"
+        ),
+        Column("a_port", "u16", "", "Port of that end"),
+        Column("b_addr", "text", "", "Address of the other end"),
+        Column("b_port", "u16", "", "Port of the other end"),
+        Column("start_ns", "i64", "ns", "Time of its first segment"),
+        Column("end_ns", "i64", "ns", "Time of its last segment"),
+        Column("syn", "bool", "", "A SYN was captured"),
+        Column("syn_ack", "bool", "", "A SYN/ACK was captured"),
+        Column("fin", "u8", "", "Number of directions that sent FIN"),
+        Column("rst", "bool", "", "A reset was captured"),
+        Column("data_direction", "enum", "", "Direction with more payload", values=DIRECTIONS),
+        Column(
+            "vantage",
+            "enum",
+            "",
+            "Where the capture stands, seen along data_direction, judged by which half of the handshake's round trip (or without one, of the timestamps') lies beyond it",
+            values=VANTAGES,
+        ),
+        Column(
+            "handshake_rtt_ns",
+            "i64",
+            "ns",
+            "SYN to the ACK of the SYN/ACK; null without a whole handshake",
+            nullable=True,
+        ),
+        *_per_direction(
+            (
+                ("segments", "u64", "", "segments", False),
+                ("data_segments", "u64", "", "segments with payload", False),
+                ("payload_bytes", "u64", "bytes", "payload, retransmitted octets counted each time", False),
+                ("unique_bytes", "u64", "bytes", "payload, each octet counted once", False),
+                ("acked_bytes", "u64", "bytes", "octets of payload that the other end acknowledged", False),
+                ("retransmitted_segments", "u64", "", "data segments with at least one octet sent before", False),
+                ("retransmitted_bytes", "u64", "bytes", "octets sent again", False),
+                (
+                    "out_of_order_segments",
+                    "u64",
+                    "",
+                    "data segments that fill a gap never seen before: overtaken, or lost before the capture point",
+                    False,
+                ),
+                ("dup_acks", "u64", "", "duplicate acknowledgements sent in this direction", False),
+                ("sack_segments", "u64", "", "segments that carry SACK blocks", False),
+                ("dsack_segments", "u64", "", "segments whose first SACK block reports a duplicate (RFC 2883)", False),
+                ("mss_bytes", "u16", "bytes", "MSS option in the SYN", True),
+                ("wscale", "u8", "", "window scale in the SYN; null where none was seen", True),
+                ("max_segment_bytes", "u32", "bytes", "largest payload of a segment", False),
+                ("rtt_samples", "u64", "", "round-trip times measured for this direction's data", False),
+                ("rtt_min_ns", "i64", "ns", "least round-trip time", True),
+                ("rtt_mean_ns", "i64", "ns", "mean round-trip time", True),
+                ("rtt_max_ns", "i64", "ns", "greatest round-trip time", True),
+                ("flight_max_bytes", "i64", "bytes", "greatest flight", False),
+                (
+                    "rtos",
+                    "u64",
+                    "",
+                    "retransmission timeouts: times the timer fired, not the segments sent again after it",
+                    False,
+                ),
+                ("recoveries", "u64", "", "episodes of fast recovery", False),
+            )
+        ),
+    ),
+)
+
+INSTRUMENTS = Table(
+    "instruments",
+    "the state of one sender at one time, from a log, a replay, or inferred from a capture",
+    (
+        RUN,
+        FLOW,
+        LEG,
+        TIME,
+        Column("source", "enum", "", "Where the values come from", values=SOURCES),
+        Column(
+            "phase",
+            "enum",
+            "",
+            "What the sender is doing: RFC 5681 phases; `loss` = after a timeout, `limited` = held by the application or the receiver's window",
+            values=PHASES,
+        ),
+        Column("cwnd_bytes", "i64", "bytes", "Congestion window", nullable=True),
+        Column("ssthresh_bytes", "i64", "bytes", "Slow start threshold; null while it is not set", nullable=True),
+        Column(
+            "flight_bytes",
+            "i64",
+            "bytes",
+            "Octets outstanding less those that SACK reported (web100: all outstanding, it does not log what SACK reported)",
+            nullable=True,
+        ),
+        Column("smss_bytes", "i64", "bytes", "Sender maximum segment size (payload)", nullable=True),
+        Column("srtt_ns", "i64", "ns", "Smoothed round-trip time", nullable=True),
+        Column("rttvar_ns", "i64", "ns", "Round-trip time variation", nullable=True),
+        Column("rto_ns", "i64", "ns", "Retransmission timeout", nullable=True),
+        Column("min_rtt_ns", "i64", "ns", "Least round-trip time so far", nullable=True),
+        Column(
+            "snd_una",
+            "i64",
+            "bytes",
+            "Oldest unacknowledged octet, relative to the first (SYN = 0) and unwrapped",
+            nullable=True,
+        ),
+        Column("snd_nxt", "i64", "bytes", "Next octet to send, likewise", nullable=True),
+        Column("snd_wnd_bytes", "i64", "bytes", "Window that the receiver advertised", nullable=True),
+        Column("segments_out", "i64", "", "Data segments sent so far, retransmissions included", nullable=True),
+        Column("retransmissions", "i64", "", "Segments retransmitted so far", nullable=True),
+        Column("rtos", "i64", "", "Retransmission timeouts so far", nullable=True),
+        Column("recoveries", "i64", "", "Episodes of fast recovery so far (web100: FastRetran)", nullable=True),
+        Column("dup_acks_in", "i64", "", "Duplicate acknowledgements received so far", nullable=True),
+        Column("pacing_rate_bps", "i64", "bit/s", "Pacing rate", nullable=True),
+        Column("delivery_rate_bps", "i64", "bit/s", "Delivery rate as the stack estimates it", nullable=True),
+        Column("app_limited", "bool", "", "The application, not the window, holds the sender back", nullable=True),
+    ),
+)
+
+VARIABLES = Table(
+    "variables",
+    "one variable of a kernel log as the log names and counts it, at a time when it changed; it holds until its next row",
+    (
+        FLOW,
+        TIME,
+        Column("source", "enum", "", "Kind of log", values=SOURCES),
+        Column(
+            "name",
+            "text",
+            "",
+            "Name in the log: a WEB100 variable such as SndLimTimeCwnd, a TCP_INFO column such as ca_state",
+        ),
+        Column("value", "i64", "", "The value, in the log's own unit; null where it is no number", nullable=True),
+        Column("text", "text", "", "The value where it is no number (addresses)", nullable=True),
+    ),
+)
+
+EVENTS = Table(
+    "events",
+    "one thing that happened to a flow, with its cause and the evidence for it",
+    (
+        RUN,
+        FLOW,
+        LEG,
+        TIME,
+        Column("end_ns", "i64", "ns", "End, for what lasts (recovery, outage); null otherwise", nullable=True),
+        DIRECTION,
+        Column("kind", "enum", "", "What happened", values=EVENT_KINDS),
+        Column("cause", "enum", "", "Why, as far as the evidence goes", values=EVENT_CAUSES),
+        Column(
+            "record",
+            "u64",
+            "",
+            "The segment it is tied to (key of `segments`): for a loss the transmission that was lost",
+            nullable=True,
+        ),
+        Column("seq_start", "i64", "bytes", "First octet concerned", nullable=True),
+        Column("seq_end", "i64", "bytes", "One past the last octet concerned", nullable=True),
+        Column("evidence", "text", "", "Why we think so, in words and numbers", nullable=True),
+    ),
+)
+
+ISSUES = Table(
+    "issues",
+    "one thing in an input that could not be decoded or is suspect",
+    (
+        Column("input_id", "u32", "", "Input (index in the workspace's manifest)"),
+        Column("record", "u64", "", "Number of the record in the input, from 1; 0 for the file as a whole"),
+        Column("offset", "u64", "bytes", "Where in the (uncompressed) input"),
+        Column("kind", "text", "", "Short name of the problem"),
+        Column("text", "text", "", "What was found, and what was done about it"),
+    ),
+)
+
+OTHERS = Table(
+    "others",
+    "one IP packet of a capture that is no TCP segment",
+    (
+        Column("input_id", "u32", "", "Input (index in the workspace's manifest)"),
+        Column("record", "u64", "", "Number of the packet in its capture, from 1"),
+        Column("t_ns", "i64", "ns", "Time when it was captured, since 1970-01-01 UTC"),
+        Column("kind", "text", "", "udp, icmp, tcp_fragment (fragments after the first) or other_ip"),
+        Column("src_addr", "text", "", "Where it comes from"),
+        Column("dst_addr", "text", "", "Where it goes"),
+        Column("ip_bytes", "u32", "bytes", "IP length"),
+    ),
+)
