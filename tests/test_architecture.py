@@ -195,3 +195,16 @@ def test_pages_name_files_that_exist() -> None:
     for page in pages():
         for name in names.findall(page.read_text()):
             assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    links = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+    for page in [ROOT / "CONTRIBUTING.md", *pages()]:
+        for link in links.findall(page.read_text()):
+            assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} leads to {link}"
+
+
+def test_every_page_about_channels_is_listed() -> None:
+    folder = ROOT / "docs" / "channels"
+    listed = set(re.findall(r"\]\((\w+\.md)\)", (folder / "README.md").read_text()))
+    assert listed == {page.name for page in folder.glob("*.md")} - {"README.md"}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.make_variants_page import PAGE, page
 from replay.catalogue import catalogue, find_variant
 from toolkit.cli.app import main
 from toolkit.errors import HindflightError
@@ -16,12 +17,16 @@ PAGES = Path(__file__).resolve().parents[2] / "docs" / "variants"
 
 
 def test_every_variant_has_a_page_that_names_its_parameters_and_no_page_is_left_over() -> None:
-    pages = {page.stem: page.read_text() for page in PAGES.glob("*.md")}
+    pages = {page.stem: page.read_text() for page in PAGES.glob("*.md") if page != PAGE}
     assert set(pages) == {variant.name for variant in catalogue()}
     for variant in catalogue():
         for parameter in variant.parameters:
             named = re.search(rf"\b{parameter.name}\b", pages[variant.name], re.IGNORECASE)
             assert named, f"{variant.name}: {parameter.name}"
+
+
+def test_the_list_of_pages_says_what_the_catalogue_says() -> None:
+    assert PAGE.read_text() == page(), "docs/variants/README.md is stale: python -m fixtures.make_variants_page"
 
 
 def test_every_parameter_has_a_source_and_a_default_that_is_allowed() -> None:
