@@ -1,15 +1,20 @@
 """`make bench`: every bench beside its peers, one after another. Run it on an idle machine.
 
-`python -m benches NAME [OPTIONS]` runs one of them: `ingest` or `engine`.
+`python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine` or `channels`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
-from benches import bench_engine, bench_ingest
+from benches import bench_channels, bench_engine, bench_ingest
 
-BENCHES = {"ingest": bench_ingest.main, "engine": bench_engine.main}
+BENCHES: dict[str, Callable[[list[str]], None]] = {
+    "ingest": bench_ingest.main,
+    "engine": bench_engine.main,
+    "channels": bench_channels.main,
+}
 
 
 def main(words: list[str]) -> None:

@@ -1,7 +1,9 @@
-//! Speed of the loss processes, in packets per second on one core: `cargo run --release -p hindflight-kernels
-//! --example bench`.
+//! Speed of streets, loss processes and fits on one core, with what is wanted of each beside it:
+//! `cargo run --release -p hindflight-kernels --example bench`, or with the words `fits MODEL` the fits of one model.
 
 use std::hint::black_box;
+
+use hindflight_kernels::fit::{MODELS, Runs, fit};
 
 use hindflight_kernels::{
     Canyon, ChainLoss, ChainParams, Clock, Direction, Edge, GilbertElliott, GilbertElliottParams,
@@ -18,13 +20,18 @@ fn rng() -> StreamRng {
     })
 }
 
-fn report(name: &str, packets: u64, work: impl FnOnce() -> u64) {
+/// What `work` gives, and the seconds that it takes.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     #[allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
     let start = std::time::Instant::now();
-    let lost = black_box(work());
-    let seconds = start.elapsed().as_secs_f64();
+    let given = black_box(work());
+    (given, start.elapsed().as_secs_f64())
+}
+
+fn report(name: &str, wanted: &str, packets: u64, work: impl FnOnce() -> u64) {
+    let (lost, seconds) = timed(work);
     println!(
-        "{name:<44} {:>8.1} million packets/s, {:.4} lost",
+        "{name:<44} {:>8.1} million packets/s, {:.4} lost{wanted}",
         packets as f64 / seconds / 1e6,
         lost as f64 / packets as f64
     );
@@ -32,17 +39,22 @@ fn report(name: &str, packets: u64, work: impl FnOnce() -> u64) {
 
 fn gilbert_elliott(name: &str, packets: u64, [p, r, h, k]: [f64; 4]) {
     let params = GilbertElliottParams { p, r, h, k };
-    report(&format!("{name}, run lengths"), packets, || {
-        let mut process = GilbertElliott::new(params, rng());
-        let (mut left, mut lost) = (packets, 0);
-        while let Some(passed) = process.pass_until_loss(left) {
-            left -= passed + 1;
-            lost += 1;
-        }
-        lost
-    });
+    report(
+        &format!("{name}, run lengths"),
+        "; wanted 100",
+        packets,
+        || {
+            let mut process = GilbertElliott::new(params, rng());
+            let (mut left, mut lost) = (packets, 0);
+            while let Some(passed) = process.pass_until_loss(left) {
+                left -= passed + 1;
+                lost += 1;
+            }
+            lost
+        },
+    );
     let packets = packets / 10;
-    report(&format!("{name}, packet by packet"), packets, || {
+    report(&format!("{name}, packet by packet"), "", packets, || {
         let mut process = GilbertElliott::new(params, rng());
         (0..packets).map(|_| u64::from(process.lost())).sum()
     });
@@ -50,8 +62,6 @@ fn gilbert_elliott(name: &str, packets: u64, [p, r, h, k]: [f64; 4]) {
 
 /// One hour at 2 m/s in steps of 1 ms, the street as long as the way.
 fn street(name: &str, edge: Edge, sky: Vec<Sample>) {
-    #[allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
-    let start = std::time::Instant::now();
     let params = StreetParams {
         length_m: 7200.0,
         height: LengthLaw::LogNormal(20.6, 0.44),
@@ -68,9 +78,34 @@ fn street(name: &str, edge: Edge, sky: Vec<Sample>) {
         step_ns: 1_000_000,
         steps: 3_600_000,
     };
-    let runs = black_box(Passage::new(canyon, pace, edge, sky).count());
-    let seconds = start.elapsed().as_secs_f64();
-    println!("{name:<44} {seconds:>8.3} s for one hour at 1 ms, {runs} runs");
+    let (runs, seconds) = timed(|| Passage::new(canyon, pace, edge, sky).count());
+    println!("{name:<44} {seconds:>8.3} s for one hour at 1 ms, {runs} runs; wanted 1 s");
+}
+
+/// Fits of ten million packets, the tests of the fit included.
+fn fits(wanted: Option<&str>) {
+    for [p, r, h, k] in [
+        [0.0012, 0.125, 0.0, 1.0],
+        [0.0, 1.0, 0.0, 0.99],
+        [0.001, 0.02, 0.5, 0.999],
+    ] {
+        let params = GilbertElliottParams { p, r, h, k };
+        let mut process = GilbertElliott::new(params, rng());
+        let trace: Vec<u8> = (0..10_000_000).map(|_| u8::from(process.lost())).collect();
+        let times: Vec<i64> = (0..10_000_000).map(|i| i * 1_000_000).collect();
+        let (runs, seconds) = timed(|| Runs::in_time(&trace, &times));
+        println!("10 million packets, p r h k = {p} {r} {h} {k}: runs counted in {seconds:.3} s");
+        for model in MODELS {
+            if wanted.is_none_or(|name| name == model.name()) {
+                let (fitted, seconds) = timed(|| fit(model, &runs, 0.95));
+                let name = format!("  fit of {}", model.name());
+                println!(
+                    "{name:<44} {seconds:>8.3} s, BIC {:.1}; wanted 5 s",
+                    fitted.bic
+                );
+            }
+        }
+    }
 }
 
 fn sample(t_ns: u64, phi: f64, elevation: f64) -> Sample {
@@ -82,6 +117,11 @@ fn sample(t_ns: u64, phi: f64, elevation: f64) -> Sample {
 }
 
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "fits") {
+        fits(words.get(1).map(String::as_str));
+        return;
+    }
     let still = vec![sample(0, 60.0, 37.8)];
     let moving = (0..3601)
         .map(|s| {
@@ -106,7 +146,7 @@ fn main() {
     gilbert_elliott("gilbert_elliott 1 %", 2_000_000_000, [0.002, 0.2, 0.0, 1.0]);
     gilbert_elliott("gilbert_elliott 25 %", 200_000_000, [0.1, 0.2, 0.3, 0.99]);
     let packets = 100_000_000;
-    report("two states in time, packet by packet", packets, || {
+    report("two states in time, packet by packet", "", packets, || {
         let params = ChainParams {
             clock: Clock::Time,
             states: vec![
@@ -121,4 +161,5 @@ fn main() {
             .map(|i| u64::from(process.lost(1500, i * 12_000)))
             .sum()
     });
+    fits(None);
 }

@@ -3,7 +3,7 @@
 //!
 //! Must not know what else a link does. Read `docs/channels/gilbert_elliott.md` first.
 
-use crate::rng::{RunLength, StreamRng};
+use crate::rng::{RunTable, StreamRng};
 
 /// Parameters, each a probability per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,9 +22,9 @@ pub struct GilbertElliottParams {
 #[derive(Clone, Debug)]
 pub struct GilbertElliott {
     /// How long the good and the bad state last, in steps.
-    stays: [RunLength; 2],
+    stays: Box<[RunTable; 2]>,
     /// Packets that pass between losses in the good and the bad state.
-    passes: [RunLength; 2],
+    passes: Box<[RunTable; 2]>,
     bad: bool,
     /// Packets that still see this state before it changes.
     stay: u64,
@@ -36,8 +36,8 @@ pub struct GilbertElliott {
 impl GilbertElliott {
     /// Starts the process.
     pub fn new(params: GilbertElliottParams, mut rng: StreamRng) -> Self {
-        let stays = [params.p, params.r].map(RunLength::new);
-        let passes = [params.k, params.h].map(|delivery| RunLength::new(1.0 - delivery));
+        let stays = Box::new([params.p, params.r].map(RunTable::new));
+        let passes = Box::new([params.k, params.h].map(|delivery| RunTable::new(1.0 - delivery)));
         // The chain steps before the first draw, so the run of "no change" may be empty.
         let stay = stays[0].draw(&mut rng);
         let survivors = passes[0].draw(&mut rng);
@@ -71,23 +71,27 @@ impl GilbertElliott {
     pub fn pass_until_loss(&mut self, most_pkts: u64) -> Option<u64> {
         let mut passed = 0;
         loop {
-            if self.stay == 0 {
-                self.change_state();
-            }
-            let run = self.survivors.min(self.stay).min(most_pkts - passed);
-            passed += run;
-            for left in [&mut self.survivors, &mut self.stay] {
-                *left -= if *left == u64::MAX { 0 } else { run };
-            }
-            if passed == most_pkts {
-                return None;
-            }
-            if self.stay > 0 {
-                let lost = self.lost();
-                debug_assert!(lost);
+            let left = most_pkts - passed;
+            if self.survivors < self.stay.min(left) {
+                passed += self.survivors;
+                self.spend(self.survivors + 1);
+                self.survivors = self.passes[usize::from(self.bad)].draw(&mut self.rng);
                 return Some(passed);
             }
+            let run = self.stay.min(left);
+            if run == left {
+                self.survivors -= if self.survivors == u64::MAX { 0 } else { run };
+                self.spend(run);
+                return None;
+            }
+            passed += run;
+            self.change_state();
         }
+    }
+
+    /// So many packets have seen the state.
+    fn spend(&mut self, packets: u64) {
+        self.stay -= if self.stay == u64::MAX { 0 } else { packets };
     }
 
     fn change_state(&mut self) {

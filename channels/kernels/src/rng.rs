@@ -84,8 +84,7 @@ impl StreamRng {
 
     /// A number of (0, 1]: never 0, so that its logarithm is finite.
     pub fn unit(&mut self) -> f64 {
-        const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
-        ((self.next_u64() >> 11) + 1) as f64 * STEP
+        unit_of(self.next_u64())
     }
 
     /// A number of 0..`bound` (0 for a bound of 0), uniform up to 2^-64 of bias.
@@ -115,26 +114,24 @@ impl StreamRng {
     }
 }
 
+/// 64 bits as a number of (0, 1].
+fn unit_of(bits: u64) -> f64 {
+    const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+    ((bits >> 11) + 1) as f64 * STEP
+}
+
 /// [`StreamRng::run_length`] with its logarithm taken once: the same draws, faster.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLength {
     /// ln(1 - p): 0 for p = 0, minus infinity for p = 1.
     log_failure: f64,
-    /// (1 - p)^i: above the i-th of them a run is shorter than i. Spares most logarithms where runs are short.
-    powers: [f64; 4],
 }
 
 impl RunLength {
     /// For trials that succeed with `probability`.
     pub fn new(probability: f64) -> Self {
-        let probability = probability.clamp(0.0, 1.0);
-        let failure = 1.0 - probability;
-        let mut powers = [failure, failure * failure, 0.0, 0.0];
-        powers[2] = powers[1] * failure;
-        powers[3] = powers[1] * powers[1];
         Self {
-            log_failure: libm::log1p(-probability),
-            powers,
+            log_failure: libm::log1p(-probability.clamp(0.0, 1.0)),
         }
     }
 
@@ -144,15 +141,71 @@ impl RunLength {
         if self.log_failure == 0.0 {
             return u64::MAX;
         }
-        let unit = rng.unit();
-        if unit > self.powers[3] {
-            return self
-                .powers
-                .iter()
-                .take_while(|power| unit <= **power)
-                .count() as u64;
-        }
+        self.of(rng.unit())
+    }
+
+    fn of(self, unit: f64) -> u64 {
         (libm::log(unit) / self.log_failure) as u64
+    }
+}
+
+/// Runs shorter than this are looked up.
+const LOOKED_UP: usize = 128;
+/// Bits that tell the part of (0, 1] in which a number lies.
+const PART_BITS: u32 = 8;
+
+/// [`RunLength`] with short runs looked up in a table: the same draws, several times as fast where runs are short; it
+/// takes longer to make and is 1.3 kB large.
+#[derive(Clone, Debug)]
+pub(crate) struct RunTable {
+    law: RunLength,
+    /// (1 - p)^(i + 1): a run is longer than i where the number drawn is not above it. The last one is 0.
+    powers: [f64; LOOKED_UP + 1],
+    /// The shortest run of each part.
+    shortest: [u8; 1 << PART_BITS],
+}
+
+impl RunTable {
+    /// For trials that succeed with `probability`.
+    pub(crate) fn new(probability: f64) -> Self {
+        let failure = 1.0 - probability.clamp(0.0, 1.0);
+        let (mut power, mut powers) = (1.0, [0.0; LOOKED_UP + 1]);
+        for each in &mut powers[..LOOKED_UP] {
+            power *= failure;
+            *each = power;
+        }
+        let shortest = std::array::from_fn(|part| {
+            let most = (part + 1) as f64 / f64::from(1 << PART_BITS);
+            powers.partition_point(|power| *power >= most) as u8
+        });
+        Self {
+            law: RunLength::new(probability),
+            powers,
+            shortest,
+        }
+    }
+
+    /// Failures before the first success; `u64::MAX` for never.
+    #[inline]
+    pub(crate) fn draw(&self, rng: &mut StreamRng) -> u64 {
+        if self.law.log_failure == 0.0 {
+            return u64::MAX;
+        }
+        let bits = rng.next_u64();
+        let unit = unit_of(bits);
+        let longer = |run: usize| unit <= self.powers[run];
+        let mut run = usize::from(self.shortest[(bits >> (u64::BITS - PART_BITS)) as usize]);
+        // Most often one of the next two: without branches, as no one can guess which.
+        run += usize::from(longer(run));
+        run += usize::from(longer(run));
+        while longer(run) {
+            run += 1;
+        }
+        if run < LOOKED_UP {
+            run as u64
+        } else {
+            self.law.of(unit)
+        }
     }
 }
 
@@ -273,6 +326,23 @@ mod tests {
             let law = RunLength::new(probability);
             for _ in 0..1000 {
                 assert_eq!(one.run_length(probability), law.draw(&mut other));
+            }
+            assert_eq!(one.next_u64(), other.next_u64(), "{probability}");
+        }
+    }
+
+    #[test]
+    fn a_run_length_that_is_looked_up_is_the_same_one() {
+        for probability in [
+            0.0, 1e-9, 0.002, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.9, 0.999, 1.0,
+        ] {
+            let (mut one, mut other) = (
+                StreamRng::new(key(4, 0, 0, Purpose::Loss)),
+                StreamRng::new(key(4, 0, 0, Purpose::Loss)),
+            );
+            let (law, table) = (RunLength::new(probability), RunTable::new(probability));
+            for _ in 0..100_000 {
+                assert_eq!(law.draw(&mut one), table.draw(&mut other), "{probability}");
             }
             assert_eq!(one.next_u64(), other.next_u64(), "{probability}");
         }

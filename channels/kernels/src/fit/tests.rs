@@ -31,7 +31,7 @@ fn covered(model: Model, truth: &[f64], seeds: u64, trace: impl Fn(u64) -> Runs)
 }
 
 /// Of 100 intervals 95 hold the truth, of 40 it is 38; binomial counts are no lower than here with 99.8 %. Whether they
-/// hold it too often only the example `fit_coverage` has the traces to tell.
+/// hold it too often `tests/fit_coverage.rs` tells.
 fn assert_covered(held: &[u64], seeds: u64) {
     let least = if seeds == 100 { 88 } else { 33 };
     assert!(held.iter().all(|n| *n >= least), "{held:?}");
