@@ -19,7 +19,13 @@ from channels.synth import read_model
 from toolkit.errors import ChannelError
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "kernel"
-FIXTURE = Path(__file__).resolve().parents[2] / "fixtures" / "kernel" / "S9-reno" / "link.csv.xz"
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+LOGS = {
+    "reno": FIXTURES / "kernel" / "S9-reno" / "link.csv.xz",
+    "cubic": FIXTURES / "links" / "S9-cubic.csv.xz",
+    "bbr": FIXTURES / "links" / "S9-bbr.csv.xz",
+}
+"""Logs of the link, reno's whole, the others reduced to the packets that reached its loss stage."""
 
 
 def fates(lost: list[int]) -> Fates:
@@ -32,24 +38,28 @@ def bursts(count: int = 40, length: int = 8, gap: int = 500) -> Fates:
     return fates(([0] * gap + [1] * length) * count + [0] * gap)
 
 
-def test_the_truth_of_the_recorded_bursts_is_within_the_intervals() -> None:
-    trace = read_channel(FIXTURE)
-    fits = fit_models(fates_of(trace, "S9"), ("gilbert", "gilbert_elliott", "bernoulli"), 0.99)
+@pytest.mark.parametrize("variant", LOGS)
+def test_the_truth_of_the_recorded_bursts_is_within_the_intervals(variant: str) -> None:
+    trace = read_channel(LOGS[variant])
+    fits = fit_models(fates_of(trace, variant), ("gilbert", "gilbert_elliott", "bernoulli"), 0.99)
     assert_truth(fits)
     assert {fit.model: fit.verdict for fit in fits.fits}["bernoulli"] == "does not fit"
     assert fits.best.model == "gilbert"
 
 
-@pytest.mark.parametrize("variant", ["reno", "cubic", "bbr"])
-def test_all_three_recorded_runs(variant: str) -> None:
+@pytest.mark.parametrize("variant", LOGS)
+def test_the_logs_hold_the_fates_of_the_recordings(variant: str) -> None:
     log = SHARED / f"S9-{variant}" / "link.csv.xz"
     if not log.exists():
         pytest.skip(f"{log} is not here")
-    assert_truth(fit_models(fates_of(read_channel(log), variant), ("gilbert", "gilbert_elliott"), 0.99))
+    recorded, held = (fates_of(read_channel(path), variant) for path in (log, LOGS[variant]))
+    assert recorded.lost.tolist() == held.lost.tolist()
 
 
 def assert_truth(fits: Fits) -> None:
     truth = {"p": 0.0012626263, "r": 0.125, "h": 0.0, "k": 1.0}
+    gilbert = next(fit for fit in fits.fits if fit.model == "gilbert")
+    assert {parameter.name for parameter in gilbert.parameters} == {"p", "r"}
     for fit in fits.fits:
         for parameter in fit.parameters:
             if parameter.name in truth:
