@@ -41,6 +41,7 @@ STACK: dict[str, str] = {
     "clock_granularity": "clock_granularity_ns",
     "delayed_ack": "delayed_ack",
     "delayed_ack_timeout": "delayed_ack_timeout_ns",
+    "delayed_ack_after_slow_start": "delayed_ack_after_slow_start",
     "quickack_segments": "quickack_segments",
     "dsack": "dsack",
     "receive_buffer": "receive_buffer_bytes",
@@ -64,7 +65,7 @@ USUAL_PACKET_BYTES = 1500
 USUAL_HEADERS_BYTES = 52
 """What a segment is under every profile where the file does not say (replay/engine/src/config/stack.rs)."""
 
-_SACK_RECOVERIES = ("sack", "prr", "rack_prr")
+_SACK_RECOVERIES = ("sack", "fack", "prr", "rack_prr")
 
 
 def _greedy_or_size(value: object) -> int | None:
@@ -88,7 +89,7 @@ class Stack(Part):
     slow_start: Literal["standard", "hystart", "hystartpp"] | None = None
     limited_transmit: Flag | None = None
     sack: Flag | None = None
-    recovery: Literal["reno", "newreno", "sack", "prr", "rack_prr"] | None = None
+    recovery: Literal["reno", "newreno", "sack", "fack", "prr", "rack_prr"] | None = None
     rto_rule: Literal["rfc6298", "linux"] | None = None
     min_rto: Timeout | None = None
     initial_rto: Timeout | None = None
@@ -96,6 +97,7 @@ class Stack(Part):
     clock_granularity: Annotated[int, whole(TIME), Field(ge=0, le=10**9)] | None = None
     delayed_ack: Flag | None = None
     delayed_ack_timeout: Annotated[int, whole(TIME), Field(ge=1_000_000, le=500_000_000)] | None = None
+    delayed_ack_after_slow_start: Flag | None = None
     quickack_segments: Annotated[int, Field(ge=0, le=MOST_PKTS, strict=True)] | None = None
     dsack: Flag | None = None
     receive_buffer: Annotated[int, whole(SIZE), Field(ge=2, le=2**30)] | None = None
@@ -139,6 +141,8 @@ class Stack(Part):
             raise ValueError("ecn_beta means nothing without ecn = true")
         if self.delayed_ack is False and (self.delayed_ack_timeout is not None or self.quickack_segments is not None):
             raise ValueError("delayed_ack = false contradicts delayed_ack_timeout and quickack_segments")
+        if self.delayed_ack is False and self.delayed_ack_after_slow_start:
+            raise ValueError("delayed_ack = false contradicts delayed_ack_after_slow_start = true")
         return self
 
     def _send_buffer_agrees(self) -> None:

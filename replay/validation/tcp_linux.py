@@ -126,6 +126,7 @@ CASES = (
     Case("", "reno", agent="Reno"),
     Case("", "newreno", agent="Newreno"),
     Case("", "sack", agent="Sack1"),
+    Case("", "fack", agent="Fack"),
     Case("reno", "linux-reno"),
     Case("cubic", "cubic", params={"beta": 0.8}, delayed_ack=True),
     Case("highspeed", "highspeed", params={"table": True}),

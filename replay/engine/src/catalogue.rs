@@ -7,12 +7,12 @@ use hindflight_kernels::StreamRng;
 use crate::config::{Profile, RecoveryKind, RtoRule, SlowStartKind, StackParams};
 use crate::controller::{
     AerotcpParams, Asran, AsranBase, AsranParams, Bbr, BbrParams, Bic, BicParams, Compound,
-    CompoundParams, Controller, Cubic, CubicParams, Factor, Growth, Held, Highspeed,
-    HighspeedParams, Htcp, HtcpParams, Hybla, HyblaParams, Illinois, IllinoisParams, Ledbat,
-    LedbatParams, LinuxCubic, Ns2Half, Ns2Reno, OfGrowth, ParamSpec, ParamValues, Reduction, Reno,
-    Scalable, ScalableParams, SlowStart, Vegas, VegasParams, Veno, VenoParams, Westwood,
-    WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams, WestwoodParams, Window,
-    WindowPacing, Windowed, Yeah, YeahParams,
+    CompoundParams, Controller, Cubic, CubicParams, Fack, FackParams, Factor, Growth, Held,
+    Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla, HyblaParams, Illinois, IllinoisParams,
+    Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno, OfGrowth, ParamSpec, ParamValues,
+    Reduction, Reno, Scalable, ScalableParams, SlowStart, Vegas, VegasParams, Veno, VenoParams,
+    Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams, WestwoodParams,
+    Window, WindowPacing, Windowed, Yeah, YeahParams,
 };
 
 use crate::time::{MILLISECOND, Nanos};
@@ -30,6 +30,8 @@ pub enum Variant {
     Newreno,
     /// Reno's windows with RFC 6675.
     Sack,
+    /// Forward acknowledgement, 1996.
+    Fack,
     /// Reno's windows with the profile's recovery.
     LinuxReno,
     /// RFC 9438 with the profile's recovery.
@@ -130,6 +132,7 @@ impl Variant {
             Self::Reno => RecoveryKind::Reno,
             Self::Newreno => RecoveryKind::Newreno,
             Self::Sack => RecoveryKind::Sack,
+            Self::Fack => RecoveryKind::Fack,
             Self::Aerotcp => RecoveryKind::Aerotcp,
             _ => params.recovery,
         };
@@ -232,6 +235,10 @@ impl Variant {
                 let (growth, beta) = cubic(params.profile, values);
                 share(growth, beta)
             }
+            Self::Fack => reno(Fack::new(
+                FackParams::default().with(values),
+                params.profile,
+            )),
             Self::Asran => asran(params.profile, AsranParams::default().with(values)),
             Self::WestwoodPlus => reno(Westwood::new(WestwoodParams::default().with(values))),
             Self::WestwoodBwe => reno(WestwoodBwe::new(WestwoodBweParams::default().with(values))),

@@ -140,6 +140,11 @@ impl Scoreboard {
         self.sacked
     }
 
+    /// Number of the segment behind the forward-most one that has arrived (Mathis and Mahdavi 1996: snd.fack).
+    pub fn forward_edge(&self) -> u64 {
+        self.high_sacked.max(self.base)
+    }
+
     /// Retransmissions that still count as in flight.
     pub fn retransmitted(&self) -> u32 {
         self.retransmitted

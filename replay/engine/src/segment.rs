@@ -100,6 +100,8 @@ pub struct Segment {
     pub dscp: u8,
     /// ECN field.
     pub ecn: Ecn,
+    /// The sender says that it is in slow start (RFC 2760 §3.2.3). Not on the wire: nobody has named an option for it.
+    pub slow_start: bool,
 }
 
 impl Segment {
@@ -123,6 +125,7 @@ impl Segment {
             purpose: Purpose::Control,
             dscp: 0,
             ecn: Ecn::NotEct,
+            slow_start: false,
         }
     }
 

@@ -4,9 +4,9 @@
 
 use super::{Variant, VariantInfo};
 use crate::controller::{
-    AerotcpParams, AsranParams, BbrParams, BicParams, CompoundParams, CubicParams, HighspeedParams,
-    HtcpParams, HyblaParams, IllinoisParams, LedbatParams, ScalableParams, VegasParams, VenoParams,
-    WestwoodAbseParams, WestwoodBweParams, WestwoodParams, YeahParams,
+    AerotcpParams, AsranParams, BbrParams, BicParams, CompoundParams, CubicParams, FackParams,
+    HighspeedParams, HtcpParams, HyblaParams, IllinoisParams, LedbatParams, ScalableParams,
+    VegasParams, VenoParams, WestwoodAbseParams, WestwoodBweParams, WestwoodParams, YeahParams,
 };
 
 /// Every variant, in the order in which they are listed.
@@ -37,6 +37,15 @@ pub const VARIANTS: &[VariantInfo] = &[
         source: "RFC 6675",
         year: 2012,
         params: &[],
+    },
+    VariantInfo {
+        variant: Variant::Fack,
+        name: "fack",
+        family: "loss",
+        summary: "Reno's windows; what SACK's forward-most octet has passed is lost after three segments",
+        source: "Mathis and Mahdavi 1996",
+        year: 1996,
+        params: FackParams::SPECS,
     },
     VariantInfo {
         variant: Variant::LinuxReno,

@@ -33,6 +33,8 @@ pub enum RecoveryKind {
     Prr,
     /// RACK (RFC 8985) loss marking with proportional rate reduction, as in Linux.
     RackPrr,
+    /// FACK's: what SACK's forward-most octet has passed is not in flight (Mathis and Mahdavi 1996).
+    Fack,
     /// AeroTCP's, which comes with its window and with nothing else.
     #[serde(skip_deserializing)]
     Aerotcp,
@@ -104,6 +106,7 @@ pub struct StackOverrides {
     pub clock_granularity_ns: Option<Nanos>,
     pub delayed_ack: Option<bool>,
     pub delayed_ack_timeout_ns: Option<Nanos>,
+    pub delayed_ack_after_slow_start: Option<bool>,
     pub quickack_segments: Option<u32>,
     pub sack: Option<bool>,
     pub dsack: Option<bool>,
@@ -175,6 +178,8 @@ pub struct StackParams {
     pub delayed_ack: bool,
     /// Longest delay of an ACK.
     pub delayed_ack_timeout_ns: Nanos,
+    /// Acknowledge every segment while the sender says that it is in slow start (RFC 2760 §3.2.3).
+    pub delayed_ack_after_slow_start: bool,
     /// Segments acknowledged at once at the start of a connection and after a duplicate (Linux's quick ACKs).
     pub quickack_segments: u32,
     /// SACK (RFC 2018), where the recovery reads it.
@@ -268,6 +273,9 @@ impl StackParams {
             delayed_ack_timeout_ns: o
                 .delayed_ack_timeout_ns
                 .unwrap_or(base.delayed_ack_timeout_ns),
+            delayed_ack_after_slow_start: o
+                .delayed_ack_after_slow_start
+                .unwrap_or(base.delayed_ack_after_slow_start),
             quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
             sack: o.sack.unwrap_or(base.sack),
             dsack: o.dsack.unwrap_or(base.dsack),
@@ -324,6 +332,7 @@ impl StackParams {
             clock_granularity_ns: MILLISECOND,
             delayed_ack: true,
             delayed_ack_timeout_ns: 200 * MILLISECOND,
+            delayed_ack_after_slow_start: false,
             quickack_segments: 0,
             sack: true,
             dsack: false,
@@ -390,6 +399,7 @@ impl StackParams {
                 RecoveryKind::Sack
                     | RecoveryKind::Prr
                     | RecoveryKind::RackPrr
+                    | RecoveryKind::Fack
                     | RecoveryKind::Aerotcp
             )
     }

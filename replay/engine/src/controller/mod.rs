@@ -26,6 +26,7 @@ mod contract;
 mod cubic;
 mod evidence;
 mod external;
+mod fack;
 mod growth;
 mod held;
 mod highspeed;
@@ -57,6 +58,7 @@ pub use compound::{Compound, CompoundParams};
 pub use cubic::{Cubic, CubicParams};
 pub use evidence::{AckEvidence, RateSample, Repair, Round, Signal, SignalEvidence};
 pub use external::{External, Externals, Heard, MakeExternal, Outside};
+pub use fack::{Fack, FackParams};
 pub use growth::{Growth, WindowGrowth};
 pub use held::Held;
 pub use highspeed::{Highspeed, HighspeedParams};
@@ -239,6 +241,14 @@ impl Controller {
             Self::Windowed(windowed) => windowed.on_timeout(signal),
             Self::Bbr(bbr) => bbr.on_timeout(signal),
             Self::External(outside) => outside.reduce(&Heard::Timeout(*signal)),
+        }
+    }
+
+    /// Whether a loss costs its share gradually: see [`WindowReduction::rampdown`].
+    pub fn rampdown(&self) -> Option<f64> {
+        match self {
+            Self::Windowed(windowed) => windowed.rampdown(),
+            Self::Bbr(_) | Self::External(_) => None,
         }
     }
 

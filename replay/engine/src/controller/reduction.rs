@@ -4,7 +4,7 @@
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
 use super::growth::Growth;
-use super::{Asran, Held, LOSS_WINDOW, Ns2Half, Westwood, WestwoodAbse, WestwoodBwe, Window};
+use super::{Asran, Fack, Held, LOSS_WINDOW, Ns2Half, Westwood, WestwoodAbse, WestwoodBwe, Window};
 use crate::config::Profile;
 
 /// A reduction. Only `reduced` is compulsory.
@@ -18,6 +18,12 @@ pub trait WindowReduction {
 
     /// The window after a loss or a congestion mark. ssthresh falls to two segments at least, whatever this says.
     fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window;
+
+    /// Of each segment that leaves the network in the recovery that follows, the part that is not replaced, `before` being
+    /// the window that the loss meets; none: the window falls at once. Read by the recovery of FACK only.
+    fn rampdown(&self, _before: &Window) -> Option<f64> {
+        None
+    }
 
     /// The last reduction was spurious; this part stood at `before` when it came.
     fn undo(&mut self, _before: &Self)
@@ -129,6 +135,11 @@ macro_rules! reductions {
                 match self { $(Self::$name(part) => part.reduced(window, growth, signal),)* }
             }
 
+            /// See [`WindowReduction::rampdown`].
+            pub fn rampdown(&self, before: &Window) -> Option<f64> {
+                match self { $(Self::$name(part) => part.rampdown(before),)* }
+            }
+
             /// See [`WindowReduction::undo`].
             pub fn undo(&mut self, before: &Self) {
                 match (self, before) {
@@ -159,6 +170,8 @@ reductions! {
     Held,
     /// Adaptive ssthresh reviser.
     Asran,
+    /// Half or a quarter, at once or gradually.
+    Fack,
     /// Rate times least RTT, by round trips.
     Westwood,
     /// The same, by ACKs.

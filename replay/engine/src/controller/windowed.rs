@@ -184,6 +184,11 @@ impl Windowed {
         self.slow_start.on_timeout();
     }
 
+    /// See [`WindowReduction::rampdown`](super::WindowReduction::rampdown).
+    pub fn rampdown(&self) -> Option<f64> {
+        self.reduction.rampdown(&self.window)
+    }
+
     /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
     /// RFC 9937), none to leave it as it is.
     pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {

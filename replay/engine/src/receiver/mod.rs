@@ -291,6 +291,7 @@ impl Receiver {
             fills_gap,
             gap_left,
             pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
+            slow_start: segment.slow_start,
         };
         if self.policy.in_order(&arrival, now) || self.has_fin() {
             self.owed = Owed::Acknowledgement;

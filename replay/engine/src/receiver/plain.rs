@@ -25,7 +25,7 @@ pub(super) enum Way {
 
 impl Way {
     /// The short one where a segment in order means nothing but that its octets are there: no FIN, no marks, no reader that
-    /// lags, nothing that Linux does besides. That the window does not grow is for the caller to see.
+    /// lags, no word of slow start, nothing that Linux does besides. That the window does not grow is for the caller to see.
     pub fn of(params: &StackParams, space: &Space) -> Self {
         let lags = matches!(
             space,
@@ -34,7 +34,11 @@ impl Way {
                 ..
             }
         );
-        let plain = !lags && !params.close && !params.ecn && params.profile != Profile::Linux;
+        let plain = !lags
+            && !params.close
+            && !params.ecn
+            && !params.delayed_ack_after_slow_start
+            && params.profile != Profile::Linux;
         if plain { Self::Short } else { Self::Long }
     }
 }
@@ -63,6 +67,7 @@ impl Receiver {
             gap_left: false,
             // Asked for under the linux profile alone.
             pushed_and_read: false,
+            slow_start: false,
         };
         if self.policy.in_order(&arrival, now) {
             self.owed = Owed::Acknowledgement;

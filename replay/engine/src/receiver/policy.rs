@@ -62,6 +62,8 @@ pub struct InOrder {
     pub gap_left: bool,
     /// The sender pushed, or the segment was not full; and the application has read all there is.
     pub pushed_and_read: bool,
+    /// The sender says that it is in slow start.
+    pub slow_start: bool,
 }
 
 impl AckPolicy {
@@ -133,7 +135,9 @@ impl AckPolicy {
         // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
         // Deviation: Linux does so when it is filled wholly; one filled in part is spaced as the others are.
         let filled = arrival.fills_gap && !(self.linux && arrival.gap_left);
-        if filled || !self.delays || self.quick > 0 || self.enough(arrival.unacknowledged) {
+        // RFC 2760 §3.2.3: the more ACKs, the faster slow start.
+        let prompt = !self.delays || self.quick > 0 || arrival.slow_start;
+        if filled || prompt || self.enough(arrival.unacknowledged) {
             return true;
         }
         if self.linux && arrival.gap_left {
@@ -250,6 +254,26 @@ mod tests {
             fills_gap: false,
             gap_left: false,
             pushed_and_read: false,
+            slow_start: false,
+        }
+    }
+
+    #[test]
+    fn acks_are_delayed_only_after_slow_start_where_the_sender_tells_of_it() {
+        let starting = InOrder {
+            slow_start: true,
+            ..plain(1)
+        };
+        for profile in [Profile::Rfc, Profile::Linux] {
+            let mut policy = policy(profile);
+            for n in 0..40 {
+                assert!(
+                    policy.in_order(&starting, n * MILLISECOND),
+                    "{profile:?} {n}"
+                );
+                policy.note_sent();
+            }
+            assert!(!policy.in_order(&plain(1), 50 * MILLISECOND));
         }
     }
 

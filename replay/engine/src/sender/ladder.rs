@@ -24,6 +24,20 @@ pub(super) const SMSS: u64 = 1000;
     reason = "each test writes its own"
 )]
 pub(super) fn sender(variant: Variant, profile: Profile, overrides: StackOverrides) -> Sender {
+    sender_with((variant, "{}"), profile, overrides)
+}
+
+/// The same, with the variant's parameters as a scenario writes them.
+#[allow(
+    clippy::large_types_passed_by_value,
+    reason = "each test writes its own"
+)]
+pub(super) fn sender_with(
+    (variant, values): (Variant, &str),
+    profile: Profile,
+    overrides: StackOverrides,
+) -> Sender {
+    let values: ParamValues = serde_json::from_str(values).expect("well-formed");
     let params = StackParams::resolve(
         profile,
         &StackOverrides {
@@ -39,11 +53,7 @@ pub(super) fn sender(variant: Variant, profile: Profile, overrides: StackOverrid
         direction: 0,
         purpose: DrawPurpose::Controller,
     });
-    let mut sender = Sender::new(
-        0,
-        &params,
-        variant.controller(&params, &ParamValues::new(), draws),
-    );
+    let mut sender = Sender::new(0, &params, variant.controller(&params, &values, draws));
     sender.open(0, 1000 * SMSS);
     sender.write_to(1 << 40, false);
     sender

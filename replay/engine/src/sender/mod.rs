@@ -6,10 +6,13 @@
 mod aerotcp;
 mod connection;
 mod ecn;
+mod fack;
 #[cfg(test)]
 mod ladder;
 #[cfg(test)]
 mod ladder_aerotcp;
+#[cfg(test)]
+mod ladder_fack;
 #[cfg(test)]
 mod ladder_linux;
 #[cfg(test)]

@@ -21,10 +21,11 @@ impl Sender {
             )
     }
 
-    /// Segments that must be sacked above a hole before it is sent again: ns-2's scoreboard and AeroTCP send any hole.
+    /// Segments that must be sacked above a hole before it is sent again: ns-2's scoreboard, FACK and AeroTCP send any
+    /// hole.
     #[inline]
     pub(super) fn dup_thresh(&self) -> u64 {
-        if self.is_ns2() || self.is_aerotcp() {
+        if self.is_ns2() || self.is_aerotcp() || self.is_fack() {
             1
         } else {
             DUP_THRESH
@@ -157,7 +158,10 @@ impl Sender {
                     self.rtt.end_backoff();
                 }
             }
-            RecoveryWindow::Pipe | RecoveryWindow::Model | RecoveryWindow::Prr(_) => {}
+            RecoveryWindow::Pipe
+            | RecoveryWindow::Model
+            | RecoveryWindow::Forward { .. }
+            | RecoveryWindow::Prr(_) => {}
         }
     }
 

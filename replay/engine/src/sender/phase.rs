@@ -55,6 +55,15 @@ pub enum RecoveryWindow {
     Model,
     /// The proportional rate reduction's window against the pipe.
     Prr(Prr),
+    /// cwnd and what a rampdown leaves above it, against the pipe, as FACK counts it.
+    Forward {
+        /// Number of the segment behind the forward-most one that SACK has reported.
+        edge: u64,
+        /// Of each segment that leaves the network, the part that is not replaced.
+        share: f64,
+        /// Segments above cwnd.
+        trim: f64,
+    },
     /// cwnd against the own count of what is in flight that ns-2 and AeroTCP keep.
     Counted {
         /// Segments; below zero after many partial ACKs.

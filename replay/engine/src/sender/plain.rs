@@ -39,8 +39,8 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, pacing, a send buffer or a model of the
-    /// path.
+    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, pacing, a send buffer, a model of the
+    /// path or word of slow start.
     pub fn of(params: &StackParams, controller: &Controller) -> Self {
         use RecoveryKind::{Newreno, Prr, Reno, Sack};
         let plain = params.profile == Profile::Rfc
@@ -49,6 +49,7 @@ impl Way {
             && !params.close
             && !params.ecn
             && params.send_buffer_bytes.is_none()
+            && !params.delayed_ack_after_slow_start
             && !controller.models_path()
             && !controller.paces();
         if plain { Self::Short } else { Self::Long }

@@ -64,7 +64,7 @@ impl Sender {
     fn find_losses(&mut self, ack: &Ack) -> bool {
         match self.params.recovery {
             RecoveryKind::Reno | RecoveryKind::Newreno => false,
-            RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::Aerotcp => {
+            RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::Fack | RecoveryKind::Aerotcp => {
                 (ack.digest.sacked > 0 || ack.advances)
                     && self.board.mark_lost_by_sack(self.dup_thresh()) > 0
             }
@@ -129,6 +129,7 @@ impl Sender {
                 third || self.board.lost() > 0
             }
             RecoveryKind::RackPrr => self.board.lost() > 0,
+            RecoveryKind::Fack => third || self.hole_is_lost(),
         }
     }
 
@@ -142,6 +143,7 @@ impl Sender {
         // RFC 8985 §7.1: what the probe may have hidden costs nothing more.
         self.rack.probe = None;
         let cwnd_before = self.controller.cwnd();
+        let rampdown = self.controller.rampdown();
         let flight =
             self.board.outstanding() - self.limited_transmitted.min(self.board.outstanding());
         if !self.marks.covers(self.snd_una) {
@@ -166,6 +168,11 @@ impl Sender {
                 self.board.mark_lost(first);
                 self.forced = Some(first);
                 RecoveryWindow::Pipe
+            }
+            RecoveryKind::Fack => {
+                self.board.mark_lost(first);
+                self.forced = Some(first);
+                self.forward_window(rampdown)
             }
             RecoveryKind::RackPrr if self.controller.models_path() => RecoveryWindow::Model,
             RecoveryKind::Prr | RecoveryKind::RackPrr => {
@@ -205,6 +212,7 @@ impl Sender {
             self.controller.on_recovery_exit(&evidence, None);
             return;
         }
+        self.follow_forward_edge();
         let pipe = self.board.pipe();
         let first = self.board.first();
         let Phase::Recovery(recovery) = &mut self.phase else {
@@ -221,7 +229,10 @@ impl Sender {
                     *extra += 1.0;
                 }
             }
-            RecoveryWindow::Pipe | RecoveryWindow::Model | RecoveryWindow::Counted { .. } => {}
+            RecoveryWindow::Pipe
+            | RecoveryWindow::Model
+            | RecoveryWindow::Forward { .. }
+            | RecoveryWindow::Counted { .. } => {}
             RecoveryWindow::Prr(prr) => {
                 prr.on_ack(ack.digest.delivered, ack.advances && !newly_lost, pipe);
             }

@@ -170,6 +170,7 @@ impl Sender {
                 RecoveryWindow::Pipe | RecoveryWindow::Model | RecoveryWindow::Counted { .. } => {
                     cwnd
                 }
+                RecoveryWindow::Forward { trim, .. } => cwnd + trim,
                 RecoveryWindow::Prr(prr) => prr.window(),
             },
         }
@@ -455,6 +456,8 @@ impl Sender {
         segment.payload_bytes = len;
         segment.ip_bytes += len;
         segment.purpose = purpose;
+        segment.slow_start =
+            self.params.delayed_ack_after_slow_start && self.controller.in_slow_start();
         if seq + u64::from(len) == self.write_end && self.finished {
             segment.flags |= flags::PSH;
             if self.fin_seq.is_some() {
