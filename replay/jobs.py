@@ -15,6 +15,7 @@ from channels.losses import NoLoss
 from replay.channel import OWNERS_PER_LINK, channel_words
 from replay.flows import SharingFlow
 from replay.scenario import Direction, Link, Loss, Scenario, Trace
+from replay.tuning import engine_words
 
 Purpose = Literal["self_check", "what_if"]
 Mode = Literal["model", "replayed", "resampled"]
@@ -83,8 +84,8 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
     """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
     proxies = []
     if job.proxy != "none":
-        variant = scenario.proxy.variant or job.variant
-        proxies.append({"node": job.proxy, "buffer_pkts": scenario.proxy.buffer, "variant": variant})
+        words = engine_words(scenario.proxy.variant or job.variant, scenario.variants)
+        proxies.append({"node": job.proxy, "buffer_pkts": scenario.proxy.buffer, **words})
     return {
         "duration_ns": scenario.duration,
         "path": {
@@ -99,7 +100,12 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
             ],
         },
         "flows": [
-            {"name": "flow", "variant": job.variant, "proxies": proxies, **scenario.flow.engine_flow()},
+            {
+                "name": "flow",
+                "proxies": proxies,
+                **engine_words(job.variant, scenario.variants),
+                **scenario.flow.engine_flow(),
+            },
             *(_sharing_flow(scenario, flow) for flow in scenario.flows),
         ],
         "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
@@ -107,13 +113,14 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
 
 
 def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
+    words = engine_words(flow.variant, scenario.variants)
     ordered = [node for node in scenario.path if node in flow.proxies]
     return {
         "name": flow.name,
-        "variant": flow.variant,
+        **words,
         "from": flow.sender,
         "to": flow.receiver,
-        "proxies": [{"node": node, "buffer_pkts": scenario.proxy.buffer, "variant": flow.variant} for node in ordered],
+        "proxies": [{"node": node, "buffer_pkts": scenario.proxy.buffer, **words} for node in ordered],
         **flow.engine_flow(),
     }
 

@@ -166,13 +166,21 @@ def _run_batch(
 
 
 def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Table:
-    """Add what the engine does not know: the scenario's name, and the job behind each run."""
+    """Add what the engine does not know: the scenario's names, and the job behind each run."""
     import pyarrow as pa
 
     order = [jobs[run_id] for run_id in runs["run_id"].to_pylist()]
+    flow_ids = runs["flow_id"].to_pylist()
+    own = {number: flow.variant for number, flow in enumerate(scenario.flows, STUDIED + 1)}
+    named = [
+        job.variant if flow_id == STUDIED else own.get(flow_id, variant)
+        for job, flow_id, variant in zip(order, flow_ids, runs["variant"].to_pylist(), strict=True)
+    ]
+    runs = runs.drop_columns("variant")
     labels = {
         "scenario": [scenario.name] * len(order),
-        "role": ["studied" if flow_id == STUDIED else "cross" for flow_id in runs["flow_id"].to_pylist()],
+        "variant": named,
+        "role": ["studied" if flow_id == STUDIED else "cross" for flow_id in flow_ids],
         "proxy": [job.proxy for job in order],
         "purpose": [job.purpose for job in order],
         "channel_mode": [job.mode for job in order],

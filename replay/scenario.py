@@ -35,6 +35,7 @@ from replay.parts import (
 )
 from replay.queues import QUEUES, DropTail, Queue
 from replay.rates import RateTrace, read_rates
+from replay.tuning import Tuned
 from toolkit.errors import MachineError, ScenarioError
 from toolkit.units import PACKETS, TIME
 
@@ -215,6 +216,7 @@ class Scenario(Part):
     flows: tuple[SharingFlow, ...] = ()
     datagrams: tuple[Datagrams, ...] = ()
     proxy: Proxy = Proxy()
+    variants: dict[Name, Tuned] = Field(default_factory=dict)
     compare: Compare
     captured: Captured | None = None
     unknowns: tuple[str, ...] = ()
@@ -319,6 +321,11 @@ def parse_scenario(
         scenario = Scenario.model_validate(data, context={"folder": str(folder)})
     except ValidationError as error:
         raise ScenarioError(f"{where}: {_describe(error)}") from None
+    for name, tuned in scenario.variants.items():
+        check_variant(f"{where}: variants.{name}.variant", tuned.variant, known_variants)
+        if name in known_variants:
+            raise ScenarioError(f"{where}: variants.{name}: there is a variant of that name; choose another")
+    known_variants = (*known_variants, *scenario.variants)
     named = [(f"compare.variants[{i}]", v) for i, v in enumerate(scenario.compare.variants)]
     if scenario.proxy.variant is not None:
         named.append(("proxy.variant", scenario.proxy.variant))

@@ -39,7 +39,7 @@ impl Fack {
     }
 
     /// What a loss leaves of `window`.
-    fn share(&self, window: &Window) -> f64 {
+    fn share(self, window: &Window) -> f64 {
         if self.params.overdamping && window.in_slow_start() {
             QUARTER
         } else {

@@ -51,6 +51,10 @@ struct GapAcks {
 
 /// What arrived, as far as the policy cares.
 #[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "what may be said of a segment, each for itself"
+)]
 pub struct InOrder {
     /// Octets in order that no ACK has covered yet.
     pub unacknowledged: u64,
