@@ -2,6 +2,7 @@
 //!
 //! Must not know how a run is built. Read [`Config::validate`] first.
 
+mod mechanisms;
 mod path;
 mod stack;
 

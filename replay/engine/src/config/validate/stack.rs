@@ -18,6 +18,7 @@ impl StackParams {
         self.validate_timers(&at)?;
         self.validate_retries(&at)?;
         self.validate_ecn(&at)?;
+        self.validate_mechanisms(&at)?;
         self.validate_receive_buffer(&at)?;
         self.validate_send_buffer(&at)
     }

@@ -94,6 +94,11 @@ fn each_slip_names_its_key() {
         ),
         (
             "\"variant\": \"cubic\"",
+            "\"variant\": \"cubic\", \"profile\": \"ns2\", \"stack\": {\"delayed_ack_after_slow_start\": true}",
+            "flows[0].stack.delayed_ack_after_slow_start: means nothing without delayed_ack = true",
+        ),
+        (
+            "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"stack\": {\"send_buffer_max_bytes\": 65536}",
             "flows[0].stack.send_buffer_max_bytes: means nothing without send_buffer_bytes",
         ),
