@@ -121,21 +121,22 @@ def _of_intervals(intervals: pa.Table) -> list[Statistic]:
         Statistic(section, "share of the time out", float(sum(outages)) / span if span else None, ""),
         Statistic(section, "longest outage", max(outages, default=0.0), "ns"),
     ]
+    up: list[Statistic] = []
     for column, name, unit in (("rate_bps", "rate", "bit/s"), ("delay_ns", "delay", "ns"), ("per", "loss rate", "")):
         values = np.array([np.nan if v is None else v for v in intervals[column].to_pylist()], dtype=np.float64)
         held = np.isfinite(values) & (lasting > 0) & ~lost
         if not held.any():
             continue
         mean = float(np.average(values[held], weights=lasting[held]))
-        rows.append(Statistic(section, f"mean {name}", mean, unit))
+        up.append(Statistic("link outside outages", f"mean {name}", mean, unit))
         quantiles = _weighted(values[held], lasting[held])
-        rows += [
-            Statistic(section, f"{name}, {_quantile(q)}", float(value), unit)
+        up += [
+            Statistic("link outside outages", f"{name}, {_quantile(q)}", float(value), unit)
             for q, value in zip(QUANTILES, quantiles, strict=True)
         ]
     known = np.asarray(intervals["known"])
     share = float(np.average(known, weights=lasting)) if lasting.sum() else None
-    return [*rows, Statistic(section, "share of the time that is known", share, "")]
+    return [*rows, Statistic(section, "share of the time that is known", share, ""), *up]
 
 
 def _joined(start: Floats, end: Floats) -> list[float]:

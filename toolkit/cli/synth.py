@@ -50,8 +50,11 @@ def synth(
         clock = "packets" if tally.packets else "time"
         print_json({"model": chosen.model, "seed": seed, "clock": clock, "rows": tally.rows, "lost_share": lost / of})
         return
-    what = f"{tally.packets} packets" if tally.packets else f"{tally.span_ns / 1e9:g} s"
-    print(f"{chosen.model}: {what} in {tally.rows} rows; the channel loses all in {100 * lost / of:.3g} % of them")
+    share = f"{100 * lost / of:.3g} %"
+    if tally.packets:
+        print(f"{chosen.model}: {tally.packets} packets, {share} of them lost")
+    else:
+        print(f"{chosen.model}: {tally.span_ns / 1e9:g} s in {tally.rows} rows; nothing passes in {share} of the time")
     say(f"wrote {out}")
 
 
