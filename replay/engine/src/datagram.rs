@@ -88,7 +88,6 @@ pub struct DatagramSink {
     received: u64,
     octets: u64,
     delays: Histogram,
-    longest: Option<Nanos>,
     last_delay: Option<Nanos>,
     /// Sum of the differences of the delays of neighbours.
     differences: u128,
@@ -101,7 +100,6 @@ impl DatagramSink {
         self.received += 1;
         self.octets += u64::from(datagram.payload_bytes);
         self.delays.add(delay);
-        self.longest = self.longest.max(Some(delay));
         if let Some(last) = self.last_delay.replace(delay) {
             self.differences += u128::from(last.abs_diff(delay));
         }
@@ -124,7 +122,7 @@ impl DatagramSink {
 
     /// The longest of them.
     pub fn longest(&self) -> Option<Nanos> {
-        self.longest
+        self.delays.greatest()
     }
 
     /// Mean difference of the delays of two datagrams that arrived one after the other.

@@ -1,6 +1,7 @@
 //! Quantiles of many durations in little memory: buckets of 1/64 of their power of two (Tene's HdrHistogram idea).
 //!
-//! Must not know what is measured.
+//! Must not know what is measured. Equal values in a row, which queues and windows make of most of them, are counted
+//! and sorted into their bucket together.
 
 use crate::time::Nanos;
 
@@ -13,6 +14,10 @@ pub struct Histogram {
     counts: Vec<u32>,
     total: u64,
     sum: u128,
+    greatest: Nanos,
+    /// The latest value, and how often in a row it has come; the rest does not know of it yet.
+    latest: Nanos,
+    run: u32,
 }
 
 impl Histogram {
@@ -23,37 +28,59 @@ impl Histogram {
     )]
     #[inline(always)]
     pub fn add(&mut self, value: Nanos) {
-        let index = bucket(value);
-        match self.counts.get_mut(index) {
-            Some(count) => *count += 1,
-            None => self.open(index),
+        if value != self.latest || self.run == u32::MAX {
+            self.sort_in();
+            self.latest = value;
         }
-        self.total += 1;
-        self.sum += u128::from(value);
+        self.run += 1;
     }
 
-    /// Counts the first value of a bucket beyond all others.
-    #[cold]
-    fn open(&mut self, index: usize) {
-        self.counts.resize(index + 1, 0);
-        self.counts[index] = 1;
+    /// Sorts the latest values into their bucket.
+    #[inline(never)]
+    fn sort_in(&mut self) {
+        if self.run == 0 {
+            return;
+        }
+        let index = bucket(self.latest);
+        if index >= self.counts.len() {
+            self.counts.resize(index + 1, 0);
+        }
+        self.counts[index] += self.run;
+        self.total += u64::from(self.run);
+        self.sum += u128::from(self.run) * u128::from(self.latest);
+        self.greatest = self.greatest.max(self.latest);
+        self.run = 0;
+    }
+
+    /// The same with every value in its bucket.
+    fn sorted(&self) -> Self {
+        let mut sorted = self.clone();
+        sorted.sort_in();
+        sorted
     }
 
     /// Values so far.
     pub fn count(&self) -> u64 {
-        self.total
+        self.total + u64::from(self.run)
     }
 
     /// Mean; none without values.
     pub fn mean(&self) -> Option<Nanos> {
-        (self.total > 0).then(|| (self.sum / u128::from(self.total)) as Nanos)
+        let Self { total, sum, .. } = self.sorted();
+        (total > 0).then(|| (sum / u128::from(total)) as Nanos)
+    }
+
+    /// The greatest value; none without values.
+    pub fn greatest(&self) -> Option<Nanos> {
+        (self.count() > 0).then(|| self.sorted().greatest)
     }
 
     /// The value below which `share` of the values lie, to 1/64; none without values.
     pub fn quantile(&self, share: f64) -> Option<Nanos> {
-        let wanted = libm::ceil(share * self.total as f64).max(1.0) as u64;
+        let Self { total, counts, .. } = self.sorted();
+        let wanted = libm::ceil(share * total as f64).max(1.0) as u64;
         let mut seen = 0;
-        for (index, &count) in self.counts.iter().enumerate() {
+        for (index, &count) in counts.iter().enumerate() {
             seen += u64::from(count);
             if seen >= wanted && count > 0 {
                 return Some(middle(index));
@@ -102,6 +129,28 @@ mod tests {
             );
         }
         assert_eq!(histogram.mean(), Some(5_000_500));
+        assert_eq!(histogram.greatest(), Some(10_000_000));
+    }
+
+    #[test]
+    fn equal_values_in_a_row_count_one_by_one() {
+        let mut histogram = Histogram::default();
+        assert_eq!((histogram.greatest(), histogram.mean()), (None, None));
+        for (value, times) in [(0, 1), (40, 3), (7, 2), (40, 4)] {
+            for _ in 0..times {
+                histogram.add(value);
+            }
+        }
+        assert_eq!((histogram.count(), histogram.mean()), (10, Some(29)));
+        assert_eq!(histogram.quantile(0.1), Some(0));
+        assert_eq!(histogram.quantile(0.3), Some(7));
+        assert_eq!(histogram.quantile(0.31), Some(40));
+        assert_eq!(histogram.greatest(), Some(40));
+        histogram.add(8);
+        assert_eq!((histogram.count(), histogram.quantile(1.0)), (11, Some(40)));
+        histogram.run = u32::MAX;
+        histogram.add(8);
+        assert_eq!(histogram.count(), 10 + u64::from(u32::MAX) + 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What must hold in every run, checked over random scenarios by a tap that keeps books of its own: naive ones, which
 //! share no code with the engine.
 
-mod scenarios;
+pub mod scenarios;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;

@@ -12,9 +12,12 @@ use crate::jitter::Jitter;
 use crate::queue::{Arrival, Dropped, Queue, Verdict, Waiting};
 use crate::ring::Ring;
 use crate::segment::{Ecn, Segment};
-use crate::serialiser::Serialiser;
+use crate::serialiser::{Epoch, Serialiser};
 use crate::takeover::{Former, Takeovers};
 use crate::time::{NEVER, Nanos};
+
+/// Of a link over which no packet takes the short way.
+const NOT_PLAIN: (Nanos, Nanos) = (NEVER, 0);
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +84,11 @@ pub struct LinkDirection {
     latest: Nanos,
     /// Links that take over from this one, and those before it that still serve what they had.
     takeovers: Takeovers,
-    /// Until then no other link takes over; 0 where something may add to a delay.
-    plain_until: Nanos,
+    /// Something may add to a delay: a repair, jitter.
+    adds_delay: bool,
+    /// Where a packet may take the short way: a service that begins at or after the first time, an arrival before the
+    /// second.
+    plain: (Nanos, Nanos),
     /// What leaves it is all that the next one takes, in the same order; for the one who knows the path.
     pub leads_on: bool,
 }
@@ -90,12 +96,13 @@ pub struct LinkDirection {
 impl LinkDirection {
     /// Builds the direction; `loss` is its process, `rng` the stream of its queue.
     pub fn new(config: &DirectionConfig, loss: LossProcess, rng: StreamRng) -> Self {
-        let (takeovers, repairs) = (Takeovers::new(config, &loss, &rng), loss.repairs());
-        Self {
+        let takeovers = Takeovers::new(config, &loss, &rng);
+        let mut link = Self {
             serialiser: Serialiser::new(takeovers.first(config)),
             queue: Queue::new(&config.queue, rng),
             next_service: NEVER,
             dropped: Dropped::new(),
+            adds_delay: loss.repairs(),
             loss,
             loss_applies_to: config.loss_applies_to,
             in_order: config.in_order,
@@ -103,45 +110,53 @@ impl LinkDirection {
             last_arrival: 0,
             flying: Ring::default(),
             latest: 0,
-            plain_until: if repairs { 0 } else { takeovers.next },
+            plain: NOT_PLAIN,
             takeovers,
             leads_on: false,
-        }
+        };
+        link.plain = link.plain_span();
+        link
     }
 
     /// The same, with a delay that varies.
     #[must_use]
     pub fn with_jitter(mut self, jitter: Option<Jitter>) -> Self {
-        if jitter.is_some() {
-            self.plain_until = 0;
-        }
+        self.adds_delay |= jitter.is_some();
         self.jitter = jitter;
+        self.plain = self.plain_span();
         self
     }
 
-    /// The way of nearly every packet: a drop-tail queue that surely has room, a rate, and a delay that no change of
-    /// the schedule touches before the packet arrives, nor a repair. It stands in for `pass` under that condition.
+    /// See `plain`: a rate and a drop-tail queue, nothing that adds to the delay, no change of the schedule, no packet
+    /// before it that arrives later, no link that takes over.
+    fn plain_span(&self) -> (Nanos, Nanos) {
+        let serialiser = &self.serialiser;
+        if self.adds_delay || !serialiser.is_plain() || !matches!(self.queue, Queue::DropTail(_)) {
+            return NOT_PLAIN;
+        }
+        let Epoch { start, delay, .. } = serialiser.now;
+        let from = start.max(self.last_arrival.saturating_sub(delay));
+        (from, serialiser.next_change.min(self.takeovers.next))
+    }
+
+    /// The way of nearly every packet: within `plain`, into a queue that surely has room. It stands in for `pass` under
+    /// that condition.
     #[allow(
         clippy::inline_always,
         reason = "the whole of a hop; a hint is not heard"
     )]
     #[inline(always)]
     pub fn pass_plainly(&mut self, ip_bytes: u16, carries_data: bool, now: Nanos) -> Plain {
-        if now >= self.plain_until {
-            return Plain::Unknown;
-        }
-        let Some(departure) = self.serialiser.plain_end(ip_bytes, now) else {
-            return Plain::Unknown;
-        };
         let Queue::DropTail(queue) = &mut self.queue else {
             return Plain::Unknown;
         };
+        let start = now.max(self.serialiser.busy_until);
+        let departure = start + self.serialiser.service(ip_bytes);
         let arrival = departure + self.serialiser.now.delay;
-        if arrival >= self.serialiser.next_change || arrival < self.last_arrival || !queue.fits(now)
-        {
+        let (from, until) = self.plain;
+        if start < from || arrival >= until || !queue.joins_plainly(now, departure) {
             return Plain::Unknown;
         }
-        queue.join(departure);
         self.serialiser.busy_until = departure;
         if self.repaired(ip_bytes, carries_data, departure).is_none() {
             Plain::Lost
@@ -166,6 +181,12 @@ impl LinkDirection {
 
     /// Takes a packet that arrives at the queue and says what becomes of it.
     pub fn pass(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+        let passage = self.pass_any(ticket, segment, now);
+        self.plain = self.plain_span();
+        passage
+    }
+
+    fn pass_any(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
         if now >= self.takeovers.next {
             self.hand_over(now);
         }
@@ -269,9 +290,6 @@ impl LinkDirection {
                 self.loss = loss;
             }
         }
-        if self.plain_until != 0 {
-            self.plain_until = self.takeovers.next;
-        }
     }
 
     /// Whether it is time to ask the queue for a packet.
@@ -282,6 +300,12 @@ impl LinkDirection {
 
     /// Takes the next packet out of a queue that is asked for packets, and says what becomes of it.
     pub fn release(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
+        let released = self.release_due(arena, now);
+        self.plain = self.plain_span();
+        released
+    }
+
+    fn release_due(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
         let Some(mut before) = self.takeovers.due(now) else {
             return self.release_own(arena, now);
         };
@@ -360,7 +384,13 @@ impl LinkDirection {
             .min(self.takeovers.next_service)
     }
 
-    /// Takes the packet that arrives next.
+    /// The packet that arrives next.
+    #[inline]
+    pub fn first(&self) -> Option<Flight> {
+        self.flying.front().copied()
+    }
+
+    /// Takes it.
     #[inline]
     pub fn take(&mut self) -> Option<Flight> {
         self.flying.pop_front()

@@ -72,10 +72,14 @@ pub struct Network<'a, T: Tap> {
     /// The slot into which the next segment is written.
     spare: Ticket,
     calendar: Calendar,
+    /// A link direction that the calendar is not told of (see `lane`); [`NO_LINK`] for none.
+    lane: usize,
     tallies: Vec<FlowTally>,
     end: Nanos,
     tap: &'a mut T,
 }
+
+const NO_LINK: usize = usize::MAX;
 
 impl<'a, T: Tap> Network<'a, T> {
     /// A path of `links` that `legs` use, with `nodes` nodes on it. What happens after `end` counts for nothing.
@@ -95,6 +99,7 @@ impl<'a, T: Tap> Network<'a, T> {
         let mut arena = Arena::default();
         Self {
             calendar: Calendar::new(links.len() + nodes),
+            lane: NO_LINK,
             links,
             routes: legs.iter().flat_map(Route::both).collect(),
             spare: arena.take(),
@@ -161,11 +166,68 @@ impl<'a, T: Tap> Network<'a, T> {
             return None;
         }
         let ticket = parcel.ticket();
+        self.tell_arrival(ticket, now);
+        Some(Delivery { node, ticket })
+    }
+
+    #[inline]
+    fn tell_arrival(&mut self, ticket: Ticket, now: Nanos) {
         if T::LISTENS {
             let segment = self.arena.segment(ticket);
             self.tap.event(now, Event::Arrived(segment));
         }
-        Some(Delivery { node, ticket })
+    }
+
+    /// Whether all that `leg` sends forward arrives in the order in which it leaves, at a time that is known then, and
+    /// whether answers may be sent before their time because nobody else sends any.
+    pub fn is_foreseeable(&self, leg: &Leg) -> bool {
+        let (first, end) = (2 * leg.source_site, 2 * leg.sink_site);
+        let mut before = (first..end - 2).step_by(2);
+        before.all(|number| self.links[number].leads_on)
+            && self.links[end - 2].keeps_order()
+            && !self.links[first..end]
+                .iter()
+                .any(LinkDirection::is_scheduled)
+    }
+
+    /// From now on the one who calls this takes what `leg` sends forward by itself, ahead of its time.
+    pub fn open_lane(&mut self, leg: &Leg) {
+        self.lane = 2 * leg.sink_site - 2;
+    }
+
+    /// No longer.
+    pub fn close_lane(&mut self) {
+        let number = std::mem::replace(&mut self.lane, NO_LINK);
+        self.calendar.set(number, self.links[number].next_event());
+    }
+
+    /// Whether somebody takes segments ahead of their time.
+    #[inline]
+    pub fn has_lane(&self) -> bool {
+        self.lane != NO_LINK
+    }
+
+    /// What arrives next over the lane, and when.
+    #[inline]
+    pub fn first_on_lane(&self) -> Option<(&Segment, Nanos)> {
+        let flight = self.links[self.lane].first()?;
+        Some((self.arena.segment(flight.parcel.ticket()), flight.arrival))
+    }
+
+    /// Takes it.
+    #[inline]
+    pub fn take_from_lane(&mut self) -> Option<Ticket> {
+        let flight = self.links[self.lane].take()?;
+        let ticket = flight.parcel.ticket();
+        self.tell_arrival(ticket, flight.arrival);
+        Some(ticket)
+    }
+
+    /// Notes when what is left on the lane arrives.
+    #[inline]
+    pub fn call_lane(&mut self) {
+        self.calendar
+            .set(self.lane, self.links[self.lane].next_event());
     }
 
     /// Hands what has come to node number `node`, whose end is `end`, or tells it that its time has come; sends what it
@@ -178,6 +240,13 @@ impl<'a, T: Tap> Network<'a, T> {
         came: Option<Ticket>,
         now: Nanos,
     ) {
+        self.serve(end, came, now);
+        self.call(node, end.next_deadline());
+    }
+
+    /// Like `exchange`, without that note.
+    #[inline]
+    pub fn serve(&mut self, end: &mut impl Endpoint, came: Option<Ticket>, now: Nanos) {
         match came {
             Some(ticket) => end.receive(self.arena.segment(ticket), now),
             None => end.on_deadline(now),
@@ -192,7 +261,6 @@ impl<'a, T: Tap> Network<'a, T> {
         if let Some(ticket) = free {
             self.arena.free(ticket);
         }
-        self.call(node, end.next_deadline());
     }
 
     /// Sends a segment that has just been written.
@@ -224,7 +292,8 @@ impl<'a, T: Tap> Network<'a, T> {
                 return self.travel_on(parcel, (number, passage), now);
             };
             if number == last || !link.leads_on {
-                if let Some(next) = link.launch(Flight { arrival, parcel }) {
+                let first = link.launch(Flight { arrival, parcel });
+                if let Some(next) = first.filter(|_| number != self.lane) {
                     self.calendar.set(number, next);
                 }
                 return;
@@ -251,7 +320,8 @@ impl<'a, T: Tap> Network<'a, T> {
         if number != self.routes[parcel.route() as usize].last && link.leads_on {
             return self.travel(parcel, next_link(number), arrival);
         }
-        if let Some(next) = link.launch(Flight { arrival, parcel }) {
+        let first = link.launch(Flight { arrival, parcel });
+        if let Some(next) = first.filter(|_| number != self.lane) {
             self.calendar.set(number, next);
         }
     }

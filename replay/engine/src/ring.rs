@@ -50,13 +50,6 @@ impl<T: Copy + Default> Ring<T> {
         (self.head != self.tail).then(|| &self.slots[self.place(self.tail - 1)])
     }
 
-    /// The newest entry, to be changed.
-    #[inline]
-    pub fn back_mut(&mut self) -> Option<&mut T> {
-        let place = self.place(self.tail.wrapping_sub(1));
-        (self.head != self.tail).then(|| &mut self.slots[place])
-    }
-
     /// Adds an entry.
     #[inline]
     pub fn push_back(&mut self, value: T) {

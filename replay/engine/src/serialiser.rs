@@ -45,8 +45,6 @@ pub struct Serialiser {
     pub busy_until: Nanos,
     /// The rate over time, where a trace gives it.
     trace: Option<Box<RateTrace>>,
-    /// What holds now is a rate and a delay, neither down nor held, and no trace.
-    is_plain: bool,
 }
 
 impl Serialiser {
@@ -56,7 +54,6 @@ impl Serialiser {
         let trace = config.rate_trace.as_ref();
         let trace = trace.map(|trace| Box::new(RateTrace::new(trace)));
         Self {
-            is_plain: trace.is_none() && now.is_plain(),
             now,
             next_change: changes.front().map_or(NEVER, |next| next.start),
             changes,
@@ -65,13 +62,9 @@ impl Serialiser {
         }
     }
 
-    /// End of the service of a packet that comes at `now`, if what holds now holds for it: a rate, nothing down or
-    /// held, no trace. A change may still come before that end.
-    #[inline]
-    pub fn plain_end(&self, size_bytes: u16, now: Nanos) -> Option<Nanos> {
-        let start = now.max(self.busy_until);
-        let end = start + self.service(size_bytes);
-        (self.is_plain && start >= self.now.start).then_some(end)
+    /// What holds now is a rate and a delay, neither down nor held, and no trace.
+    pub fn is_plain(&self) -> bool {
+        self.trace.is_none() && self.now.is_plain()
     }
 
     /// Whether every packet meets the same rate and delay.
@@ -121,7 +114,7 @@ impl Serialiser {
 
     /// Time that a packet takes at the rate that holds now.
     #[inline]
-    fn service(&self, size_bytes: u16) -> Nanos {
+    pub fn service(&self, size_bytes: u16) -> Nanos {
         let service = u128::from(size_bytes) * u128::from(self.now.ns_per_byte);
         ((service + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS) as Nanos
     }
@@ -134,7 +127,6 @@ impl Serialiser {
             self.changes.pop_front();
         }
         self.next_change = self.changes.front().map_or(NEVER, |next| next.start);
-        self.is_plain = self.trace.is_none() && self.now.is_plain();
     }
 
     /// What holds at `time`, which is not before the epoch that holds now.

@@ -38,6 +38,17 @@ impl Source {
         self.application.note_arrived(arrived, read_at);
     }
 
+    /// Octets up to `arrived` will be at the other end in order at `read_at`, and will be read at once.
+    #[inline]
+    pub fn note_arrives(&mut self, arrived: u64, read_at: Nanos) {
+        self.application.note_arrives(arrived, read_at);
+    }
+
+    /// The run is over.
+    pub fn settle(&mut self) {
+        self.application.settle();
+    }
+
     /// Its sender.
     pub fn sender(&self) -> &Sender {
         &self.sender

@@ -214,10 +214,11 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
     let source = legs.first().and_then(|leg| nodes[leg.source].source());
     let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
     let delays = source.map(Source::delays);
-    let longest = delays.and_then(WriteDelays::longest);
+    let delays = delays.map(WriteDelays::histogram);
+    let longest = delays.and_then(Histogram::greatest);
     let delay = |share| {
         delays
-            .and_then(|delays| delays.histogram().quantile(share))
+            .and_then(|delays| delays.quantile(share))
             .min(longest)
     };
     let stalls = sink

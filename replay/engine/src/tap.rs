@@ -45,12 +45,17 @@ pub trait Tap {
     /// Whether it listens at all; a constant, so that a run without listener compiles to one.
     const LISTENS: bool = true;
 
-    /// Called for each event, in the order of the run.
+    /// Whether it wants to hear of what happens at receiving ends in the order of the run. If not, it may hear of that,
+    /// and of what links do to acknowledgements, ahead of the rest; and the run is faster.
+    const FOLLOWS_RECEIVERS: bool = true;
+
+    /// Called for each event, in the order of the run (but see `FOLLOWS_RECEIVERS`).
     fn event(&mut self, now: Nanos, event: Event<'_>);
 }
 
 impl Tap for () {
     const LISTENS: bool = false;
+    const FOLLOWS_RECEIVERS: bool = false;
 
     fn event(&mut self, _now: Nanos, _event: Event<'_>) {}
 }

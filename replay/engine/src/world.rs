@@ -3,6 +3,8 @@
 //!
 //! Must not know TCP. Read ARCHITECTURE.md, "The engine", first.
 
+mod ahead;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::arena::Ticket;
@@ -85,6 +87,9 @@ impl<'a, T: Tap> World<'a, T> {
             network.call(number, node.next_deadline());
         }
         let endless = config.flows.iter().any(FlowConfig::is_endless);
+        if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, &legs, &network) {
+            network.open_lane(&legs[0]);
+        }
         Ok(Self {
             told: vec![None; legs.len()],
             belongs: belongs(&legs, nodes.len()),
@@ -115,6 +120,11 @@ impl<'a, T: Tap> World<'a, T> {
                     return Err(RunError::Interrupted);
                 }
                 until_look = INTERRUPT_EVERY;
+            }
+        }
+        for node in &mut self.nodes {
+            if let Node::Source(source) = node {
+                source.settle();
             }
         }
         Ok(summarise(
@@ -176,6 +186,9 @@ impl<'a, T: Tap> World<'a, T> {
                 }
             }
             node => self.network.exchange(node, number, came, now),
+        }
+        if self.network.has_lane() {
+            self.work_ahead(now);
         }
         if self.may_end {
             self.note_ends(number);

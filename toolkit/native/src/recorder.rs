@@ -95,6 +95,9 @@ impl Recorder {
 }
 
 impl Tap for Recorder {
+    /// It sits where data are sent.
+    const FOLLOWS_RECEIVERS: bool = false;
+
     fn event(&mut self, now: Nanos, event: Event<'_>) {
         let now = now as i64;
         match event {

@@ -69,6 +69,9 @@ impl Sampler {
 }
 
 impl Tap for Sampler {
+    /// It sits where data are sent.
+    const FOLLOWS_RECEIVERS: bool = false;
+
     fn event(&mut self, now: Nanos, event: Event<'_>) {
         let Event::State { leg, sample } = event else {
             return;

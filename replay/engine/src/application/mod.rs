@@ -168,6 +168,17 @@ impl Application {
     pub fn note_arrived(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
         self.delays.note_arrived(arrived, read_at);
     }
+
+    /// See [`WriteDelays::note_arrives`].
+    #[inline]
+    pub fn note_arrives(&mut self, arrived: u64, read_at: Nanos) {
+        self.delays.note_arrives(arrived, read_at);
+    }
+
+    /// See [`WriteDelays::settle`].
+    pub fn settle(&mut self) {
+        self.delays.settle();
+    }
 }
 
 fn send_buffer(params: &StackParams) -> Option<SendBuffer> {

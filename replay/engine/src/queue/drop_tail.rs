@@ -35,26 +35,32 @@ impl DropTail {
         }
     }
 
-    /// Whether one more surely fits at `now`, without a look at whether the ring may grow.
+    /// A packet joins at `now` whose service ends at `departure`, if it surely fits, without a look at whether the ring
+    /// may grow. Says whether it did.
     #[inline]
-    pub fn fits(&self, now: Nanos) -> bool {
-        self.departures[self.oldest] <= now
+    pub fn joins_plainly(&mut self, now: Nanos, departure: Nanos) -> bool {
+        let places = self.departures.as_mut_slice();
+        let Some(oldest) = places.get_mut(self.oldest) else {
+            return false;
+        };
+        if *oldest > now {
+            return false;
+        }
+        *oldest = departure;
+        let next = self.oldest + 1;
+        self.oldest = if next == places.len() { 0 } else { next };
+        true
     }
 
     /// Whether one more fits at `now`; the packet in service does not count.
-    #[inline]
     pub fn has_room(&mut self, now: Nanos) -> bool {
-        self.fits(now) || self.grow()
+        self.departures[self.oldest] <= now || self.grow()
     }
 
     /// A packet joins, for which there is room, whose service ends at `departure`.
-    #[inline]
     pub fn join(&mut self, departure: Nanos) {
         self.departures[self.oldest] = departure;
-        self.oldest += 1;
-        if self.oldest == self.departures.len() {
-            self.oldest = 0;
-        }
+        self.oldest = (self.oldest + 1) % self.departures.len();
     }
 
     /// Makes places for more departures, if the limit allows any.

@@ -1,0 +1,171 @@
+//! The receiving end of a run's only connection, ahead of the clock: what it does with a segment is worked out when the
+//! segment is sent, so that a segment and its acknowledgement are one event of the run instead of two.
+//!
+//! The condition: nothing reaches that end but what the sending end sends, in the order in which it was sent, and its
+//! answers use links that nobody else uses. So what it does at a time follows from what has been sent by then, and each
+//! of its calls is made at the time and in the order in which the run would make it. It never gets beyond the end of the
+//! run, nor to the last octet of a flow, which may be that end.
+//!
+//! Must not know TCP. Read `world` and `network` first.
+
+use super::World;
+use crate::assembly::{Leg, Transport};
+use crate::config::{ApplicationConfig, Config};
+use crate::network::Network;
+use crate::node::{Endpoint, Node};
+use crate::tap::Tap;
+use crate::time::Nanos;
+
+/// Whether the condition holds: one connection, which nothing but its last octet can end, over a path whose arrivals are
+/// known when it sends; an application that reads at once and asks for nothing.
+pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, T>) -> bool {
+    let (&[leg], [flow]) = (legs, &config.flows[..]) else {
+        return false;
+    };
+    leg.transport == Transport::Tcp
+        && (flow.is_endless() || !leg.params.may_end())
+        && leg.params.read_rate_bps.is_none()
+        && !matches!(flow.application, ApplicationConfig::Pages { .. })
+        && network.is_foreseeable(&leg)
+}
+
+impl<T: Tap> World<'_, T> {
+    /// Lets the receiving end take all that is on its way to it.
+    #[inline]
+    pub(super) fn work_ahead(&mut self, now: Nanos) {
+        let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {
+            return;
+        };
+        let network = &mut self.network;
+        while let Some((segment, arrival)) = network.first_on_lane() {
+            // What arrives at the instant of its departure takes its turn, for the sake of those that leave with it.
+            if arrival <= now || arrival > self.end {
+                break;
+            }
+            let deadline = sink.next_deadline();
+            if deadline < arrival {
+                network.serve(&mut **sink, None, deadline);
+                continue;
+            }
+            if sink.ends_with(segment) {
+                network.call(1, deadline);
+                return network.close_lane();
+            }
+            let ticket = network.take_from_lane();
+            network.serve(&mut **sink, ticket, arrival);
+            source.note_arrives(sink.receiver().rcv_nxt(), arrival);
+        }
+        network.call_lane();
+        network.call(1, sink.next_deadline());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::{ChangeConfig, DirectionConfig, Profile, QueueConfig};
+    use crate::invariants::scenarios::scenario;
+    use crate::summary::RunSummary;
+    use crate::time::MILLISECOND;
+
+    fn change() -> impl Strategy<Value = ChangeConfig> {
+        let switch = || proptest::option::weighted(0.2, any::<bool>());
+        (
+            1..8000_u64,
+            1e5..2e7,
+            proptest::option::of(0..200_u64),
+            (switch(), switch()),
+        )
+            .prop_map(|(at_ms, rate_bps, delay_ms, (outage, hold))| ChangeConfig {
+                at_ns: at_ms * MILLISECOND,
+                rate_bps: Some(rate_bps),
+                delay_ns: delay_ms.map(|ms| ms * MILLISECOND),
+                outage,
+                hold,
+                overlap_ns: None,
+            })
+    }
+
+    /// A schedule that ends with the link up.
+    fn schedule() -> impl Strategy<Value = Vec<ChangeConfig>> {
+        proptest::collection::vec(change(), 0..4).prop_map(|mut changes| {
+            changes.sort_unstable_by_key(|change| change.at_ns);
+            changes.dedup_by_key(|change| change.at_ns);
+            if let Some(last) = changes.last_mut() {
+                (last.outage, last.hold) = (Some(false), Some(false));
+            }
+            changes
+        })
+    }
+
+    fn prepare(direction: &mut DirectionConfig, changes: Vec<ChangeConfig>) {
+        direction.in_order = true;
+        if let QueueConfig::Codel(_) | QueueConfig::Priority(_) | QueueConfig::Drr(_) =
+            direction.queue
+        {
+            direction.queue = QueueConfig::packets(20);
+        }
+        if direction.rate_bps.is_some() {
+            direction.schedule = changes;
+        }
+    }
+
+    /// One flow under the condition, of any variant and with any other setting.
+    fn foreseeable(endless: bool) -> impl Strategy<Value = Config> {
+        let schedules = proptest::collection::vec((schedule(), schedule()), 4);
+        (scenario(endless), schedules).prop_map(move |(mut config, schedules)| {
+            config.datagrams.clear();
+            config.flows.truncate(1);
+            for (link, (forward, reverse)) in config.path.links.iter_mut().zip(schedules) {
+                prepare(&mut link.forward, forward);
+                prepare(&mut link.reverse, reverse);
+            }
+            let flow = &mut config.flows[0];
+            flow.proxies.clear();
+            flow.stack.read_rate_bps = None;
+            if let ApplicationConfig::Pages { .. } = flow.application {
+                flow.application = ApplicationConfig::default();
+                flow.size_bytes = (!endless).then_some(100_000);
+            }
+            if !endless {
+                flow.profile = Profile::Rfc;
+                (flow.stack.retry_limit, flow.stack.syn_retry_limit) = (None, None);
+            }
+            config
+        })
+    }
+
+    /// What a run comes to, and what its receiver counted; `ahead`: or all at its time.
+    fn outcome(config: &Config, seed: u64, ahead: bool) -> (RunSummary, String) {
+        let mut tap = ();
+        let mut world = World::new(config, seed, &mut tap).expect("a valid scenario");
+        assert!(world.network.has_lane(), "else the test compares nothing");
+        if !ahead {
+            world.network.close_lane();
+        }
+        let summary = world.run(&AtomicBool::new(false));
+        let receiver = world.nodes()[1].receiver().map(|r| format!("{r:?}"));
+        (
+            summary.expect("nobody interrupts"),
+            receiver.unwrap_or_default(),
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_flow_without_end_comes_to_the_same(config in foreseeable(true), seed in any::<u64>()) {
+            prop_assert_eq!(outcome(&config, seed, true), outcome(&config, seed, false));
+        }
+
+        #[test]
+        fn a_flow_with_an_end_comes_to_the_same(config in foreseeable(false), seed in any::<u64>()) {
+            prop_assert_eq!(outcome(&config, seed, true), outcome(&config, seed, false));
+        }
+    }
+}
