@@ -57,7 +57,7 @@ def main(_options: list[str]) -> None:
     cases = {
         "packets of gilbert_elliott": (GILBERT, "--packets", 1_000_000, ""),
         "states of a street": (STREET, "--duration", 3600, " s"),
-        "packets under ARQ over fading": (FADING, "--packets", 250_000, ""),
+        "packets under ARQ over fading": (FADING, "--packets", 300_000, ""),
     }
     grown = False
     with tempfile.TemporaryDirectory() as folder:

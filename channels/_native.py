@@ -8,11 +8,22 @@ from toolkit._native import (
     StateWalk,
     StreetCanyon,
     StreetWalk,
+    acos,
+    atan2,
+    cos,
     draw_street,
+    erfc,
+    exp,
     fit_losses,
+    log,
+    log10,
     loss_models,
     loss_shape,
     normal_numbers,
+    sin,
+)
+from toolkit._native import (
+    pow as power,
 )
 
 __all__ = [
@@ -21,9 +32,18 @@ __all__ = [
     "StateWalk",
     "StreetCanyon",
     "StreetWalk",
+    "acos",
+    "atan2",
+    "cos",
     "draw_street",
+    "erfc",
+    "exp",
     "fit_losses",
+    "log",
+    "log10",
     "loss_models",
     "loss_shape",
     "normal_numbers",
+    "power",
+    "sin",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from channels.portable import erfc, exp, log10, of_db, sin
 from toolkit.errors import ChannelError
 
 Modulation = Literal["bpsk", "qpsk", "8psk", "16qam", "64qam", "fsk", "dbpsk"]
@@ -23,21 +24,21 @@ def bit_error_rate(modulation: Modulation, ebn0_db: float) -> float:
     J. G. Proakis, "Digital Communications", 4th ed., §5.2: exact for bpsk, qpsk, fsk (binary, non-coherent) and
     dbpsk; the usual nearest-neighbour form for 8psk and square QAM.
     """
-    ratio = 10 ** (min(ebn0_db, 60.0) / 10)
+    ratio = of_db(min(ebn0_db, 60.0))
     match modulation:
         case "bpsk" | "qpsk":
-            rate = 0.5 * math.erfc(math.sqrt(ratio))
+            rate = 0.5 * erfc(math.sqrt(ratio))
         case "8psk":
-            rate = math.erfc(math.sqrt(3 * ratio) * math.sin(math.pi / 8)) / 3
+            rate = erfc(math.sqrt(3 * ratio) * sin(math.pi / 8)) / 3
         case "16qam" | "64qam":
             bits = _SQUARE_QAM[modulation]
             side = 2 ** (bits // 2)
             argument = math.sqrt(3 * bits * ratio / (2 * (side * side - 1)))
-            rate = 2 / bits * (1 - 1 / side) * math.erfc(argument)
+            rate = 2 / bits * (1 - 1 / side) * erfc(argument)
         case "fsk":
-            rate = 0.5 * math.exp(-ratio / 2)
+            rate = 0.5 * exp(-ratio / 2)
         case "dbpsk":
-            rate = 0.5 * math.exp(-ratio)
+            rate = 0.5 * exp(-ratio)
     return min(rate, 0.5)
 
 
@@ -46,4 +47,4 @@ def free_space_db(range_m: float, frequency_hz: float) -> float:
     ratio = 4 * math.pi * range_m * frequency_hz / 299_792_458.0
     if ratio <= 0:
         raise ChannelError(f"a link budget needs a range of more than 0 m between its ends, not {range_m:g} m")
-    return 20 * math.log10(ratio)
+    return 20 * log10(ratio)

@@ -226,12 +226,16 @@ def loss_words(states: Iterable[State], *, outages: bool) -> dict[str, Any]:
 
     (Elsewhere an outage is the link's, not the loss process's.)
     """
-    spans: list[dict[str, Any]] = []
+    spans = list(loss_spans(states, outages=outages))
+    return {"kind": "timeline", "spans": spans} if spans else {"kind": "none"}
+
+
+def loss_spans(states: Iterable[State], *, outages: bool) -> Iterator[dict[str, Any]]:
+    """Return the spans of `loss_words` one by one."""
     last: tuple[float | None, float | None] = (None, None)
     for state in states:
         per = 1.0 if outages and state.outage else state.per
         loss = (None, state.ber) if state.ber is not None and per != 1 else (per or None, None)
         if loss != last:
-            spans.append({"start_ns": state.start_ns, "per": loss[0], "ber": loss[1]})
+            yield {"start_ns": state.start_ns, "per": loss[0], "ber": loss[1]}
             last = loss
-    return {"kind": "timeline", "spans": spans} if spans else {"kind": "none"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from channels.budget import Modulation, bit_error_rate
 from channels.intervals import State, merged, until
 from channels.parameters import Frequency, Metres, Parameters, Probability, Real, Speed, Stay
+from channels.portable import exp, of_db
 from channels.sky import LIGHT_MPS
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
@@ -65,6 +66,7 @@ class Lms(Parameters):
             rows = self.jumps
             if len(rows) != count or any(len(row) != count or abs(sum(row) - 1) > 1e-6 for row in rows):
                 raise ValueError(f"jumps must be {count} rows of {count} probabilities that sum to 1")
+        self.shares()
         if self.speed <= 0:
             raise ValueError("speed must be more than 0: a terminal that stands sees no fading here")
         return self
@@ -80,18 +82,11 @@ class Lms(Parameters):
 
     def shares(self) -> list[float]:
         """Shares of time in each state, in the long run."""
-        import numpy as np
-
-        count = len(self.states_)
-        if count == 1:
-            return [1.0]
-        rows = np.array(self.jumps if self.jumps is not None else [[0.0, 1.0], [1.0, 0.0]])
-        # Visits: v J = v and their sum is 1.
-        balance = np.vstack([rows.T - np.eye(count), np.ones(count)])
-        visits = np.linalg.lstsq(balance, np.append(np.zeros(count), 1.0), rcond=None)[0]
-        times = visits * np.array([s.mean_length for s in self.states_])
-        shares: list[float] = (times / times.sum()).tolist()
-        return shares
+        rows = self.jumps if self.jumps is not None else ((0.0, 1.0), (1.0, 0.0))
+        visits = [1.0] if len(self.states_) == 1 else _visits(rows)
+        times = [visit * state.mean_length for visit, state in zip(visits, self.states_, strict=True)]
+        whole = math.fsum(times)
+        return [time / whole for time in times]
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
         """What is lost, step by step."""
@@ -128,6 +123,29 @@ class Lms(Parameters):
         return State(start, end, per=1.0) if db < -(self.margin_db or 0.0) else State(start, end)
 
 
+def _visits(rows: Sequence[Sequence[float]]) -> list[float]:
+    """Return how often each state of a chain is visited: v with v = v P, up to a factor.
+
+    Grassmann, Taksar and Heyman's elimination (Operations Research 33(5), 1985). ValueError where a state leads to none
+    of those before it: the shares would hang on where the chain starts.
+    """
+    left = [list(row) for row in rows]
+    for last in range(len(left) - 1, 0, -1):
+        leaves = math.fsum(left[last][:last])
+        if leaves <= 0:
+            raise ValueError(
+                f"jumps[{last}] leads to none of the states before it: the others would never be seen again"
+            )
+        for row in left[:last]:
+            row[last] /= leaves
+            for j in range(last):
+                row[j] += row[last] * left[last][j]
+    visits = [1.0]
+    for state in range(1, len(left)):
+        visits.append(math.fsum(visit * left[i][state] for i, visit in enumerate(visits)))
+    return visits
+
+
 def lutz(
     shadowed_share: float, *, rice_db: float, mean_db: float, sigma_db: float, bad_length_m: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -146,4 +164,4 @@ def lutz(
 
 def rayleigh_below(power_db: float, mean_db: float) -> float:
     """Share of time that a Rayleigh signal of mean power `mean_db` is below `power_db`."""
-    return -math.expm1(-(10 ** ((power_db - mean_db) / 10)))
+    return 1 - exp(-of_db(power_db - mean_db))

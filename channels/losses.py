@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from channels.parameters import Parameters, Probability, Real, Stay
+from channels.portable import exp
 
 Config = dict[str, Any]
 """A loss process in the words of `LossConfig` in replay/engine/src/config/loss.rs."""
@@ -230,8 +231,6 @@ ANY_LOSS = Annotated[PacketLoss | TimeLoss, Field(discriminator="model")]
 def _stay(mean_ns: float, sigma: float | None) -> Config:
     if sigma is None:
         return {"exponential_ns": mean_ns}
-    from math import exp
-
     # Mean of a log-normal: median e^(sigma^2 / 2).
     return {"log_normal": {"median_ns": mean_ns / exp(sigma * sigma / 2), "sigma": sigma}}
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from channels import losses
 from channels.handover import Handover, Slots
-from channels.intervals import loss_words
+from channels.intervals import loss_spans
 from channels.lms import Lms
 from channels.parameters import Parameters, Stay
 from channels.signal import Signal
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 BATCH = 262_144
+SPANS = 4096
+"""So many changes of a link are told at a time."""
+
+ENDLESS_NS = 2**64 - 1
 
 LossModel = losses.PacketLoss | losses.TimeLoss
 """Models of losses alone."""
@@ -64,23 +69,46 @@ class _Guard(Parameters):
             raise ValueError(f"{self.over.model} says what a whole link is like")
         return self.guard(self.over.config())
 
-    def drawn(self, span_ns: int, seed: int, owner: int = 0) -> losses.Config:
-        """Return the kernel's words over any model; one of a whole link is drawn for `span_ns`; its outages lose."""
-        if isinstance(self.over, LossModel):
-            return self.config()
-        return self.guard(loss_words(self.over.states(span_ns + self.reach_ns, seed, owner), outages=True))
-
     def fates(self, packets: int, seed: int, *, size_bytes: int, spacing_ns: int) -> Iterator[Fates]:
-        """Return the fates of `packets` packets, `spacing_ns` apart, in batches."""
+        """Return the fates of `packets` packets, `spacing_ns` apart, in batches. Outages of a whole link are losses."""
         import numpy as np
         import pyarrow as pa
 
+        told = _Told(self, packets * spacing_ns + 1, seed)
+        left = packets
+        while left:
+            rows = pa.table(told.stream.fates(min(BATCH, left), size_bytes, spacing_ns))
+            left -= len(rows)
+            if len(rows):
+                yield Fates(np.asarray(rows["lost"]), np.asarray(rows["added_ns"]).astype(np.int64))
+            else:
+                told.go_on()
+
+
+class _Told:
+    """The process of a link layer, told of the link beneath bit by bit: memory does not grow with the time covered."""
+
+    def __init__(self, guard: _Guard, span_ns: int, seed: int) -> None:
         from channels._native import LossStream
 
-        stream = LossStream(json.dumps(self.drawn(packets * spacing_ns + 1, seed)), seed=seed)
-        for first in range(0, packets, BATCH):
-            rows = pa.table(stream.fates(min(BATCH, packets - first), size_bytes, spacing_ns))
-            yield Fates(np.asarray(rows["lost"]), np.asarray(rows["added_ns"]).astype(np.int64))
+        self._spans: Iterator[dict[str, Any]] = iter(())
+        words, told_ns = None, ENDLESS_NS
+        if not isinstance(guard.over, LossModel):
+            self._spans = loss_spans(guard.over.states(span_ns + guard.reach_ns, seed), outages=True)
+            words, told_ns = self._next()
+        over = guard.over.config() if isinstance(guard.over, LossModel) else words or losses.NoLoss().config()
+        self.stream = LossStream(json.dumps(guard.guard(over)), seed=seed, told_ns=told_ns)
+
+    def _next(self) -> tuple[losses.Config | None, int]:
+        """The next spans as a timeline, none where nothing is lost any more, and until when they tell all."""
+        spans = list(islice(self._spans, SPANS))
+        timeline = {"kind": "timeline", "spans": spans} if spans else None
+        return timeline, spans[-1]["start_ns"] if len(spans) == SPANS else ENDLESS_NS
+
+    def go_on(self) -> None:
+        """Tell of more spans."""
+        words, told_ns = self._next()
+        self.stream.extend(json.dumps(words or {"kind": "timeline", "spans": []}), told_ns)
 
 
 class Arq(_Guard):

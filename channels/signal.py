@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 from channels.budget import BOLTZMANN_DBW, Modulation, bit_error_rate, free_space_db
 from channels.intervals import State, merged, until
 from channels.parameters import Frequency, InputFile, Metres, Parameters, Rate, Real, Stay, read_text
+from channels.portable import exp, log, log10
 from channels.walks import normals
 from toolkit.errors import ChannelError
 
@@ -39,12 +40,12 @@ class Rain(Parameters):
 
     def attenuation_db(self, steps_s: float, seed: int, owner: int) -> Iterator[float]:
         """Return the attenuation step by step, for ever."""
-        memory = math.exp(-self.beta * steps_s)
+        memory = exp(-self.beta * steps_s)
         fresh = math.sqrt(1 - memory * memory)
         drawn = normals(seed, owner)
         value = next(drawn)
         while True:
-            yield max(0.0, self.median_db * math.exp(self.sigma * value) - self.offset_db)
+            yield max(0.0, self.median_db * exp(self.sigma * value) - self.offset_db)
             value = memory * value + fresh * next(drawn)
 
 
@@ -60,7 +61,7 @@ class Budget(Parameters):
     def ebn0_db(self, range_m: float) -> float:
         """Energy per bit over noise density at a range, without rain."""
         cn0 = self.eirp_dbw + self.g_over_t_dbk - free_space_db(range_m, self.frequency) - self.losses_db
-        return cn0 - BOLTZMANN_DBW - 10 * math.log10(self.bit_rate)
+        return cn0 - BOLTZMANN_DBW - 10 * log10(self.bit_rate)
 
 
 class Signal(Parameters):
@@ -115,7 +116,7 @@ class Signal(Parameters):
         if self.budget is not None and self.range is not None:
             return self.budget.ebn0_db(self.range)
         if self.cn0_dbhz is not None and self.bit_rate is not None:
-            return self.cn0_dbhz - 10 * math.log10(self.bit_rate)
+            return self.cn0_dbhz - 10 * log10(self.bit_rate)
         return self.ebn0_db or 0.0
 
 
@@ -135,7 +136,7 @@ def interpolated(points: list[tuple[float, float]], x: float) -> float:
         if x <= x1:
             part = (x - x0) / (x1 - x0)
             if y0 > 0 and y1 > 0:
-                return math.exp(math.log(y0) + part * (math.log(y1) - math.log(y0)))
+                return exp(log(y0) + part * (log(y1) - log(y0)))
             return y0 + part * (y1 - y0)
     return points[-1][1]
 

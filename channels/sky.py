@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from channels.parameters import read_text
+from channels.portable import atan2, cos, hypot, sin
 from toolkit.errors import ChannelError
 
 LIGHT_MPS = 299_792_458.0
@@ -21,7 +22,7 @@ _MAJOR_M = 6_378_137.0
 _FLATTENING = 1 / 298.257223563
 _ECCENTRICITY_2 = _FLATTENING * (2 - _FLATTENING)
 _DIGITS = 12
-"""Angles are rounded to this many decimals: platforms' sines differ in the last place only."""
+"""Angles are rounded to this many decimals: SGP4 has the platform's sines, which differ in the last place only."""
 
 Vector = tuple[float, float, float]
 
@@ -52,16 +53,16 @@ class Look:
 def earth_fixed(place: Place) -> Vector:
     """Earth-centred, Earth-fixed coordinates in metres (WGS 84)."""
     latitude, longitude = math.radians(place.latitude), math.radians(place.longitude)
-    normal = _MAJOR_M / math.sqrt(1 - _ECCENTRICITY_2 * math.sin(latitude) ** 2)
-    across = (normal + place.altitude_m) * math.cos(latitude)
-    up = (normal * (1 - _ECCENTRICITY_2) + place.altitude_m) * math.sin(latitude)
-    return across * math.cos(longitude), across * math.sin(longitude), up
+    normal = _MAJOR_M / math.sqrt(1 - _ECCENTRICITY_2 * sin(latitude) * sin(latitude))
+    across = (normal + place.altitude_m) * cos(latitude)
+    up = (normal * (1 - _ECCENTRICITY_2) + place.altitude_m) * sin(latitude)
+    return across * cos(longitude), across * sin(longitude), up
 
 
 def geostationary(longitude: float) -> Vector:
     """Return where a geostationary satellite stands, by its longitude in degrees east."""
     angle = math.radians(longitude)
-    return GEO_RADIUS_M * math.cos(angle), GEO_RADIUS_M * math.sin(angle), 0.0
+    return GEO_RADIUS_M * cos(angle), GEO_RADIUS_M * sin(angle), 0.0
 
 
 def look(observer: Place, target: Vector) -> Look:
@@ -69,21 +70,16 @@ def look(observer: Place, target: Vector) -> Look:
     here = earth_fixed(observer)
     x, y, z = (there - own for there, own in zip(target, here, strict=True))
     latitude, longitude = math.radians(observer.latitude), math.radians(observer.longitude)
-    east = -math.sin(longitude) * x + math.cos(longitude) * y
-    out = math.cos(longitude) * x + math.sin(longitude) * y
-    north = -math.sin(latitude) * out + math.cos(latitude) * z
-    up = math.cos(latitude) * out + math.sin(latitude) * z
-    flat = math.hypot(east, north)
+    east = -sin(longitude) * x + cos(longitude) * y
+    out = cos(longitude) * x + sin(longitude) * y
+    north = -sin(latitude) * out + cos(latitude) * z
+    up = cos(latitude) * out + sin(latitude) * z
+    flat = hypot(east, north)
     return Look(
-        round(math.atan2(east, north) % math.tau, _DIGITS),
-        round(math.atan2(up, flat), _DIGITS),
-        math.hypot(flat, up),
+        round(atan2(east, north) % math.tau, _DIGITS),
+        round(atan2(up, flat), _DIGITS),
+        hypot(flat, up),
     )
-
-
-def distance_m(one: Vector, other: Vector) -> float:
-    """Length of the straight line between two places."""
-    return math.dist(one, other)
 
 
 class Orbit:
@@ -124,8 +120,8 @@ class Orbit:
             raise ChannelError(f"{self._where}: {SGP4_ERRORS[error]}")
         angle = _sidereal(day, part)
         # From the true equator and mean equinox to the turning Earth; polar motion (10 m) is left out.
-        turned_x = math.cos(angle) * x + math.sin(angle) * y
-        turned_y = -math.sin(angle) * x + math.cos(angle) * y
+        turned_x = cos(angle) * x + sin(angle) * y
+        turned_y = -sin(angle) * x + cos(angle) * y
         return turned_x * 1e3, turned_y * 1e3, z * 1e3
 
 
@@ -156,7 +152,7 @@ def _sidereal(day: float, part: float) -> float:
     seconds = (
         67_310.54841
         + (876_600.0 * 3600 + 8_640_184.812866) * centuries
-        + 0.093104 * centuries**2
-        - 6.2e-6 * centuries**3
+        + 0.093104 * centuries * centuries
+        - 6.2e-6 * centuries * centuries * centuries
     )
     return math.radians(seconds / 240.0) % math.tau

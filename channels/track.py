@@ -19,6 +19,7 @@ from channels import sky
 from channels.budget import Modulation, bit_error_rate
 from channels.intervals import State, merged
 from channels.parameters import InputFile, Latitude, Longitude, Metres, Parameters, Rate, Stay
+from channels.portable import acos, cos, dot, hypot, sin
 from channels.signal import Budget, read_columns
 from toolkit.errors import ChannelError
 
@@ -207,26 +208,25 @@ class Track(Parameters):
 
 def _off_axis(seen: sky.Look, near: Pose) -> float:
     """Degrees between the far end and the near end's upward axis."""
-    flat = math.cos(seen.elevation)
-    line = (flat * math.sin(seen.azimuth), flat * math.cos(seen.azimuth), math.sin(seen.elevation))
+    flat = cos(seen.elevation)
+    line = (flat * sin(seen.azimuth), flat * cos(seen.azimuth), sin(seen.elevation))
     roll, pitch, heading = (math.radians(a) for a in (near.roll, near.pitch, near.heading or 0.0))
     # The body's upward axis in east, north, up: nose up is a positive pitch, right wing down a positive roll.
-    right, back = math.sin(roll), -math.sin(pitch) * math.cos(roll)
+    right, back = sin(roll), -sin(pitch) * cos(roll)
     up = (
-        right * math.cos(heading) + back * math.sin(heading),
-        -right * math.sin(heading) + back * math.cos(heading),
-        math.cos(pitch) * math.cos(roll),
+        right * cos(heading) + back * sin(heading),
+        -right * sin(heading) + back * cos(heading),
+        cos(pitch) * cos(roll),
     )
-    cosine = sum(a * b for a, b in zip(line, up, strict=True))
-    return math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
+    return math.degrees(acos(max(-1.0, min(1.0, dot(line, up)))))
 
 
 def _behind_earth(one: sky.Vector, other: sky.Vector) -> bool:
     """Whether the straight line between two places comes nearer to the Earth's centre than its polar radius."""
     along = [b - a for a, b in zip(one, other, strict=True)]
-    square = sum(x * x for x in along)
+    square = dot(along, along)
     if square == 0:
         return False
-    part = max(0.0, min(1.0, -sum(a * x for a, x in zip(one, along, strict=True)) / square))
+    part = max(0.0, min(1.0, -dot(one, along) / square))
     nearest = [a + part * x for a, x in zip(one, along, strict=True)]
-    return 0 < part < 1 and math.hypot(*nearest) < EARTH_M
+    return 0 < part < 1 and hypot(*nearest) < EARTH_M

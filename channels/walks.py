@@ -12,6 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from channels.intervals import State
+from channels.portable import erfc
 
 if TYPE_CHECKING:
     from channels.losses import Config
@@ -55,4 +56,4 @@ def normals(seed: int, owner: int) -> Iterator[float]:
 
 def uniform(normal: float) -> float:
     """A number of (0, 1) from a standard normal one."""
-    return 0.5 * math.erfc(-normal / math.sqrt(2))
+    return 0.5 * erfc(-normal / math.sqrt(2))

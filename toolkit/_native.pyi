@@ -14,14 +14,23 @@ __all__ = [
     "StateWalk",
     "StreetCanyon",
     "StreetWalk",
+    "acos",
+    "atan2",
+    "cos",
     "draw_street",
+    "erfc",
+    "exp",
     "fit_losses",
     "follow",
+    "log",
+    "log10",
     "loss_models",
     "loss_shape",
     "normal_numbers",
+    "pow",
     "profile",
     "replay",
+    "sin",
     "variants",
 ]
 
@@ -189,11 +198,19 @@ class LossStream:
     ValueError names what makes no sense.
     """
 
-    def __new__(cls, loss: str, *, seed: int, owner: int = 0, direction: int = 0) -> LossStream: ...
+    def __new__(
+        cls, loss: str, *, seed: int, owner: int = 0, direction: int = 0, told_ns: int = 2**64 - 1
+    ) -> LossStream:
+        """With `told_ns` the spans of its timeline are not all told yet from then on: `extend` follows."""
+    def extend(self, timeline: str, told_ns: int) -> None:
+        """Tell it of later spans, by a `LossConfig` of kind timeline; from `told_ns` on more may follow."""
     def read(self, packets: int, size_bytes: int, spacing_ns: int) -> Columns:
         """Offer packets, `spacing_ns` apart; column `position` of the lost ones, from the first packet of all."""
     def fates(self, packets: int, size_bytes: int, spacing_ns: int) -> Columns:
-        """Offer packets, `spacing_ns` apart; a row for each: `lost`, and `added_ns` to the delay of the others."""
+        """Offer packets, `spacing_ns` apart, as far as the spans are told; a row for each.
+
+        Columns `lost`, and `added_ns` to the delay of the others.
+        """
 
 @final
 class StateWalk:
@@ -244,3 +261,30 @@ class StreetWalk:
 
 def normal_numbers(rows: int, *, seed: int, owner: int = 0, direction: int = 0) -> Columns:
     """Column `normal`: standard normal numbers, equal on every machine for equal seeds."""
+
+def exp(x: float) -> float:
+    """Return e to the power of x; like all of these with the same bits on every machine."""
+
+def log(x: float) -> float:
+    """Return the natural logarithm; NaN below 0, minus infinity at 0."""
+
+def log10(x: float) -> float:
+    """Return the logarithm to the base of 10; NaN below 0, minus infinity at 0."""
+
+def pow(x: float, y: float) -> float:  # noqa: A001
+    """Return x to the power of y."""
+
+def erfc(x: float) -> float:
+    """Return the complementary error function."""
+
+def sin(x: float) -> float:
+    """Return the sine."""
+
+def cos(x: float) -> float:
+    """Return the cosine."""
+
+def acos(x: float) -> float:
+    """Return the arc cosine; NaN outside of -1 to 1."""
+
+def atan2(y: float, x: float) -> float:
+    """Return the angle of the point (x, y)."""

@@ -82,3 +82,21 @@ def test_a_link_layer_protects_a_street_and_tries_by_the_clock() -> None:
 def test_bad_parameters_are_one_line(kind: type[Arq | Fec], data: dict[str, Any], says: str) -> None:
     with pytest.raises(ChannelError, match=says):
         fates(kind, **data)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("kind", [Arq, Fec])
+def test_told_bit_by_bit_a_link_gives_the_same_fates(
+    kind: type[Arq | Fec], in_order: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = {"mean_length": "20 m", "direct_db": 0.0, "multipath_db": -6.0}
+    fading = {"model": "lms", "margin_db": 5.0, "speed": "20 m/s", "states": [state]}
+    code: dict[str, Any] = {"retries": 1} if kind is Arq else {}
+    drawn = []
+    for spans in (1_000_000, 3):
+        monkeypatch.setattr("channels.protect.SPANS", spans)
+        drawn.append(fates(kind, 5000, 2 * MS, over=fading, in_order=in_order, **code))
+    (lost, added), (lost_too, added_too) = drawn
+    assert 20 < lost.sum() < 3000
+    assert lost.tolist() == lost_too.tolist()
+    assert added.tolist() == added_too.tolist()

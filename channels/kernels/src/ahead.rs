@@ -39,13 +39,22 @@ impl Ahead {
     }
 
     /// From spans by ascending start; before the first nothing is lost.
-    pub fn of_spans(spans: Vec<Span>, rng: StreamRng) -> Self {
-        let first = spans.first().map_or(u64::MAX, |span| span.start_ns);
+    pub fn of_spans(spans: VecDeque<Span>, rng: StreamRng) -> Self {
+        let first = spans.front().map_or(u64::MAX, |span| span.start_ns);
         Self {
-            states: States::Spans(spans.into()),
+            states: States::Spans(spans),
             known: VecDeque::from([(first, StateLoss::Packets(0.0))]),
             rng,
         }
+    }
+
+    /// Tells of later spans, as [`Timeline::extend`](crate::Timeline); says whether it goes by spans.
+    pub fn extend(&mut self, more: Vec<Span>) -> bool {
+        let States::Spans(spans) = &mut self.states else {
+            return false;
+        };
+        spans.extend(more);
+        true
     }
 
     /// Forgets what lies before `base_ns`: nothing will be asked there any more.

@@ -2,7 +2,7 @@
 //!
 //! Must not know links. Each process has its own file and its page under `docs/channels/`.
 
-use crate::{Bernoulli, BitErrors, ChainLoss, GilbertElliott, Guard, LossTrace, Timeline};
+use crate::{Bernoulli, BitErrors, ChainLoss, GilbertElliott, Guard, LossTrace, Span, Timeline};
 
 /// What decides the fate of a packet on the channel.
 #[derive(Clone, Debug)]
@@ -61,6 +61,27 @@ impl LossProcess {
                 let at_ns = now_ns.saturating_add(i.saturating_mul(spacing_ns));
                 process.pass(size_bytes, at_ns).is_none()
             }),
+        }
+    }
+
+    /// Tells a timeline, or the one beneath a link layer, of later spans, so that it need not be held whole; says whether
+    /// there is one. It must not have been asked for a time from the last span on that it knew: see [`Self::reach_ns`].
+    pub fn extend(&mut self, spans: Vec<Span>) -> bool {
+        match self {
+            Self::Timeline(timeline) => {
+                timeline.extend(spans);
+                true
+            }
+            Self::Guarded(guard) => guard.extend(spans),
+            _ => false,
+        }
+    }
+
+    /// The latest time for which the channel may be asked when a packet comes at `now_ns`.
+    pub fn reach_ns(&self, now_ns: u64) -> u64 {
+        match self {
+            Self::Guarded(guard) => guard.reach_ns(now_ns),
+            _ => now_ns,
         }
     }
 

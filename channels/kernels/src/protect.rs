@@ -3,8 +3,8 @@
 //!
 //! Must not know links. Read `docs/channels/protect.md` first.
 
-use crate::LossProcess;
 use crate::ahead::Ahead;
+use crate::{LossProcess, Span};
 
 /// Retransmission by the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,13 @@ impl Beneath {
         }
     }
 
+    fn extend(&mut self, spans: Vec<Span>) -> bool {
+        match self {
+            Self::Stepped(process) => process.extend(spans),
+            Self::Clocked(ahead) => ahead.extend(spans),
+        }
+    }
+
     fn beyond_pkts(&self) -> u64 {
         match self {
             Self::Stepped(process) => process.beyond_pkts(),
@@ -92,11 +99,7 @@ impl Arq {
     pub fn pass(&mut self, size_bytes: u32, now_ns: u64) -> Option<u64> {
         let params = self.params;
         self.beneath.forget(now_ns);
-        let mut at_ns = if params.in_order {
-            now_ns.max(self.free_ns)
-        } else {
-            now_ns
-        };
+        let mut at_ns = self.first_try_ns(now_ns);
         let mut left = params.retries;
         while self.beneath.lost(size_bytes, at_ns) {
             if left == 0 {
@@ -108,6 +111,20 @@ impl Arq {
         }
         self.free_ns = at_ns;
         Some(at_ns - now_ns)
+    }
+
+    /// When a packet that comes at `now_ns` is tried for the first time.
+    fn first_try_ns(&self, now_ns: u64) -> u64 {
+        if self.params.in_order {
+            now_ns.max(self.free_ns)
+        } else {
+            now_ns
+        }
+    }
+
+    fn reach_ns(&self, now_ns: u64) -> u64 {
+        let tries_ns = u64::from(self.params.retries).saturating_mul(self.params.try_ns);
+        self.first_try_ns(now_ns).saturating_add(tries_ns)
     }
 }
 
@@ -163,6 +180,11 @@ impl Fec {
         }
         Some(added_ns)
     }
+
+    fn reach_ns(&self, now_ns: u64) -> u64 {
+        let last = u64::from(self.params.block.saturating_sub(1));
+        now_ns.saturating_add(last.saturating_mul(self.params.packet_ns))
+    }
 }
 
 /// A link layer that repairs losses.
@@ -180,6 +202,22 @@ impl Guard {
         match self {
             Self::Arq(arq) => arq.pass(size_bytes, now_ns),
             Self::Fec(fec) => fec.pass(size_bytes, now_ns),
+        }
+    }
+
+    /// Tells the timeline beneath of later spans; says whether there is one.
+    pub(crate) fn extend(&mut self, spans: Vec<Span>) -> bool {
+        match self {
+            Self::Arq(arq) => arq.beneath.extend(spans),
+            Self::Fec(fec) => fec.beneath.extend(spans),
+        }
+    }
+
+    /// The latest time for which the process beneath may be asked when a packet comes at `now_ns`.
+    pub(crate) fn reach_ns(&self, now_ns: u64) -> u64 {
+        match self {
+            Self::Arq(arq) => arq.reach_ns(now_ns),
+            Self::Fec(fec) => fec.reach_ns(now_ns),
         }
     }
 
@@ -256,6 +294,56 @@ mod tests {
         let mut few = arq(timeline(10..20), 2, true);
         let added = offered.map(|now| few.pass(1500, now));
         assert_eq!(added, [Some(0), Some(0), None, Some(10 * MS)]);
+    }
+
+    /// Guards of each kind over the same process.
+    fn guards(process: &LossProcess) -> Vec<LossProcess> {
+        let code = |in_order| FecParams {
+            block: 6,
+            repair: 2,
+            packet_ns: MS,
+            in_order,
+        };
+        let guards = [false, true].map(|in_order| {
+            [
+                Guard::Arq(arq(process.clone(), 3, in_order)),
+                Guard::Fec(Fec::new(process.clone(), code(in_order))),
+            ]
+        });
+        let boxed = guards.into_iter().flatten();
+        boxed
+            .map(|guard| LossProcess::Guarded(Box::new(guard)))
+            .collect()
+    }
+
+    #[test]
+    fn told_bit_by_bit_a_timeline_is_the_same_as_told_at_once() {
+        let span = |i: u64| Span {
+            start_ns: i * 7 * MS,
+            loss: StateLoss::Packets([0.0, 0.3, 1.0, 0.7][i as usize % 4]),
+        };
+        let all: Vec<Span> = (0..2000).map(span).collect();
+        let bare = |spans: &[Span]| {
+            LossProcess::Timeline(Box::new(Timeline::new(spans.to_vec(), test_rng(3))))
+        };
+        let (mut whole, mut parts) = (guards(&bare(&all)), guards(&bare(&all[..5])));
+        whole.push(bare(&all));
+        parts.push(bare(&all[..5]));
+        for (whole, part) in whole.iter_mut().zip(&mut parts) {
+            let mut known = 5;
+            let mut lost = 0;
+            for now_ns in (0..9000).map(|ms| ms * MS) {
+                while part.reach_ns(now_ns) >= all[known - 1].start_ns && known < all.len() {
+                    assert!(part.extend(all[known..=known].to_vec()));
+                    known += 1;
+                }
+                let fate = whole.pass(1500, now_ns);
+                assert_eq!(fate, part.pass(1500, now_ns), "{now_ns}");
+                lost += u64::from(fate.is_none());
+            }
+            assert!((100..7000).contains(&lost), "{lost}");
+        }
+        assert!(!LossProcess::None.extend(all));
     }
 
     #[test]

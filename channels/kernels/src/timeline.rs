@@ -2,6 +2,8 @@
 //!
 //! Must not know where the spans came from. Read `docs/channels/synth.md` first.
 
+use std::collections::VecDeque;
+
 use crate::ahead::Ahead;
 use crate::chain::{Budget, StateLoss};
 use crate::rng::StreamRng;
@@ -18,9 +20,8 @@ pub struct Span {
 /// A timeline in play. Before the first span nothing is lost; the last one holds for ever.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    spans: Vec<Span>,
-    /// The span that comes next.
-    next: usize,
+    /// The spans to come.
+    spans: VecDeque<Span>,
     next_ns: u64,
     budget: Budget,
     rng: StreamRng,
@@ -31,8 +32,7 @@ impl Timeline {
     pub fn new(spans: Vec<Span>, mut rng: StreamRng) -> Self {
         Self {
             next_ns: spans.first().map_or(u64::MAX, |span| span.start_ns),
-            spans,
-            next: 0,
+            spans: spans.into(),
             budget: Budget::new(StateLoss::Packets(0.0), &mut rng),
             rng,
         }
@@ -47,17 +47,28 @@ impl Timeline {
         self.budget.lost(size_bytes, &mut self.rng)
     }
 
+    /// Tells of later spans. What went before must not have been asked for a time from the last span on that it knew.
+    pub(crate) fn extend(&mut self, spans: Vec<Span>) {
+        self.spans.extend(spans);
+        self.find_next();
+    }
+
     /// The same spans, to be looked up ahead of time.
     pub(crate) fn ahead(self) -> Ahead {
         Ahead::of_spans(self.spans, self.rng)
     }
 
     fn go_to(&mut self, now_ns: u64) {
-        while let Some(span) = self.spans.get(self.next).filter(|s| s.start_ns <= now_ns) {
+        let due = |span: &Span| span.start_ns <= now_ns;
+        while let Some(span) = self.spans.front().copied().filter(due) {
+            self.spans.pop_front();
             self.budget = Budget::new(span.loss, &mut self.rng);
-            self.next += 1;
         }
-        let next = self.spans.get(self.next);
+        self.find_next();
+    }
+
+    fn find_next(&mut self) {
+        let next = self.spans.front();
         self.next_ns = next.map_or(u64::MAX, |span| span.start_ns);
     }
 }

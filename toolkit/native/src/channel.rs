@@ -323,21 +323,58 @@ impl FadeWalk {
     }
 }
 
+/// A loss process and what has been asked of it.
+struct Offered {
+    process: LossProcess,
+    /// Packets that it has seen.
+    seen: u64,
+    /// The time from which on its spans are not all told yet.
+    told_ns: u64,
+}
+
 /// A loss process and the packets that it has seen.
 #[pyclass(frozen, module = "toolkit._native")]
 pub struct LossStream {
-    state: Mutex<(LossProcess, u64)>,
+    state: Mutex<Offered>,
+}
+
+impl LossStream {
+    /// Works on the process without holding up other threads of Python.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Offered) -> T + Send) -> T {
+        py.detach(|| work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
 }
 
 #[pymethods]
 impl LossStream {
+    /// With `told_ns` the spans of the timeline are not all told yet from then on: `extend` follows.
     #[new]
-    #[pyo3(signature = (loss, *, seed, owner=0, direction=0))]
-    fn new(loss: &str, seed: u64, owner: u32, direction: u8) -> PyResult<Self> {
+    #[pyo3(signature = (loss, *, seed, owner=0, direction=0, told_ns=u64::MAX))]
+    fn new(loss: &str, seed: u64, owner: u32, direction: u8, told_ns: u64) -> PyResult<Self> {
         let process = config(loss)?.process(key(seed, owner, direction, Purpose::Loss));
         Ok(Self {
-            state: Mutex::new((process, 0)),
+            state: Mutex::new(Offered {
+                process,
+                seen: 0,
+                told_ns,
+            }),
         })
+    }
+
+    /// Tells the timeline of later spans; from `told_ns` on more may follow.
+    fn extend(&self, py: Python<'_>, timeline: &str, told_ns: u64) -> PyResult<()> {
+        let spans = config(timeline)?
+            .spans()
+            .ok_or_else(|| PyValueError::new_err("only a timeline has spans"))?;
+        let extended = self.with(py, |offered| {
+            offered.told_ns = told_ns;
+            offered.process.extend(spans)
+        });
+        if extended {
+            Ok(())
+        } else {
+            Err(PyValueError::new_err("there is no timeline to extend"))
+        }
     }
 
     /// Offers `packets` packets of `size_bytes`, `spacing_ns` apart; positions of the lost ones, counted from the
@@ -349,20 +386,23 @@ impl LossStream {
         size_bytes: u32,
         spacing_ns: u64,
     ) -> PyResult<Columns> {
-        let positions = py.detach(|| {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let (process, seen) = &mut *state;
-            let first = *seen;
-            *seen += packets;
-            lost(process, first, packets, (size_bytes, spacing_ns))
+        let positions = self.with(py, |offered| {
+            let first = offered.seen;
+            offered.seen += packets;
+            lost(
+                &mut offered.process,
+                first,
+                packets,
+                (size_bytes, spacing_ns),
+            )
         });
         Batch::new(positions.len())
             .number::<UInt64Type>("position", positions)
             .finish()
     }
 
-    /// Offers `packets` packets of `size_bytes`, `spacing_ns` apart; a row for each: `lost`, and what is added to the
-    /// delay of the others as `added_ns`.
+    /// Offers up to `packets` packets of `size_bytes`, `spacing_ns` apart, as far as the spans are told; a row for each:
+    /// `lost`, and what is added to the delay of the others as `added_ns`.
     fn fates(
         &self,
         py: Python<'_>,
@@ -370,14 +410,18 @@ impl LossStream {
         size_bytes: u32,
         spacing_ns: u64,
     ) -> PyResult<Columns> {
-        let fates: Vec<Option<u64>> = py.detach(|| {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let (process, seen) = &mut *state;
-            let first = *seen;
-            *seen += packets;
-            (first..first + packets)
-                .map(|position| process.pass(size_bytes, position.saturating_mul(spacing_ns)))
-                .collect()
+        let fates: Vec<Option<u64>> = self.with(py, |offered| {
+            let mut fates = Vec::new();
+            for _ in 0..packets {
+                let now_ns = offered.seen.saturating_mul(spacing_ns);
+                let untold = offered.told_ns < u64::MAX;
+                if untold && offered.process.reach_ns(now_ns) >= offered.told_ns {
+                    break;
+                }
+                offered.seen += 1;
+                fates.push(offered.process.pass(size_bytes, now_ns));
+            }
+            fates
         });
         let added = fates.iter().map(|fate| fate.unwrap_or(0)).collect();
         Batch::new(fates.len())

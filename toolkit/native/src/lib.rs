@@ -7,6 +7,7 @@ mod channel;
 mod columns;
 mod controller;
 mod fit;
+mod mathematics;
 mod recorder;
 mod replay;
 mod rows;
@@ -32,6 +33,8 @@ mod _native {
     use super::controller::{Ack, Congestion};
     #[pymodule_export]
     use super::fit::{fit_losses, loss_models, loss_shape};
+    #[pymodule_export]
+    use super::mathematics::{acos, atan2, cos, erfc, exp, log, log10, pow, sin};
     #[pymodule_export]
     use super::replay::{profile, replay, variants};
 }

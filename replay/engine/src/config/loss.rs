@@ -225,12 +225,9 @@ impl LossConfig {
             Self::Chain { .. } => self.chain().map_or(LossProcess::None, |params| {
                 LossProcess::Chain(Box::new(ChainLoss::new(params, rng)))
             }),
-            Self::Timeline { spans } => {
-                let spans = spans.iter().map(|span| Span {
-                    start_ns: span.start_ns,
-                    loss: state_loss(span.per, span.ber),
-                });
-                LossProcess::Timeline(Box::new(Timeline::new(spans.collect(), rng)))
+            Self::Timeline { .. } => {
+                let spans = self.spans().unwrap_or_default();
+                LossProcess::Timeline(Box::new(Timeline::new(spans, rng)))
             }
             Self::Arq { .. } | Self::Fec { .. } => {
                 self.guard(key).map_or(LossProcess::None, |guard| {
@@ -273,6 +270,18 @@ impl LossConfig {
             }
             _ => None,
         }
+    }
+
+    /// The spans, where this is a timeline.
+    pub fn spans(&self) -> Option<Vec<Span>> {
+        let Self::Timeline { spans } = self else {
+            return None;
+        };
+        let spans = spans.iter().map(|span| Span {
+            start_ns: span.start_ns,
+            loss: state_loss(span.per, span.ber),
+        });
+        Some(spans.collect())
     }
 
     /// The states and their jumps, where this is a chain.
