@@ -7,6 +7,7 @@ mod aerotcp;
 mod connection;
 mod ecn;
 mod fack;
+mod heard;
 #[cfg(test)]
 mod ladder;
 #[cfg(test)]
@@ -107,6 +108,8 @@ pub struct Sender {
     phase: Phase,
     /// RFC 6582 §3.2: highest octet sent when the last recovery or timeout began.
     recover: u64,
+    /// Segments that duplicate ACKs told of and none has acknowledged (see `heard`).
+    told_by_duplicates: u32,
     /// New segments sent on duplicate ACKs (RFC 3042): not part of FlightSize.
     limited_transmitted: u32,
     /// Segment to be sent again at once, whatever the window says.
@@ -161,6 +164,7 @@ impl Sender {
             rtt_histogram: Histogram::default(),
             phase: Phase::Open { dup_acks: 0 },
             recover: 0,
+            told_by_duplicates: 0,
             limited_transmitted: 0,
             forced: None,
             second_copy: None,
@@ -279,7 +283,11 @@ impl Sender {
                 digest,
             };
             if self.controller.observes() {
-                let evidence = self.evidence(&ack);
+                let delivered = self.heard_of(ack.digest.delivered, ack.duplicate);
+                let evidence = AckEvidence {
+                    delivered,
+                    ..self.evidence(&ack)
+                };
                 self.controller.observe(&evidence);
             }
             if ack.ecn_echo {

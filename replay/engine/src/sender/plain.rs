@@ -128,7 +128,11 @@ impl Sender {
             cwnd_limited: self.is_cwnd_limited(),
         };
         if self.controller.observes() {
-            self.controller.observe(&evidence);
+            let delivered = self.heard_of(covered.segments, false);
+            self.controller.observe(&AckEvidence {
+                delivered,
+                ..evidence
+            });
             evidence.cwnd_limited = self.is_cwnd_limited();
         }
         self.controller.on_ack(&evidence);
