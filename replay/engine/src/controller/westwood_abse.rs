@@ -55,21 +55,32 @@ parameters! {
     }
 }
 
-/// State of Westwood-ABSE. Rates in segments per second.
+/// What a step of the filter leaves. Rates in segments per second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Estimate {
+    /// Estimate (ERE).
+    rate: f64,
+    /// The last sample.
+    sample: f64,
+    instability: f64,
+}
+
+/// State of Westwood-ABSE.
 #[derive(Clone, Debug, Default)]
 pub struct WestwoodAbse {
     params: WestwoodAbseParams,
     last_ack: Option<Nanos>,
+    /// Spacing of the last instant with ACKs from the one before; 0 at the first.
+    spacing_s: f64,
     min_rtt: Option<Nanos>,
     rtt: Option<Nanos>,
     /// Segments delivered so far, those up to the last ACK that was forgotten, and those up to each one since.
     delivered: u64,
     forgotten: u64,
     history: VecDeque<(Nanos, u64)>,
-    last_sample: f64,
-    /// Estimate (ERE).
-    rate: f64,
-    instability: f64,
+    estimate: Estimate,
+    /// The estimate before the last instant with ACKs.
+    before: Estimate,
     recent_instability: VecDeque<f64>,
 }
 
@@ -112,7 +123,7 @@ impl WestwoodAbse {
     fn sample(&self, now: Nanos, cwnd: f64, dt_s: f64, rtt: Nanos) -> f64 {
         let rtt_s = seconds(rtt);
         let min_rtt_s = seconds(self.min_rtt.unwrap_or(rtt));
-        let mut interval = interval_s(cwnd, self.rate, rtt_s, min_rtt_s, dt_s);
+        let mut interval = interval_s(cwnd, self.estimate.rate, rtt_s, min_rtt_s, dt_s);
         if self.params.clamp_interval {
             interval = interval.max(dt_s).min(rtt_s);
         }
@@ -123,15 +134,17 @@ impl WestwoodAbse {
     /// Wang et al. 2002 §III-C: the RTT, up to N + 1 times as long where samples jump.
     fn adaptive_tau(&mut self, sample: f64, rtt_s: f64) -> f64 {
         let beta = self.params.beta;
-        self.instability =
-            beta * self.instability + (1.0 - beta) * (sample - self.last_sample).abs();
-        self.recent_instability.push_back(self.instability);
-        if self.recent_instability.len() > self.params.instability_samples as usize {
-            self.recent_instability.pop_front();
-        }
+        let Estimate {
+            sample: last,
+            instability,
+            ..
+        } = &mut self.estimate;
+        *instability = beta * *instability + (1.0 - beta) * (sample - *last).abs();
+        let instability = *instability;
+        self.recent_instability.push_back(instability);
         let most = self.recent_instability.iter().copied().fold(0.0, f64::max);
         if most > 0.0 {
-            rtt_s + self.params.n * rtt_s * self.instability / most
+            rtt_s + self.params.n * rtt_s * instability / most
         } else {
             rtt_s
         }
@@ -140,14 +153,16 @@ impl WestwoodAbse {
     /// The HAPS/UAV paper, equation (1): the low pass whose gain follows the ACK spacing.
     fn filter(&mut self, sample: f64, dt_s: f64, tau_s: f64) {
         let mut dt_s = dt_s;
+        let rate = &mut self.estimate.rate;
         if self.params.late_ack == LateAck::VirtualSamples {
-            while dt_s > tau_s / 2.0 && self.rate > 1e-9 {
-                self.rate *= tustin_gain(tau_s, tau_s / 2.0);
+            while dt_s > tau_s / 2.0 && *rate > 1e-9 {
+                *rate *= tustin_gain(tau_s, tau_s / 2.0);
                 dt_s -= tau_s / 2.0;
             }
         }
         let gain = tustin_gain(tau_s, dt_s).max(0.0);
-        self.rate = gain * self.rate + (1.0 - gain) * sample;
+        *rate = gain * *rate + (1.0 - gain) * sample;
+        self.estimate.sample = sample;
     }
 
     /// Takes an ACK under a window of `cwnd` segments.
@@ -156,34 +171,52 @@ impl WestwoodAbse {
             self.rtt = Some(rtt);
             keep_least(&mut self.min_rtt, rtt);
         }
-        let (Some(rtt), Some(last)) = (self.rtt, self.last_ack) else {
-            self.last_ack = Some(ack.now);
+        self.remember(ack);
+        let last = self.last_ack.replace(ack.now);
+        let (Some(rtt), Some(last)) = (self.rtt, last) else {
             return;
         };
+        self.begin_instant(ack.now, last);
+        if self.spacing_s <= 0.0 {
+            return;
+        }
+        let sample = self.sample(ack.now, cwnd, self.spacing_s, rtt);
+        let tau_s = match self.params.tau {
+            Tau::Fixed => self.params.tau_fixed,
+            Tau::Adaptive => self.adaptive_tau(sample, seconds(rtt)),
+        };
+        self.filter(sample, self.spacing_s, tau_s);
+    }
+
+    /// What the ACK delivers joins the history, and what is older than any interval leaves it.
+    fn remember(&mut self, ack: &AckEvidence) {
         self.delivered += u64::from(ack.delivered);
         self.history.push_back((ack.now, self.delivered));
+        let longest = self.rtt.unwrap_or(0).max(SECOND);
         while self
             .history
             .front()
-            .is_some_and(|(at, _)| at + rtt.max(SECOND) < ack.now)
+            .is_some_and(|(at, _)| at + longest < ack.now)
         {
             self.forgotten = self
                 .history
                 .pop_front()
                 .map_or(0, |(_, delivered)| delivered);
         }
-        let dt_s = seconds(ack.now - last);
-        if dt_s <= 0.0 {
-            return;
+    }
+
+    /// ACKs of one instant are one ACK, whose step is taken anew as each of them comes.
+    fn begin_instant(&mut self, now: Nanos, last: Nanos) {
+        if now > last {
+            self.spacing_s = seconds(now - last);
+            self.before = self.estimate;
+            while self.recent_instability.len() >= self.params.instability_samples as usize {
+                self.recent_instability.pop_front();
+            }
+        } else {
+            self.estimate = self.before;
+            self.recent_instability.pop_back();
         }
-        self.last_ack = Some(ack.now);
-        let sample = self.sample(ack.now, cwnd, dt_s, rtt);
-        let tau_s = match self.params.tau {
-            Tau::Fixed => self.params.tau_fixed,
-            Tau::Adaptive => self.adaptive_tau(sample, seconds(rtt)),
-        };
-        self.filter(sample, dt_s, tau_s);
-        self.last_sample = sample;
     }
 }
 
@@ -196,7 +229,7 @@ impl WindowReduction for WestwoodAbse {
 
     /// The HAPS/UAV paper §2: ssthresh = ERE RTT_min, cwnd no higher.
     fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
-        westwood_window(window, self.rate, self.min_rtt, signal)
+        westwood_window(window, self.estimate.rate, self.min_rtt, signal)
     }
 }
 
@@ -248,21 +281,19 @@ mod tests {
 
     #[test]
     fn the_filter_by_hand() {
-        let mut abse = WestwoodAbse {
-            rate: 100.0,
-            ..WestwoodAbse::default()
-        };
+        let mut abse = WestwoodAbse::default();
+        abse.estimate.rate = 100.0;
         // Gain (1 - 0.1) / (1 + 0.1).
         abse.filter(50.0, 0.1, 0.5);
-        near(abse.rate, (90.0 + 10.0) / 1.1);
-        abse.rate = 100.0;
+        near(abse.estimate.rate, (90.0 + 10.0) / 1.1);
+        abse.estimate.rate = 100.0;
         abse.filter(50.0, 2.0, 0.5);
-        near(abse.rate, 50.0);
+        near(abse.estimate.rate, 50.0);
         abse.params.late_ack = LateAck::VirtualSamples;
-        abse.rate = 100.0;
+        abse.estimate.rate = 100.0;
         // Three samples of zero with gain 0.6 until a quarter of a second is left, which has 0.6 too.
         abse.filter(50.0, 1.0, 0.5);
-        near(abse.rate, 0.6 * 100.0 * 0.216 + 0.4 * 50.0);
+        near(abse.estimate.rate, 0.6 * 100.0 * 0.216 + 0.4 * 50.0);
     }
 
     #[test]
@@ -271,7 +302,7 @@ mod tests {
         near(abse.adaptive_tau(0.0, 0.5), 0.5);
         // The first jump is the greatest so far: N + 1 times the RTT; then it fades by beta.
         near(abse.adaptive_tau(100.0, 0.5), 5.5);
-        abse.last_sample = 100.0;
+        abse.estimate.sample = 100.0;
         near(abse.adaptive_tau(100.0, 0.5), 0.5 + 5.0 * 0.6);
     }
 
@@ -281,7 +312,7 @@ mod tests {
         for n in 0..2000 {
             abse.take(&ack(10 * n, 500), 50.0);
         }
-        assert!((abse.rate - 100.0).abs() < 1.0, "{}", abse.rate);
+        assert!((abse.estimate.rate - 100.0).abs() < 1.0, "{abse:?}");
         let signal = SignalEvidence {
             now: 0,
             lost_total: 0,
