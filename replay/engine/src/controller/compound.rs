@@ -28,6 +28,8 @@ parameters! {
 pub struct Compound {
     params: CompoundParams,
     round: RttRound,
+    /// What the last round trip has shown, until an ACK grows the window by it.
+    measured: Option<Delay>,
     /// The delay window, in segments.
     dwnd: f64,
 }
@@ -64,21 +66,21 @@ impl WindowGrowth for Compound {
 
     fn observe(&mut self, ack: &AckEvidence) {
         self.round.take(ack);
+        if self.round.turns(ack) {
+            self.measured = self.round.mean();
+            self.round.clear();
+        }
     }
 
     /// draft-sridharan-tcpm-ctcp-02 §3.1: Reno's part gains 1/win per segment acknowledged.
-    fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
+    fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
         self.bound(window);
         window.cwnd += acked / window.cwnd;
-        if !self.round.turns(ack) {
-            return;
-        }
-        if let Some(delay) = self.round.mean() {
+        if let Some(delay) = self.measured.take() {
             let dwnd = self.params.dwnd_after_round(self.dwnd, window.cwnd, &delay);
             window.cwnd += dwnd - self.dwnd;
             self.dwnd = dwnd;
         }
-        self.round.clear();
     }
 
     /// draft-sridharan-tcpm-ctcp-02 §3.2: Reno's part halves, the delay window takes what is left of (1 - beta) win.
@@ -95,6 +97,7 @@ impl WindowGrowth for Compound {
     /// What recovery has seen of the queue is no round trip of its own.
     fn on_recovery_exit(&mut self, ack: &AckEvidence) {
         self.round.restart(ack);
+        self.measured = None;
     }
 
     fn undo(&mut self, before: &Self) {
@@ -129,6 +132,8 @@ mod tests {
         // 256 · 0.025 / 0.125 = 51.2 segments wait.
         near(params.dwnd_after_round(60.0, 256.0, &delay(0.125)), 8.8);
         near(params.dwnd_after_round(50.0, 256.0, &delay(0.125)), 0.0);
+        // 30 of 60 segments wait at twice the base: gamma itself is too much.
+        near(params.dwnd_after_round(40.0, 60.0, &delay(0.2)), 10.0);
     }
 
     #[test]
