@@ -57,6 +57,9 @@ STACK: dict[str, str] = {
     "notsent_lowat": "notsent_lowat_bytes",
     "ecn": "ecn",
     "ecn_beta": "ecn_beta",
+    "freeze_warning": "freeze_warning_ns",
+    "handover_adaptation": "handover_adaptation",
+    "quick_start": "quick_start_bps",
     "fixed_window": "fixed_window_pkts",
 }
 """Keys of a flow that override its profile, and the engine's names of them."""
@@ -113,6 +116,9 @@ class Stack(Part):
     notsent_lowat: Annotated[int, whole(SIZE), Field(ge=1, le=2**40)] | None = None
     ecn: Flag | None = None
     ecn_beta: Annotated[float, Field(ge=0.1, le=1, strict=True)] | None = None
+    freeze_warning: Time | None = None
+    handover_adaptation: Literal["off", "slow_start", "jump"] | None = None
+    quick_start: Annotated[Rate, Field(ge=8)] | None = None
     fixed_window: Annotated[int, whole(PACKETS), Field(ge=2, le=1_000_000)] | None = None
 
     @model_validator(mode="after")
@@ -139,11 +145,16 @@ class Stack(Part):
             raise ValueError('tail_loss_probe = true needs recovery = "rack_prr", which sends the probes')
         if self.ecn_beta is not None and not self.ecn:
             raise ValueError("ecn_beta means nothing without ecn = true")
+        self._acks_agree()
+        if self.handshake is False and self.quick_start is not None:
+            raise ValueError("handshake = false contradicts quick_start, which asks with the SYN")
+        return self
+
+    def _acks_agree(self) -> None:
         if self.delayed_ack is False and (self.delayed_ack_timeout is not None or self.quickack_segments is not None):
             raise ValueError("delayed_ack = false contradicts delayed_ack_timeout and quickack_segments")
         if self.delayed_ack is False and self.delayed_ack_after_slow_start:
             raise ValueError("delayed_ack = false contradicts delayed_ack_after_slow_start = true")
-        return self
 
     def _send_buffer_agrees(self) -> None:
         if self.send_buffer_max is not None and (self.send_buffer or self.send_buffer_max + 1) > self.send_buffer_max:

@@ -14,6 +14,8 @@ from replay.validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course,
 
 PACKET_BITS = 8 * (SMSS_BYTES + HEADER_BYTES)
 LEDBAT_TARGET_S = 0.1
+STREAM_PKTS = 5
+HYBLA_RTT_0_S = 0.025
 
 Recursion = Callable[[Course], list[tuple[int, float]]]
 
@@ -80,6 +82,44 @@ def _ledbat(course: Course) -> list[tuple[int, float]]:
     return _rounds(course, step, INITIAL_PKTS)
 
 
+def _hybla(course: Course) -> list[tuple[int, float]]:
+    """The paper's W(t): rho 2^(t / RTT_0) up to rho ssthresh, then rho^2 more per round trip."""
+    rho = course.rtt_s / HYBLA_RTT_0_S
+
+    def step(window: float, _round_s: float, _lost: bool) -> float:
+        top = rho * course.ssthresh_pkts
+        return min(window * 2**rho, top) if window < top else window + rho**2
+
+    return _rounds(course, step, rho)
+
+
+def _afstart(course: Course) -> list[tuple[int, float]]:
+    """Doubling until six ACKs of a flight show the rate, then half of what is missing per round trip; then Reno."""
+    rate = course.rate_bps / PACKET_BITS
+    threshold, known, avoids = rate * course.rtt_s + 1, False, False
+
+    def step(window: float, _round_s: float, lost: bool) -> float:
+        nonlocal known, avoids
+        if lost or avoids:
+            avoids = True
+            return window / 2 if lost else window + 1
+        for number in range(int(window)):
+            known |= number >= STREAM_PKTS
+            missing = (threshold - window) / window
+            window += min(max(missing / 2, 1 / window), 8.0) if known else 1.0
+            if window >= threshold:
+                avoids, window = True, threshold
+                break
+        return window
+
+    return _rounds(course, step, INITIAL_PKTS)
+
+
+def _freeze(course: Course) -> list[tuple[int, float]]:
+    """Reno, which no outage costs a segment."""
+    return _rounds(course, lambda window, _s, _lost: _reno_until(window, course.ssthresh_pkts), INITIAL_PKTS)
+
+
 def _aerotcp(course: Course) -> list[tuple[int, float]]:
     """SatBW SatRTT, whatever is lost."""
     window = float(int(course.rate_bps * course.rtt_s / PACKET_BITS))
@@ -89,6 +129,11 @@ def _aerotcp(course: Course) -> list[tuple[int, float]]:
 SLOW = replace(QUEUE, losses=(20_000,), duration_s=80.0)
 LATE = replace(QUEUE, losses=(30_000,))
 """Where the queue has just begun, ABSE's sample spans a few ACKs only and is up to a fifth too high."""
+BREAK = replace(OPEN, name="no queue, RTT 100 ms, down from 6 to 9 s", losses=(), ssthresh_pkts=64, outage_s=(6.0, 9.0))
+HYBLA = {"scale_ssthresh": True, "spacing": True}
+PATHS = tuple(
+    Course(f"no queue, RTT {1000 * rtt_s:.0f} ms", rtt_s, 100e9, (), 16, 10.0) for rtt_s in (0.025, 0.05, 0.1)
+)
 LINK = {"satellite_rate": QUEUE.rate_bps, "satellite_rtt": QUEUE.rtt_s, "connections": 1}
 
 BY_HAND: tuple[tuple[Case, Recursion], ...] = (
@@ -96,5 +141,8 @@ BY_HAND: tuple[tuple[Case, Recursion], ...] = (
     (Case("worked by hand", "westwood-abse", LATE, agent=""), _westwood),
     (Case("worked by hand", "asran", OPEN, agent=""), _asran),
     (Case("worked by hand", "ledbat", SLOW, agent=""), _ledbat),
+    *((Case("the paper's W(t)", "hybla", course, HYBLA, agent=""), _hybla) for course in PATHS),
+    (Case("worked by hand", "afstart", QUEUE, agent=""), _afstart),
+    (Case("worked by hand", "freeze-tcp", BREAK, agent=""), _freeze),
     (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _aerotcp),
 )

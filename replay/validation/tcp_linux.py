@@ -87,6 +87,8 @@ class Course:
     losses: tuple[int, ...]
     ssthresh_pkts: int
     duration_s: float
+    outage_s: tuple[float, float] | None = None
+    """The path is down both ways from the first to the second time; ns-2 is told of none."""
 
 
 LOSSES = (900, 6000, 18_000, 30_000, 36_000)
@@ -256,7 +258,7 @@ def beside(case: Case, theirs: Sequence[tuple[int, float]]) -> Likeness:
     repairs = np.isin(told["phase"].cast("string").to_numpy(), ["recovery", "loss"])
     kept = [(packets, window) for packets, window in theirs if 0 < packets <= len(left_ns)]
     packet = np.array([packets for packets, _ in kept], dtype=np.float64)
-    ns2 = np.array([window for _, window in kept])
+    ns2 = np.array([window for _, window in kept], dtype=np.float64)
     # What governed when that packet left.
     rows = np.searchsorted(told["t_ns"].to_numpy(), left_ns[packet.astype(int) - 1], side="right") - 1
     settled = ~repairs[rows] & ~_near_a_loss(packet, ns2, case.path.losses)
@@ -280,6 +282,10 @@ def _configuration(case: Case) -> dict[str, Any]:
         "rate_bps": path.rate_bps,
         "delay_ns": delay_ns,
         "queue": {"kind": "drop_tail", "limit_pkts": WINDOW_PKTS},
+        "schedule": [
+            {"at_ns": round(at_s * 1e9), "outage": down}
+            for at_s, down in zip(path.outage_s or (), (True, False), strict=False)
+        ],
     }
     losses = {"kind": "trace", "mode": "replayed", "positions": list(path.losses), "known_pkts": NEVER_PKTS}
     stack = {

@@ -46,7 +46,7 @@ def test_every_parameter_of_the_engine_has_a_key() -> None:
 
 def test_every_override_reaches_the_engine_in_base_units() -> None:
     given = {
-        "handshake": False, "close": False, "user_timeout": "30 s", "retry_limit": 9, "syn_retry_limit": 3,
+        "handshake": True, "close": False, "user_timeout": "30 s", "retry_limit": 9, "syn_retry_limit": 3,
         "timestamps": False, "mss": "1000 B", "headers": "40 B", "initial_window": "4 pkts",
         "initial_ssthresh": "64 pkts", "slow_start_limit": "2 pkts", "slow_start": "hystart",
         "limited_transmit": False, "sack": True, "recovery": "rack_prr", "rto_rule": "linux", "min_rto": "300 ms",
@@ -57,7 +57,8 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
         "receive_window_growth": True,
         "read_rate": "1 Mbit/s", "reset_timer_on_each_partial_ack": True, "tail_loss_probe": True, "pacing": True,
         "nagle": "off", "send_buffer": "100 kB", "send_buffer_max": "1 MB", "notsent_lowat": "16 KiB",
-        "ecn": True, "ecn_beta": 0.85, "fixed_window": "20 pkts",
+        "ecn": True, "ecn_beta": 0.85, "freeze_warning": "300 ms", "handover_adaptation": "jump",
+        "quick_start": "1 Mbit/s", "fixed_window": "20 pkts",
     }  # fmt: skip
     scenario = _scenario(flow=given, compare={"variants": ["cubic"]})
     flow = engine_config(scenario, Job("cubic", "none", "what_if", "model", 1, False), {})["flows"][0]
@@ -95,6 +96,9 @@ CONTRADICTIONS = [
         {"delayed_ack": False, "delayed_ack_after_slow_start": True},
         "flow: delayed_ack = false contradicts delayed_ack_a",
     ),
+    ({"handshake": False, "quick_start": "1 Mbit/s"}, "flow: handshake = false contradicts quick_start"),
+    ({"handover_adaptation": "leap"}, "flow.handover_adaptation: 'leap' is not allowed; allowed: 'off', 'slow_start'"),
+    ({"freeze_warning": "1 ps"}, "flow.freeze_warning: unit 'ps' is not known"),
     ({"close": True}, "flow: close means nothing for a flow without end"),
     ({"close": True, "application": {"kind": "stream", "rate": "1 Mbit/s"}}, "flow: close means nothing for a flow"),
     ({"user_timeout": "0.5 ms"}, "flow.user_timeout: '0.5 ms' is out of range"),

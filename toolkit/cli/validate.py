@@ -151,6 +151,9 @@ def _draw_likenesses(folder: Path, likenesses: Sequence[Likeness]) -> None:
     for likeness in likenesses:
         by_picture.setdefault((likeness.case.variant, likeness.case.reference), []).append(likeness)
     folder.mkdir(parents=True, exist_ok=True)
+    first: dict[str, tuple[str, str]] = {}
+    for key in by_picture:
+        first.setdefault(key[0], key)
     for (variant, reference), found in by_picture.items():
         parts = [
             pl.DataFrame({"run": one.case.path.name, "side": side, "packet": one.packet, "cwnd_pkts": windows})
@@ -158,7 +161,8 @@ def _draw_likenesses(folder: Path, likenesses: Sequence[Likeness]) -> None:
             for side, windows in ((reference, one.reference_pkts), (ENGINE, one.engine_pkts))
         ]
         title = f"{variant}: cwnd at equal data packet"
-        write_chart(validation_windows(pl.concat(parts), title, reference), folder / f"{variant}.svg")
+        more = "-by-hand" if (variant, reference) != first[variant] else ""
+        write_chart(validation_windows(pl.concat(parts), title, reference), folder / f"{variant}{more}.svg")
 
 
 def _windows(results: Sequence[RunResult], variant: str) -> pl.DataFrame:

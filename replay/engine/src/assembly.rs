@@ -8,16 +8,17 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 use crate::application::{Application, Client};
 use crate::catalogue::{EXTERNAL, Variant, initial_window};
 use crate::config::{
-    Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, Profile, StackOverrides,
-    StackParams,
+    Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
+    StackOverrides, StackParams,
 };
 use crate::controller::{Controller, Externals, ParamValues};
 use crate::datagram::DatagramSource;
 use crate::jitter::Jitter;
 use crate::link::LinkDirection;
 use crate::node::Node;
+use crate::outlook::{Outlook, PathNews};
 use crate::proxy::{Proxy, RelayBuffer};
-use crate::receiver::{Receiver, Space};
+use crate::receiver::{Forecast, Receiver, Space};
 use crate::segment::Direction;
 use crate::sender::Sender;
 use crate::sink::Sink;
@@ -233,7 +234,12 @@ fn add_flow(
         .enumerate()
         .map(|(i, stop)| {
             let params = stops[i].variant.fix(&params);
-            Receiver::new((first_leg + i) as u16, &params, space(stop, &params))
+            Receiver::new((first_leg + i) as u16, &params, space(stop, &params)).warning_of(
+                params.freeze_warning_ns.map(|warning| {
+                    let outlook = outlook(config, stops[i].site, stop.site);
+                    Forecast::new(&outlook.outages, warning)
+                }),
+            )
         })
         .collect();
     for (i, receiver) in receivers.iter().enumerate() {
@@ -251,7 +257,7 @@ fn add_flow(
             isn: [isn.next_u64() as u32, isn.next_u64() as u32],
         });
     }
-    add_nodes(parts, (flow, &config.externals), key, &stops, receivers);
+    add_nodes(parts, config, flow, key, &stops, receivers);
     Ok(())
 }
 
@@ -308,7 +314,8 @@ fn add_datagrams(
 
 fn add_nodes(
     parts: &mut Parts,
-    (flow, externals): (&FlowConfig, &Externals),
+    config: &Config,
+    flow: &FlowConfig,
     key: StreamKey,
     stops: &[Stop<'_>],
     receivers: Vec<Receiver>,
@@ -327,12 +334,22 @@ fn add_nodes(
             purpose: Purpose::Controller,
             ..key
         };
-        Sender::new(
-            (first_leg + i) as u16,
-            &params,
-            stops[i].controller(&params, externals, StreamRng::new(draws)),
-        )
-        .with_clock_phase(u64::from(isns[i]))
+        let controller = stops[i].controller(&params, &config.externals, StreamRng::new(draws));
+        let sender = Sender::new((first_leg + i) as u16, &params, controller)
+            .with_clock_phase(u64::from(isns[i]));
+        if !params.reads_schedule() {
+            return sender;
+        }
+        let outlook = outlook(config, stops[i].site, stops[i + 1].site);
+        let told: &[PathNews] = match params.handover_adaptation {
+            HandoverRule::Off => &[],
+            HandoverRule::SlowStart | HandoverRule::Jump => &outlook.states,
+        };
+        // A router that knows no rate has nothing to limit.
+        let rate_bps = outlook.rate_at(flow.start_ns);
+        sender
+            .told_of(told)
+            .granted(Some(rate_bps.unwrap_or(f64::INFINITY)))
     };
     parts.nodes.push(Node::Source(Box::new(Source::new(
         sender(0),
@@ -355,6 +372,11 @@ fn add_nodes(
             ))),
         });
     }
+}
+
+/// What the schedule says of the path between two places.
+fn outlook(config: &Config, from: usize, to: usize) -> Outlook {
+    Outlook::of(&config.path.links[from..to])
 }
 
 fn space(stop: &Stop<'_>, params: &StackParams) -> Space {

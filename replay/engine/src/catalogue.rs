@@ -6,13 +6,13 @@ use hindflight_kernels::StreamRng;
 
 use crate::config::{Profile, RecoveryKind, RtoRule, SlowStartKind, StackParams};
 use crate::controller::{
-    AerotcpParams, Asran, AsranBase, AsranParams, Bbr, BbrParams, Bic, BicParams, Compound,
-    CompoundParams, Controller, Cubic, CubicParams, Fack, FackParams, Factor, Growth, Held,
-    Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla, HyblaParams, Illinois, IllinoisParams,
-    Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno, OfGrowth, ParamSpec, ParamValues,
-    Reduction, Reno, Scalable, ScalableParams, SlowStart, Vegas, VegasParams, Veno, VenoParams,
-    Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams, WestwoodParams,
-    Window, WindowPacing, Windowed, Yeah, YeahParams,
+    AerotcpParams, Afstart, AfstartParams, Asran, AsranBase, AsranParams, Bbr, BbrParams, Bic,
+    BicParams, Compound, CompoundParams, Controller, Cubic, CubicParams, Fack, FackParams, Factor,
+    Growth, Held, Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla, HyblaParams, Illinois,
+    IllinoisParams, Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno, OfGrowth, ParamSpec,
+    ParamValues, Reduction, Reno, Scalable, ScalableParams, SlowStart, Vegas, VegasParams, Veno,
+    VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams,
+    WestwoodParams, Window, WindowPacing, Windowed, Yeah, YeahParams,
 };
 
 use crate::time::{MILLISECOND, Nanos};
@@ -32,6 +32,10 @@ pub enum Variant {
     Sack,
     /// Forward acknowledgement, 1996.
     Fack,
+    /// Adaptive fast start, 2012.
+    Afstart,
+    /// Reno's windows, which outages do not cost, 2000.
+    FreezeTcp,
     /// Reno's windows with the profile's recovery.
     LinuxReno,
     /// RFC 9438 with the profile's recovery.
@@ -137,8 +141,10 @@ impl Variant {
             _ => params.recovery,
         };
         let fine = self == Self::Aerotcp;
+        let warning = (self == Self::FreezeTcp).then_some(FREEZE_WARNING);
         StackParams {
             recovery,
+            freeze_warning_ns: params.freeze_warning_ns.or(warning),
             rto_rule: if fine {
                 RtoRule::Rfc6298
             } else {
@@ -224,13 +230,16 @@ impl Variant {
                     .windowed(params.smss_bytes + params.header_bytes)
                     .into();
             }
-            Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno if ns2 => {
+            Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno | Self::FreezeTcp if ns2 => {
                 (Ns2Reno.into(), Ns2Half.into())
             }
             // A user's own is made elsewhere (`Externals`): here stands what it would be without a rule of its own.
-            Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno | Self::External => {
-                share(Reno::default().into(), RENO_BETA)
-            }
+            Self::Reno
+            | Self::Newreno
+            | Self::Sack
+            | Self::LinuxReno
+            | Self::FreezeTcp
+            | Self::External => share(Reno::default().into(), RENO_BETA),
             Self::Cubic => {
                 let (growth, beta) = cubic(params.profile, values);
                 share(growth, beta)
@@ -248,6 +257,10 @@ impl Variant {
             Self::Hybla => {
                 let hybla = Hybla::new(HyblaParams::default().with(values));
                 share(hybla.into(), RENO_BETA)
+            }
+            Self::Afstart => {
+                let afstart = Afstart::new(AfstartParams::default().with(values));
+                share(afstart.into(), RENO_BETA)
             }
             Self::Vegas => {
                 let vegas = Vegas::new(VegasParams::default().with(values));
@@ -272,8 +285,16 @@ impl Variant {
             growth,
             reduction,
         )
-        .paced(params.pacing.then_some(WindowPacing::LINUX))
+        .paced(self.pacing(params, values))
         .into()
+    }
+
+    fn pacing(self, params: &StackParams, values: &ParamValues) -> Option<WindowPacing> {
+        let spaced = self == Self::Hybla && HyblaParams::default().with(values).spacing;
+        if spaced {
+            return Some(WindowPacing::SPACED);
+        }
+        params.pacing.then_some(WindowPacing::LINUX)
     }
 
     fn slow_start(self, params: &StackParams) -> SlowStart {
@@ -328,6 +349,8 @@ fn cubic(profile: Profile, values: &ParamValues) -> (Growth, f64) {
 
 /// AeroTCP asks for a timer finer than the usual one and names no figure; a least timeout of 1 s would undo it.
 const AEROTCP_TICK: Nanos = 10 * MILLISECOND;
+/// Goff et al. 2000 §3.1 ask for a round trip's warning; this is one over a geostationary satellite.
+const FREEZE_WARNING: Nanos = 500 * MILLISECOND;
 /// RFC 5681 §3.1 equation 4.
 const RENO_BETA: f64 = 0.5;
 

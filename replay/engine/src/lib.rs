@@ -27,6 +27,7 @@ mod jitter;
 mod link;
 mod network;
 mod node;
+mod outlook;
 mod proxy;
 mod queue;
 mod rate_trace;
@@ -54,8 +55,8 @@ pub use catalogue::{EXTERNAL, VARIANTS, Variant, VariantInfo};
 pub use config::{
     AdvertisePolicy, ApplicationConfig, BurstConfig, ChangeConfig, ClockConfig, CodelConfig,
     Config, ConfigError, DatagramConfig, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig,
-    JitterConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig, PieConfig,
-    PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind, RedConfig, RtoRule,
+    HandoverRule, JitterConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig,
+    PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind, RedConfig, RtoRule,
     SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams, StateConfig, StayConfig,
     TraceModeConfig,
 };

@@ -74,6 +74,14 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
+    /// Begins anew with `rtt`, that of another path.
+    pub fn restart(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
+        self.srtt = None;
+        self.min_rtt = Nanos::MAX;
+        self.linux = LinuxVariation::default();
+        self.sample(rtt, snd_una, snd_nxt);
+    }
+
     /// Takes a sample for the least RTT only.
     #[inline]
     pub fn note_least(&mut self, rtt: Nanos) {

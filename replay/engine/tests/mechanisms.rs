@@ -3,7 +3,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use hindflight_engine::{Config, Direction, Event, MILLISECOND, Nanos, Segment, Tap, World};
+use hindflight_engine::{
+    Config, Direction, Event, FlowSummary, MILLISECOND, Nanos, Segment, Tap, World, run,
+};
 
 /// A path of 100 ms and a flow with this stack, for so many milliseconds.
 fn config(ms: u64, stack: &str) -> Config {
@@ -85,4 +87,102 @@ fn initial_windows_by_rfc3390_and_rfc6928_leave_at_once() {
         ));
         assert_eq!(first.data, [window]);
     }
+}
+
+/// A path whose first link changes by `schedule` both ways, and a flow with this variant and stack.
+fn changing(seconds: u64, link: &str, schedule: &str, variant: &str, stack: &str) -> Config {
+    let text = format!(
+        r#"{{"duration_ns": {seconds}000000000, "path": {{"nodes": ["a", "b"], "links": [
+            {{"name": "ab", "forward": {{{link}, "schedule": [{schedule}]}},
+                "reverse": {{"delay_ns": 50000000, "schedule": [{schedule}]}}}}]}},
+            "flows": [{{"name": "f", "variant": "{variant}", "stack": {{"smss_bytes": 1000, "header_bytes": 40,
+                "receive_buffer_bytes": 400000, {stack}}}}}]}}"#
+    );
+    serde_json::from_str(&text).expect("well-formed")
+}
+
+const OUTAGE: &str =
+    r#"{"at_ns": 2000000000, "outage": true}, {"at_ns": 5000000000, "outage": false}"#;
+const SLOW: &str =
+    r#""rate_bps": 832000, "delay_ns": 50000000, "queue": {"kind": "drop_tail", "limit_pkts": 60}"#;
+
+/// Windows that ACKs tell, with when they leave.
+#[derive(Default)]
+struct Windows(Vec<(Nanos, u32)>);
+
+impl Tap for Windows {
+    fn event(&mut self, now: Nanos, event: Event<'_>) {
+        if let Event::Sent(segment) = event
+            && segment.direction == Direction::Reverse
+        {
+            self.0.push((now, segment.wnd_bytes));
+        }
+    }
+}
+
+fn outcome(config: &Config) -> FlowSummary {
+    run(config, 1).expect("valid").flows.swap_remove(0)
+}
+
+#[test]
+fn a_receiver_that_knows_of_an_outage_spares_the_sender_its_timeouts() {
+    let stack = |more: &str| format!(r#""initial_ssthresh_pkts": 20{more}"#);
+    let with = |variant, more| changing(8, SLOW, OUTAGE, variant, &stack(more));
+    let told = with("freeze-tcp", "");
+    let mut windows = Windows::default();
+    World::new(&told, 1, &mut windows)
+        .expect("valid")
+        .run(&AtomicBool::new(false))
+        .expect("nobody interrupts");
+    // Closed from half a second before the outage to its end, when three ACKs open it.
+    let closed: Vec<Nanos> = windows.0.iter().filter(|w| w.1 == 0).map(|w| w.0).collect();
+    assert_eq!(closed.first(), Some(&(1500 * MILLISECOND)));
+    assert!(closed.iter().all(|&at| at < 5000 * MILLISECOND));
+    let at_end = windows.0.iter().filter(|w| w.0 == 5000 * MILLISECOND);
+    assert_eq!(at_end.map(|w| w.1 > 0).collect::<Vec<_>>(), [true; 3]);
+    let (frozen, plain) = (outcome(&told), outcome(&with("sack", "")));
+    assert_eq!(
+        (frozen.sender.rtos, frozen.sender.retransmissions),
+        (0, 0),
+        "all that was in flight came before the outage"
+    );
+    assert!(plain.sender.rtos >= 2);
+    // It stops half a second early, and goes on at once: 4.5 s of 8 s at 100 segments a second.
+    assert!((440..=460).contains(&(frozen.delivered_bytes / 1000)));
+    assert!(plain.delivered_bytes < frozen.delivered_bytes);
+    // A warning that comes too late leaves something to repair, which the third ACK does.
+    let late = outcome(&with("freeze-tcp", r#", "freeze_warning_ns": 80000000"#));
+    assert_eq!((late.sender.rtos, late.sender.recoveries), (0, 1));
+    assert!(late.sender.retransmissions > 0);
+}
+
+#[test]
+fn a_handover_to_a_longer_path_fills_it_at_once_where_the_sender_is_told() {
+    // From 8 packets' product to 50 at 4 s.
+    let longer = r#"{"at_ns": 4000000000, "delay_ns": 250000000}"#;
+    let with = |rule: &str| {
+        let stack = format!(r#""initial_ssthresh_pkts": 8, "handover_adaptation": "{rule}""#);
+        outcome(&changing(10, SLOW, longer, "newreno", &stack)).delivered_bytes
+    };
+    let (off, slow_start, jump) = (with("off"), with("slow_start"), with("jump"));
+    assert!(
+        off < slow_start && slow_start < jump,
+        "{off} {slow_start} {jump}"
+    );
+}
+
+#[test]
+fn rfc4782_quick_start_sends_its_first_window_at_what_the_slowest_link_grants() {
+    // Of 2 Mbit/s asked for, 1.28 are a rate that a request can name: 15 packets in 100 ms. The SYN takes the first.
+    let with = |more: &str| rounds(&config(499, &format!(r#""delayed_ack": false, {more}"#))).data;
+    assert_eq!(with(r#""quick_start_bps": 2000000"#), [0, 15, 30, 60, 120]);
+    assert_eq!(with(r#""limited_transmit": true"#), [0, 10, 20, 40, 80]);
+    assert_eq!(with(r#""quick_start_bps": 79000"#), [0, 10, 20, 40, 80]);
+    // A link of 832 kbit/s grants 640: the window of ten is larger than 100 ms of that.
+    let slow = changing(1, SLOW, "", "newreno", r#""quick_start_bps": 2000000"#);
+    assert_eq!(rounds(&slow).data[1], 10);
+    let fast = SLOW.replace("832000", "2000000");
+    let fast = changing(1, &fast, "", "newreno", r#""quick_start_bps": 5000000"#);
+    // 1.28 Mbit/s, of packets of 1040 octets, in 104 ms with the service of the SYN and its answer.
+    assert_eq!(rounds(&fast).data[1], 15);
 }

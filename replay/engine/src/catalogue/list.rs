@@ -4,9 +4,10 @@
 
 use super::{Variant, VariantInfo};
 use crate::controller::{
-    AerotcpParams, AsranParams, BbrParams, BicParams, CompoundParams, CubicParams, FackParams,
-    HighspeedParams, HtcpParams, HyblaParams, IllinoisParams, LedbatParams, ScalableParams,
-    VegasParams, VenoParams, WestwoodAbseParams, WestwoodBweParams, WestwoodParams, YeahParams,
+    AerotcpParams, AfstartParams, AsranParams, BbrParams, BicParams, CompoundParams, CubicParams,
+    FackParams, HighspeedParams, HtcpParams, HyblaParams, IllinoisParams, LedbatParams,
+    ScalableParams, VegasParams, VenoParams, WestwoodAbseParams, WestwoodBweParams, WestwoodParams,
+    YeahParams,
 };
 
 /// Every variant, in the order in which they are listed.
@@ -46,6 +47,24 @@ pub const VARIANTS: &[VariantInfo] = &[
         source: "Mathis and Mahdavi 1996",
         year: 1996,
         params: FackParams::SPECS,
+    },
+    VariantInfo {
+        variant: Variant::Afstart,
+        name: "afstart",
+        family: "loss",
+        summary: "Reno; slow start aims at a threshold that the spacing of ACKs tells",
+        source: "Zhang et al. 2012",
+        year: 2012,
+        params: AfstartParams::SPECS,
+    },
+    VariantInfo {
+        variant: Variant::FreezeTcp,
+        name: "freeze-tcp",
+        family: "loss",
+        summary: "Reno's windows; the receiver closes its window before an outage and opens it with three ACKs",
+        source: "Goff et al. 2000",
+        year: 2000,
+        params: &[],
     },
     VariantInfo {
         variant: Variant::LinuxReno,

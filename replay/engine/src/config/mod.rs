@@ -21,7 +21,8 @@ pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
 };
 pub use stack::{
-    NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides, StackParams,
+    HandoverRule, NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides,
+    StackParams,
 };
 pub use validate::ConfigError;
 

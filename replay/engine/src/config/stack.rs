@@ -76,6 +76,19 @@ pub enum NagleRule {
     Minshall,
 }
 
+/// What a sender makes of a handover that it is told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandoverRule {
+    /// Nothing: it is not told.
+    #[default]
+    Off,
+    /// ssthresh is the new path's product, and cwnd at most that.
+    SlowStart,
+    /// Both are the new path's product.
+    Jump,
+}
+
 /// Parameters that replace the profile's; absent ones stay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,6 +136,9 @@ pub struct StackOverrides {
     pub notsent_lowat_bytes: Option<u64>,
     pub ecn: Option<bool>,
     pub ecn_beta: Option<f64>,
+    pub freeze_warning_ns: Option<Nanos>,
+    pub handover_adaptation: Option<HandoverRule>,
+    pub quick_start_bps: Option<f64>,
 }
 
 /// The resolved parameters of a flow's stack.
@@ -213,6 +229,12 @@ pub struct StackParams {
     pub ecn: bool,
     /// Share of FlightSize that a congestion mark leaves (RFC 8511 §3); none: as after a loss.
     pub ecn_beta: Option<f64>,
+    /// The receiver closes its window so long before an outage, until its end (Freeze-TCP); none: it does not.
+    pub freeze_warning_ns: Option<Nanos>,
+    /// What the sender makes of handovers.
+    pub handover_adaptation: HandoverRule,
+    /// Rate that the SYN asks the routers for (RFC 4782); none: it does not ask.
+    pub quick_start_bps: Option<f64>,
     /// Whether the values lean on Linux where no parameter says so.
     pub profile: Profile,
 }
@@ -296,6 +318,9 @@ impl StackParams {
             notsent_lowat_bytes: o.notsent_lowat_bytes.or(base.notsent_lowat_bytes),
             ecn: o.ecn.unwrap_or(base.ecn),
             ecn_beta: o.ecn_beta.or(base.ecn_beta),
+            freeze_warning_ns: o.freeze_warning_ns.or(base.freeze_warning_ns),
+            handover_adaptation: o.handover_adaptation.unwrap_or(base.handover_adaptation),
+            quick_start_bps: o.quick_start_bps.or(base.quick_start_bps),
             profile,
         }
     }
@@ -349,6 +374,9 @@ impl StackParams {
             notsent_lowat_bytes: None,
             ecn: false,
             ecn_beta: None,
+            freeze_warning_ns: None,
+            handover_adaptation: HandoverRule::Off,
+            quick_start_bps: None,
             profile: Profile::Rfc,
         }
     }
@@ -407,6 +435,11 @@ impl StackParams {
     /// Largest segment of the connection (RFC 9293 §3.7.1): a full one with the octets that its options take.
     pub fn mss_bytes(&self) -> u32 {
         self.smss_bytes + self.header_bytes.saturating_sub(BARE_HEADER_BYTES)
+    }
+
+    /// Whether a sender is told of the path's schedule.
+    pub fn reads_schedule(&self) -> bool {
+        self.handover_adaptation != HandoverRule::Off || self.quick_start_bps.is_some()
     }
 
     /// Whether a connection may end before the run does: by FIN, or because nobody answers.

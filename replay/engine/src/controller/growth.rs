@@ -4,8 +4,8 @@
 
 use super::evidence::{AckEvidence, SignalEvidence};
 use super::{
-    Bic, Compound, Cubic, Held, Highspeed, Htcp, Hybla, Illinois, Ledbat, LinuxCubic, Ns2Reno,
-    Reno, Scalable, Vegas, Veno, Window, Yeah,
+    Afstart, Bic, Compound, Cubic, Held, Highspeed, Htcp, Hybla, Illinois, Ledbat, LinuxCubic,
+    Ns2Reno, Reno, Scalable, Vegas, Veno, Window, Yeah,
 };
 use crate::time::Nanos;
 
@@ -130,6 +130,8 @@ macro_rules! growths {
 growths! {
     /// RFC 5681 §3.1.
     Reno,
+    /// Towards a threshold that the spacing of ACKs tells.
+    Afstart,
     /// RFC 9438.
     Cubic,
     /// RFC 9438 as Linux counts it.

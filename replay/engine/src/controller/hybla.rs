@@ -16,6 +16,10 @@ parameters! {
         greatest_exponent: number(16.0, "", 1.0, 60.0, "Linux"),
         /// The initial window is rho segments at least.
         scale_initial_window: flag(true, "Caini and Firrincieli 2004 §3; Linux"),
+        /// ssthresh is rho times that of the stack from the first RTT on.
+        scale_ssthresh: flag(false, "Caini and Firrincieli 2004 §3; not in Linux"),
+        /// Segments leave one by one, an RTT over cwnd apart.
+        spacing: flag(false, "Caini and Firrincieli 2004 §4; not in Linux"),
         /// Hoe's estimate: the spacing of the first ACKs sets the first ssthresh.
         hoe_estimate: flag(false, "Hoe 1996 §3; Caini and Firrincieli 2004 §4"),
     }
@@ -98,6 +102,9 @@ impl Hybla {
         let first = self.least_srtt.is_none();
         self.least_srtt = Some(srtt);
         self.rho = (srtt as f64 / SECOND as f64 / self.params.rtt_0).max(1.0);
+        if first && self.params.scale_ssthresh {
+            window.ssthresh *= self.rho;
+        }
         if first && self.params.scale_initial_window {
             let scaled = libm::floor(self.rho).min(window.ssthresh);
             window.cwnd = window.cwnd.max(scaled);
@@ -189,6 +196,46 @@ mod tests {
         assert_eq!(hybla.rho, 20.0);
         hybla.on_ack(&mut window, 1.0, &ack(2, 250));
         assert_eq!(hybla.rho, 10.0);
+    }
+
+    /// The window after round trips of a window's ACKs each, ssthresh being gamma segments on the path of `RTT_0`.
+    fn course(rtt_ms: u64, gamma: f64, rounds: usize) -> Vec<f64> {
+        let mut hybla = Hybla::new(HyblaParams {
+            scale_ssthresh: true,
+            ..HyblaParams::default()
+        });
+        let mut window = Window {
+            cwnd: 1.0,
+            ssthresh: gamma,
+        };
+        let start = AckEvidence {
+            delivered: 0,
+            ..ack(0, rtt_ms)
+        };
+        hybla.update_rho(&mut window, &start);
+        let mut told = vec![window.cwnd];
+        for _ in 0..rounds {
+            for _ in 0..window.cwnd as u32 {
+                hybla.on_ack(&mut window, 1.0, &ack(0, rtt_ms));
+            }
+            told.push(window.cwnd);
+        }
+        told
+    }
+
+    #[test]
+    fn the_papers_window_over_time() {
+        // Caini and Firrincieli 2004 §3: rho 2^(t / RTT_0) up to rho gamma, then rho ((t - t_gamma) / RTT_0 + gamma).
+        assert_eq!(course(25, 16.0, 6)[..6], [1.0, 2.0, 4.0, 8.0, 16.0, 17.0]);
+        assert_eq!(course(50, 16.0, 2), [2.0, 8.0, 32.0]);
+        // At t_gamma = 4 RTT_0 all stand at rho 16, and 40 RTT_0 later at rho (16 + 40), whatever the RTT; less what the rule
+        // per ACK loses, since its price rises within a round trip: rho^4 / (2 W) in each, rho / 2 ln(56 / 16) in all.
+        for (rtt_ms, rounds) in [(25, 44), (50, 22), (100, 11)] {
+            let rho = rtt_ms as f64 / 25.0;
+            let share = course(rtt_ms, 16.0, rounds).last().expect("told") / rho;
+            let expected = 56.0 - rho / 2.0 * libm::log(3.5);
+            assert!((share - expected).abs() < 0.6, "{rtt_ms} ms: {share}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
 mod aerotcp;
+mod afstart;
 mod asran;
 mod bbr;
 mod bic;
@@ -51,6 +52,7 @@ mod windowed;
 mod yeah;
 
 pub use aerotcp::AerotcpParams;
+pub use afstart::{Afstart, AfstartParams};
 pub use asran::{Asran, AsranBase, AsranParams};
 pub use bbr::{Bbr, BbrParams};
 pub use bic::{Bic, BicParams};
@@ -84,7 +86,7 @@ pub use yeah::{Yeah, YeahParams};
 use crate::time::Nanos;
 
 /// Least ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
-const LEAST_SSTHRESH: f64 = 2.0;
+pub const LEAST_SSTHRESH: f64 = 2.0;
 /// Loss window, in segments (RFC 5681 §3.1).
 const LOSS_WINDOW: f64 = 1.0;
 
@@ -290,6 +292,16 @@ impl Controller {
             Self::Windowed(windowed) => windowed.allow(cwnd),
             Self::Bbr(bbr) => bbr.allow(cwnd as u64),
             Self::External(outside) => outside.set_cwnd(outside.window().cwnd.max(cwnd)),
+        }
+    }
+
+    /// The window that something other than loss or growth says: a handover, the end of Quick-Start. A model of the path
+    /// keeps its own.
+    pub fn set_window(&mut self, window: Window) {
+        match self {
+            Self::Windowed(windowed) => windowed.set_window(window),
+            Self::Bbr(_) => {}
+            Self::External(outside) => outside.set_window(window),
         }
     }
 

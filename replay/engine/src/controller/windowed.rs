@@ -28,6 +28,13 @@ impl WindowPacing {
         least_burst_pkts: 2,
     };
 
+    /// An RTT over cwnd from one segment to the next.
+    pub const SPACED: Self = Self {
+        slow_start: 1.0,
+        avoidance: 1.0,
+        least_burst_pkts: 1,
+    };
+
     /// The share under `cwnd` and `ssthresh`, in segments.
     pub fn share(&self, cwnd: f64, ssthresh: f64) -> f64 {
         if cwnd < ssthresh / 2.0 {
@@ -209,6 +216,12 @@ impl Windowed {
     /// After a timeout: at least this window.
     pub fn allow(&mut self, cwnd: f64) {
         self.window.cwnd = self.window.cwnd.max(cwnd);
+    }
+
+    /// Takes another window; there is no way back to the one before.
+    pub fn set_window(&mut self, window: Window) {
+        self.before_reduction = None;
+        self.window = window;
     }
 
     /// Takes back the last reduction: it was spurious.

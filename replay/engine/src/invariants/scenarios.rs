@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use crate::config::{
     ApplicationConfig, BurstConfig, CodelConfig, Config, DatagramConfig, DirectionConfig,
-    DropTailConfig, DrrConfig, FlowConfig, JitterConfig, LinkConfig, LossConfig, LossScope,
-    NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RedConfig,
-    Spread, StackOverrides,
+    DropTailConfig, DrrConfig, FlowConfig, HandoverRule, JitterConfig, LinkConfig, LossConfig,
+    LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig,
+    RedConfig, Spread, StackOverrides,
 };
 use crate::controller::ParamValues;
 use crate::time::{MILLISECOND, SECOND};
@@ -108,6 +108,21 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     ]
 }
 
+/// Word of slow start, milliseconds of warning, what becomes of handovers, the rate that the SYN asks for.
+fn mechanisms() -> impl Strategy<Value = (Option<bool>, Option<u64>, HandoverRule, Option<f64>)> {
+    let rules = vec![
+        HandoverRule::Off,
+        HandoverRule::SlowStart,
+        HandoverRule::Jump,
+    ];
+    (
+        proptest::option::weighted(0.2, Just(true)),
+        proptest::option::weighted(0.2, 0..2000_u64),
+        proptest::sample::select(rules),
+        proptest::option::weighted(0.2, 5e4..1e7),
+    )
+}
+
 fn stack() -> impl Strategy<Value = StackOverrides> {
     let read = prop_oneof![3 => Just(None), 1 => (5e4..5e6).prop_map(Some)];
     let base = (
@@ -136,9 +151,16 @@ fn stack() -> impl Strategy<Value = StackOverrides> {
                 }
             },
         );
-    (base, any::<bool>()).prop_map(|(base, ecn)| StackOverrides {
-        ecn: Some(ecn),
-        ..base
+    (base, any::<bool>(), mechanisms()).prop_map(|(base, ecn, mechanisms)| {
+        let (asks, delays) = (base.handshake == Some(true), base.delayed_ack == Some(true));
+        StackOverrides {
+            ecn: Some(ecn),
+            delayed_ack_after_slow_start: mechanisms.0.filter(|_| delays),
+            freeze_warning_ns: mechanisms.1.map(|ms| ms * MILLISECOND),
+            handover_adaptation: Some(mechanisms.2),
+            quick_start_bps: mechanisms.3.filter(|_| asks),
+            ..base
+        }
     })
 }
 

@@ -4,6 +4,7 @@
 //! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
 
 mod ending;
+mod freeze;
 mod plain;
 mod policy;
 mod window;
@@ -14,6 +15,7 @@ use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer::Timer;
 use ending::Ending;
+pub use freeze::Forecast;
 use plain::Way;
 use policy::{AckPolicy, InOrder};
 use window::GrowingWindow;
@@ -42,6 +44,8 @@ pub enum Space {
 enum Owed {
     Nothing,
     Acknowledgement,
+    /// Several alike.
+    Acknowledgements(u8),
     SynAck,
     Reset,
 }
@@ -90,6 +94,8 @@ pub struct Receiver {
     ecn: bool,
     echoes: bool,
     dsack: Option<(u64, u64)>,
+    /// What it knows of outages, if it warns of them.
+    forecast: Option<Box<Forecast>>,
     ending: Ending,
     /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens; in the end the FIN's.
     reopen: Timer,
@@ -138,6 +144,7 @@ impl Receiver {
             ecn: params.ecn && !params.handshake,
             echoes: false,
             dsack: None,
+            forecast: None,
             reopen: Timer::default(),
             ending: Ending::default(),
             control_rto: params.initial_rto_ns,
@@ -437,11 +444,13 @@ impl Receiver {
     /// When it wants to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
-        self.policy.next_deadline().min(self.reopen.armed())
+        let own = self.policy.next_deadline().min(self.reopen.armed());
+        own.min(self.next_forecast())
     }
 
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
+        self.heed_forecast(now);
         if self.policy.on_deadline(now) && !self.ending.was_reset() {
             self.owed = Owed::Acknowledgement;
         }
@@ -491,6 +500,12 @@ impl Receiver {
         match self.owed {
             Owed::Nothing => return false,
             Owed::Acknowledgement => self.acknowledge(now, slot),
+            Owed::Acknowledgements(copies) => {
+                self.acknowledge(now, slot);
+                if copies > 1 {
+                    self.owed = Owed::Acknowledgements(copies - 1);
+                }
+            }
             Owed::SynAck => self.answer_syn(now, slot),
             Owed::Reset => self.write_reset(now, slot),
         }
@@ -523,6 +538,9 @@ impl Receiver {
         self.counters.acks_out += 1;
         self.move_edge();
         self.write_bare(now, slot);
+        if self.is_frozen() {
+            slot.wnd_bytes = 0;
+        }
         if self.dsack.is_some() || !self.held.is_empty() {
             self.report_blocks(slot);
         }

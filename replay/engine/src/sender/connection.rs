@@ -174,6 +174,7 @@ impl Sender {
         // RFC 6298 §3 (Karn): no sample from a SYN that was sent twice.
         if self.timeouts_in_a_row == 0 {
             self.rtt.sample(now - self.last_sent_at, 0, 1);
+            self.begin_quick_start(now - self.last_sent_at);
         }
         self.timeouts_in_a_row = 0;
         self.tell_established(now);

@@ -7,6 +7,8 @@ mod aerotcp;
 mod connection;
 mod ecn;
 mod fack;
+mod freeze;
+mod handover;
 mod heard;
 #[cfg(test)]
 mod ladder;
@@ -17,6 +19,8 @@ mod ladder_fack;
 #[cfg(test)]
 mod ladder_linux;
 #[cfg(test)]
+mod ladder_mechanisms;
+#[cfg(test)]
 mod ladder_ns2;
 mod linux;
 mod linux_timer;
@@ -25,6 +29,7 @@ mod pacing;
 mod phase;
 mod plain;
 mod prr;
+mod quick_start;
 mod rack;
 mod rate;
 mod recorded;
@@ -40,9 +45,12 @@ pub use sample::{Headline, PhaseName, SenderSample};
 
 use connection::{Patience, Stage};
 use ecn::Marks;
+use freeze::Freeze;
+use handover::Handovers;
 use pacing::Pacer;
 use phase::CwndUsage;
 use plain::Way;
+use quick_start::QuickStart;
 use rack::Rack;
 use rate::{Newest, RateSampler};
 
@@ -123,6 +131,9 @@ pub struct Sender {
     rates: Option<Box<RateSampler>>,
     marks: Marks,
     usage: CwndUsage,
+    freeze: Freeze,
+    handovers: Option<Box<Handovers>>,
+    quick_start: Option<QuickStart>,
     rto_timer: Timer,
     persist_timer: Timer,
     persist_backoff: u32,
@@ -169,12 +180,15 @@ impl Sender {
             forced: None,
             second_copy: None,
             rack: Rack::default(),
-            pacer: controller.paces().then(Pacer::default),
+            pacer: (controller.paces() || params.quick_start_bps.is_some()).then(Pacer::default),
             rates: controller
                 .models_path()
                 .then(|| Box::new(RateSampler::new())),
             marks: Marks::new(params),
             usage: CwndUsage::default(),
+            freeze: Freeze::default(),
+            handovers: None,
+            quick_start: None,
             rto_timer: Timer::default(),
             persist_timer: Timer::default(),
             persist_backoff: 0,
@@ -267,6 +281,7 @@ impl Sender {
             digest.delivered = self.count_dup_acks(advances, duplicate, digest.acked);
         }
         self.update_window(segment, now);
+        let duplicate = self.heed_warning(segment, advances, now) || duplicate;
         let rtt = self.take_rtt_sample(segment, &digest, now);
         if advances || duplicate || digest.sacked > 0 || dsack {
             let ack = recovery::Ack {
@@ -282,6 +297,7 @@ impl Sender {
                 ecn_echo: self.marks.echoed(segment),
                 digest,
             };
+            self.follow_quick_start(prior_flight);
             if self.controller.observes() {
                 let delivered = self.heard_of(ack.digest.delivered, ack.duplicate);
                 let evidence = AckEvidence {
@@ -329,11 +345,13 @@ impl Sender {
 
     #[inline]
     fn update_pacing(&mut self) {
+        let quick_start = self.quick_start_pkts_per_s();
         if let Some(pacer) = &mut self.pacer {
             let outstanding = self.board.outstanding();
             let pkts_per_s = self
                 .controller
-                .pacing_pkts_per_s(self.rtt.srtt(), outstanding);
+                .pacing_pkts_per_s(self.rtt.srtt(), outstanding)
+                .min(quick_start);
             let smss_bytes = self.params.smss_bytes;
             pacer.set_rate(
                 pkts_per_s * f64::from(smss_bytes),

@@ -36,6 +36,8 @@ pub struct Pacer {
     burst: Burst,
     /// Fires when something waits for `release`.
     pub timer: Timer,
+    /// Whether the first segments wait as well.
+    paces_all: bool,
 }
 
 impl Pacer {
@@ -43,6 +45,11 @@ impl Pacer {
     #[inline]
     pub fn release(&self) -> Nanos {
         self.release
+    }
+
+    /// The first segments of the connection are paced too.
+    pub fn pace_all(&mut self) {
+        self.paces_all = true;
     }
 
     /// Segments of a burst.
@@ -91,7 +98,8 @@ impl Pacer {
         }
         self.burst.left -= self.burst.left.min(1);
         self.burst.next_seq = seq + u64::from(bytes);
-        if self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0 && count >= UNPACED_PKTS {
+        let paced = self.paces_all || count >= UNPACED_PKTS;
+        if self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0 && paced {
             let whole = (f64::from(bytes) * SECOND as f64 / self.bytes_per_s) as Nanos;
             let saved = self.credit.min(whole / 2);
             self.credit -= saved;

@@ -40,7 +40,7 @@ pub(super) enum Way {
 
 impl Way {
     /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, pacing, a send buffer, a model of the
-    /// path or word of slow start.
+    /// path, word of slow start or of the path's future.
     pub fn of(params: &StackParams, controller: &Controller) -> Self {
         use RecoveryKind::{Newreno, Prr, Reno, Sack};
         let plain = params.profile == Profile::Rfc
@@ -50,6 +50,8 @@ impl Way {
             && !params.ecn
             && params.send_buffer_bytes.is_none()
             && !params.delayed_ack_after_slow_start
+            && params.freeze_warning_ns.is_none()
+            && !params.reads_schedule()
             && !controller.models_path()
             && !controller.paces();
         if plain { Self::Short } else { Self::Long }

@@ -153,6 +153,7 @@ impl Sender {
                 lost_total: self.board.lost_total(),
                 signal: Signal::Loss,
             });
+            self.fail_quick_start();
             self.marks.note_reduction();
         }
         let window = match self.params.recovery {

@@ -26,10 +26,12 @@ impl Sender {
             .min(self.persist_timer.armed())
             .min(rack)
             .min(self.pacer.map_or(NEVER, |pacer| pacer.timer.armed()))
+            .min(self.next_handover())
     }
 
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
+        self.take_news(now);
         // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout begins anew.
         if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
             self.on_probe_timer(now);
@@ -108,6 +110,7 @@ impl Sender {
                 Signal::RepeatedTimeout
             },
         });
+        self.fail_quick_start();
         self.marks.note_reduction();
         if linux {
             self.controller.allow(f64::from(self.board.pipe() + 1));
@@ -184,6 +187,9 @@ impl Sender {
     /// RFC 6298 §5.2 and §5.3; RFC 6582 §3.2 for partial ACKs.
     pub(super) fn rearm_after_ack(&mut self, ack: &Ack) {
         self.note_probe_answer(ack);
+        if self.stops_timers() {
+            return;
+        }
         if self.board.outstanding() == 0 {
             self.rto_timer.stop();
             self.rack.probe_timer.stop();

@@ -60,6 +60,9 @@ impl Sender {
         if self.persist_due {
             return Some(self.window_probe(now));
         }
+        if self.is_frozen() {
+            return None;
+        }
         if self.rack.probe_due {
             return self.tail_loss_probe(now);
         }

@@ -1,6 +1,6 @@
 //! Refuses what a stack has besides its variant where it is at odds with the rest. Read `docs/mechanisms.md` first.
 
-use super::{Checked, refuse};
+use super::{Checked, LONGEST_NS, rate, refuse, within};
 use crate::config::StackParams;
 
 impl StackParams {
@@ -9,6 +9,16 @@ impl StackParams {
             return refuse(
                 at("delayed_ack_after_slow_start"),
                 "means nothing without delayed_ack = true",
+            );
+        }
+        if let Some(warning) = self.freeze_warning_ns {
+            within(&at("freeze_warning_ns"), warning, 0, LONGEST_NS)?;
+        }
+        rate(&at("quick_start_bps"), self.quick_start_bps)?;
+        if self.quick_start_bps.is_some() && !self.handshake {
+            return refuse(
+                at("quick_start_bps"),
+                "means nothing without handshake = true, whose SYN asks",
             );
         }
         Ok(())

@@ -94,11 +94,6 @@ fn each_slip_names_its_key() {
         ),
         (
             "\"variant\": \"cubic\"",
-            "\"variant\": \"cubic\", \"profile\": \"ns2\", \"stack\": {\"delayed_ack_after_slow_start\": true}",
-            "flows[0].stack.delayed_ack_after_slow_start: means nothing without delayed_ack = true",
-        ),
-        (
-            "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"stack\": {\"send_buffer_max_bytes\": 65536}",
             "flows[0].stack.send_buffer_max_bytes: means nothing without send_buffer_bytes",
         ),
@@ -126,4 +121,41 @@ fn each_slip_names_its_key() {
 #[test]
 fn not_a_number_is_out_of_every_range() {
     assert!(within("x", f64::NAN, 0.0, 1.0).is_err());
+}
+
+#[test]
+fn mechanisms_at_odds_with_the_rest_name_their_key() {
+    let stack = |profile: &str, given: &str| {
+        let to =
+            format!("\"variant\": \"cubic\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
+        problem("\"variant\": \"cubic\"", &to)
+    };
+    for (profile, given, expected) in [
+        (
+            "ns2",
+            "\"delayed_ack_after_slow_start\": true",
+            "delayed_ack_after_slow_start: means nothing without delayed_ack = true",
+        ),
+        ("rfc", "\"delayed_ack_after_slow_start\": true", ""),
+        (
+            "ns2",
+            "\"quick_start_bps\": 1e6",
+            "quick_start_bps: means nothing without handshake = true",
+        ),
+        ("rfc", "\"quick_start_bps\": 1e6", ""),
+        (
+            "rfc",
+            "\"quick_start_bps\": 1",
+            "quick_start_bps: 1 is not between 8 and",
+        ),
+    ] {
+        let got = stack(profile, given);
+        let key = if expected.is_empty() {
+            ""
+        } else {
+            "flows[0].stack."
+        };
+        assert!(got.starts_with(&format!("{key}{expected}")), "{got}");
+        assert_eq!(got.is_empty(), expected.is_empty(), "{got}");
+    }
 }
