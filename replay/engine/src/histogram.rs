@@ -11,13 +11,13 @@ const SUB: u64 = 1 << SUB_BITS;
 /// Counts of durations.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    counts: Vec<u32>,
+    counts: Vec<u64>,
     total: u64,
     sum: u128,
     greatest: Nanos,
     /// The latest value, and how often in a row it has come; the rest does not know of it yet.
     latest: Nanos,
-    run: u32,
+    run: u64,
 }
 
 impl Histogram {
@@ -28,7 +28,7 @@ impl Histogram {
     )]
     #[inline(always)]
     pub fn add(&mut self, value: Nanos) {
-        if value != self.latest || self.run == u32::MAX {
+        if value != self.latest {
             self.sort_in();
             self.latest = value;
         }
@@ -46,7 +46,7 @@ impl Histogram {
             self.counts.resize(index + 1, 0);
         }
         self.counts[index] += self.run;
-        self.total += u64::from(self.run);
+        self.total += self.run;
         self.sum += u128::from(self.run) * u128::from(self.latest);
         self.greatest = self.greatest.max(self.latest);
         self.run = 0;
@@ -61,7 +61,7 @@ impl Histogram {
 
     /// Values so far.
     pub fn count(&self) -> u64 {
-        self.total + u64::from(self.run)
+        self.total + self.run
     }
 
     /// Mean; none without values.
@@ -81,7 +81,7 @@ impl Histogram {
         let wanted = libm::ceil(share * total as f64).max(1.0) as u64;
         let mut seen = 0;
         for (index, &count) in counts.iter().enumerate() {
-            seen += u64::from(count);
+            seen += count;
             if seen >= wanted && count > 0 {
                 return Some(middle(index));
             }
@@ -148,9 +148,6 @@ mod tests {
         assert_eq!(histogram.greatest(), Some(40));
         histogram.add(8);
         assert_eq!((histogram.count(), histogram.quantile(1.0)), (11, Some(40)));
-        histogram.run = u32::MAX;
-        histogram.add(8);
-        assert_eq!(histogram.count(), 10 + u64::from(u32::MAX) + 1);
     }
 
     #[test]

@@ -69,8 +69,9 @@ pub enum Passage {
 pub struct LinkDirection {
     serialiser: Serialiser,
     queue: Queue,
-    /// When a queue that is asked for packets will be asked next.
+    /// When a queue that is asked for packets will be asked next, and that or the one of a former link.
     next_service: Nanos,
+    next_ask: Nanos,
     /// Packets that such a queue gave up since the run last asked.
     dropped: Dropped,
     loss: LossProcess,
@@ -101,6 +102,7 @@ impl LinkDirection {
             serialiser: Serialiser::new(takeovers.first(config)),
             queue: Queue::new(&config.queue, rng),
             next_service: NEVER,
+            next_ask: NEVER,
             dropped: Dropped::new(),
             adds_delay: loss.repairs(),
             loss,
@@ -182,7 +184,7 @@ impl LinkDirection {
     /// Takes a packet that arrives at the queue and says what becomes of it.
     pub fn pass(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
         let passage = self.pass_any(ticket, segment, now);
-        self.plain = self.plain_span();
+        self.note_change();
         passage
     }
 
@@ -292,16 +294,22 @@ impl LinkDirection {
         }
     }
 
+    /// Draws the conclusions from what the long way may have changed.
+    fn note_change(&mut self) {
+        self.plain = self.plain_span();
+        self.next_ask = self.next_service.min(self.takeovers.next_service);
+    }
+
     /// Whether it is time to ask the queue for a packet.
     #[inline]
     pub fn serves(&self, now: Nanos) -> bool {
-        self.next_service.min(self.takeovers.next_service) <= now
+        self.next_ask <= now
     }
 
     /// Takes the next packet out of a queue that is asked for packets, and says what becomes of it.
     pub fn release(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
         let released = self.release_due(arena, now);
-        self.plain = self.plain_span();
+        self.note_change();
         released
     }
 
@@ -379,15 +387,19 @@ impl LinkDirection {
     #[inline]
     pub fn next_event(&self) -> Nanos {
         let arrival = self.flying.front().map_or(NEVER, |flight| flight.arrival);
-        arrival
-            .min(self.next_service)
-            .min(self.takeovers.next_service)
+        arrival.min(self.next_ask)
     }
 
     /// The packet that arrives next.
     #[inline]
     pub fn first(&self) -> Option<Flight> {
         self.flying.front().copied()
+    }
+
+    /// Whether no packet is in flight.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        self.flying.is_empty()
     }
 
     /// Takes it.

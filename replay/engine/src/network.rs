@@ -6,7 +6,7 @@ use crate::arena::{Arena, Parcel, Ticket};
 use crate::assembly::Leg;
 use crate::calendar::Calendar;
 use crate::link::{DropCause, Flight, LinkDirection, Passage, Plain};
-use crate::node::Endpoint;
+use crate::node::{Endpoint, Sent};
 use crate::segment::Segment;
 use crate::summary::FlowTally;
 use crate::tap::{Event, Tap};
@@ -52,6 +52,18 @@ impl Route {
     fn number(segment: &Segment) -> usize {
         2 * usize::from(segment.leg) + segment.direction as usize
     }
+}
+
+/// How far the short way led a segment.
+enum Reach {
+    /// Over link direction `number`, whose far end is its end or a place where others join.
+    Over { number: usize, arrival: Nanos },
+    /// To link direction `number`, where it did not go on.
+    Before {
+        number: usize,
+        now: Nanos,
+        passage: Plain,
+    },
 }
 
 /// A segment that has come to the node that it is for.
@@ -207,6 +219,54 @@ impl<'a, T: Tap> Network<'a, T> {
         self.lane != NO_LINK
     }
 
+    /// Sends a segment that has just been written over the lane; if nothing that was sent before is still on it, the
+    /// segment itself is not, but in the hands of the one who takes it: at its time, or puts it on the lane.
+    #[inline]
+    pub fn send_over_lane(&mut self, ticket: Ticket, now: Nanos) -> Option<Flight> {
+        let (parcel, first) = self.address(ticket, now);
+        match self.pass_on(parcel, first, now) {
+            Reach::Over { number, arrival } => {
+                let flight = Flight { arrival, parcel };
+                if number == self.lane && self.links[number].is_clear() {
+                    return Some(flight);
+                }
+                self.launch(number, flight);
+            }
+            Reach::Before {
+                number,
+                now,
+                passage,
+            } => self.travel_on(parcel, (number, passage), now),
+        }
+        None
+    }
+
+    /// Puts on the lane what was not taken ahead of its time.
+    pub fn put_on_lane(&mut self, flight: Flight) {
+        self.links[self.lane].launch(flight);
+    }
+
+    /// Hands to `end` what came over the lane, but was not put on it.
+    #[inline]
+    pub fn hand_from_lane(&mut self, end: &mut impl Endpoint, flight: Flight) -> Ticket {
+        let ticket = flight.parcel.ticket();
+        self.tell_arrival(ticket, flight.arrival);
+        end.receive(self.arena.segment(ticket), flight.arrival);
+        ticket
+    }
+
+    /// The segment of a flight.
+    #[inline]
+    pub fn segment(&self, flight: Flight) -> &Segment {
+        self.arena.segment(flight.parcel.ticket())
+    }
+
+    /// Whether something is on the lane.
+    #[inline]
+    pub fn lane_is_clear(&self) -> bool {
+        self.links[self.lane].is_clear()
+    }
+
     /// What arrives next over the lane, and when.
     #[inline]
     pub fn first_on_lane(&self) -> Option<(&Segment, Nanos)> {
@@ -224,7 +284,6 @@ impl<'a, T: Tap> Network<'a, T> {
     }
 
     /// Notes when what is left on the lane arrives.
-    #[inline]
     pub fn call_lane(&mut self) {
         self.calendar
             .set(self.lane, self.links[self.lane].next_event());
@@ -247,17 +306,55 @@ impl<'a, T: Tap> Network<'a, T> {
     /// Like `exchange`, without that note.
     #[inline]
     pub fn serve(&mut self, end: &mut impl Endpoint, came: Option<Ticket>, now: Nanos) {
+        self.hand(end, came, now);
+        self.send_all(end, came, now);
+    }
+
+    /// Hands what has come to `end`, or tells it that its time has come.
+    #[inline]
+    pub fn hand(&mut self, end: &mut impl Endpoint, came: Option<Ticket>, now: Nanos) {
         match came {
             Some(ticket) => end.receive(self.arena.segment(ticket), now),
             None => end.on_deadline(now),
         }
-        // An answer is written into the spare slot, which that of the question then takes the place of.
-        let mut free = came;
-        while end.transmit(now, self.arena.slot(self.spare)) {
-            let ticket = self.spare;
-            self.spare = free.take().unwrap_or_else(|| self.arena.take());
-            self.send(ticket, now);
+    }
+
+    /// Sends what `end` has to send; `free` is a slot that is no longer needed.
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
+    pub fn send_all(&mut self, end: &mut impl Endpoint, mut free: Option<Ticket>, now: Nanos) {
+        loop {
+            let (sent, ticket) = self.write(end, &mut free, now);
+            if sent != Sent::Nothing {
+                self.send(ticket, now);
+            }
+            if sent != Sent::One {
+                break;
+            }
         }
+        self.free(free);
+    }
+
+    /// Lets `end` write its next segment, if it has one, into the spare slot, which `free` then takes the place of.
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
+    pub fn write(
+        &mut self,
+        end: &mut impl Endpoint,
+        free: &mut Option<Ticket>,
+        now: Nanos,
+    ) -> (Sent, Ticket) {
+        let ticket = self.spare;
+        let sent = end.transmit(now, self.arena.slot(ticket));
+        if sent != Sent::Nothing {
+            self.spare = free.take().unwrap_or_else(|| self.arena.take());
+        }
+        (sent, ticket)
+    }
+
+    /// Gives back a slot that nothing was written into.
+    #[inline]
+    pub fn free(&mut self, free: Option<Ticket>) {
         if let Some(ticket) = free {
             self.arena.free(ticket);
         }
@@ -266,6 +363,13 @@ impl<'a, T: Tap> Network<'a, T> {
     /// Sends a segment that has just been written.
     #[inline]
     fn send(&mut self, ticket: Ticket, now: Nanos) {
+        let (parcel, first) = self.address(ticket, now);
+        self.go(parcel, first, now);
+    }
+
+    /// The way of a segment that has just been written: it goes out over which link direction.
+    #[inline]
+    fn address(&mut self, ticket: Ticket, now: Nanos) -> (Parcel, usize) {
         let segment = self.arena.slot(ticket);
         let number = Route::number(segment);
         let Route { first, dscp, .. } = self.routes[number];
@@ -273,12 +377,36 @@ impl<'a, T: Tap> Network<'a, T> {
         if T::LISTENS {
             self.tap.event(now, Event::Sent(segment));
         }
-        self.travel(Parcel::new(ticket, number as u32), first, now);
+        (Parcel::new(ticket, number as u32), first)
     }
 
-    /// Sends a segment over link direction `number` and on. Over a place where nobody joins, the order in which one
-    /// link delivers is the order in which the next one takes, so both are worked out at once and cost one event.
-    fn travel(&mut self, parcel: Parcel, mut number: usize, mut now: Nanos) {
+    /// Sends a segment over link direction `number` and on.
+    #[inline(never)]
+    fn travel(&mut self, parcel: Parcel, number: usize, now: Nanos) {
+        self.go(parcel, number, now);
+    }
+
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
+    fn go(&mut self, parcel: Parcel, number: usize, now: Nanos) {
+        match self.pass_on(parcel, number, now) {
+            Reach::Over { number, arrival } => self.launch(number, Flight { arrival, parcel }),
+            Reach::Before {
+                number,
+                now,
+                passage,
+            } => self.travel_on(parcel, (number, passage), now),
+        }
+    }
+
+    /// The short way over link direction `number` and on. Over a place where nobody joins, the order in which one link
+    /// delivers is the order in which the next one takes, so both are worked out at once and cost one event.
+    #[allow(
+        clippy::inline_always,
+        reason = "the hops of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
+    fn pass_on(&mut self, parcel: Parcel, mut number: usize, mut now: Nanos) -> Reach {
         let Segment {
             ip_bytes,
             payload_bytes,
@@ -289,16 +417,26 @@ impl<'a, T: Tap> Network<'a, T> {
             let link = &mut self.links[number];
             let passage = link.pass_plainly(ip_bytes, payload_bytes > 0, now);
             let Plain::Arrives(arrival) = passage else {
-                return self.travel_on(parcel, (number, passage), now);
+                return Reach::Before {
+                    number,
+                    now,
+                    passage,
+                };
             };
             if number == last || !link.leads_on {
-                let first = link.launch(Flight { arrival, parcel });
-                if let Some(next) = first.filter(|_| number != self.lane) {
-                    self.calendar.set(number, next);
-                }
-                return;
+                return Reach::Over { number, arrival };
             }
             (number, now) = (next_link(number), arrival);
+        }
+    }
+
+    /// Lets a segment fly over link direction `number`.
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
+    fn launch(&mut self, number: usize, flight: Flight) {
+        let first = self.links[number].launch(flight);
+        if let Some(next) = first.filter(|_| number != self.lane) {
+            self.calendar.set(number, next);
         }
     }
 
@@ -316,14 +454,11 @@ impl<'a, T: Tap> Network<'a, T> {
         let Passage::Arrives(arrival) = self.settle(ticket, number, passage, now) else {
             return;
         };
-        let link = &mut self.links[number];
-        if number != self.routes[parcel.route() as usize].last && link.leads_on {
+        let last = self.routes[parcel.route() as usize].last;
+        if number != last && self.links[number].leads_on {
             return self.travel(parcel, next_link(number), arrival);
         }
-        let first = link.launch(Flight { arrival, parcel });
-        if let Some(next) = first.filter(|_| number != self.lane) {
-            self.calendar.set(number, next);
-        }
+        self.launch(number, Flight { arrival, parcel });
     }
 
     /// The serialiser behind a queue that is asked for packets is idle: asks, and sends on what comes.

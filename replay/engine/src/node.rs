@@ -25,6 +25,23 @@ pub enum Node {
     DatagramSink(Box<DatagramSink>),
 }
 
+/// What an endpoint sends when it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing.
+    Nothing,
+    /// What is in the slot, and perhaps more.
+    One,
+    /// What is in the slot, and nothing else now.
+    Last,
+}
+
+impl From<bool> for Sent {
+    fn from(sent: bool) -> Self {
+        if sent { Self::One } else { Self::Nothing }
+    }
+}
+
 /// What has a clock and sends and takes segments.
 pub trait Endpoint {
     /// Takes a segment that is for it.
@@ -36,8 +53,8 @@ pub trait Endpoint {
     /// Its time has come.
     fn on_deadline(&mut self, now: Nanos);
 
-    /// Writes the next segment that it sends now into a slot, if there is one; says whether there is.
-    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool;
+    /// Writes the next segment that it sends now into a slot, if there is one.
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent;
 }
 
 impl Endpoint for Node {
@@ -71,13 +88,13 @@ impl Endpoint for Node {
         }
     }
 
-    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         match self {
             Self::Source(source) => source.transmit(now, slot),
             Self::Sink(sink) => sink.transmit(now, slot),
-            Self::Proxy(proxy) => proxy.transmit(now, slot),
-            Self::DatagramSource(source) => source.transmit(now, slot),
-            Self::DatagramSink(_) => false,
+            Self::Proxy(proxy) => proxy.transmit(now, slot).into(),
+            Self::DatagramSource(source) => source.transmit(now, slot).into(),
+            Self::DatagramSink(_) => Sent::Nothing,
         }
     }
 }

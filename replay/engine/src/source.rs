@@ -3,7 +3,7 @@
 //! Must not know links or the receiving end.
 
 use crate::application::{Application, WriteDelays};
-use crate::node::Endpoint;
+use crate::node::{Endpoint, Sent};
 use crate::segment::{Purpose, Segment};
 use crate::sender::Sender;
 use crate::time::Nanos;
@@ -61,7 +61,11 @@ impl Source {
 }
 
 impl Endpoint for Source {
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
     fn receive(&mut self, segment: &Segment, now: Nanos) {
         if segment.purpose == Purpose::Request && self.sender.established_at().is_some() {
             self.application.on_request(segment, now);
@@ -95,15 +99,21 @@ impl Endpoint for Source {
         reason = "part of the short way of nearly every segment; a hint is not heard"
     )]
     #[inline(always)]
-    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         loop {
-            if self.sender.transmit(now, slot) {
+            let sent = self.sender.transmit_next(now, slot);
+            if sent != Sent::Nothing {
                 slot.ack = self.sender.ack_for(self.application.rcv_nxt());
                 self.application.note_departure(slot, now);
-                return true;
+            }
+            if sent == Sent::One {
+                return sent;
             }
             if !self.application.feed(&mut self.sender, now) {
-                return false;
+                return sent;
+            }
+            if sent == Sent::Last {
+                return Sent::One;
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::segment::Segment;
 use crate::sender::{Headline, Sender};
 use crate::summary::{FlowTally, RunSummary, summarise};
 use crate::tap::{Event, Tap};
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 
 /// Events between two looks at the interrupt.
 const INTERRUPT_EVERY: u32 = 4096;
@@ -62,6 +62,9 @@ pub struct World<'a, T: Tap> {
     legs: Vec<Leg>,
     /// Of each node: its flow, and the node that sends that flow's data.
     belongs: Vec<Belongs>,
+    /// When the receiving end that works ahead wants to be called, and the sending end.
+    sink_deadline: Nanos,
+    source_deadline: Nanos,
     /// Last state told to the tap, by leg.
     told: Vec<Option<Headline>>,
     end: Nanos,
@@ -92,6 +95,8 @@ impl<'a, T: Tap> World<'a, T> {
         }
         Ok(Self {
             told: vec![None; legs.len()],
+            sink_deadline: NEVER,
+            source_deadline: nodes.first().map_or(NEVER, Endpoint::next_deadline),
             belongs: belongs(&legs, nodes.len()),
             end,
             may_end: legs.iter().any(|leg| leg.params.may_end()),
@@ -169,6 +174,21 @@ impl<'a, T: Tap> World<'a, T> {
     /// Hands a node what has come for it, or tells it that its time has come, and sends what it has to send.
     #[inline]
     fn visit(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
+        if self.network.has_lane() {
+            self.visit_pair(number, came, now);
+        } else {
+            self.visit_one(number, came, now);
+        }
+        if self.may_end {
+            self.note_ends(number);
+        }
+        if T::LISTENS {
+            self.tell_state(number, now);
+        }
+    }
+
+    #[inline(never)]
+    fn visit_one(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
         // A flow's nodes stand in the order of the path.
         let (before, after) = self.nodes.split_at_mut(number);
         match &mut after[0] {
@@ -186,15 +206,6 @@ impl<'a, T: Tap> World<'a, T> {
                 }
             }
             node => self.network.exchange(node, number, came, now),
-        }
-        if self.network.has_lane() {
-            self.work_ahead(now);
-        }
-        if self.may_end {
-            self.note_ends(number);
-        }
-        if T::LISTENS {
-            self.tell_state(number, now);
         }
     }
 

@@ -187,6 +187,16 @@ impl Controller {
         }
     }
 
+    /// Takes an ACK that may grow the window, of so many segments, if it wants to know nothing else of it. Says whether it
+    /// did; where it did not, it has to be told by `observe` and `on_ack`.
+    #[inline]
+    pub fn counts(&mut self, delivered: u32) -> bool {
+        match self {
+            Self::Windowed(windowed) => windowed.counts(delivered),
+            Self::Bbr(_) | Self::External(_) => false,
+        }
+    }
+
     /// Every ACK, before the sender reacts to it.
     pub fn observe(&mut self, ack: &AckEvidence) {
         match self {

@@ -53,7 +53,7 @@ impl Reno {
 
     /// Takes `acked` segments: cwnd grows by one when a whole window of them has been counted.
     #[inline]
-    fn count(&mut self, cwnd: &mut f64, acked: f64) {
+    pub fn count(&mut self, cwnd: &mut f64, acked: f64) {
         let window = libm::floor(*cwnd).max(1.0);
         self.credit.spend(cwnd, window, acked);
     }

@@ -129,6 +129,19 @@ impl Windowed {
         cwnd_limited || self.in_slow_start() || self.owns_slow_start
     }
 
+    /// See [`Controller::counts`](super::Controller::counts): Reno's growth outside slow start is such a one.
+    #[inline]
+    pub fn counts(&mut self, delivered: u32) -> bool {
+        if self.observes || self.in_slow_start() {
+            return false;
+        }
+        let Growth::Reno(reno) = &mut self.growth else {
+            return false;
+        };
+        reno.count(&mut self.window.cwnd, f64::from(delivered));
+        true
+    }
+
     /// Every ACK, before the sender reacts to it.
     pub fn observe(&mut self, ack: &AckEvidence) {
         // Deviation: as Linux, HyStart also looks while a recovery's window lies below ssthresh.

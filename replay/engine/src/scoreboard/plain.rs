@@ -12,8 +12,10 @@ pub struct Covered {
     pub segments: u32,
     /// When the first of them was sent.
     pub oldest_sent_at: Nanos,
-    /// When the last of them was sent.
+    /// When the last of them was sent, and its number.
     pub newest_sent_at: Nanos,
+    /// See `newest_sent_at`.
+    pub newest: u64,
 }
 
 impl Scoreboard {
@@ -25,7 +27,7 @@ impl Scoreboard {
     )]
     #[inline(always)]
     pub fn acknowledge_plainly(&mut self, ack: u64) -> Option<Covered> {
-        debug_assert!(!self.keeps_order && !self.notes_latest && !self.keeps_pieces);
+        debug_assert!(!self.keeps_order && !self.keeps_pieces);
         if self.sacked | self.lost | self.retransmitted != 0 || self.base == self.end {
             return None;
         }
@@ -48,10 +50,11 @@ impl Scoreboard {
         self.loss_edge = self.loss_edge.max(number);
         self.repair_from = self.repair_from.max(number);
         self.high_sacked = self.high_sacked.max(number);
-        (segments > 0).then_some(Covered {
+        (segments > 0).then(|| Covered {
             segments,
             oldest_sent_at,
             newest_sent_at,
+            newest: number - 1,
         })
     }
 }

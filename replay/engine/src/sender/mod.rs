@@ -151,7 +151,7 @@ impl Sender {
         Self {
             leg,
             params: *params,
-            way: Way::of(params, &controller),
+            way: Way::of(params),
             stage: Stage::Closed,
             patience: Patience::default(),
             established_at: None,
@@ -236,7 +236,11 @@ impl Sender {
     }
 
     /// Takes an acknowledgement.
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         if !self.receive_plainly(segment, now) {
             self.receive_any(segment, now);
@@ -489,7 +493,11 @@ impl Sender {
     }
 
     /// The window, not the application or the receiver, held it back in the last round.
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
     fn is_cwnd_limited(&self) -> bool {
         self.usage
             .is_limited(self.controller.cwnd(), self.controller.in_slow_start())

@@ -29,6 +29,8 @@ struct Burst {
 pub struct Pacer {
     bytes_per_s: f64,
     burst_pkts: u32,
+    /// What the two were worked out from last.
+    set_for: (u64, u32, Option<Nanos>),
     /// The next burst may leave from here on.
     release: Nanos,
     /// What the last burst left later than it might have: it may shorten the wait by half at most.
@@ -65,6 +67,11 @@ impl Pacer {
         smss_bytes: u32,
         min_rtt: Option<Nanos>,
     ) {
+        let given = (bytes_per_s.to_bits(), least_burst_pkts, min_rtt);
+        if given == self.set_for {
+            return;
+        }
+        self.set_for = given;
         self.bytes_per_s = bytes_per_s;
         let halvings = min_rtt.unwrap_or(Nanos::MAX) / BURST_HALVING;
         let near = if halvings < BURST_HALVINGS {

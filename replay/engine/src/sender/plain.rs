@@ -12,20 +12,22 @@
 use super::Sender;
 use super::connection::Stage;
 use super::phase::Phase;
+use super::rate::Newest;
 use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
-use crate::controller::{AckEvidence, Controller, Repair};
+use crate::controller::{AckEvidence, RateSample, Repair};
+use crate::node::Sent;
 use crate::scoreboard::Covered;
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos};
 
-/// What became of an attempt to send a segment by the short way.
+/// Whether the windows let a full new segment leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
-    /// It is in the slot.
-    Sent,
-    /// Nothing may leave now.
-    Held,
-    /// The long way has to find out.
+enum Room {
+    /// They do.
+    Free,
+    /// One of them does not, or pacing does not.
+    None,
+    /// There is no full segment: the long way has to find out what to do.
     Unknown,
 }
 
@@ -39,23 +41,30 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, pacing, a send buffer, a model of the
-    /// path, word of slow start or of the path's future.
-    pub fn of(params: &StackParams, controller: &Controller) -> Self {
-        use RecoveryKind::{Newreno, Prr, Reno, Sack};
+    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or of the
+    /// path's future.
+    pub fn of(params: &StackParams) -> Self {
+        use RecoveryKind::{Aerotcp, Newreno, Prr, Reno, Sack};
         let plain = params.profile == Profile::Rfc
             && params.rto_rule != RtoRule::Ns2
-            && matches!(params.recovery, Reno | Newreno | Sack | Prr)
+            && matches!(params.recovery, Reno | Newreno | Sack | Prr | Aerotcp)
             && !params.close
             && !params.ecn
             && params.send_buffer_bytes.is_none()
             && !params.delayed_ack_after_slow_start
             && params.freeze_warning_ns.is_none()
-            && !params.reads_schedule()
-            && !controller.models_path()
-            && !controller.paces();
+            && !params.reads_schedule();
         if plain { Self::Short } else { Self::Long }
     }
+}
+
+/// What a plain ACK tells the controller.
+struct PlainAck {
+    now: Nanos,
+    acked_bytes: u64,
+    prior_flight: u32,
+    covered: Covered,
+    rate: Option<RateSample>,
 }
 
 impl Sender {
@@ -93,8 +102,22 @@ impl Sender {
         self.rtt.note_least(newest);
         self.rtt.sample(path, self.snd_una, self.snd_nxt);
         self.rtt_histogram.add(path);
-        if self.controller.observes() || self.controller.heeds(self.is_cwnd_limited()) {
-            self.grow_plainly(now, acked_bytes, prior_flight, &covered);
+        let rate = self.sample_rate_plainly(&covered, now);
+        let limited = self.is_cwnd_limited();
+        if self.controller.heeds(limited) || self.controller.observes() {
+            let counted = limited && self.controller.counts(covered.segments);
+            if !counted {
+                self.grow_plainly(&PlainAck {
+                    now,
+                    acked_bytes,
+                    prior_flight,
+                    covered,
+                    rate,
+                });
+            }
+        }
+        if self.pacer.is_some() {
+            self.update_pacing();
         }
         if self.board.outstanding() == 0 {
             self.rto_timer.stop();
@@ -105,23 +128,33 @@ impl Sender {
         true
     }
 
+    #[inline(always)]
+    fn sample_rate_plainly(&mut self, covered: &Covered, now: Nanos) -> Option<RateSample> {
+        let rates = self.rates.as_mut()?;
+        let newest = Newest {
+            number: covered.newest,
+            sent_at: covered.newest_sent_at,
+        };
+        rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt())
+    }
+
     /// Tells the controller of an ACK that can move it.
     #[inline(never)]
-    fn grow_plainly(&mut self, now: Nanos, acked_bytes: u64, prior_flight: u32, covered: &Covered) {
+    fn grow_plainly(&mut self, ack: &PlainAck) {
         let mut evidence = AckEvidence {
-            now,
-            delivered: covered.segments,
-            acked_bytes,
-            rtt: Some(now - covered.newest_sent_at),
+            now: ack.now,
+            delivered: ack.covered.segments,
+            acked_bytes: ack.acked_bytes,
+            rtt: Some(ack.now - ack.covered.newest_sent_at),
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             flight: self.board.outstanding(),
-            prior_flight,
+            prior_flight: ack.prior_flight,
             newly_lost: 0,
             lost_total: self.board.lost_total(),
-            delivered_total: 0,
-            rate: None,
-            paced_until: 0,
+            delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
+            rate: ack.rate,
+            paced_until: self.pacer.map_or(0, |pacer| pacer.release()),
             repair: Repair::None,
             ecn_echo: false,
             snd_una: self.snd_una,
@@ -130,7 +163,7 @@ impl Sender {
             cwnd_limited: self.is_cwnd_limited(),
         };
         if self.controller.observes() {
-            let delivered = self.heard_of(covered.segments, false);
+            let delivered = self.heard_of(ack.covered.segments, false);
             self.controller.observe(&AckEvidence {
                 delivered,
                 ..evidence
@@ -138,37 +171,74 @@ impl Sender {
             evidence.cwnd_limited = self.is_cwnd_limited();
         }
         self.controller.on_ack(&evidence);
+        if self.controller.holds_back()
+            && let Some(rates) = &mut self.rates
+        {
+            rates.limit_by_application(self.board.pipe());
+        }
     }
 
-    /// Sends a full new segment, if the windows let it leave; there is data outstanding, so that nothing restarts.
+    /// Sends a full new segment, if windows and pacing let it leave; there is data in the network, so that nothing
+    /// restarts. None where the long way has to find out.
     #[inline(always)]
-    pub(super) fn transmit_plainly(&mut self, now: Nanos, slot: &mut Segment) -> Attempt {
-        let outstanding = self.board.outstanding();
-        if !self.is_plain_now() || outstanding == 0 || self.persist_due || self.forced.is_some() {
-            return Attempt::Unknown;
+    pub(super) fn transmit_plainly(&mut self, now: Nanos, slot: &mut Segment) -> Option<Sent> {
+        let idle = self.board.pipe() == 0;
+        if !self.is_plain_now() || idle || self.persist_due || self.forced.is_some() {
+            return None;
         }
-        if f64::from(self.board.pipe()) + 1.0 > self.controller.cwnd() {
-            self.usage
-                .note(true, outstanding, self.snd_una, self.snd_nxt);
-            return Attempt::Held;
-        }
-        let smss_bytes = u64::from(self.params.smss_bytes);
-        if self.write_end - self.snd_nxt < smss_bytes {
-            return Attempt::Unknown;
-        }
-        if self.snd_nxt + smss_bytes > self.edge {
-            self.usage
-                .note(false, outstanding, self.snd_una, self.snd_nxt);
-            return Attempt::Held;
+        match self.room_plainly(now) {
+            Room::Unknown => return None,
+            Room::None => return Some(Sent::Nothing),
+            Room::Free => {}
         }
         self.write_full_segment(now, slot);
-        Attempt::Sent
+        match self.room_plainly(now) {
+            Room::None => Some(Sent::Last),
+            Room::Free | Room::Unknown => Some(Sent::One),
+        }
+    }
+
+    /// Whether a full new segment may leave, and a note of what does not let it.
+    #[inline(always)]
+    fn room_plainly(&mut self, now: Nanos) -> Room {
+        let limited = f64::from(self.board.pipe()) + 1.0 > self.controller.cwnd();
+        if !limited {
+            let smss_bytes = u64::from(self.params.smss_bytes);
+            if self.write_end - self.snd_nxt < smss_bytes {
+                return Room::Unknown;
+            }
+            if self.snd_nxt + smss_bytes <= self.edge {
+                let seq = self.snd_nxt;
+                let paced = (self.pacer.as_mut()).is_some_and(|pacer| !pacer.allows(seq, now));
+                return if paced { Room::None } else { Room::Free };
+            }
+        }
+        let outstanding = self.board.outstanding();
+        self.usage
+            .note(limited, outstanding, self.snd_una, self.snd_nxt);
+        Room::None
+    }
+
+    /// A full segment leaves that the board knows: what pacing and rate samples make of it.
+    fn note_departure_plainly(&mut self, len: u16, now: Nanos) {
+        if let (Some(rates), Some(first), Some(last)) =
+            (&mut self.rates, self.board.first(), self.board.last())
+        {
+            rates.on_send(last, first, self.board.outstanding(), now);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            let count = self.counters.segments_out + 1;
+            pacer.on_send(self.snd_nxt, len.into(), count, now);
+        }
     }
 
     #[inline(always)]
     fn write_full_segment(&mut self, now: Nanos, slot: &mut Segment) {
         let len = self.params.smss_bytes as u16;
         self.board.push(self.snd_nxt, len, now);
+        if self.pacer.is_some() || self.rates.is_some() {
+            self.note_departure_plainly(len, now);
+        }
         slot.clear(self.leg, Direction::Forward);
         slot.seq = self.snd_nxt;
         self.snd_nxt += u64::from(len);
@@ -299,6 +369,8 @@ mod tests {
             Variant::Cubic,
             Variant::Vegas,
             Variant::Hybla,
+            Variant::Bbr,
+            Variant::Aerotcp,
         ])
     }
 
@@ -309,11 +381,13 @@ mod tests {
             initial_window in 1_u32..12,
             ssthresh in prop::option::of(2_u32..20),
             written in prop::option::of(1_u64..60),
+            pacing: bool,
             steps in prop::collection::vec(step(), 1..80),
         ) {
             let make = || {
                 let mut sender = sender(variant, Profile::Rfc, StackOverrides {
                     initial_ssthresh_pkts: ssthresh,
+                    pacing: Some(pacing),
                     ..window(initial_window)
                 });
                 if let Some(segments) = written {

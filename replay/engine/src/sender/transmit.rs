@@ -5,11 +5,11 @@
 use super::connection::Stage;
 use super::linux::Hold;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
-use super::plain::Attempt;
 use super::rack::Probe;
 use super::{Profile, Sender};
 use crate::config::NagleRule;
 use crate::controller::WindowPacing;
+use crate::node::Sent;
 use crate::segment::{Direction, Purpose, Segment, flags};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
@@ -32,23 +32,25 @@ pub(super) struct Burst {
 
 impl Sender {
     /// Writes the next segment that may leave now into a slot; says whether there is one.
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        self.transmit_next(now, slot) != Sent::Nothing
+    }
+
+    /// The same, which also says where another one surely may not.
     #[allow(
         clippy::inline_always,
         reason = "part of the short way of nearly every segment; a hint is not heard"
     )]
     #[inline(always)]
-    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        match self.transmit_plainly(now, slot) {
-            Attempt::Sent => true,
-            Attempt::Held => false,
-            Attempt::Unknown => match self.poll_transmit(now) {
+    pub fn transmit_next(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
+        self.transmit_plainly(now, slot)
+            .unwrap_or_else(|| match self.poll_transmit(now) {
                 Some(segment) => {
                     *slot = segment;
-                    true
+                    Sent::One
                 }
-                None => false,
-            },
-        }
+                None => Sent::Nothing,
+            })
     }
 
     /// The long way: the next segment that may leave now, if any.

@@ -9,12 +9,16 @@
 //! Must not know TCP. Read `world` and `network` first.
 
 use super::World;
+use crate::arena::Ticket;
 use crate::assembly::{Leg, Transport};
 use crate::config::{ApplicationConfig, Config};
 use crate::network::Network;
-use crate::node::{Endpoint, Node};
+use crate::node::{Endpoint, Node, Sent};
 use crate::tap::Tap;
 use crate::time::Nanos;
+
+/// Number of the node that receives.
+const SINK: usize = 1;
 
 /// Whether the condition holds: one connection, which nothing but its last octet can end, over a path whose arrivals are
 /// known when it sends; an application that reads at once and asks for nothing.
@@ -30,15 +34,64 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
 }
 
 impl<T: Tap> World<'_, T> {
-    /// Lets the receiving end take all that is on its way to it.
+    /// A visit of either end, and what the receiving one makes of what has been sent to it.
     #[inline]
-    pub(super) fn work_ahead(&mut self, now: Nanos) {
+    pub(super) fn visit_pair(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
+        if number == SINK {
+            self.visit_one(number, came, now);
+            return self.work_ahead(now);
+        }
+        let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {
+            return;
+        };
+        let (network, mut free) = (&mut self.network, came);
+        network.hand(&mut **source, came, now);
+        loop {
+            let (sent, ticket) = network.write(&mut **source, &mut free, now);
+            if sent != Sent::Nothing
+                && let Some(flight) = network.send_over_lane(ticket, now)
+            {
+                let arrival = flight.arrival;
+                // What arrives at the instant of its departure takes its turn, for the sake of those that leave with it.
+                if arrival <= now
+                    || arrival > self.end.min(self.sink_deadline)
+                    || sink.ends_with(network.segment(flight))
+                {
+                    network.put_on_lane(flight);
+                } else {
+                    let ticket = network.hand_from_lane(&mut **sink, flight);
+                    source.note_arrives(sink.receiver().rcv_nxt(), arrival);
+                    network.send_all(&mut **sink, Some(ticket), arrival);
+                    let deadline = sink.next_deadline();
+                    if deadline != self.sink_deadline {
+                        self.sink_deadline = deadline;
+                        network.call(SINK, deadline);
+                    }
+                }
+            }
+            if sent != Sent::One {
+                break;
+            }
+        }
+        network.free(free);
+        let deadline = source.next_deadline();
+        if deadline != self.source_deadline {
+            self.source_deadline = deadline;
+            network.call(number, deadline);
+        }
+        if !network.lane_is_clear() {
+            self.work_ahead(now);
+        }
+    }
+
+    /// Lets the receiving end take what is on the lane, and do what it has to do in between.
+    #[inline(never)]
+    fn work_ahead(&mut self, now: Nanos) {
         let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {
             return;
         };
         let network = &mut self.network;
         while let Some((segment, arrival)) = network.first_on_lane() {
-            // What arrives at the instant of its departure takes its turn, for the sake of those that leave with it.
             if arrival <= now || arrival > self.end {
                 break;
             }
@@ -48,15 +101,16 @@ impl<T: Tap> World<'_, T> {
                 continue;
             }
             if sink.ends_with(segment) {
-                network.call(1, deadline);
+                network.call(SINK, deadline);
                 return network.close_lane();
             }
             let ticket = network.take_from_lane();
             network.serve(&mut **sink, ticket, arrival);
             source.note_arrives(sink.receiver().rcv_nxt(), arrival);
         }
+        self.sink_deadline = sink.next_deadline();
+        network.call(SINK, self.sink_deadline);
         network.call_lane();
-        network.call(1, sink.next_deadline());
     }
 }
 

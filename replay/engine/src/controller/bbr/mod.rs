@@ -120,6 +120,7 @@ pub struct Bbr {
     bw: MaxFilter,
     round: Round,
     min_rtt: MinRtt,
+    min_rtt_window: Nanos,
     full_pipe: FullPipe,
     long_term: LongTerm,
     aggregation: Aggregation,
@@ -148,6 +149,7 @@ impl Bbr {
                 value: None,
                 seen_at: 0,
             },
+            min_rtt_window: (params.min_rtt_window_s * SECOND as f64) as Nanos,
             full_pipe: FullPipe::default(),
             long_term: LongTerm::default(),
             aggregation: Aggregation::default(),
@@ -292,10 +294,10 @@ impl Bbr {
 
     /// A cycle probes for a phase, drains what that has queued in the next, and cruises in the others.
     fn cycle_gain(&self, phase: u8) -> u64 {
-        let probe = fixed::gain(self.params.probe_gain);
+        let probe = || fixed::gain(self.params.probe_gain);
         match phase {
-            0 => probe,
-            DRAINING_PHASE => (2 * UNIT).saturating_sub(probe),
+            0 => probe(),
+            DRAINING_PHASE => (2 * UNIT).saturating_sub(probe()),
             _ => UNIT,
         }
     }
@@ -443,8 +445,7 @@ impl Bbr {
     }
 
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
-        let window = (self.params.min_rtt_window_s * SECOND as f64) as Nanos;
-        let expired = ack.now > self.min_rtt.seen_at + window;
+        let expired = ack.now > self.min_rtt.seen_at + self.min_rtt_window;
         if let Some(rtt) = ack.rtt
             && (expired || self.min_rtt.value.is_none_or(|least| rtt < least))
         {

@@ -21,18 +21,25 @@ pub struct Pacer {
     smss_bytes: f64,
     margin_percent: f64,
     pkts_per_s: f64,
+    /// The bandwidth and the gain that the rate is of, and what it means in segments of a burst.
+    set_for: (u64, u64),
+    burst_goal: u64,
     has_seen_rtt: bool,
 }
 
 impl Pacer {
     /// A rate that nothing has set yet, `margin_percent` below what it will be told.
     pub fn new(smss_bytes: u32, margin_percent: f64) -> Self {
-        Self {
+        let mut pacer = Self {
             smss_bytes: f64::from(smss_bytes),
             margin_percent,
             pkts_per_s: f64::INFINITY,
+            set_for: (u64::MAX, u64::MAX),
+            burst_goal: 0,
             has_seen_rtt: false,
-        }
+        };
+        pacer.burst_goal = pacer.burst_at_rate();
+        pacer
     }
 
     /// Octets of a segment.
@@ -61,16 +68,25 @@ impl Pacer {
     pub fn begin(&mut self, cwnd: u64, rtt: Option<Nanos>, gain: u64) {
         self.has_seen_rtt = rtt.is_some();
         let bw = fixed::bandwidth(cwnd, rtt.unwrap_or(ASSUMED_RTT));
-        self.pkts_per_s = self.rate(bw, gain);
+        self.take(bw, gain, self.rate(bw, gain));
     }
 
     /// The rate for `bw` times `gain`; one that `may_fall` no longer only rises.
     #[inline]
     pub fn set(&mut self, bw: u64, gain: u64, may_fall: bool) {
+        if self.set_for == (bw, gain) {
+            return;
+        }
         let rate = self.rate(bw, gain);
         if may_fall || rate > self.pkts_per_s {
-            self.pkts_per_s = rate;
+            self.take(bw, gain, rate);
         }
+    }
+
+    fn take(&mut self, bw: u64, gain: u64, rate: f64) {
+        self.set_for = (bw, gain);
+        self.pkts_per_s = rate;
+        self.burst_goal = self.burst_at_rate();
     }
 
     fn rate(&self, bw: u64, gain: u64) -> f64 {
@@ -88,7 +104,12 @@ impl Pacer {
     }
 
     /// Segments of a burst, whatever the interface allows.
+    #[inline]
     pub fn burst_goal(&self) -> u64 {
+        self.burst_goal
+    }
+
+    fn burst_at_rate(&self) -> u64 {
         let bytes = (self.bytes_per_s() / BURST_PER_S).min(MOST_BURST_BYTES);
         let segments = libm::floor(bytes / self.smss_bytes);
         segments
