@@ -14,12 +14,21 @@ from pydantic import Field, model_validator
 
 from channels.budget import Modulation, bit_error_rate
 from channels.intervals import State, merged, until
-from channels.parameters import Frequency, Metres, Parameters, Probability, Real, Speed, Stay
+from channels.parameters import (
+    LONGEST_NS,
+    Decibels,
+    Frequency,
+    Gain,
+    Grain,
+    Metres,
+    Parameters,
+    Probability,
+    Speed,
+    Stay,
+)
 from channels.portable import exp, of_db
 from channels.sky import LIGHT_MPS
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 _ROWS = 65_536
 
 
@@ -30,10 +39,10 @@ class ShadowState(Parameters):
     """
 
     mean_length: Annotated[Metres, Field(gt=0)]
-    direct_db: Real | None = None
-    direct_sigma_db: NotNegative = 0.0
-    multipath_db: Real
-    multipath_sigma_db: NotNegative = 0.0
+    direct_db: Decibels | None = None
+    direct_sigma_db: Annotated[Gain, Field(le=100)] = 0.0
+    multipath_db: Decibels
+    multipath_sigma_db: Annotated[Gain, Field(le=100)] = 0.0
 
 
 class Lms(Parameters):
@@ -50,10 +59,10 @@ class Lms(Parameters):
     frequency: Frequency = 1.5e9
     correlation_length: Annotated[Metres, Field(gt=0)] = 1.5
     step: Stay = 1_000_000
-    margin_db: NotNegative | None = None
-    ebn0_db: Real | None = None
+    margin_db: Gain | None = None
+    ebn0_db: Decibels | None = None
     modulation: Modulation = "qpsk"
-    level_db: Positive = 0.5
+    level_db: Grain = 0.5
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -69,6 +78,12 @@ class Lms(Parameters):
         self.shares()
         if self.speed <= 0:
             raise ValueError("speed must be more than 0: a terminal that stands sees no fading here")
+        for i, state in enumerate(self.states_):
+            if not 1 <= state.mean_length / self.speed * 1e9 <= LONGEST_NS:
+                raise ValueError(
+                    f"states[{i}].mean_length: {state.mean_length:g} m at {self.speed:g} m/s take "
+                    f"{state.mean_length / self.speed:g} s; allowed: 1 ns to 30 days"
+                )
         return self
 
     def chain(self) -> dict[str, Any]:

@@ -45,6 +45,13 @@ Speed = Annotated[float, _number(SPEED), Field(le=1e5)]
 Frequency = Annotated[float, _number(FREQUENCY), Field(ge=1e6, le=1e12)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Real = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+Decibels = Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False, strict=True)]
+Gain = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False, strict=True)]
+"""Decibels that are not negative."""
+Depth = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False, strict=True)]
+"""Decibels of more than 0."""
+Grain = Annotated[float, Field(ge=0.01, le=100, allow_inf_nan=False, strict=True)]
+"""Decibels from one level of a signal to the next."""
 Degrees = Annotated[float, Field(ge=-360, le=360, allow_inf_nan=False, strict=True)]
 Latitude = Annotated[float, Field(ge=-90, le=90, allow_inf_nan=False, strict=True)]
 Longitude = Annotated[float, Field(ge=-180, le=360, allow_inf_nan=False, strict=True)]
@@ -84,8 +91,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ChannelError(f"{path}: there is no such file") from None
     except OSError as error:
         raise MachineError(f"{path}: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ChannelError(f"{path}: not a TOML file: {error}") from None
+    except ValueError as error:  # No text, no TOML, or a number of thousands of digits.
+        raise ChannelError(f"{path}: not a TOML file: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise ChannelError(f"{path}: not a TOML file that can be read: its arrays go too deep") from None
 
 
 def read_text(path: Path) -> str:

@@ -18,13 +18,26 @@ from pydantic import Field, model_validator
 
 from channels.budget import BOLTZMANN_DBW, Modulation, bit_error_rate, free_space_db
 from channels.intervals import State, merged, until
-from channels.parameters import Frequency, InputFile, Metres, Parameters, Rate, Real, Stay, read_text
+from channels.parameters import (
+    LONGEST_NS,
+    Decibels,
+    Depth,
+    Frequency,
+    Gain,
+    Grain,
+    InputFile,
+    Metres,
+    Parameters,
+    Rate,
+    Stay,
+    read_text,
+)
 from channels.portable import exp, log, log10
 from channels.walks import normals
 from toolkit.errors import ChannelError
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+DEEPEST_DB = 1000.0
+"""Beyond it (of either sign) a strength or a loss is a slip."""
 
 
 class Rain(Parameters):
@@ -33,10 +46,10 @@ class Rain(Parameters):
     `median_db` and `sigma` are of the attenuation while it rains; ITU-R P.1853 has the rate of 2e-4 per second.
     """
 
-    median_db: Positive
-    sigma: Positive
-    beta: Positive = 2e-4
-    offset_db: NotNegative = 0.0
+    median_db: Depth
+    sigma: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False, strict=True)]
+    beta: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False, strict=True)] = 2e-4
+    offset_db: Gain = 0.0
 
     def attenuation_db(self, steps_s: float, seed: int, owner: int) -> Iterator[float]:
         """Return the attenuation step by step, for ever."""
@@ -52,11 +65,11 @@ class Rain(Parameters):
 class Budget(Parameters):
     """A link budget in free space: Eb/N0 = EIRP + G/T - L_fs - losses - k - 10 log10(bit rate)."""
 
-    eirp_dbw: Real
-    g_over_t_dbk: Real
+    eirp_dbw: Decibels
+    g_over_t_dbk: Decibels
     frequency: Frequency
     bit_rate: Rate
-    losses_db: NotNegative = 0.0
+    losses_db: Gain = 0.0
 
     def ebn0_db(self, range_m: float) -> float:
         """Energy per bit over noise density at a range, without rain."""
@@ -71,18 +84,18 @@ class Signal(Parameters):
     """
 
     model: Literal["signal"]
-    ebn0_db: Real | None = None
-    cn0_dbhz: Real | None = None
+    ebn0_db: Decibels | None = None
+    cn0_dbhz: Decibels | None = None
     bit_rate: Rate | None = None
     file: InputFile | None = None
     budget: Budget | None = None
     range: Metres | None = None
     modulation: Modulation = "qpsk"
     curve: InputFile | None = None
-    coding_gain_db: NotNegative = 0.0
+    coding_gain_db: Gain = 0.0
     rain: Rain | None = None
     step: Stay = 1_000_000_000
-    level_db: Positive = 0.1
+    level_db: Grain = 0.1
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -173,8 +186,10 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> list[list[float]]:
             raise ChannelError(f"{path}: line {number}: {', '.join(columns)} must be numbers") from None
         if not all(map(math.isfinite, values)):
             raise ChannelError(f"{path}: line {number}: a number is not finite")
-        if columns[0] == "t_s" and values[0] < 0:
-            raise ChannelError(f"{path}: line {number}: a time is negative")
+        if columns[0] == "t_s" and not 0 <= values[0] <= LONGEST_NS / 1e9:
+            raise ChannelError(f"{path}: line {number}: t_s is {values[0]:g}; allowed: 0 to {LONGEST_NS / 1e9:g}")
+        if "ebn0_db" in columns and abs(values[columns.index("ebn0_db")]) > DEEPEST_DB:
+            raise ChannelError(f"{path}: line {number}: ebn0_db is beyond {DEEPEST_DB:g} dB")
         if rows and values[0] <= rows[-1][0]:
             raise ChannelError(f"{path}: line {number}: {columns[0]} does not ascend")
         rows.append(values)

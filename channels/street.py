@@ -18,15 +18,17 @@ from channels import sky
 from channels.budget import Modulation, bit_error_rate
 from channels.intervals import State, both, merged, until
 from channels.parameters import (
+    Decibels,
     Degrees,
+    Depth,
     Frequency,
+    Grain,
     InputFile,
     Latitude,
     Longitude,
     Metres,
     Parameters,
     Probability,
-    Real,
     Speed,
     Stay,
 )
@@ -40,7 +42,8 @@ SKY_STEP_NS = 1_000_000_000
 """How often a moving satellite is looked for; between two looks it moves evenly."""
 _ROWS = 65_536
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+LONGEST_M = 1e6
+"""A street is drawn up to here; what lies further on it is the same again, reversed."""
 
 
 class Law(Parameters):
@@ -154,10 +157,10 @@ class Diffraction(Parameters):
     """
 
     frequency: Frequency
-    margin_db: Positive | None = None
-    ebn0_db: Real | None = None
+    margin_db: Depth | None = None
+    ebn0_db: Decibels | None = None
     modulation: Modulation = "qpsk"
-    step_db: Positive = 0.5
+    step_db: Grain = 0.5
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -190,7 +193,7 @@ class Street(Parameters):
     step: Stay = 1_000_000
     antenna: Metres = 1.5
     depth: Metres = 0.0
-    length: Annotated[Metres, Field(ge=1)] | None = None
+    length: Annotated[Metres, Field(ge=1, le=LONGEST_M)] | None = None
     heights: Law = _law(law="log_normal", median="20.6 m", sigma=0.44)
     facades: Law = _law(law="uniform", low="10 m", high="30 m")
     width: Law = _law(law="constant", value="20 m")
@@ -229,7 +232,7 @@ class Street(Parameters):
             return read_skyline(Path(self.skyline), width_m=self.width.kernel()[1], lateral=self.lateral)
         way_m = self.start + self.speed * span_ns / 1e9
         params = {
-            "length_m": self.length or max(way_m, 1000.0),
+            "length_m": self.length or min(max(way_m, 1000.0), LONGEST_M),
             "height": self.heights.kernel(),
             "facade": self.facades.kernel(),
             "width": self.width.kernel(),

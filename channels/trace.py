@@ -23,6 +23,9 @@ from toolkit.schema import SCHEMA_VERSION, conform
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_BPS = 1e13
+"""The greatest rate: more is a slip of the unit (the engine's own limit)."""
+
 METADATA_KEY = b"hindflight.channel"
 """Where the Parquet metadata holds estimates, unknowns, counts and source as JSON."""
 
@@ -143,6 +146,8 @@ def _checked(table: pa.Table, name: str) -> pa.Table:
             raise ChannelError(f"{name}: {column} must be finite and not negative")
         if column != "rate_bps" and np.any(values > 1):
             raise ChannelError(f"{name}: {column} is a probability and cannot be more than 1")
+        if np.any(values > MOST_BPS):
+            raise ChannelError(f"{name}: {column} is {values.max():g}; at most {MOST_BPS:g}")
     for column in ("t_ns", "delay_ns", "added_ns", "overlap_ns"):
         if np.any(channel[column].drop_null().to_numpy() < 0):
             raise ChannelError(f"{name}: {column} must not be negative")

@@ -18,13 +18,16 @@ from pydantic import Field, model_validator
 from channels import sky
 from channels.budget import Modulation, bit_error_rate
 from channels.intervals import State, merged
-from channels.parameters import InputFile, Latitude, Longitude, Metres, Parameters, Rate, Stay
+from channels.parameters import Gain, Grain, InputFile, Latitude, Longitude, Metres, Parameters, Rate, Stay
 from channels.portable import acos, cos, dot, hypot, sin
 from channels.signal import Budget, read_columns
 from toolkit.errors import ChannelError
 
 EARTH_M = 6_356_752.0
 """The polar radius: a ray that comes nearer to the centre has met the ground wherever it is."""
+
+HIGHEST_M = 1e9
+"""Beyond it (of either sign) an altitude is a slip."""
 
 Angle = Annotated[float, Field(ge=-90, le=180, allow_inf_nan=False, strict=True)]
 
@@ -88,6 +91,8 @@ def _track(path: Path) -> Callable[[int], Pose]:
     rows = read_columns(path, tuple(columns))
     if not all(-90 <= row[1] <= 90 and -360 <= row[2] <= 360 for row in rows):
         raise ChannelError(f"{path}: a latitude or longitude is out of range")
+    if not all(-HIGHEST_M <= row[3] <= HIGHEST_M for row in rows):
+        raise ChannelError(f"{path}: an altitude is beyond {HIGHEST_M:g} m")
     attitude = _attitude(path)
     times = [row[0] for row in rows]
 
@@ -158,8 +163,8 @@ class Track(Parameters):
     field_of_view: Annotated[float, Field(gt=0, le=180, strict=True)] = 180.0
     budget: Budget | None = None
     modulation: Modulation = "qpsk"
-    coding_gain_db: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)] = 0.0
-    level_db: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)] = 0.1
+    coding_gain_db: Gain = 0.0
+    level_db: Grain = 0.1
 
     @model_validator(mode="after")
     def _near_is_near(self) -> Self:

@@ -6,17 +6,12 @@ Knows channel traces and the engine's words (`RateTraceConfig`), no scenario. Re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from channels.interop import read_channel
+from channels.intervals import Direction, read_states
 from toolkit.errors import ChannelError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +27,27 @@ class RateTrace:
         return {"starts_ns": list(self.starts_ns), "rates_bps": list(self.rates_bps), "end_ns": self.end_ns}
 
 
-def read_rates(path: Path, direction: str = "a2b") -> RateTrace:
-    """Read the rate over time of `direction`; of the only one there is if the file holds one. Outages have rate 0.
+def read_rates(path: Path, direction: Direction = "a2b") -> RateTrace:
+    """Read the rate over time of `direction`; or of the only one there is. It is 0 where all is lost.
 
-    ChannelError if the file gives no rate, or leaves gaps.
+    An outage may stand over the states. ChannelError if the file gives no rate, or leaves gaps.
     """
-    intervals = _of_direction(read_channel(path).intervals(), direction)
-    if intervals.num_rows == 0 or intervals["rate_bps"].null_count == intervals.num_rows:
+    intervals = read_channel(path).intervals()
+    told = sorted(set(intervals["direction"].to_pylist()))
+    if not told or intervals["rate_bps"].null_count == intervals.num_rows:
         raise ChannelError(f"{path}: gives no rate over time", "`hindflight channel show` tells what it holds")
-    start, end = (np.asarray(intervals[name]) for name in ("t_ns", "end_ns"))
-    lost = np.asarray(intervals["lost"]).tolist()
-    rates = [0.0 if out else rate for rate, out in zip(intervals["rate_bps"].to_pylist(), lost, strict=True)]
-    lasting = np.flatnonzero(end > start)
-    for before, after in pairwise(lasting.tolist()):
-        if start[after] != end[before]:
-            how = "overlap" if start[after] < end[before] else "leave a gap"
-            raise ChannelError(f"{path}: intervals {before + 1} and {after + 1} {how}, so the rate is not told")
-    for i in lasting:
-        if rates[i] is None:
-            raise ChannelError(f"{path}: interval {i + 1} has no rate")
-    if not any(rates[i] for i in lasting):
+    way: Direction = direction if direction in told else told[0]
+    states = read_states(intervals, way, str(path))
+    rates = [0.0 if state.lost else state.rate_bps for state in states]
+    for state, rate in zip(states, rates, strict=True):
+        if rate is None:
+            where = f"from {state.start_ns / 1e9:g} s to {state.end_ns / 1e9:g} s"
+            raise ChannelError(f"{path}: tells no rate {where}", "a row without a rate must be an outage")
+    if not any(rates):
         raise ChannelError(f"{path}: the rate is 0 throughout, so nothing would ever arrive")
-    origin = start[lasting[0]]
+    origin_ns = states[0].start_ns
     return RateTrace(
-        tuple((start[lasting] - origin).tolist()),
-        tuple(float(rates[i]) for i in lasting),
-        int(end[lasting[-1]] - origin),
+        tuple(state.start_ns - origin_ns for state in states),
+        tuple(float(rate or 0.0) for rate in rates),
+        states[-1].end_ns - origin_ns,
     )
-
-
-def _of_direction(intervals: pa.Table, direction: str) -> pa.Table:
-    import pyarrow.compute as pc
-
-    held = intervals["direction"].cast("string")
-    if len(set(held.to_pylist())) < 2:
-        return intervals
-    return intervals.filter(pc.equal(held, direction))

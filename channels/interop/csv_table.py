@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from channels.interop.rows import DIRECTION, HOP, lacking
 from channels.interop.text import INT64_MAX, Source, csv_rows, whole
-from channels.trace import Trace
+from channels.trace import MOST_BPS, Trace
 from toolkit.schema import TABLES, table_from_rows
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def _real(source: Source, line: int, name: str, word: str) -> float | None:
         raise source.wrong(line, f"{name} is {word!r}, not a number") from None
     if not math.isfinite(value) or value < 0:
         raise source.wrong(line, f"{name} is {word}; it must be finite and not negative")
+    if value > MOST_BPS:
+        raise source.wrong(line, f"{name} is {word}; at most {MOST_BPS:g}")
     if name in {"per", "ber"} and value > 1:
         raise source.wrong(line, f"{name} is {word}; a probability is at most 1")
     return value

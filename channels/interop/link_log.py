@@ -25,7 +25,7 @@ def read(source: Source) -> Trace:
     for name in NEEDED:
         if name not in names:
             raise source.wrong(header, f"the column {name} is missing")
-    rows = []
+    rows: list[tuple[int, int, str | None]] = []
     for number, fields in lines:
         row = dict(zip(names, fields, strict=True))
         if row["dir"] != "data" or row["plen"] == "0" or row["fate"] == "dropped_queue":
@@ -35,7 +35,10 @@ def read(source: Source) -> Trace:
         if row["fate"] == "unfinished":
             continue
         size = whole(source, number, row["size"], "size", 2**32 - 1)
-        rows.append((whole(source, number, row["t_arr_ns"], "t_arr_ns"), size, REACHED[row["fate"]]))
+        t_ns = whole(source, number, row["t_arr_ns"], "t_arr_ns")
+        if rows and t_ns < rows[-1][0]:
+            raise source.wrong(number, f"t_arr_ns is {t_ns}, earlier than the packet before it: the log is not sorted")
+        rows.append((t_ns, size, REACHED[row["fate"]]))
     if not rows:
         raise source.empty()
     causes = [cause or "none" for _, _, cause in rows]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from channels.interop.rows import LONGEST_NS, Ints, forward_intervals, lacking, table_of
+from channels.interop.rows import LONGEST_NS, Ints, forward_states, lacking, table_of
 from channels.interop.text import Source, whole
 from channels.trace import Trace
 from toolkit.errors import ChannelError
 
 PACKET_BYTES = 1500
 """What one chance delivers (mm-link: MTU-sized packets)."""
+
+MOST_CHANCES = 100_000_000
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -53,31 +55,27 @@ def read(source: Source) -> Trace:
 
 def write(trace: Trace, where: str) -> tuple[str, list[str]]:
     """Return the chances, and what is left out; time 0 is where the first interval begins."""
-    intervals = forward_intervals(trace)
-    if intervals.num_rows == 0 or intervals["rate_bps"].null_count == intervals.num_rows:
+    states = forward_states(trace, where)
+    if all(state.rate_bps is None for state in states):
         raise ChannelError(
             f"{where}: the trace has no rate over time, and a Mahimahi trace is nothing else",
             "a list of lost packets can be written as ns2 or ns3",
         )
-    if intervals["rate_bps"].null_count:
-        row = next(i for i, rate in enumerate(intervals["rate_bps"].to_pylist()) if rate is None)
-        raise ChannelError(f"{where}: interval {row + 1} has no rate, and a Mahimahi trace cannot leave it open")
-    start = np.asarray(intervals["t_ns"])
-    lost = np.asarray(intervals["lost"])
+    for number, state in enumerate(states, 1):
+        if state.rate_bps is None and not state.lost:
+            raise ChannelError(f"{where}: interval {number} has no rate, and a Mahimahi trace cannot leave it open")
+    start, ends = (np.array([getattr(state, name) for state in states]) for name in ("start_ns", "end_ns"))
+    lost = np.array([state.lost for state in states])
+    rates = np.array([0.0 if state.lost else state.rate_bps or 0.0 for state in states])
     said = lacking(trace, {"intervals", "rate_bps"})
     if start[0] != 0:
         said.append(f"that the trace begins at {start[0]} ns is not in it: a Mahimahi trace begins at 0")
     if lost.any():
         said.append(f"{int(lost.sum())} outages are in it as times without a chance")
-    stamps = _stamps(
-        start - start[0],
-        np.asarray(intervals["end_ns"]) - start[0],
-        np.where(lost, 0.0, np.asarray(intervals["rate_bps"])),
-    )
+    stamps = _stamps(start - start[0], ends - start[0], rates, where)
     if not len(stamps):
         raise ChannelError(f"{where}: in all of the trace not one packet of {PACKET_BYTES} bytes could leave")
-    ends = np.asarray(intervals["end_ns"])
-    silent_ns = int(ends[-1] - ends[~lost & (np.asarray(intervals["rate_bps"]) > 0)][-1])
+    silent_ns = int(ends[-1] - ends[rates > 0][-1])
     if silent_ns:
         said.append(
             f"its last {silent_ns / SECOND:g} s, in which nothing is sent, are not in it: a Mahimahi trace ends with "
@@ -86,10 +84,14 @@ def write(trace: Trace, where: str) -> tuple[str, list[str]]:
     return "\n".join(map(str, stamps.tolist())) + "\n", said
 
 
-def _stamps(start: Ints, end: Ints, rate_bps: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Ints:
+def _stamps(start: Ints, end: Ints, rate_bps: np.ndarray[tuple[int, ...], np.dtype[np.float64]], where: str) -> Ints:
     """The end of the millisecond in which each packet has been paid for: the n-th when the link could have sent n."""
     sent = np.concatenate(([0.0], np.cumsum(rate_bps * (end - start) / (8 * SECOND))))
     # A hair is added: what a float leaves a millionth of a byte short has been sent.
     count = int((sent[-1] + 1e-3) // PACKET_BYTES)
+    if count > MOST_CHANCES:
+        raise ChannelError(
+            f"{where}: has {count} chances to deliver a packet; a Mahimahi trace of ours at most {MOST_CHANCES}"
+        )
     times = np.interp(np.arange(1, count + 1) * float(PACKET_BYTES) - 1e-3, sent, np.append(start, end[-1]))
     return np.asarray(times // MS + 1, dtype=np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from channels.interop.rows import lacking, lost_positions, packets_from_losses
+from channels.interop.rows import MOST_PKTS, lacking, lost_positions, packets_from_losses
 from channels.interop.text import Source, whole
 from channels.trace import Trace
 from toolkit.errors import ChannelError
@@ -41,11 +41,9 @@ def _read(source: Source, pattern: re.Pattern[str], word: str) -> Trace:
     lost: set[int] = set()
     for line, text in numbered:
         for item in text.replace(",", " ").split():
-            number = whole(source, line, item, "a packet's number")
+            number = whole(source, line, item, "a packet's number", MOST_PKTS - 1)
             if number in lost:
                 raise source.wrong(line, f"packet {number} stands there twice")
-            if number >= 2**32:
-                raise source.wrong(line, f"packet {number} is beyond 2^32")
             lost.add(number)
     return packets_from_losses(sorted(lost), source.path.name)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from channels.intervals import State, read_states
 from channels.trace import Trace
 from toolkit.errors import ChannelError
 from toolkit.schema import TABLES, conform
@@ -34,18 +35,36 @@ def table_of(kind: str, columns: dict[str, Any], count: int) -> pa.Table:
     """A channel table of `count` rows of one kind from some of its columns; the others are null or plain."""
     import pyarrow as pa
 
+    nothing = np.zeros(count, dtype=np.int8)
     filled: dict[str, Any] = {
-        "kind": [kind] * count,
-        "hop": [HOP] * count,
-        "direction": [DIRECTION] * count,
+        "kind": named(nothing, [kind]),
+        "hop": named(nothing, [HOP]),
+        "direction": named(nothing, [DIRECTION]),
         "lost": np.zeros(count, dtype=np.bool_),
-        "cause": ["none"] * count,
+        "cause": named(nothing, ["none"]),
         "known": np.ones(count, dtype=np.bool_),
         **columns,
     }
     names = [column.name for column in TABLES["channel"].columns]
-    arrays = {name: pa.array(filled[name]) if name in filled else pa.nulls(count) for name in names}
+    arrays = {name: _array(filled[name]) if name in filled else pa.nulls(count) for name in names}
     return conform("channel", pa.table(arrays))
+
+
+def named(which: npt.NDArray[np.int8], names: list[str]) -> pa.DictionaryArray:
+    """Return words by their numbers: a byte for each row."""
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(pa.array(which), pa.array(names))
+
+
+def _array(values: Any) -> pa.Array:
+    import pyarrow as pa
+
+    return values if isinstance(values, pa.Array) else pa.array(values)
+
+
+MOST_PKTS = 10_000_000
+"""Packets of a list of losses, at most: the table has a row for each up to the last one lost."""
 
 
 def packets_from_losses(lost: Sequence[int], where: str) -> Trace:
@@ -59,7 +78,7 @@ def packets_from_losses(lost: Sequence[int], where: str) -> Trace:
         "position": np.arange(count, dtype=np.uint64),
         "t_ns": np.zeros(count, dtype=np.int64),
         "lost": gone,
-        "cause": np.where(gone, "channel", "none"),
+        "cause": named(gone.astype(np.int8), ["none", "channel"]),
     }
     unknowns = (
         "A list of lost packets has no times: all packets stand at time 0.",
@@ -89,6 +108,12 @@ def forward_intervals(trace: Trace) -> pa.Table:
     of = packets if packets.num_rows else intervals
     direction = of["direction"].cast("string")[0]
     return intervals.filter(pc.equal(intervals["direction"].cast("string"), direction))
+
+
+def forward_states(trace: Trace, where: str) -> list[State]:
+    """Return the same as states without a gap: an outage cuts those over which it stands. ChannelError for a gap."""
+    intervals = forward_intervals(trace)
+    return read_states(intervals, intervals["direction"][0].as_py(), where) if intervals.num_rows else []
 
 
 def lacking(trace: Trace, held: set[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import lzma
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from toolkit.files import plain_os_errors
 
 INT64_MAX = 2**63 - 1
 """What our tables hold of times and of counts."""
+
+
+_WHOLE = re.compile(r"[-+]?[0-9]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,9 @@ def csv_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
 
 def whole(source: Source, line: int, word: str, what: str, most: int = INT64_MAX) -> int:
     """A whole number that is not negative and at most `most`."""
-    try:
-        value = int(word)
-    except ValueError:
-        raise source.wrong(line, f"{what} is {word!r}, not a whole number") from None
+    if _WHOLE.fullmatch(word) is None:
+        raise source.wrong(line, f"{what} is {word[:40]!r}, not a whole number")
+    value = int(word)
     if value < 0:
         raise source.wrong(line, f"{what} is {value}; it cannot be negative")
     if value > most:

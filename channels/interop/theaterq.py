@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from channels._estimates import Estimate
-from channels.interop.rows import LONGEST_NS, forward_intervals, lacking, table_of
+from channels.interop.rows import LONGEST_NS, forward_states, lacking, table_of
 from channels.interop.text import Source, whole
 from channels.trace import Trace
 from toolkit.errors import ChannelError
@@ -86,8 +86,8 @@ def _limit(limits: np.ndarray[tuple[int, ...], np.dtype[np.int64]], unknowns: li
 
 def write(trace: Trace, where: str) -> tuple[str, list[str]]:
     """Return simple lines, and what is left out."""
-    intervals = forward_intervals(trace)
-    if intervals.num_rows == 0:
+    states = forward_states(trace, where)
+    if not states:
         raise ChannelError(f"{where}: the trace has no states over time, and a TheaterQ file is nothing else")
     said = lacking(trace, {"intervals", "delay_ns", "rate_bps", "per"})
     limit = trace.estimate("queue_limit_pkts")
@@ -95,15 +95,16 @@ def write(trace: Trace, where: str) -> tuple[str, list[str]]:
     if limit is None or limit.value is None:
         said.append(f"the trace has no limit of the queue: {DEFAULT_LIMIT} packets are written")
     lines, rounded, without_delay = [], 0, 0
-    for number, row in enumerate(intervals.to_pylist(), 1):
-        if row["rate_bps"] is None:
+    for number, state in enumerate(states, 1):
+        if state.rate_bps is None and not state.lost:
             raise ChannelError(f"{where}: interval {number} has no rate_bps, and TheaterQ cannot leave it open")
-        without_delay += row["delay_ns"] is None
-        start, end = (round(row[name] / US) for name in ("t_ns", "end_ns"))
-        rounded += row["t_ns"] % US != 0 or row["end_ns"] % US != 0
+        without_delay += state.delay_ns is None
+        start, end = (round(t_ns / US) for t_ns in (state.start_ns, state.end_ns))
+        rounded += state.start_ns % US != 0 or state.end_ns % US != 0
         if end > start:
-            loss = ALL if row["lost"] else round((row["per"] or 0.0) * ALL)
-            lines.append(f"{end - start},{row['delay_ns'] or 0},{round(row['rate_bps'])},{loss},{packets}")
+            loss = ALL if state.lost else round((state.per or 0.0) * ALL)
+            # What is lost anyway needs no rate: 0 is none.
+            lines.append(f"{end - start},{state.delay_ns or 0},{round(state.rate_bps or 0.0)},{loss},{packets}")
     if without_delay:
         said.append(f"{without_delay} states have no delay: 0 is written")
     if rounded:

@@ -305,6 +305,8 @@ def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
         ("a.csv", 't_ns,hop\n5,"a\nb"\n6,c\n', "a.csv: line 2: a quoted field goes on past the end of the line"),
         ("a.csv", 't_ns,hop\n5,"a\n', "a.csv: line 2: is no CSV: unexpected end of data"),
         ("a.log", "t_arr_ns,fate,plen,size\n", "a.log: line 1: the column dir is missing"),
+        ("a.log", f"{LOG}data,5,9,9,delivered\ndata,4,9,9,delivered\n", "a.log: line 3: t_arr_ns is 4, earlier than"),
+        ("a.tcl", f"$em droplist 3 {2**32 - 1}\n", "a.tcl: line 1: a packet's number is 4294967295; at most 9999999"),
         ("a.log", f"{LOG}data,5,9,ten,delivered\n", "a.log: line 2: size is 'ten', not a whole number"),
         ("a.log", f"{LOG}data,5,9,{2**32},delivered\n", f"a.log: line 2: size is {2**32}; at most {2**32 - 1}"),
         ("a.log", f"{LOG}data,{2**63},9,9,delivered\n", f"a.log: line 2: t_arr_ns is {2**63}; at most {2**63 - 1}"),
@@ -314,6 +316,8 @@ def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
         ("a.tq", "9999999999999999,1,1,0,5\n", "a.tq: line 1: keep is 9999999999999999 µs: the states up to here last"),
         ("a.tq", "31622400000000,1,1,0,5\n1,1,1,0,5\n", "a.tq: line 2: keep is 1 µs: the states up to here last over"),
         ("a.tq", "0,1,1,0,5\n", "a.tq: line 1: keep is 0; a state lasts 1 µs at least"),
+        ("a.tq", "1_000,1,1,0,5\n", "a.tq: line 1: keep is '1_000', not a whole number"),
+        ("a.csv", "t_ns,end_ns,rate_bps\n0,5,1e14\n", "a.csv: line 2: rate_bps is 1e14; at most 1e+13"),
         ("a.tq", "5,1,1,4294967296,5\n", "a.tq: line 1: loss is 4294967296; at most 4294967295 (100 %)"),
         ("a.tq", "5,1,1\n", "a.tq: line 1: 3 fields; a simple line has 5, an extended one 9"),
         ("a.tcl", "$em droplist 3 4 4\n", "a.tcl: line 1: packet 4 stands there twice"),
@@ -330,6 +334,40 @@ def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line_with_its_record(tmp_path: Path, name: str, text: str, message: str) -> None:
     assert wrong(tmp_path, name, text).startswith(message)
+
+
+def outages(rate_bps: float | None) -> Trace:
+    """A state of 40 ms with an outage in it, which may say a rate, and one behind it."""
+    rows: list[dict[str, object]] = [
+        {
+            "kind": "interval", "hop": "link", "direction": "a2b", "t_ns": start * MS, "end_ns": end * MS,
+            "lost": rate == rate_bps, "cause": "outage" if rate == rate_bps else "none", "rate_bps": rate,
+            "delay_ns": None if rate == rate_bps else 5 * MS, "known": True,
+        }
+        for start, end, rate in ((0, 40, 12e6), (10, 20, rate_bps), (40, 50, rate_bps), (50, 60, 24e6))
+    ]  # fmt: skip
+    return Trace(table_from_rows("channel", rows))
+
+
+@pytest.mark.parametrize("rate_bps", [None, 48e6])
+def test_nothing_leaves_in_an_outage_whatever_rate_it_says(tmp_path: Path, rate_bps: float | None) -> None:
+    said = write_channel(outages(rate_bps), tmp_path / "a.down")
+    assert "2 outages are in it as times without a chance" in said
+    # 12 Mbit/s are a packet per ms, 24 Mbit/s two.
+    chances = [*range(1, 11), *range(21, 41), *(ms for ms in range(51, 61) for _ in range(2))]
+    assert (tmp_path / "a.down").read_text().split() == [str(ms) for ms in chances]
+    write_channel(outages(rate_bps), tmp_path / "a.tq")
+    back = read_channel(tmp_path / "a.tq").channel.to_pylist()
+    assert [(row["t_ns"] // MS, row["end_ns"] // MS, row["lost"]) for row in back] == [
+        (0, 10, False), (10, 20, True), (20, 40, False), (40, 50, True), (50, 60, False),
+    ]  # fmt: skip
+    assert [row["rate_bps"] for row in back if not row["lost"]] == [12e6, 12e6, 24e6]
+
+
+@pytest.mark.parametrize("name", ["a.down", "a.tq"])
+def test_a_gap_cannot_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ChannelError, match="interval 2 of a2b begins at 5000000 ns, the one before ends at 1000000 ns"):
+        write_channel(states((0, 1, 1e6, 1, None), (5, 6, 1e6, 1, None)), tmp_path / name)
 
 
 def test_a_trace_without_rates_is_no_mahimahi_trace(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_bad_signals_are_one_line(data: dict[str, Any], says: str) -> None:
         ("t_s,x\n", "lacks the column ebn0_db"),
         ("t_s,ebn0_db\n", "has no rows"),
         ("t_s,ebn0_db\n0,1\n0,2\n", "line 3: t_s does not ascend"),
-        ("t_s,ebn0_db\n-1,1\n", "line 2: a time is negative"),
+        ("t_s,ebn0_db\n-1,1\n", "line 2: t_s is -1; allowed: 0 to"),
         ("t_s,ebn0_db\n0,nan\n", "line 2: a number is not finite"),
         ("t_s,ebn0_db\n0,a\n", "must be numbers"),
     ],

@@ -35,7 +35,21 @@ def phi(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
-CELLS = [(elevation, azimuth) for elevation in (30.0, 42.0, 55.0, 64.0, 72.0, 78.0) for azimuth in (15, 30, 45, 70, 90)]
+def share_above(threshold_m: float, median_m: float = 20.6) -> float:
+    """Share of log-normal heights above a threshold."""
+    return 1 - phi(math.log(threshold_m / median_m) / 0.44)
+
+
+def elevation_of(z: float, azimuth: float) -> float:
+    """Elevation in degrees, to a tenth, at which heights from `z` standard deviations above the median on hide."""
+    rise = 20.6 * math.exp(0.44 * z) - 1.5
+    return round(math.degrees(math.atan(rise * math.sin(math.radians(azimuth)) / 10)), 1)
+
+
+CELLS = [
+    (elevation_of(z, azimuth), azimuth) for z in (-1.4, -0.8, -0.3, 0.3, 0.8, 1.4) for azimuth in (15, 30, 45, 70, 90)
+]
+"""Cells of elevation and azimuth whose shares lie between 0.08 and 0.92: each can be too small and too large."""
 
 
 def test_blocked_share_of_log_normal_heights_is_the_closed_form_in_30_cells() -> None:
@@ -52,10 +66,15 @@ def test_blocked_share_of_log_normal_heights_is_the_closed_form_in_30_cells() ->
         # A position per building: independent heights.
         share = blocked_share(model, span_ns=buildings * 10**9, seed=100 + cell)
         threshold = 1.5 + 10 * math.tan(math.radians(elevation)) / abs(math.sin(math.radians(azimuth)))
-        expected = 1 - phi(math.log(threshold / 20.6) / 0.44)
+        expected = share_above(threshold)
+        assert 0.07 < expected < 0.93
         error = math.sqrt(expected * (1 - expected) / buildings)
         outside += abs(share - expected) > 2.576 * error
-        assert abs(share - expected) < 4 * error + 1e-12, f"{elevation} {azimuth}: {share} against {expected}"
+        where = f"{elevation} {azimuth}: {share} against {expected}"
+        assert abs(share - expected) < 4 * error, where
+        # Heights a sixth lower or higher would be seen in every cell.
+        for median_m in (20.6 * 6 / 7, 20.6 * 7 / 6):
+            assert abs(share - share_above(threshold, median_m)) > 4 * error, where
     # Of 30 intervals of 99 % more than 2 miss with probability 0.003.
     assert outside <= 2
 

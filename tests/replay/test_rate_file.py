@@ -143,11 +143,24 @@ def test_a_file_without_rates_or_with_gaps_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChannelError, match="gives no rate over time"):
         read_rates(path)
     path.write_text("t_ns,end_ns,rate_bps\n0,5,1000\n6,9,1000\n")
-    with pytest.raises(ChannelError, match="intervals 1 and 2 leave a gap"):
+    with pytest.raises(ChannelError, match="interval 2 of a2b begins at 6 ns, the one before ends at 5 ns"):
         read_rates(path)
     path.write_text("t_ns,end_ns,rate_bps\n0,5,0\n5,9,0\n")
     with pytest.raises(ChannelError, match="the rate is 0 throughout"):
         read_rates(path)
+    path.write_text("t_ns,end_ns,rate_bps\n0,1000000000,8000\n1000000000,1500000000,\n")
+    with pytest.raises(ChannelError, match=r"tells no rate from 1 s to 1.5 s"):
+        read_rates(path)
+
+
+def test_an_outage_over_the_states_sends_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = ["7,20,0,none,1000", "9,12,1,outage,", "20,30,0,none,2000", "25,35,1,outage,"]
+    path.write_text("t_ns,end_ns,lost,cause,rate_bps\n" + "\n".join(rows) + "\n")
+    rates = read_rates(path)
+    assert rates.starts_ns == (0, 2, 5, 13, 18, 23)
+    assert rates.rates_bps == (1000.0, 0.0, 1000.0, 2000.0, 0.0, 0.0)
+    assert rates.end_ns == 28
 
 
 @pytest.mark.parametrize(
