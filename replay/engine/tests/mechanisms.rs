@@ -150,6 +150,13 @@ fn a_receiver_that_knows_of_an_outage_spares_the_sender_its_timeouts() {
     // It stops half a second early, and goes on at once: 4.5 s of 8 s at 100 segments a second.
     assert!((440..=460).contains(&(frozen.delivered_bytes / 1000)));
     assert!(plain.delivered_bytes < frozen.delivered_bytes);
+    // So it is under Linux's rules.
+    let linux = outcome(&with("freeze-tcp\", \"profile\": \"linux", ""));
+    assert_eq!((linux.sender.rtos, linux.sender.retransmissions), (0, 0));
+    assert!((430..=460).contains(&(linux.delivered_bytes / 1000)));
+    let late = r#", "freeze_warning_ns": 80000000"#;
+    let linux = outcome(&with("freeze-tcp\", \"profile\": \"linux", late));
+    assert_eq!((linux.sender.rtos, linux.sender.recoveries), (0, 1));
     // A warning that comes too late leaves something to repair, which the third ACK does.
     let late = outcome(&with("freeze-tcp", r#", "freeze_warning_ns": 80000000"#));
     assert_eq!((late.sender.rtos, late.sender.recoveries), (0, 1));

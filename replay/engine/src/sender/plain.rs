@@ -44,10 +44,13 @@ impl Way {
     /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or of the
     /// path's future.
     pub fn of(params: &StackParams) -> Self {
-        use RecoveryKind::{Aerotcp, Newreno, Prr, Reno, Sack};
+        use RecoveryKind::{Aerotcp, Fack, Newreno, Prr, Reno, Sack};
         let plain = params.profile == Profile::Rfc
             && params.rto_rule != RtoRule::Ns2
-            && matches!(params.recovery, Reno | Newreno | Sack | Prr | Aerotcp)
+            && matches!(
+                params.recovery,
+                Reno | Newreno | Sack | Fack | Prr | Aerotcp
+            )
             && !params.close
             && !params.ecn
             && params.send_buffer_bytes.is_none()
@@ -365,6 +368,7 @@ mod tests {
         prop::sample::select(vec![
             Variant::Reno,
             Variant::Newreno,
+            Variant::Fack,
             Variant::Sack,
             Variant::Cubic,
             Variant::Vegas,
