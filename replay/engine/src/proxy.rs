@@ -94,6 +94,7 @@ impl Proxy {
                 if segment.purpose == Purpose::Request {
                     self.request = Some((segment.seq, segment.payload_bytes));
                     self.requested_to = segment.end();
+                    self.upstream.note_request(self.requested_to);
                 }
                 self.downstream.receive(segment, now);
             }
@@ -173,11 +174,7 @@ impl Proxy {
             add_request(slot, seq, octets);
             return true;
         }
-        let acknowledges = self.upstream.transmit(now, slot);
-        if acknowledges {
-            slot.seq = self.requested_to;
-        }
-        acknowledges
+        self.upstream.transmit(now, slot)
     }
 
     /// Its receiving half.

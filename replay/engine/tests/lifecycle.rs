@@ -130,6 +130,45 @@ fn rfc9293_figure_12_a_close_takes_a_sequence_number_each_way() {
     assert_eq!(flow.duration_ns, 150_000_000, "up to the last octet");
 }
 
+/// Lengths of the packets that open connections.
+#[derive(Default)]
+struct Openings(Vec<u16>);
+
+impl Tap for Openings {
+    fn event(&mut self, _: Nanos, event: Event<'_>) {
+        if let Event::Sent(segment) = event
+            && segment.has(flags::SYN)
+        {
+            self.0.push(segment.ip_bytes);
+        }
+    }
+}
+
+#[test]
+fn rfc7323_appendix_a_a_syn_is_as_long_as_its_options() {
+    // IP and TCP 40, MSS 4, window scale 4 with padding; SACK-permitted 4 with padding, or none beside timestamps (12).
+    for (profile, stack, bytes) in [
+        ("linux", "", 60),
+        ("linux", r#", "timestamps": false"#, 52),
+        ("rfc", r#", "sack": false, "recovery": "newreno""#, 60),
+        ("rfc", r#", "timestamps": false"#, 52),
+        (
+            "rfc",
+            r#", "timestamps": false, "sack": false, "recovery": "newreno""#,
+            48,
+        ),
+        ("rfc", r#", "header_bytes": 60"#, 68),
+    ] {
+        let variant = r#""variant": "linux-reno""#;
+        let text = flow("1000", profile, &format!(r#""close": false{stack}"#));
+        let config = config(&[], &text.replace(r#""variant": "sack""#, variant));
+        let mut openings = Openings::default();
+        let mut world = World::new(&config, 1, &mut openings).expect("valid");
+        world.run(&AtomicBool::new(false)).expect("not interrupted");
+        assert_eq!(openings.0, [bytes, bytes], "{profile}{stack}");
+    }
+}
+
 #[test]
 fn a_fin_behind_full_segments_leaves_alone_and_without_close_none_does() {
     let last = |stack| {
@@ -288,6 +327,8 @@ fn a_proxy_passes_on_a_close_and_a_reset() {
     };
     let (summary, near, far) = run(99.0, r#""close": true"#);
     assert!(summary.flows[0].completed);
+    let opening: Vec<&str> = near.lines().take(2).collect();
+    assert_eq!(opening, ["0.00 > S 0", "0.05 < S 0 ack 1"]);
     for text in [near, far] {
         assert_eq!(text.matches(" F ").count(), 2, "{text}");
     }

@@ -243,6 +243,9 @@ pub struct StackParams {
 const BARE_HEADER_BYTES: u32 = 40;
 /// Timestamps option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u32 = 12;
+/// Octets of the MSS option (RFC 9293 §3.7.1) and, with padding, of the window scale (RFC 7323 §2.2).
+const MSS_OPTION_BYTES: u32 = 4;
+const WINDOW_SCALE_BYTES: u32 = 4;
 /// IP packet of a full segment when the scenario does not say.
 const DEFAULT_PACKET_BYTES: u32 = 1500;
 /// ns-2's `window_`: packets that the receiver takes, and ssthresh at the start.
@@ -440,6 +443,13 @@ impl StackParams {
     /// Whether a sender is told of the path's schedule.
     pub fn reads_schedule(&self) -> bool {
         self.handover_adaptation != HandoverRule::Off || self.quick_start_bps.is_some()
+    }
+
+    /// IP and TCP header of a SYN, which has MSS and window scale and may permit SACK besides; beside timestamps the
+    /// last takes the place of their padding (RFC 7323 appendix A).
+    pub fn syn_header_bytes(&self) -> u32 {
+        let permits_sack = self.sack_enabled() && !self.timestamps;
+        self.header_bytes + MSS_OPTION_BYTES + WINDOW_SCALE_BYTES + if permits_sack { 4 } else { 0 }
     }
 
     /// Whether a connection may end before the run does: by FIN, or because nobody answers.

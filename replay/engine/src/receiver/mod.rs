@@ -532,6 +532,7 @@ impl Receiver {
         slot.purpose = Purpose::Control;
         // RFC 7323 §2.2: the window of a SYN is not scaled.
         slot.wnd_bytes = slot.wnd_bytes.min(0xFFFF);
+        slot.ip_bytes = self.params.syn_header_bytes() as u16;
         slot.seq = 0;
     }
 

@@ -109,6 +109,7 @@ impl Sender {
                 self.last_sent_at = now;
                 let mut segment = self.bare(now, flags::SYN | self.marks.offer());
                 (segment.seq, segment.ack) = (0, 0);
+                segment.ip_bytes = self.params.syn_header_bytes() as u16;
                 Some(segment)
             }
             Stage::AckDue => {
