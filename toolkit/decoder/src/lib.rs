@@ -1,10 +1,12 @@
 //! Bytes of a capture into TCP segments: containers, link layers, IP, TCP with its options.
 //!
 //! Knows nothing of connections, tables or files: it reads from any `std::io::Read`, never panics on what it
-//! reads, and reports a damaged record instead of stopping. Start with [`Reader`] and [`Segment`].
+//! reads, and reports a damaged record instead of stopping. Start with [`Reader`] and [`Segment`]. [`encode_record`]
+//! goes the other way.
 
 mod buffer;
 mod container;
+mod encode;
 mod ip;
 mod issue;
 mod link;
@@ -16,6 +18,7 @@ mod tally;
 mod tcp;
 
 pub use container::Compression;
+pub use encode::{EncodeError, capture_header, encode_record};
 pub use issue::{DecodeError, Issue, IssueKind};
 pub use link::LinkType;
 pub use pcap::CaptureHeader;

@@ -1,0 +1,212 @@
+//! What is written is what is read: each field, each length of headers, and checksums that add up.
+#![allow(missing_docs)]
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use hindflight_decoder::{
+    EncodeError, Reader, Segment, TcpOptions, capture_header, encode_record, flags,
+};
+use proptest::prelude::*;
+
+const RECORD_HEADER_BYTES: usize = 16;
+const ETHERNET_BYTES: usize = 14;
+
+fn plain() -> Segment {
+    Segment {
+        record: 1,
+        t_ns: 3_000_000_007,
+        frame_bytes: 14 + 1500,
+        captured_bytes: 14 + 52,
+        src: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
+        dst: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)),
+        src_port: 40_000,
+        dst_port: 5001,
+        ip_id: Some(77),
+        ttl: 64,
+        dscp_ecn: 0x2a,
+        ip_bytes: 1500,
+        seq: 0xFFFF_FFF0,
+        ack: 5,
+        flags: flags::ACK | flags::ECE,
+        window: 512,
+        payload_bytes: 1448,
+        options: TcpOptions {
+            timestamps: Some((9, 8)),
+            ..TcpOptions::default()
+        },
+    }
+}
+
+fn capture(segments: &[Segment]) -> Vec<u8> {
+    let mut out = capture_header();
+    for segment in segments {
+        encode_record(segment, &mut out).expect("it fits");
+    }
+    out
+}
+
+/// Sum of 16-bit words with carries folded in: 0xFFFF where the checksum among them is right (RFC 1071 §1).
+fn folded(octets: &[u8]) -> u64 {
+    let mut sum: u64 = octets
+        .chunks(2)
+        .map(|word| u64::from(word[0]) * 256 + u64::from(*word.get(1).unwrap_or(&0)))
+        .sum();
+    while sum > 0xFFFF {
+        sum = sum % 0x1_0000 + sum / 0x1_0000;
+    }
+    sum
+}
+
+fn checksums_add_up(record: &[u8], segment: &Segment) {
+    let packet = &record[RECORD_HEADER_BYTES + ETHERNET_BYTES..];
+    let ip_header = usize::from(packet[0] & 15) * 4;
+    assert_eq!(folded(&packet[..ip_header]), 0xFFFF, "of IP");
+    let tcp_bytes = segment.ip_bytes - ip_header as u32;
+    let mut covered = packet[12..20].to_vec();
+    covered.extend([0, 6]);
+    covered.extend((tcp_bytes as u16).to_be_bytes());
+    covered.extend(&packet[ip_header..]);
+    assert_eq!(folded(&covered), 0xFFFF, "of TCP");
+}
+
+#[test]
+fn a_segment_is_read_as_it_was_written() {
+    let octets = capture(&[plain()]);
+    let mut reader = Reader::new(&octets[..]).expect("a capture");
+    assert_eq!(reader.header().snaplen_bytes, 134);
+    assert!(reader.header().nanosecond);
+    let found = reader.next_segment().expect("one segment");
+    assert_eq!(found.segment, plain());
+    assert!(found.options_other.is_empty());
+    assert!(reader.next_segment().is_none());
+    assert!(reader.issues().is_empty());
+    checksums_add_up(&octets[24..], &plain());
+}
+
+#[test]
+fn a_syn_of_linux_has_sixty_octets() {
+    let options = TcpOptions {
+        mss: Some(1460),
+        wscale: Some(7),
+        sack_permitted: true,
+        timestamps: Some((1, 0)),
+        ..TcpOptions::default()
+    };
+    let mut syn = Segment {
+        flags: flags::SYN,
+        payload_bytes: 0,
+        ip_bytes: 60,
+        options,
+        ..plain()
+    };
+    let octets = capture(&[syn]);
+    let wire: &[u8] = &[
+        2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7,
+    ];
+    assert!(octets.ends_with(wire));
+    for wrong in [56, 62, 1500, 0] {
+        syn.ip_bytes = wrong;
+        let error = encode_record(&syn, &mut Vec::new());
+        let expected = EncodeError::HeaderLength {
+            header_bytes: i64::from(wrong),
+            least_bytes: 60,
+        };
+        assert_eq!(error, Err(expected), "{wrong} B");
+    }
+}
+
+#[test]
+fn what_cannot_stand_in_a_capture_is_refused_and_adds_nothing() {
+    let mut out = vec![1, 2, 3];
+    let v6 = Segment {
+        dst: IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        ..plain()
+    };
+    assert_eq!(encode_record(&v6, &mut out), Err(EncodeError::NotIpv4));
+    for t_ns in [-1, (1 << 32) * 1_000_000_000] {
+        let segment = Segment { t_ns, ..plain() };
+        assert_eq!(encode_record(&segment, &mut out), Err(EncodeError::Time));
+    }
+    let last = Segment {
+        t_ns: (1 << 32) * 1_000_000_000 - 1,
+        ..plain()
+    };
+    assert_eq!(out, [1, 2, 3]);
+    encode_record(&last, &mut out).expect("the last nanosecond");
+}
+
+fn options() -> impl Strategy<Value = TcpOptions> {
+    let parts = (
+        any::<Option<(u16, u8)>>(),
+        any::<bool>(),
+        any::<Option<(u32, u32)>>(),
+        prop::collection::vec(any::<(u32, u32)>(), 0..4),
+    );
+    parts.prop_map(|(syn, permitted, timestamps, blocks)| {
+        let mut options = TcpOptions {
+            timestamps,
+            ..TcpOptions::default()
+        };
+        if let Some((mss, shift)) = syn {
+            options.mss = Some(mss);
+            options.wscale = Some(shift % 15);
+            options.sack_permitted = permitted;
+        } else {
+            for (left, right) in blocks {
+                options.sack.push(left, right);
+            }
+        }
+        options
+    })
+}
+
+fn least_bytes(options: &TcpOptions) -> u32 {
+    let syn = if options.mss.is_some() { 8 } else { 0 };
+    let blocks = options.sack.as_slice().len() as u32;
+    let sack = if blocks > 0 { 4 + 8 * blocks } else { 0 };
+    let stamps = match (options.timestamps, options.sack_permitted) {
+        (Some(_), _) => 12,
+        (None, true) => 4,
+        (None, false) => 0,
+    };
+    40 + syn + sack + stamps
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_is_read(
+        options in options(),
+        spare in 0_u32..11,
+        payload_bytes in 0_u32..9000,
+        numbers in any::<(u32, u32, u16, u16)>(),
+        bits in (0_u16..512, any::<u8>(), any::<u8>()),
+        t_ns in 0_i64..1 << 61,
+    ) {
+        let header_bytes = least_bytes(&options) + 4 * spare;
+        let segment = Segment {
+            t_ns,
+            seq: numbers.0,
+            ack: if bits.0 & flags::ACK == 0 { 0 } else { numbers.1 },
+            window: numbers.2,
+            ip_id: Some(numbers.3),
+            flags: bits.0,
+            ttl: bits.1,
+            dscp_ecn: bits.2,
+            payload_bytes,
+            ip_bytes: header_bytes + payload_bytes,
+            frame_bytes: header_bytes + payload_bytes + 14,
+            captured_bytes: header_bytes + 14,
+            options,
+            ..plain()
+        };
+        let octets = capture(&[segment, segment]);
+        checksums_add_up(&octets[24..24 + (octets.len() - 24) / 2], &segment);
+        let mut reader = Reader::new(&octets[..]).expect("a capture");
+        for record in [1, 2] {
+            let found = reader.next_segment().expect("a segment").segment;
+            prop_assert_eq!(found, Segment { record, ..segment });
+        }
+        prop_assert!(reader.next_segment().is_none());
+        prop_assert!(reader.issues().is_empty());
+    }
+}
