@@ -48,15 +48,18 @@ def open(path: Path | str) -> Tables:  # noqa: A001 - hf.open reads as it should
     return open_source(path)
 
 
-def replay(scenario: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
+def replay(
+    scenario: Path | str, *captures: Path | str, threads: int | None = None, pcap: Path | str | None = None
+) -> Tables:
     """Replay a scenario file and return its tables; see `hindflight.steps.replay_file`.
 
     `captures` are captures and kernel logs to read first: the self-check needs the one that the scenario came from.
+    With `pcap`, a folder, captures of the recorded runs are written there.
     ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: disk, permission or memory.
     """
     from hindflight.steps import replay_file
 
-    return replay_file(scenario, *captures, threads=threads)
+    return replay_file(scenario, *captures, threads=threads, pcap=pcap)
 
 
 def __getattr__(name: str) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from channels.trace import Trace
     from replay.draft import Stack, Value
     from replay.scenario import Scenario
-    from replay.study import CapturedFlow, Progress, Study
+    from replay.study import CapturedFlow, Execution, Study
     from toolkit.manifest import Input
     from toolkit.source import Tables
     from toolkit.workspace import Workspace
@@ -259,9 +259,7 @@ def sender_of(flow: Flow) -> Stack:
     )
 
 
-def replay_into(
-    workspace: Workspace, scenario: Scenario, folder: Path, command: str, threads: int | None, progress: Progress
-) -> Study:
+def replay_into(workspace: Workspace, scenario: Scenario, folder: Path, command: str, execution: Execution) -> Study:
     """Replay a scenario into the workspace, in place of an earlier replay, with findings for the report.
 
     The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
@@ -272,7 +270,7 @@ def replay_into(
     from toolkit.schema import table_from_rows
 
     flow = captured_flow(workspace, scenario)
-    study = replay_scenario(scenario, folder, flow.captured() if flow else None, threads=threads, on_progress=progress)
+    study = replay_scenario(scenario, folder, flow.captured() if flow else None, execution)
     rows, runs = study.tables["findings"].to_pylist(), study.tables["runs"].to_pylist()
     if study.captured is not None and study.traces:
         trace = next(iter(study.traces.values()))
@@ -282,7 +280,7 @@ def replay_into(
             *rows,
         ]
     if study.traces:
-        rows += spread_findings(scenario, folder, threads=threads)
+        rows += spread_findings(scenario, folder, threads=execution.threads)
     study.tables["findings"] = table_from_rows("findings", rows)
     with workspace.transaction(command, replay=True) as transaction:
         for name, table in study.tables.items():
@@ -346,12 +344,16 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> 
     write_report(tables, meta, path)
 
 
-def replay_file(path: Path | str, *captures: Path | str, threads: int | None = None) -> Tables:
+def replay_file(
+    path: Path | str, *captures: Path | str, threads: int | None = None, pcap: Path | str | None = None
+) -> Tables:
     """Replay the scenario file at `path` and return the tables, which last as long as the object.
 
-    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from.
+    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from. With
+    `pcap`, captures of the recorded runs are written to that folder.
     ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: no room for the tables.
     """
+    from replay.study import Execution
     from toolkit.ingest import Ingest
     from toolkit.source import temporary_tables
 
@@ -359,7 +361,8 @@ def replay_file(path: Path | str, *captures: Path | str, threads: int | None = N
     tables = temporary_tables()
     try:
         Ingest(tables.workspace, f"replay {path}")([Path(capture) for capture in captures])
-        replay_into(tables.workspace, scenario, Path(path).parent, f"replay {path}", threads, lambda _done, _all: None)
+        execution = Execution(threads, captures=None if pcap is None else Path(pcap))
+        replay_into(tables.workspace, scenario, Path(path).parent, f"replay {path}", execution)
     except BaseException:
         tables.close()
         raise

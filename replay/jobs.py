@@ -52,9 +52,11 @@ def plan_self_check(scenario: Scenario, candidates: tuple[str, ...]) -> list[Job
 def plan_comparison(scenario: Scenario, variants: tuple[str, ...]) -> list[Job]:
     """Return the jobs of the comparison, in the order of the report.
 
-    Per variant and proxy: the trace as captured (recorded), then one resampled run per seed. A scenario without a
-    trace has model runs only, the first of them recorded.
+    Per variant and proxy: the trace as captured, then one resampled run per seed. A scenario without a trace has model
+    runs only. The first of them is recorded, or all, or none: as `keep` says.
     """
+    later = scenario.keep.runs == "all"
+    recorded = scenario.keep.series != "none"
     first = scenario.compare.first_seed
     seeds = range(first, first + scenario.compare.seeds)
     traced = _has_trace(scenario)
@@ -62,10 +64,11 @@ def plan_comparison(scenario: Scenario, variants: tuple[str, ...]) -> list[Job]:
     for variant in variants:
         for proxy in scenario.compare.proxies:
             if traced:
-                jobs.append(Job(variant, proxy, "what_if", "replayed", first, True))
-                jobs += [Job(variant, proxy, "what_if", "resampled", seed, False) for seed in seeds]
+                jobs.append(Job(variant, proxy, "what_if", "replayed", first, recorded))
+                jobs += [Job(variant, proxy, "what_if", "resampled", seed, later) for seed in seeds]
             else:
-                jobs += [Job(variant, proxy, "what_if", "model", seed, seed == first) for seed in seeds]
+                kept = [recorded, *(later for _ in seeds[1:])]
+                jobs += [Job(variant, proxy, "what_if", "model", *each) for each in zip(seeds, kept, strict=False)]
     return jobs
 
 

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from replay.controller import registered_controllers
@@ -16,6 +17,7 @@ from replay.jobs import Job, LossTrace, engine_config
 from replay.scenario import Scenario
 from toolkit import _native
 from toolkit.errors import LogError, ScenarioError
+from toolkit.files import plain_os_errors
 from toolkit.schema import conform, empty_table
 
 if TYPE_CHECKING:
@@ -40,6 +42,19 @@ VariantRow = tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, 
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """What recorded runs keep: with `segments` every table, without them `instruments` alone, with `samples` so many of
+    each sender at even times. With `captures` each of their nodes writes a capture, `RUN-NODE.pcap`, to that folder."""
+
+    segments: bool = True
+    samples: int | None = None
+    captures: Path | None = None
+
+
+EVERYTHING = Recording()
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """One run in the engine's own terms (`toolkit._native.replay`), for what no scenario can say."""
 
@@ -57,24 +72,30 @@ def run_configurations(
 ) -> dict[str, pa.Table]:
     """Run `configurations` and return the tables as `run_jobs` does, `runs` without the scenario's labels.
 
-    Without `segments`, recorded runs keep `instruments` alone, with `samples` so many of each sender at even times.
+    `segments` and `samples` are those of `Recording`.
     Configuration i becomes run `1 + i`. ScenarioError where the engine refuses one, with the key path.
     """
     import pyarrow as pa
 
     jobs = [(_words(c.config), c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
     try:
-        columns = _native.replay(
-            jobs,
-            threads=threads or os.cpu_count() or 1,
-            segments=segments,
-            samples=samples,
-            controllers=registered_controllers(),
-        )
+        columns = _replay(jobs, threads, Recording(segments, samples))
     except ValueError as error:
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
     tables = {name: _concatenate(name, [conform(name, pa.table(part)) for part in columns[name]]) for name in SERIES}
     return {"runs": pa.concat_tables([pa.table(part) for part in columns["runs"]]), **tables}
+
+
+def _replay(jobs: list[tuple[str, int, int, bool]], threads: int | None, recording: Recording) -> dict[str, Any]:
+    with plain_os_errors(f"writing captures to {recording.captures}"):
+        return _native.replay(
+            jobs,
+            threads=threads or os.cpu_count() or 1,
+            segments=recording.segments,
+            samples=recording.samples,
+            captures=recording.captures,
+            controllers=registered_controllers(),
+        )
 
 
 def follow(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.Table:
@@ -128,36 +149,40 @@ def _words(config: Mapping[str, Any]) -> str:
 
 def run_jobs(
     scenario: Scenario,
-    jobs: Sequence[Job],
+    jobs: Mapping[int, Job],
     traces: Mapping[str, LossTrace],
-    first_run_id: int,
     *,
     threads: int | None = None,
+    recording: Recording = EVERYTHING,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> dict[str, pa.Table]:
     """Run `jobs` and return the tables `runs`, `segments`, `flows`, `events` and `instruments`.
 
-    Job i becomes run `first_run_id + i`. `on_done` is told the number of jobs done so far. Raises ScenarioError
-    where the engine refuses the configuration, with the key path.
+    `jobs` are the runs by number. `on_done` is told the number of jobs done so far. Raises ScenarioError
+    where the engine refuses the configuration, with the key path; MachineError where captures cannot be written.
     """
     parts: dict[str, list[pa.Table]] = {name: [] for name in ("runs", *SERIES)}
-    numbered = list(enumerate(jobs, first_run_id))
+    numbered = list(jobs.items())
     for start in range(0, len(numbered), BATCH):
         batch = numbered[start : start + BATCH]
-        for name, table in _run_batch(scenario, batch, traces, threads or os.cpu_count() or 1).items():
+        for name, table in _run_batch(scenario, batch, traces, threads, recording).items():
             parts[name].append(table)
         on_done(len(batch))
     return {name: _concatenate(name, found) for name, found in parts.items()}
 
 
 def _run_batch(
-    scenario: Scenario, batch: Sequence[tuple[int, Job]], traces: Mapping[str, LossTrace], threads: int
+    scenario: Scenario,
+    batch: Sequence[tuple[int, Job]],
+    traces: Mapping[str, LossTrace],
+    threads: int | None,
+    recording: Recording,
 ) -> dict[str, pa.Table]:
     import pyarrow as pa
 
     configs = [(_words(engine_config(scenario, job, traces)), job.seed, run_id, job.recorded) for run_id, job in batch]
     try:
-        columns = _native.replay(configs, threads=threads, controllers=registered_controllers())
+        columns = _replay(configs, threads, recording)
     except ValueError as error:
         raise ScenarioError(f"{scenario.name}: {error}") from error
     runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]

@@ -196,6 +196,26 @@ class Compare(Part):
     first_seed: Annotated[Count, Field(le=GREATEST_SEED)] = 1
 
 
+class Keep(Part):
+    """What is kept of the runs of `compare` besides their row in `runs`.
+
+    `series` are those of the runs that `runs` names: all tables, the states of their senders alone (`samples` of them
+    at most, at even times, where memory is to be bounded however long the run), or nothing.
+    """
+
+    runs: Literal["first", "all"] = "first"
+    series: Literal["segments", "states", "none"] = "segments"
+    samples: Annotated[int, Field(ge=1, le=100_000_000, strict=True)] | None = None
+
+    @model_validator(mode="after")
+    def _samples_states(self) -> Keep:
+        if self.samples is not None and self.series != "states":
+            raise ValueError('samples needs series = "states": segments cannot be sampled')
+        if self.series == "none" and self.runs == "all":
+            raise ValueError('runs = "all" contradicts series = "none", which keeps nothing of any')
+        return self
+
+
 class Captured(Part):
     """The captured flow that this scenario was made from: the self-check replays it first."""
 
@@ -218,6 +238,7 @@ class Scenario(Part):
     proxy: Proxy = Proxy()
     variants: dict[Name, Tuned] = Field(default_factory=dict)
     compare: Compare
+    keep: Keep = Keep()
     captured: Captured | None = None
     unknowns: tuple[str, ...] = ()
     _rates: dict[str, RateTrace] = PrivateAttr(default_factory=dict)
@@ -368,6 +389,7 @@ _PARTS: dict[str, type[BaseModel]] = {
     "datagrams": Datagrams,
     "proxy": Proxy,
     "compare": Compare,
+    "keep": Keep,
     "captured": Captured,
     **_LOSS_MODELS,
     **APPLICATIONS,

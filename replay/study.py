@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from channels.interop import read_channel
 from channels.trace import Trace
+from replay.captures import capture_folder, place_captures
 from replay.compare import compare_runs
-from replay.jobs import LossTrace, plan_comparison, plan_self_check, trace_files
+from replay.jobs import Job, LossTrace, plan_comparison, plan_self_check, trace_files
 from replay.outcome import Outcome, measure, transfer_span
-from replay.run import engine_variant_names, profile_parameters, run_jobs
+from replay.run import Recording, engine_variant_names, profile_parameters, run_jobs
 from replay.scenario import Scenario
 from replay.selfcheck import Candidate, describe_self_check, rank_candidates
 from replay.traffic import setup_findings, traffic_findings
@@ -35,6 +36,16 @@ REPLAYED_DIRECTION = "a2b"
 
 
 @dataclass(frozen=True, slots=True)
+class Execution:
+    """How runs are made, which no table depends on: threads, who is told of progress, and the folder where captures of
+    the recorded runs of the comparison go, if they are wanted."""
+
+    threads: int | None = None
+    on_progress: Progress = lambda _done, _all: None
+    captures: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CapturedFlow:
     """The captured flow beside which replays are held: its rows of each table, and its data direction."""
 
@@ -47,27 +58,27 @@ class CapturedFlow:
 @dataclass(frozen=True, slots=True)
 class Study:
     """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
-    the candidates of the self-check, nearest first, and what happened, where there is a captured flow."""
+    the candidates of the self-check, nearest first, and what happened, where there is a captured flow; and the captures
+    that were written."""
 
     tables: dict[str, pa.Table]
     traces: dict[str, Trace]
     candidates: list[Candidate]
     captured: Outcome | None
     reference: tuple[str, str]
+    captures: tuple[Path, ...]
 
 
 def replay_scenario(
     scenario: Scenario,
     folder: Path,
     captured: CapturedFlow | None,
-    first_run_id: int = 1,
-    *,
-    threads: int | None = None,
-    on_progress: Progress = lambda _done, _all: None,
+    execution: Execution,
 ) -> Study:
     """Replay `scenario`, whose trace files are relative to `folder`.
 
-    Raises ScenarioError, ChannelError (a trace cannot be used). The tables depend on the scenario, the traces and
+    Raises ScenarioError, ChannelError (a trace cannot be used), MachineError (captures cannot be
+    written). The tables depend on the scenario, the traces and
     `captured` alone.
     """
     import pyarrow as pa
@@ -76,26 +87,27 @@ def replay_scenario(
     traces = {name: loss_trace(trace, name) for name, trace in read.items()}
     candidates = _candidates(scenario) if captured is not None else ()
     checks = plan_self_check(scenario, candidates)
-    compared = len(plan_comparison(scenario, _with_reference(scenario, None)))
-    counter = _Counter(len(checks) + compared, on_progress)
+    planned = len(plan_comparison(scenario, _with_reference(scenario, None)))
+    counter = _Counter(len(checks) + planned, execution.on_progress)
     ranked: list[Candidate] = []
     happened: Outcome | None = None
     rows: list[dict[str, Any]] = []
     parts: list[dict[str, pa.Table]] = []
     if captured is not None:
-        checked = run_jobs(scenario, checks, traces, first_run_id, threads=threads, on_done=counter.add)
+        checked = run_jobs(scenario, dict(enumerate(checks, 1)), traces, threads=execution.threads, on_done=counter.add)
         parts.append(checked)
         happened = _captured_outcome(captured, scenario)
         replays = {
-            job.variant: _replayed_outcome(checked, first_run_id + i, happened.duration_ns)
-            for i, job in enumerate(checks)
+            job.variant: _replayed_outcome(checked, run_id, happened.duration_ns)
+            for run_id, job in enumerate(checks, 1)
         }
         ranked = rank_candidates(happened, replays)
         rows += describe_self_check(happened, ranked, variant_given=len(candidates) == 1)
     variants = _with_reference(scenario, ranked[0].variant if ranked else None)
     jobs = plan_comparison(scenario, variants)
     counter.total = len(checks) + len(jobs)
-    parts.append(run_jobs(scenario, jobs, traces, first_run_id + len(checks), threads=threads, on_done=counter.add))
+    compared, captures = _compare(scenario, dict(enumerate(jobs, 1 + len(checks))), traces, execution, counter)
+    parts.append(compared)
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
     reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
     runs = tables["runs"].to_pylist()
@@ -105,7 +117,25 @@ def replay_scenario(
     rows += setup_findings(scenario, {profile: profile_parameters(profile) for profile in profiles})
     rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_beyond_the_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
-    return Study(tables, read, ranked, happened, reference)
+    return Study(tables, read, ranked, happened, reference, captures)
+
+
+def _compare(
+    scenario: Scenario, jobs: dict[int, Job], traces: Mapping[str, LossTrace], execution: Execution, counter: _Counter
+) -> tuple[dict[str, pa.Table], tuple[Path, ...]]:
+    keep = scenario.keep
+    with capture_folder(execution.captures, keep) as folder:
+        tables = run_jobs(
+            scenario,
+            jobs,
+            traces,
+            threads=execution.threads,
+            recording=Recording(keep.series == "segments", keep.samples, folder),
+            on_done=counter.add,
+        )
+        if folder is None or execution.captures is None:
+            return tables, ()
+        return tables, place_captures(folder, execution.captures, jobs)
 
 
 def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:

@@ -136,6 +136,7 @@ def replay(
     threads: int,
     segments: bool = True,
     samples: int | None = None,
+    captures: str | PathLike[str] | None = None,
     controllers: Mapping[str, Callable[[float, float], object]] | None = None,
 ) -> dict[str, list[Columns]]:
     """Run jobs of (configuration as JSON, seed, run_id, recorded) over `threads` threads.
@@ -145,6 +146,9 @@ def replay(
     Without `segments`, recorded jobs give `instruments` alone: every state of every leg's sender; with `samples`, of
     each of so many even intervals the first one (where nothing changes for a while, the one that holds), and the last,
     so that memory does not grow with the length of a run.
+    With `captures`, a folder, recorded jobs also write `RUN-NODE.pcap` there for every node where connections end:
+    nanoseconds, headers alone. OSError where the system refuses; ValueError where the headers of a flow are so long or
+    short that no capture can hold its segments.
     Equal seeds give equal bytes. The configuration is `Config` of replay/engine/src/config; ValueError names the key
     path of the first value that makes no sense, before anything runs. KeyboardInterrupt stops all threads.
     A flow whose variant is `external:NAME` gets what `controllers[NAME]` returns for cwnd and ssthresh: an object with

@@ -65,7 +65,7 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
     assert set(flow["stack"]) == set(STACK.values())
     assert (flow["stack"]["min_rto_ns"], flow["stack"]["send_buffer_bytes"]) == (300_000_000, 100_000)
     assert list(scenario.flow.overrides()) == list(given)
-    runs = run_jobs(scenario, [Job("cubic", "none", "what_if", "model", 1, False)], {}, 1)["runs"]
+    runs = run_jobs(scenario, {1: Job("cubic", "none", "what_if", "model", 1, False)}, {})["runs"]
     assert runs["delivered_bytes"][0].as_py() > 0
 
 
@@ -76,7 +76,7 @@ def test_without_sack_the_engine_is_told_so(profile: str, recovery: str | None) 
     stack = engine_config(scenario, job, {})["flows"][0]["stack"]
     assert stack["sack"] is False
     assert stack.get("recovery") == recovery
-    runs = run_jobs(scenario, [job], {}, 1)["runs"]
+    runs = run_jobs(scenario, {1: job}, {})["runs"]
     assert runs["delivered_bytes"][0].as_py() > 0
 
 
@@ -146,7 +146,7 @@ def test_each_flow_has_its_row_and_only_one_is_studied() -> None:
             {"name": "voice", "packet": "200 B", "rate": "64 kbit/s", "dscp": 46, "from": "receiver", "to": "sender"}
         ],
     )
-    rows = run_jobs(scenario, [JOB], {}, 1)["runs"].to_pylist()
+    rows = run_jobs(scenario, {1: JOB}, {})["runs"].to_pylist()
     assert [(r["flow"], r["role"], r["variant"]) for r in rows] == [
         ("flow", "studied", "newreno"),
         ("bulk", "cross", "cubic"),
@@ -166,7 +166,7 @@ def test_each_flow_has_its_row_and_only_one_is_studied() -> None:
 def test_a_stream_says_how_it_stalled() -> None:
     def stalled(rate: str) -> dict[str, Any]:
         scenario = _scenario(flow={"application": {"kind": "stream", "rate": rate}})
-        row: dict[str, Any] = run_jobs(scenario, [JOB], {}, 1)["runs"].to_pylist()[0]
+        row: dict[str, Any] = run_jobs(scenario, {1: JOB}, {})["runs"].to_pylist()[0]
         return row
 
     assert stalled("1 Mbit/s")["stalls"] == 0

@@ -24,7 +24,7 @@ def _scenario(link: dict[str, Any]) -> Scenario:
 
 
 def _duplicates(link: dict[str, Any]) -> tuple[int, float]:
-    runs = run_jobs(_scenario(link), [JOB], {}, 1)["runs"]
+    runs = run_jobs(_scenario(link), {1: JOB}, {})["runs"]
     return runs["retransmissions"][0].as_py(), runs["rtt_p95_ns"][0].as_py() / 1e6
 
 

@@ -38,6 +38,23 @@ def test_a_model_has_seeded_runs_only_and_the_first_is_recorded() -> None:
     assert [job.recorded for job in jobs if job.proxy == "none"] == [True, False, False]
 
 
+def test_what_is_kept_decides_which_runs_are_recorded() -> None:
+    links = copy.deepcopy(GOOD["links"])
+    links[0]["loss"] = {"model": "bernoulli", "per": 0.01}
+    compare = {**GOOD["compare"], "proxies": ["none"]}
+    for keep, drawn, traced in (
+        ({}, [True, False, False], [True, False, False, False]),
+        ({"series": "states"}, [True, False, False], [True, False, False, False]),
+        ({"runs": "all"}, [True, True, True], [True, True, True, True]),
+        ({"series": "none"}, [False, False, False], [False, False, False, False]),
+    ):
+        for expected, changes in ((drawn, {"links": links}), (traced, {})):
+            scenario = _scenario(keep=keep, compare=compare, **changes)
+            assert [job.recorded for job in plan_comparison(scenario, ("newreno",))] == expected
+    assert plan_comparison(_scenario(links=links, compare={**compare, "seeds": 0}), ("newreno",)) == []
+    assert all(job.recorded for job in plan_self_check(_scenario(keep={"series": "none"}), VARIANTS))
+
+
 def test_the_self_check_tries_every_candidate_without_a_proxy() -> None:
     jobs = plan_self_check(_scenario(), VARIANTS)
     assert [(j.variant, j.proxy, j.mode) for j in jobs] == [(v, "none", "replayed") for v in VARIANTS]

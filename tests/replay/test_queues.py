@@ -119,7 +119,7 @@ def test_a_break_before_make_handover_loses_what_is_under_way_or_holds_the_queue
             "flow": {"receive_buffer": "100 kB"}, "compare": {"variants": ["sack"]},
         }  # fmt: skip
         scenario = parse_scenario(data, "s.toml", VARIANTS)
-        runs = run_jobs(scenario, [Job("sack", "none", "what_if", "model", 1, False)], {}, 1)["runs"]
+        runs = run_jobs(scenario, {1: Job("sack", "none", "what_if", "model", 1, False)}, {})["runs"]
         row = runs.to_pylist()[0]
         return row["outage_losses"], row["queue_losses"], row["delivered_bytes"]
 

@@ -113,7 +113,7 @@ def test_a_scenario_names_the_file(tmp_path: Path) -> None:
     path.write_text(SCENARIO)
     scenario = load_scenario(path, ("cubic",))
     job = plan_comparison(scenario, ("cubic",))[0]
-    runs = run_jobs(scenario, [job], {}, 1)["runs"].to_pylist()
+    runs = run_jobs(scenario, {1: job}, {})["runs"].to_pylist()
     # A packet of 1500 bytes every 2 ms.
     assert runs[0]["goodput_bps"] == pytest.approx(6e6 * 1448 / 1500, rel=0.1)
     forward = engine_config(scenario, job, {})["path"]["links"][0]["forward"]

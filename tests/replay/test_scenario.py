@@ -54,6 +54,11 @@ MISTAKES: list[tuple[Mistake, str]] = [
     (lambda d: d["links"][0].update(name="up link"), "links[0].name: 'up link' is no name"),
     (lambda d: d["links"][0].update(delay="9e9 h"), "links[0].delay: '9e9 h' is out of range; at most"),
     (lambda d: d["links"][0].update(changes=[{"at": "1 s"}]), "links[0].changes[0]: changes nothing"),
+    (lambda d: d.update(keep={"serie": "none"}), "keep.serie: unknown key; did you mean 'series'?"),
+    (lambda d: d.update(keep={"series": "all"}), "keep.series: 'all' is not allowed; allowed: 'segments'"),
+    (lambda d: d.update(keep={"samples": 10}), 'keep: samples needs series = "states"'),
+    (lambda d: d.update(keep={"series": "states", "samples": 0}), "keep.samples: 0 is out of range; at least 1"),
+    (lambda d: d.update(keep={"series": "none", "runs": "all"}), 'keep: runs = "all" contradicts series = "none"'),
     (
         lambda d: d["links"][0].update(changes=[{"at": "2 s", "outage": True}, {"at": "1 s", "outage": False}]),
         "links[0]: changes[1].at is earlier",

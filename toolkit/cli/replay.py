@@ -28,6 +28,9 @@ def register(app: typer.Typer) -> None:
 def replay(
     scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML).")],
     workspace: Annotated[Path, typer.Option("-w", "--workspace", help="Workspace to write to; made if need be.")],
+    pcap: Annotated[
+        Path | None, typer.Option("--pcap", help="Folder for captures at each node of the recorded runs.")
+    ] = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,21 +43,25 @@ def replay(
 
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
-    study = run(kept, loaded, scenario.parent, command_line(), threads)
+    study = run(kept, loaded, scenario.parent, threads, pcap)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
     show(study, as_json)
+    if pcap is not None:
+        say(f"wrote {len(study.captures)} captures to {pcap}")
 
 
-def run(workspace: Workspace, scenario: Scenario, folder: Path, command: str, threads: int | None) -> Study:
+def run(
+    workspace: Workspace, scenario: Scenario, folder: Path, threads: int | None, captures: Path | None = None
+) -> Study:
     """Replay into the workspace with progress on stderr."""
     from hindflight.steps import replay_into
+    from replay.study import Execution
 
     with progress_on_stderr() as report:
         label = Path("replays")
-        return replay_into(
-            workspace, scenario, folder, command, threads, lambda done, total: report(label, done / max(total, 1))
-        )
+        execution = Execution(threads, lambda done, total: report(label, done / max(total, 1)), captures)
+        return replay_into(workspace, scenario, folder, command_line(), execution)
 
 
 def show(study: Study, as_json: bool) -> None:

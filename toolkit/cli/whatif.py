@@ -89,7 +89,7 @@ def _study(job: Job, as_json: bool) -> None:
     chosen = read_flow(workspace, job.flow, captures)
     draft = job.out / "scenario.toml"
     write_draft(workspace, chosen, draft, job.choice)
-    result = run(workspace, read_scenario(draft), job.out, command, job.threads)
+    result = run(workspace, read_scenario(draft), job.out, job.threads)
     page = job.out / "report.html"
     write_report_of(workspace, page, f"{job.inputs[0].name}: what TCP did, and what it could have done", utc=False)
     show(result, as_json)

@@ -59,3 +59,14 @@ impl Tap for () {
 
     fn event(&mut self, _now: Nanos, _event: Event<'_>) {}
 }
+
+/// Two that listen to one run.
+impl<A: Tap, B: Tap> Tap for (A, B) {
+    const LISTENS: bool = A::LISTENS || B::LISTENS;
+    const FOLLOWS_RECEIVERS: bool = A::FOLLOWS_RECEIVERS || B::FOLLOWS_RECEIVERS;
+
+    fn event(&mut self, now: Nanos, event: Event<'_>) {
+        self.0.event(now, event);
+        self.1.event(now, event);
+    }
+}

@@ -3,6 +3,7 @@
 
 mod alone;
 mod capture;
+mod captures;
 mod channel;
 mod columns;
 mod controller;
@@ -13,6 +14,7 @@ mod replay;
 mod rows;
 mod runs;
 mod sampler;
+mod wire;
 
 use pyo3::prelude::*;
 

@@ -1,15 +1,12 @@
 //! Listens to a replay and turns what its senders saw into the tables of a capture: every leg is recorded at the node
-//! that sends its data, and analysed by the tracker that analyses captures. Decides nothing but addresses.
+//! that sends its data, and analysed by the tracker that analyses captures. Decides nothing.
 //!
 //! Losses are the one exception: the link that dropped a packet knows why, so its word replaces the tracker's guess.
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use hindflight_decoder::{Captured, Segment as WireSegment, TcpOptions};
+use hindflight_decoder::Captured;
 use hindflight_engine::Segment;
 use hindflight_engine::{
-    Direction, DropCause, Ecn, Event, Leg, Nanos, PhaseName, Purpose, SenderSample, Tap, Transport,
-    flags,
+    Direction, DropCause, Event, Leg, Nanos, PhaseName, Purpose, SenderSample, Tap, Transport,
 };
 use hindflight_flows::{
     Direction as FlowDirection, Event as FlowEvent, EventCause, EventKind, Phase, Sample, Source,
@@ -19,16 +16,7 @@ use pyo3::PyResult;
 
 use crate::columns::Columns;
 use crate::rows::{self, Origin, SegmentColumns};
-
-/// Hop limit that hosts set.
-const TTL: u8 = 64;
-/// Ethernet header of a frame.
-const FRAME_HEADER_BYTES: u32 = 14;
-/// Octets of a timestamps option with its padding (RFC 7323 appendix A), which the MSS option does not deduct.
-const TIMESTAMPS_BYTES: u32 = 12;
-/// First port of senders, and the port of receivers.
-const SENDER_PORT: u16 = 40_000;
-const RECEIVER_PORT: u16 = 5001;
+use crate::wire::{DATA_SENDER, wire};
 
 /// Tables of one run, leg by leg.
 #[derive(Default)]
@@ -147,7 +135,7 @@ impl LegRecorder {
         if segment.direction == Direction::Forward {
             self.sent[usize::from(segment.ip_id)] = (record, now);
         }
-        let wire = self.wire(segment, record, now);
+        let wire = wire(&self.leg, segment, record, now, DATA_SENDER);
         let note = self.tracker.push(&wire);
         self.segments.push(
             &Captured {
@@ -210,88 +198,6 @@ impl LegRecorder {
         }
         Ok(())
     }
-
-    /// The segment as it would stand in a capture at the data sender.
-    fn wire(&self, segment: &Segment, record: u64, now: i64) -> WireSegment {
-        let leg = &self.leg;
-        let sent = segment.direction == Direction::Forward;
-        let source = (address(leg.source_site), SENDER_PORT + leg.flow as u16);
-        let sink = (address(leg.sink_site), RECEIVER_PORT);
-        let ((src, src_port), (dst, dst_port)) = if sent { (source, sink) } else { (sink, source) };
-        let [own_isn, other_isn] = if sent {
-            leg.isn
-        } else {
-            [leg.isn[1], leg.isn[0]]
-        };
-        let routers = (leg.sink_site - leg.source_site - 1) as u8;
-        let has_ack = segment.has(flags::ACK);
-        // RFC 7323 §2.2: the window of a SYN is not scaled.
-        let shift = if sent || segment.has(flags::SYN) {
-            0
-        } else {
-            leg.wscale
-        };
-        let ip_bytes = u32::from(segment.ip_bytes);
-        WireSegment {
-            record,
-            t_ns: now,
-            frame_bytes: ip_bytes + FRAME_HEADER_BYTES,
-            captured_bytes: ip_bytes + FRAME_HEADER_BYTES,
-            src,
-            dst,
-            src_port,
-            dst_port,
-            ip_id: Some(segment.ip_id),
-            ttl: if sent {
-                TTL
-            } else {
-                TTL.saturating_sub(routers)
-            },
-            dscp_ecn: segment.dscp << 2 | ecn_bits(segment.ecn),
-            ip_bytes,
-            seq: own_isn.wrapping_add(segment.seq as u32),
-            ack: if has_ack {
-                other_isn.wrapping_add(segment.ack as u32)
-            } else {
-                0
-            },
-            flags: u16::from(segment.flags),
-            window: (segment.wnd_bytes >> shift) as u16,
-            payload_bytes: u32::from(segment.payload_bytes),
-            options: self.options(segment, other_isn),
-        }
-    }
-
-    fn options(&self, segment: &Segment, other_isn: u32) -> TcpOptions {
-        let params = &self.leg.params;
-        let mut options = TcpOptions {
-            timestamps: params
-                .timestamps
-                .then_some((segment.ts_val, segment.ts_ecr)),
-            ..TcpOptions::default()
-        };
-        if segment.has(flags::SYN) {
-            let deducted = if params.timestamps {
-                TIMESTAMPS_BYTES
-            } else {
-                0
-            };
-            options.mss = Some((params.smss_bytes + deducted) as u16);
-            options.wscale = Some(if segment.direction == Direction::Forward {
-                0
-            } else {
-                self.leg.wscale
-            });
-            options.sack_permitted = params.sack_enabled();
-        }
-        for (left, right) in segment.sack_blocks() {
-            options.sack.push(
-                other_isn.wrapping_add(left as u32),
-                other_isn.wrapping_add(right as u32),
-            );
-        }
-        options
-    }
 }
 
 /// A state of a sender as a row of `instruments`.
@@ -319,23 +225,6 @@ pub fn state_row(flow_id: u32, sample: &SenderSample, t_ns: i64) -> Sample {
         recoveries: sample.counters.recoveries as i64,
         dup_acks_in: sample.counters.dup_acks_in as i64,
         app_limited: None,
-    }
-}
-
-/// Address of the node at `site`, out of a private range.
-fn address(site: usize) -> IpAddr {
-    let host = site as u32 + 1;
-    IpAddr::V4(Ipv4Addr::from_bits(
-        Ipv4Addr::new(10, 0, 0, 0).to_bits() + host,
-    ))
-}
-
-/// RFC 3168 §5.
-fn ecn_bits(ecn: Ecn) -> u8 {
-    match ecn {
-        Ecn::NotEct => 0,
-        Ecn::Ect0 => 2,
-        Ecn::Ce => 3,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -17,6 +18,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::captures::Captures;
 use crate::controller::{Failure, externals};
 use crate::recorder::{Recorder, RunTables};
 use crate::runs::{Finished, runs};
@@ -43,6 +45,13 @@ enum Series {
     Full,
     /// States alone: every one, or so many of each sender at most, at even times, and the last.
     States(Option<NonZeroU32>),
+}
+
+/// What is kept of recorded jobs.
+struct Keep {
+    series: Series,
+    /// Folder for a capture at each end of their connections.
+    captures: Option<PathBuf>,
 }
 
 /// What a job gave.
@@ -83,31 +92,29 @@ pub fn profile(name: &str) -> PyResult<String> {
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
-/// `samples` so many at most.
+/// `samples` so many at most; with `captures` a capture of each of their nodes is written to that folder.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads, segments = true, samples = None, controllers = None))]
+#[pyo3(signature = (jobs, *, threads, segments = true, samples = None, captures = None, controllers = None))]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "named ones, each with its own default, are what Python offers"
+)]
 pub fn replay(
     py: Python<'_>,
     jobs: Vec<JobTuple>,
     threads: usize,
     segments: bool,
     samples: Option<NonZeroU32>,
+    captures: Option<PathBuf>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let series = match (segments, samples) {
-        (true, None) => Series::Full,
-        (true, Some(_)) => {
-            return Err(PyValueError::new_err(
-                "samples: only without segments, which cannot be sampled",
-            ));
-        }
-        (false, samples) => Series::States(samples),
-    };
+    let series = series(segments, samples)?;
+    let keep = Keep { series, captures };
     let (runs, tables) = py.detach(|| {
         let failure = Arc::new(Failure::default());
         let externals = externals(controllers.unwrap_or_default(), &failure);
         let jobs = parse(&jobs, &externals)?;
-        let outcomes = run_all(&jobs, threads, series, &failure.interrupt);
+        let outcomes = run_all(&jobs, threads, &keep, &failure.interrupt);
         let outcomes = failure.take().map_or(outcomes, Err)?;
         let finished = jobs.iter().zip(&outcomes).map(|(job, outcome)| Finished {
             run_id: job.run_id,
@@ -129,6 +136,16 @@ pub fn replay(
     out.set_item("events", tables.events)?;
     out.set_item("instruments", tables.instruments)?;
     Ok(out)
+}
+
+fn series(segments: bool, samples: Option<NonZeroU32>) -> PyResult<Series> {
+    match (segments, samples) {
+        (true, None) => Ok(Series::Full),
+        (true, Some(_)) => Err(PyValueError::new_err(
+            "samples: only without segments, which cannot be sampled",
+        )),
+        (false, samples) => Ok(Series::States(samples)),
+    }
 }
 
 /// Reads and checks every configuration before anything runs; equal texts are read once.
@@ -173,7 +190,7 @@ fn config_with(text: &str, externals: &Externals) -> PyResult<Config> {
 /// What the threads share.
 struct Pool<'a> {
     jobs: &'a [Job],
-    series: Series,
+    keep: &'a Keep,
     next: AtomicUsize,
     interrupt: &'a AtomicBool,
     results: Vec<Mutex<Option<PyResult<Outcome>>>>,
@@ -185,13 +202,13 @@ struct Pool<'a> {
 fn run_all(
     jobs: &[Job],
     threads: usize,
-    series: Series,
+    keep: &Keep,
     interrupt: &AtomicBool,
 ) -> PyResult<Vec<Outcome>> {
     let threads = threads.clamp(1, jobs.len().max(1));
     let pool = Pool {
         jobs,
-        series,
+        keep,
         next: AtomicUsize::new(0),
         interrupt,
         results: jobs.iter().map(|_| Mutex::new(None)).collect(),
@@ -219,7 +236,7 @@ impl Pool<'_> {
             let Some(job) = self.jobs.get(number) else {
                 return;
             };
-            let result = job.run(self.series, self.interrupt);
+            let result = job.run(self.keep, self.interrupt);
             if result.is_err() {
                 self.interrupt.store(true, Ordering::Relaxed);
             }
@@ -268,7 +285,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Job {
-    fn run(&self, series: Series, interrupt: &AtomicBool) -> PyResult<Outcome> {
+    fn run(&self, keep: &Keep, interrupt: &AtomicBool) -> PyResult<Outcome> {
         if !self.recorded {
             let (summary, ()) = self.listen((), |(), _| {}, interrupt)?;
             return Ok(Outcome {
@@ -277,19 +294,44 @@ impl Job {
             });
         }
         let run_id = self.run_id;
-        let (summary, tables) = match series {
+        let captures = keep.captures.as_deref();
+        let (summary, tables) = match keep.series {
             Series::Full => {
                 let begin = |recorder: &mut Recorder, legs: &[Leg]| recorder.begin(run_id, legs);
-                let (summary, recorder) = self.listen(Recorder::default(), begin, interrupt)?;
+                let (summary, recorder) =
+                    self.record(Recorder::default(), begin, captures, interrupt)?;
                 (summary, recorder.finish()?)
             }
             Series::States(most) => {
                 let sampler = Sampler::new(run_id, most, self.config.duration_ns);
-                let (summary, sampler) = self.listen(sampler, Sampler::begin, interrupt)?;
+                let (summary, sampler) =
+                    self.record(sampler, Sampler::begin, captures, interrupt)?;
                 (summary, sampler.finish()?)
             }
         };
         Ok(Outcome { summary, tables })
+    }
+
+    /// Makes the run with `tap` listening, and captures of it written to a folder.
+    fn record<T: Tap>(
+        &self,
+        tap: T,
+        begin: impl FnOnce(&mut T, &[Leg]),
+        folder: Option<&Path>,
+        interrupt: &AtomicBool,
+    ) -> PyResult<(RunSummary, T)> {
+        let Some(folder) = folder else {
+            return self.listen(tap, begin, interrupt);
+        };
+        let nodes = &self.config.path.nodes;
+        let begin = |(tap, captures): &mut (T, Captures), legs: &[Leg]| {
+            begin(tap, legs);
+            captures.begin(legs, nodes);
+        };
+        let both = (tap, Captures::new(folder, self.run_id));
+        let (summary, (tap, captures)) = self.listen(both, begin, interrupt)?;
+        captures.finish()?;
+        Ok((summary, tap))
     }
 
     /// Makes the run with `tap` listening, to which `begin` tells the legs first.

@@ -1,0 +1,109 @@
+"""What is kept of a replay's runs, and captures of them, as a user goes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hindflight as hf
+from tests.e2e.conftest import Command, error_line
+from toolkit.capture import load_capture
+
+SCENARIO = """
+name = "kept"
+duration = "{duration}"
+path = ["a", "b", "c"]
+[[links]]
+name = "ab"
+rate = "2 Mbit/s"
+delay = "20 ms"
+loss = {{ model = "bernoulli", per = 0.005 }}
+[[links]]
+name = "bc"
+delay = "10 ms"
+[compare]
+variants = ["newreno", "cubic"]
+proxies = ["none", "b"]
+seeds = 2
+{keep}
+"""
+
+
+def _file(folder: Path, keep: str = "", duration: str = "5 s") -> Path:
+    path = folder / "s.toml"
+    path.write_text(SCENARIO.format(keep=keep, duration=duration))
+    return path
+
+
+def _count(hindflight: Command, workspace: str, table: str) -> list[dict[str, int]]:
+    query = f"SELECT run_id, leg, count(*) AS n FROM {table} GROUP BY ALL ORDER BY ALL"  # noqa: S608 - our own names
+    ended = hindflight("query", workspace, query, "--json")
+    assert ended.returncode == 0, ended.stderr
+    rows: list[dict[str, int]] = json.loads(ended.stdout)["rows"]
+    return rows
+
+
+def test_captures_of_every_recorded_run(hindflight: Command, tmp_path: Path) -> None:
+    ended = hindflight("replay", _file(tmp_path), "-w", "ws", "--pcap", "captures")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.splitlines()[-1] == "wrote 10 captures to captures"
+    names = sorted(path.name for path in (tmp_path / "captures").iterdir())
+    alone = ["1-newreno-none-a.pcap", "1-newreno-none-c.pcap", "5-cubic-none-a.pcap", "5-cubic-none-c.pcap"]
+    split = [f"{run}-b-{node}.pcap" for run in ("3-newreno", "7-cubic") for node in "abc"]
+    assert names == sorted(alone + split)
+    (told,) = [row["n"] for row in _count(hindflight, "ws", "segments") if row["run_id"] == 1]
+    assert load_capture(tmp_path / "captures" / "1-newreno-none-a.pcap").segments.num_rows == told
+    info = hindflight("info", "captures/7-cubic-b-b.pcap", "--json")
+    assert info.returncode == 0, info.stderr
+
+
+def test_states_are_bounded_however_long_the_run_and_a_report_comes_of_them(
+    hindflight: Command, tmp_path: Path
+) -> None:
+    sizes = {}
+    for duration in ("5 s", "50 s"):
+        path = _file(tmp_path, '[keep]\nseries = "states"\nsamples = 40', duration)
+        assert hindflight("replay", path, "-w", "ws").returncode == 0
+        sizes[duration] = _count(hindflight, "ws", "instruments")
+        assert _count(hindflight, "ws", "segments") == []
+    assert [(row["run_id"], row["leg"]) for row in sizes["5 s"]] == [(1, 0), (3, 0), (3, 1), (5, 0), (7, 0), (7, 1)]
+    for rows in sizes.values():
+        assert all(row["n"] <= 41 for row in rows)
+        assert all(row["n"] >= 20 for row in rows if row["leg"] == 0)
+    ended = hindflight("report", "ws", "-o", "report.html")
+    assert ended.returncode == 0, ended.stderr
+    assert "newreno" in (tmp_path / "report.html").read_text()
+
+
+def test_all_runs_or_none(hindflight: Command, tmp_path: Path) -> None:
+    assert hindflight("replay", _file(tmp_path, '[keep]\nruns = "all"'), "-w", "ws").returncode == 0
+    assert {row["run_id"] for row in _count(hindflight, "ws", "segments")} == set(range(1, 9))
+    assert hindflight("replay", _file(tmp_path, '[keep]\nseries = "none"'), "-w", "ws").returncode == 0
+    assert _count(hindflight, "ws", "segments") == _count(hindflight, "ws", "instruments") == []
+    assert hindflight("report", "ws", "-o", "report.html").returncode == 0
+
+
+def test_captures_that_cannot_be_are_one_line_and_leave_nothing(hindflight: Command, tmp_path: Path) -> None:
+    path = _file(tmp_path, '[keep]\nseries = "none"')
+    ended = hindflight("replay", path, "-w", "ws", "--pcap", "captures")
+    assert (ended.returncode, error_line(ended)[:22]) == (2, 'keep.series = "none" r')
+    path = _file(tmp_path, '[flow]\nheaders = "44 B"')
+    ended = hindflight("replay", path, "-w", "ws", "--pcap", "captures")
+    assert ended.returncode == 2
+    assert "flows[0]: no capture can hold segment 1 at 0 ns: its headers cannot be 52 B" in error_line(ended)
+    (tmp_path / "file").write_text("")
+    ended = hindflight("replay", _file(tmp_path), "-w", "ws", "--pcap", "file")
+    assert ended.returncode == 2
+    assert error_line(ended) == "it exists already while writing captures to file"
+    assert list((tmp_path / "captures").iterdir()) == []
+    assert not (tmp_path / "ws").exists()
+
+
+def test_from_python(tmp_path: Path) -> None:
+    with hf.replay(_file(tmp_path), pcap=tmp_path / "captures") as tables:
+        assert tables.arrow("runs").num_rows == 8
+    assert len(list((tmp_path / "captures").iterdir())) == 10
+    with pytest.raises(hf.HindflightError, match="while writing captures"):
+        hf.replay(_file(tmp_path), pcap=tmp_path / "s.toml")
