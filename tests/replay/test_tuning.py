@@ -35,7 +35,7 @@ def test_a_tuned_variant_runs_with_its_parameters_and_is_told_of_by_its_own_name
     assert (config[1]["variant"], config[1]["params"]) == ("scalable", {"a": 0.001, "b": 0.5})
     assert engine_config(scenario, jobs[2], {})["flows"][0]["params"] == {"base": "cubic"}
     assert "params" not in engine_config(scenario, jobs[0], {})["flows"][0]
-    runs = run_jobs(scenario, jobs, {}, 1)["runs"].to_pylist()
+    runs = run_jobs(scenario, dict(enumerate(jobs, 1)), {})["runs"].to_pylist()
     assert [run["variant"] for run in runs] == ["scalable", "tame", "tame", "tame", "asran-cubic", "tame"]
     assert len({run["delivered_bytes"] for run in runs if run["role"] == "studied"}) == 3
 
@@ -81,6 +81,6 @@ def test_the_engine_refuses_what_the_variant_does_not_have(params: dict[str, Any
     tuned = {"mine": {"variant": "asran", **params}}
     scenario = _scenario(variants=tuned, compare={"variants": ["mine"], "seeds": 1})
     with pytest.raises(ScenarioError) as caught:
-        run_jobs(scenario, plan_comparison(scenario, ("mine",)), {}, 1)
+        run_jobs(scenario, dict(enumerate(plan_comparison(scenario, ("mine",)), 1)), {})
     assert says in str(caught.value)
     assert "flows[0].params" in str(caught.value)
