@@ -67,20 +67,7 @@ def crossing_of(
             sizes.append(np.asarray(rows["ip_bytes"]).astype(np.int64))
             kinds[kind] = kinds.get(kind, 0) + rows.num_rows
 
-    lost = set(events.filter(pc.equal(events["kind"].cast("string"), "loss"))["record"].drop_null().to_pylist())
-    for row in flows.to_pylist():
-        if row["flow_id"] == flow["flow_id"] or row["run_id"] != 0 or row["input_id"] != flow["input_id"]:
-            continue
-        for direction, src, dst in (("a2b", row["a_addr"], row["b_addr"]), ("b2a", row["b_addr"], row["a_addr"])):
-            if src == sender or dst == receiver:
-                mine = segments.filter(
-                    pc.and_(
-                        pc.equal(segments["flow_id"], row["flow_id"]),
-                        pc.and_(pc.equal(segments["direction"].cast("string"), direction), _captured(segments)),
-                    )
-                )
-                kept = np.array([record not in lost for record in mine["record"].to_pylist()], dtype=np.bool_)
-                add("tcp", mine.filter(kept))
+    add("tcp", _of_other_flows(flow, (sender, receiver), segments, flows, events))
     if others is not None and others.num_rows:
         same = pc.equal(others["input_id"], flow["input_id"])
         there = pc.or_(pc.equal(others["src_addr"], sender), pc.equal(others["dst_addr"], receiver))
@@ -94,7 +81,27 @@ def crossing_of(
     return Crossing(t_ns[order], size_bytes[order], kinds)
 
 
-def _captured(segments: pa.Table) -> Any:
+def _of_other_flows(
+    flow: dict[str, Any], way: tuple[str, str], segments: pa.Table, flows: pa.Table, events: pa.Table
+) -> pa.Table:
+    """Segments of other flows of the capture from or to these ends but those lost: one look, however many flows."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.equal(segments["run_id"], 0)
+    sender, receiver = way
+    sharing: dict[str, list[int]] = {"a2b": [], "b2a": []}
+    for row in flows.to_pylist():
+        if row["flow_id"] == flow["flow_id"] or row["run_id"] != 0 or row["input_id"] != flow["input_id"]:
+            continue
+        ends = (row["a_addr"], row["b_addr"])
+        for direction, (src, dst) in (("a2b", ends), ("b2a", ends[::-1])):
+            if src == sender or dst == receiver:
+                sharing[direction].append(row["flow_id"])
+    direction = segments["direction"].cast("string")
+    wanted = [
+        pc.and_(pc.equal(direction, name), pc.is_in(segments["flow_id"], pa.array(ids, segments["flow_id"].type)))
+        for name, ids in sharing.items()
+    ]
+    captured = segments.filter(pc.and_(pc.equal(segments["run_id"], 0), pc.or_(*wanted)))
+    lost = events.filter(pc.equal(events["kind"].cast("string"), "loss"))["record"].drop_null()
+    return captured.filter(pc.invert(pc.is_in(captured["record"], lost.combine_chunks())))

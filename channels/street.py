@@ -1,6 +1,7 @@
 """Land-mobile-satellite, physical-statistical: a terminal in a street canyon, hidden and clear by geometry.
 
-Parameters and the walk over time; the kernels draw the street and look along the rays. Read docs/channels/street.md.
+Parameters and the walk over time; the street itself is in canyon.py, and the kernels look along the
+rays. Read docs/channels/street.md.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from channels import sky
 from channels.budget import Modulation, bit_error_rate
+from channels.canyon import Canyon
 from channels.intervals import State, both, merged, until
 from channels.parameters import (
     Decibels,
@@ -32,7 +34,7 @@ from channels.parameters import (
     Speed,
     Stay,
 )
-from channels.skyline import Skyline, read_skyline
+from channels.skyline import Skyline
 from toolkit.errors import ChannelError
 
 if TYPE_CHECKING:
@@ -41,51 +43,6 @@ if TYPE_CHECKING:
 SKY_STEP_NS = 1_000_000_000
 """How often a moving satellite is looked for; between two looks it moves evenly."""
 _ROWS = 65_536
-
-LONGEST_M = 1e6
-"""A street is drawn up to here; what lies further on it is the same again, reversed."""
-
-
-class Law(Parameters):
-    """A law of lengths: its name and the parameters that belong to it."""
-
-    law: Literal["constant", "uniform", "normal", "log_normal", "rayleigh"]
-    value: Metres | None = None
-    low: Metres | None = None
-    high: Metres | None = None
-    mean: Metres | None = None
-    deviation: Metres | None = None
-    median: Metres | None = None
-    sigma: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False, strict=True)] | None = None
-    mode: Metres | None = None
-
-    @model_validator(mode="after")
-    def _its_own(self) -> Self:
-        needed = _KEYS[self.law]
-        given = tuple(name for name in type(self).model_fields if name != "law" and getattr(self, name) is not None)
-        if set(given) != set(needed):
-            raise ValueError(f"law {self.law!r} has {' and '.join(needed)}, not {' and '.join(given) or 'nothing'}")
-        if self.low is not None and self.high is not None and self.high < self.low:
-            raise ValueError("high is less than low")
-        return self
-
-    def kernel(self) -> tuple[str, float, float]:
-        """The law as the kernel names it."""
-        first, *second = (getattr(self, name) for name in _KEYS[self.law])
-        return self.law, first, second[0] if second else 0.0
-
-
-_KEYS = {
-    "constant": ("value",),
-    "uniform": ("low", "high"),
-    "normal": ("mean", "deviation"),
-    "log_normal": ("median", "sigma"),
-    "rayleigh": ("mode",),
-}
-
-
-def _law(**values: Any) -> Law:
-    return Law.model_validate(values)
 
 
 class Satellite(Parameters):
@@ -176,12 +133,8 @@ class Diffraction(Parameters):
         return self.margin_db / (math.floor(self.margin_db / self.step_db) + 0.5)
 
 
-class Street(Parameters):
-    """A terminal that goes along a street under a satellite.
-
-    Heights: log-normal with the median and sigma that Saunders and Evans (1997) give for Westminster. Widths: the
-    distance from the facades of ITU-R P.681 §4.3 (17.5 m) would be a street of 35 m; 20 m is that of narrower ones.
-    """
+class Street(Canyon):
+    """A terminal that goes along a street under a satellite."""
 
     model: Literal["street"]
     satellite: Satellite
@@ -191,30 +144,16 @@ class Street(Parameters):
     speed: Speed = 2.0
     start: Metres = 0.0
     step: Stay = 1_000_000
-    antenna: Metres = 1.5
-    depth: Metres = 0.0
-    length: Annotated[Metres, Field(ge=1, le=LONGEST_M)] | None = None
-    heights: Law = _law(law="log_normal", median="20.6 m", sigma=0.44)
-    facades: Law = _law(law="uniform", low="10 m", high="30 m")
-    width: Law = _law(law="constant", value="20 m")
-    lateral: Annotated[float, Field(gt=0, lt=1, strict=True)] = 0.5
-    blocks: Law | None = _law(law="uniform", low="60 m", high="120 m")
-    crossings: Law = _law(law="constant", value="15 m")
-    skyline: InputFile | None = None
     blocked_ber: Probability | None = None
     diffraction: Diffraction | None = None
     other: Street | None = None
 
     @model_validator(mode="after")
-    def _agrees(self) -> Self:
+    def _agree(self) -> Self:
         if self.diffraction is not None and self.depth > 0:
             raise ValueError("diffraction is worked out at the facades: depth must be 0")
         if self.diffraction is not None and self.diffraction.ebn0_db is not None and self.blocked_ber is not None:
             raise ValueError("with ebn0_db the loss gives the bit error rate; leave out blocked_ber")
-        if self.skyline is not None and self.width.law != "constant":
-            raise ValueError(
-                f"a skyline's street has one width: width must have the law 'constant', not {self.width.law!r}"
-            )
         return self
 
     @property
@@ -226,28 +165,11 @@ class Street(Parameters):
 
     def drawn(self, span_ns: int, seed: int, owner: int = 0) -> Skyline:
         """Return the street: drawn by seed, or as its file has it."""
-        from channels._native import draw_street
-
-        if self.skyline is not None:
-            return read_skyline(Path(self.skyline), width_m=self.width.kernel()[1], lateral=self.lateral)
-        way_m = self.start + self.speed * span_ns / 1e9
-        params = {
-            "length_m": self.length or min(max(way_m, 1000.0), LONGEST_M),
-            "height": self.heights.kernel(),
-            "facade": self.facades.kernel(),
-            "width": self.width.kernel(),
-            "lateral": self.lateral,
-            "block": None if self.blocks is None else self.blocks.kernel(),
-            "crossing": self.crossings.kernel(),
-        }
-        return Skyline(*draw_street(params, seed, owner))
+        return self.buildings(self.start + self.speed * span_ns / 1e9, seed, owner)
 
     def canyon(self, span_ns: int, seed: int, owner: int = 0) -> StreetCanyon:
         """Return the street with the antenna in it."""
-        from channels._native import StreetCanyon
-
-        street = self.drawn(span_ns, seed, owner).kernel()
-        return StreetCanyon(street, antenna_m=self.antenna, depth_m=self.depth)
+        return self.with_antenna(self.drawn(span_ns, seed, owner))
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
         """What the terminal sees, from time 0 to `span_ns`; hidden by either street where there is another."""

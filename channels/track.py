@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -17,14 +17,30 @@ from pydantic import Field, model_validator
 
 from channels import sky
 from channels.budget import Modulation, bit_error_rate
+from channels.canyon import Canyon
 from channels.intervals import State, merged
-from channels.parameters import Gain, Grain, InputFile, Latitude, Longitude, Metres, Parameters, Rate, Stay
+from channels.parameters import (
+    Degrees,
+    Gain,
+    Grain,
+    InputFile,
+    Latitude,
+    Longitude,
+    Metres,
+    Parameters,
+    Probability,
+    Rate,
+    Stay,
+)
 from channels.portable import acos, cos, dot, hypot, sin
 from channels.signal import Budget, read_columns
 from toolkit.errors import ChannelError
 
 EARTH_M = 6_356_752.0
 """The polar radius: a ray that comes nearer to the centre has met the ground wherever it is."""
+
+STILL_M = 1e-3
+"""What moves less from step to step keeps its direction."""
 
 HIGHEST_M = 1e9
 """Beyond it (of either sign) an altitude is a slip."""
@@ -139,6 +155,8 @@ class Geometry:
     azimuth: float
     elevation: float
     hidden: bool
+    shadowed: bool = False
+    """Whether a building of the street stands in the way."""
 
     @property
     def delay_ns(self) -> int:
@@ -146,12 +164,23 @@ class Geometry:
         return round(self.range_m / sky.LIGHT_MPS * 1e9)
 
 
+class Lane(Canyon):
+    """The street through which the near end goes: it runs where that goes, and bends with its way.
+
+    `azimuth` is its direction until the near end has moved. In the shadow all is lost, or bits with `blocked_ber`.
+    """
+
+    azimuth: Degrees = 0.0
+    start: Metres = 0.0
+    blocked_ber: Probability | None = None
+
+
 class Track(Parameters):
     """A link between two ends that move or stand.
 
     Down while the far end stands lower than `min_elevation` seen from the near one, outside `field_of_view` around the
     near end's upward axis (tilted by its roll and pitch), or behind the Earth. With `budget` the range gives a bit
-    error rate.
+    error rate. With `street` the near end goes through a street whose buildings may stand in the way.
     """
 
     model: Literal["track"]
@@ -162,6 +191,7 @@ class Track(Parameters):
     min_elevation: Angle = -90.0
     field_of_view: Annotated[float, Field(gt=0, le=180, strict=True)] = 180.0
     budget: Budget | None = None
+    street: Lane | None = None
     modulation: Modulation = "qpsk"
     coding_gain_db: Gain = 0.0
     level_db: Grain = 0.1
@@ -172,11 +202,20 @@ class Track(Parameters):
             raise ValueError("near must be a place or a track; satellites are far")
         return self
 
-    def geometry(self, span_ns: int) -> Iterator[Geometry]:
-        """Return the link step by step."""
+    def geometry(self, span_ns: int, seed: int = 0, owner: int = 0) -> Iterator[Geometry]:
+        """Return the link step by step; the street, where there is one, is drawn by seed."""
         near, far = self.near.poses(span_ns), self.far.poses(span_ns)
-        for t_ns in range(0, span_ns, self.step):
-            yield self._at(t_ns, near(t_ns), far(t_ns))
+        times = range(0, span_ns, self.step)
+        if self.street is None:
+            for t_ns in times:
+                yield self._at(t_ns, near(t_ns), far(t_ns))
+            return
+        length_m = max(place_m for _, place_m, _ in _way(near, times, self.street))
+        canyon = self.street.with_antenna(self.street.buildings(length_m, seed, owner))
+        for t_ns, place_m, ahead in _way(near, times, self.street):
+            at = self._at(t_ns, near(t_ns), far(t_ns))
+            (shadowed,) = canyon.blocked([place_m], at.azimuth - ahead, at.elevation)
+            yield replace(at, shadowed=shadowed)
 
     def _at(self, t_ns: int, near: Pose, far: Pose) -> Geometry:
         place = near.place or sky.Place(0.0, 0.0)
@@ -187,13 +226,12 @@ class Track(Parameters):
         return Geometry(t_ns, seen.range_m, seen.azimuth, seen.elevation, hidden)
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """Delay, outages and bit error rate over time; nothing is drawn. ChannelError if it is never up."""
-        del seed, owner
-        return merged(self._states(span_ns))
+        """Delay, outages, shadows and bit error rate over time; only a street is drawn. ChannelError if never up."""
+        return merged(self._states(span_ns, seed, owner))
 
-    def _states(self, span_ns: int) -> Iterator[State]:
+    def _states(self, span_ns: int, seed: int, owner: int) -> Iterator[State]:
         highest, seen = -math.inf, False
-        for at in self.geometry(span_ns):
+        for at in self.geometry(span_ns, seed, owner):
             highest, seen = max(highest, at.elevation), seen or not at.hidden
             yield self._state(at, min(at.t_ns + self.step, span_ns))
         if not seen:
@@ -204,11 +242,25 @@ class Track(Parameters):
             )
 
     def _state(self, at: Geometry, end_ns: int) -> State:
-        ber = None
-        if self.budget is not None:
+        ber, per = None, None
+        if at.shadowed and self.street is not None:
+            ber = self.street.blocked_ber
+            per = 1.0 if ber is None else None
+        elif self.budget is not None:
             level = round(self.budget.ebn0_db(at.range_m) / self.level_db) * self.level_db
             ber = bit_error_rate(self.modulation, level + self.coding_gain_db)
-        return State(at.t_ns, end_ns, self.rate, at.delay_ns, ber=ber, outage=at.hidden)
+        return State(at.t_ns, end_ns, self.rate, at.delay_ns, per=per, ber=ber, outage=at.hidden)
+
+
+def _way(near: Callable[[int], Pose], times: range, street: Lane) -> Iterator[tuple[int, float, float]]:
+    """Times, how far along the street the near end is, and which way it goes on from there (radians from north)."""
+    place_m, ahead = street.start, math.radians(street.azimuth)
+    for t_ns in times:
+        move = sky.look(near(t_ns).place or sky.Place(0.0, 0.0), near(t_ns + times.step).fixed)
+        went_m = move.range_m * cos(move.elevation)
+        ahead = move.azimuth if went_m >= STILL_M else ahead
+        yield t_ns, place_m, ahead
+        place_m += went_m
 
 
 def _off_axis(seen: sky.Look, near: Pose) -> float:

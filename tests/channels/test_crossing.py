@@ -128,3 +128,45 @@ def test_two_recorded_flows_each_see_the_link_whole() -> None:
         assert value(found, "queue_limit_pkts") == 40
         assert found.counts["channel"] == 0
         assert found.counts["other_traffic"] > 4000
+
+
+def test_thousands_of_flows_are_looked_at_once() -> None:
+    tables = {name: table.slice(0, 1) for name, table in flown({}).items()}
+    flow, segment = tables["flows"].to_pylist()[0], tables["segments"].to_pylist()[0]
+    flow |= {"flow_id": 1, "a_addr": "10.0.0.1", "b_addr": "10.9.9.9", "data_direction": "a2b"}
+    rng = np.random.default_rng(1)
+    flows, expected = [flow], []
+    segments: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
+    for number in range(2, 4002):
+        a, b = (f"10.0.0.{rng.integers(1, 4)}", f"10.9.9.{rng.integers(7, 10)}")
+        ends = (a, b) if number % 2 else (b, a)
+        flows.append({**flow, "flow_id": number, "a_addr": ends[0], "b_addr": ends[1]})
+        for direction, (src, dst) in (("a2b", ends), ("b2a", ends[::-1])):
+            t_ns, record = int(rng.integers(SECOND)), len(segments)
+            segments.append(
+                {
+                    **segment,
+                    "flow_id": number,
+                    "direction": direction,
+                    "t_ns": t_ns,
+                    "ip_bytes": number,
+                    "record": record,
+                }
+            )
+            if record % 7 == 0:
+                events.append(
+                    {
+                        "run_id": 0, "leg": 0, "flow_id": number, "direction": direction, "kind": "loss",
+                        "cause": "unknown", "t_ns": t_ns, "record": record,
+                    }
+                )  # fmt: skip
+            elif src == "10.0.0.1" or dst == "10.9.9.9":
+                expected.append((t_ns, number))
+    found = crossing_of(
+        flow,
+        *(table_from_rows(n, rows) for n, rows in (("segments", segments), ("flows", flows), ("events", events))),
+    )
+    assert found.kinds == {"tcp": len(expected)}
+    assert 1000 < len(expected) < 6000
+    assert sorted(zip(found.t_ns.tolist(), found.size_bytes.tolist(), strict=True)) == sorted(expected)
