@@ -6,6 +6,7 @@
 
 use super::Sender;
 use super::phase::Phase;
+use super::plain::Way;
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::Segment;
 use crate::time::Nanos;
@@ -63,6 +64,12 @@ impl Sender {
             },
             same => same,
         };
+        if self.way != Way::Long {
+            self.way = match self.freeze {
+                Freeze::Flowing => Way::Short,
+                Freeze::Frozen | Freeze::Thawing { .. } => Way::Suspended,
+            };
+        }
         match self.freeze {
             Freeze::Thawing { since, acks } if acks == DUP_THRESH => self.repair_all(since),
             _ => false,

@@ -242,7 +242,8 @@ impl Sender {
     )]
     #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
-        if !self.receive_plainly(segment, now) {
+        // A window that closes may mean more than that: see `freeze`.
+        if segment.wnd_bytes == 0 || !self.receive_plainly(segment, now) {
             self.receive_any(segment, now);
         }
     }

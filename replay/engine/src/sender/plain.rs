@@ -36,13 +36,15 @@ enum Room {
 pub(super) enum Way {
     /// The short one, where its condition holds.
     Short,
+    /// The long one while an outage is near or lasts.
+    Suspended,
     /// Always the long one.
     Long,
 }
 
 impl Way {
-    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or of the
-    /// path's future.
+    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or
+    /// Quick-Start.
     pub fn of(params: &StackParams) -> Self {
         use RecoveryKind::{Aerotcp, Fack, Newreno, Prr, Reno, Sack};
         let plain = params.profile == Profile::Rfc
@@ -55,8 +57,7 @@ impl Way {
             && !params.ecn
             && params.send_buffer_bytes.is_none()
             && !params.delayed_ack_after_slow_start
-            && params.freeze_warning_ns.is_none()
-            && !params.reads_schedule();
+            && params.quick_start_bps.is_none();
         if plain { Self::Short } else { Self::Long }
     }
 }
@@ -359,6 +360,7 @@ mod tests {
                 out.push(format!("{slot:?}"));
             }
             let shown = format!("{sender:?}");
+            let shown = shown.replace("way: Suspended", "way: Long");
             out.push(shown.replace("way: Short", "way: Long"));
         }
         out
@@ -369,6 +371,7 @@ mod tests {
             Variant::Reno,
             Variant::Newreno,
             Variant::Fack,
+            Variant::FreezeTcp,
             Variant::Sack,
             Variant::Cubic,
             Variant::Vegas,
