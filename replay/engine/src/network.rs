@@ -311,7 +311,8 @@ impl<'a, T: Tap> Network<'a, T> {
     }
 
     /// Hands what has come to `end`, or tells it that its time has come.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
     pub fn hand(&mut self, end: &mut impl Endpoint, came: Option<Ticket>, now: Nanos) {
         match came {
             Some(ticket) => end.receive(self.arena.segment(ticket), now),

@@ -3,6 +3,8 @@
 //! When an acknowledgement leaves is `policy`'s business, how the window grows `window`'s.
 //! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
 
+#![allow(clippy::inline_always, reason = "parts of the short way")]
+
 mod ending;
 mod freeze;
 mod plain;
@@ -222,10 +224,6 @@ impl Receiver {
     }
 
     /// Takes a segment.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
-    )]
     #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         if !self.receive_plainly(segment, now) {
@@ -495,10 +493,6 @@ impl Receiver {
     }
 
     /// Writes the next acknowledgement into a slot, if one is owed; says whether one is.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
-    )]
     #[inline(always)]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self.owed {
@@ -537,10 +531,6 @@ impl Receiver {
     }
 
     /// Writes an acknowledgement into a slot, owed or not.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
-    )]
     #[inline(always)]
     pub fn acknowledge(&mut self, now: Nanos, slot: &mut Segment) {
         self.owed = Owed::Nothing;
