@@ -4,7 +4,7 @@
 
 use super::params::parameters;
 use super::reno::Credit;
-use super::{AckEvidence, Window, WindowGrowth};
+use super::{AckEvidence, Reno, Repair, Window, WindowGrowth};
 use crate::time::{Nanos, SECOND};
 
 parameters! {
@@ -61,6 +61,8 @@ pub struct Hybla {
     least_srtt: Option<Nanos>,
     hoe: Hoe,
     credit: Credit,
+    /// Growth while what a timeout found lost is being repaired.
+    reno: Reno,
 }
 
 /// Caini and Firrincieli 2004 §3: growth per ACK in slow start.
@@ -88,6 +90,7 @@ impl Hybla {
             least_srtt: None,
             hoe: Hoe::default(),
             credit: Credit::default(),
+            reno: Reno::default(),
         }
     }
 
@@ -125,6 +128,11 @@ impl WindowGrowth for Hybla {
         {
             window.ssthresh = window.ssthresh.min(estimate.max(super::LEAST_SSTHRESH));
         }
+        // Deviation: as Linux (`hybla_en`), Reno while a timeout is being repaired; the paper does not say.
+        if ack.repair == Repair::Loss {
+            self.reno.grow(window, ack);
+            return;
+        }
         // Deviation: as the paper and Linux, by the ACK, not by the segment; delayed ACKs halve the growth.
         if window.in_slow_start() {
             let grown = window.cwnd + slow_start_increment(self.rho, self.params.greatest_exponent);
@@ -135,8 +143,9 @@ impl WindowGrowth for Hybla {
         }
     }
 
-    fn on_reduction(&mut self, _before: &Window) {
+    fn on_reduction(&mut self, before: &Window) {
         self.credit = Credit::default();
+        self.reno.on_reduction(before);
     }
 }
 
@@ -236,6 +245,24 @@ mod tests {
             let expected = 56.0 - rho / 2.0 * libm::log(3.5);
             assert!((share - expected).abs() < 0.6, "{rtt_ms} ms: {share}");
         }
+    }
+
+    #[test]
+    fn after_a_timeout_it_is_reno_until_all_is_repaired() {
+        let mut hybla = Hybla::default();
+        let mut window = Window {
+            cwnd: 40.0,
+            ssthresh: 1000.0,
+        };
+        let repairing = AckEvidence {
+            repair: Repair::Loss,
+            ..ack(0, 100)
+        };
+        hybla.on_ack(&mut window, 1.0, &repairing);
+        assert_eq!(window.cwnd, 41.0);
+        hybla.on_ack(&mut window, 1.0, &ack(1, 100));
+        // 2^4 - 1.
+        assert_eq!(window.cwnd, 56.0);
     }
 
     #[test]
