@@ -111,7 +111,9 @@ def _of_intervals(intervals: pa.Table) -> list[Statistic]:
     lasting = end - start
     lost = np.asarray(intervals["lost"])
     span = float(end.max() - start.min())
-    outages = _joined(start[lost], end[lost])
+    down = _joined(start[lost], end[lost])
+    outages = (down[1] - down[0]).tolist()
+    lasting -= np.where(lost, 0.0, _time_in(down, start, end))
     section = "link over time"
     rows = [
         Statistic(section, "intervals", len(intervals), ""),
@@ -135,21 +137,26 @@ def _of_intervals(intervals: pa.Table) -> list[Statistic]:
             for q, value in zip(QUANTILES, quantiles, strict=True)
         ]
     known = np.asarray(intervals["known"])
-    share = float(np.average(known, weights=lasting)) if lasting.sum() else None
+    share = float(np.average(known, weights=end - start)) if span else None
     return [*rows, Statistic(section, "share of the time that is known", share, ""), *up]
 
 
-def _joined(start: Floats, end: Floats) -> list[float]:
-    """Lengths of outages; intervals that touch are one."""
-    lengths: list[float] = []
-    last = -1.0
-    for begin, until in zip(start.tolist(), end.tolist(), strict=True):
-        if begin <= last and lengths:
-            lengths[-1] += max(0.0, until - last)
-        else:
-            lengths.append(until - begin)
-        last = max(last, until)
-    return lengths
+def _joined(start: Floats, end: Floats) -> tuple[Floats, Floats]:
+    """Where spans begin and end that may touch and overlap, those that do as one."""
+    order = np.argsort(start, kind="stable")
+    begin, latest = start[order], np.maximum.accumulate(end[order])
+    first = np.flatnonzero(np.append(True, begin[1:] > latest[:-1])) if len(begin) else np.array([], dtype=np.int64)
+    last = np.append(first[1:], len(begin)).astype(np.int64) - 1
+    return begin[first], latest[last] if len(begin) else latest
+
+
+def _time_in(spans: tuple[Floats, Floats], start: Floats, end: Floats) -> Floats:
+    """How much of each time from `start` to `end` lies in `spans`, which ascend."""
+    edges = np.ravel(spans, order="F")
+    if not len(edges):
+        return np.zeros(len(start))
+    passed = np.concatenate(([0.0], np.cumsum(np.diff(edges) * (np.arange(len(edges) - 1) % 2 == 0))))
+    return np.asarray(np.interp(end, edges, passed) - np.interp(start, edges, passed))
 
 
 def _weighted(values: Floats, weights: Floats) -> Floats:

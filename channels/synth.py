@@ -6,7 +6,6 @@ Knows the models by their parameters, and the shape of trace files. Read docs/ch
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from channels.parameters import parse, read_toml
 from channels.protect import Guarded, LinkModel
 from channels.trace import METADATA_KEY, Trace
 from channels.walks import chain_states
-from toolkit.files import plain_os_errors
+from toolkit.files import beside, plain_os_errors
 from toolkit.schema import arrow_schema
 
 if TYPE_CHECKING:
@@ -173,9 +172,9 @@ def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str]
     note = {"estimates": [], "unknowns": [], "counts": {}, "source": source}
     schema = arrow_schema("channel")
     schema = schema.with_metadata({**(schema.metadata or {}), METADATA_KEY: json.dumps(note).encode()})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     tally = Tally()
     with plain_os_errors(f"writing {path}"):
+        temporary = beside(path)
         try:
             with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
                 for batch in batches:

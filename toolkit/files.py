@@ -49,11 +49,18 @@ def os_error(error: OSError, doing: str) -> HindflightError:
     return HindflightError(f"{reason} while {doing}")
 
 
+def beside(path: Path) -> Path:
+    """Return where to write what will be `path` when it is whole. OSError where a folder has that name."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write `content` so that `path` holds either what it held before or all of `content`, also after a crash."""
     data = content.encode() if isinstance(content, str) else content
     with plain_os_errors(f"writing {path}"):
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        temporary = beside(path)
         try:
             with temporary.open("wb") as file:
                 file.write(data)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,9 @@ import numpy.typing as npt
 from channels._estimates import Estimate
 from channels.fates import fates_of
 from channels.fit import Fit, fit_models
-from channels.interop.rows import forward_intervals, lacking, table_of
+from channels.interop.rows import forward_states, lacking, table_of
 from channels.interop.text import INT64_MAX, Source
+from channels.intervals import State
 from channels.trace import Trace
 from toolkit.errors import ChannelError
 
@@ -174,8 +175,12 @@ def _four_state_mean(p13: float, p31: float, p32: float, p23: float, p14: float)
 def write(trace: Trace, where: str) -> tuple[str, list[str]]:
     """Return a shell script with the command and its distribution table, and what is left out."""
     said = lacking(trace, {"packets", "intervals", "delay_ns", "rate_bps", "per", "size_bytes"})
-    words, table = _delay(trace, said)
-    words += _rate(trace, said) + _loss_words(trace, where, said)
+    states = forward_states(trace, where)
+    if outages := [state for state in states if state.outage]:
+        said.append(f"outages of {_seconds(outages)} are not in it: netem has no times")
+        states = [state for state in states if not state.outage]
+    words, table = _delay(states, said)
+    words += _rate(states, said) + _loss_words(trace, states, where, said)
     limit = trace.estimate("queue_limit_pkts")
     if limit is not None and limit.value is not None:
         words += ["limit", str(max(1, round(limit.value)))]
@@ -191,17 +196,19 @@ def write(trace: Trace, where: str) -> tuple[str, list[str]]:
     return f"{head}cat > /usr/lib/tc/hindflight.dist <<'END'\n{rows}\nEND\n{command}", said
 
 
-def _weights(trace: Trace, column: str) -> tuple[Floats, Floats]:
-    """Values of an interval's column and how long each held, outages aside."""
-    intervals = forward_intervals(trace)
-    values = np.array([np.nan if v is None else v for v in intervals[column].to_pylist()], dtype=np.float64)
-    lasting = (np.asarray(intervals["end_ns"]) - np.asarray(intervals["t_ns"])).astype(np.float64)
-    held = np.isfinite(values) & (lasting > 0)
-    return values[held], lasting[held]
+def _weights(states: Sequence[State], name: str) -> tuple[Floats, Floats]:
+    """Values of one thing that states say, and how long each held, outages aside."""
+    said = [state for state in states if getattr(state, name) is not None]
+    values = np.array([getattr(state, name) for state in said], dtype=np.float64)
+    return values, np.array([state.end_ns - state.start_ns for state in said], dtype=np.float64)
 
 
-def _delay(trace: Trace, said: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
-    values, lasting = _weights(trace, "delay_ns")
+def _seconds(states: Iterable[State]) -> str:
+    return f"{sum(state.end_ns - state.start_ns for state in states) / 1e9:g} s"
+
+
+def _delay(states: Sequence[State], said: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
+    values, lasting = _weights(states, "delay_ns")
     if not len(values):
         return [], None
     mean = float(np.average(values, weights=lasting))
@@ -223,8 +230,8 @@ def distribution(values: Floats, weights: Floats, mean: float, spread: float) ->
     return np.clip(table, -TABLE_LIMIT - 1, TABLE_LIMIT).astype(np.int64)
 
 
-def _rate(trace: Trace, said: list[str]) -> list[str]:
-    values, lasting = _weights(trace, "rate_bps")
+def _rate(states: Sequence[State], said: list[str]) -> list[str]:
+    values, lasting = _weights(states, "rate_bps")
     if not len(values):
         return []
     mean = float(np.average(values, weights=lasting))
@@ -234,7 +241,7 @@ def _rate(trace: Trace, said: list[str]) -> list[str]:
     return ["rate", f"{round(mean)}bit"]
 
 
-def _loss_words(trace: Trace, where: str, said: list[str]) -> list[str]:
+def _loss_words(trace: Trace, states: Sequence[State], where: str, said: list[str]) -> list[str]:
     import pyarrow.compute as pc
 
     packets = trace.packets()
@@ -248,11 +255,13 @@ def _loss_words(trace: Trace, where: str, said: list[str]) -> list[str]:
                 f"{best.verdict if best.verdict != 'too few losses to tell' else 'has too few losses to be tested'}"
             )
             return ["loss", *_MODEL_WORDS[best.model](best)]
-    values, lasting = _weights(trace, "per")
+    values, lasting = _weights(states, "per")
     if not len(values) or not values.any():
         return []
     if values.max() > values.min():
         said.append("the loss rate changes over time; netem has one: the mean over time")
+    if open_states := [state for state in states if state.per is None]:
+        said.append(f"for {_seconds(open_states)} the trace says no loss rate: netem's one holds then too")
     return ["loss", "random", _percent(float(np.average(values, weights=lasting)))]
 
 

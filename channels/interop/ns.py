@@ -71,5 +71,10 @@ def _numbers(trace: Trace, where: str) -> tuple[list[list[str]], list[str]]:
     delivered = len(packets) - packets["position"].null_count - int(lost[-1]) - 1
     if delivered:
         said.append(f"{delivered} packets after the last loss are not in it: a list ends with its last loss")
+    if down := sum(cause == "outage" for cause in packets["cause"].to_pylist()):
+        said.append(
+            f"{down} of the {len(lost)} packets were lost in outages: an error list drops them by their number, at "
+            "whatever time they come"
+        )
     said.append("times and sizes of packets are not in it")
     return [lost[i : i + PER_LINE] for i in range(0, len(lost), PER_LINE)], said

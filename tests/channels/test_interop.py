@@ -379,3 +379,41 @@ def test_a_trace_without_rates_is_no_mahimahi_trace(tmp_path: Path) -> None:
         write_channel(packets({1}), tmp_path / "a.xyz")
     with pytest.raises(ChannelError, match="--to: unknown format 'mahimah'; did you mean 'mahimahi'"):
         write_channel(packets({1}), tmp_path / "a.down", "mahimah")
+
+
+@pytest.mark.parametrize("rate_bps", [None, 48e6])
+def test_netem_means_are_those_outside_outages_which_are_said_to_be_left_out(
+    tmp_path: Path, rate_bps: float | None
+) -> None:
+    said = write_channel(outages(rate_bps), tmp_path / "a.netem")
+    assert "outages of 0.02 s are not in it: netem has no times" in said
+    # 30 ms of 12 Mbit/s beside 10 ms of 24 Mbit/s.
+    assert "rate 15000000bit" in (tmp_path / "a.netem").read_text()
+
+
+def test_netem_says_for_how_long_no_loss_rate_is_told(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {
+            "kind": "interval", "hop": "link", "direction": "a2b", "t_ns": start * MS, "end_ns": (start + 10) * MS,
+            "lost": per == 1, "cause": "channel" if per == 1 else "none", "per": None if per == 1 else per,
+            "known": True,
+        }
+        for start, per in ((0, 0.1), (10, 1), (20, None))
+    ]  # fmt: skip
+    said = write_channel(Trace(table_from_rows("channel", rows)), tmp_path / "a.netem")
+    assert "for 0.01 s the trace says no loss rate: netem's one holds then too" in said
+    assert "loss random 55%" in (tmp_path / "a.netem").read_text()
+
+
+def test_an_error_list_says_how_much_of_it_outages_took(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {
+            "kind": "packet", "hop": "link", "direction": "a2b", "t_ns": n, "position": n, "lost": n > 0,
+            "cause": ("none", "channel", "outage", "outage")[n], "known": True,
+        }
+        for n in range(4)
+    ]  # fmt: skip
+    for name in ("a.tcl", "a.cc"):
+        said = write_channel(Trace(table_from_rows("channel", rows)), tmp_path / name)
+        assert any(line.startswith("2 of the 3 packets were lost in outages") for line in said), said
+        assert read_channel(tmp_path / name).channel["lost"].to_pylist() == [False, True, True, True]

@@ -36,6 +36,15 @@ def test_the_link_over_time_counts_by_how_long_it_lasted() -> None:
     assert found["delay, greatest"] == 40 * MS
 
 
+def test_time_beneath_an_outage_counts_for_no_state() -> None:
+    below = states((0, 10, None, 10, None), (10, 20, None, 20, None)).channel
+    above = states((5, 9, None, None, 1), (8, 9, None, None, 1)).channel
+    over = pa.concat_tables([below, above])
+    found = named(statistics(Trace(over), "x"))
+    assert (found["outages"], found["time out"]) == (1, 4 * MS)
+    assert found["mean delay"] == 16.25 * MS
+
+
 def test_pictures_hold_the_extremes_of_what_they_join() -> None:
     trace = states(*((i, i + 1, 1e6 * (1 + i % 10), None, None) for i in range(5000)), (5000, 5001, 99e6, None, None))
     rows = pictured(trace, "x")["states"].to_pylist()

@@ -55,3 +55,9 @@ def test_sha256(tmp_path: Path) -> None:
     assert sha256_of(tmp_path / "x").startswith("ba7816bf")
     with pytest.raises(HindflightError, match="no such file"):
         sha256_of(tmp_path / "nix")
+
+
+def test_a_folder_is_no_file_to_write(tmp_path: Path) -> None:
+    for folder in (tmp_path, Path("."), Path("/")):
+        with pytest.raises(HindflightError, match="it is a folder while writing"):
+            write_whole(folder, "x")
