@@ -38,6 +38,8 @@ pub struct Illinois {
     params: IllinoisParams,
     credit: Credit,
     round: RttRound,
+    /// What the last round trip has shown, until an ACK grows the window by it.
+    measured: Option<Delay>,
     max_rtt: Nanos,
     alpha: f64,
     beta: f64,
@@ -80,6 +82,7 @@ impl Illinois {
             params,
             credit: Credit::default(),
             round: RttRound::default(),
+            measured: None,
             max_rtt: 0,
             alpha: params.alpha_max,
             beta: params.beta_min,
@@ -120,14 +123,15 @@ impl WindowGrowth for Illinois {
     fn observe(&mut self, ack: &AckEvidence) {
         self.round.take(ack);
         self.max_rtt = self.max_rtt.max(ack.rtt.unwrap_or(0));
+        if self.round.turns(ack) {
+            self.measured = self.round.mean();
+            self.round.clear();
+        }
     }
 
-    fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
-        if self.round.turns(ack) {
-            if let Some(delay) = self.round.mean() {
-                self.update(window.cwnd, &delay);
-            }
-            self.round.clear();
+    fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
+        if let Some(delay) = self.measured.take() {
+            self.update(window.cwnd, &delay);
         }
         let price = window.cwnd / self.alpha;
         self.credit.spend(&mut window.cwnd, price, acked);
@@ -140,6 +144,7 @@ impl WindowGrowth for Illinois {
     /// What recovery has seen of the queue is no round trip of its own.
     fn on_recovery_exit(&mut self, ack: &AckEvidence) {
         self.round.restart(ack);
+        self.measured = None;
     }
 
     fn on_reduction(&mut self, _before: &Window) {
@@ -148,6 +153,8 @@ impl WindowGrowth for Illinois {
 
     fn on_timeout(&mut self) {
         (self.alpha, self.beta, self.low_rounds) = (1.0, 0.5, None);
+        self.round.clear();
+        self.measured = None;
     }
 }
 
