@@ -108,9 +108,13 @@ class Congestion(Protocol):
 class Controller:
     """Reno's windows (RFC 5681 §3.1); a subclass overrides what it does otherwise.
 
-    `cwnd` and `ssthresh` are in segments; the engine sets both before each call and reads them after it. cwnd is
-    finite, both are 1 at least: anything else ends the replay with RuntimeError. Whatever a method raises does so, too.
+    `cwnd` and `ssthresh` are in segments; the engine sets both before each call and reads them after it, after
+    `__init__` too. cwnd is finite, both are 1 at least: anything else ends the replay with ControllerError, and so does
+    whatever a method raises.
     """
+
+    holds_window: ClassVar[bool] = False
+    """Nothing moves the window: `check_controller` then asks for that, not for growth and reduction."""
 
     observes: ClassVar[bool] = False
     """Whether `observe` is called: true for a class that overrides it."""
@@ -176,13 +180,13 @@ def register_controller(variant: str, controller: type[Controller]) -> None:
     """Make `controller` known as `variant`. HindflightError where another class or the engine has the name."""
     from replay.run import engine_variant_names
 
+    if not isinstance(variant, str) or not variant.replace("-", "").replace("_", "").isalnum():
+        raise HindflightError(f"{variant!r} cannot name a variant", "use letters, digits, - and _")
     known = _registered.get(variant)
     # A class that is defined anew, as in a notebook, takes its own place.
     other = known is not None and _place(known) != _place(controller)
     if other or variant in engine_variant_names():
         raise HindflightError(f"there is a variant {variant} already", "choose another name for the controller")
-    if not variant.replace("-", "").replace("_", "").isalnum():
-        raise HindflightError(f"{variant!r} cannot name a variant", "use letters, digits, - and _")
     _registered[variant] = controller
 
 

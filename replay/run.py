@@ -16,7 +16,7 @@ from replay.controller import registered_controllers
 from replay.jobs import Job, LossTrace, engine_config
 from replay.scenario import Scenario
 from toolkit import _native
-from toolkit.errors import LogError, ScenarioError
+from toolkit.errors import ControllerError, LogError, ScenarioError
 from toolkit.files import plain_os_errors
 from toolkit.schema import conform, empty_table
 
@@ -82,6 +82,8 @@ def run_configurations(
         columns = _replay(jobs, threads, Recording(segments, samples))
     except ValueError as error:
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
+    except RuntimeError as error:
+        raise _of_controller(error) from error.__cause__
     tables = {name: _concatenate(name, [conform(name, pa.table(part)) for part in columns[name]]) for name in SERIES}
     return {"runs": pa.concat_tables([pa.table(part) for part in columns["runs"]]), **tables}
 
@@ -185,9 +187,15 @@ def _run_batch(
         columns = _replay(configs, threads, recording)
     except ValueError as error:
         raise ScenarioError(f"{scenario.name}: {error}") from error
+    except RuntimeError as error:
+        raise _of_controller(error) from error.__cause__
     runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]
     tables = {name: [conform(name, pa.table(part)) for part in columns[name]] for name in SERIES}
     return {name: _concatenate(name, found) for name, found in {"runs": runs, **tables}.items()}
+
+
+def _of_controller(error: RuntimeError) -> ControllerError:
+    return ControllerError(str(error), "hf.check_controller plays the rules that every controller keeps")
 
 
 def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Table:

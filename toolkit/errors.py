@@ -7,6 +7,7 @@ HindflightError
 ├── QueryError       the SQL is not one SELECT, or fails
 ├── ChannelError     a channel trace cannot be extracted, read or used
 ├── ScenarioError    a scenario file is wrong: key path and allowed values
+├── ControllerError  a controller in Python raises, or leaves no window
 ├── ReportError      a report cannot be drawn from these tables
 └── MachineError     disk, permission or memory (exit code 3)
 """
@@ -46,6 +47,10 @@ class ChannelError(HindflightError):
 
 class ScenarioError(HindflightError):
     """A scenario file is wrong; the message names the key path and the allowed values."""
+
+
+class ControllerError(HindflightError):
+    """A controller in Python raised, or left what is no window; the cause is what it raised."""
 
 
 class ReportError(HindflightError):

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hindflight_engine::controller::{
     AckEvidence, External, Externals, Heard, MakeExternal, Repair, Signal, SignalEvidence, Window,
 };
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 
 const NS_PER_S: f64 = 1e9;
@@ -132,33 +132,89 @@ impl MakeExternal for Classes {
     fn make(&self, name: &str, window: Window) -> Option<Box<dyn External>> {
         let class = self.classes.get(name)?;
         let made = Python::attach(|py| {
-            let object = class.bind(py).call1((window.cwnd, window.ssthresh))?;
-            let observes = object.getattr("observes")?.extract()?;
-            PyResult::Ok((object.unbind(), observes))
+            let class = class.bind(py);
+            make(class, window).map_err(|error| in_words(py, error, &name_of(class), "__init__"))
         });
-        let (object, observes) = match made {
-            Ok((object, observes)) => (Some(object), observes),
+        let (object, start, observes) = match made {
+            Ok((object, start, observes)) => (Some(object), start, observes),
             Err(error) => {
                 self.failure.note(error);
-                (None, false)
+                (None, window, false)
             }
         };
         Some(Box::new(InPython {
             object,
+            start,
             observes,
             failure: Arc::clone(&self.failure),
         }))
     }
 }
 
+/// A new object of `class`, the window that it begins with, and whether it observes.
+fn make(class: &Bound<'_, PyAny>, window: Window) -> Result<(Py<PyAny>, Window, bool), Wrong> {
+    let object = class.call1((window.cwnd, window.ssthresh))?;
+    let observes = object.getattr("observes")?.extract()?;
+    // A class that leaves the windows to the engine has none yet.
+    let start = if object.hasattr("cwnd")? && object.hasattr("ssthresh")? {
+        window_of(&object)?
+    } else {
+        window
+    };
+    Ok((object.unbind(), start, observes))
+}
+
+fn name_of(class: &Bound<'_, PyAny>) -> String {
+    class
+        .getattr("__name__")
+        .and_then(|name| name.extract())
+        .unwrap_or_default()
+}
+
+/// What a controller did wrong.
+enum Wrong {
+    /// It raised.
+    Raised(PyErr),
+    /// It left no window, but this.
+    NoWindow(String),
+}
+
+impl From<PyErr> for Wrong {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+/// What went wrong in `call` of `class`, in one line, with what was raised as the cause. An interrupt stays what it is.
+fn in_words(py: Python<'_>, wrong: Wrong, class: &str, call: &str) -> PyErr {
+    match wrong {
+        Wrong::Raised(error) if !error.is_instance_of::<PyException>(py) => error,
+        Wrong::Raised(error) => {
+            let kind = name_of(&error.get_type(py));
+            let words = format!("{class}.{call} raises {kind}: {}", error.value(py));
+            let told = PyRuntimeError::new_err(words);
+            told.set_cause(py, Some(error));
+            told
+        }
+        Wrong::NoWindow(left) => PyRuntimeError::new_err(format!(
+            "{class}.{call} leaves {left}: both are numbers of 1 at least, and cwnd is finite"
+        )),
+    }
+}
+
 /// A controller that is an object of Python; none once it has raised.
 struct InPython {
     object: Option<Py<PyAny>>,
+    start: Window,
     observes: bool,
     failure: Arc<Failure>,
 }
 
 impl External for InPython {
+    fn start(&self) -> Window {
+        self.start
+    }
+
     fn observes(&self) -> bool {
         self.observes
     }
@@ -179,6 +235,23 @@ impl External for InPython {
 }
 
 fn tell(object: &Bound<'_, PyAny>, heard: &Heard, window: Window) -> PyResult<Window> {
+    let told = tell_of(object, heard, window);
+    told.map_err(|error| {
+        let (call, now) = match heard {
+            Heard::Observe(ack) => ("observe", Some(ack.now)),
+            Heard::Ack(ack) => ("on_ack", Some(ack.now)),
+            Heard::Congestion(signal) => ("on_congestion", Some(signal.now)),
+            Heard::Timeout(signal) => ("on_timeout", Some(signal.now)),
+            Heard::RecoveryExit(ack) => ("on_recovery_exit", Some(ack.now)),
+            Heard::Idle(..) => ("on_idle", None),
+        };
+        let at = now.map_or(String::new(), |now| format!(" at {:.3} s", seconds(now)));
+        let class = name_of(&object.get_type());
+        in_words(object.py(), error, &class, &format!("{call}{at}"))
+    })
+}
+
+fn tell_of(object: &Bound<'_, PyAny>, heard: &Heard, window: Window) -> Result<Window, Wrong> {
     object.setattr("cwnd", window.cwnd)?;
     object.setattr("ssthresh", window.ssthresh)?;
     match heard {
@@ -191,14 +264,23 @@ fn tell(object: &Bound<'_, PyAny>, heard: &Heard, window: Window) -> PyResult<Wi
         Heard::RecoveryExit(ack) => object.call_method1("on_recovery_exit", (Ack::from(ack),))?,
         Heard::Idle(initial, idle) => object.call_method1("on_idle", (*initial, seconds(*idle)))?,
     };
-    let cwnd: f64 = object.getattr("cwnd")?.extract()?;
-    let ssthresh: f64 = object.getattr("ssthresh")?.extract()?;
-    // Not a number fails both.
-    if cwnd.is_finite() && cwnd >= 1.0 && ssthresh >= 1.0 {
+    window_of(object)
+}
+
+/// The windows that the object has.
+fn window_of(object: &Bound<'_, PyAny>) -> Result<Window, Wrong> {
+    let (cwnd, ssthresh) = (object.getattr("cwnd")?, object.getattr("ssthresh")?);
+    if let (Ok(cwnd), Ok(ssthresh)) = (cwnd.extract::<f64>(), ssthresh.extract::<f64>())
+        // Not a number fails both.
+        && cwnd.is_finite()
+        && cwnd >= 1.0
+        && ssthresh >= 1.0
+    {
         return Ok(Window { cwnd, ssthresh });
     }
-    let class = object.get_type().name()?;
-    Err(PyRuntimeError::new_err(format!(
-        "{class} left cwnd = {cwnd} and ssthresh = {ssthresh}: both are segments, at least 1, and cwnd is finite"
+    Err(Wrong::NoWindow(format!(
+        "cwnd = {} and ssthresh = {}",
+        cwnd.repr()?,
+        ssthresh.repr()?
     )))
 }

@@ -31,6 +31,9 @@ pub trait External: Send {
     /// Whether it wants [`Heard::Observe`].
     fn observes(&self) -> bool;
 
+    /// The window with which it begins.
+    fn start(&self) -> Window;
+
     /// The window after the event; `window` is the one before it, which the sender may have moved.
     fn hear(&mut self, heard: &Heard, window: Window) -> Window;
 }
@@ -40,7 +43,7 @@ pub trait MakeExternal: Send + Sync {
     /// The names that it knows.
     fn names(&self) -> Vec<String>;
 
-    /// A new controller called `name`, for a connection that starts with `window`; none if there is no such name.
+    /// A new controller called `name`, for a connection whose stack would start with `window`; none if there is no such name.
     fn make(&self, name: &str, window: Window) -> Option<Box<dyn External>>;
 }
 
@@ -63,7 +66,7 @@ impl Externals {
     pub fn make(&self, name: &str, window: Window) -> Option<Outside> {
         let hooks = self.0.as_ref()?.make(name, window)?;
         Some(Outside {
-            window,
+            window: hooks.start(),
             before: None,
             observes: hooks.observes(),
             hooks: Arc::new(Mutex::new(hooks)),
@@ -145,12 +148,16 @@ mod tests {
     use super::*;
     use crate::controller::{Controller, Signal};
 
-    /// Adds a segment per ACK and halves at any signal.
-    struct Halving;
+    /// Adds a segment per ACK and halves at any signal, from two segments more than the stack has.
+    struct Halving(Window);
 
     impl External for Halving {
         fn observes(&self) -> bool {
             false
+        }
+
+        fn start(&self) -> Window {
+            self.0
         }
 
         fn hear(&mut self, heard: &Heard, window: Window) -> Window {
@@ -172,8 +179,12 @@ mod tests {
             vec!["halving".into()]
         }
 
-        fn make(&self, name: &str, _window: Window) -> Option<Box<dyn External>> {
-            (name == "halving").then(|| Box::new(Halving) as Box<dyn External>)
+        fn make(&self, name: &str, window: Window) -> Option<Box<dyn External>> {
+            let start = Window {
+                cwnd: window.cwnd + 2.0,
+                ..window
+            };
+            (name == "halving").then(|| Box::new(Halving(start)) as Box<dyn External>)
         }
     }
 
@@ -188,6 +199,7 @@ mod tests {
         );
         let made = externals.make("halving", Window::at(10.0));
         let mut controller = Controller::from(made.expect("it is known"));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (12.0, 10.0));
         let signal = SignalEvidence {
             now: 0,
             flight: 20.0,
@@ -196,11 +208,11 @@ mod tests {
         };
         controller.on_ack(&AckEvidence::default());
         controller.on_ack(&AckEvidence::default());
-        assert_eq!(controller.cwnd(), 12.0);
+        assert_eq!(controller.cwnd(), 14.0);
         controller.on_congestion(&signal);
-        assert_eq!((controller.cwnd(), controller.ssthresh()), (6.0, 6.0));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (7.0, 7.0));
         controller.undo();
-        assert_eq!((controller.cwnd(), controller.ssthresh()), (12.0, 10.0));
+        assert_eq!((controller.cwnd(), controller.ssthresh()), (14.0, 10.0));
         controller.on_mark(&signal, Some(0.8));
         assert_eq!(controller.cwnd(), 16.0);
     }
