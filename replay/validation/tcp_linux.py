@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from replay.run import Configuration, run_configurations
 from replay.validation.judge import Check
+from replay.validation.old_rules import OLD_BIC, OLD_COMPOUND, OLD_ILLINOIS, OLD_VEGAS, OLD_WESTWOOD
 from replay.validation.simulator import SMSS_BYTES, WINDOW_PKTS, run_script
 from toolkit.errors import MachineError
 
@@ -109,7 +110,11 @@ class Case:
     agent: str = "Linux"
     """ns-2's class below `Agent/TCP`; the engine runs its profile `ns2` beside any but this. None: no ns-2."""
     reason: str = ""
-    """Why the windows differ where they do, by both sources."""
+    """Why the windows differ where they do, by both sources …"""
+    shown_by: Case | None = None
+    """… and what shows that: the same with ns-2's rule in the engine, which must come within the bound."""
+    by_size: bool = False
+    """Windows are compared in the order of their size, not of time: a sawtooth may stand a round trip apart."""
 
     @property
     def reference(self) -> str:
@@ -142,24 +147,30 @@ CASES = (
     Case("compound", "compound"),
     Case("westwood", "westwood-plus", QUEUE),
     Case(
-        "bic",
-        "bic",
-        delayed_ack=True,
-        reason="Linux 2.6.22 grows with the ACK after the one that pays for a segment (snd_cwnd_cnt >= cnt is asked "
-        "before counting): a tenth slower where ten ACKs buy one; later Linux and the engine count them exactly",
-    ),
-    Case(
         "illinois",
         "illinois",
         QUEUE,
-        reason="after recovery ns-2's mean RTT of the first round trip has samples from within recovery and growth is "
-        "back at its greatest a round trip or two earlier; the engine begins a new round",
+        reason="three rules of Linux: slow start ends a segment beyond ssthresh; ACKs counted before are paid by the "
+        "alpha of now, so that the window leaps where alpha does; rounds of low delay count in all. Here slow "
+        "start ends at ssthresh, a count made at a lower alpha buys one segment, and rounds count in a row, as in the "
+        "paper",
+        shown_by=Case("illinois", OLD_ILLINOIS, QUEUE),
     ),
     Case(
         "illinois",
         "illinois",
         reason="Linux 2.6.22 takes ssthresh = beta cwnd, a slip that later Linux has mended to (1 - beta) cwnd, the "
         "paper's: where the delay is low and beta 1/8, ns-2 loses 7/8 of the window",
+        shown_by=Case("illinois", OLD_ILLINOIS),
+    ),
+    Case(
+        "bic",
+        "bic",
+        delayed_ack=True,
+        reason="Linux 2.6.22 grows with the ACK after the one that pays for a segment (snd_cwnd_cnt >= cnt is asked "
+        "before counting) and cuts the price to whole ACKs: a tenth slower where ten ACKs buy one; later Linux and the "
+        "engine count them exactly",
+        shown_by=Case("bic", OLD_BIC, delayed_ack=True),
     ),
     Case(
         "vegas",
@@ -167,13 +178,16 @@ CASES = (
         QUEUE,
         reason="Linux 2.6.22 steps from the window of a round trip ago (old_snd_cwnd + 1), so that it moves in every "
         "second round trip; the paper and later Linux add a segment in every one",
+        shown_by=Case("vegas", OLD_VEGAS, QUEUE),
     ),
     Case(
         "compound",
         "compound",
         QUEUE,
-        reason="after a loss ns-2's module leaves dwnd as it is and takes what is lost from Reno's part; the draft "
-        "halves Reno's part and gives dwnd the rest, so that a queue takes away more of the window",
+        reason="ns-2's module takes the least RTT of a round and the window that was outstanding when it began, the "
+        "engine the mean and the window of now: over a queue that the flow itself moves, the mean sees gamma segments "
+        "earlier; with the mean in the place of the least the module stands where the engine does",
+        shown_by=Case("compound", OLD_COMPOUND, QUEUE, by_size=True),
     ),
     Case(
         "westwood",
@@ -181,6 +195,7 @@ CASES = (
         reason="ns-2's TCP/Linux never signals the end of recovery (COMPLETE_CWR), which sets ssthresh to the "
         "estimate: the window is Reno's half or the estimate, whichever is more, and its clock of 1 ms lets a sample "
         "of bursts 100 ms apart take 200 ms, so that the estimate follows at half the pace",
+        shown_by=Case("westwood", OLD_WESTWOOD),
     ),
 )
 """Every module that ns-2 has and the engine too; those that need a queue to tell, with one."""
@@ -197,11 +212,15 @@ class Likeness:
     reference_pkts: Floats
     engine_pkts: Floats
     settled: npt.NDArray[np.bool_]
+    shown: Likeness | None = None
+    """The same with ns-2's rule, where the case says that one makes the difference."""
 
     @property
     def off_percent(self) -> Floats:
         """How far apart, where neither side repairs."""
         ours, theirs = self.engine_pkts[self.settled], self.reference_pkts[self.settled]
+        if self.case.by_size:
+            ours, theirs = np.sort(ours), np.sort(theirs)
         return np.asarray(100 * np.abs(ours - theirs) / theirs)
 
     @property
@@ -209,6 +228,11 @@ class Likeness:
         """The difference that all but one round trip in twenty keep to."""
         value = float(np.quantile(self.off_percent, SHARE_OF_ROUNDS))
         return Check(self.case.subject, "difference of cwnd", value, 0.0, BOUND_PERCENT, "%", "")
+
+    @property
+    def explained(self) -> bool:
+        """Whether the reason is named, and the engine with ns-2's rule within the bound."""
+        return bool(self.case.reason) and self.shown is not None and self.shown.check.verdict == "pass"
 
 
 def compare_with_tcp_linux(ns: str, cases: Sequence[Case] = CASES, *, threads: int | None = None) -> list[Likeness]:
@@ -262,7 +286,8 @@ def beside(case: Case, theirs: Sequence[tuple[int, float]]) -> Likeness:
     # What governed when that packet left.
     rows = np.searchsorted(told["t_ns"].to_numpy(), left_ns[packet.astype(int) - 1], side="right") - 1
     settled = ~repairs[rows] & ~_near_a_loss(packet, ns2, case.path.losses)
-    return Likeness(case, packet, ns2, cwnd[rows], settled)
+    shown = beside(case.shown_by, theirs) if case.shown_by else None
+    return Likeness(case, packet, ns2, cwnd[rows], settled, shown)
 
 
 def _near_a_loss(packet: Floats, window: Floats, losses: Sequence[int]) -> npt.NDArray[np.bool_]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,11 +23,12 @@ NS = simulator()
 needs_ns2 = pytest.mark.skipif(NS is None, reason="ns-2 is not installed (Debian: apt-get install ns2)")
 
 
-def _likeness(off_percent: list[float], reason: str = "") -> Likeness:
+def _likeness(off_percent: list[float], reason: str = "", shown: Likeness | None = None) -> Likeness:
     theirs = np.array([200.0] * len(off_percent))
     ours = np.array([200.0 * (1 + off / 100) for off in off_percent])
     settled = np.ones(len(theirs), dtype=np.bool_)
-    return Likeness(Case("reno", "sack", reason=reason), np.array([1.0] * len(theirs)), theirs, ours, settled)
+    packets = np.array([1.0] * len(theirs))
+    return Likeness(Case("reno", "sack", reason=reason), packets, theirs, ours, settled, shown)
 
 
 def test_the_script_says_what_the_case_says() -> None:
@@ -63,20 +66,38 @@ def test_rounds_of_repair_are_left_out() -> None:
 
 
 def test_a_miss_is_told_with_its_reason_and_counted() -> None:
-    fine, off = _likeness([1.0] * 10), _likeness([20.0] * 10, "another constant")
-    rows = tcp_linux_table([fine, off]).rows
-    assert [row["verdict"] for row in rows] == ["pass", "miss: another constant"]
+    fine, far = _likeness([1.0] * 10), _likeness([6.0] * 10)
+    shown, not_shown = (_likeness([20.0] * 10, "another constant", with_rule) for with_rule in (fine, far))
+    rows = tcp_linux_table([fine, shown, not_shown]).rows
+    assert [row["verdict"] for row in rows] == ["pass", "miss: another constant", "miss: another constant"]
     assert rows[1]["median"] == "20.0 %"
-    assert tcp_linux_summary([fine, off]) == (
-        "Windows of variants: 1 of 2 pass; of the others 1 differ for a reason that is named."
+    assert [row["with ns-2's rule"] for row in rows] == ["", "1.0 %", "6.0 %"]
+    assert tcp_linux_summary([fine, shown, not_shown]) == (
+        "Windows of variants: 1 of 3 pass; of the others 1 differ for a reason that is named, and pass with ns-2's "
+        "rule."
     )
+
+
+def test_windows_by_size_may_stand_apart_in_time_but_not_in_level() -> None:
+    one = _likeness([0.0] * 4)
+    by_size = replace(
+        one,
+        case=replace(one.case, by_size=True),
+        reference_pkts=np.array([100.0, 120.0, 140.0, 160.0]),
+        engine_pkts=np.array([160.0, 100.0, 120.0, 140.0]),
+    )
+    assert by_size.check.value == 0.0
+    assert replace(by_size, case=one.case).check.verdict == "miss"
+    assert replace(by_size, engine_pkts=1.06 * by_size.engine_pkts).check.verdict == "miss"
+    assert replace(by_size, engine_pkts=0.94 * by_size.engine_pkts).check.verdict == "miss"
 
 
 @pytest.mark.peer
 @needs_ns2
 def test_every_case_passes_or_differs_for_the_reason_named() -> None:
     assert NS is not None
-    verdicts = {one.case.subject: (one.check.verdict, bool(one.case.reason)) for one in compare_with_tcp_linux(NS)}
-    assert len(verdicts) == len(CASES)
-    # A reason that is no longer needed would be a wrong one.
-    assert set(verdicts.values()) == {("pass", False), ("miss", True)}, verdicts
+    found = {one.case.subject: one for one in compare_with_tcp_linux(NS)}
+    assert len(found) == len(CASES)
+    # A reason that is no longer needed would be a wrong one, and one that the rule does not bear out as well.
+    verdicts = {subject: (one.check.verdict, bool(one.case.reason), one.explained) for subject, one in found.items()}
+    assert set(verdicts.values()) == {("pass", False, False), ("miss", True, True)}, verdicts
