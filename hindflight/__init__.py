@@ -10,6 +10,7 @@
 
     what_if = hf.replay("scenario.toml", "flight.pcap")     # the same tables again, with runs and findings
     hf.charts.what_if_goodput(what_if)
+    hf.report(what_if, "what_if.html")
 
     class Gentle(hf.Controller, variant="gentle"):          # a variant of one's own, for `compare.variants`
         ...
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from reports import charts
     from toolkit.source import Tables
 
-__all__ = ["Controller", "HindflightError", "__version__", "charts", "check_controller", "open", "replay"]
+__all__ = ["Controller", "HindflightError", "__version__", "charts", "check_controller", "open", "replay", "report"]
 
 __version__ = hindflight_version()
 
@@ -60,6 +61,17 @@ def replay(
     from hindflight.steps import replay_file
 
     return replay_file(scenario, *captures, threads=threads, pcap=pcap)
+
+
+def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = False) -> None:
+    """Write the report on `tables` to one HTML file; `utc` shows times of day, not seconds.
+
+    Variants of one's own stand beside the others: the command line does not know them.
+    ReportError: there is nothing to tell. MachineError: the file cannot be written.
+    """
+    from hindflight.steps import write_report_of
+
+    write_report_of(tables.workspace, Path(path), title or "Hindflight report", utc)
 
 
 def __getattr__(name: str) -> Any:

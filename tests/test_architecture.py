@@ -21,7 +21,16 @@ OURS = (*ROOMS, "hindflight", "fixtures", "tests", "benches")
 GROUND = {"toolkit.schema", "toolkit.errors", "toolkit.files", "toolkit.units"}
 NATIVE = "toolkit._native"
 
-PUBLIC_NAMES = {"Controller", "HindflightError", "__version__", "charts", "check_controller", "open", "replay"}
+PUBLIC_NAMES = {
+    "Controller",
+    "HindflightError",
+    "__version__",
+    "charts",
+    "check_controller",
+    "open",
+    "replay",
+    "report",
+}
 """What `import hindflight` offers; whoever adds a name adds it here and to the docstring of the package."""
 
 # Which crates of ours each crate may use.

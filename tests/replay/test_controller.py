@@ -99,8 +99,12 @@ def test_a_scenario_compares_it_like_any_other(tmp_path: Path) -> None:
     with hf.replay(path) as tables:
         runs = tables.arrow("runs").to_pylist()
         subjects = {row["subject"] for row in tables.arrow("findings").to_pylist()}
+        hf.report(tables, tmp_path / "report.html", title="Gentle and others")
     assert {run["variant"] for run in runs} == {"newreno", "gentle"}
     assert any("gentle" in subject for subject in subjects)
+    page = (tmp_path / "report.html").read_text()
+    assert "Gentle and others" in page
+    assert page.count("gentle") > 3
 
 
 def test_what_it_raises_ends_the_replay_in_one_line_with_its_cause() -> None:
