@@ -6,13 +6,14 @@ Parses and validates; runs nothing. Every error names the key path and what is a
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from channels import losses
 from channels.parameters import InputFile, describe
@@ -280,6 +281,8 @@ class Scenario(Part):
         return self
 
     def _check_others(self) -> None:
+        if self.flow.start > self.duration:
+            raise ValueError("flow.start is later than the end of the run")
         names = ["flow"]
         for key, other in self._others():
             if other.name in names:
@@ -399,8 +402,9 @@ _PARTS: dict[str, type[BaseModel]] = {
 
 def _describe(error: ValidationError) -> str:
     """Return the most telling of the errors in one line: a misspelt key before the key that it leaves missing."""
-    errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+    errors = sorted(_own(error.errors()), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
+    given = first["input"]
     message = first["msg"].removeprefix("Value error, ")
     match first["type"]:
         case "extra_forbidden":
@@ -408,27 +412,52 @@ def _describe(error: ValidationError) -> str:
         case "missing":
             message = "this key is missing"
         case "string_pattern_mismatch" | "string_too_short" | "string_too_long":
-            message = f"{first['input']!r} is no name; use 1 to 64 letters, digits and _ . + -"
+            message = f"{given!r} is no name; use 1 to 64 letters, digits and _ . + -"
         case "greater_than_equal" | "less_than_equal":
-            message = f"{first['input']!r} is out of range{_limits(first['ctx'])}"
+            message = f"{given!r} is out of range{_limits(first['ctx'], given)}"
+        case "bool_type":
+            message = f"{given!r} is neither true nor false"
+        case "int_type" | "int_from_float":
+            message = f"{given!r} is no whole number"
         case "literal_error":
-            message = f"{first['input']!r} is not allowed; allowed: {first['ctx']['expected']}"
-        case "union_tag_invalid" | "union_tag_not_found" if first["loc"][-1] == "application":
-            message = f'it needs a kind, as in {{ kind = "greedy" }}; allowed: {", ".join(APPLICATIONS)}'
-        case "union_tag_invalid" | "union_tag_not_found" if first["loc"][-1] == "queue":
-            message = f'it needs a kind, as in {{ kind = "codel" }}; allowed: {", ".join(QUEUES)}'
+            expected = first["ctx"]["expected"]
+            message = f"{given!r} is not allowed{_nearest(given, expected.replace(' or ', ', ').split(', '), expected)}"
         case "union_tag_invalid" | "union_tag_not_found" if "channel" in first["loc"]:
             message = describe(error)
         case "union_tag_invalid" | "union_tag_not_found":
-            message = f'the loss needs a model, as in {{ model = "none" }}; allowed: {", ".join(_LOSS_MODELS)}'
+            message = _of_kind(str(first["loc"][-1]), given)
     path = _key_path(first["loc"])
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{path + ': ' if path else ''}{message}{more}"
 
 
-def _limits(context: Mapping[str, Any]) -> str:
+def _own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Leave out what only follows from an error inside: that a list with a wrong item is too short."""
+    inner = {error["loc"][: len(outer["loc"])] for outer in errors for error in errors if error is not outer}
+    return [error for error in errors if error["type"] != "too_short" or error["loc"] not in inner]
+
+
+def _of_kind(key: str, given: object) -> str:
+    """Say what a table that chooses among several lacks: the key of its kind, or a kind that there is."""
+    tag, example, allowed = {
+        "application": ("kind", "greedy", tuple(APPLICATIONS)),
+        "queue": ("kind", "codel", tuple(QUEUES)),
+    }.get(key, ("model", "none", tuple(_LOSS_MODELS)))
+    if isinstance(given, Mapping) and isinstance(given.get(tag), str):
+        return f"unknown {tag} {given[tag]!r}{_nearest(given[tag], allowed, ', '.join(allowed))}"
+    what = "the loss" if tag == "model" else "it"
+    return f'{what} needs a {tag}, as in {{ {tag} = "{example}" }}; allowed: {", ".join(allowed)}'
+
+
+def _nearest(given: object, names: Sequence[str], allowed: str) -> str:
+    near = get_close_matches(str(given), [name.strip("'") for name in names], n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; allowed: {allowed}"
+
+
+def _limits(context: Mapping[str, Any], given: object) -> str:
     (name, limit), *_ = context.items()
-    return f"; {'at least' if name == 'ge' else 'at most'} {limit:g} in base units (bit/s, ns, bytes)"
+    units = " in base units (bit/s, ns, bytes)" if isinstance(given, str) else ""
+    return f"; {'at least' if name == 'ge' else 'at most'} {limit:g}{units}"
 
 
 def _key_path(loc: tuple[int | str, ...]) -> str:

@@ -78,7 +78,7 @@ MISTAKES: list[tuple[object, str]] = [
     ("200 ms", "links[0].queue: unit 'ms' is not known"),
     (200, "links[0].queue: write the"),
     ("900000000 pkts", "links[0].queue: '900000000 pkts' is out of range; at most"),
-    ({"kind": "fq"}, "links[0].queue: it needs a kind, as in"),
+    ({"kind": "fq"}, "links[0].queue: unknown kind 'fq'; allowed: drop_tail"),
     ({"target": "5 ms"}, "links[0].queue: it needs a kind, as in"),
     ({"kind": "codel", "targt": "5 ms"}, "links[0].queue.targt: unknown key; did you mean 'target'?"),
     ({"kind": "codel", "target": "5"}, "links[0].queue.target: the unit is missing"),

@@ -42,7 +42,10 @@ MISTAKES: list[tuple[Mistake, str]] = [
     (lambda d: d["links"][0].update(rate=4e6), "links[0].rate: write the rate with its unit"),
     (lambda d: d["links"][1].update(rate="-4 Mbit/s"), "links[1].rate: '-4 Mbit/s': a rate cannot be negative"),
     (lambda d: d["links"][1].update(rate="0 Mbit/s"), "links[1].rate: '0 Mbit/s' is out of range; at least 1"),
-    (lambda d: d["links"][0].update(loss={"model": "rain"}), "links[0].loss: the loss needs a model"),
+    (
+        lambda d: d["links"][0].update(loss={"model": "rain"}),
+        "links[0].loss: unknown model 'rain'; allowed: none, bernoulli",
+    ),
     (lambda d: d["links"][0].update(loss={"model": "bernoulli", "per": 1.5}), "links[0].loss.per: "),
     (lambda d: d["compare"].update(variants=["newrno"]), "compare.variants[0]: unknown variant 'newrno'; did you mean"),
     (lambda d: d["compare"].update(variants=[]), "compare.variants: names nothing; give at least one"),
@@ -54,6 +57,27 @@ MISTAKES: list[tuple[Mistake, str]] = [
     (lambda d: d["links"][0].update(name="up link"), "links[0].name: 'up link' is no name"),
     (lambda d: d["links"][0].update(delay="9e9 h"), "links[0].delay: '9e9 h' is out of range; at most"),
     (lambda d: d["links"][0].update(changes=[{"at": "1 s"}]), "links[0].changes[0]: changes nothing"),
+    (
+        lambda d: d["links"][0].update(queue={"kind": "codl"}),
+        "links[0].queue: unknown kind 'codl'; did you mean 'codel'?",
+    ),
+    (lambda d: d["links"][0].update(queue={"limit": "3 pkts"}), "links[0].queue: it needs a kind, as in"),
+    (
+        lambda d: d["links"][0].update(loss={"model": "bernouli", "per": 0.1}),
+        "links[0].loss: unknown model 'bernouli'; did you mean 'bernoulli'?",
+    ),
+    (
+        lambda d: d.update(flow={"application": {"kind": "page"}}),
+        "flow.application: unknown kind 'page'; did you mean 'pages'?",
+    ),
+    (
+        lambda d: d.update(flow={"profile": "linx"}),
+        "flow.profile: 'linx' is not allowed; did you mean 'linux'?",
+    ),
+    (lambda d: d.update(flow={"dscp": 64}), "flow.dscp: 64 is out of range; at most 63"),
+    (lambda d: d.update(flow={"retry_limit": 3.5}), "flow.retry_limit: 3.5 is no whole number"),
+    (lambda d: d.update(flow={"pacing": 1}), "flow.pacing: 1 is neither true nor false"),
+    (lambda d: d.update(flow={"start": "61 s"}), "flow.start is later than the end of the run"),
     (lambda d: d.update(keep={"serie": "none"}), "keep.serie: unknown key; did you mean 'series'?"),
     (lambda d: d.update(keep={"series": "all"}), "keep.series: 'all' is not allowed; allowed: 'segments'"),
     (lambda d: d.update(keep={"samples": 10}), 'keep: samples needs series = "states"'),
@@ -114,3 +138,14 @@ def test_files_that_cannot_be_read_say_so(tmp_path: Path) -> None:
     broken.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ScenarioError, match="not a TOML file"):
         load_scenario(broken, VARIANTS)
+
+
+def test_what_follows_from_an_error_is_not_counted_as_another() -> None:
+    data = copy.deepcopy(GOOD)
+    data["links"][0]["queue"] = {"kind": "codel", "target": "100 ms", "interval": "50 ms"}
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(data, "geo.toml", VARIANTS)
+    assert str(caught.value) == "geo.toml: links[0].queue: interval is shorter than target"
+    data["links"][1]["delay"] = 5
+    with pytest.raises(ScenarioError, match=r"\(and 1 more\)$"):
+        parse_scenario(data, "geo.toml", VARIANTS)
