@@ -21,6 +21,7 @@ model = "arq"
 [over]
 model = "lms"
 margin_db = 5.0
+step = "10 ms"
 speed = "20 m/s"
 states = [{ mean_length = "50 m", direct_db = 0.0, multipath_db = -10.0 }]
 """
@@ -57,7 +58,7 @@ def main(_options: list[str]) -> None:
     cases = {
         "packets of gilbert_elliott": (GILBERT, "--packets", 1_000_000, ""),
         "states of a street": (STREET, "--duration", 3600, " s"),
-        "packets under ARQ over fading": (FADING, "--packets", 300_000, ""),
+        "packets under ARQ over fading": (FADING, "--packets", 1_000_000, ""),
     }
     grown = False
     with tempfile.TemporaryDirectory() as folder:

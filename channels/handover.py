@@ -57,6 +57,8 @@ class Handover(Parameters):
         for i, (before, after) in enumerate(pairwise(self.steps), 1):
             if after.at < before.at + before.gap:
                 raise ValueError(f"steps[{i}].at is before the step above it, or in its gap")
+            if before.overlap is not None and after.overlap is not None and after.at < before.at + before.overlap:
+                raise ValueError(f"steps[{i}].overlap begins within that of the step above: three links at once")
         return self
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
@@ -102,6 +104,8 @@ class Slots(Parameters):
             raise ValueError("a high end is less than its low end")
         if self.gap >= self.slot:
             raise ValueError("the gap is as long as the slot")
+        if self.overlap is not None and self.overlap > self.slot:
+            raise ValueError("overlap is longer than the slot: three links at once")
         if self.gap and self.overlap is not None:
             raise ValueError("gap breaks before it makes, overlap makes before it breaks: give one of them")
         return self

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import count, pairwise
 from operator import itemgetter
@@ -120,10 +120,13 @@ class Signal(Parameters):
         for number in count():
             start = number * self.step
             end = span_ns if steady else start + self.step
-            strength = held(series, start) - (next(rain) if rain is not None else 0.0)
-            level = round(strength / self.level_db) * self.level_db + self.coding_gain_db
-            ber = bit_error_rate(self.modulation, level) if points is None else interpolated(points, level)
-            yield State(start, end, ber=ber)
+            fade = next(rain) if rain is not None else 0.0
+            # The file's own times cut a step: what is shorter than one counts as well.
+            first, last = bisect_right(series, start, key=itemgetter(0)), bisect_left(series, end, key=itemgetter(0))
+            for begin, until_ns in pairwise([start, *(t for t, _ in series[first:last]), end]):
+                level = round((held(series, begin) - fade) / self.level_db) * self.level_db + self.coding_gain_db
+                ber = bit_error_rate(self.modulation, level) if points is None else interpolated(points, level)
+                yield State(begin, until_ns, ber=ber)
 
     def _steady(self) -> float:
         if self.budget is not None and self.range is not None:

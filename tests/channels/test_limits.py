@@ -50,6 +50,14 @@ def refused(data: dict[str, Any], folder: Path = Path()) -> str:
             {**LMS, "states": [STATE] * 2, "jumps": [[0.0, 1.0], [0.0, 1.0]]},
             "jumps[1] leads to none of the states before it",
         ),
+        ({"model": "slots", "overlap": "20 s"}, "overlap is longer than the slot: three links at once"),
+        (
+            {
+                "model": "handover",
+                "steps": [{"at": "0 s"}, {"at": "1 s", "overlap": "5 s"}, {"at": "3 s", "overlap": "1 s"}],
+            },
+            "steps[2].overlap begins within that of the step above: three links at once",
+        ),
         ({**STREET, "length": "1e7 m"}, "length: '1e7 m' is out of range; at most 1e+06"),
         ({**STREET, "diffraction": {"frequency": "1 GHz", "margin_db": 1e308}}, "margin_db: 1e+308 is out of range"),
         (

@@ -319,3 +319,14 @@ def test_bad_tracks_are_one_line(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(ChannelError, match=says):
         list(track(tmp_path, {"file": "x.csv"}, {"geo": 0.0}).states(SECOND, 1))
+
+
+def test_a_fade_shorter_than_a_step_counts(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("t_s,ebn0_db\n0,12\n0.2,-10\n0.9,12\n")
+    model: Signal = parse(Signal, {"model": "signal", "file": "s.csv"}, "s", tmp_path)
+    states = list(model.states(5 * SECOND, 1))
+    assert [(s.start_ns, s.end_ns) for s in states] == [
+        (0, SECOND // 5), (SECOND // 5, 9 * SECOND // 10), (9 * SECOND // 10, 5 * SECOND),
+    ]  # fmt: skip
+    assert states[1].ber == bit_error_rate("qpsk", -10.0)
+    assert states[0].ber == states[2].ber == bit_error_rate("qpsk", 12.0)
