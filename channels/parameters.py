@@ -123,6 +123,8 @@ def describe(error: ValidationError) -> str:
             message = f"{first['input']!r} is no number to reckon with"
         case "literal_error":
             message = f"{first['input']!r} is not allowed; allowed: {first['ctx']['expected']}"
+        case "union_tag_invalid" if not isinstance(first["input"].get("model"), str):
+            message = 'model is the name of one, as in model = "street"'
         case "union_tag_invalid":
             message = _no_model(first["ctx"])
         case "union_tag_not_found":

@@ -50,6 +50,7 @@ def refused(data: dict[str, Any], folder: Path = Path()) -> str:
             {**LMS, "states": [STATE] * 2, "jumps": [[0.0, 1.0], [0.0, 1.0]]},
             "jumps[1] leads to none of the states before it",
         ),
+        ({"model": {}}, 'm: model is the name of one, as in model = "street"'),
         ({"model": "slots", "overlap": "20 s"}, "overlap is longer than the slot: three links at once"),
         (
             {
