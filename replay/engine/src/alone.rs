@@ -166,7 +166,10 @@ fn sender(config: &Config, flow: usize) -> Result<Sender, ConfigError> {
         });
     };
     let variant = variant(&flow.variant)?;
-    let params = variant.fix(&StackParams::resolve(flow.profile, &flow.stack));
+    let params = variant.fix(
+        &StackParams::resolve(flow.profile, &flow.stack),
+        &flow.params,
+    );
     let draws = StreamRng::new(StreamKey {
         seed: 0,
         owner: 0,

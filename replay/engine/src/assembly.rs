@@ -82,6 +82,11 @@ struct Stop<'a> {
 }
 
 impl Stop<'_> {
+    /// The stack's parameters with what the variant fixes.
+    fn fixed(&self, params: &StackParams) -> StackParams {
+        self.variant.fix(params, self.values)
+    }
+
     /// The controller of the sender that stands here.
     fn controller(
         &self,
@@ -233,7 +238,7 @@ fn add_flow(
         .iter()
         .enumerate()
         .map(|(i, stop)| {
-            let params = stops[i].variant.fix(&params);
+            let params = stops[i].fixed(&params);
             Receiver::new((first_leg + i) as u16, &params, space(stop, &params)).warning_of(
                 params.freeze_warning_ns.map(|warning| {
                     let outlook = outlook(config, stops[i].site, stop.site);
@@ -251,7 +256,7 @@ fn add_flow(
             sink: first_node + i + 1,
             source_site: stops[i].site,
             sink_site: stops[i + 1].site,
-            params: stops[i].variant.fix(&params),
+            params: stops[i].fixed(&params),
             dscp: flow.dscp,
             wscale: receiver.wscale(),
             isn: [isn.next_u64() as u32, isn.next_u64() as u32],
@@ -328,7 +333,7 @@ fn add_nodes(
         .map(|leg| leg.isn[0])
         .collect();
     let sender = |i: usize| {
-        let params = stops[i].variant.fix(params);
+        let params = stops[i].fixed(params);
         let draws = StreamKey {
             direction: i as u8,
             purpose: Purpose::Controller,

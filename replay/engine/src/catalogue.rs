@@ -10,9 +10,9 @@ use crate::controller::{
     BicParams, Compound, CompoundParams, Controller, Cubic, CubicParams, Fack, FackParams, Factor,
     Growth, Held, Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla, HyblaParams, Illinois,
     IllinoisParams, Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno, OfGrowth, ParamSpec,
-    ParamValues, Reduction, Reno, Scalable, ScalableParams, SlowStart, Vegas, VegasParams, Veno,
-    VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams,
-    WestwoodParams, Window, WindowPacing, Windowed, Yeah, YeahParams,
+    ParamValues, Peach, PeachParams, Reduction, Reno, Scalable, ScalableParams, SlowStart, Vegas,
+    VegasParams, Veno, VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe,
+    WestwoodBweParams, WestwoodParams, Window, WindowPacing, Windowed, Yeah, YeahParams,
 };
 
 use crate::time::{MILLISECOND, Nanos};
@@ -74,6 +74,8 @@ pub enum Variant {
     Ledbat,
     /// AeroTCP.
     Aerotcp,
+    /// TCP-Peach and TCP-Peach+.
+    Peach,
     /// A user's own, by the name behind [`EXTERNAL`].
     External,
 }
@@ -130,8 +132,8 @@ impl Variant {
         }
     }
 
-    /// The parameters with what the variant itself fixes.
-    pub fn fix(self, params: &StackParams) -> StackParams {
+    /// The parameters with what the variant itself fixes, with a scenario's `values` for its own.
+    pub fn fix(self, params: &StackParams, values: &ParamValues) -> StackParams {
         let recovery = match self {
             Self::Reno => RecoveryKind::Reno,
             Self::Newreno => RecoveryKind::Newreno,
@@ -142,7 +144,10 @@ impl Variant {
         };
         let fine = self == Self::Aerotcp;
         let warning = (self == Self::FreezeTcp).then_some(FREEZE_WARNING);
+        let dummies =
+            (self == Self::Peach).then(|| PeachParams::default().with(values).dummy_segments());
         StackParams {
+            dummies,
             recovery,
             freeze_warning_ns: params.freeze_warning_ns.or(warning),
             rto_rule: if fine {
@@ -270,6 +275,7 @@ impl Variant {
                 let ledbat = Ledbat::new(LedbatParams::default().with(values));
                 share(ledbat.into(), RENO_BETA)
             }
+            Self::Peach => return Peach::windowed(initial_window(params).cwnd, params).into(),
             Self::Bic => own(Bic::new(BicParams::default().with(values))),
             Self::Compound => own(Compound::new(CompoundParams::default().with(values))),
             Self::Highspeed => own(Highspeed::new(HighspeedParams::default().with(values))),

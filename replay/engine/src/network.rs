@@ -7,7 +7,7 @@ use crate::assembly::Leg;
 use crate::calendar::Calendar;
 use crate::link::{DropCause, Flight, LinkDirection, Passage, Plain};
 use crate::node::{Endpoint, Sent};
-use crate::segment::Segment;
+use crate::segment::{Segment, flags};
 use crate::summary::FlowTally;
 use crate::tap::{Event, Tap};
 use crate::time::Nanos;
@@ -374,7 +374,10 @@ impl<'a, T: Tap> Network<'a, T> {
         let segment = self.arena.slot(ticket);
         let number = Route::number(segment);
         let Route { first, dscp, .. } = self.routes[number];
-        segment.dscp = dscp;
+        // A segment of low priority keeps its own.
+        if !segment.has(flags::DUMMY) {
+            segment.dscp = dscp;
+        }
         if T::LISTENS {
             self.tap.event(now, Event::Sent(segment));
         }

@@ -32,6 +32,12 @@ impl Reassembly {
         self.ranges.back().map_or(0, |range| range.1 - rcv_nxt)
     }
 
+    /// Whether all of `left..right` is held.
+    pub fn holds(&self, left: u64, right: u64) -> bool {
+        let at = self.ranges.partition_point(|range| range.1 < right);
+        self.ranges.get(at).is_some_and(|range| range.0 <= left)
+    }
+
     /// Adds `left..right`; says whether any octet of it was new.
     pub fn insert(&mut self, left: u64, right: u64) -> bool {
         let grown = self.insert_range(left, right);

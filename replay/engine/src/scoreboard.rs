@@ -554,6 +554,11 @@ impl Scoreboard {
             .find(|&n| self.slot(n).marks & (SACKED | RETRANSMITTED) == 0)
     }
 
+    /// The first segment from number `from` on that is neither acknowledged nor reported by SACK.
+    pub fn next_unacknowledged(&self, from: u64) -> Option<u64> {
+        (from.max(self.base)..self.end).find(|&n| self.slot(n).marks & SACKED == 0)
+    }
+
     /// The highest outstanding segment that SACK has not reported.
     pub fn last_unsacked(&self) -> Option<u64> {
         let mut number = self.last()?;

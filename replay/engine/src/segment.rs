@@ -23,7 +23,7 @@ pub enum Purpose {
     FastRetransmission,
     /// Data again, after a retransmission timeout.
     TimeoutRetransmission,
-    /// A probe: of a tail loss, or of a zero window.
+    /// A probe: of a tail loss, of a zero window, or of the path's room (a dummy segment).
     Probe,
     /// An acknowledgement.
     Ack,
@@ -59,6 +59,9 @@ pub mod flags {
     pub const PSH: u8 = 8;
     /// The acknowledgement field is significant.
     pub const ACK: u8 = 16;
+    /// A segment of low priority that asks for room, or its answer (TCP-Peach takes a bit that TCP leaves unused; here
+    /// that of URG, which the engine does not use).
+    pub const DUMMY: u8 = 32;
     /// ECN-Echo (RFC 3168 §6.1).
     pub const ECE: u8 = 64;
     /// Congestion window reduced (RFC 3168 §6.1).

@@ -6,8 +6,8 @@ use super::{Variant, VariantInfo};
 use crate::controller::{
     AerotcpParams, AfstartParams, AsranParams, BbrParams, BicParams, CompoundParams, CubicParams,
     FackParams, HighspeedParams, HtcpParams, HyblaParams, IllinoisParams, LedbatParams,
-    ScalableParams, VegasParams, VenoParams, WestwoodAbseParams, WestwoodBweParams, WestwoodParams,
-    YeahParams,
+    PeachParams, ScalableParams, VegasParams, VenoParams, WestwoodAbseParams, WestwoodBweParams,
+    WestwoodParams, YeahParams,
 };
 
 /// Every variant, in the order in which they are listed.
@@ -236,5 +236,14 @@ pub const VARIANTS: &[VariantInfo] = &[
         source: "AeroTCP, an aeronautical GEO network split protocol",
         year: 2009,
         params: AerotcpParams::SPECS,
+    },
+    VariantInfo {
+        variant: Variant::Peach,
+        name: "peach",
+        family: "probe",
+        summary: "asks for room by dummy segments of low priority, at the start and after a loss",
+        source: "Akyildiz, Morabito and Palazzo 2001",
+        year: 2001,
+        params: PeachParams::SPECS,
     },
 ];

@@ -21,8 +21,8 @@ pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
 };
 pub use stack::{
-    HandoverRule, NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind, StackOverrides,
-    StackParams,
+    DummySegments, HandoverRule, NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind,
+    StackOverrides, StackParams,
 };
 pub use validate::ConfigError;
 

@@ -89,6 +89,20 @@ pub enum HandoverRule {
     Jump,
 }
 
+/// Segments of low priority that ask the path for room (TCP-Peach), each of which is answered by one of the same
+/// priority.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DummySegments {
+    /// Differentiated services code point of both.
+    pub dscp: u8,
+    /// How many of them, with the first segment of data, fill the first round-trip time.
+    pub sudden_start_pkts: u32,
+    /// How many leave in fast recovery, as a share of the window before the loss.
+    pub recovery_share: f64,
+    /// They carry what is not acknowledged, the oldest first; else octets that have all been sent before, the latest.
+    pub carry_unacknowledged: bool,
+}
+
 /// Parameters that replace the profile's; absent ones stay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -235,6 +249,8 @@ pub struct StackParams {
     pub handover_adaptation: HandoverRule,
     /// Rate that the SYN asks the routers for (RFC 4782); none: it does not ask.
     pub quick_start_bps: Option<f64>,
+    /// Dummy segments; they come with a variant and with nothing else.
+    pub dummies: Option<DummySegments>,
     /// Whether the values lean on Linux where no parameter says so.
     pub profile: Profile,
 }
@@ -324,6 +340,7 @@ impl StackParams {
             freeze_warning_ns: o.freeze_warning_ns.or(base.freeze_warning_ns),
             handover_adaptation: o.handover_adaptation.unwrap_or(base.handover_adaptation),
             quick_start_bps: o.quick_start_bps.or(base.quick_start_bps),
+            dummies: None,
             profile,
         }
     }
@@ -380,6 +397,7 @@ impl StackParams {
             freeze_warning_ns: None,
             handover_adaptation: HandoverRule::Off,
             quick_start_bps: None,
+            dummies: None,
             profile: Profile::Rfc,
         }
     }

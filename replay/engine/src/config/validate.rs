@@ -118,7 +118,7 @@ impl FlowConfig {
         StackParams::resolve(self.profile, &self.stack).validate(&format!("{key}.stack"))?;
         if let Some(recovery) = self.stack.recovery {
             let params = StackParams::resolve(self.profile, &self.stack);
-            if variant.fix(&params).recovery != recovery {
+            if variant.fix(&params, &self.params).recovery != recovery {
                 let problem = format!("variant {:?} fixes its own recovery", self.variant);
                 return refuse(format!("{key}.stack.recovery"), problem);
             }

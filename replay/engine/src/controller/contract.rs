@@ -65,7 +65,10 @@ struct Model {
 
 impl Model {
     fn new(variant: Variant, profile: Profile, start: Nanos) -> Self {
-        let params = variant.fix(&StackParams::resolve(profile, &StackOverrides::default()));
+        let params = variant.fix(
+            &StackParams::resolve(profile, &StackOverrides::default()),
+            &ParamValues::new(),
+        );
         let draws = StreamRng::new(StreamKey {
             seed: 7,
             owner: 0,

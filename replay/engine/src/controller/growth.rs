@@ -5,7 +5,7 @@
 use super::evidence::{AckEvidence, SignalEvidence};
 use super::{
     Afstart, Bic, Compound, Cubic, Held, Highspeed, Htcp, Hybla, Illinois, Ledbat, LinuxCubic,
-    Ns2Reno, Reno, Scalable, Vegas, Veno, Window, Yeah,
+    Ns2Reno, Peach, Reno, Scalable, Vegas, Veno, Window, Yeah,
 };
 use crate::time::Nanos;
 
@@ -39,6 +39,9 @@ pub trait WindowGrowth {
 
     /// Fast recovery ended, with this ACK.
     fn on_recovery_exit(&mut self, _ack: &AckEvidence) {}
+
+    /// A dummy segment was answered (see `StackParams::dummies`).
+    fn on_dummy_answer(&mut self, _window: &mut Window) {}
 
     /// The last reduction was spurious; this growth stood at `before` when it came. The windows are given back
     /// elsewhere: what has been measured since stays, so that only what the reduction itself changed goes back.
@@ -111,6 +114,11 @@ macro_rules! growths {
                 match self { $(Self::$name(growth) => growth.on_recovery_exit(ack),)* }
             }
 
+            /// See [`WindowGrowth::on_dummy_answer`].
+            pub fn on_dummy_answer(&mut self, window: &mut Window) {
+                match self { $(Self::$name(growth) => growth.on_dummy_answer(window),)* }
+            }
+
             /// See [`WindowGrowth::undo`].
             pub fn undo(&mut self, before: &Self) {
                 match (self, before) {
@@ -152,6 +160,8 @@ growths! {
     Illinois,
     /// RFC 6817.
     Ledbat,
+    /// Reno with room found by dummy segments.
+    Peach,
     /// A fixed share per segment.
     Scalable,
     /// A few segments in queues.

@@ -38,6 +38,7 @@ mod ledbat;
 mod linux_cubic;
 mod ns2;
 mod params;
+mod peach;
 mod reduction;
 mod reno;
 mod rtt_round;
@@ -71,6 +72,7 @@ pub use ledbat::{Ledbat, LedbatParams};
 pub use linux_cubic::LinuxCubic;
 pub use ns2::{Ns2Half, Ns2Reno};
 pub use params::{Choice, Kind, ParamSpec, ParamValue, ParamValues, check};
+pub use peach::{Peach, PeachParams};
 pub use reduction::{Factor, OfGrowth, Reduction, WindowReduction};
 pub use reno::Reno;
 pub use scalable::{Scalable, ScalableParams};
@@ -276,6 +278,14 @@ impl Controller {
                 }
                 outside.tell(&Heard::RecoveryExit(*ack));
             }
+        }
+    }
+
+    /// A dummy segment was answered.
+    pub fn on_dummy_answer(&mut self) {
+        match self {
+            Self::Windowed(windowed) => windowed.on_dummy_answer(),
+            Self::Bbr(_) | Self::External(_) => {}
         }
     }
 

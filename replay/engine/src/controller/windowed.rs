@@ -218,6 +218,11 @@ impl Windowed {
         self.growth.on_recovery_exit(ack);
     }
 
+    /// A dummy segment was answered.
+    pub fn on_dummy_answer(&mut self) {
+        self.growth.on_dummy_answer(&mut self.window);
+    }
+
     /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
     pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
         if !matches!(self.growth, Growth::Held(_)) {

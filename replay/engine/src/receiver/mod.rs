@@ -5,6 +5,7 @@
 
 #![allow(clippy::inline_always, reason = "parts of the short way")]
 
+mod dummies;
 mod ending;
 mod freeze;
 mod plain;
@@ -98,6 +99,8 @@ pub struct Receiver {
     dsack: Option<(u64, u64)>,
     /// What it knows of outages, if it warns of them.
     forecast: Option<Box<Forecast>>,
+    /// Answers to dummy segments that are due, and their code point.
+    dummy_answers: (u32, u8),
     ending: Ending,
     /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens; in the end the FIN's.
     reopen: Timer,
@@ -147,6 +150,7 @@ impl Receiver {
             echoes: false,
             dsack: None,
             forecast: None,
+            dummy_answers: (0, 0),
             reopen: Timer::default(),
             ending: Ending::default(),
             control_rto: params.initial_rto_ns,
@@ -254,6 +258,10 @@ impl Receiver {
             return;
         }
         self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
+        if segment.has(flags::DUMMY) {
+            self.take_dummy(segment, now);
+            return;
+        }
         if self.ecn {
             self.take_mark(segment);
         }
@@ -496,7 +504,7 @@ impl Receiver {
     #[inline(always)]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self.owed {
-            Owed::Nothing => return false,
+            Owed::Nothing => return self.answer_dummy(now, slot),
             Owed::Acknowledgement => self.acknowledge(now, slot),
             Owed::Acknowledgements(copies) => {
                 self.acknowledge(now, slot);

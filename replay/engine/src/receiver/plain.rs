@@ -25,7 +25,8 @@ pub(super) enum Way {
 
 impl Way {
     /// The short one where a segment in order means nothing but that its octets are there: no FIN, no marks, no reader that
-    /// lags, no word of slow start, nothing that Linux does besides. That the window does not grow is for the caller to see.
+    /// lags, no word of slow start, no dummy segments, nothing that Linux does besides. That the window does not grow is for
+    /// the caller to see.
     pub fn of(params: &StackParams, space: &Space) -> Self {
         let lags = matches!(
             space,
@@ -38,6 +39,7 @@ impl Way {
             && !params.close
             && !params.ecn
             && !params.delayed_ack_after_slow_start
+            && params.dummies.is_none()
             && params.profile != Profile::Linux;
         if plain { Self::Short } else { Self::Long }
     }

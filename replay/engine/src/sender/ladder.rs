@@ -1,6 +1,6 @@
 //! Packet ladders of the sender: a script of arrivals in, the whole ladder out, compared as text.
 //!
-//! A line is `TIME < ack N [sack A-B …] [wnd W] [ece 1]` for an ACK that awaits segment N (segments count from 1, all full)
+//! A line is `TIME < ack N [sack A-B …] [wnd W] [ece 1] [dummy 1]` for an ACK that awaits segment N (segments count from 1, all full)
 //! and `TIME > 5 6 R3 (cwnd 4 recovery)` for what leaves then, R for a retransmission, C for
 //! new data that confirms a reduced window (CWR). `TIME end` lets the timers run
 //! until then. Times are seconds.
@@ -46,7 +46,7 @@ pub(super) fn sender_with(
             ..overrides
         },
     );
-    let params = variant.fix(&params);
+    let params = variant.fix(&params, &ParamValues::new());
     let draws = StreamRng::new(StreamKey {
         seed: 1,
         owner: 0,
@@ -164,6 +164,7 @@ pub(super) fn parse(text: &str, now: Nanos) -> Segment {
     while let (Some(key), Some(value)) = (words.next(), words.next()) {
         match key {
             "ack" => segment.ack = octet(value.parse().expect("a segment")),
+            "dummy" => segment.flags |= flags::DUMMY,
             "ece" => segment.flags |= flags::ECE,
             "echo" => segment.ts_ecr = value.parse().expect("milliseconds"),
             "wnd" => segment.wnd_bytes = value.parse::<u32>().expect("segments") * SMSS as u32,

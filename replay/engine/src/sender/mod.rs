@@ -5,6 +5,7 @@
 
 mod aerotcp;
 mod connection;
+mod dummies;
 mod ecn;
 mod fack;
 mod freeze;
@@ -22,6 +23,8 @@ mod ladder_linux;
 mod ladder_mechanisms;
 #[cfg(test)]
 mod ladder_ns2;
+#[cfg(test)]
+mod ladder_peach;
 mod linux;
 mod linux_timer;
 mod ns2;
@@ -44,6 +47,7 @@ pub use recorded::BoardCounts;
 pub use sample::{Headline, PhaseName, SenderSample};
 
 use connection::{Patience, Stage};
+use dummies::Dummies;
 use ecn::Marks;
 use freeze::Freeze;
 use handover::Handovers;
@@ -127,6 +131,8 @@ pub struct Sender {
     rack: Rack,
     /// For controllers that ask for it.
     pacer: Option<Pacer>,
+    /// Where the variant has them.
+    dummies: Option<Box<Dummies>>,
     /// See `pacer`.
     rates: Option<Box<RateSampler>>,
     marks: Marks,
@@ -181,6 +187,7 @@ impl Sender {
             second_copy: None,
             rack: Rack::default(),
             pacer: (controller.paces() || params.quick_start_bps.is_some()).then(Pacer::default),
+            dummies: params.dummies.map(|rule| Box::new(Dummies::new(rule))),
             rates: controller
                 .models_path()
                 .then(|| Box::new(RateSampler::new())),
@@ -259,6 +266,10 @@ impl Sender {
         if segment.flags & flags::CONTROL != 0 && !self.take_control(segment, now) {
             return;
         }
+        if segment.has(flags::DUMMY) {
+            self.take_dummy_answer();
+            return;
+        }
         // RFC 9293 §3.10.7.4: old, or of what was never sent.
         if segment.ack < self.snd_una || segment.ack > self.snd_nxt {
             return;
@@ -325,6 +336,7 @@ impl Sender {
             }
             self.update_pacing();
             self.rearm_after_ack(&ack);
+            self.clock_dummies();
         }
     }
 

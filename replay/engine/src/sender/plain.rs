@@ -43,8 +43,8 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or
-    /// Quick-Start.
+    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, dummy segments, word of slow
+    /// start or Quick-Start.
     pub fn of(params: &StackParams) -> Self {
         use RecoveryKind::{Aerotcp, Fack, Newreno, Prr, Reno, Sack};
         let plain = params.profile == Profile::Rfc
@@ -57,7 +57,8 @@ impl Way {
             && !params.ecn
             && params.send_buffer_bytes.is_none()
             && !params.delayed_ack_after_slow_start
-            && params.quick_start_bps.is_none();
+            && params.quick_start_bps.is_none()
+            && params.dummies.is_none();
         if plain { Self::Short } else { Self::Long }
     }
 }

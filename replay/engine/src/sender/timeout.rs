@@ -27,6 +27,11 @@ impl Sender {
             .min(rack)
             .min(self.pacer.map_or(NEVER, |pacer| pacer.timer.armed()))
             .min(self.next_handover())
+            .min(
+                self.dummies
+                    .as_ref()
+                    .map_or(NEVER, |dummies| dummies.timer.armed()),
+            )
     }
 
     /// Its time has come.
@@ -46,6 +51,9 @@ impl Sender {
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.timer.fires(now);
+        }
+        if let Some(dummies) = &mut self.dummies {
+            dummies.on_deadline(now);
         }
         if self.rack.reordering_timer.fires(now) {
             self.on_reordering_timeout(now);

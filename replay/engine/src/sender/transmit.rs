@@ -43,14 +43,15 @@ impl Sender {
     )]
     #[inline(always)]
     pub fn transmit_next(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
-        self.transmit_plainly(now, slot)
-            .unwrap_or_else(|| match self.poll_transmit(now) {
+        self.transmit_plainly(now, slot).unwrap_or_else(|| {
+            match self.poll_transmit(now).or_else(|| self.poll_dummy(now)) {
                 Some(segment) => {
                     *slot = segment;
                     Sent::One
                 }
                 None => Sent::Nothing,
-            })
+            }
+        })
     }
 
     /// The long way: the next segment that may leave now, if any.

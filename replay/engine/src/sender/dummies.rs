@@ -1,0 +1,198 @@
+//! When dummy segments leave: spread over the first round-trip time and over that after a timeout (Sudden Start), and one
+//! for each ACK of a fast recovery (Rapid Recovery).
+//!
+//! Must not know what an answer buys, which is the controller's. Read Akyildiz, Morabito and Palazzo 2001 §III first,
+//! then `docs/variants/peach.md`.
+
+use super::Sender;
+use super::connection::Stage;
+use super::phase::Phase;
+use crate::config::DummySegments;
+use crate::segment::{Purpose, Segment, flags};
+use crate::time::Nanos;
+use crate::timer::Timer;
+
+/// Those of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Dummies {
+    rule: DummySegments,
+    schedule: Schedule,
+    /// May leave now.
+    due: u32,
+    /// Fires when the next one of Sudden Start is due.
+    pub timer: Timer,
+    /// Recoveries and timeouts that have been answered, and the window when nothing was known to be lost.
+    recoveries: u64,
+    rtos: u64,
+    open_cwnd: f64,
+    /// Where the next one looks for octets that are not acknowledged, by number of the segment.
+    next_unacknowledged: u64,
+}
+
+/// What is left to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Schedule {
+    /// Nothing.
+    Idle,
+    /// Sudden Start, when a segment of data has left and a round-trip time is known.
+    Waiting,
+    /// Sudden Start: one per `spacing`.
+    Spread { left: u32, spacing: Nanos },
+    /// Rapid Recovery: one per ACK.
+    Clocked { left: u32 },
+}
+
+impl Dummies {
+    /// Before the first segment.
+    pub fn new(rule: DummySegments) -> Self {
+        Self {
+            rule,
+            schedule: Schedule::Waiting,
+            due: 0,
+            timer: Timer::default(),
+            recoveries: 0,
+            rtos: 0,
+            open_cwnd: 0.0,
+            next_unacknowledged: 0,
+        }
+    }
+
+    /// One of Sudden Start may leave.
+    pub fn on_deadline(&mut self, now: Nanos) {
+        if !self.timer.fires(now) {
+            return;
+        }
+        if let Schedule::Spread { left, spacing } = &mut self.schedule {
+            self.due += 1;
+            *left -= 1;
+            if *left == 0 {
+                self.schedule = Schedule::Idle;
+            } else {
+                self.timer.set(now + *spacing);
+            }
+        }
+    }
+
+    /// Akyildiz et al. 2001 §III-A: the first segment of data is followed by one dummy per RTT / rwnd.
+    fn start_suddenly(&mut self, window_pkts: u32, rtt: Nanos, now: Nanos) {
+        let pkts = self.rule.sudden_start_pkts.min(window_pkts).max(1);
+        let spacing = rtt / u64::from(pkts);
+        self.next_unacknowledged = 0;
+        if pkts == 1 {
+            self.schedule = Schedule::Idle;
+            return;
+        }
+        let left = pkts - 1;
+        self.schedule = Schedule::Spread { left, spacing };
+        self.timer.set(now + spacing);
+    }
+
+    fn wait_for_start(&mut self) {
+        self.schedule = Schedule::Waiting;
+        self.due = 0;
+        self.timer.stop();
+    }
+}
+
+impl Sender {
+    /// An answer, which says nothing of data.
+    pub(super) fn take_dummy_answer(&mut self) {
+        if self.dummies.is_some() {
+            self.controller.on_dummy_answer();
+            self.update_pacing();
+        }
+    }
+
+    /// After each ACK: lets dummy segments of Rapid Recovery follow.
+    pub(super) fn clock_dummies(&mut self) {
+        let recovers = matches!(self.phase, Phase::Recovery(_));
+        let cwnd = self.controller.cwnd();
+        let Some(dummies) = &mut self.dummies else {
+            return;
+        };
+        if !recovers {
+            if let Schedule::Clocked { .. } = dummies.schedule {
+                (dummies.schedule, dummies.due) = (Schedule::Idle, 0);
+            }
+            dummies.recoveries = self.counters.recoveries;
+            dummies.open_cwnd = cwnd;
+            return;
+        }
+        if dummies.recoveries != self.counters.recoveries {
+            dummies.recoveries = self.counters.recoveries;
+            dummies.timer.stop();
+            dummies.next_unacknowledged = 0;
+            let left = (dummies.rule.recovery_share * dummies.open_cwnd) as u32;
+            dummies.schedule = Schedule::Clocked { left };
+        }
+        if let Schedule::Clocked { left } = &mut dummies.schedule
+            && *left > 0
+        {
+            *left -= 1;
+            dummies.due += 1;
+        }
+    }
+
+    /// The next dummy segment that may leave now, behind all that matters.
+    #[inline]
+    pub(super) fn poll_dummy(&mut self, now: Nanos) -> Option<Segment> {
+        let window_bytes = self.edge.saturating_sub(self.snd_una);
+        let dummies = self.dummies.as_mut()?;
+        if self.stage != Stage::Established || self.snd_nxt == 1 {
+            return None;
+        }
+        if dummies.rtos != self.counters.rtos {
+            dummies.rtos = self.counters.rtos;
+            dummies.wait_for_start();
+        }
+        if dummies.schedule == Schedule::Waiting
+            && let Some(srtt) = self.rtt.srtt()
+        {
+            let window_pkts = window_bytes / u64::from(self.params.smss_bytes);
+            let window_pkts = u32::try_from(window_pkts).unwrap_or(u32::MAX);
+            dummies.start_suddenly(window_pkts, srtt, now);
+        }
+        if dummies.due == 0 {
+            return None;
+        }
+        dummies.due -= 1;
+        self.dummy(now)
+    }
+
+    fn dummy(&mut self, now: Nanos) -> Option<Segment> {
+        let dummies = self.dummies.as_mut()?;
+        let DummySegments {
+            dscp,
+            carry_unacknowledged,
+            ..
+        } = dummies.rule;
+        let oldest = (self.board.next_unacknowledged(dummies.next_unacknowledged))
+            .filter(|_| carry_unacknowledged);
+        if let Some(number) = oldest {
+            dummies.next_unacknowledged = number + 1;
+        }
+        // Else a copy of what was sent last.
+        let (seq, len) = if let Some(number) = oldest.or(self.board.last()) {
+            let (seq, len) = self.board.span(number);
+            (seq, u64::from(len))
+        } else {
+            let len = (self.snd_nxt - 1).min(self.params.smss_bytes.into());
+            (self.snd_nxt - len, len)
+        };
+        // A FIN is no octet.
+        let end = (seq + len).min(self.fin_seq.unwrap_or(u64::MAX));
+        let len = end.saturating_sub(seq);
+        if len == 0 {
+            return None;
+        }
+        self.counters.segments_out += 1;
+        self.counters.retransmissions += 1;
+        let mut segment = self.bare(now, flags::ACK | flags::DUMMY);
+        segment.seq = seq;
+        segment.payload_bytes = len as u16;
+        segment.ip_bytes += len as u16;
+        segment.purpose = Purpose::Probe;
+        segment.dscp = dscp;
+        Some(segment)
+    }
+}
