@@ -10,9 +10,10 @@ use crate::controller::{
     BicParams, Compound, CompoundParams, Controller, Cubic, CubicParams, Fack, FackParams, Factor,
     Growth, Held, Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla, HyblaParams, Illinois,
     IllinoisParams, Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno, OfGrowth, ParamSpec,
-    ParamValues, Peach, PeachParams, Reduction, Reno, Scalable, ScalableParams, SlowStart, Vegas,
-    VegasParams, Veno, VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe,
-    WestwoodBweParams, WestwoodParams, Window, WindowPacing, Windowed, Yeah, YeahParams,
+    ParamValues, Peach, PeachParams, Reduction, Reno, Scalable, ScalableParams, ScpsTpParams,
+    SlowStart, Vegas, VegasParams, Veno, VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams,
+    WestwoodBwe, WestwoodBweParams, WestwoodParams, Window, WindowPacing, Windowed, Yeah,
+    YeahParams,
 };
 
 use crate::time::{MILLISECOND, Nanos};
@@ -74,6 +75,8 @@ pub enum Variant {
     Ledbat,
     /// AeroTCP.
     Aerotcp,
+    /// CCSDS 714.0-B.
+    ScpsTp,
     /// TCP-Peach and TCP-Peach+.
     Peach,
     /// A user's own, by the name behind [`EXTERNAL`].
@@ -140,13 +143,17 @@ impl Variant {
             Self::Sack => RecoveryKind::Sack,
             Self::Fack => RecoveryKind::Fack,
             Self::Aerotcp => RecoveryKind::Aerotcp,
+            Self::ScpsTp => RecoveryKind::Snack,
             _ => params.recovery,
         };
         let fine = self == Self::Aerotcp;
         let warning = (self == Self::FreezeTcp).then_some(FREEZE_WARNING);
         let dummies =
             (self == Self::Peach).then(|| PeachParams::default().with(values).dummy_segments());
+        let acks_per_round_trip = (self == Self::ScpsTp)
+            .then(|| ScpsTpParams::default().with(values).acks_per_round_trip);
         StackParams {
+            acks_per_round_trip,
             dummies,
             recovery,
             freeze_warning_ns: params.freeze_warning_ns.or(warning),
@@ -274,6 +281,10 @@ impl Variant {
             Self::Ledbat => {
                 let ledbat = Ledbat::new(LedbatParams::default().with(values));
                 share(ledbat.into(), RENO_BETA)
+            }
+            Self::ScpsTp => {
+                let scps_tp = ScpsTpParams::default().with(values);
+                return scps_tp.windowed(initial_window(params), params).into();
             }
             Self::Peach => return Peach::windowed(initial_window(params).cwnd, params).into(),
             Self::Bic => own(Bic::new(BicParams::default().with(values))),

@@ -22,6 +22,11 @@ impl Reassembly {
         self.ranges.is_empty()
     }
 
+    /// Gaps before and between what is held.
+    pub fn gaps(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// Octets held.
     pub fn octets(&self) -> u64 {
         self.octets

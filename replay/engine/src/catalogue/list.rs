@@ -6,8 +6,8 @@ use super::{Variant, VariantInfo};
 use crate::controller::{
     AerotcpParams, AfstartParams, AsranParams, BbrParams, BicParams, CompoundParams, CubicParams,
     FackParams, HighspeedParams, HtcpParams, HyblaParams, IllinoisParams, LedbatParams,
-    PeachParams, ScalableParams, VegasParams, VenoParams, WestwoodAbseParams, WestwoodBweParams,
-    WestwoodParams, YeahParams,
+    PeachParams, ScalableParams, ScpsTpParams, VegasParams, VenoParams, WestwoodAbseParams,
+    WestwoodBweParams, WestwoodParams, YeahParams,
 };
 
 /// Every variant, in the order in which they are listed.
@@ -236,6 +236,15 @@ pub const VARIANTS: &[VariantInfo] = &[
         source: "AeroTCP, an aeronautical GEO network split protocol",
         year: 2009,
         params: AerotcpParams::SPECS,
+    },
+    VariantInfo {
+        variant: Variant::ScpsTp,
+        name: "scps-tp",
+        family: "space",
+        summary: "Vegas or a fixed rate, losses taken for corruption, holes repaired when reported, few ACKs",
+        source: "CCSDS 714.0-B-2",
+        year: 2006,
+        params: ScpsTpParams::SPECS,
     },
     VariantInfo {
         variant: Variant::Peach,

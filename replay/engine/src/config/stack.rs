@@ -35,9 +35,19 @@ pub enum RecoveryKind {
     RackPrr,
     /// FACK's: what SACK's forward-most octet has passed is not in flight (Mathis and Mahdavi 1996).
     Fack,
+    /// SCPS-TP's: every hole that is reported is repaired at once, and comes with its variant and with nothing else.
+    #[serde(skip_deserializing)]
+    Snack,
     /// AeroTCP's, which comes with its window and with nothing else.
     #[serde(skip_deserializing)]
     Aerotcp,
+}
+
+impl RecoveryKind {
+    /// Whether it needs to know in which order segments left.
+    pub fn tells_losses_by_time(self) -> bool {
+        matches!(self, Self::RackPrr | Self::Snack)
+    }
 }
 
 /// How the retransmission timeout is computed.
@@ -249,6 +259,8 @@ pub struct StackParams {
     pub handover_adaptation: HandoverRule,
     /// Rate that the SYN asks the routers for (RFC 4782); none: it does not ask.
     pub quick_start_bps: Option<f64>,
+    /// Acknowledge data in order so often per round-trip time at most, whatever their number; comes with a variant.
+    pub acks_per_round_trip: Option<f64>,
     /// Dummy segments; they come with a variant and with nothing else.
     pub dummies: Option<DummySegments>,
     /// Whether the values lean on Linux where no parameter says so.
@@ -340,6 +352,7 @@ impl StackParams {
             freeze_warning_ns: o.freeze_warning_ns.or(base.freeze_warning_ns),
             handover_adaptation: o.handover_adaptation.unwrap_or(base.handover_adaptation),
             quick_start_bps: o.quick_start_bps.or(base.quick_start_bps),
+            acks_per_round_trip: None,
             dummies: None,
             profile,
         }
@@ -397,6 +410,7 @@ impl StackParams {
             freeze_warning_ns: None,
             handover_adaptation: HandoverRule::Off,
             quick_start_bps: None,
+            acks_per_round_trip: None,
             dummies: None,
             profile: Profile::Rfc,
         }
@@ -449,6 +463,7 @@ impl StackParams {
                     | RecoveryKind::Prr
                     | RecoveryKind::RackPrr
                     | RecoveryKind::Fack
+                    | RecoveryKind::Snack
                     | RecoveryKind::Aerotcp
             )
     }

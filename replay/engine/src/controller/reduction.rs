@@ -4,7 +4,9 @@
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
 use super::growth::Growth;
-use super::{Asran, Fack, Held, LOSS_WINDOW, Ns2Half, Westwood, WestwoodAbse, WestwoodBwe, Window};
+use super::{
+    Asran, Fack, Held, LOSS_WINDOW, Ns2Half, ScpsTp, Westwood, WestwoodAbse, WestwoodBwe, Window,
+};
 use crate::config::Profile;
 
 /// A reduction. Only `reduced` is compulsory.
@@ -178,6 +180,8 @@ reductions! {
     WestwoodBwe,
     /// The same, over an adaptive interval.
     WestwoodAbse,
+    /// Half, but for a loss that is taken for corruption.
+    ScpsTp,
     /// Half, as ns-2 takes it.
     Ns2Half,
 }

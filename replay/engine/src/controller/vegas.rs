@@ -31,6 +31,7 @@ pub struct Vegas {
     params: VegasParams,
     round: RttRound,
     reno: Reno,
+    trusts_any: bool,
 }
 
 /// Segments that wait. Deviation: as Linux, against the base RTT, cwnd (rtt - base) / base; the paper divides by the RTT.
@@ -44,6 +45,15 @@ impl Vegas {
         Self {
             params,
             ..Self::default()
+        }
+    }
+
+    /// The same, for which a single sample of a round is enough: ACKs that are few, but not late.
+    #[must_use]
+    pub fn trusting_any_sample(self) -> Self {
+        Self {
+            trusts_any: true,
+            ..self
         }
     }
 
@@ -81,7 +91,7 @@ impl WindowGrowth for Vegas {
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
         if self.round.turns(ack) {
             match self.round.least() {
-                Some(delay) if self.round.samples() >= LEAST_SAMPLES => {
+                Some(delay) if self.trusts_any || self.round.samples() >= LEAST_SAMPLES => {
                     self.adjust(window, &delay, ack);
                 }
                 _ => self.reno.grow(window, ack),

@@ -18,6 +18,8 @@ pub struct WindowPacing {
     pub avoidance: f64,
     /// Segments that leave back to back at least.
     pub least_burst_pkts: u32,
+    /// Segments per second in place of any share of the window.
+    pub fixed_pkts_per_s: Option<f64>,
 }
 
 impl WindowPacing {
@@ -26,6 +28,7 @@ impl WindowPacing {
         slow_start: 2.0,
         avoidance: 1.2,
         least_burst_pkts: 2,
+        fixed_pkts_per_s: None,
     };
 
     /// An RTT over cwnd from one segment to the next.
@@ -33,6 +36,7 @@ impl WindowPacing {
         slow_start: 1.0,
         avoidance: 1.0,
         least_burst_pkts: 1,
+        fixed_pkts_per_s: None,
     };
 
     /// The share under `cwnd` and `ssthresh`, in segments.
@@ -92,6 +96,9 @@ impl Windowed {
 
     /// Segments per second that its pacing allows; infinite without pacing or before the first round-trip time.
     pub fn pacing_pkts_per_s(&self, srtt: Option<Nanos>, outstanding: u32) -> f64 {
+        if let Some(rate) = self.pacing.and_then(|pacing| pacing.fixed_pkts_per_s) {
+            return rate;
+        }
         let (Some(pacing), Some(srtt)) = (self.pacing, srtt) else {
             return f64::INFINITY;
         };

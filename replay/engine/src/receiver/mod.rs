@@ -320,10 +320,12 @@ impl Receiver {
             // Without SACK the window stays, so that the sender knows the duplicate ACK for one.
             self.grow_window(segment, 0);
         }
+        let gaps = self.held.gaps();
         if !self.held.insert(segment.seq, segment.seq_end()) {
             self.note_duplicate(segment);
         }
-        if self.policy.out_of_order(self.rcv_nxt, now) || self.dsack.is_some() {
+        let opens_gap = self.held.gaps() > gaps;
+        if self.policy.beyond_gap(opens_gap, self.rcv_nxt, now) || self.dsack.is_some() {
             self.owed = Owed::Acknowledgement;
         }
     }

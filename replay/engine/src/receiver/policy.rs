@@ -35,6 +35,11 @@ pub struct AckPolicy {
     /// Quick ACKs that a refill gives, and those left.
     refill: u32,
     quick: u32,
+    /// ACKs come so often per round-trip time at most; none: by the number of segments.
+    per_round_trip: Option<f64>,
+    /// Then: how far apart, and when the last one was due.
+    period: Nanos,
+    period_began: Nanos,
     /// Deadline of the ACK that waits for a second segment.
     delayed: Timer,
     gap: GapAcks,
@@ -85,6 +90,9 @@ impl AckPolicy {
             last_data_at: None,
             refill: params.quickack_segments,
             quick: 0,
+            per_round_trip: params.acks_per_round_trip,
+            period: params.delayed_ack_timeout_ns,
+            period_began: 0,
             delayed: Timer::default(),
             gap: GapAcks::default(),
         }
@@ -93,6 +101,9 @@ impl AckPolicy {
     /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
     pub fn note_handshake(&mut self, rtt: Nanos) {
         self.rto = rtt + (2 * rtt).max(self.min_rto);
+        if let Some(times) = self.per_round_trip {
+            self.period = (rtt as f64 / times) as Nanos;
+        }
     }
 
     /// Payload came in order; `window_bytes` is the window promised when it did.
@@ -136,6 +147,9 @@ impl AckPolicy {
     /// Whether a segment that came in order is acknowledged now; else a timer runs.
     #[inline]
     pub fn in_order(&mut self, arrival: &InOrder, now: Nanos) -> bool {
+        if self.per_round_trip.is_some() {
+            return arrival.fills_gap || self.period_is_over(now);
+        }
         // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
         // Deviation: Linux does so when it is filled wholly; one filled in part is spaced as the others are.
         let filled = arrival.fills_gap && !(self.linux && arrival.gap_left);
@@ -164,6 +178,28 @@ impl AckPolicy {
         }
     }
 
+    /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here for few over a narrow way back. What
+    /// comes first after a pause is acknowledged at once, so that its ACK tells the round-trip time.
+    fn period_is_over(&mut self, now: Nanos) -> bool {
+        let due = self.period_began + self.period;
+        if now >= due {
+            self.period_began = now;
+            return true;
+        }
+        if !self.delayed.is_set() {
+            self.delayed.set(due);
+        }
+        false
+    }
+
+    /// Whether a segment that came out of order, and `opens_gap` or not, is acknowledged now.
+    pub fn beyond_gap(&mut self, opens_gap: bool, rcv_nxt: u64, now: Nanos) -> bool {
+        if self.per_round_trip.is_some() {
+            return opens_gap || self.period_is_over(now);
+        }
+        self.out_of_order(rcv_nxt, now)
+    }
+
     fn delay_ack(&mut self, now: Nanos) -> bool {
         let delay = if self.linux {
             self.delay.min(LONGEST_DELAY)
@@ -182,10 +218,10 @@ impl AckPolicy {
         false
     }
 
-    /// Whether a segment that came out of order is acknowledged now (RFC 5681 §4.2: it is).
+    /// By the profile's own rule (RFC 5681 §4.2: it is).
     ///
     /// Deviation: as Linux, ACKs of a gap are sent together after a millisecond, but for the first three.
-    pub fn out_of_order(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
+    fn out_of_order(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
         !self.spaces_gap || self.quick > 0 || self.in_gap(rcv_nxt, now)
     }
 
@@ -226,6 +262,9 @@ impl AckPolicy {
     /// Its time has come: whether an ACK is due.
     pub fn on_deadline(&mut self, now: Nanos) -> bool {
         let delayed = self.delayed.fires(now);
+        if delayed {
+            self.period_began = now;
+        }
         if delayed && self.linux {
             // Linux: no second segment came, so the next wait is longer.
             self.delay = (2 * self.delay).min(self.rto);
@@ -378,6 +417,42 @@ mod tests {
         assert!(linux.in_order(&whole, 0));
         (linux.gap.rcv_nxt, linux.gap.prompt) = (1, 3);
         assert!(!linux.in_order(&part, 0));
+    }
+
+    #[test]
+    fn acks_may_be_so_many_per_round_trip_time_and_the_first_after_a_pause_is_not_late() {
+        let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
+        params.acks_per_round_trip = Some(4.0);
+        let mut policy = AckPolicy::new(&params);
+        policy.note_handshake(400 * MILLISECOND);
+        assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
+        policy.note_sent();
+        // However many come, the next one is a hundred milliseconds later.
+        for n in 1..50 {
+            assert!(!policy.in_order(&plain(n), (500 + n) * MILLISECOND));
+        }
+        assert_eq!(policy.next_deadline(), 600 * MILLISECOND);
+        assert!(policy.on_deadline(600 * MILLISECOND));
+        policy.note_sent();
+        assert!(!policy.in_order(&plain(1), 699 * MILLISECOND));
+        policy.note_sent();
+        assert!(policy.in_order(&plain(1), 700 * MILLISECOND));
+    }
+
+    #[test]
+    fn few_acks_still_tell_at_once_of_a_gap_that_opens_or_closes_and_of_no_other() {
+        let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
+        params.acks_per_round_trip = Some(4.0);
+        let mut policy = AckPolicy::new(&params);
+        assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
+        policy.note_sent();
+        assert!(policy.beyond_gap(true, 1, 501 * MILLISECOND));
+        assert!(!policy.beyond_gap(false, 1, 502 * MILLISECOND));
+        let fills = InOrder {
+            fills_gap: true,
+            ..plain(1)
+        };
+        assert!(policy.in_order(&fills, 503 * MILLISECOND));
     }
 
     #[test]

@@ -25,6 +25,8 @@ mod ladder_mechanisms;
 mod ladder_ns2;
 #[cfg(test)]
 mod ladder_peach;
+#[cfg(test)]
+mod ladder_scps_tp;
 mod linux;
 mod linux_timer;
 mod ns2;
@@ -174,7 +176,7 @@ impl Sender {
             doubt: linux::Doubt::default(),
             edge: 1,
             last_wnd_bytes: 0,
-            board: Scoreboard::new(params.smss_bytes, params.recovery == RecoveryKind::RackPrr)
+            board: Scoreboard::new(params.smss_bytes, params.recovery.tells_losses_by_time())
                 .noting_latest(controller.models_path())
                 .keeping_pieces(params.send_buffer_bytes.is_some()),
             rtt: RttEstimator::new(params),

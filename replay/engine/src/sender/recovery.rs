@@ -68,7 +68,7 @@ impl Sender {
                 (ack.digest.sacked > 0 || ack.advances)
                     && self.board.mark_lost_by_sack(self.dup_thresh()) > 0
             }
-            RecoveryKind::RackPrr => {
+            RecoveryKind::RackPrr | RecoveryKind::Snack => {
                 let view = self.path_view(ack.now);
                 self.rack.update(&ack.digest, &view);
                 self.rack.detect(&mut self.board, &view)
@@ -77,13 +77,15 @@ impl Sender {
     }
 
     pub(super) fn path_view(&self, now: Nanos) -> PathView {
+        let snack = self.params.recovery == RecoveryKind::Snack;
         PathView {
             now,
             min_rtt: self.rtt.min_rtt().unwrap_or(0),
             srtt: self.rtt.srtt().unwrap_or(0),
             repairing: self.is_repairing(),
-            dup_thresh: self.doubt.reordering,
-            reordered: self.doubt.reordered,
+            // A hole that is reported is lost, whatever has been seen of reordering.
+            dup_thresh: if snack { 0 } else { self.doubt.reordering },
+            reordered: self.doubt.reordered && !snack,
             as_linux: self.acts_as_linux(),
         }
     }
@@ -128,8 +130,8 @@ impl Sender {
             RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::Aerotcp => {
                 third || self.board.lost() > 0
             }
-            RecoveryKind::RackPrr => self.board.lost() > 0,
             RecoveryKind::Fack => third || self.hole_is_lost(),
+            RecoveryKind::RackPrr | RecoveryKind::Snack => self.board.lost() > 0,
         }
     }
 
@@ -175,6 +177,8 @@ impl Sender {
                 self.forced = Some(first);
                 self.forward_window(rampdown)
             }
+            // CCSDS 714.0-B: what is reported missing leaves again as the window allows.
+            RecoveryKind::Snack => RecoveryWindow::Pipe,
             RecoveryKind::RackPrr if self.controller.models_path() => RecoveryWindow::Model,
             RecoveryKind::Prr | RecoveryKind::RackPrr => {
                 if self.params.recovery == RecoveryKind::Prr {

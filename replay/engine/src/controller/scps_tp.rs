@@ -1,0 +1,201 @@
+//! SCPS-TP's windows: Vegas or Van Jacobson's, or none but a fixed rate; and a loss that need not mean congestion.
+//!
+//! Must not know how holes are reported and repaired (`RecoveryKind::Snack`), nor how often the receiver acknowledges
+//! (`StackParams::acks_per_round_trip`). Read CCSDS 714.0-B-2 §3.2 first, then `docs/variants/scps-tp.md`.
+
+use super::evidence::{Signal, SignalEvidence};
+use super::growth::Growth;
+use super::params::{choices, parameters};
+use super::reduction::{Factor, Reduction, WindowReduction};
+use super::reno::Reno;
+use super::vegas::{Vegas, VegasParams};
+use super::{Held, SlowStart, Window, WindowPacing, Windowed};
+use crate::config::StackParams;
+
+choices! {
+    /// What governs sending.
+    pub enum CongestionControl {
+        /// Vegas.
+        Vegas = "vegas",
+        /// RFC 5681's windows.
+        VanJacobson = "van_jacobson",
+        /// No window: a fixed rate, open loop.
+        Rate = "rate",
+    }
+}
+
+choices! {
+    /// What a loss is taken for.
+    pub enum LossCause {
+        /// Corruption on the link: it is repaired, and costs nothing.
+        Corruption = "corruption",
+        /// Congestion.
+        Congestion = "congestion",
+    }
+}
+
+parameters! {
+    /// Parameters of SCPS-TP.
+    pub struct ScpsTpParams {
+        /// What governs sending.
+        congestion_control: choice(CongestionControl, Vegas = "vegas", "AeroTCP's paper names Vegas; CCSDS 714.0-B-2 has all three, recalled rather than read"),
+        /// What a loss is taken for that is not a timeout.
+        loss_cause: choice(LossCause, Corruption = "corruption", "CCSDS 714.0-B-2: set per route, recalled rather than read"),
+        /// Open-loop rate of IP packets.
+        rate: number(4e6, "bit/s", 1e3, 1e12, "AeroTCP, scenario: its satellite link; CCSDS 714.0-B-2 sets it per route"),
+        /// ACKs of data in order per round-trip time of the handshake, at most.
+        acks_per_round_trip: number(4.0, "", 0.5, 1000.0, "AeroTCP's paper: periodic ACKs per round-trip time; its number is open"),
+        /// Vegas: fewer segments waiting than this: the window grows.
+        alpha: number(2.0, "segments", 0.0, 1000.0, "as variant vegas"),
+        /// Vegas: more segments waiting than this: the window shrinks.
+        beta: number(4.0, "segments", 0.0, 1000.0, "as variant vegas"),
+        /// Vegas: more segments waiting than this: slow start ends.
+        gamma: number(1.0, "segments", 0.0, 1000.0, "as variant vegas"),
+    }
+}
+
+/// RFC 5681 §3.1 equation 4.
+const HALF: f64 = 0.5;
+/// Stands for no window: what one connection can have outstanding at most.
+const NO_WINDOW_PKTS: u32 = 1 << 20;
+
+impl ScpsTpParams {
+    /// The rate in segments per second.
+    fn rate_pkts_per_s(&self, packet_bytes: u32) -> f64 {
+        self.rate / f64::from(8 * packet_bytes)
+    }
+
+    /// The controller that they ask for, from an initial `window`.
+    pub fn windowed(&self, window: Window, params: &StackParams) -> Windowed {
+        if self.congestion_control == CongestionControl::Rate {
+            let packet_bytes = params.smss_bytes + params.header_bytes;
+            let pacing = WindowPacing {
+                least_burst_pkts: 1,
+                fixed_pkts_per_s: Some(self.rate_pkts_per_s(packet_bytes)),
+                ..WindowPacing::LINUX
+            };
+            return Held::windowed(NO_WINDOW_PKTS).paced(Some(pacing));
+        }
+        let growth: Growth = if self.congestion_control == CongestionControl::Vegas {
+            let vegas = VegasParams {
+                alpha: self.alpha,
+                beta: self.beta,
+                gamma: self.gamma,
+            };
+            Vegas::new(vegas).trusting_any_sample().into()
+        } else {
+            Reno::default().into()
+        };
+        let slow_start = SlowStart::standard(None);
+        let reduction = Reduction::from(ScpsTp {
+            loss_cause: self.loss_cause,
+            congestion: Factor::of(HALF, params.profile),
+        });
+        // Few ACKs let much leave at once: it is spread.
+        Windowed::new(window, slow_start, growth, reduction).paced(Some(WindowPacing::LINUX))
+    }
+}
+
+/// What a signal costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScpsTp {
+    loss_cause: LossCause,
+    congestion: Factor,
+}
+
+impl WindowReduction for ScpsTp {
+    /// A mark and a timeout tell of congestion whatever losses are taken for.
+    ///
+    /// Deviation: CCSDS 714.0-B-2 takes a timeout for the route's cause too; it may as well be an outage.
+    fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window {
+        if signal.signal == Signal::Loss && self.loss_cause == LossCause::Corruption {
+            return *window;
+        }
+        self.congestion.reduced(window, growth, signal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Profile, StackOverrides};
+
+    fn params() -> StackParams {
+        StackParams::resolve(Profile::Rfc, &StackOverrides::default())
+    }
+
+    fn window() -> Window {
+        Window {
+            cwnd: 40.0,
+            ssthresh: 30.0,
+        }
+    }
+
+    fn after(loss_cause: LossCause, signal: Signal) -> Window {
+        let scps_tp = ScpsTpParams {
+            loss_cause,
+            ..ScpsTpParams::default()
+        };
+        let mut controller = scps_tp.windowed(window(), &params());
+        let signal = SignalEvidence {
+            now: 0,
+            flight: 40.0,
+            lost_total: 1,
+            signal,
+        };
+        if signal.signal == Signal::Timeout {
+            controller.on_timeout(&signal);
+        } else {
+            controller.on_congestion(&signal);
+        }
+        Window {
+            cwnd: controller.cwnd(),
+            ssthresh: controller.ssthresh(),
+        }
+    }
+
+    #[test]
+    fn corruption_costs_nothing_and_congestion_half() {
+        assert_eq!(after(LossCause::Corruption, Signal::Loss), window());
+        assert_eq!(after(LossCause::Congestion, Signal::Loss), Window::at(20.0));
+    }
+
+    #[test]
+    fn a_mark_and_a_timeout_cost_whatever_losses_are_taken_for() {
+        for cause in [LossCause::Corruption, LossCause::Congestion] {
+            assert_eq!(after(cause, Signal::EcnEcho), Window::at(20.0));
+            let timeout = Window {
+                cwnd: 1.0,
+                ssthresh: 20.0,
+            };
+            assert_eq!(after(cause, Signal::Timeout), timeout);
+        }
+    }
+
+    #[test]
+    fn a_fixed_rate_is_the_packets_and_no_window_holds_it_back() {
+        let scps_tp = ScpsTpParams {
+            congestion_control: CongestionControl::Rate,
+            rate: 1.2e6,
+            ..ScpsTpParams::default()
+        };
+        let controller = scps_tp.windowed(window(), &params());
+        // 1.2 Mbit/s in packets of 1500 octets.
+        let rate = controller.pacing_pkts_per_s(None, 7);
+        assert_eq!(rate.to_bits(), 100.0_f64.to_bits());
+        assert!(controller.cwnd() > 1e6);
+    }
+
+    #[test]
+    fn windows_are_paced_by_their_share_of_a_round_trip() {
+        for congestion_control in [CongestionControl::Vegas, CongestionControl::VanJacobson] {
+            let scps_tp = ScpsTpParams {
+                congestion_control,
+                ..ScpsTpParams::default()
+            };
+            let controller = scps_tp.windowed(window(), &params());
+            let rate = controller.pacing_pkts_per_s(Some(crate::time::SECOND / 2), 1);
+            assert_eq!(rate.to_bits(), (1.2 * 40.0 * 2.0_f64).to_bits());
+        }
+    }
+}
