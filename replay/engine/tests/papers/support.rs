@@ -22,7 +22,7 @@ pub fn controller(name: &str, params: &str, cwnd: u32, ssthresh: Option<u32>) ->
         initial_ssthresh_pkts: ssthresh,
         ..StackOverrides::default()
     };
-    let params = variant.fix(&StackParams::resolve(Profile::Rfc, &overrides));
+    let params = variant.fix(&StackParams::resolve(Profile::Rfc, &overrides), &values);
     let draws = StreamRng::new(StreamKey {
         seed: 1,
         owner: 0,
