@@ -14,6 +14,8 @@ from replay.validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course,
 
 PACKET_BITS = 8 * (SMSS_BYTES + HEADER_BYTES)
 LEDBAT_TARGET_S = 0.1
+SUDDEN_START_PKTS, SUDDEN_START_ROUND = 64, 3
+VEGAS_ALPHA, VEGAS_BETA = 2, 4
 STREAM_PKTS = 5
 HYBLA_RTT_0_S = 0.025
 
@@ -126,6 +128,32 @@ def _aerotcp(course: Course) -> list[tuple[int, float]]:
     return _rounds(course, lambda window, _round_s, _lost: window, window)
 
 
+def _peach(course: Course) -> list[tuple[int, float]]:
+    """A segment per round trip, and those of Sudden Start in the third; a loss that is the link's costs no window."""
+    rounds = 0
+
+    def step(window: float, _round_s: float, lost: bool) -> float:
+        nonlocal rounds
+        rounds += 1
+        if lost:
+            return window
+        return window + 1 + (SUDDEN_START_PKTS - 1 if rounds == SUDDEN_START_ROUND else 0)
+
+    return _rounds(course, step, INITIAL_PKTS)
+
+
+def _scps_tp(course: Course) -> list[tuple[int, float]]:
+    """Vegas, whatever is lost: a segment per round trip until some wait."""
+
+    def step(window: float, round_s: float, _lost: bool) -> float:
+        waiting = window * (round_s - course.rtt_s) / course.rtt_s
+        if window < course.ssthresh_pkts:
+            return min(2 * window, course.ssthresh_pkts)
+        return window + (waiting < VEGAS_ALPHA) - (waiting > VEGAS_BETA)
+
+    return _rounds(course, step, INITIAL_PKTS)
+
+
 SLOW = replace(QUEUE, losses=(20_000,), duration_s=80.0)
 LATE = replace(QUEUE, losses=(30_000,))
 """Where the queue has just begun, ABSE's sample spans a few ACKs only and is up to a fifth too high."""
@@ -144,5 +172,7 @@ BY_HAND: tuple[tuple[Case, Recursion], ...] = (
     *((Case("the paper's W(t)", "hybla", course, HYBLA, agent=""), _hybla) for course in PATHS),
     (Case("worked by hand", "afstart", QUEUE, agent=""), _afstart),
     (Case("worked by hand", "freeze-tcp", BREAK, agent=""), _freeze),
+    (Case("worked by hand", "peach", OPEN, agent=""), _peach),
+    (Case("worked by hand", "scps-tp", QUEUE, agent=""), _scps_tp),
     (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _aerotcp),
 )

@@ -36,7 +36,8 @@ def goodput_bps(variant: str, loss: float) -> float:
 @pytest.mark.parametrize("loss", [0.001, 0.003, 0.01])
 @pytest.mark.parametrize(
     ("better", "worse", "margin"),
-    [("hybla", "newreno", 1.5), ("westwood-plus", "newreno", 1.2), ("cubic", "linux-reno", 1.05)],
+    [("hybla", "newreno", 1.5), ("westwood-plus", "newreno", 1.2), ("cubic", "linux-reno", 1.05)]
+    + [("peach", "newreno", 2.0), ("scps-tp", "newreno", 5.0)],
 )
 def test_made_for_long_paths(better: str, worse: str, margin: float, loss: float) -> None:
     assert goodput_bps(better, loss) > margin * goodput_bps(worse, loss)

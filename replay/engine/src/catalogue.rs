@@ -197,6 +197,10 @@ impl Variant {
                 let p = VegasParams::default().with(values);
                 vec![("alpha", p.alpha, "beta", p.beta)]
             }
+            Self::ScpsTp => {
+                let p = ScpsTpParams::default().with(values);
+                vec![("alpha", p.alpha, "beta", p.beta)]
+            }
             Self::Illinois => {
                 let p = IllinoisParams::default().with(values);
                 vec![

@@ -21,7 +21,7 @@ use ending::Ending;
 pub use freeze::Forecast;
 use plain::Way;
 use policy::{AckPolicy, InOrder};
-use window::GrowingWindow;
+use window::{GrowingWindow, window_scale};
 
 /// Where the free space of the receive buffer is decided.
 #[derive(Clone, Copy, Debug)]
@@ -523,7 +523,7 @@ impl Receiver {
     /// Whether it has nothing to send.
     #[inline]
     pub fn owes_nothing(&self) -> bool {
-        self.owed == Owed::Nothing
+        self.owed == Owed::Nothing && self.dummy_answers.0 == 0
     }
 
     fn answer_syn(&mut self, now: Nanos, slot: &mut Segment) {
@@ -598,11 +598,4 @@ fn push_block(segment: &mut Segment, left: u64, right: u64) {
     let offset = |octet: u64| octet.wrapping_sub(segment.ack) as i64 as i32;
     segment.sack[usize::from(segment.sack_len)] = (offset(left), offset(right));
     segment.sack_len += 1;
-}
-
-/// RFC 7323 §2.3: the least shift with which 16 bits can tell `buffer_bytes`.
-fn window_scale(buffer_bytes: u64) -> u8 {
-    (0..14)
-        .find(|&shift| buffer_bytes >> shift <= 0xFFFF)
-        .unwrap_or(14)
 }

@@ -91,7 +91,10 @@ impl AckPolicy {
             refill: params.quickack_segments,
             quick: 0,
             per_round_trip: params.acks_per_round_trip,
-            period: params.delayed_ack_timeout_ns,
+            // Without a handshake: as of a path as long as an ACK may wait.
+            period: params.acks_per_round_trip.map_or(0, |times| {
+                (params.delayed_ack_timeout_ns as f64 / times) as Nanos
+            }),
             period_began: 0,
             delayed: Timer::default(),
             gap: GapAcks::default(),

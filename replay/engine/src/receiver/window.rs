@@ -121,6 +121,13 @@ impl GrowingWindow {
     }
 }
 
+/// RFC 7323 §2.3: the least shift with which 16 bits can tell `buffer_bytes`.
+pub fn window_scale(buffer_bytes: u64) -> u8 {
+    (0..14)
+        .find(|&shift| buffer_bytes >> shift <= 0xFFFF)
+        .unwrap_or(14)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
