@@ -15,7 +15,6 @@ from replay.validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course,
 PACKET_BITS = 8 * (SMSS_BYTES + HEADER_BYTES)
 LEDBAT_TARGET_S = 0.1
 SUDDEN_START_PKTS, SUDDEN_START_ROUND = 64, 3
-VEGAS_ALPHA, VEGAS_BETA = 2, 4
 STREAM_PKTS = 5
 HYBLA_RTT_0_S = 0.025
 
@@ -142,18 +141,6 @@ def _peach(course: Course) -> list[tuple[int, float]]:
     return _rounds(course, step, INITIAL_PKTS)
 
 
-def _scps_tp(course: Course) -> list[tuple[int, float]]:
-    """Vegas, whatever is lost: a segment per round trip until some wait."""
-
-    def step(window: float, round_s: float, _lost: bool) -> float:
-        waiting = window * (round_s - course.rtt_s) / course.rtt_s
-        if window < course.ssthresh_pkts:
-            return min(2 * window, course.ssthresh_pkts)
-        return window + (waiting < VEGAS_ALPHA) - (waiting > VEGAS_BETA)
-
-    return _rounds(course, step, INITIAL_PKTS)
-
-
 SLOW = replace(QUEUE, losses=(20_000,), duration_s=80.0)
 LATE = replace(QUEUE, losses=(30_000,))
 """Where the queue has just begun, ABSE's sample spans a few ACKs only and is up to a fifth too high."""
@@ -173,6 +160,5 @@ BY_HAND: tuple[tuple[Case, Recursion], ...] = (
     (Case("worked by hand", "afstart", QUEUE, agent=""), _afstart),
     (Case("worked by hand", "freeze-tcp", BREAK, agent=""), _freeze),
     (Case("worked by hand", "peach", OPEN, agent=""), _peach),
-    (Case("worked by hand", "scps-tp", QUEUE, agent=""), _scps_tp),
     (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _aerotcp),
 )
