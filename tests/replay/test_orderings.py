@@ -36,8 +36,13 @@ def goodput_bps(variant: str, loss: float) -> float:
 @pytest.mark.parametrize("loss", [0.001, 0.003, 0.01])
 @pytest.mark.parametrize(
     ("better", "worse", "margin"),
-    [("hybla", "newreno", 1.5), ("westwood-plus", "newreno", 1.2), ("cubic", "linux-reno", 1.05)]
-    + [("peach", "newreno", 2.5), ("scps-tp", "newreno", 3.0)],
+    [
+        ("hybla", "newreno", 1.5),
+        ("westwood-plus", "newreno", 1.2),
+        ("cubic", "linux-reno", 1.05),
+        ("peach", "newreno", 2.5),
+        ("scps-tp", "newreno", 3.0),
+    ],
 )
 def test_made_for_long_paths(better: str, worse: str, margin: float, loss: float) -> None:
     assert goodput_bps(better, loss) > margin * goodput_bps(worse, loss)
