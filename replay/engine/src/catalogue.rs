@@ -6,14 +6,14 @@ use hindflight_kernels::StreamRng;
 
 use crate::config::{Profile, RecoveryKind, RtoRule, SlowStartKind, StackParams};
 use crate::controller::{
-    AerotcpParams, Afstart, AfstartParams, Asran, AsranBase, AsranParams, Bbr, BbrParams, Bic,
-    BicParams, Compound, CompoundParams, Controller, Cubic, CubicParams, Fack, FackParams, Factor,
-    Growth, Held, Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla, HyblaParams, Illinois,
-    IllinoisParams, Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno, OfGrowth, ParamSpec,
-    ParamValues, Peach, PeachParams, Reduction, Reno, Scalable, ScalableParams, ScpsTpParams,
-    SlowStart, Vegas, VegasParams, Veno, VenoParams, Westwood, WestwoodAbse, WestwoodAbseParams,
-    WestwoodBwe, WestwoodBweParams, WestwoodParams, Window, WindowPacing, Windowed, Yeah,
-    YeahParams,
+    AerotcpParams, Afstart, AfstartParams, Asran, AsranBase, AsranParams, Bbr, Bbr3, Bbr3Params,
+    BbrParams, Bic, BicParams, Compound, CompoundParams, Controller, Cubic, CubicParams, Fack,
+    FackParams, Factor, Growth, Held, Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla,
+    HyblaParams, Illinois, IllinoisParams, Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno,
+    OfGrowth, ParamSpec, ParamValues, Peach, PeachParams, Reduction, Reno, Scalable,
+    ScalableParams, ScpsTpParams, SlowStart, Vegas, VegasParams, Veno, VenoParams, Westwood,
+    WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams, WestwoodParams, Window,
+    WindowPacing, Windowed, Yeah, YeahParams,
 };
 
 use crate::time::{MILLISECOND, Nanos};
@@ -43,6 +43,8 @@ pub enum Variant {
     Cubic,
     /// BBR version 1, as Linux.
     Bbr,
+    /// BBR version 3, as Linux's branch of it.
+    Bbr3,
     /// Westwood+, 2004 and Linux.
     WestwoodPlus,
     /// Westwood, 2001.
@@ -239,6 +241,10 @@ impl Variant {
             Self::Bbr => {
                 let bbr = BbrParams::default().with(values);
                 return Bbr::new(bbr, params.initial_window_pkts, params.smss_bytes, draws).into();
+            }
+            Self::Bbr3 => {
+                let bbr = Bbr3Params::default().with(values);
+                return Bbr3::new(bbr, params.initial_window_pkts, params.smss_bytes, draws).into();
             }
             Self::Aerotcp => {
                 let aerotcp = AerotcpParams::default().with(values);

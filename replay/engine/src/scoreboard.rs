@@ -6,6 +6,7 @@
 
 mod digest;
 mod dup_acks;
+mod losses;
 mod order;
 mod pieces;
 mod plain;
@@ -85,6 +86,8 @@ pub struct Scoreboard {
     /// Segments marked as the first of a piece, kept only if asked for.
     pieces: u32,
     keeps_pieces: bool,
+    /// Numbers of those marked lost since they were forgotten last, kept only if asked for.
+    lost_lately: Option<Vec<u64>>,
 }
 
 impl Scoreboard {
@@ -111,6 +114,7 @@ impl Scoreboard {
             notes_latest: keeps_order,
             pieces: 0,
             keeps_pieces: false,
+            lost_lately: None,
         }
     }
 
@@ -477,7 +481,7 @@ impl Scoreboard {
         slot.marks |= LOST;
         let waits = slot.marks & RETRANSMITTED == 0;
         self.lost += 1;
-        self.lost_total += 1;
+        self.note_loss(number);
         if waits {
             self.wait_for_repair(number);
         }
@@ -491,7 +495,7 @@ impl Scoreboard {
             let was_lost = slot.marks & LOST != 0;
             self.retransmitted -= 1;
             if was_lost {
-                self.lost_total += 1;
+                self.note_loss(number);
                 self.wait_for_repair(number);
             }
         }

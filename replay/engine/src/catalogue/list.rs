@@ -4,10 +4,10 @@
 
 use super::{Variant, VariantInfo};
 use crate::controller::{
-    AerotcpParams, AfstartParams, AsranParams, BbrParams, BicParams, CompoundParams, CubicParams,
-    FackParams, HighspeedParams, HtcpParams, HyblaParams, IllinoisParams, LedbatParams,
-    PeachParams, ScalableParams, ScpsTpParams, VegasParams, VenoParams, WestwoodAbseParams,
-    WestwoodBweParams, WestwoodParams, YeahParams,
+    AerotcpParams, AfstartParams, AsranParams, Bbr3Params, BbrParams, BicParams, CompoundParams,
+    CubicParams, FackParams, HighspeedParams, HtcpParams, HyblaParams, IllinoisParams,
+    LedbatParams, PeachParams, ScalableParams, ScpsTpParams, VegasParams, VenoParams,
+    WestwoodAbseParams, WestwoodBweParams, WestwoodParams, YeahParams,
 };
 
 /// Every variant, in the order in which they are listed.
@@ -92,6 +92,15 @@ pub const VARIANTS: &[VariantInfo] = &[
         source: "Cardwell et al., ACM Queue 14-5",
         year: 2016,
         params: BbrParams::SPECS,
+    },
+    VariantInfo {
+        variant: Variant::Bbr3,
+        name: "bbr3",
+        family: "model",
+        summary: "BBR that bounds its model by losses and marks, and probes at its rivals' pace (v3, as Linux's branch)",
+        source: "draft-ietf-ccwg-bbr-05",
+        year: 2026,
+        params: Bbr3Params::SPECS,
     },
     VariantInfo {
         variant: Variant::WestwoodPlus,

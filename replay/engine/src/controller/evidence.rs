@@ -62,7 +62,7 @@ pub struct AckEvidence {
 
 /// A delivery rate (draft-cheng-iccrg-delivery-rate-estimation §3): segments over the interval in which they were sent,
 /// or acknowledged if that took longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {
     /// Segments delivered over the interval.
     pub delivered: u64,
@@ -72,6 +72,25 @@ pub struct RateSample {
     pub prior_delivered: u64,
     /// The application, not the path, may have limited it.
     pub app_limited: bool,
+    /// Segments in the network when the newest of them was sent, itself included.
+    pub tx_in_flight: u32,
+    /// Segments that had ever been marked lost by then.
+    pub prior_lost: u64,
+    /// Of those delivered, the ones whose acknowledgement echoed a congestion mark.
+    pub marked: u64,
+}
+
+/// A segment that has just been marked lost, for a controller that samples rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostSegment {
+    /// Segments in the network when it was sent, itself included.
+    pub tx_in_flight: u32,
+    /// Segments marked lost since then, itself included.
+    pub lost: u64,
+    /// The application, not the path, may have limited the rate at which it was sent.
+    pub app_limited: bool,
+    /// Segments delivered by now.
+    pub delivered_total: u64,
 }
 
 /// Why a window is to be reduced.

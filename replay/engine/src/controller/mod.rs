@@ -1,7 +1,7 @@
 //! Congestion controllers: they own cwnd and ssthresh, see only digested evidence, and never look at the receiver's
 //! window. Windows are in segments, as the papers and Linux count.
 //!
-//! A controller that models the path ([`Bbr`]) is a thing of its own: it hears every ACK, samples rates, paces, and
+//! A controller that models the path ([`Bbr`], [`Bbr3`]) is a thing of its own: it hears every ACK, samples rates, paces, and
 //! keeps its window in recovery. One of the usual kind ([`Windowed`]) is made of parts that combine freely: how slow start ends
 //! ([`SlowStart`]), what an ACK buys ([`Growth`]) and what a signal costs ([`Reduction`]); how losses are found and
 //! repaired and how the timeout is computed are the sender's parts, chosen by the catalogue.
@@ -20,6 +20,7 @@ mod aerotcp;
 mod afstart;
 mod asran;
 mod bbr;
+mod bbr3;
 mod bic;
 mod compound;
 #[cfg(test)]
@@ -57,10 +58,11 @@ pub use aerotcp::AerotcpParams;
 pub use afstart::{Afstart, AfstartParams};
 pub use asran::{Asran, AsranBase, AsranParams};
 pub use bbr::{Bbr, BbrParams};
+pub use bbr3::{Bbr3, Bbr3Params};
 pub use bic::{Bic, BicParams};
 pub use compound::{Compound, CompoundParams};
 pub use cubic::{Cubic, CubicParams};
-pub use evidence::{AckEvidence, RateSample, Repair, Round, Signal, SignalEvidence};
+pub use evidence::{AckEvidence, LostSegment, RateSample, Repair, Round, Signal, SignalEvidence};
 pub use external::{External, Externals, Heard, MakeExternal, Outside};
 pub use fack::{Fack, FackParams};
 pub use growth::{Growth, WindowGrowth};
@@ -131,6 +133,8 @@ pub enum Controller {
     Windowed(Windowed),
     /// BBR.
     Bbr(Box<Bbr>),
+    /// BBR, version 3.
+    Bbr3(Box<Bbr3>),
     /// A user's own.
     External(Box<Outside>),
 }
@@ -142,6 +146,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.cwnd(),
             Self::Bbr(bbr) => bbr.cwnd(),
+            Self::Bbr3(bbr) => bbr.cwnd(),
             Self::External(outside) => outside.window().cwnd,
         }
     }
@@ -151,6 +156,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.ssthresh(),
             Self::Bbr(bbr) => bbr.ssthresh(),
+            Self::Bbr3(bbr) => bbr.ssthresh(),
             Self::External(outside) => outside.window().ssthresh,
         }
     }
@@ -161,6 +167,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.in_slow_start(),
             Self::Bbr(bbr) => bbr.in_startup(),
+            Self::Bbr3(bbr) => bbr.in_startup(),
             Self::External(outside) => outside.window().in_slow_start(),
         }
     }
@@ -169,7 +176,7 @@ impl Controller {
     /// something, in recovery too (`on_ack`), and lets its window govern in recovery, instead of a rule of its own.
     #[inline]
     pub fn models_path(&self) -> bool {
-        matches!(self, Self::Bbr(_))
+        matches!(self, Self::Bbr(_) | Self::Bbr3(_))
     }
 
     /// Whether it wants `observe`: the sender asks before it gathers the evidence.
@@ -177,7 +184,7 @@ impl Controller {
     pub fn observes(&self) -> bool {
         match self {
             Self::Windowed(windowed) => windowed.observes(),
-            Self::Bbr(_) => false,
+            Self::Bbr(_) | Self::Bbr3(_) => false,
             Self::External(outside) => outside.observes(),
         }
     }
@@ -187,7 +194,7 @@ impl Controller {
     pub fn heeds(&self, cwnd_limited: bool) -> bool {
         match self {
             Self::Windowed(windowed) => windowed.heeds(cwnd_limited),
-            Self::Bbr(_) | Self::External(_) => true,
+            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => true,
         }
     }
 
@@ -205,15 +212,29 @@ impl Controller {
     pub fn observe(&mut self, ack: &AckEvidence) {
         match self {
             Self::Windowed(windowed) => windowed.observe(ack),
-            Self::Bbr(_) => {}
+            Self::Bbr(_) | Self::Bbr3(_) => {}
             Self::External(outside) => outside.tell(&Heard::Observe(*ack)),
         }
     }
 
     /// The connection stands. `rtt` is that of the handshake, `delivered` what it counts (its SYN).
     pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
-        if let Self::Bbr(bbr) = self {
-            bbr.on_established(now, rtt, delivered);
+        match self {
+            Self::Bbr(bbr) => bbr.on_established(now, rtt, delivered),
+            Self::Bbr3(bbr) => bbr.on_established(now, rtt, delivered),
+            Self::Windowed(_) | Self::External(_) => {}
+        }
+    }
+
+    /// Whether it wants `on_lost`; the sender asks once.
+    pub fn hears_losses(&self) -> bool {
+        matches!(self, Self::Bbr3(_))
+    }
+
+    /// A segment has been marked lost; comes before the `on_ack` or `on_timeout` that belongs to it.
+    pub fn on_lost(&mut self, lost: &LostSegment) {
+        if let Self::Bbr3(bbr) = self {
+            bbr.on_lost(lost);
         }
     }
 
@@ -223,6 +244,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_ack(ack),
             Self::Bbr(bbr) => bbr.on_ack(ack),
+            Self::Bbr3(bbr) => bbr.on_ack(ack),
             Self::External(outside) => outside.tell(&Heard::Ack(*ack)),
         }
     }
@@ -232,6 +254,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_congestion(signal),
             Self::Bbr(bbr) => bbr.on_congestion(),
+            Self::Bbr3(bbr) => bbr.on_congestion(signal),
             Self::External(outside) => outside.reduce(&Heard::Congestion(*signal)),
         }
     }
@@ -241,6 +264,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_mark(signal, beta),
             Self::Bbr(bbr) => bbr.on_mark(),
+            Self::Bbr3(bbr) => bbr.on_mark(),
             Self::External(outside) => {
                 outside.reduce(&Heard::Congestion(*signal));
                 if let Some(beta) = beta {
@@ -256,6 +280,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_timeout(signal),
             Self::Bbr(bbr) => bbr.on_timeout(signal),
+            Self::Bbr3(bbr) => bbr.on_timeout(signal),
             Self::External(outside) => outside.reduce(&Heard::Timeout(*signal)),
         }
     }
@@ -264,7 +289,7 @@ impl Controller {
     pub fn rampdown(&self) -> Option<f64> {
         match self {
             Self::Windowed(windowed) => windowed.rampdown(),
-            Self::Bbr(_) | Self::External(_) => None,
+            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => None,
         }
     }
 
@@ -273,7 +298,7 @@ impl Controller {
     pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {
         match self {
             Self::Windowed(windowed) => windowed.on_recovery_exit(ack, cwnd),
-            Self::Bbr(_) => {}
+            Self::Bbr(_) | Self::Bbr3(_) => {}
             Self::External(outside) => {
                 if let Some(cwnd) = cwnd {
                     outside.set_cwnd(cwnd.max(LOSS_WINDOW));
@@ -296,15 +321,17 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.on_idle(initial_window, idle),
             // Linux: a model of the path keeps its window.
-            Self::Bbr(_) => {}
+            Self::Bbr(_) | Self::Bbr3(_) => {}
             Self::External(outside) => outside.tell(&Heard::Idle(initial_window, idle)),
         }
     }
 
     /// Data leaves again after the application had none and nothing was in flight.
     pub fn on_restart(&mut self, now: Nanos) {
-        if let Self::Bbr(bbr) = self {
-            bbr.on_restart(now);
+        match self {
+            Self::Bbr(bbr) => bbr.on_restart(now),
+            Self::Bbr3(bbr) => bbr.on_restart(now),
+            Self::Windowed(_) | Self::External(_) => {}
         }
     }
 
@@ -313,6 +340,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.allow(cwnd),
             Self::Bbr(bbr) => bbr.allow(cwnd as u64),
+            Self::Bbr3(bbr) => bbr.allow(cwnd as u64),
             Self::External(outside) => outside.set_cwnd(outside.window().cwnd.max(cwnd)),
         }
     }
@@ -332,6 +360,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.undo(),
             Self::Bbr(bbr) => bbr.undo(),
+            Self::Bbr3(bbr) => bbr.undo(),
             Self::External(outside) => outside.undo(),
         }
     }
@@ -340,7 +369,7 @@ impl Controller {
     pub fn paces(&self) -> bool {
         match self {
             Self::Windowed(windowed) => windowed.pacing().is_some(),
-            Self::Bbr(_) => true,
+            Self::Bbr(_) | Self::Bbr3(_) => true,
             Self::External(_) => false,
         }
     }
@@ -350,6 +379,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.pacing_pkts_per_s(srtt, outstanding),
             Self::Bbr(bbr) => bbr.pacing_pkts_per_s(),
+            Self::Bbr3(bbr) => bbr.pacing_pkts_per_s(),
             Self::External(_) => f64::INFINITY,
         }
     }
@@ -359,6 +389,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.pacing().map_or(1, |p| p.least_burst_pkts),
             Self::Bbr(bbr) => bbr.least_burst_pkts(),
+            Self::Bbr3(bbr) => bbr.least_burst_pkts(),
             Self::External(_) => 1,
         }
     }
@@ -369,6 +400,7 @@ impl Controller {
         match self {
             Self::Windowed(_) | Self::External(_) => false,
             Self::Bbr(bbr) => bbr.holds_back(),
+            Self::Bbr3(bbr) => bbr.holds_back(),
         }
     }
 }
@@ -382,6 +414,12 @@ impl From<Windowed> for Controller {
 impl From<Bbr> for Controller {
     fn from(bbr: Bbr) -> Self {
         Self::Bbr(Box::new(bbr))
+    }
+}
+
+impl From<Bbr3> for Controller {
+    fn from(bbr: Bbr3) -> Self {
+        Self::Bbr3(Box::new(bbr))
     }
 }
 

@@ -178,6 +178,7 @@ impl Sender {
             last_wnd_bytes: 0,
             board: Scoreboard::new(params.smss_bytes, params.recovery.tells_losses_by_time())
                 .noting_latest(controller.models_path())
+                .noting_losses(controller.hears_losses())
                 .keeping_pieces(params.send_buffer_bytes.is_some()),
             rtt: RttEstimator::new(params),
             rtt_histogram: Histogram::default(),
@@ -302,6 +303,7 @@ impl Sender {
         let duplicate = self.heed_warning(segment, advances, now) || duplicate;
         let rtt = self.take_rtt_sample(segment, &digest, now);
         if advances || duplicate || digest.sacked > 0 || dsack {
+            let ecn_echo = self.marks.echoed(segment);
             let ack = recovery::Ack {
                 now,
                 advances,
@@ -311,8 +313,8 @@ impl Sender {
                 duplicate,
                 prior_flight,
                 prior_lost,
-                rate: self.sample_rate(&digest, now),
-                ecn_echo: self.marks.echoed(segment),
+                rate: self.sample_rate(&digest, ecn_echo, now),
+                ecn_echo,
                 digest,
             };
             self.follow_quick_start(prior_flight);
@@ -342,8 +344,11 @@ impl Sender {
         }
     }
 
-    fn sample_rate(&mut self, digest: &Digest, now: Nanos) -> Option<RateSample> {
+    fn sample_rate(&mut self, digest: &Digest, marked: bool, now: Nanos) -> Option<RateSample> {
         let rates = self.rates.as_mut()?;
+        if marked {
+            rates.note_marked(digest.delivered);
+        }
         let newest = digest.latest.map(|latest| Newest {
             number: latest.number,
             sent_at: latest.sent_at,
@@ -353,6 +358,7 @@ impl Sender {
 
     /// A model of the path hears of every ACK.
     fn follow_model(&mut self, ack: &recovery::Ack) {
+        self.tell_losses();
         let evidence = self.evidence(ack);
         self.controller.on_ack(&evidence);
         if self.controller.holds_back()
@@ -360,6 +366,20 @@ impl Sender {
         {
             rates.limit_by_application(self.board.pipe());
         }
+    }
+
+    /// Tells a controller that wants to know what has been marked lost since it was told last.
+    fn tell_losses(&mut self) {
+        let Some(rates) = &self.rates else {
+            return;
+        };
+        let mut lost_total = self.board.lost_total() - self.board.lost_lately().len() as u64;
+        for &number in self.board.lost_lately() {
+            lost_total += 1;
+            self.controller
+                .on_lost(&rates.lost_segment(number, lost_total));
+        }
+        self.board.forget_lost_lately();
     }
 
     #[inline]

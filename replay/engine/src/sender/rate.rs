@@ -3,7 +3,7 @@
 //!
 //! Must not know what a controller makes of a rate.
 
-use crate::controller::RateSample;
+use crate::controller::{LostSegment, RateSample};
 use crate::time::Nanos;
 
 /// What a segment knew when it was last sent (draft §3.2).
@@ -16,6 +16,20 @@ struct Transmission {
     /// … and when the newest of them had been sent.
     first_sent_at: Nanos,
     app_limited: bool,
+    network: Network,
+    /// Segments delivered by then whose acknowledgement echoed a congestion mark.
+    marked: u64,
+}
+
+/// What the scoreboard says when a segment leaves, itself included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Network {
+    /// Segments outstanding.
+    pub outstanding: u32,
+    /// Segments in the network.
+    pub flight: u32,
+    /// Segments ever marked lost.
+    pub lost_total: u64,
 }
 
 /// The newest segment that an ACK delivers.
@@ -34,6 +48,7 @@ pub struct RateSampler {
     delivered: u64,
     delivered_at: Nanos,
     first_sent_at: Nanos,
+    marked: u64,
     /// Samples count as limited by the application until so many segments have been delivered.
     app_limited_until: Option<u64>,
 }
@@ -46,6 +61,7 @@ impl RateSampler {
             delivered: 1,
             delivered_at: 0,
             first_sent_at: 0,
+            marked: 0,
             app_limited_until: Some(1),
         }
     }
@@ -66,9 +82,25 @@ impl RateSampler {
         self.app_limited_until = Some(self.delivered + u64::from(flight));
     }
 
-    /// Draft §3.2: segment `number` leaves now; `outstanding` are, itself included, from `first` on.
-    pub fn on_send(&mut self, number: u64, first: u64, outstanding: u32, now: Nanos) {
-        if outstanding == 1 {
+    /// The acknowledgement of `delivered` segments, which `on_ack` is about to take, echoes a congestion mark.
+    pub fn note_marked(&mut self, delivered: u32) {
+        self.marked += u64::from(delivered);
+    }
+
+    /// What is told of segment `number`, just marked lost as the `lost_total`-th.
+    pub fn lost_segment(&self, number: u64, lost_total: u64) -> LostSegment {
+        let sent = self.slots[number as usize & (self.slots.len() - 1)];
+        LostSegment {
+            tx_in_flight: sent.network.flight,
+            lost: lost_total.saturating_sub(sent.network.lost_total),
+            app_limited: sent.app_limited,
+            delivered_total: self.delivered,
+        }
+    }
+
+    /// Draft §3.2: segment `number` leaves now, into `network`; `first` is the first outstanding one.
+    pub fn on_send(&mut self, number: u64, first: u64, network: Network, now: Nanos) {
+        if network.outstanding == 1 {
             // Nothing was in flight: the intervals begin here.
             (self.first_sent_at, self.delivered_at) = (now, now);
         }
@@ -79,6 +111,8 @@ impl RateSampler {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until.is_some(),
+            network,
+            marked: self.marked,
         };
     }
 
@@ -127,6 +161,9 @@ impl RateSampler {
             interval,
             prior_delivered: sent.delivered,
             app_limited: sent.app_limited,
+            tx_in_flight: sent.network.flight,
+            prior_lost: sent.network.lost_total,
+            marked: self.marked - sent.marked,
         })
     }
 }
@@ -138,6 +175,14 @@ mod tests {
 
     const MS: Nanos = MILLISECOND;
 
+    fn network(outstanding: u32) -> Network {
+        Network {
+            outstanding,
+            flight: outstanding,
+            lost_total: 0,
+        }
+    }
+
     fn newest(number: u64, sent_ms: u64) -> Newest {
         let sent_at = sent_ms * MS;
         Newest { number, sent_at }
@@ -147,7 +192,7 @@ mod tests {
     fn sender(sent_ms: &[u64]) -> RateSampler {
         let mut rates = RateSampler::new();
         for (number, &at) in sent_ms.iter().enumerate() {
-            rates.on_send(number as u64, 0, number as u32 + 1, at * MS);
+            rates.on_send(number as u64, 0, network(number as u32 + 1), at * MS);
         }
         rates
     }
@@ -161,9 +206,11 @@ mod tests {
             interval: 100 * MS,
             prior_delivered: 1,
             app_limited: true,
+            tx_in_flight: 1,
+            ..RateSample::default()
         };
         assert_eq!(first, Some(expected));
-        rates.on_send(4, 1, 4, 100 * MS);
+        rates.on_send(4, 1, network(4), 100 * MS);
         rates.on_ack(110 * MS, 1, Some(newest(1, 10)), None);
         rates.on_ack(130 * MS, 2, Some(newest(3, 30)), None);
         let last = rates.on_ack(200 * MS, 1, Some(newest(4, 100)), None);
@@ -172,6 +219,8 @@ mod tests {
             interval: 100 * MS,
             prior_delivered: 2,
             app_limited: false,
+            tx_in_flight: 4,
+            ..RateSample::default()
         };
         assert_eq!(last, Some(expected));
     }
@@ -188,8 +237,8 @@ mod tests {
         );
         let mut rates = sender(&[0]);
         rates.on_ack(100 * MS, 1, Some(newest(0, 0)), None);
-        rates.on_send(1, 1, 1, 300 * MS);
-        rates.on_send(2, 1, 2, 400 * MS);
+        rates.on_send(1, 1, network(1), 300 * MS);
+        rates.on_send(2, 1, network(2), 400 * MS);
         let sample = rates.on_ack(390 * MS, 1, Some(newest(2, 400)), None);
         assert_eq!(
             sample.map(|s| s.interval),
@@ -210,17 +259,17 @@ mod tests {
     fn application_limits_show_until_what_was_in_flight_is_delivered() {
         let mut rates = sender(&[0, 1]);
         rates.limit_by_application(2);
-        rates.on_send(2, 0, 3, 2 * MS);
+        rates.on_send(2, 0, network(3), 2 * MS);
         rates.on_ack(100 * MS, 2, Some(newest(1, 1)), None);
         assert!(
             rates.is_app_limited(),
             "three delivered, SYN and two: up to here"
         );
-        rates.on_send(3, 2, 2, 101 * MS);
+        rates.on_send(3, 2, network(2), 101 * MS);
         let limited = rates.on_ack(102 * MS, 1, Some(newest(2, 2)), None);
         assert!(limited.is_some_and(|sample| sample.app_limited));
         assert!(!rates.is_app_limited());
-        rates.on_send(4, 3, 2, 103 * MS);
+        rates.on_send(4, 3, network(2), 103 * MS);
         let free = rates.on_ack(203 * MS, 2, Some(newest(4, 103)), None);
         assert!(free.is_some_and(|sample| !sample.app_limited));
     }
@@ -230,7 +279,7 @@ mod tests {
         let mut rates = sender(&[0]);
         rates.on_ack(10 * MS, 1, Some(newest(0, 0)), None);
         for number in 1..200 {
-            rates.on_send(number, 1, number as u32, 20 * MS);
+            rates.on_send(number, 1, network(number as u32), 20 * MS);
         }
         rates.on_ack(30 * MS, 1, Some(newest(1, 20)), None);
         let sample = rates.on_ack(40 * MS, 1, Some(newest(2, 20)), None);
@@ -238,5 +287,38 @@ mod tests {
             sample.map(|s| (s.delivered, s.interval)),
             Some((2, 20 * MS))
         );
+    }
+
+    #[test]
+    fn a_segment_remembers_what_was_in_flight_lost_and_marked() {
+        let mut rates = sender(&[0, 1, 2]);
+        rates.note_marked(1);
+        rates.on_ack(100 * MS, 1, Some(newest(0, 0)), None);
+        let later = Network {
+            outstanding: 3,
+            flight: 2,
+            lost_total: 5,
+        };
+        rates.on_send(3, 1, later, 100 * MS);
+        rates.note_marked(2);
+        let before = rates.on_ack(110 * MS, 2, Some(newest(2, 2)), None);
+        assert_eq!(
+            before.map(|s| (s.tx_in_flight, s.prior_lost, s.marked)),
+            Some((3, 0, 3))
+        );
+        let after = rates.on_ack(200 * MS, 1, Some(newest(3, 100)), None);
+        assert_eq!(
+            after.map(|s| (s.tx_in_flight, s.prior_lost, s.marked)),
+            Some((2, 5, 2)),
+            "one mark had come before it left"
+        );
+        let lost = rates.lost_segment(3, 7);
+        let expected = LostSegment {
+            tx_in_flight: 2,
+            lost: 2,
+            app_limited: false,
+            delivered_total: 5,
+        };
+        assert_eq!(lost, expected);
     }
 }

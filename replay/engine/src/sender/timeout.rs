@@ -108,6 +108,7 @@ impl Sender {
         } else {
             self.board.mark_all_lost();
         }
+        self.tell_losses();
         self.controller.on_timeout(&SignalEvidence {
             now,
             flight,

@@ -6,6 +6,7 @@ use super::connection::Stage;
 use super::linux::Hold;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
+use super::rate::Network;
 use super::{Profile, Sender};
 use crate::config::NagleRule;
 use crate::controller::WindowPacing;
@@ -388,7 +389,12 @@ impl Sender {
         else {
             return;
         };
-        rates.on_send(number, first, self.board.outstanding(), now);
+        let network = Network {
+            outstanding: self.board.outstanding(),
+            flight: self.board.pipe(),
+            lost_total: self.board.lost_total(),
+        };
+        rates.on_send(number, first, network, now);
         if quiet && rates.is_app_limited() {
             self.controller.on_restart(now);
             self.update_pacing();

@@ -4,10 +4,12 @@
 //! Must not know the window. Facts: Linux 6.x, tcp_bbr.c, "ack aggregation".
 
 use super::fixed::delivered_in;
-use crate::time::Nanos;
+use crate::time::{MILLISECOND, Nanos};
 
-/// Rounds that one of the two slots of the windowed maximum covers.
-const SLOT_ROUNDS: u32 = 5;
+/// Rounds that one of the two slots of the windowed maximum covers, as a rule.
+pub const SLOT_ROUNDS: u32 = 5;
+/// Excess that a window allows at most, in time at the model's bandwidth.
+pub const MOST_EXTRA: Nanos = 100 * MILLISECOND;
 /// An epoch that counted so many segments starts anew.
 const MOST_ACKED: u64 = 1 << 20;
 
@@ -28,11 +30,12 @@ impl Aggregation {
         self.epoch_acked = 0;
     }
 
-    /// An ACK at `now` delivered `acked` segments where `bw` was expected; at most `cwnd` can be excess.
-    pub fn update(&mut self, now: Nanos, acked: u64, bw: u64, round_start: bool, cwnd: u64) {
-        if round_start {
+    /// An ACK at `now` delivered `acked` segments where `bw` was expected; at most `cwnd` can be excess. `round` is there
+    /// if a round begins with it: the rounds that a slot covers now.
+    pub fn update(&mut self, now: Nanos, acked: u64, bw: u64, round: Option<u32>, cwnd: u64) {
+        if let Some(slot_rounds) = round {
             self.rounds += 1;
-            if self.rounds >= SLOT_ROUNDS {
+            if self.rounds >= slot_rounds {
                 self.rounds = 0;
                 self.slot = 1 - self.slot;
                 self.slots[self.slot] = 0;
@@ -58,20 +61,20 @@ impl Aggregation {
 mod tests {
     use super::super::fixed::bandwidth;
     use super::*;
-    use crate::time::{MILLISECOND, SECOND};
+    use crate::time::SECOND;
 
     #[test]
     fn a_burst_of_acks_counts_what_is_above_the_expected() {
         let bw = bandwidth(100, SECOND);
         let mut state = Aggregation::default();
-        state.update(SECOND, 1, bw, false, 1000);
+        state.update(SECOND, 1, bw, None, 1000);
         assert_eq!(state.extra_acked(), 1);
         // 20 at once, 10 ms later: 21 acked in the epoch, 1 expected (rounded down to 0).
-        state.update(SECOND + 10 * MILLISECOND, 20, bw, false, 1000);
+        state.update(SECOND + 10 * MILLISECOND, 20, bw, None, 1000);
         assert_eq!(state.extra_acked(), 21);
-        state.update(SECOND + 20 * MILLISECOND, 20, bw, false, 1000);
+        state.update(SECOND + 20 * MILLISECOND, 20, bw, None, 1000);
         assert_eq!(state.extra_acked(), 40, "41 acked, 1 expected");
-        state.update(SECOND + 30 * MILLISECOND, 90, bw, false, 50);
+        state.update(SECOND + 30 * MILLISECOND, 90, bw, None, 50);
         assert_eq!(state.extra_acked(), 50, "no more than cwnd");
     }
 
@@ -79,8 +82,8 @@ mod tests {
     fn an_epoch_ends_when_acks_fall_behind() {
         let bw = bandwidth(100, SECOND);
         let mut state = Aggregation::default();
-        state.update(SECOND, 10, bw, false, 1000);
-        state.update(2 * SECOND, 3, bw, false, 1000);
+        state.update(SECOND, 10, bw, None, 1000);
+        state.update(2 * SECOND, 3, bw, None, 1000);
         assert_eq!((state.epoch_start, state.epoch_acked), (2 * SECOND, 3));
         assert_eq!(state.extra_acked(), 10, "the maximum stays");
     }
@@ -89,12 +92,12 @@ mod tests {
     fn a_maximum_is_forgotten_after_its_slot_has_come_round() {
         let bw = bandwidth(100, SECOND);
         let mut state = Aggregation::default();
-        state.update(SECOND, 10, bw, false, 1000);
+        state.update(SECOND, 10, bw, None, 1000);
         for round in 2..=10 {
-            state.update(round * SECOND, 2, bw, true, 1000);
+            state.update(round * SECOND, 2, bw, Some(SLOT_ROUNDS), 1000);
             assert_eq!(state.extra_acked(), 10, "round {round}");
         }
-        state.update(11 * SECOND, 2, bw, true, 1000);
+        state.update(11 * SECOND, 2, bw, Some(SLOT_ROUNDS), 1000);
         assert_eq!(state.extra_acked(), 2);
     }
 }

@@ -18,9 +18,23 @@ pub fn bandwidth(segments: u64, interval: Nanos) -> u64 {
     (segments * BW_UNIT).checked_div(micros).unwrap_or(0)
 }
 
+/// The same, rounded up (version 3), so that it can grow where it is small.
+pub fn bandwidth_rounded_up(segments: u64, interval: Nanos) -> u64 {
+    let micros = interval / MICROSECOND;
+    if micros == 0 {
+        return 0;
+    }
+    (segments * BW_UNIT).div_ceil(micros)
+}
+
 /// Segments that `bw` delivers in `interval`, rounded down.
 pub fn delivered_in(bw: u64, interval: Nanos) -> u64 {
     (u128::from(bw) * u128::from(interval / MICROSECOND) / u128::from(BW_UNIT)) as u64
+}
+
+/// Segments of `flight` that are still in it after `wait` at `bw`.
+pub fn left_after(flight: u64, bw: u64, wait: Nanos) -> u64 {
+    flight.saturating_sub(delivered_in(bw, wait))
 }
 
 /// The bandwidth-delay product times a gain, in segments, rounded up.
@@ -54,6 +68,8 @@ mod tests {
         assert!((rate_pkts_per_s(bw, UNIT, 0.0) - 19.967).abs() < 1e-3);
         assert!((rate_pkts_per_s(bw, 739, 1.0) - 57.064).abs() < 1e-3);
         assert_eq!(bandwidth(10, 999), 0, "no interval");
+        assert_eq!(bandwidth_rounded_up(10, 500 * MILLISECOND), 336);
+        assert_eq!(bandwidth_rounded_up(10, 999), 0);
     }
 
     #[test]

@@ -5,19 +5,19 @@
 //! (ACM Queue 14-5) and draft-cardwell-iccrg-bbr-congestion-control-00 first, then `docs/variants/bbr.md`.
 //! The arithmetic is in `fixed`; the parts with a state of their own have files of their own.
 
-mod aggregation;
+pub(super) mod aggregation;
 mod first_phase;
-mod fixed;
+pub(super) mod fixed;
 mod long_term;
 mod max_filter;
-mod pacer;
-mod round;
+pub(super) mod pacer;
+pub(super) mod round;
 #[cfg(test)]
 mod tests;
 
 use hindflight_kernels::StreamRng;
 
-use self::aggregation::Aggregation;
+use self::aggregation::{Aggregation, MOST_EXTRA, SLOT_ROUNDS};
 use self::first_phase::{CYCLE_LENGTH, DRAINING_PHASE, FirstPhases};
 use self::fixed::UNIT;
 use self::long_term::{Counts, LongTerm, Step, Verdict};
@@ -65,8 +65,6 @@ parameters! {
 
 /// RFC 6928, where Linux's BBR needs a window without a path.
 const INITIAL_WINDOW: u64 = 10;
-/// Excess of aggregated ACKs that the window allows, in time at the model's bandwidth.
-const MOST_EXTRA: Nanos = 100 * MILLISECOND;
 
 /// What BBR is doing; each mode owns what only it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -346,8 +344,9 @@ impl Bbr {
     fn update_aggregation(&mut self, ack: &AckEvidence) {
         if self.params.aggregation && ack.delivered > 0 && ack.rate.is_some() {
             let (acked, bw) = (u64::from(ack.delivered), self.model_bw());
+            let round = self.round.starts.then_some(SLOT_ROUNDS);
             self.aggregation
-                .update(ack.now, acked, bw, self.round.starts, self.cwnd);
+                .update(ack.now, acked, bw, round, self.cwnd);
         }
     }
 
@@ -382,13 +381,12 @@ impl Bbr {
     /// What will be in flight when pacing lets the next segment leave.
     fn flight_when_sent(&self, flight: u32, ack: &AckEvidence) -> u64 {
         let wait = ack.paced_until.saturating_sub(ack.now);
-        let meanwhile = fixed::delivered_in(self.model_bw(), wait);
         let own = if self.pacing_gain() > UNIT {
             self.pacer.burst_goal()
         } else {
             0
         };
-        (u64::from(flight) + own).saturating_sub(meanwhile)
+        fixed::left_after(u64::from(flight) + own, self.model_bw(), wait)
     }
 
     /// Segments to have in flight for a gain, with allowance for bursts at both ends.

@@ -12,6 +12,10 @@ const LEAST_BURST_BYTES_PER_S: f64 = 150_000.0;
 const BURST_PER_S: f64 = 1024.0;
 const MOST_BURST_PKTS: f64 = 127.0;
 const MOST_BURST_BYTES: f64 = 65_216.0;
+/// Version 3 adds to it on short paths.
+const NEAR_BURST_BYTES: u32 = 65_536;
+const BURST_HALVING: Nanos = 512_000;
+const BURST_HALVINGS: Nanos = 32;
 /// Round-trip time that is assumed before the first sample.
 const ASSUMED_RTT: Nanos = MILLISECOND;
 
@@ -109,8 +113,23 @@ impl Pacer {
         self.burst_goal
     }
 
+    /// The same on a path of `min_rtt` (version 3): near ones may have more, 64 KiB halved once per 512 µs.
+    #[inline]
+    pub fn burst_goal_on(&self, min_rtt: Option<Nanos>) -> u64 {
+        let halvings = min_rtt.unwrap_or(Nanos::MAX) / BURST_HALVING;
+        if halvings < BURST_HALVINGS {
+            self.burst_with(f64::from(NEAR_BURST_BYTES >> halvings))
+        } else {
+            self.burst_goal
+        }
+    }
+
     fn burst_at_rate(&self) -> u64 {
-        let bytes = (self.bytes_per_s() / BURST_PER_S).min(MOST_BURST_BYTES);
+        self.burst_with(0.0)
+    }
+
+    fn burst_with(&self, bytes: f64) -> u64 {
+        let bytes = (self.bytes_per_s() / BURST_PER_S + bytes).min(MOST_BURST_BYTES);
         let segments = libm::floor(bytes / self.smss_bytes);
         segments
             .max(self.least_burst_pkts().into())
@@ -143,6 +162,10 @@ mod tests {
         assert_eq!((at(10_235).burst_goal(), at(10_250).burst_goal()), (9, 10));
         assert_eq!(at(1_000_000).burst_goal(), 45, "65 216 octets");
         assert_eq!(at(10_250).with_bursts(100), 130);
+        // 2 ms: 65 536 >> 3 = 8192 octets more, which make 15.6 of 10.
+        assert_eq!(at(10_250).burst_goal_on(Some(2 * MILLISECOND)), 15);
+        assert_eq!(at(10_250).burst_goal_on(Some(SECOND)), 10);
+        assert_eq!(at(10_250).burst_goal_on(None), 10);
     }
 
     #[test]

@@ -42,10 +42,8 @@ mod tests {
         let mut round = Round::default();
         let mut take = |prior_delivered, delivered_total| {
             let sample = RateSample {
-                delivered: 1,
-                interval: 1,
                 prior_delivered,
-                app_limited: false,
+                ..RateSample::default()
             };
             let ack = AckEvidence {
                 delivered_total,

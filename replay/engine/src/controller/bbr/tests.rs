@@ -60,6 +60,7 @@ impl Path {
                 // Within the round, unless `edit` begins another.
                 prior_delivered: prior.saturating_sub(1),
                 app_limited: false,
+                ..RateSample::default()
             }),
             ..self.ack
         };

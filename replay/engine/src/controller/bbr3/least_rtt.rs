@@ -1,0 +1,114 @@
+//! The least round-trip time: of the last ten seconds for the model, and of the last five for when to look for it.
+//!
+//! Must not know modes. Read draft-ietf-ccwg-bbr §5.3.4.3 first.
+
+use super::params::Bbr3Params;
+use crate::controller::evidence::AckEvidence;
+use crate::time::{Nanos, SECOND};
+
+/// A least value and when it was seen.
+#[derive(Clone, Copy, Debug)]
+struct Least {
+    value: Nanos,
+    seen_at: Nanos,
+}
+
+impl Default for Least {
+    fn default() -> Self {
+        Self {
+            value: Nanos::MAX,
+            seen_at: 0,
+        }
+    }
+}
+
+/// Both.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeastRtt {
+    model: Least,
+    probe: Least,
+}
+
+impl LeastRtt {
+    /// The connection stands.
+    pub fn begin(&mut self, now: Nanos, rtt: Option<Nanos>) {
+        let least = Least {
+            value: rtt.unwrap_or(Nanos::MAX),
+            seen_at: now,
+        };
+        (self.model, self.probe) = (least, least);
+    }
+
+    /// That of the model; none before the first sample.
+    #[inline]
+    pub fn min_rtt(&self) -> Option<Nanos> {
+        (self.model.value < Nanos::MAX).then_some(self.model.value)
+    }
+
+    /// The path has been looked at without a queue.
+    pub fn note_probe(&mut self, now: Nanos) {
+        self.probe.seen_at = now;
+    }
+
+    /// Takes an ACK; says whether it is time to look for a lesser one.
+    pub fn take(&mut self, ack: &AckEvidence, params: &Bbr3Params) -> bool {
+        let is_old =
+            |seen_at: Nanos, window_s: f64| ack.now > seen_at + (window_s * SECOND as f64) as Nanos;
+        let expired = is_old(self.probe.seen_at, params.probe_rtt_interval_s);
+        if let Some(rtt) = ack.rtt
+            && (expired || rtt < self.probe.value)
+        {
+            self.probe = Least {
+                value: rtt,
+                seen_at: ack.now,
+            };
+        }
+        if self.probe.value <= self.model.value
+            || is_old(self.model.seen_at, params.min_rtt_window_s)
+        {
+            self.model = self.probe;
+        }
+        expired
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    const MS: Nanos = MILLISECOND;
+
+    fn take(least: &mut LeastRtt, now: Nanos, rtt_ms: u64) -> bool {
+        let ack = AckEvidence {
+            now,
+            rtt: Some(rtt_ms * MS),
+            ..AckEvidence::default()
+        };
+        least.take(&ack, &Bbr3Params::default())
+    }
+
+    #[test]
+    fn the_model_keeps_its_least_for_ten_seconds_and_looks_after_five() {
+        let mut least = LeastRtt::default();
+        least.begin(0, Some(100 * MS));
+        assert!(!take(&mut least, 5 * SECOND, 120));
+        assert!(take(&mut least, 5 * SECOND + 1, 120), "looks");
+        assert_eq!(least.min_rtt(), Some(100 * MS), "and remembers");
+        assert!(!take(&mut least, 10 * SECOND, 130));
+        assert_eq!(least.min_rtt(), Some(100 * MS));
+        take(&mut least, 10 * SECOND + 1, 130);
+        assert_eq!(least.min_rtt(), Some(120 * MS), "the least since it looked");
+        take(&mut least, 10 * SECOND + 2, 90);
+        assert_eq!(least.min_rtt(), Some(90 * MS), "at once");
+    }
+
+    #[test]
+    fn without_a_handshake_the_first_sample_counts() {
+        let mut least = LeastRtt::default();
+        least.begin(0, None);
+        assert_eq!(least.min_rtt(), None);
+        take(&mut least, 1, 100);
+        assert_eq!(least.min_rtt(), Some(100 * MS));
+    }
+}

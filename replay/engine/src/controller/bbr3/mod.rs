@@ -1,0 +1,511 @@
+//! BBR, version 3, as Linux's branch of it has it: the model of version 1 bounded by what losses and marks tell, and
+//! probes for more at the pace of its rivals.
+//!
+//! Must not know segments or timers; the sender measures rates, tells each lost segment and enforces the pacing. Read
+//! draft-ietf-ccwg-bbr-05 §5 first, then `docs/variants/bbr3.md`. What every version shares is in `bbr`; here `bounds`,
+//! `signals`, `cycle`, `least_rtt` and `marks` have their own state; this file is the state machine over them, `probing`
+//! its longest part, `control` what comes out of it.
+
+mod bounds;
+mod control;
+mod cycle;
+mod least_rtt;
+mod marks;
+mod params;
+mod probing;
+mod signals;
+#[cfg(test)]
+mod tests;
+
+use hindflight_kernels::StreamRng;
+
+pub use self::params::Bbr3Params;
+
+use self::bounds::{Bounds, UNBOUND, inflight_at_loss, loses_too_much};
+use self::cycle::{Cycle, Feedback, Phase};
+use self::least_rtt::LeastRtt;
+use self::marks::Marks;
+use self::probing::Judged;
+use self::signals::{Signals, repaired_by_probe};
+use super::bbr::aggregation::{Aggregation, SLOT_ROUNDS};
+use super::bbr::fixed::{self, UNIT};
+use super::bbr::pacer::Pacer;
+use super::bbr::round::Round;
+use super::evidence::{AckEvidence, LostSegment, Repair, Signal, SignalEvidence};
+use crate::time::{MILLISECOND, Nanos};
+
+/// What it is doing; each mode owns what only it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Doubling the rate every round until it no longer helps, or costs too much.
+    Startup,
+    /// Draining the queue that STARTUP has built.
+    Drain,
+    /// Cycling.
+    ProbeBw(Phase),
+    /// Half of the product in flight, to see the path without a queue.
+    ProbeRtt {
+        /// When it may end; none until the flight is that small.
+        until: Option<Nanos>,
+        /// A round has passed since.
+        round_done: bool,
+    },
+}
+
+/// The search for the rate at which the pipe is full.
+#[derive(Clone, Copy, Debug, Default)]
+struct FullPipe {
+    bw: u64,
+    rounds: u32,
+    /// It has been found since the search began.
+    now: bool,
+    /// It has been found once.
+    reached: bool,
+}
+
+impl FullPipe {
+    /// Searches anew from `bw` on.
+    fn search(&mut self, bw: u64) {
+        *self = Self {
+            bw,
+            reached: self.reached,
+            ..Self::default()
+        };
+    }
+}
+
+/// BBR, version 3.
+#[derive(Clone, Debug)]
+pub struct Bbr3 {
+    params: Bbr3Params,
+    rng: StreamRng,
+    cwnd: u64,
+    initial_window: u64,
+    ssthresh: f64,
+    /// cwnd before recovery or `PROBE_RTT`.
+    prior_cwnd: u64,
+    pacer: Pacer,
+    mode: Mode,
+    round: Round,
+    /// Greatest rates of the cycle before and of this one.
+    max_bw: [u64; 2],
+    least_rtt: LeastRtt,
+    full_pipe: FullPipe,
+    bounds: Bounds,
+    /// The bounds before the losses being repaired.
+    bounds_before: Bounds,
+    signals: Signals,
+    cycle: Cycle,
+    marks: Marks,
+    aggregation: Aggregation,
+    /// What the sender repaired at the last ACK, and segments lost by then.
+    repair: Repair,
+    lost_total: u64,
+    /// Time of the last ACK, and segments delivered by then.
+    now: Nanos,
+    delivered: u64,
+    idle_restart: bool,
+    app_limited: bool,
+}
+
+impl Bbr3 {
+    /// A connection that has not been established. `rng` draws how long cycles are.
+    pub fn new(params: Bbr3Params, initial_window: u32, smss_bytes: u32, rng: StreamRng) -> Self {
+        Self {
+            params,
+            rng,
+            cwnd: initial_window.into(),
+            initial_window: initial_window.into(),
+            ssthresh: f64::INFINITY,
+            prior_cwnd: 0,
+            pacer: Pacer::new(smss_bytes, params.pacing_margin_percent),
+            mode: Mode::Startup,
+            round: Round::default(),
+            max_bw: [0; 2],
+            least_rtt: LeastRtt::default(),
+            full_pipe: FullPipe::default(),
+            bounds: Bounds::default(),
+            bounds_before: Bounds::default(),
+            signals: Signals::default(),
+            cycle: Cycle::default(),
+            marks: Marks::default(),
+            aggregation: Aggregation::default(),
+            repair: Repair::None,
+            lost_total: 0,
+            now: 0,
+            delivered: 0,
+            idle_restart: false,
+            app_limited: false,
+        }
+    }
+
+    /// Congestion window, in segments.
+    #[inline]
+    pub fn cwnd(&self) -> f64 {
+        self.cwnd as f64
+    }
+
+    /// The product at the end of STARTUP, for observers: nothing here reads it.
+    pub fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    /// Whether the pipe is still being filled.
+    pub fn in_startup(&self) -> bool {
+        self.mode == Mode::Startup
+    }
+
+    /// Rate at which segments may leave.
+    #[inline]
+    pub fn pacing_pkts_per_s(&self) -> f64 {
+        self.pacer.pkts_per_s()
+    }
+
+    /// Segments that leave back to back at least.
+    pub fn least_burst_pkts(&self) -> u32 {
+        self.pacer.least_burst_pkts()
+    }
+
+    /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
+    #[inline]
+    pub fn holds_back(&self) -> bool {
+        matches!(self.mode, Mode::ProbeRtt { .. })
+    }
+
+    /// The connection stands; `rtt` is the handshake's round-trip time.
+    pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
+        (self.now, self.delivered) = (now, delivered);
+        self.least_rtt.begin(now, rtt);
+        self.round.end = delivered;
+        self.signals.begin(delivered);
+        self.aggregation.restart_epoch(now);
+        self.begin_pacing(rtt);
+    }
+
+    fn begin_pacing(&mut self, rtt: Option<Nanos>) {
+        let gain = self.params.startup_pacing_gain.into();
+        self.pacer.begin(self.cwnd, rtt, gain);
+    }
+
+    /// Every ACK, after the sender has reacted to it (draft §5.2.3).
+    pub fn on_ack(&mut self, ack: &AckEvidence) {
+        (self.now, self.delivered) = (ack.now, ack.delivered_total);
+        let bw = ack.rate.map_or(0, |sample| {
+            fixed::bandwidth_rounded_up(sample.delivered, sample.interval)
+        });
+        self.app_limited = ack.rate.is_none_or(|sample| sample.app_limited);
+        self.marks.take(ack);
+        self.update_round(ack);
+        self.signals.mark_in_round |= self.marks.eligible && ack.ecn_echo;
+        self.signals.take(ack, bw);
+        self.take_signals(ack, bw);
+        self.update_aggregation(ack);
+        self.check_startup_losses(ack);
+        self.check_full_pipe(ack, bw);
+        self.check_drain(ack);
+        self.update_cycle(ack, bw);
+        self.update_min_rtt(ack);
+        self.set_pacing(ack.srtt);
+        self.set_cwnd(ack);
+        self.bound_cwnd();
+        self.signals.advance(ack, bw);
+        self.repair = ack.repair;
+        self.lost_total = ack.lost_total;
+    }
+
+    /// A segment was marked lost (draft §5.5.10.2).
+    pub fn on_lost(&mut self, lost: &LostSegment) {
+        self.delivered = lost.delivered_total;
+        self.signals.note_loss(self.delivered);
+        self.judge_probe(lost);
+    }
+
+    /// A probe ends once it loses too much.
+    fn judge_probe(&mut self, lost: &LostSegment) {
+        let threshold = self.loss_threshold();
+        if self.cycle.samples_probe && loses_too_much(lost.lost, lost.tx_in_flight, threshold) {
+            let flight = inflight_at_loss(lost, threshold);
+            let at = Judged {
+                flight,
+                app_limited: lost.app_limited,
+            };
+            self.end_probe_too_high(at);
+        }
+    }
+
+    /// A loss: nothing is reduced at once, but the window is kept to return to, and the bounds.
+    pub fn on_congestion(&mut self, signal: &SignalEvidence) {
+        self.save_cwnd();
+        // No segment was marked: a tail loss probe has repaired the loss. Linux judges it all the same.
+        if signal.lost_total == self.lost_total && self.repair == Repair::None {
+            self.signals.note_loss(self.delivered);
+            let lost = repaired_by_probe(&self.signals, self.app_limited);
+            self.judge_probe(&lost);
+        }
+    }
+
+    /// A congestion mark: the window to return to is kept, as before a loss.
+    pub fn on_mark(&mut self) {
+        self.save_cwnd();
+    }
+
+    /// A retransmission timeout.
+    pub fn on_timeout(&mut self, signal: &SignalEvidence) {
+        if signal.signal == Signal::Timeout {
+            self.save_cwnd();
+        }
+        self.repair = Repair::Loss;
+        self.full_pipe.search(0);
+        if !self.is_probing() && self.bounds.inflight_lo == UNBOUND {
+            self.bounds.inflight_lo = self.cwnd.max(self.prior_cwnd);
+        }
+        self.cwnd = 1;
+        self.lost_total = signal.lost_total;
+    }
+
+    /// After a timeout: at least this window.
+    pub fn allow(&mut self, cwnd: u64) {
+        self.cwnd = self.cwnd.max(cwnd);
+    }
+
+    /// The losses were none (draft §5.5.11.2): window and bounds are again what they were.
+    ///
+    /// Deviation: as Linux, the mode is not (draft: STARTUP and a probe go on).
+    pub fn undo(&mut self) {
+        self.full_pipe.search(0);
+        self.signals.loss_in_round = false;
+        let before = self.bounds_before;
+        self.bounds.undo(&before);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+
+    /// Data is sent again with nothing in flight, after the application had none (draft §5.4.1).
+    pub fn on_restart(&mut self, now: Nanos) {
+        self.idle_restart = true;
+        self.aggregation.restart_epoch(now);
+        match self.mode {
+            Mode::ProbeBw(_) => self.apply_pacing(UNIT),
+            Mode::ProbeRtt { .. } => self.leave_probe_rtt_if_done(now),
+            Mode::Startup | Mode::Drain => {}
+        }
+    }
+
+    fn loss_threshold(&self) -> u64 {
+        fixed::gain(self.params.loss_threshold)
+    }
+
+    fn least_cwnd(&self) -> u64 {
+        self.params.least_cwnd.into()
+    }
+
+    /// Greatest rate of this cycle and the one before.
+    fn greatest_bw(&self) -> u64 {
+        self.max_bw[0].max(self.max_bw[1])
+    }
+
+    /// The rate of the model: that, or less after losses.
+    fn bw(&self) -> u64 {
+        self.greatest_bw().min(self.bounds.bw_lo)
+    }
+
+    fn update_round(&mut self, ack: &AckEvidence) {
+        self.round.starts = false;
+        let Some(sample) = ack.rate else {
+            return;
+        };
+        if self.round.take(sample, ack) {
+            self.cycle.note_round();
+            let least = self.least_rtt.min_rtt().unwrap_or(Nanos::MAX);
+            let too_many = self.marks.end_round(ack, least, &self.params);
+            if too_many && !self.full_pipe.reached {
+                self.fill_pipe_by_losses();
+            }
+        }
+    }
+
+    /// Greatest rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
+    fn take_signals(&mut self, ack: &AckEvidence, bw: u64) {
+        let Some(sample) = ack.rate.filter(|_| ack.delivered > 0) else {
+            return;
+        };
+        // A rate that the application limited says nothing, unless it is greater than all.
+        if !sample.app_limited || bw >= self.greatest_bw() {
+            self.max_bw[1] = self.max_bw[1].max(bw);
+        }
+        self.signals.loss_in_round |= ack.newly_lost > 0;
+        if self.signals.round_starts {
+            self.adapt_lower_bounds();
+            self.signals.loss_in_round = false;
+            self.signals.mark_in_round = false;
+        }
+    }
+
+    fn adapt_lower_bounds(&mut self) {
+        if self.is_probing() {
+            return;
+        }
+        let mut by_marks = UNBOUND;
+        if self.signals.mark_in_round {
+            let share = self.marks.cut(&self.params);
+            by_marks = self.bounds.lowered_by_marks(self.cwnd, share);
+        }
+        if self.signals.loss_in_round {
+            let delivered = (self.signals.bw, self.signals.inflight);
+            let beta = fixed::gain(self.params.beta);
+            let bw = self.greatest_bw();
+            self.bounds.lower_by_loss(bw, self.cwnd, beta, delivered);
+        }
+        self.bounds.inflight_lo = self.bounds.inflight_lo.min(by_marks);
+    }
+
+    fn update_aggregation(&mut self, ack: &AckEvidence) {
+        if self.params.aggregation && ack.delivered > 0 && ack.rate.is_some() {
+            let slot_rounds = if self.full_pipe.reached {
+                SLOT_ROUNDS
+            } else {
+                1
+            };
+            let round = self.round.starts.then_some(slot_rounds);
+            let (acked, bw) = (u64::from(ack.delivered), self.bw());
+            self.aggregation
+                .update(ack.now, acked, bw, round, self.cwnd);
+        }
+    }
+
+    /// Draft §5.3.1.3: a round of recovery that loses too much, in more than a few places, ends STARTUP.
+    fn check_startup_losses(&mut self, ack: &AckEvidence) {
+        if self.full_pipe.reached {
+            return;
+        }
+        let places = &mut self.signals.losing_acks;
+        *places += u32::from(ack.newly_lost > 0);
+        let many = self.params.full_loss_count > 0 && *places >= self.params.full_loss_count;
+        if !self.signals.round_starts {
+            return;
+        }
+        *places = 0;
+        if many && ack.repair == Repair::Recovery && self.exceeds(ack) {
+            self.fill_pipe_by_losses();
+        }
+    }
+
+    fn fill_pipe_by_losses(&mut self) {
+        self.full_pipe.reached = true;
+        let product = self.inflight(self.greatest_bw(), UNIT);
+        self.bounds.inflight_hi = product.max(self.signals.inflight);
+    }
+
+    /// Whether the flight of which `ack` delivers the newest segment lost too much, or was marked too much.
+    fn exceeds(&self, ack: &AckEvidence) -> bool {
+        let Some(sample) = ack.rate else {
+            return false;
+        };
+        let lost = ack.lost_total.saturating_sub(sample.prior_lost);
+        let most = sample.delivered * fixed::gain(self.params.ecn_threshold) / UNIT;
+        loses_too_much(lost, sample.tx_in_flight, self.loss_threshold())
+            || self.marks.eligible && sample.marked > most
+    }
+
+    /// Draft §5.3.1.2.
+    fn check_full_pipe(&mut self, ack: &AckEvidence, bw: u64) {
+        if self.full_pipe.now || self.app_limited {
+            return;
+        }
+        let growth = fixed::gain(self.params.full_bw_growth);
+        if bw >= self.full_pipe.bw * growth / UNIT {
+            self.full_pipe.search(bw);
+        } else if self.round.starts && ack.rate.is_some() {
+            self.full_pipe.rounds += 1;
+            self.full_pipe.now = self.full_pipe.rounds >= self.params.full_bw_rounds;
+            self.full_pipe.reached |= self.full_pipe.now;
+        }
+    }
+
+    fn check_drain(&mut self, ack: &AckEvidence) {
+        if self.mode == Mode::Startup && self.full_pipe.reached {
+            self.mode = Mode::Drain;
+            self.ssthresh = self.inflight(self.greatest_bw(), UNIT) as f64;
+            self.signals.reset();
+        }
+        if self.mode == Mode::Drain {
+            let product = self.inflight(self.greatest_bw(), UNIT);
+            if self.flight_when_sent(ack.flight, ack) <= product {
+                self.start_down();
+            }
+        }
+    }
+
+    /// Draft §5.3.4.3.
+    fn update_min_rtt(&mut self, ack: &AckEvidence) {
+        let expired = self.least_rtt.take(ack, &self.params);
+        let there = matches!(self.mode, Mode::ProbeRtt { .. });
+        if expired && !self.idle_restart && !there {
+            self.mode = Mode::ProbeRtt {
+                until: None,
+                round_done: false,
+            };
+            self.save_cwnd();
+            self.cycle.feedback = Feedback::Stopping;
+            self.round.restart(ack);
+        }
+        self.stay_in_probe_rtt(ack);
+        if ack.rate.is_some() {
+            self.idle_restart = false;
+        }
+    }
+
+    fn stay_in_probe_rtt(&mut self, ack: &AckEvidence) {
+        let (round_start, most) = (self.round.starts, self.probe_rtt_cwnd());
+        let Mode::ProbeRtt { until, round_done } = &mut self.mode else {
+            return;
+        };
+        if until.is_none() && u64::from(ack.flight) <= most {
+            let stay = (self.params.probe_rtt_ms * MILLISECOND as f64) as Nanos;
+            *until = Some(ack.now + stay);
+            *round_done = false;
+            self.round.restart(ack);
+        } else if until.is_some() {
+            *round_done |= round_start;
+            if *round_done {
+                self.leave_probe_rtt_if_done(ack.now);
+            }
+        }
+    }
+
+    fn probe_rtt_cwnd(&self) -> u64 {
+        let gain = fixed::gain(self.params.probe_rtt_cwnd_gain);
+        self.bdp(self.bw(), gain).max(self.least_cwnd())
+    }
+
+    fn leave_probe_rtt_if_done(&mut self, now: Nanos) {
+        let Mode::ProbeRtt {
+            until: Some(until), ..
+        } = self.mode
+        else {
+            return;
+        };
+        if now <= until {
+            return;
+        }
+        self.least_rtt.note_probe(now);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.bounds.reset_lower();
+        if self.full_pipe.reached {
+            self.now = now;
+            self.start_down();
+            self.start_cruise();
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    fn save_cwnd(&mut self) {
+        let whole = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
+        self.prior_cwnd = if whole {
+            self.cwnd
+        } else {
+            self.prior_cwnd.max(self.cwnd)
+        };
+        self.bounds_before = self.bounds;
+    }
+}
