@@ -3,6 +3,8 @@
 //! Must not know how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
 //! proxy: every variant of a comparison meets the same channel.
 
+use std::collections::BTreeMap;
+
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use crate::application::{Application, Client};
@@ -11,7 +13,7 @@ use crate::config::{
     Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
     StackOverrides, StackParams,
 };
-use crate::controller::{Controller, Externals, ParamValues};
+use crate::controller::{Controller, Externals, ParamValues, Sharers};
 use crate::datagram::DatagramSource;
 use crate::jitter::Jitter;
 use crate::link::LinkDirection;
@@ -70,6 +72,8 @@ pub struct Parts {
     pub nodes: Vec<Node>,
     /// Legs; a segment names its leg by the index here.
     pub legs: Vec<Leg>,
+    /// By the sites of a leg's ends: connections that share a window there, where they do.
+    sharers: BTreeMap<(usize, usize), Sharers>,
 }
 
 /// One end of a leg while it is being built: where it sits and what it is.
@@ -114,6 +118,7 @@ pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigError> {
         links: links(config, seed),
         nodes: Vec::new(),
         legs: Vec::new(),
+        sharers: BTreeMap::new(),
     };
     for (number, flow) in config.flows.iter().enumerate() {
         add_flow(&mut parts, config, number, flow, seed)?;
@@ -332,6 +337,13 @@ fn add_nodes(
         .iter()
         .map(|leg| leg.isn[0])
         .collect();
+    let sharers: Vec<Sharers> = stops
+        .windows(2)
+        .map(|ends| {
+            let sites = (ends[0].site, ends[1].site);
+            Sharers::clone(parts.sharers.entry(sites).or_default())
+        })
+        .collect();
     let sender = |i: usize| {
         let params = stops[i].fixed(params);
         let draws = StreamKey {
@@ -339,7 +351,8 @@ fn add_nodes(
             purpose: Purpose::Controller,
             ..key
         };
-        let controller = stops[i].controller(&params, &config.externals, StreamRng::new(draws));
+        let mut controller = stops[i].controller(&params, &config.externals, StreamRng::new(draws));
+        controller.share_with(&sharers[i]);
         let sender = Sender::new((first_leg + i) as u16, &params, controller)
             .with_clock_phase(u64::from(isns[i]));
         if !params.reads_schedule() {

@@ -11,9 +11,9 @@ use crate::controller::{
     FackParams, Factor, Growth, Held, Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla,
     HyblaParams, Illinois, IllinoisParams, Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno,
     OfGrowth, ParamSpec, ParamValues, Peach, PeachParams, Reduction, Reno, Scalable,
-    ScalableParams, ScpsTpParams, SlowStart, Vegas, VegasParams, Veno, VenoParams, Westwood,
-    WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams, WestwoodParams, Window,
-    WindowPacing, Windowed, Yeah, YeahParams,
+    ScalableParams, ScpsTpParams, SlowStart, SupertcpParams, Vegas, VegasParams, Veno, VenoParams,
+    Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams, WestwoodParams,
+    Window, WindowPacing, Windowed, Yeah, YeahParams,
 };
 
 use crate::time::{MILLISECOND, Nanos};
@@ -81,6 +81,8 @@ pub enum Variant {
     ScpsTp,
     /// TCP-Peach and TCP-Peach+.
     Peach,
+    /// Super TCP.
+    Supertcp,
     /// A user's own, by the name behind [`EXTERNAL`].
     External,
 }
@@ -146,6 +148,7 @@ impl Variant {
             Self::Fack => RecoveryKind::Fack,
             Self::Aerotcp => RecoveryKind::Aerotcp,
             Self::ScpsTp => RecoveryKind::Snack,
+            Self::Supertcp => RecoveryKind::Supertcp,
             _ => params.recovery,
         };
         let fine = self == Self::Aerotcp;
@@ -249,6 +252,12 @@ impl Variant {
             Self::Aerotcp => {
                 let aerotcp = AerotcpParams::default().with(values);
                 return aerotcp
+                    .windowed(params.smss_bytes + params.header_bytes)
+                    .into();
+            }
+            Self::Supertcp => {
+                let supertcp = SupertcpParams::default().with(values);
+                return supertcp
                     .windowed(params.smss_bytes + params.header_bytes)
                     .into();
             }

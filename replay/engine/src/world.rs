@@ -80,7 +80,9 @@ impl<'a, T: Tap> World<'a, T> {
     /// # Errors
     /// The first value that makes no sense.
     pub fn new(config: &Config, seed: u64, tap: &'a mut T) -> Result<Self, ConfigError> {
-        let Parts { links, nodes, legs } = build(config, seed)?;
+        let Parts {
+            links, nodes, legs, ..
+        } = build(config, seed)?;
         let flows = config.flows.iter().map(|flow| flow.start_ns);
         let datagrams = config.datagrams.iter().map(|datagrams| datagrams.start_ns);
         let tallies = flows.chain(datagrams).map(FlowTally::new).collect();

@@ -6,8 +6,8 @@ use super::{Variant, VariantInfo};
 use crate::controller::{
     AerotcpParams, AfstartParams, AsranParams, Bbr3Params, BbrParams, BicParams, CompoundParams,
     CubicParams, FackParams, HighspeedParams, HtcpParams, HyblaParams, IllinoisParams,
-    LedbatParams, PeachParams, ScalableParams, ScpsTpParams, VegasParams, VenoParams,
-    WestwoodAbseParams, WestwoodBweParams, WestwoodParams, YeahParams,
+    LedbatParams, PeachParams, ScalableParams, ScpsTpParams, SupertcpParams, VegasParams,
+    VenoParams, WestwoodAbseParams, WestwoodBweParams, WestwoodParams, YeahParams,
 };
 
 /// Every variant, in the order in which they are listed.
@@ -242,8 +242,8 @@ pub const VARIANTS: &[VariantInfo] = &[
         name: "aerotcp",
         family: "split",
         summary: "between gateways: a fixed window, recovery at the first duplicate ACK, two copies after a timeout",
-        source: "AeroTCP, an aeronautical GEO network split protocol",
-        year: 2009,
+        source: "Shang, Hadjitheodosiou and Baras 2005",
+        year: 2005,
         params: AerotcpParams::SPECS,
     },
     VariantInfo {
@@ -263,5 +263,14 @@ pub const VARIANTS: &[VariantInfo] = &[
         source: "Akyildiz, Morabito and Palazzo 2001",
         year: 2001,
         params: PeachParams::SPECS,
+    },
+    VariantInfo {
+        variant: Variant::Supertcp,
+        name: "supertcp",
+        family: "split",
+        summary: "between gateways: a fixed window, recovery at the first duplicate ACK, a burst's gap repaired at once",
+        source: "as Shang, Hadjitheodosiou and Baras 2005 tell of it",
+        year: 2005,
+        params: SupertcpParams::SPECS,
     },
 ];

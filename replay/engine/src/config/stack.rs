@@ -41,6 +41,9 @@ pub enum RecoveryKind {
     /// AeroTCP's, which comes with its window and with nothing else.
     #[serde(skip_deserializing)]
     Aerotcp,
+    /// Super TCP's, likewise.
+    #[serde(skip_deserializing)]
+    Supertcp,
 }
 
 impl RecoveryKind {

@@ -2,8 +2,18 @@
 //!
 //! Must not know recovery, which is the sender's (`sender/aerotcp.rs`). Read `docs/variants/aerotcp.md` first.
 
-use super::params::parameters;
+use super::params::{choices, parameters};
 use super::{Held, Windowed};
+
+choices! {
+    /// Who shares the satellite link.
+    pub enum Allocation {
+        /// As many connections as the parameters say.
+        Static = "static",
+        /// As many as are open at the time.
+        Adaptive = "adaptive",
+    }
+}
 
 parameters! {
     /// Parameters of AeroTCP.
@@ -14,20 +24,36 @@ parameters! {
         satellite_rtt: number(0.48, "s", 0.001, 10.0, "AeroTCP, scenario"),
         /// Connections that share the link: the most there may be, or those that are there.
         connections: whole(10, "", 1, 100_000, "AeroTCP, scenario"),
+        /// Whether the share follows the connections that are open.
+        allocation: choice(Allocation, Static = "static", "AeroTCP, fixed window: static or adaptive"),
     }
 }
 
 impl AerotcpParams {
-    /// The window in segments that leave in packets of `packet_bytes`: SatBW / N * SatRTT.
+    /// The window in segments that leave in packets of `packet_bytes`: SatBW / N * SatRTT; where N is to follow the open
+    /// connections, that of one alone.
     fn window_pkts(&self, packet_bytes: u32) -> u32 {
-        let bits = self.satellite_rate / f64::from(self.connections) * self.satellite_rtt;
-        (bits / f64::from(8 * packet_bytes)) as u32
+        let connections = match self.allocation {
+            Allocation::Static => self.connections,
+            Allocation::Adaptive => 1,
+        };
+        let rate = self.satellite_rate / f64::from(connections);
+        share_of_link_pkts(rate, self.satellite_rtt, packet_bytes)
     }
 
-    /// A controller that holds this window, two segments at least.
+    /// A controller that holds this window, two segments at least, or its share of it.
     pub fn windowed(&self, packet_bytes: u32) -> Windowed {
-        Held::windowed(self.window_pkts(packet_bytes))
+        let pkts = self.window_pkts(packet_bytes);
+        match self.allocation {
+            Allocation::Static => Held::windowed(pkts),
+            Allocation::Adaptive => Held::shared(pkts),
+        }
     }
+}
+
+/// Packets of `packet_bytes` that `rate_bps` sends in a round-trip time.
+pub(super) fn share_of_link_pkts(rate_bps: f64, rtt_s: f64, packet_bytes: u32) -> u32 {
+    (rate_bps * rtt_s / f64::from(8 * packet_bytes)) as u32
 }
 
 #[cfg(test)]
@@ -44,6 +70,11 @@ mod tests {
             ..params
         };
         assert_eq!(alone.window_pkts(1500), 160);
+        let adaptive = AerotcpParams {
+            allocation: Allocation::Adaptive,
+            ..params
+        };
+        assert_eq!(adaptive.window_pkts(1500), 160, "of which each has a share");
         let slow = AerotcpParams {
             satellite_rate: 1e4,
             ..params

@@ -46,6 +46,7 @@ mod rtt_round;
 mod scalable;
 mod scps_tp;
 mod slow_start;
+mod supertcp;
 mod vegas;
 mod veno;
 mod westwood;
@@ -66,7 +67,7 @@ pub use evidence::{AckEvidence, LostSegment, RateSample, Repair, Round, Signal, 
 pub use external::{External, Externals, Heard, MakeExternal, Outside};
 pub use fack::{Fack, FackParams};
 pub use growth::{Growth, WindowGrowth};
-pub use held::Held;
+pub use held::{Held, Sharers};
 pub use highspeed::{Highspeed, HighspeedParams};
 pub use htcp::{Htcp, HtcpParams};
 pub use hybla::{Hybla, HyblaParams};
@@ -81,6 +82,7 @@ pub use reno::Reno;
 pub use scalable::{Scalable, ScalableParams};
 pub use scps_tp::{LossCause, ScpsTp, ScpsTpParams};
 pub use slow_start::SlowStart;
+pub use supertcp::SupertcpParams;
 pub use vegas::{Vegas, VegasParams};
 pub use veno::{Veno, VenoParams};
 pub use westwood::{Westwood, WestwoodParams};
@@ -204,7 +206,7 @@ impl Controller {
     pub fn counts(&mut self, delivered: u32) -> bool {
         match self {
             Self::Windowed(windowed) => windowed.counts(delivered),
-            Self::Bbr(_) | Self::External(_) => false,
+            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => false,
         }
     }
 
@@ -222,7 +224,22 @@ impl Controller {
         match self {
             Self::Bbr(bbr) => bbr.on_established(now, rtt, delivered),
             Self::Bbr3(bbr) => bbr.on_established(now, rtt, delivered),
-            Self::Windowed(_) | Self::External(_) => {}
+            Self::Windowed(windowed) => windowed.note_open(true),
+            Self::External(_) => {}
+        }
+    }
+
+    /// All that the application had to send has been acknowledged.
+    pub fn on_finished(&mut self) {
+        if let Self::Windowed(windowed) = self {
+            windowed.note_open(false);
+        }
+    }
+
+    /// Where the connections of a run that share a window are counted; for the others nothing.
+    pub fn share_with(&mut self, sharers: &Sharers) {
+        if let Self::Windowed(windowed) = self {
+            windowed.share_with(sharers);
         }
     }
 
@@ -312,7 +329,7 @@ impl Controller {
     pub fn on_dummy_answer(&mut self) {
         match self {
             Self::Windowed(windowed) => windowed.on_dummy_answer(),
-            Self::Bbr(_) | Self::External(_) => {}
+            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => {}
         }
     }
 
@@ -350,7 +367,7 @@ impl Controller {
     pub fn set_window(&mut self, window: Window) {
         match self {
             Self::Windowed(windowed) => windowed.set_window(window),
-            Self::Bbr(_) => {}
+            Self::Bbr(_) | Self::Bbr3(_) => {}
             Self::External(outside) => outside.set_window(window),
         }
     }

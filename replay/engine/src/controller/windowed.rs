@@ -6,7 +6,7 @@ use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
 use super::growth::Growth;
 use super::reduction::Reduction;
 use super::slow_start::SlowStart;
-use super::{LEAST_SSTHRESH, LOSS_WINDOW, Window};
+use super::{LEAST_SSTHRESH, LOSS_WINDOW, Sharers, Window};
 use crate::time::{Nanos, SECOND};
 
 /// Pacing by the window, as Linux's default: a share of the window per smoothed round-trip time.
@@ -267,6 +267,21 @@ impl Windowed {
         self.on_congestion(signal);
         if let Some(beta) = beta {
             self.window = Window::at(beta * signal.flight);
+        }
+    }
+
+    /// The connection is open, or no longer.
+    pub fn note_open(&mut self, open: bool) {
+        if let Growth::Held(held) = &mut self.growth {
+            held.note_open(open);
+            self.window = held.window();
+        }
+    }
+
+    /// See [`Held::share_with`](super::Held::share_with).
+    pub fn share_with(&mut self, sharers: &Sharers) {
+        if let Growth::Held(held) = &mut self.growth {
+            held.share_with(sharers);
         }
     }
 

@@ -27,6 +27,8 @@ mod ladder_ns2;
 mod ladder_peach;
 #[cfg(test)]
 mod ladder_scps_tp;
+#[cfg(test)]
+mod ladder_supertcp;
 mod linux;
 mod linux_timer;
 mod ns2;
@@ -40,6 +42,7 @@ mod rate;
 mod recorded;
 mod recovery;
 mod sample;
+mod supertcp;
 mod timeout;
 mod transmit;
 mod unsent;
@@ -287,6 +290,7 @@ impl Sender {
             self.board.acknowledge(segment.ack, &mut digest);
             self.snd_una = segment.ack;
             self.timeouts_in_a_row = 0;
+            self.note_finish();
         }
         let mut dsack = false;
         if segment.sack_len > 0 && !self.ignores_sack() {
@@ -365,6 +369,13 @@ impl Sender {
             && let Some(rates) = &mut self.rates
         {
             rates.limit_by_application(self.board.pipe());
+        }
+    }
+
+    /// The last octet of the application may have been acknowledged.
+    fn note_finish(&mut self) {
+        if self.finished && self.snd_una >= self.write_end {
+            self.controller.on_finished();
         }
     }
 

@@ -161,6 +161,7 @@ impl Sender {
             RecoveryWindow::Pipe
             | RecoveryWindow::Model
             | RecoveryWindow::Forward { .. }
+            | RecoveryWindow::Gap { .. }
             | RecoveryWindow::Prr(_) => {}
         }
     }

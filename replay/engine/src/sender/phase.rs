@@ -69,6 +69,13 @@ pub enum RecoveryWindow {
         /// Segments; below zero after many partial ACKs.
         pipe: i64,
     },
+    /// The same, and how wide Super TCP takes the gap for.
+    Gap {
+        /// Segments.
+        pipe: i64,
+        /// Duplicate ACKs until the first partial ACK: segments that have arrived beyond the hole; none after it.
+        arrived: Option<u32>,
+    },
 }
 
 /// Whether the window was used, remembered over a round trip as Linux does.

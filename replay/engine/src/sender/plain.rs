@@ -12,7 +12,7 @@
 use super::Sender;
 use super::connection::Stage;
 use super::phase::Phase;
-use super::rate::Newest;
+use super::rate::{Network, Newest};
 use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
 use crate::controller::{AckEvidence, RateSample, Repair};
 use crate::node::Sent;
@@ -125,6 +125,7 @@ impl Sender {
             self.update_pacing();
         }
         if self.board.outstanding() == 0 {
+            self.note_finish();
             self.rto_timer.stop();
         } else {
             // RFC 6298 §5.3.
@@ -229,7 +230,12 @@ impl Sender {
         if let (Some(rates), Some(first), Some(last)) =
             (&mut self.rates, self.board.first(), self.board.last())
         {
-            rates.on_send(last, first, self.board.outstanding(), now);
+            let network = Network {
+                outstanding: self.board.outstanding(),
+                flight: self.board.pipe(),
+                lost_total: self.board.lost_total(),
+            };
+            rates.on_send(last, first, network, now);
         }
         if let Some(pacer) = &mut self.pacer {
             let count = self.counters.segments_out + 1;

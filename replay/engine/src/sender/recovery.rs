@@ -44,6 +44,10 @@ impl Sender {
             self.react_as_aerotcp(ack);
             return;
         }
+        if self.is_supertcp() {
+            self.react_as_supertcp(ack);
+            return;
+        }
         if self.is_ns2() {
             self.react_as_ns2(ack);
             return;
@@ -63,7 +67,7 @@ impl Sender {
     /// Marks what this ACK shows to be lost; returns whether anything was.
     fn find_losses(&mut self, ack: &Ack) -> bool {
         match self.params.recovery {
-            RecoveryKind::Reno | RecoveryKind::Newreno => false,
+            RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Supertcp => false,
             RecoveryKind::Sack | RecoveryKind::Prr | RecoveryKind::Fack | RecoveryKind::Aerotcp => {
                 (ack.digest.sacked > 0 || ack.advances)
                     && self.board.mark_lost_by_sack(self.dup_thresh()) > 0
@@ -132,6 +136,8 @@ impl Sender {
             }
             RecoveryKind::Fack => third || self.hole_is_lost(),
             RecoveryKind::RackPrr | RecoveryKind::Snack => self.board.lost() > 0,
+            // Its own: the first duplicate, in `supertcp`.
+            RecoveryKind::Supertcp => false,
         }
     }
 
@@ -159,7 +165,7 @@ impl Sender {
             self.marks.note_reduction();
         }
         let window = match self.params.recovery {
-            RecoveryKind::Reno | RecoveryKind::Newreno => {
+            RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Supertcp => {
                 self.forced = Some(first);
                 RecoveryWindow::Inflated {
                     extra: DUP_THRESH as f64,
@@ -237,7 +243,8 @@ impl Sender {
             RecoveryWindow::Pipe
             | RecoveryWindow::Model
             | RecoveryWindow::Forward { .. }
-            | RecoveryWindow::Counted { .. } => {}
+            | RecoveryWindow::Counted { .. }
+            | RecoveryWindow::Gap { .. } => {}
             RecoveryWindow::Prr(prr) => {
                 prr.on_ack(ack.digest.delivered, ack.advances && !newly_lost, pipe);
             }

@@ -153,7 +153,7 @@ impl Sender {
                 ..
             }) => self.board.outstanding(),
             Phase::Recovery(FastRecovery {
-                window: RecoveryWindow::Counted { pipe },
+                window: RecoveryWindow::Counted { pipe } | RecoveryWindow::Gap { pipe, .. },
                 ..
             }) => u32::try_from(*pipe).unwrap_or(0),
             // ns-2 knows a pipe in recovery only.
@@ -174,9 +174,10 @@ impl Sender {
                 RecoveryWindow::Inflated {
                     extra, deflation, ..
                 } => (cwnd + extra - deflation).max(1.0),
-                RecoveryWindow::Pipe | RecoveryWindow::Model | RecoveryWindow::Counted { .. } => {
-                    cwnd
-                }
+                RecoveryWindow::Pipe
+                | RecoveryWindow::Model
+                | RecoveryWindow::Counted { .. }
+                | RecoveryWindow::Gap { .. } => cwnd,
                 RecoveryWindow::Forward { trim, .. } => cwnd + trim,
                 RecoveryWindow::Prr(prr) => prr.window(),
             },
@@ -457,7 +458,7 @@ impl Sender {
             prr.on_send();
         }
         if let Phase::Recovery(FastRecovery {
-            window: RecoveryWindow::Counted { pipe },
+            window: RecoveryWindow::Counted { pipe } | RecoveryWindow::Gap { pipe, .. },
             ..
         }) = &mut self.phase
         {
