@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from channels._delivery import Delivery, Ints
-from channels._link import Link
+from channels._link import Link, one_way_ns
 from channels._plateaus import Floats
 
 NONE, CHANNEL, QUEUE, OUTAGE = range(4)
@@ -21,9 +21,10 @@ NONE, CHANNEL, QUEUE, OUTAGE = range(4)
 
 OUTAGE_PKTS = 10
 OUTAGE_NS = 200_000_000
-"""An outage: at least so many packets in a row, sent over at least so long, and every one lost behind the
-queue. Deviation: no standard says where a burst ends and an outage begins; bursts of a Gilbert-Elliott
-channel with a mean of 8 packets stay below one tenth of a second at the rates at hand."""
+"""An outage: at least so many packets in a row, sent over at least so long and serialised over more than the delay one
+way (a link that breaks loses what is under way, too), and every one lost behind the queue. Deviation: no standard says
+where a burst ends and an outage begins; bursts of a Gilbert-Elliott channel with a mean of 8 packets stay below one
+tenth of a second at the rates at hand."""
 
 SURE = 2.2
 """Log odds beyond which a cause is taken as known: 9 to 1."""
@@ -75,7 +76,7 @@ def verdicts(delivery: Delivery, link: Link) -> Verdicts:
         odds += _gap_odds(link)
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
     known = delivery.own & ~delivery.undecided & (~lost | (np.abs(odds) >= SURE))
-    outages = _outages(delivery, cause)
+    outages = _outages(delivery, link, cause)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
         within = within[cause[within] == CHANNEL]
@@ -144,13 +145,16 @@ def _groups(group: Ints) -> list[Ints]:
     return np.split(members, np.flatnonzero(np.diff(group[members])) + 1)
 
 
-def _outages(delivery: Delivery, cause: npt.NDArray[np.int8]) -> tuple[tuple[int, int, int | None], ...]:
+def _outages(delivery: Delivery, link: Link, cause: npt.NDArray[np.int8]) -> tuple[tuple[int, int, int | None], ...]:
     """Long runs of losses among the packets that the queue let through."""
     through = np.flatnonzero((cause != QUEUE) & delivery.own)
     edges = np.diff(np.concatenate(([0], (cause[through] == CHANNEL).astype(np.int8), [0])))
+    left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
     found: list[tuple[int, int, int | None]] = []
     for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
         first, last = int(through[start]), int(through[stop - 1])
-        if stop - start >= OUTAGE_PKTS and delivery.t_ns[last] - delivery.t_ns[first] >= OUTAGE_NS:
+        lasted = left_ns[last] - left_ns[first]
+        long = delivery.t_ns[last] - delivery.t_ns[first] >= OUTAGE_NS and lasted > one_way_ns(delivery, link, first)
+        if stop - start >= OUTAGE_PKTS and long:
             found.append((first, last, int(through[stop]) if stop < len(through) else None))
     return tuple(found)

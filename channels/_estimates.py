@@ -13,11 +13,14 @@ import numpy as np
 from channels import _bottleneck
 from channels._ascribe import CHANNEL, OUTAGE, QUEUE, Verdicts
 from channels._delivery import Delivery
-from channels._link import Link
+from channels._link import Link, base_rtt_ns
 from channels.arrivals import Arrivals
 
 SMALL = 0.9
 """Other packets smaller than this share of the flow's own make a limit in packets differ from one in octets."""
+
+DELAYED_ACK_NS = 500_000_000
+"""The longest that an answer to data may wait (RFC 9293 §3.8.6.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def estimates(
         *_delays(delivery, link),
         _queue_limit(delivery, link),
         _loss_share(verdicts),
-        *(() if arrivals is None else (_ack_loss_share(arrivals),)),
+        *(() if arrivals is None else (_ack_loss_share(delivery, verdicts, arrivals),)),
     )
 
 
@@ -67,13 +70,6 @@ def _rate(delivery: Delivery, link: Link) -> Estimate:
         listed = ", ".join(f"{bps:.0f}" for _, _, bps in rate.states)
         how += f" The rate changed ({listed} bit/s in turn); this is the one that held longest."
     return Estimate("rate_bps", rate.bps, rate.low, rate.high, "bit/s", known=rate.steady, how=how)
-
-
-def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
-    """Propagation both ways when `packet` was sent: without the ACK's serialisation, taken at the
-    bottleneck's rate."""
-    ns_per_byte = link.full_ns[packet] / _bottleneck.full_size(delivery)
-    return float(link.base.per_packet_ns[packet] - delivery.ack_bytes * ns_per_byte)
 
 
 def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
@@ -160,13 +156,24 @@ def _loss_share(verdicts: Verdicts) -> Estimate:
     )  # fmt: skip
 
 
-def _ack_loss_share(arrivals: Arrivals) -> Estimate:
-    """Share of the receiver's segments that did not get back, with Wilson's interval."""
-    low, high = _wilson(arrivals.acks_lost, arrivals.acks)
+def _ack_loss_share(delivery: Delivery, verdicts: Verdicts, arrivals: Arrivals) -> Estimate:
+    """Share of the receiver's segments that did not get back, outages left out; with Wilson's interval."""
+    near = np.zeros(len(arrivals.answered), dtype=np.bool_)
+    for first, _, following in verdicts.outages:
+        # The first answers that an outage takes are to data sent up to a round trip before the first that it takes.
+        before = delivery.t_ns[first] - _bottleneck.rtt_ns(delivery)[:first].max(initial=0) - DELAYED_ACK_NS
+        after = np.inf if following is None else delivery.record[following]
+        early = int(delivery.record[delivery.own & (delivery.t_ns >= before)][0])
+        near |= (arrivals.answered >= early) & (arrivals.answered < after)
+    taken, besides = int((near & arrivals.answer_lost).sum()), int(near.sum())
+    trials, hits = arrivals.acks - besides, arrivals.acks_lost - taken
+    low, high = _wilson(hits, trials)
+    how = f"{hits} of {trials} segments that the receiver sent are not in the sender's capture"
+    if verdicts.outages:
+        how += f", besides {taken} of {besides} that it sent in outages or up to a round trip before"
     return Estimate(
-        "ack_loss_share", arrivals.acks_lost / max(arrivals.acks, 1), low, high, "", known=True,
-        how=f"{arrivals.acks_lost} of {arrivals.acks} segments that the receiver sent are not in the sender's capture; "
-        "the interval takes losses as independent.",
+        "ack_loss_share", hits / max(trials, 1), low, high, "", known=trials > 0,
+        how=f"{how}; the interval takes losses as independent.",
     )  # fmt: skip
 
 
@@ -209,5 +216,8 @@ def unknowns(delivery: Delivery, link: Link, verdicts: Verdicts, seen: tuple[str
             f"{int(delivery.undecided.sum())} packets were neither acknowledged nor lost when the capture ended."
         )
     if verdicts.outages:
-        sentences.append("An outage ended at some time between the last packet lost and the next one delivered.")
+        sentences.append(
+            "An outage began at some time between the last packet delivered and the first one lost, and ended at some "
+            "time between the last packet lost and the next one delivered; half of these times is taken as out."
+        )
     return tuple(sentences)

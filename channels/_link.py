@@ -63,6 +63,20 @@ def of_delivery(delivery: Delivery, rate: Rate) -> Link:
     return Link(rate, base, alone, service, full, arrivals.departed, limit, final)
 
 
+def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
+    """Propagation both ways when `packet` was sent: without the ACK's serialisation, taken at the
+    bottleneck's rate."""
+    ns_per_byte = link.full_ns[packet] / _bottleneck.full_size(delivery)
+    return float(link.base.per_packet_ns[packet] - delivery.ack_bytes * ns_per_byte)
+
+
+def one_way_ns(delivery: Delivery, link: Link, packet: int) -> float:
+    """Propagation one way at the level of delay that held last before `packet` was lost, or that it was delivered at:
+    half of the base round trip, which a capture at the sender cannot divide."""
+    first, after, _ = [span for span in link.base.spans if span[0] <= packet][-1]
+    return base_rtt_ns(delivery, link, (first + after) // 2) / 2
+
+
 def _level_of_neighbours(arrivals: Arrivals, modelled: Replay) -> Floats:
     """Levels where others fill the queue too: for a lost packet the higher of those met just before and
     just after."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 OPPOSITE = {"a2b": "b2a", "b2a": "a2b"}
 ENDS = ("a_addr", "a_port", "b_addr", "b_port")
 
@@ -28,13 +29,25 @@ class Arrivals:
     """`arrived` are the records, in the sender's capture, of data packets that the receiver's capture holds too;
     `last_sent` the last of them to be sent: of what follows the receiver's capture may have ended before it came.
 
-    Of `acks` segments that the receiver sent while both captures ran, `acks_lost` are not in the sender's capture.
+    Of the segments that the receiver sent while both captures ran, in their order, `answered` is the data packet (its
+    record in the sender's capture) that had arrived last, 0 before the first, and `answer_lost` whether the sender's
+    capture lacks it.
     """
 
     arrived: Ints
     last_sent: int
-    acks: int
-    acks_lost: int
+    answered: Ints
+    answer_lost: Bools
+
+    @property
+    def acks(self) -> int:
+        """How many segments the receiver sent while both captures ran."""
+        return len(self.answered)
+
+    @property
+    def acks_lost(self) -> int:
+        """How many of these are not in the sender's capture."""
+        return int(self.answer_lost.sum())
 
 
 def arrivals_of(
@@ -56,8 +69,16 @@ def arrivals_of(
     heard = _rows(sent, flow["flow_id"], OPPOSITE[direction])
     back = _matched(answers, heard)
     # Of answers behind the last one heard the sender's capture may not hold all.
-    known = [row for row in answers if row["record"] <= max(back, default=0)]
-    return Arrivals(np.array(sorted(arrived), dtype=np.int64), max(arrived), len(known), len(known) - len(back))
+    known = [row["record"] for row in answers if row["record"] <= max(back, default=0)]
+    order = sorted((there, here) for here, there in arrived.items())
+    came = np.array([there for there, _ in order])
+    last = np.array([0, *(here for _, here in order)])
+    return Arrivals(
+        arrived=np.array(sorted(arrived), dtype=np.int64),
+        last_sent=max(arrived),
+        answered=last[np.searchsorted(came, np.array(known, dtype=np.int64))],
+        answer_lost=np.array([record not in back for record in known], dtype=np.bool_),
+    )
 
 
 def _same_connection(flow: dict[str, Any], flows: pa.Table) -> tuple[int, bool]:
@@ -82,15 +103,15 @@ def _rows(segments: pa.Table, flow_id: int, direction: str) -> list[dict[str, An
     return rows
 
 
-def _matched(sent: list[dict[str, Any]], got: list[dict[str, Any]]) -> set[int]:
-    """Records of `sent` that are among `got`: by what a path leaves alone, equal ones in their order."""
+def _matched(sent: list[dict[str, Any]], got: list[dict[str, Any]]) -> dict[int, int]:
+    """Records of `sent` that are among `got`, and which these are: by what a path leaves alone, equal ones in order."""
     waiting: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for row in reversed(sent):
         waiting[_key(row)].append(row["record"])
-    found: set[int] = set()
+    found: dict[int, int] = {}
     for row in got:
         if queue := waiting.get(_key(row)):
-            found.add(queue.pop())
+            found[queue.pop()] = row["record"]
     return found
 
 

@@ -98,7 +98,7 @@ def extract(
     estimates = _estimates.estimates(delivery, link, verdicts, beside.arrivals)
     counts = _counts(delivery, verdicts)
     return Extraction(
-        channel=_channel_table(delivery, link, verdicts),
+        channel=_channel_table(delivery, link, verdicts, _origin_ns(flow[0], delivery, link)),
         estimates=estimates,
         unknowns=_estimates.unknowns(delivery, link, verdicts, (vantage, beside.arrivals)),
         findings=_findings(flow_id, estimates, counts),
@@ -106,8 +106,16 @@ def extract(
     )
 
 
-def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts) -> pa.Table:
-    """Packet rows in the order sent, then interval rows."""
+def _origin_ns(flow: dict[str, object], delivery: Delivery, link: Link) -> int:
+    """When the flow began, which is a replay's time 0: its SYN, or a base round trip before its first data packet."""
+    if flow["syn"]:
+        return int(str(flow["start_ns"]))
+    first = int(np.argmax(delivery.own))
+    return max(0, int(delivery.t_ns[first]) - round(_link.base_rtt_ns(delivery, link, first)))
+
+
+def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts, origin_ns: int) -> pa.Table:
+    """Packet rows in the order sent, then interval rows from `origin_ns` on."""
     import pyarrow as pa
 
     n = len(delivery)
@@ -139,7 +147,7 @@ def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts) -> pa.Tab
         }
     )
     packets = packets.filter(delivery.own)
-    states = table_from_rows("channel", _states.interval_rows(delivery, link, verdicts))
+    states = table_from_rows("channel", _states.interval_rows(delivery, link, verdicts, origin_ns))
     return pa.concat_tables([conform("channel", packets), states]).unify_dictionaries().combine_chunks()
 
 

@@ -184,7 +184,7 @@ def draft(workspace: Workspace, flow: Flow, trace: Trace, trace_file: str, choic
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
     rate = known_value(trace, "rate_bps")
-    history = history_of(trace, run_start_ns(flow, span[0], round_trip.value))
+    history = history_of(trace, "a2b" if flow.direction == "a2b" else "b2a")
     if history.states > 1:
         first = "what held at first; it changed later, see changes"
         round_trip = Value(history.round_trip_ns, None, None, first)
@@ -210,11 +210,6 @@ def draft(workspace: Workspace, flow: Flow, trace: Trace, trace_file: str, choic
             unknowns=(*trace.unknowns, *ASSUMED, *history.unknowns),
         )
     )
-
-
-def run_start_ns(flow: Flow, first_data_ns: int, round_trip_ns: float) -> int:
-    """Return the time of the capture at which a replay's clock is 0: the SYN, seen or reckoned from the data."""
-    return int(flow.row["start_ns"]) if flow.row["syn"] else round(first_data_ns - round_trip_ns)
 
 
 ASSUMED = (

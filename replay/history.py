@@ -6,11 +6,12 @@ traces and drafts. Read docs/channels/extract.md for what an interval is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from channels.intervals import Direction, State, merged, read_states
 from replay.draft import RELAY_SHARE, LinkChange
 
 if TYPE_CHECKING:
@@ -28,55 +29,63 @@ class History:
     unknowns: Sequence[str]
 
 
-def history_of(trace: Trace, start_ns: int) -> History:
-    """Return the history of the link; times count from `start_ns`, the time of the capture at which a run begins."""
-    rows = trace.intervals().to_pylist()
-    states = [row for row in rows if row["cause"] != "outage" and row["delay_ns"] is not None]
-    changes = []
-    for before, after in pairwise(states):
-        rate_bps = after["rate_bps"] if after["rate_bps"] != before["rate_bps"] else None
-        round_trip_ns = 2.0 * after["delay_ns"] if after["delay_ns"] != before["delay_ns"] else None
-        if rate_bps is not None or round_trip_ns is not None:
-            changes.append(LinkChange(_clock(after["t_ns"], start_ns), rate_bps, round_trip_ns))
-    outages = [row for row in rows if row["cause"] == "outage"]
-    for row in outages:
-        begin_ns, end_ns = _outage(row, states, start_ns)
-        changes += [LinkChange(begin_ns, outage=True, note=row["evidence"] or ""), LinkChange(end_ns, outage=False)]
-    first: dict[str, Any] = states[0] if states else {"rate_bps": None, "delay_ns": 0}
+def history_of(trace: Trace, direction: Direction) -> History:
+    """Return the history of the link; times count from its first state on, at which a run begins.
+
+    ChannelError if the intervals leave a time open.
+    """
+    states = list(merged(read_states(trace.intervals(), direction, "the trace")))
+    origin_ns = states[0].start_ns
+    levels = [(a, b) for a, b in pairwise(states) if (a.rate_bps, a.delay_ns) != (b.rate_bps, b.delay_ns)]
+    outages = any(state.outage for state in states)
+    notes = [
+        (row["t_ns"] - origin_ns, row["evidence"] or "")
+        for row in trace.intervals().to_pylist()
+        if row["cause"] == "outage" and row["known"]
+    ]
+    changes = [change for pair in pairwise(states) for change in _changes(*pair, origin_ns)]
     return History(
-        rate_bps=first["rate_bps"],
-        round_trip_ns=2.0 * first["delay_ns"],
-        states=len(states),
-        changes=sorted(changes, key=lambda change: change.at_ns),
-        unknowns=_unknowns(states, outages),
+        rate_bps=states[0].rate_bps,
+        round_trip_ns=2.0 * (states[0].delay_ns or 0),
+        states=len(levels) + 1,
+        changes=sorted((_noted(change, notes) for change in changes), key=lambda change: change.at_ns),
+        unknowns=_unknowns(steps=bool(levels), outages=outages),
     )
 
 
-def _clock(t_ns: int, start_ns: int) -> int:
-    return max(0, t_ns - start_ns)
+def _changes(before: State, after: State, origin_ns: int) -> Iterator[LinkChange]:
+    at_ns = after.start_ns - origin_ns
+    rate_bps = after.rate_bps if after.rate_bps != before.rate_bps else None
+    delay_ns = after.delay_ns if after.delay_ns != before.delay_ns else None
+    if rate_bps is not None or delay_ns is not None:
+        yield LinkChange(at_ns, rate_bps, None if delay_ns is None else 2.0 * delay_ns)
+    if after.outage and not before.outage:
+        # What is under way when a link breaks is lost: on the trace's one link for its whole delay, on the draft's
+        # first hop for its share of that. So that both take the same packets, the hop breaks earlier by the rest.
+        rest_ns = round((1 - RELAY_SHARE) * (before.delay_ns or 0))
+        yield LinkChange(max(0, at_ns - rest_ns), outage=True)
+    if before.outage and not after.outage:
+        yield LinkChange(at_ns, outage=False)
 
 
-def _outage(row: dict[str, Any], states: list[dict[str, Any]], start_ns: int) -> tuple[int, int]:
-    """Return when an outage began and ended on the first hop.
-
-    The trace says when the first lost packet left the queue; what is under way when a link breaks is lost too, so the
-    break came up to one delay of that hop later.
-    """
-    held = [state["delay_ns"] for state in states if state["t_ns"] <= row["t_ns"]]
-    hop_ns = round(RELAY_SHARE * held[-1]) if held else 0
-    begin_ns = _clock(row["t_ns"], start_ns) + hop_ns
-    return begin_ns, max(begin_ns + 1, _clock(row["end_ns"], start_ns))
+def _noted(change: LinkChange, notes: Sequence[tuple[int, str]]) -> LinkChange:
+    """The change with the evidence of the outage that it begins."""
+    if not change.outage:
+        return change
+    note = next((text for at_ns, text in notes if at_ns >= change.at_ns), "")
+    return LinkChange(change.at_ns, outage=True, note=note)
 
 
-def _unknowns(states: list[dict[str, Any]], outages: list[dict[str, Any]]) -> list[str]:
+def _unknowns(*, steps: bool, outages: bool) -> list[str]:
     sentences = []
-    if len(states) > 1:
+    if steps:
         sentences.append(
             "When the rate or the delay changed is known to about a round trip, and whether packets overtook one "
             "another then is not known; a replay lets them."
         )
     if outages:
         sentences.append(
-            "An outage is replayed as long as it is proven to have lasted: from the first packet lost to the last."
+            "An outage is replayed as if it had begun halfway between the last packet delivered and the first one "
+            "lost, and ended halfway between the last one lost and the next one delivered."
         )
     return sentences

@@ -130,12 +130,40 @@ def test_outage_is_named_and_gets_an_interval() -> None:
     truth = Counter(flown.fate.values())
     assert truth["outage"] > 10
     assert _confusion(flown, extraction) == {("queue", "queue"): truth["queue"], ("outage", "outage"): truth["outage"]}
-    rows = [r for r in extraction.channel.to_pylist() if r["kind"] == "interval" and r["cause"] == "outage"]
-    assert len(rows) == 1
-    # From the first departure in the outage (they are 6 ms apart) to the last one that the sender offered.
-    assert outage[0] <= rows[0]["t_ns"] <= outage[0] + 6_100_000
-    assert outage[0] + 200_000_000 <= rows[0]["end_ns"] <= outage[1]
-    assert any("outage ended" in sentence for sentence in extraction.unknowns)
+    intervals = [r for r in extraction.channel.to_pylist() if r["kind"] == "interval"]
+    rows = [r for r in intervals if r["cause"] == "outage"]
+    assert [r["known"] for r in rows] == [False, True, False]
+    assert [r["t_ns"] for r in rows[1:]] == [r["end_ns"] for r in rows[:-1]]
+    # A delay after the first departure that was lost (they are 6 ms apart), to the last one that the sender offered.
+    assert outage[0] <= rows[1]["t_ns"] - 100_000_000 <= outage[0] + 6_100_000
+    assert 0 < rows[1]["t_ns"] - rows[0]["t_ns"] <= 4_000_000
+    assert outage[0] + 200_000_000 <= rows[1]["end_ns"] <= outage[1]
+    # What is not known is half out, and the state beneath says so.
+    (unsure,) = (r for r in intervals if not r["lost"] and not r["known"])
+    assert abs(unsure["end_ns"] - rows[2]["end_ns"] - (rows[2]["end_ns"] - rows[2]["t_ns"])) <= 1
+    assert abs(rows[0]["t_ns"] - unsure["t_ns"] - (rows[0]["end_ns"] - rows[0]["t_ns"])) <= 1
+    assert any("outage began" in sentence for sentence in extraction.unknowns)
+
+
+def test_what_lasts_no_longer_than_the_way_is_no_outage_of_the_link() -> None:
+    flown = fly(Twin(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=(10 * 10**9, 11 * 10**9)))
+    delivery = _delivery.with_crossing(_delivery.of_flow(flown.segments, flown.events, 1, "a2b"), no_crossing())
+    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
+    assert len(_ascribe.verdicts(delivery, link).outages) == 1
+    # On a way of over a second a break of the link would have taken what was under way too, and for longer.
+    far = replace(link, base=replace(link.base, per_packet_ns=link.base.per_packet_ns + 2 * 10**9))
+    assert _ascribe.verdicts(delivery, far).outages == ()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_time_zero_is_the_flow_s_syn_seen_or_reckoned(whole: bool) -> None:
+    flown = fly(Twin(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
+    flows = flown.flows.to_pylist()
+    flows[0] |= {"syn": whole, "start_ns": 0}
+    extraction = extract(flown.segments, table_from_rows("flows", flows), flown.events, 1)
+    first = next(row for row in extraction.channel.to_pylist() if row["kind"] == "interval")
+    # Without it the handshake's serialisation, 0.48 ms, and the host's microsecond are not known.
+    assert first["t_ns"] == (0 if whole else pytest.approx(481_000, abs=100_000))
 
 
 def test_states_last_as_long_as_outages_and_outages_follow_one_another() -> None:
@@ -150,11 +178,12 @@ def test_states_last_as_long_as_outages_and_outages_follow_one_another() -> None
     link = replace(link, replay=replace(link.replay, level=level))
     outages = ((last - 20, last - 10, last - 9), (last - 9, last, None))
     verdicts = replace(_ascribe.verdicts(delivery, link), outages=outages)
-    rows = interval_rows(delivery, link, verdicts)
-    assert [row["cause"] for row in rows] == ["none", "outage", "outage"]
-    assert rows[1]["end_ns"] == rows[2]["t_ns"]
-    assert rows[0]["end_ns"] == rows[2]["end_ns"]
-    assert int(str(rows[0]["end_ns"])) > delivery.t_ns[-1] + 5 * 10**9
+    rows = interval_rows(delivery, link, verdicts, int(delivery.t_ns[0]))
+    out = [row for row in rows if row["cause"] == "outage"]
+    states = [row for row in rows if row["cause"] == "none"]
+    assert [row["t_ns"] for row in out[1:]] == [row["end_ns"] for row in out[:-1]]
+    assert states[-1]["end_ns"] == out[-1]["end_ns"]
+    assert int(str(states[-1]["end_ns"])) > delivery.t_ns[-1] + 5 * 10**9
     check_intervals(table_from_rows("channel", rows), "it")
 
 

@@ -19,7 +19,8 @@ CHANNEL = Table(
             "kind",
             "enum",
             "",
-            "packet: one row per data packet offered; interval: a state that holds from t_ns to end_ns",
+            "packet: one row per data packet offered; interval: a state that holds from t_ns to end_ns, times at the link "
+            "itself: for what it serves from then on. The first begins where a replay does (a captured flow's SYN)",
             values=CHANNEL_KINDS,
         ),
         Column("hop", "text", "", "Link of the path it belongs to"),
@@ -34,7 +35,12 @@ CHANNEL = Table(
         TIME,
         Column("end_ns", "i64", "ns", "Interval: its end", nullable=True),
         Column("size_bytes", "u32", "bytes", "Packet: IP length", nullable=True),
-        Column("lost", "bool", "", "Packet: the channel lost it; interval: every packet in it is lost"),
+        Column(
+            "lost",
+            "bool",
+            "",
+            "Packet: the channel lost it; interval: every packet served in it is lost (in an outage also what would arrive)",
+        ),
         Column(
             "cause",
             "enum",
