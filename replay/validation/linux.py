@@ -5,15 +5,16 @@ Knows how to rebuild, run, measure and judge; the bounds stand here. A run that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from replay.run import Configuration, run_configurations, variant_names
 from replay.validation.divergence import Divergence, divergences
-from replay.validation.judge import Check, not_made, within_share
+from replay.validation.judge import Check, misses, not_made, within_share
 from replay.validation.measured import QUANTILES, Measured, measure_engine, measure_kernel
 from replay.validation.rebuild import VARIANTS, missing_variants, rebuild
 from replay.validation.recorded import KernelRun, find_runs, read_run
@@ -27,6 +28,10 @@ CWND_MEDIAN = 0.05
 CWND_QUANTILE_SHARE = 0.10
 JAIN = 0.02
 
+MOVED_DRAWS = 8
+MOVED_NS = 400_000
+"""A run that misses is repeated so often with its flows begun up to so much later: less than a packet's time."""
+
 NO_TCP_INFO = "no TCP_INFO beside this run, so the kernel's window is not known"
 
 
@@ -34,7 +39,8 @@ NO_TCP_INFO = "no TCP_INFO beside this run, so the kernel's window is not known"
 class FlowResult:
     """One flow of one run: its checks, where it parts from the kernel first, by kind, and what was measured.
 
-    `measured` is the kernel's and the engine's; None where they could not be compared.
+    `measured` is the kernel's and the engine's; None where they could not be compared. `moved` is from where to where
+    each number goes in a run that misses when its flows begin a little later: what no engine can be held to.
     """
 
     subject: str
@@ -42,6 +48,7 @@ class FlowResult:
     checks: tuple[Check, ...]
     divergences: tuple[Divergence, ...]
     measured: tuple[Measured, Measured] | None
+    moved: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +88,50 @@ def validate_run(run: KernelRun, *, threads: int | None = None) -> RunResult:
             for subject, flow in zip(subjects, run.flows, strict=True)
         ]
         return RunResult(run.name, tuple(flows), ())
-    # Equal configurations but for their end give equal runs up to there.
-    jobs = [Configuration(rebuild(run, flow.end_ns), seed=1, recorded=True) for flow in run.flows]
-    tables = run_configurations(jobs, threads=threads)
-    pairs = [
-        (measure_kernel(flow), measure_engine(flow, tables, run_id=number, flow_id=number))
-        for number, flow in enumerate(run.flows, 1)
+    kernel = [measure_kernel(flow) for flow in run.flows]
+    pairs = list(zip(kernel, _engine(run, _rebuilt(run), threads), strict=True))
+    checks = [
+        _checks(subject, flow.variant, *pair) for subject, flow, pair in zip(subjects, run.flows, pairs, strict=True)
     ]
+    shared = _shared_checks(run.name, pairs)
+    missed = bool(misses([check for part in (*checks, shared) for check in part]))
+    moved = _moved(run, kernel, threads) if missed else [{} for _ in run.flows]
     results = [
-        FlowResult(subject, flow.variant, tuple(_checks(subject, flow.variant, *pair)), tuple(divergences(*pair)), pair)
-        for subject, flow, pair in zip(subjects, run.flows, pairs, strict=True)
+        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair, ranges)
+        for subject, flow, own, pair, ranges in zip(subjects, run.flows, checks, pairs, moved, strict=True)
     ]
-    return RunResult(run.name, tuple(results), tuple(_shared_checks(run.name, pairs)))
+    return RunResult(run.name, tuple(results), tuple(shared))
+
+
+def _rebuilt(run: KernelRun) -> list[dict[str, Any]]:
+    """One configuration per flow, equal but for its end: equal configurations give equal runs up to there."""
+    return [rebuild(run, flow.end_ns) for flow in run.flows]
+
+
+def _engine(run: KernelRun, configurations: Sequence[dict[str, Any]], threads: int | None) -> list[Measured]:
+    """Measure each flow in the configuration that ends with it."""
+    jobs = [Configuration(configuration, seed=1, recorded=True) for configuration in configurations]
+    tables = run_configurations(jobs, threads=threads)
+    return [measure_engine(flow, tables, run_id=number, flow_id=number) for number, flow in enumerate(run.flows, 1)]
+
+
+def _moved(run: KernelRun, kernel: Sequence[Measured], threads: int | None) -> list[dict[str, tuple[float, float]]]:
+    """Least and greatest of each flow's numbers, and of what concerns all flows, over draws of their starts."""
+    rng = np.random.default_rng(1)
+    values: list[dict[str, list[float]]] = [{} for _ in run.flows]
+    for _ in range(MOVED_DRAWS):
+        later = rng.integers(MOVED_NS, size=len(run.flows)).tolist()
+        configurations = _rebuilt(run)
+        for configuration in configurations:
+            for flow, by_ns in zip(configuration["flows"], later, strict=True):
+                flow["start_ns"] += by_ns
+        engine = _engine(run, configurations, threads)
+        shared = _shared_checks(run.name, list(zip(kernel, engine, strict=True)))
+        for found, flow, theirs, ours in zip(values, run.flows, kernel, engine, strict=True):
+            for check in (*_checks(run.name, flow.variant, theirs, ours), *shared):
+                if check.value is not None:
+                    found.setdefault(check.metric, []).append(check.value)
+    return [{metric: (min(seen), max(seen)) for metric, seen in found.items()} for found in values]
 
 
 def _checks(subject: str, variant: str, kernel: Measured, engine: Measured) -> list[Check]:

@@ -18,6 +18,8 @@ from replay.validation.linux import (
     CWND_QUANTILE_SHARE,
     GOODPUT_SHARES,
     JAIN,
+    MOVED_DRAWS,
+    MOVED_NS,
     RETRANSMISSIONS_LEAST,
     RETRANSMISSIONS_SHARE,
     RTOS,
@@ -229,9 +231,25 @@ def missing(results: Results) -> list[str]:
             missed = misses([*flow.checks, *run.shared])
             if missed:
                 words = "; ".join(_off(check) for check in missed)
-                lines.append(f"{flow.subject}: {words}. First differences: {differences(flow.divergences)}.")
+                lines.append(
+                    f"{flow.subject}: {words}.{_moved(flow, missed)} First differences: "
+                    f"{differences(flow.divergences)}."
+                )
     lines += [f"{check.subject}: {_off(check)}." for check in misses(results.others)]
     return lines
+
+
+def _moved(flow: FlowResult, missed: Sequence[Check]) -> str:
+    """How far a number that misses goes by itself when the flows begin a little later; empty if that was not tried."""
+    if not flow.moved:
+        return ""
+    ranges = [
+        f"{check.metric} {low:.4g} to {high:.4g}{f' {check.unit}' if check.unit else ''}"
+        for check in missed
+        if check.metric in flow.moved
+        for low, high in [flow.moved[check.metric]]
+    ]
+    return f" With flows begun up to {MOVED_NS / 1e6:g} ms later, {MOVED_DRAWS} draws: {'; '.join(ranges)}."
 
 
 def differences(found: Sequence[Divergence]) -> str:

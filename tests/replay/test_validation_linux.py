@@ -81,6 +81,16 @@ def test_s9_reno_lies_within_every_bound(s9: KernelRun) -> None:
     assert [check for check in result.checks if check.verdict != "pass"] == []
 
 
+def test_a_run_that_misses_says_how_far_its_numbers_go_by_themselves(s9: KernelRun) -> None:
+    wrong = replace(s9.flows[0], goodput_bps=2 * s9.flows[0].goodput_bps)
+    (flow,) = validate_run(replace(s9, flows=(wrong,)), threads=1).flows
+    low, high = flow.moved["goodput"]
+    assert low <= high
+    assert abs(low / s9.flows[0].goodput_bps - 1) < 0.1
+    assert set(flow.moved) == {check.metric for check in flow.checks}
+    assert validate_run(s9, threads=1).flows[0].moved == {}
+
+
 def test_a_run_without_tcp_info_says_so(s9: KernelRun) -> None:
     result = validate_run(replace(s9, flows=(replace(s9.flows[0], tcp_info=None),)), threads=1)
     unknown = [check for check in result.checks if check.verdict == "unknown"]

@@ -2,7 +2,6 @@
 //!
 //! When an acknowledgement leaves is `policy`'s business, how the window grows `window`'s.
 //! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
-
 #![allow(clippy::inline_always, reason = "parts of the short way")]
 
 mod dummies;

@@ -21,7 +21,8 @@ use crate::time::Nanos;
 const SINK: usize = 1;
 
 /// Whether the condition holds: one connection, which nothing but its last octet can end, over a path whose arrivals are
-/// known when it sends; an application that reads at once and asks for nothing.
+/// known when it sends; an application that reads at once and asks for nothing; an end that speaks only when it is spoken
+/// to, or when a delayed acknowledgement is due, which a forecast of outages changes.
 pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, T>) -> bool {
     let (&[leg], [flow]) = (legs, &config.flows[..]) else {
         return false;
@@ -29,6 +30,7 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
     leg.transport == Transport::Tcp
         && (flow.is_endless() || !leg.params.may_end())
         && leg.params.read_rate_bps.is_none()
+        && leg.params.freeze_warning_ns.is_none()
         && !matches!(flow.application, ApplicationConfig::Pages { .. })
         && network.is_foreseeable(&leg)
 }
@@ -181,6 +183,11 @@ mod tests {
             let flow = &mut config.flows[0];
             flow.proxies.clear();
             flow.stack.read_rate_bps = None;
+            flow.stack.freeze_warning_ns = None;
+            if flow.variant == "freeze-tcp" {
+                (flow.variant, flow.params) =
+                    ("newreno".into(), crate::controller::ParamValues::default());
+            }
             if let ApplicationConfig::Pages { .. } = flow.application {
                 flow.application = ApplicationConfig::default();
                 flow.size_bytes = (!endless).then_some(100_000);
