@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 
 ROOMS = ("channels", "replay", "reports", "toolkit")
 MARK = b"A room of hindflight."
@@ -21,7 +23,13 @@ def main() -> int:
         return 2
     from toolkit.cli.app import main as run
 
+    signal.signal(signal.SIGTERM, _terminate)
     return run(sys.argv[1:])
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    """End as on Ctrl-C, so that what is half written is taken away."""
+    sys.exit(128 + number)
 
 
 def foreign_rooms() -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from channels.trace import read_trace
 from tests.channels.test_sky import elements
-from tests.e2e.conftest import Command, error_line
+from tests.e2e.conftest import Command, error_line, words
 
 
 def test_a_model_with_settings_becomes_a_trace(hindflight: Command, tmp_path: Path) -> None:
@@ -76,3 +79,20 @@ def test_a_model_that_names_a_file_says_one_line_and_no_more(hindflight: Command
     ended = hindflight("channel", "synth", "signal", "-p", "file=sn.csv", "-o", "x.parquet")
     assert ended.stderr == "wrote x.parquet\n"
     assert "sn.csv" in read_trace(tmp_path / "x.parquet").source["model"]
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "said"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+)
+def test_stopped_in_the_middle_it_leaves_nothing(
+    tmp_path: Path, environment: dict[str, str], stop: signal.Signals, code: int, said: str
+) -> None:
+    arguments = ("channel", "synth", "bernoulli", "-p", "per=0.01", "--packets", 2_000_000_000, "-o", "a.parquet")
+    running = subprocess.Popen(words(*arguments), cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    while running.poll() is None and not list(tmp_path.glob(".a.parquet.*")):
+        time.sleep(0.05)
+    assert running.poll() is None, "it ended before it could be stopped"
+    running.send_signal(stop)
+    _, told = running.communicate(timeout=30)
+    assert (running.returncode, told.strip().splitlines()[-1]) == (code, f"hindflight: {said}")
+    assert not list(tmp_path.glob("*a.parquet*"))

@@ -1,6 +1,6 @@
 """From exception to exit code: one line and a hint on stderr, never a traceback unless `--debug` asks for it.
 
-2 the user's mistake, 3 the machine's, 1 ours, 130 interrupted, 141 when nobody reads our output any more.
+2 the user's mistake, 3 the machine's, 1 ours, 130 interrupted, 143 terminated, 141 when nobody reads our output.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 
 from toolkit.errors import HindflightError
 
-OURS, USER, MACHINE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
+OURS, USER, MACHINE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 3, 130, 141, 143
 
 
 def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
@@ -35,8 +35,8 @@ def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
         # Typer turns a broken pipe into this before we see it.
         result = BROKEN_PIPE if isinstance(end.__context__, BrokenPipeError) else end.code
     code = result if isinstance(result, int) else 0
-    if code == INTERRUPTED:
-        _say("interrupted")
+    if code in {INTERRUPTED, TERMINATED}:
+        _say("interrupted" if code == INTERRUPTED else "terminated")
     return code
 
 
