@@ -21,6 +21,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
 )
+from pydantic_core import ErrorDetails
 
 from toolkit.errors import ChannelError, MachineError
 from toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
@@ -123,18 +124,20 @@ def describe(error: ValidationError) -> str:
             message = f"{first['input']!r} is no number to reckon with"
         case "literal_error":
             message = f"{first['input']!r} is not allowed; allowed: {first['ctx']['expected']}"
-        case "union_tag_invalid" if not isinstance(first["input"].get("model"), str):
-            message = 'model is the name of one, as in model = "street"'
-        case "union_tag_invalid":
-            message = _no_model(first["ctx"])
-        case "union_tag_not_found":
-            message = "a model is missing"
+        case "union_tag_invalid" | "union_tag_not_found":
+            message = wrong_model(first)
     path = _key_path(first["loc"])
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{path + ': ' if path else ''}{message}{more}"
 
 
-def _no_model(context: Mapping[str, Any]) -> str:
+def wrong_model(error: ErrorDetails) -> str:
+    """Say what is wrong with the name of a model where one of several is chosen."""
+    if error["type"] == "union_tag_not_found":
+        return "a model is missing"
+    if not isinstance(error["input"].get("model"), str):
+        return 'model is the name of one, as in model = "street"'
+    context = error["ctx"]
     known = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
     near = get_close_matches(str(context["tag"]), known, n=1)
     guess = f"; did you mean {near[0]!r}?" if near else ""

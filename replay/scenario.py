@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_valid
 from pydantic_core import ErrorDetails
 
 from channels import losses
-from channels.parameters import InputFile, describe
+from channels.parameters import InputFile, wrong_model
 from channels.protect import Arq, Fec, Guarded, LinkModel
 from replay.applications import APPLICATIONS
 from replay.flows import Datagrams, Flow, SharingFlow
@@ -423,7 +423,7 @@ def _describe(error: ValidationError) -> str:
             expected = first["ctx"]["expected"]
             message = f"{given!r} is not allowed{_nearest(given, expected.replace(' or ', ', ').split(', '), expected)}"
         case "union_tag_invalid" | "union_tag_not_found" if "channel" in first["loc"]:
-            message = describe(error)
+            message = wrong_model(first)
         case "union_tag_invalid" | "union_tag_not_found":
             message = _of_kind(str(first["loc"][-1]), given)
     path = _key_path(first["loc"])
@@ -444,6 +444,9 @@ def _of_kind(key: str, given: object) -> str:
         "queue": ("kind", "codel", tuple(QUEUES)),
     }.get(key, ("model", "none", tuple(_LOSS_MODELS)))
     if isinstance(given, Mapping) and isinstance(given.get(tag), str):
+        if given[tag] in allowed:
+            others = ", ".join(name for name in allowed if name != given[tag])
+            return f"{tag} {given[tag]!r} cannot stand here; others can: {others}"
         return f"unknown {tag} {given[tag]!r}{_nearest(given[tag], allowed, ', '.join(allowed))}"
     what = "the loss" if tag == "model" else "it"
     return f'{what} needs a {tag}, as in {{ {tag} = "{example}" }}; allowed: {", ".join(allowed)}'

@@ -149,3 +149,30 @@ def test_what_follows_from_an_error_is_not_counted_as_another() -> None:
     data["links"][1]["delay"] = 5
     with pytest.raises(ScenarioError, match=r"\(and 1 more\)$"):
         parse_scenario(data, "geo.toml", VARIANTS)
+
+
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        (
+            'loss = { model = "arq", over = { model = "trace", file = "x.parquet" } }',
+            "links[0].loss.over: model 'trace' cannot stand here; others can: none, ",
+        ),
+        (
+            'channel = { model = "arq", over = { model = "file", file = "x.parquet" } }',
+            "links[0].channel.arq.over: no model 'file'; there are bernoulli, ",
+        ),
+        ('channel = { model = "street_canyon" }', "links[0].channel: no model 'street_canyon'; did you mean 'street'?"),
+    ],
+)
+def test_a_model_that_cannot_stand_there_is_named_once(tmp_path: Path, link: str, message: str) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(
+        'name = "t"\nduration = "10 s"\npath = ["a", "b"]\n[compare]\nvariants = ["cubic"]\n'
+        f'[[links]]\nname = "l"\nrate = "1 Mbit/s"\ndelay = "10 ms"\n{link}\n'
+    )
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(path, ("cubic",))
+    said = str(caught.value).removeprefix(f"{path}: ")
+    assert said.startswith(message)
+    assert said.count("links[0]") == 1
