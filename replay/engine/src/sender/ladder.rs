@@ -27,6 +27,15 @@ pub(super) fn sender(variant: Variant, profile: Profile, overrides: StackOverrid
     sender_with((variant, "{}"), profile, overrides)
 }
 
+/// The same with a window of `pkts` that nothing moves, under `rfc`.
+pub(super) fn holding(variant: Variant, pkts: u32) -> Sender {
+    let held = StackOverrides {
+        fixed_window_pkts: Some(pkts),
+        ..StackOverrides::default()
+    };
+    sender(variant, Profile::Rfc, held)
+}
+
 /// The same, with the variant's parameters as a scenario writes them.
 #[allow(
     clippy::large_types_passed_by_value,

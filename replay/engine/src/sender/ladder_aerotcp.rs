@@ -1,24 +1,14 @@
 //! Ladders of AeroTCP: the paper's Fig. 4 to the packet, and what it leaves open. Notation as in `ladder`.
 
-use super::Sender;
-use super::ladder::{check, sender};
+use super::ladder::{check, holding};
 use crate::catalogue::Variant;
-use crate::config::{Profile, StackOverrides};
-
-fn holding(pkts: u32) -> Sender {
-    let held = StackOverrides {
-        fixed_window_pkts: Some(pkts),
-        ..StackOverrides::default()
-    };
-    sender(Variant::Aerotcp, Profile::Rfc, held)
-}
 
 #[test]
 fn figure_4_to_the_packet() {
     // Packets 1 and 2 of the window 1..8 are lost. The first duplicate repairs 1 at once and the second 2; the others buy
     // one new packet each, the partial ACK two.
     check(
-        holding(8),
+        holding(Variant::Aerotcp, 8),
         "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
          0.500 < ack 1 sack 3-3
          0.500 > R1 (cwnd 8 recovery)
@@ -53,7 +43,7 @@ fn figure_4_to_the_packet() {
 fn a_lost_repair_is_sent_twice_after_a_timeout_and_the_window_stays() {
     // RTO = 0.5 + 4 * 0.25 s after the first sample; nothing backs off.
     check(
-        holding(4),
+        holding(Variant::Aerotcp, 4),
         "0.000 > 1 2 3 4 (cwnd 4 avoidance)
          0.500 < ack 2
          0.500 > 5 (cwnd 4 avoidance)
@@ -70,7 +60,7 @@ fn a_lost_repair_is_sent_twice_after_a_timeout_and_the_window_stays() {
 #[test]
 fn a_duplicate_without_new_sack_changes_nothing() {
     check(
-        holding(4),
+        holding(Variant::Aerotcp, 4),
         "0.000 > 1 2 3 4 (cwnd 4 avoidance)
          0.500 < ack 2
          0.500 > 5 (cwnd 4 avoidance)
