@@ -1,6 +1,7 @@
 """`make bench`: every bench beside its peers, one after another. Run it on an idle machine.
 
-`python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine` or `channels`.
+`python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine` or `channels`; `instructions` counts, with
+valgrind, what each variant takes.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benches import bench_channels, bench_engine, bench_ingest
+from benches import bench_channels, bench_engine, bench_ingest, engine_instructions
 
 BENCHES: dict[str, Callable[[list[str]], None]] = {
     "ingest": bench_ingest.main,
@@ -24,9 +25,10 @@ def main(words: list[str]) -> None:
             bench([])
         return
     name, *options = words
-    if name not in BENCHES:
-        raise SystemExit(f"no bench {name!r}; there are {', '.join(BENCHES)}")
-    BENCHES[name](options)
+    named = {**BENCHES, "instructions": engine_instructions.main}
+    if name not in named:
+        raise SystemExit(f"no bench {name!r}; there are {', '.join(named)}")
+    named[name](options)
 
 
 if __name__ == "__main__":

@@ -117,6 +117,15 @@ def worker(
     return Figures(**json.loads(ended.stdout))
 
 
+def beside_newreno(config: dict[str, Any], pairs: int, packets: int) -> list[list[float]]:
+    """Return nanoseconds per data packet of newreno and of `config`, turn by turn, in a process of their own."""
+    case = {"configs": [session(60), config], "pairs": pairs, "packets": packets}
+    command = [sys.executable, "-m", "benches.engine_worker"]
+    ended = subprocess.run(command, input=json.dumps(case), capture_output=True, text=True, check=True, cwd=HERE.parent)
+    turns: list[list[float]] = json.loads(ended.stdout)
+    return turns
+
+
 def ns2(seconds: float, trace: str = "") -> Figures:
     """Run the same session in ns-2, which writes every packet's way into the file `trace`."""
     command = ["ns", str(NS2_SCRIPT), str(seconds), trace]
@@ -125,9 +134,10 @@ def ns2(seconds: float, trace: str = "") -> Figures:
     return Figures(packets, cpu_ns, cpu_ns, growth_kb)
 
 
-def floor_ns() -> float:
-    """Return nanoseconds per data packet of the hops alone."""
-    ended = subprocess.run(FLOOR, capture_output=True, text=True, check=True, cwd=HERE.parent)
+def floor_ns(threads: int = 1) -> float:
+    """Return nanoseconds per data packet of the hops alone, where so many threads measure at once."""
+    command = [*FLOOR, "--", str(threads)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE.parent)
     return float(ended.stdout)
 
 
@@ -203,19 +213,26 @@ def over_windows(rounds: int) -> None:
 
 
 def over_threads(rounds: int) -> None:
-    """One thread beside as many as there are processors."""
+    """One thread beside as many as there are processors, and the floor likewise: what of it is the machine's doing."""
     processors = os.cpu_count() or 1
     configs = [session(100)] * (16 * processors)
     one: list[Figures] = []
     all_: list[Figures] = []
+    floors: list[tuple[float, float]] = []
+    has_cargo = shutil.which("cargo") is not None
     for _ in range(rounds):
         one.append(worker(configs))
         all_.append(worker(configs, threads=processors))
+        if has_cargo:
+            floors.append((floor_ns(), floor_ns(processors)))
     wall = ratio([f.wall_ns for f in one], [f.wall_ns for f in all_])
     cpu = ratio(ns_each(all_), ns_each(one))
     got = Spread(tuple(f.cpu_ns / f.wall_ns for f in all_))
     print(f"{processors} threads: {wall:.2f} times as fast by the wall; each packet takes {cpu:.2f} of the processor")
     print(f"  time that one thread needs; the machine gave {got:.2f} processors")
+    if floors:
+        own = Spread(tuple(together / alone for alone, together in floors))
+        print(f"  the floor, which shares nothing between threads, takes {own:.2f} of its time on one thread")
 
 
 def thousand_runs(rounds: int) -> None:
@@ -230,19 +247,24 @@ def thousand_runs(rounds: int) -> None:
     )
 
 
-def over_variants(rounds: int, seconds: float) -> None:
-    """Every variant beside newreno in the same session, and Reno as a controller in Python."""
-    names = [name for name in engine_variant_names() if name != "newreno"] + [PYTHON_RENO]
-    found: dict[str, list[Figures]] = {name: [] for name in ("newreno", *names)}
-    for _ in range(rounds):
-        for name, figures in found.items():
-            # AeroTCP's window is its share of the link times the round trip: here all of it.
-            own = {"satellite_rate": 20e6, "satellite_rtt": 0.5, "connections": 1} if name == "aerotcp" else {}
-            figures.append(worker([session(seconds, variant=name, params=own)]))
-    print(f"variants, ns per data packet over newreno's (at most 2 wanted; {PYTHON_RENO}: each ACK calls Python)")
-    for name in names:
-        each = Spread(tuple(ns_each(found[name])))
-        print(f"  {name:16} {ratio(ns_each(found[name]), ns_each(found['newreno'])):.2f}, {each:.0f} ns")
+def variant_session(variant: str) -> dict[str, Any]:
+    """Return the session with another variant; one whose window is a share of the link gets all of it."""
+    share = {"satellite_rate": 20e6, "satellite_rtt": 0.5, "connections": 1}
+    return session(60, variant=variant, params=share if variant in ("aerotcp", "supertcp") else {})
+
+
+def over_variants(rounds: int, packets: int) -> None:
+    """Every variant in turns with newreno, as many data packets each, and Reno as a controller in Python."""
+    names = [name for name in engine_variant_names() if name != "newreno"]
+    print(
+        f"variants, ns per data packet over newreno's in the same minute, {packets} data packets each, {rounds} turns"
+    )
+    print(f"  (at most 2 wanted; {PYTHON_RENO}, a tenth of the packets: each ACK calls Python)")
+    for name in (*names, PYTHON_RENO):
+        share = packets // 10 if name == PYTHON_RENO else packets
+        turns = beside_newreno(variant_session(name), rounds, share)
+        each = Spread(tuple(own for _, own in turns))
+        print(f"  {name:16} {ratio(each.values, [newreno for newreno, _ in turns]):.2f}, {each:.0f} ns", flush=True)
 
 
 def over_length(seconds: float) -> None:
@@ -264,7 +286,7 @@ def main(arguments: list[str] | None = None) -> None:
     over_threads(given.rounds)
     thousand_runs(given.rounds)
     over_windows(given.rounds)
-    over_variants(given.rounds, given.seconds / 4)
+    over_variants(given.rounds, round(given.seconds * 400))
     over_length(given.seconds)
 
 

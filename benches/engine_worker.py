@@ -1,7 +1,8 @@
 """One measurement of the engine in a process of its own: `python -m benches.engine_worker`, a case in JSON on stdin.
 
-Prints JSON: data packets, nanoseconds on the processor and by the wall, and kB by which the greatest size of the
-process exceeds its size before the run. Knows the engine through `replay.run` alone.
+`measure` prints data packets, nanoseconds on the processor and by the wall, and kB by which the greatest size of the
+process exceeds its size before the run; `compare` prints nanoseconds on the processor per data packet of two sessions
+that take turns. Knows the engine through `replay.run` alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from replay.controller import Controller
 from replay.run import Configuration, run_configurations
 
 PYTHON_RENO = "python-reno"
+MOST_GUESSES = 12
+"""Runs in search of a duration."""
+MOST_GROWTH = 20.0
+"""Times by which such a run may be longer than the one before it."""
 
 
 class PythonReno(Controller, variant=PYTHON_RENO):
@@ -55,5 +60,38 @@ def measure(
     return Figures(sum(tables["runs"]["segments_out"].to_pylist()), cpu, wall, growth_kb)
 
 
+def compare(configs: list[dict[str, Any]], *, pairs: int, packets: int) -> list[list[float]]:
+    """Run two sessions in turn, `pairs` times, each for as long as it takes to send about `packets` data packets.
+
+    Turns are short, so that what else the machine does meets both; returns nanoseconds per data packet of each turn.
+    """
+    lasting = [_lasting(config, packets) for config in configs]
+    return [[_ns_each(config) for config in lasting] for _ in range(pairs)]
+
+
+def _lasting(config: dict[str, Any], packets: int) -> dict[str, Any]:
+    """Return `config` with the duration in which about `packets` data packets leave; a tenth less will do."""
+    for _ in range(MOST_GUESSES):
+        sent = _run(config)
+        if sent > 0.9 * packets:
+            return config
+        growth = min(packets / max(sent, 1), MOST_GROWTH)
+        config = {**config, "duration_ns": round(config["duration_ns"] * max(growth, 1.1))}
+    raise SystemExit(f"{config['flows'][0]['variant']}: no {packets} data packets in {config['duration_ns'] / 1e9:g} s")
+
+
+def _run(config: dict[str, Any]) -> int:
+    """Run `config` on one thread and return its data packets."""
+    runs = run_configurations([Configuration(config, 1, recorded=False)], threads=1, segments=False)["runs"]
+    return sum(runs["segments_out"].to_pylist())
+
+
+def _ns_each(config: dict[str, Any]) -> float:
+    begin = time.process_time_ns()
+    packets = _run(config)
+    return (time.process_time_ns() - begin) / packets
+
+
 if __name__ == "__main__":
-    json.dump(asdict(measure(**json.load(sys.stdin))), sys.stdout)
+    case = json.load(sys.stdin)
+    json.dump(compare(**case) if "pairs" in case else asdict(measure(**case)), sys.stdout)
