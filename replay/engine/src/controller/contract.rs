@@ -1,12 +1,15 @@
 //! What every controller of the catalogue must keep, under every profile: rules checked over random sequences of
-//! events, and sequences made by hand for what a rule needs. A variant that is added is here by being in the list.
+//! events with random parameters, and sequences made by hand for what a rule needs. A variant that is added is here by
+//! being in the list.
 //!
 //! Must not know any variant by name. Where a model of the path keeps a rule in a form of its own, that stands beside it.
 
 use proptest::prelude::*;
 
+use super::drawn::drawn;
 use super::{
-    AckEvidence, Controller, LostSegment, ParamValues, RateSample, Repair, Signal, SignalEvidence,
+    AckEvidence, Controller, LostSegment, ParamValue, ParamValues, RateSample, Repair, Signal,
+    SignalEvidence,
 };
 use crate::catalogue::{VARIANTS, Variant};
 use crate::config::{Profile, StackOverrides, StackParams};
@@ -52,6 +55,8 @@ fn happening() -> impl Strategy<Value = Happening> {
 /// A controller with what a sender keeps beside it.
 struct Model {
     name: (Variant, Profile),
+    /// Values of the variant's own parameters.
+    values: ParamValues,
     controller: Controller,
     now: Nanos,
     snd_una: u64,
@@ -67,20 +72,23 @@ struct Model {
 
 impl Model {
     fn new(variant: Variant, profile: Profile, start: Nanos) -> Self {
-        let params = variant.fix(
-            &StackParams::resolve(profile, &StackOverrides::default()),
-            &ParamValues::new(),
-        );
+        Self::with((variant, profile), &ParamValues::new(), start)
+    }
+
+    fn with((variant, profile): (Variant, Profile), values: &ParamValues, start: Nanos) -> Self {
+        let stack = StackParams::resolve(profile, &StackOverrides::default());
+        let params = variant.fix(&stack, values);
         let draws = StreamRng::new(StreamKey {
             seed: 7,
             owner: 0,
             direction: 0,
             purpose: Purpose::SequenceNumber,
         });
-        let mut controller = variant.controller(&params, &ParamValues::new(), draws);
+        let mut controller = variant.controller(&params, values, draws);
         controller.on_established(start, Some(100 * MILLISECOND), 1);
         Self {
             name: (variant, profile),
+            values: values.clone(),
             greatest: controller.cwnd(),
             fastest: 0.0,
             longest: 100 * MILLISECOND,
@@ -146,10 +154,20 @@ impl Model {
     }
 
     /// What a model of the path may have in flight at most: what the fastest rate delivers in the longest round-trip
-    /// time at its greatest gain, and in 100 ms for ACKs in lumps, with three bursts and what an ACK delivers.
+    /// time at its greatest gain, and in 100 ms for ACKs in lumps, with three bursts and what an ACK delivers. The gain
+    /// is that of the defaults.
     fn most_of_model(&self) -> f64 {
+        if !self.values.is_empty() {
+            return f64::INFINITY;
+        }
         let product = self.fastest * self.longest as f64 / SECOND as f64;
         2.9 * product + 0.1 * self.fastest + 3.0 * 127.0 + 20.0
+    }
+
+    /// What a loss or a mark may leave of the window `before`: no more; ASRAN's hook takes the window of the loss before.
+    fn most_after_signal(&self, before: f64) -> f64 {
+        let hook = self.values.get("mode") == Some(&ParamValue::Name("hook".into()));
+        if hook { self.greatest } else { before.max(2.0) }
     }
 
     fn signal(&self, signal: Signal) -> SignalEvidence {
@@ -187,7 +205,7 @@ impl Model {
                 self.controller.on_congestion(&self.signal(Signal::Loss));
                 self.repair = Repair::Recovery;
                 assert!(
-                    self.controller.cwnd() <= before.max(2.0),
+                    self.controller.cwnd() <= self.most_after_signal(before),
                     "{:?}: a loss raised the window from {before} to {}",
                     self.name,
                     self.controller.cwnd()
@@ -203,7 +221,7 @@ impl Model {
                     1.0
                 };
                 assert!(
-                    (least..=before.max(2.0)).contains(&self.controller.cwnd()),
+                    (least..=self.most_after_signal(before)).contains(&self.controller.cwnd()),
                     "{:?}: a mark took the window from {before} to {}",
                     self.name,
                     self.controller.cwnd()
@@ -216,7 +234,8 @@ impl Model {
                 self.repair = Repair::Loss;
                 assert!(
                     self.controller.cwnd() <= before,
-                    "a timeout raised the window"
+                    "{:?}: a timeout raised the window",
+                    self.name
                 );
             }
             Happening::Idle => {
@@ -285,20 +304,23 @@ impl Model {
 
     fn check(&self) {
         let (cwnd, ssthresh) = (self.controller.cwnd(), self.controller.ssthresh());
-        assert!(
-            cwnd.is_finite() && cwnd >= 1.0,
-            "{:?}: cwnd {cwnd}",
-            self.name
-        );
+        let who = (self.name, &self.values);
+        assert!(cwnd.is_finite() && cwnd >= 1.0, "{who:?}: cwnd {cwnd}");
         // Two by RFC 5681 §3.1; Linux's Vegas takes one off a window of two.
-        assert!(ssthresh >= 1.0, "{:?}: ssthresh {ssthresh}", self.name);
+        assert!(ssthresh >= 1.0, "{who:?}: ssthresh {ssthresh}");
         let rate = self.controller.pacing_pkts_per_s(Some(SECOND), 1);
-        assert!(rate > 0.0, "pacing rate {rate}");
+        assert!(rate > 0.0, "{who:?}: pacing rate {rate}");
     }
 }
 
-fn play(variant: Variant, profile: Profile, start: Nanos, events: &[Happening]) -> Vec<f64> {
-    let mut model = Model::new(variant, profile, start);
+/// The windows after each event.
+fn play(
+    who: (Variant, Profile),
+    values: &ParamValues,
+    start: Nanos,
+    events: &[Happening],
+) -> Vec<f64> {
+    let mut model = Model::with(who, values, start);
     let mut windows = vec![model.controller.cwnd()];
     for &event in events {
         model.step(event);
@@ -313,19 +335,56 @@ fn everyone() -> impl Iterator<Item = (Variant, Profile)> {
         .flat_map(|info| PROFILES.map(|profile| (info.variant, profile)))
 }
 
+/// For everyone, values of its parameters.
+fn everyones_values() -> impl Strategy<Value = Vec<ParamValues>> {
+    everyone()
+        .map(|(variant, profile)| drawn(variant, profile).boxed())
+        .collect::<Vec<_>>()
+}
+
+/// Plays twice, and once twenty minutes later: the rules hold, and the windows are the same. Whole minutes, for LEDBAT
+/// begins its base delays anew with each (RFC 6817 §2.4.2).
+fn check_rules(who: (Variant, Profile), values: &ParamValues, events: &[Happening]) {
+    let windows = play(who, values, SECOND, events);
+    assert_eq!(
+        play(who, values, SECOND, events),
+        windows,
+        "{who:?} {values:?}: twice"
+    );
+    let later = play(who, values, 1201 * SECOND, events);
+    for (at, (a, b)) in windows.iter().zip(&later).enumerate() {
+        let near = (a - b).abs() <= 1e-6 * a.max(*b);
+        assert!(
+            near,
+            "{who:?} {values:?}: event {at}: {a} and, twenty minutes later, {b}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rules_hold_whatever_happens_and_when(events in proptest::collection::vec(happening(), 1..300)) {
-        for (variant, profile) in everyone() {
-            let windows = play(variant, profile, SECOND, &events);
-            prop_assert_eq!(&play(variant, profile, SECOND, &events), &windows, "{:?}: twice", variant);
-            let later = play(variant, profile, 1001 * SECOND, &events);
-            for (at, (a, b)) in windows.iter().zip(&later).enumerate() {
-                let near = (a - b).abs() <= 1e-6 * a.max(*b);
-                prop_assert!(near, "{:?} {:?}: event {}: {} and, a thousand seconds later, {}", variant, profile, at, a, b);
-            }
+        for who in everyone() {
+            check_rules(who, &ParamValues::new(), &events);
+        }
+    }
+
+    #[test]
+    fn rules_hold_with_any_parameters(
+        events in proptest::collection::vec(happening(), 1..300),
+        drawn in everyones_values(),
+    ) {
+        for (who, values) in everyone().zip(&drawn) {
+            check_rules(who, values, &events);
+        }
+    }
+
+    #[test]
+    fn extreme_evidence_leaves_the_window_a_number_with_any_parameters(drawn in everyones_values()) {
+        for (who, values) in everyone().zip(&drawn) {
+            meet_extremes(who, values);
         }
     }
 }
@@ -498,30 +557,35 @@ fn a_timeout_leaves_the_loss_window_and_idleness_the_initial_one() {
 
 #[test]
 fn extreme_evidence_leaves_the_window_a_number() {
-    for (variant, profile) in everyone() {
-        for (delivered, rtt) in [
-            (0, 0),
-            (0, 1),
-            (1, 0),
-            (1, 1),
-            (u32::MAX / 4, 1),
-            (1, 3600 * SECOND),
-        ] {
-            let mut model = Model::new(variant, profile, SECOND);
-            for n in 0..50 {
-                let ack = model.ack(delivered.min(1 << 20), rtt, true);
-                if model.controller.observes() {
-                    model.controller.observe(&ack);
-                }
-                model.controller.on_ack(&ack);
-                if n % 17 == 16 {
-                    model.controller.on_congestion(&SignalEvidence {
-                        flight: 0.0,
-                        ..model.signal(Signal::Loss)
-                    });
-                }
-                model.check();
+    for who in everyone() {
+        meet_extremes(who, &ParamValues::new());
+    }
+}
+
+/// Nothing and too much delivered, no round-trip time and an hour's.
+fn meet_extremes(who: (Variant, Profile), values: &ParamValues) {
+    for (delivered, rtt) in [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+        (u32::MAX / 4, 1),
+        (1, 3600 * SECOND),
+    ] {
+        let mut model = Model::with(who, values, SECOND);
+        for n in 0..50 {
+            let ack = model.ack(delivered.min(1 << 20), rtt, true);
+            if model.controller.observes() {
+                model.controller.observe(&ack);
             }
+            model.controller.on_ack(&ack);
+            if n % 17 == 16 {
+                model.controller.on_congestion(&SignalEvidence {
+                    flight: 0.0,
+                    ..model.signal(Signal::Loss)
+                });
+            }
+            model.check();
         }
     }
 }

@@ -26,6 +26,8 @@ mod compound;
 #[cfg(test)]
 mod contract;
 mod cubic;
+#[cfg(test)]
+pub(crate) mod drawn;
 mod evidence;
 mod external;
 mod fack;

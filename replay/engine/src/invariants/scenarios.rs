@@ -4,13 +4,15 @@
 
 use proptest::prelude::*;
 
+use crate::catalogue::VARIANTS;
 use crate::config::{
-    ApplicationConfig, BurstConfig, CodelConfig, Config, DatagramConfig, DirectionConfig,
-    DropTailConfig, DrrConfig, FlowConfig, HandoverRule, JitterConfig, LinkConfig, LossConfig,
-    LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig,
-    RedConfig, Spread, StackOverrides,
+    AdvertisePolicy, ApplicationConfig, BurstConfig, CodelConfig, Config, DatagramConfig,
+    DirectionConfig, DropTailConfig, DrrConfig, FlowConfig, HandoverRule, JitterConfig, LinkConfig,
+    LossConfig, LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig,
+    QueueConfig, RedConfig, Spread, StackOverrides,
 };
 use crate::controller::ParamValues;
+use crate::controller::drawn::drawn;
 use crate::time::{MILLISECOND, SECOND};
 
 fn loss() -> impl Strategy<Value = LossConfig> {
@@ -219,71 +221,89 @@ fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)>
     }
 }
 
+/// A variant, with values of its parameters.
+fn variant(profile: Profile) -> impl Strategy<Value = (String, ParamValues)> {
+    proptest::sample::select(VARIANTS)
+        .prop_flat_map(move |info| (Just(info.name.into()), drawn(info.variant, profile)))
+}
+
+/// A proxy at `node`, or none; with a variant of its own, or the flow's.
+fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyConfig>> {
+    let own = proptest::option::of(variant(profile));
+    let proxy = (4..60_u32, own).prop_map(move |(buffer_pkts, own)| {
+        let (variant, params) = own.unzip();
+        ProxyConfig {
+            node: node.clone(),
+            buffer_pkts,
+            variant,
+            params: params.unwrap_or_default(),
+            advertise: AdvertisePolicy::default(),
+        }
+    });
+    proptest::option::of(proxy)
+}
+
+/// Profile, variant and parameters of a flow, and what becomes of each of `nodes`.
+type Who = (Profile, (String, ParamValues), Vec<Option<ProxyConfig>>);
+
+fn who(nodes: Vec<String>) -> impl Strategy<Value = Who> {
+    proptest::sample::select(vec![Profile::Rfc, Profile::Linux, Profile::Ns2]).prop_flat_map(
+        move |profile| {
+            let proxies: Vec<_> = nodes.iter().map(|n| proxy(n.clone(), profile)).collect();
+            (Just(profile), variant(profile), proxies)
+        },
+    )
+}
+
 fn flow(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> {
-    let names: Vec<&str> = crate::catalogue::VARIANTS
-        .iter()
-        .map(|info| info.name)
-        .collect();
     let sites: Vec<usize> = (0..nodes.len()).collect();
     let whole = vec![0, nodes.len() - 1];
     let ends = prop_oneof![3 => Just(whole), 1 => proptest::sample::subsequence(sites, 2)];
-    let split = proptest::collection::vec((any::<bool>(), 4..60_u32), nodes.len());
     let buffer = (3000..200_000_u64, any::<bool>());
     let buffer = proptest::option::weighted(0.4, buffer);
-    (
-        proptest::sample::select(names),
-        any::<bool>(),
-        stack(),
-        application(endless),
-        0..3000_u64,
-        (ends, split, buffer),
-    )
-        .prop_map(
-            move |(
+    let who = who(nodes.clone());
+    let traffic = (stack(), application(endless), buffer).prop_map(fit_together);
+    (who, traffic, 0..3000_u64, ends).prop_map(
+        move |((profile, (variant, params), proxies), traffic, start_ms, ends)| {
+            let (stack, (size_bytes, application)) = traffic;
+            let proxies = proxies.into_iter().take(ends[1]).skip(ends[0] + 1);
+            FlowConfig {
+                name: "flow".into(),
+                from: Some(nodes[ends[0]].clone()),
+                to: Some(nodes[ends[1]].clone()),
+                dscp: if profile == Profile::Linux { 46 } else { 0 },
+                start_ns: start_ms * MILLISECOND,
+                size_bytes,
+                application,
                 variant,
-                linux,
-                mut stack,
-                (size_bytes, mut application),
-                start_ms,
-                (ends, split, buffer),
-            )| {
-                stack.send_buffer_bytes = buffer.map(|(bytes, _)| bytes);
-                stack.send_buffer_max_bytes =
-                    buffer.and_then(|(bytes, grows)| grows.then_some(4 * bytes));
-                match &mut application {
-                    ApplicationConfig::Greedy { write_bytes } if buffer.is_none() => {
-                        *write_bytes = None;
-                    }
-                    ApplicationConfig::Stream { .. } => stack.read_rate_bps = None,
-                    _ => {}
-                }
-                FlowConfig {
-                    name: "flow".into(),
-                    from: Some(nodes[ends[0]].clone()),
-                    to: Some(nodes[ends[1]].clone()),
-                    dscp: if linux { 46 } else { 0 },
-                    start_ns: start_ms * MILLISECOND,
-                    size_bytes,
-                    application,
-                    variant: variant.into(),
-                    params: ParamValues::new(),
-                    profile: if linux { Profile::Linux } else { Profile::Rfc },
-                    stack,
-                    proxies: nodes[ends[0] + 1..ends[1]]
-                        .iter()
-                        .zip(split)
-                        .filter(|(_, (present, _))| *present)
-                        .map(|(node, (_, buffer_pkts))| ProxyConfig {
-                            node: node.clone(),
-                            buffer_pkts,
-                            variant: None,
-                            params: ParamValues::new(),
-                            advertise: crate::config::AdvertisePolicy::default(),
-                        })
-                        .collect(),
-                }
-            },
-        )
+                params,
+                profile,
+                stack,
+                proxies: proxies.flatten().collect(),
+            }
+        },
+    )
+}
+
+/// A stack, a size with an application, and octets of the send buffer that may grow.
+type Traffic = (
+    StackOverrides,
+    (Option<u64>, ApplicationConfig),
+    Option<(u64, bool)>,
+);
+
+/// Leaves out what an application cannot have, and gives the stack its send buffer.
+fn fit_together(
+    (mut stack, (size_bytes, mut application), buffer): Traffic,
+) -> (StackOverrides, (Option<u64>, ApplicationConfig)) {
+    stack.send_buffer_bytes = buffer.map(|(bytes, _)| bytes);
+    stack.send_buffer_max_bytes = buffer.and_then(|(bytes, grows)| grows.then_some(4 * bytes));
+    match &mut application {
+        ApplicationConfig::Greedy { write_bytes } if buffer.is_none() => *write_bytes = None,
+        ApplicationConfig::Stream { .. } => stack.read_rate_bps = None,
+        _ => {}
+    }
+    (stack, (size_bytes, application))
 }
 
 /// Slow and over before long, so that the flows come to their end.
