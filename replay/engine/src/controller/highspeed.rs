@@ -69,11 +69,13 @@ impl HighspeedParams {
         libm::exp(ln)
     }
 
-    /// RFC 3649 §5: a(w) = w² p(w) 2 b(w) / (2 - b(w)), in segments per round trip.
+    /// RFC 3649 §5: a(w) = w² p(w) 2 b(w) / (2 - b(w)), in segments per round trip. Above the high window, of which the
+    /// RFC says nothing, it stays, as Linux's table ends there: with other parameters w² p(w) would run away.
     fn increase(&self, w: f64) -> f64 {
         if w <= self.low_window {
             return 1.0;
         }
+        let w = w.min(self.high_window);
         let b = self.decrease(w);
         (w * w * self.loss(w) * 2.0 * b / (2.0 - b)).max(1.0)
     }
@@ -162,6 +164,14 @@ mod tests {
             assert!((increase - a).abs() < 0.05 * a, "a({w}) = {increase}");
             assert!((decrease - b).abs() < 0.006, "b({w}) = {decrease}");
         }
+    }
+
+    #[test]
+    fn above_the_high_window_the_increase_stays() {
+        let params = HighspeedParams::default();
+        let (high, above) = (params.increase(83_000.0), params.increase(1e6));
+        assert_eq!(high.to_bits(), above.to_bits());
+        assert!(params.increase(80_000.0) < high, "below it rises");
     }
 
     #[test]
