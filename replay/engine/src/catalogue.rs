@@ -5,17 +5,11 @@
 use hindflight_kernels::StreamRng;
 
 use crate::config::{Profile, RecoveryKind, RtoRule, SlowStartKind, StackParams};
-use crate::controller::{
-    AerotcpParams, Afstart, AfstartParams, Asran, AsranBase, AsranParams, Bbr, Bbr3, Bbr3Params,
-    BbrParams, Bic, BicParams, Compound, CompoundParams, Controller, Cubic, CubicParams, Fack,
-    FackParams, Factor, Growth, Held, Highspeed, HighspeedParams, Htcp, HtcpParams, Hybla,
-    HyblaParams, Illinois, IllinoisParams, Ledbat, LedbatParams, LinuxCubic, Ns2Half, Ns2Reno,
-    OfGrowth, ParamSpec, ParamValues, Peach, PeachParams, Reduction, Reno, Scalable,
-    ScalableParams, ScpsTpParams, SlowStart, SupertcpParams, Vegas, VegasParams, Veno, VenoParams,
-    Westwood, WestwoodAbse, WestwoodAbseParams, WestwoodBwe, WestwoodBweParams, WestwoodParams,
-    Window, WindowPacing, Windowed, Yeah, YeahParams,
-};
-
+#[allow(
+    clippy::wildcard_imports,
+    reason = "the catalogue names every one of them"
+)]
+use crate::controller::*;
 use crate::time::{MILLISECOND, Nanos};
 
 mod list;
@@ -153,10 +147,9 @@ impl Variant {
         };
         let fine = self == Self::Aerotcp;
         let warning = (self == Self::FreezeTcp).then_some(FREEZE_WARNING);
-        let dummies =
-            (self == Self::Peach).then(|| PeachParams::default().with(values).dummy_segments());
-        let acks_per_round_trip = (self == Self::ScpsTp)
-            .then(|| ScpsTpParams::default().with(values).acks_per_round_trip);
+        let dummies = (self == Self::Peach).then(|| PeachParams::of(values).dummy_segments());
+        let acks_per_round_trip =
+            (self == Self::ScpsTp).then(|| ScpsTpParams::of(values).acks_per_round_trip);
         StackParams {
             acks_per_round_trip,
             dummies,
@@ -190,24 +183,31 @@ impl Variant {
         }
     }
 
+    /// The profiles under which it has its own parameters; none of them where it has no parameters.
+    pub fn profiles(self) -> Vec<&'static str> {
+        let having = |profile: &Profile| !self.specs(*profile).is_empty();
+        let profiles = Profile::ALL.into_iter().filter(having);
+        profiles.map(Profile::name).collect()
+    }
+
     /// The first two of its parameters that contradict each other under `values`: lower one, upper one. Each alone is
     /// within its range.
     pub fn contradiction(self, values: &ParamValues) -> Option<(&'static str, &'static str)> {
         let ordered: Vec<(&'static str, f64, &'static str, f64)> = match self {
             Self::Highspeed => {
-                let p = HighspeedParams::default().with(values);
+                let p = HighspeedParams::of(values);
                 vec![("low_window", p.low_window, "high_window", p.high_window)]
             }
             Self::Vegas => {
-                let p = VegasParams::default().with(values);
+                let p = VegasParams::of(values);
                 vec![("alpha", p.alpha, "beta", p.beta)]
             }
             Self::ScpsTp => {
-                let p = ScpsTpParams::default().with(values);
+                let p = ScpsTpParams::of(values);
                 vec![("alpha", p.alpha, "beta", p.beta)]
             }
             Self::Illinois => {
-                let p = IllinoisParams::default().with(values);
+                let p = IllinoisParams::of(values);
                 vec![
                     ("alpha_min", p.alpha_min, "alpha_max", p.alpha_max),
                     ("beta_min", p.beta_min, "beta_max", p.beta_max),
@@ -238,95 +238,50 @@ impl Variant {
         if let Some(pkts) = params.fixed_window_pkts {
             return Held::windowed(pkts).into();
         }
-        let share = |growth: Growth, beta| (growth, Factor::of(beta, params.profile).into());
-        let ns2 = params.profile == Profile::Ns2;
+        let (profile, start) = (params.profile, initial_window(params));
+        let packet_bytes = params.smss_bytes + params.header_bytes;
+        let share = |(growth, beta): (Growth, f64)| (growth, Factor::of(beta, profile).into());
+        let halved = |growth: Growth| share((growth, RENO_BETA));
         let (growth, reduction) = match self {
-            Self::Bbr => {
-                let bbr = BbrParams::default().with(values);
-                return Bbr::new(bbr, params.initial_window_pkts, params.smss_bytes, draws).into();
-            }
-            Self::Bbr3 => {
-                let bbr = Bbr3Params::default().with(values);
-                return Bbr3::new(bbr, params.initial_window_pkts, params.smss_bytes, draws).into();
-            }
-            Self::Aerotcp => {
-                let aerotcp = AerotcpParams::default().with(values);
-                return aerotcp
-                    .windowed(params.smss_bytes + params.header_bytes)
-                    .into();
-            }
-            Self::Supertcp => {
-                let supertcp = SupertcpParams::default().with(values);
-                return supertcp
-                    .windowed(params.smss_bytes + params.header_bytes)
-                    .into();
-            }
-            Self::Reno | Self::Newreno | Self::Sack | Self::LinuxReno | Self::FreezeTcp if ns2 => {
-                (Ns2Reno.into(), Ns2Half.into())
-            }
+            Self::Bbr => return bbr(params, BbrParams::of(values), draws),
+            Self::Bbr3 => return bbr3(params, Bbr3Params::of(values), draws),
+            Self::Aerotcp => return AerotcpParams::of(values).windowed(packet_bytes).into(),
+            Self::Supertcp => return SupertcpParams::of(values).windowed(packet_bytes).into(),
+            Self::ScpsTp => return ScpsTpParams::of(values).windowed(start, params).into(),
+            Self::Peach => return Peach::windowed(start.cwnd, params).into(),
             // A user's own is made elsewhere (`Externals`): here stands what it would be without a rule of its own.
             Self::Reno
             | Self::Newreno
             | Self::Sack
             | Self::LinuxReno
             | Self::FreezeTcp
-            | Self::External => share(Reno::default().into(), RENO_BETA),
-            Self::Cubic => {
-                let (growth, beta) = cubic(params.profile, values);
-                share(growth, beta)
-            }
-            Self::Fack => reno(Fack::new(
-                FackParams::default().with(values),
-                params.profile,
-            )),
-            Self::Asran => asran(params.profile, AsranParams::default().with(values)),
-            Self::WestwoodPlus => reno(Westwood::new(WestwoodParams::default().with(values))),
-            Self::WestwoodBwe => reno(WestwoodBwe::new(WestwoodBweParams::default().with(values))),
-            Self::WestwoodAbse => reno(WestwoodAbse::new(
-                WestwoodAbseParams::default().with(values),
-            )),
-            Self::Hybla => {
-                let hybla = Hybla::new(HyblaParams::default().with(values));
-                share(hybla.into(), RENO_BETA)
-            }
-            Self::Afstart => {
-                let afstart = Afstart::new(AfstartParams::default().with(values));
-                share(afstart.into(), RENO_BETA)
-            }
-            Self::Vegas => {
-                let vegas = Vegas::new(VegasParams::default().with(values));
-                share(vegas.into(), RENO_BETA)
-            }
-            Self::Ledbat => {
-                let ledbat = Ledbat::new(LedbatParams::default().with(values));
-                share(ledbat.into(), RENO_BETA)
-            }
-            Self::ScpsTp => {
-                let scps_tp = ScpsTpParams::default().with(values);
-                return scps_tp.windowed(initial_window(params), params).into();
-            }
-            Self::Peach => return Peach::windowed(initial_window(params).cwnd, params).into(),
-            Self::Bic => own(Bic::new(BicParams::default().with(values))),
-            Self::Compound => own(Compound::new(CompoundParams::default().with(values))),
-            Self::Highspeed => own(Highspeed::new(HighspeedParams::default().with(values))),
-            Self::Htcp => own(Htcp::new(HtcpParams::default().with(values))),
-            Self::Illinois => own(Illinois::new(IllinoisParams::default().with(values))),
-            Self::Scalable => own(Scalable::new(ScalableParams::default().with(values))),
-            Self::Veno => own(Veno::new(VenoParams::default().with(values))),
-            Self::Yeah => own(Yeah::new(YeahParams::default().with(values))),
+            | Self::External => plain_reno(self, profile),
+            Self::Cubic => share(cubic(profile, values)),
+            Self::Fack => reno(Fack::new(FackParams::of(values), profile)),
+            Self::Asran => asran(profile, AsranParams::of(values)),
+            Self::WestwoodPlus => reno(Westwood::new(WestwoodParams::of(values))),
+            Self::WestwoodBwe => reno(WestwoodBwe::new(WestwoodBweParams::of(values))),
+            Self::WestwoodAbse => reno(WestwoodAbse::new(WestwoodAbseParams::of(values))),
+            Self::Hybla => halved(Hybla::new(HyblaParams::of(values)).into()),
+            Self::Afstart => halved(Afstart::new(AfstartParams::of(values)).into()),
+            Self::Vegas => halved(Vegas::new(VegasParams::of(values)).into()),
+            Self::Ledbat => halved(Ledbat::new(LedbatParams::of(values)).into()),
+            Self::Bic => own(Bic::new(BicParams::of(values))),
+            Self::Compound => own(Compound::new(CompoundParams::of(values))),
+            Self::Highspeed => own(Highspeed::new(HighspeedParams::of(values))),
+            Self::Htcp => own(Htcp::new(HtcpParams::of(values))),
+            Self::Illinois => own(Illinois::new(IllinoisParams::of(values))),
+            Self::Scalable => own(Scalable::new(ScalableParams::of(values))),
+            Self::Veno => own(Veno::new(VenoParams::of(values))),
+            Self::Yeah => own(Yeah::new(YeahParams::of(values))),
         };
-        Windowed::new(
-            initial_window(params),
-            self.slow_start(params),
-            growth,
-            reduction,
-        )
-        .paced(self.pacing(params, values))
-        .into()
+        Windowed::new(start, self.slow_start(params), growth, reduction)
+            .paced(self.pacing(params, values))
+            .into()
     }
 
     fn pacing(self, params: &StackParams, values: &ParamValues) -> Option<WindowPacing> {
-        let spaced = self == Self::Hybla && HyblaParams::default().with(values).spacing;
+        let spaced = self == Self::Hybla && HyblaParams::of(values).spacing;
         if spaced {
             return Some(WindowPacing::SPACED);
         }
@@ -355,6 +310,23 @@ pub fn initial_window(params: &StackParams) -> Window {
     }
 }
 
+fn bbr(params: &StackParams, own: BbrParams, draws: StreamRng) -> Controller {
+    Bbr::new(own, params.initial_window_pkts, params.smss_bytes, draws).into()
+}
+
+fn bbr3(params: &StackParams, own: Bbr3Params, draws: StreamRng) -> Controller {
+    Bbr3::new(own, params.initial_window_pkts, params.smss_bytes, draws).into()
+}
+
+/// RFC 5681's windows; under the profile `ns2` those of its agents, which a user's own does not have.
+fn plain_reno(variant: Variant, profile: Profile) -> (Growth, Reduction) {
+    if profile == Profile::Ns2 && variant != Variant::External {
+        return (Ns2Reno.into(), Ns2Half.into());
+    }
+    let reduction = Factor::of(RENO_BETA, profile);
+    (Reno::default().into(), reduction.into())
+}
+
 /// Reno's growth over a reduction of its own.
 fn reno(reduction: impl Into<Reduction>) -> (Growth, Reduction) {
     (Reno::default().into(), reduction.into())
@@ -379,7 +351,7 @@ fn cubic(profile: Profile, values: &ParamValues) -> (Growth, f64) {
     if profile == Profile::Linux {
         return (LinuxCubic::default().into(), LinuxCubic::BETA);
     }
-    let params = CubicParams::default().with(values);
+    let params = CubicParams::of(values);
     (Cubic::new(params).into(), params.beta)
 }
 

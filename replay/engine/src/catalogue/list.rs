@@ -3,12 +3,11 @@
 //! Must not know how a variant is put together.
 
 use super::{Variant, VariantInfo};
-use crate::controller::{
-    AerotcpParams, AfstartParams, AsranParams, Bbr3Params, BbrParams, BicParams, CompoundParams,
-    CubicParams, FackParams, HighspeedParams, HtcpParams, HyblaParams, IllinoisParams,
-    LedbatParams, PeachParams, ScalableParams, ScpsTpParams, SupertcpParams, VegasParams,
-    VenoParams, WestwoodAbseParams, WestwoodBweParams, WestwoodParams, YeahParams,
-};
+#[allow(
+    clippy::wildcard_imports,
+    reason = "the list names the parameters of every one of them"
+)]
+use crate::controller::*;
 
 /// Every variant, in the order in which they are listed.
 pub const VARIANTS: &[VariantInfo] = &[

@@ -121,30 +121,15 @@ impl ApplicationConfig {
 
     /// Checks the application of `flow`, whose key path is `flow_key`.
     pub(super) fn validate(&self, flow_key: &str, flow: &FlowConfig) -> Checked {
+        self.agrees_with(flow_key, flow)?;
         let key = format!("{flow_key}.application");
         let at = |name: &str| format!("{key}.{name}");
-        if flow.size_bytes.is_some() && !matches!(self, Self::Greedy { .. }) {
-            let problem = format!(
-                "contradicts an application of kind {:?}, which says itself how much it sends",
-                self.kind()
-            );
-            return refuse(format!("{flow_key}.size_bytes"), problem);
-        }
+        let time = |name: &str, value, least| within(&at(name), value, least, LONGEST_NS);
+        let write = |octets: &Option<u32>| {
+            within(&at("write_bytes"), octets.unwrap_or(1), 1, MOST_WRITE_BYTES)
+        };
         match self {
-            Self::Greedy { write_bytes } => {
-                if write_bytes.is_some() && flow.stack.send_buffer_bytes.is_none() {
-                    return refuse(
-                        at("write_bytes"),
-                        "means nothing without stack.send_buffer_bytes",
-                    );
-                }
-                within(
-                    &at("write_bytes"),
-                    write_bytes.unwrap_or(1),
-                    1,
-                    MOST_WRITE_BYTES,
-                )
-            }
+            Self::Greedy { write_bytes } => write(write_bytes),
             Self::OnOff {
                 rate_bps,
                 on_ns,
@@ -153,14 +138,9 @@ impl ApplicationConfig {
                 ..
             } => {
                 rate(&at("rate_bps"), Some(*rate_bps))?;
-                within(&at("on_ns"), *on_ns, 1, LONGEST_NS)?;
-                within(&at("off_ns"), *off_ns, 0, LONGEST_NS)?;
-                within(
-                    &at("write_bytes"),
-                    write_bytes.unwrap_or(1),
-                    1,
-                    MOST_WRITE_BYTES,
-                )
+                time("on_ns", *on_ns, 1)?;
+                time("off_ns", *off_ns, 0)?;
+                write(write_bytes)
             }
             Self::Pages {
                 page_bytes,
@@ -170,7 +150,7 @@ impl ApplicationConfig {
                 ..
             } => {
                 within(&at("page_bytes"), *page_bytes, 1, MOST_BYTES)?;
-                within(&at("think_ns"), *think_ns, 0, LONGEST_NS)?;
+                time("think_ns", *think_ns, 0)?;
                 within(&at("request_bytes"), *request_bytes, 1, MOST_REQUEST_BYTES)?;
                 within(&at("pages"), pages.unwrap_or(1), 1, 1 << 32)
             }
@@ -181,15 +161,38 @@ impl ApplicationConfig {
                 resume_ns,
             } => {
                 rate(&at("rate_bps"), Some(*rate_bps))?;
-                within(&at("write_every_ns"), *write_every_ns, 1000, LONGEST_NS)?;
-                if flow.stack.read_rate_bps.is_some() {
-                    let problem = "contradicts a stream, which is read as it comes and played at its own rate";
-                    return refuse(format!("{flow_key}.stack.read_rate_bps"), problem);
-                }
-                within(&at("startup_ns"), *startup_ns, 0, LONGEST_NS)?;
-                within(&at("resume_ns"), *resume_ns, 0, LONGEST_NS)
+                time("write_every_ns", *write_every_ns, 1000)?;
+                time("startup_ns", *startup_ns, 0)?;
+                time("resume_ns", *resume_ns, 0)
             }
             Self::Writes { at_ns, bytes } => validate_writes(&key, at_ns, bytes),
+        }
+    }
+
+    /// Refuses what `flow` says besides and this application does not go with.
+    fn agrees_with(&self, flow_key: &str, flow: &FlowConfig) -> Checked {
+        let (own_size, buffer) = (flow.size_bytes, flow.stack.send_buffer_bytes);
+        match self {
+            Self::Greedy {
+                write_bytes: Some(_),
+            } if buffer.is_none() => refuse(
+                format!("{flow_key}.application.write_bytes"),
+                "means nothing without send_buffer_bytes",
+            ),
+            Self::Greedy { .. } => Ok(()),
+            _ if own_size.is_some() => {
+                let problem = format!(
+                    "contradicts an application of kind {:?}, which says itself how much it sends",
+                    self.kind()
+                );
+                refuse(format!("{flow_key}.size_bytes"), problem)
+            }
+            Self::Stream { .. } if flow.stack.read_rate_bps.is_some() => {
+                let problem =
+                    "contradicts a stream, which is read as it comes and played at its own rate";
+                refuse(format!("{flow_key}.stack.read_rate_bps"), problem)
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -329,22 +329,7 @@ impl LossConfig {
                 states,
                 jumps,
                 start,
-            } => {
-                within(&format!("{key}.states"), states.len(), 1, 1000)?;
-                for (i, state) in states.iter().enumerate() {
-                    validate_state(&format!("{key}.states[{i}]"), *clock, state)?;
-                }
-                within(
-                    &format!("{key}.jumps"),
-                    jumps.len(),
-                    states.len(),
-                    states.len(),
-                )?;
-                for (i, row) in jumps.iter().enumerate() {
-                    distribution(&format!("{key}.jumps[{i}]"), row, states.len())?;
-                }
-                distribution(&format!("{key}.start"), start, states.len())
-            }
+            } => validate_chain(key, *clock, states, (jumps, start)),
             Self::Trace {
                 positions,
                 known_pkts,
@@ -354,24 +339,9 @@ impl LossConfig {
             } => {
                 within(&format!("{key}.known_pkts"), *known_pkts, 1, u64::MAX)?;
                 within(&format!("{key}.block_pkts"), *block_pkts, 1, u64::MAX)?;
-                validate_positions(&format!("{key}.positions"), positions.iter(), *known_pkts)?;
-                let at = late.iter().map(|(position, _)| position);
-                validate_positions(&format!("{key}.late"), at, *known_pkts)?;
-                for (i, (_, added_ns)) in late.iter().enumerate() {
-                    within(&format!("{key}.late[{i}]"), *added_ns, 0, LONGEST_NS)?;
-                }
-                Ok(())
+                validate_fates(key, positions, late, *known_pkts)
             }
-            Self::Timeline { spans } => {
-                let mut last = 0;
-                for (i, span) in spans.iter().enumerate() {
-                    let key = format!("{key}.spans[{i}]");
-                    within(&format!("{key}.start_ns"), span.start_ns, last, LONGEST_NS)?;
-                    last = span.start_ns;
-                    validate_loss(&key, span.per, span.ber)?;
-                }
-                Ok(())
-            }
+            Self::Timeline { spans } => validate_spans(key, spans),
             Self::Arq {
                 over,
                 retries,
@@ -396,6 +366,47 @@ impl LossConfig {
             }
         }
     }
+}
+
+/// `steps` are the jumps from each state and the probabilities of the first one.
+fn validate_chain(
+    key: &str,
+    clock: ClockConfig,
+    states: &[StateConfig],
+    steps: (&[Vec<f64>], &[f64]),
+) -> Checked {
+    let (jumps, start) = steps;
+    let count = states.len();
+    within(&format!("{key}.states"), count, 1, 1000)?;
+    for (i, state) in states.iter().enumerate() {
+        validate_state(&format!("{key}.states[{i}]"), clock, state)?;
+    }
+    within(&format!("{key}.jumps"), jumps.len(), count, count)?;
+    for (i, row) in jumps.iter().enumerate() {
+        distribution(&format!("{key}.jumps[{i}]"), row, count)?;
+    }
+    distribution(&format!("{key}.start"), start, count)
+}
+
+fn validate_fates(key: &str, lost: &[u64], late: &[(u64, u64)], known_pkts: u64) -> Checked {
+    validate_positions(&format!("{key}.positions"), lost.iter(), known_pkts)?;
+    let at = late.iter().map(|(position, _)| position);
+    validate_positions(&format!("{key}.late"), at, known_pkts)?;
+    for (i, (_, added_ns)) in late.iter().enumerate() {
+        within(&format!("{key}.late[{i}]"), *added_ns, 0, LONGEST_NS)?;
+    }
+    Ok(())
+}
+
+fn validate_spans(key: &str, spans: &[SpanConfig]) -> Checked {
+    let mut last = 0;
+    for (i, span) in spans.iter().enumerate() {
+        let key = format!("{key}.spans[{i}]");
+        within(&format!("{key}.start_ns"), span.start_ns, last, LONGEST_NS)?;
+        last = span.start_ns;
+        validate_loss(&key, span.per, span.ber)?;
+    }
+    Ok(())
 }
 
 fn validate_loss(key: &str, per: Option<f64>, ber: Option<f64>) -> Checked {

@@ -7,6 +7,7 @@ mod application;
 mod datagram;
 mod jitter;
 mod loss;
+mod quantity;
 mod queue;
 mod stack;
 mod validate;
@@ -17,6 +18,7 @@ pub use application::{ApplicationConfig, Spread};
 pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig};
 pub use jitter::JitterConfig;
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
+pub(crate) use quantity::quantity;
 pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
 };

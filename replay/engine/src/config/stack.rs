@@ -2,6 +2,8 @@
 //!
 //! Must not know how the parameters are used. A profile is a complete set of values; an override replaces one.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::{MILLISECOND, Nanos, SECOND};
@@ -17,6 +19,26 @@ pub enum Profile {
     Linux,
     /// As the simulator of the papers, ns-2 (2.35): packets counted, an ACK per packet, ticks of 0.1 s.
     Ns2,
+}
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Self; 3] = [Self::Rfc, Self::Linux, Self::Ns2];
+
+    /// Its name in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rfc => "rfc",
+            Self::Linux => "linux",
+            Self::Ns2 => "ns2",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// How losses are found and what the window does while they are repaired.
@@ -288,34 +310,19 @@ impl StackParams {
     /// The parameters of `profile` with `overrides` on top.
     pub fn resolve(profile: Profile, overrides: &StackOverrides) -> Self {
         let o = overrides;
-        let base = Self::of(profile);
-        let timestamps = o.timestamps.unwrap_or(base.timestamps);
-        let natural = BARE_HEADER_BYTES + if timestamps { TIMESTAMPS_BYTES } else { 0 };
-        let header_bytes = o.header_bytes.unwrap_or(natural);
-        let smss_bytes = o
-            .smss_bytes
-            .unwrap_or(DEFAULT_PACKET_BYTES.saturating_sub(header_bytes));
-        let receive_buffer_bytes = o.receive_buffer_bytes.unwrap_or(match profile {
-            Profile::Ns2 => u64::from(NS2_WINDOW_PKTS * smss_bytes),
-            Profile::Rfc | Profile::Linux => base.receive_buffer_bytes,
-        });
-        // ns-2 has one `window_`, which is both.
-        let window_pkts = u32::try_from(receive_buffer_bytes / u64::from(smss_bytes.max(1))).ok();
-        let natural_ssthresh = base
-            .initial_ssthresh_pkts
-            .or(window_pkts.filter(|_| profile == Profile::Ns2));
+        let base = Self::of(profile).sized(o);
         Self {
             handshake: o.handshake.unwrap_or(base.handshake),
             close: o.close.unwrap_or(base.close),
             user_timeout_ns: o.user_timeout_ns.or(base.user_timeout_ns),
             retry_limit: o.retry_limit.or(base.retry_limit),
             syn_retry_limit: o.syn_retry_limit.or(base.syn_retry_limit),
-            timestamps,
-            smss_bytes,
-            header_bytes,
+            timestamps: base.timestamps,
+            smss_bytes: base.smss_bytes,
+            header_bytes: base.header_bytes,
             initial_window_pkts: o.initial_window_pkts.unwrap_or(base.initial_window_pkts),
             fixed_window_pkts: o.fixed_window_pkts.or(base.fixed_window_pkts),
-            initial_ssthresh_pkts: o.initial_ssthresh_pkts.or(natural_ssthresh),
+            initial_ssthresh_pkts: base.initial_ssthresh_pkts,
             slow_start_limit_pkts: o.slow_start_limit_pkts.or(base.slow_start_limit_pkts),
             slow_start: o.slow_start.or(base.slow_start),
             limited_transmit: o.limited_transmit.unwrap_or(base.limited_transmit),
@@ -335,7 +342,7 @@ impl StackParams {
             quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
             sack: o.sack.unwrap_or(base.sack),
             dsack: o.dsack.unwrap_or(base.dsack),
-            receive_buffer_bytes,
+            receive_buffer_bytes: base.receive_buffer_bytes,
             receive_buffer_max_bytes: o.receive_buffer_max_bytes.or(base.receive_buffer_max_bytes),
             receive_window_growth: o
                 .receive_window_growth
@@ -358,6 +365,32 @@ impl StackParams {
             acks_per_round_trip: None,
             dummies: None,
             profile,
+        }
+    }
+
+    /// These with the sizes that hang together: headers, segments, the receive buffer and what follows from them.
+    fn sized(self, o: &StackOverrides) -> Self {
+        let timestamps = o.timestamps.unwrap_or(self.timestamps);
+        let natural = BARE_HEADER_BYTES + if timestamps { TIMESTAMPS_BYTES } else { 0 };
+        let header_bytes = o.header_bytes.unwrap_or(natural);
+        let smss_bytes = o
+            .smss_bytes
+            .unwrap_or(DEFAULT_PACKET_BYTES.saturating_sub(header_bytes));
+        let receive_buffer_bytes = o.receive_buffer_bytes.unwrap_or(match self.profile {
+            Profile::Ns2 => u64::from(NS2_WINDOW_PKTS * smss_bytes),
+            Profile::Rfc | Profile::Linux => self.receive_buffer_bytes,
+        });
+        // ns-2 has one `window_`, which is both.
+        let window_pkts = u32::try_from(receive_buffer_bytes / u64::from(smss_bytes.max(1))).ok();
+        let window_pkts = window_pkts.filter(|_| self.profile == Profile::Ns2);
+        let natural_ssthresh = self.initial_ssthresh_pkts.or(window_pkts);
+        Self {
+            timestamps,
+            header_bytes,
+            smss_bytes,
+            receive_buffer_bytes,
+            initial_ssthresh_pkts: o.initial_ssthresh_pkts.or(natural_ssthresh),
+            ..self
         }
     }
 

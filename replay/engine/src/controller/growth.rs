@@ -2,11 +2,8 @@
 //!
 //! Must not know what a loss costs, but for the growths whose own state says so (`reduced_window`).
 
+use super::Window;
 use super::evidence::{AckEvidence, SignalEvidence};
-use super::{
-    Afstart, Bic, Compound, Cubic, Held, Highspeed, Htcp, Hybla, Illinois, Ledbat, LinuxCubic,
-    Ns2Reno, Peach, Reno, Scalable, Vegas, Veno, Window, Yeah,
-};
 use crate::time::Nanos;
 
 /// A growth. Only `on_ack` is compulsory; the rest is for those that need it.
@@ -61,11 +58,11 @@ macro_rules! growths {
         /// What an ACK buys.
         #[derive(Clone, Debug)]
         pub enum Growth {
-            $($(#[$doc])* $name($name),)*
+            $($(#[$doc])* $name(super::$name),)*
         }
 
-        $(impl From<$name> for Growth {
-            fn from(growth: $name) -> Self {
+        $(impl From<super::$name> for Growth {
+            fn from(growth: super::$name) -> Self {
                 Self::$name(growth)
             }
         })*
@@ -73,13 +70,13 @@ macro_rules! growths {
         impl Growth {
             /// See [`WindowGrowth::OBSERVES`].
             pub fn observes(&self) -> bool {
-                match self { $(Self::$name(_) => $name::OBSERVES,)* }
+                match self { $(Self::$name(_) => super::$name::OBSERVES,)* }
             }
 
             /// See [`WindowGrowth::OWNS_SLOW_START`].
             #[inline]
             pub fn owns_slow_start(&self) -> bool {
-                match self { $(Self::$name(_) => $name::OWNS_SLOW_START,)* }
+                match self { $(Self::$name(_) => super::$name::OWNS_SLOW_START,)* }
             }
 
             /// See [`WindowGrowth::observe`].

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::catalogue::edit_distance;
+use crate::config::quantity;
 
 /// A value as a scenario writes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -128,6 +129,16 @@ impl ParamSpec {
         }
     }
 
+    /// A number out of bounds and the bounds, with their unit.
+    fn out_of_range(&self, number: f64, least: f64, most: f64) -> String {
+        if self.unit == "bit/s" {
+            let [number, least, most] = [number, least, most].map(|bps| quantity("_bps", bps));
+            return format!("{number} is not between {least} and {most}");
+        }
+        let bounds = format!("{number} is not between {least} and {most} {}", self.unit);
+        bounds.trim_end().into()
+    }
+
     fn check(&self, value: &ParamValue) -> Result<(), String> {
         match (self.kind, value) {
             (
@@ -137,7 +148,7 @@ impl ParamSpec {
                 &ParamValue::Number(number),
             ) => {
                 if !(least..=most).contains(&number) {
-                    Err(format!("{number} is not between {least} and {most}"))
+                    Err(self.out_of_range(number, least, most))
                 } else if whole && number.fract() != 0.0 {
                     Err(format!("{number} is not a whole number"))
                 } else {
@@ -153,7 +164,8 @@ impl ParamSpec {
                 }
             }
             (Kind::Number { least, most, .. }, _) => {
-                Err(format!("must be a number between {least} and {most}"))
+                let bounds = format!("must be a number between {least} and {most} {}", self.unit);
+                Err(bounds.trim_end().into())
             }
             (Kind::Flag { .. }, _) => Err("must be true or false".into()),
             (Kind::Choice { names, .. }, _) => Err(format!("must be one of {}", names.join(", "))),
@@ -258,6 +270,11 @@ macro_rules! parameters {
                     meaning: $meaning.trim_ascii(),
                 },)*
             ];
+
+            /// The defaults with a scenario's `values` in their places.
+            pub fn of(values: &$crate::controller::ParamValues) -> Self {
+                Self::default().with(values)
+            }
 
             /// These parameters with a scenario's `values` in their places.
             #[must_use]
@@ -365,6 +382,7 @@ mod tests {
     fn values_replace_defaults_by_name_and_leave_the_others() {
         let defaults = TestParams::default();
         assert_eq!(defaults.with(&values("{}")), defaults);
+        assert_eq!(TestParams::of(&values("{}")), defaults);
         let given = defaults.with(&values(r#"{"c": 2, "colour": "dark_green"}"#));
         let expected = TestParams {
             c: 2.0,
@@ -408,8 +426,14 @@ mod tests {
                 r#"{"c": 10, "rounds": 64, "whether": false, "colour": "red"}"#,
                 "",
             ),
-            (r#"{"c": 10.1}"#, "c: 10.1 is not between 0.01 and 10"),
-            (r#"{"c": 0.001}"#, "c: 0.001 is not between 0.01 and 10"),
+            (
+                r#"{"c": 10.1}"#,
+                "c: 10.1 is not between 0.01 and 10 segments/s³",
+            ),
+            (
+                r#"{"c": 0.001}"#,
+                "c: 0.001 is not between 0.01 and 10 segments/s³",
+            ),
             (r#"{"rounds": 2.5}"#, "rounds: 2.5 is not a whole number"),
             (
                 r#"{"rounds": true}"#,

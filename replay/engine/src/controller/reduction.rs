@@ -4,9 +4,7 @@
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
 use super::growth::Growth;
-use super::{
-    Asran, Fack, Held, LOSS_WINDOW, Ns2Half, ScpsTp, Westwood, WestwoodAbse, WestwoodBwe, Window,
-};
+use super::{LOSS_WINDOW, Window};
 use crate::config::Profile;
 
 /// A reduction. Only `reduced` is compulsory.
@@ -106,11 +104,11 @@ macro_rules! reductions {
         /// What a congestion signal costs.
         #[derive(Clone, Debug)]
         pub enum Reduction {
-            $($(#[$doc])* $name($name),)*
+            $($(#[$doc])* $name(super::$name),)*
         }
 
-        $(impl From<$name> for Reduction {
-            fn from(reduction: $name) -> Self {
+        $(impl From<super::$name> for Reduction {
+            fn from(reduction: super::$name) -> Self {
                 Self::$name(reduction)
             }
         })*
@@ -118,7 +116,7 @@ macro_rules! reductions {
         impl Reduction {
             /// See [`WindowReduction::OBSERVES`].
             pub fn observes(&self) -> bool {
-                match self { $(Self::$name(_) => $name::OBSERVES,)* }
+                match self { $(Self::$name(_) => super::$name::OBSERVES,)* }
             }
 
             /// See [`WindowReduction::observe`].
