@@ -16,6 +16,7 @@ __all__ = [
     "StreetWalk",
     "acos",
     "atan2",
+    "check",
     "cos",
     "draw_street",
     "erfc",
@@ -113,6 +114,11 @@ class Columns:
     def __arrow_c_schema__(self) -> Any: ...
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
+def check(
+    configuration: str, controllers: Mapping[str, Callable[[float, float], object]] | None = None
+) -> tuple[str, str] | None:
+    """Return the key and the problem of what `replay` would refuse in a configuration; None where it is sound."""
+
 def fit_losses(fates: bytes, models: Sequence[str], level: float, t_ns: bytes | None = None) -> list[dict[str, Any]]:
     """Fit loss models to `fates`, one octet per packet, 0 for delivered; a dictionary per model.
 
@@ -169,8 +175,8 @@ def follow(
 def profile(name: str) -> str:
     """Return the stack parameters that a profile fixes, as JSON by the engine's names; ValueError if unknown."""
 
-def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]]]]:
-    """List the TCP variants: name, family, one line, source, its year, parameters.
+def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str]]]:
+    """List the TCP variants: name, family, one line, source, its year, parameters, profiles under which it has them.
 
     A parameter is its name, default, what is allowed, unit, source and meaning, all as text.
     """

@@ -38,5 +38,5 @@ mod _native {
     #[pymodule_export]
     use super::mathematics::{acos, atan2, cos, erfc, exp, log, log10, pow, sin};
     #[pymodule_export]
-    use super::replay::{profile, replay, variants};
+    use super::replay::{check, profile, replay, variants};
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use hindflight_engine::controller::Externals;
 use hindflight_engine::{
-    Config, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap, VARIANTS,
-    VariantInfo, World,
+    Config, ConfigError, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
+    VARIANTS, VariantInfo, World,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -63,8 +63,8 @@ struct Outcome {
 type Text = &'static str;
 /// Name, default, what is allowed, unit, source, meaning.
 type ParamTuple = (Text, String, String, Text, Text, Text);
-/// Name, family, one line, source, its year, parameters.
-type VariantTuple = (Text, Text, Text, Text, u16, Vec<ParamTuple>);
+/// Name, family, one line, source, its year, parameters, profiles under which it has them.
+type VariantTuple = (Text, Text, Text, Text, u16, Vec<ParamTuple>, Vec<Text>);
 
 /// Every variant of the catalogue with its parameters.
 #[pyfunction]
@@ -76,10 +76,12 @@ pub fn variants() -> Vec<VariantTuple> {
         });
         rows.collect()
     };
-    VARIANTS
-        .iter()
-        .map(|v| (v.name, v.family, v.summary, v.source, v.year, params(v)))
-        .collect()
+    let row = |v: &VariantInfo| {
+        let profiles = v.variant.profiles();
+        let (name, family, summary, source) = (v.name, v.family, v.summary, v.source);
+        (name, family, summary, source, v.year, params(v), profiles)
+    };
+    VARIANTS.iter().map(row).collect()
 }
 
 /// The stack parameters that a profile fixes, as JSON.
@@ -89,6 +91,18 @@ pub fn profile(name: &str) -> PyResult<String> {
     let profile: Profile = serde_json::from_value(name.into()).map_err(refuse)?;
     let params = StackParams::resolve(profile, &StackOverrides::default());
     serde_json::to_string(&params).map_err(refuse)
+}
+
+/// The key and the problem of what `replay` would refuse in a configuration; none where it would refuse nothing.
+#[pyfunction]
+#[pyo3(signature = (configuration, controllers = None))]
+pub fn check(
+    configuration: &str,
+    controllers: Option<HashMap<String, Py<PyAny>>>,
+) -> Option<(String, String)> {
+    let externals = externals(controllers.unwrap_or_default(), &Arc::default());
+    let refused = config_with(configuration, &externals).err();
+    refused.map(|error| (error.key, error.problem))
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
@@ -153,13 +167,11 @@ fn parse(jobs: &[JobTuple], externals: &Externals) -> PyResult<Vec<Job>> {
     let mut known: HashMap<&str, Arc<Config>> = HashMap::new();
     let mut parsed = Vec::with_capacity(jobs.len());
     for (text, seed, run_id, recorded) in jobs {
-        let config = match known.get(text.as_str()) {
-            Some(config) => Arc::clone(config),
-            None => Arc::clone(
-                known
-                    .entry(text)
-                    .or_insert(Arc::new(config_with(text, externals)?)),
-            ),
+        let config = if let Some(config) = known.get(text.as_str()) {
+            Arc::clone(config)
+        } else {
+            let read = config_with(text, externals).map_err(|error| refused(error.into()))?;
+            Arc::clone(known.entry(text).or_insert(Arc::new(read)))
         };
         parsed.push(Job {
             config,
@@ -173,17 +185,18 @@ fn parse(jobs: &[JobTuple], externals: &Externals) -> PyResult<Vec<Job>> {
 
 /// Reads and checks a configuration.
 pub fn config(text: &str) -> PyResult<Config> {
-    config_with(text, &Externals::default())
+    config_with(text, &Externals::default()).map_err(|error| refused(error.into()))
 }
 
-fn config_with(text: &str, externals: &Externals) -> PyResult<Config> {
+fn config_with(text: &str, externals: &Externals) -> Result<Config, ConfigError> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let mut config: Config = serde_path_to_error::deserialize(&mut reader)
-        .map_err(|error| PyValueError::new_err(format!("{}: {}", error.path(), error.inner())))?;
+    let read = serde_path_to_error::deserialize(&mut reader);
+    let mut config: Config = read.map_err(|error| ConfigError {
+        key: error.path().to_string(),
+        problem: error.inner().to_string(),
+    })?;
     config.externals = externals.clone();
-    config
-        .validate()
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    config.validate()?;
     Ok(config)
 }
 

@@ -9,7 +9,7 @@ mod stack;
 use std::fmt;
 
 use super::queue::MOST_DSCP;
-use super::{Config, FlowConfig, Profile, StackParams};
+use super::{Config, FlowConfig, Profile, StackParams, quantity};
 use crate::catalogue::{EXTERNAL, VARIANTS, Variant};
 use crate::controller::{self, ParamValues};
 use crate::time::Nanos;
@@ -54,10 +54,16 @@ pub(super) fn within<T: Copy + PartialOrd + fmt::Display>(
     most: T,
 ) -> Checked {
     if value >= least && value <= most {
-        Ok(())
-    } else {
-        refuse(key, format!("{value} is not between {least} and {most}"))
+        return Ok(());
     }
+    let [value, least, most] = [value, least, most].map(|number| shown(key, number));
+    refuse(key, format!("{value} is not between {least} and {most}"))
+}
+
+/// A value of `key` as people write it.
+pub(super) fn shown<T: fmt::Display>(key: &str, value: T) -> String {
+    let text = value.to_string();
+    text.parse().map_or(text, |number| quantity(key, number))
 }
 
 pub(super) fn probability(key: &str, value: f64) -> Checked {
@@ -115,7 +121,8 @@ impl FlowConfig {
             self.profile,
             &self.params,
         )?;
-        StackParams::resolve(self.profile, &self.stack).validate(&format!("{key}.stack"))?;
+        StackParams::resolve(self.profile, &self.stack)
+            .validate(&format!("{key}.stack"), &self.stack)?;
         if let Some(recovery) = self.stack.recovery {
             let params = StackParams::resolve(self.profile, &self.stack);
             if variant.fix(&params, &self.params).recovery != recovery {
@@ -217,11 +224,16 @@ fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigError> {
 }
 
 fn validate_params(key: &str, variant: Variant, profile: Profile, values: &ParamValues) -> Checked {
-    controller::check(variant.specs(profile), values).or_else(|(name, problem)| {
-        let variant = variant.info().name;
-        let profile = format!("{profile:?}").to_lowercase();
-        let problem = format!("{problem} (variant {variant:?}, profile {profile:?})");
-        refuse(format!("{key}.{name}"), problem)
+    let (name, specs) = (variant.info().name, variant.specs(profile));
+    controller::check(specs, values).or_else(|(param, problem)| {
+        let elsewhere = specs.is_empty() && !variant.info().params.is_empty();
+        let problem = if elsewhere {
+            let profiles = variant.profiles().join(", ");
+            format!("{name} has parameters under {profiles} alone, none under {profile}")
+        } else {
+            format!("{problem} ({name} under {profile})")
+        };
+        refuse(format!("{key}.{param}"), problem)
     })?;
     variant
         .contradiction(values)

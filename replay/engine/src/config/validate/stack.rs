@@ -1,9 +1,10 @@
 //! Refuses stack parameters out of range or at odds with one another.
 
-use super::{Checked, LONGEST_NS, rate, refuse, within};
-use crate::config::StackParams;
+use super::{Checked, LONGEST_NS, rate, refuse, shown, within};
+use crate::config::{StackOverrides, StackParams};
 use crate::time::{MILLISECOND, SECOND};
 
+const LARGEST_PACKET_BYTES: u32 = 65_535;
 const LARGEST_RECEIVE_BUFFER_BYTES: u64 = 1 << 30;
 const LARGEST_SEND_BUFFER_BYTES: u64 = 1 << 40;
 
@@ -11,11 +12,13 @@ const LARGEST_SEND_BUFFER_BYTES: u64 = 1 << 40;
 type KeyOf<'a> = &'a dyn Fn(&str) -> String;
 
 impl StackParams {
-    pub(super) fn validate(&self, key: &str) -> Checked {
+    /// Checks every value; an error names one that `given` holds, where two are at odds.
+    pub(super) fn validate(&self, key: &str, given: &StackOverrides) -> Checked {
         let at = |name: &str| format!("{key}.{name}");
         self.validate_segments(&at)?;
         self.validate_windows(&at)?;
         self.validate_timers(&at)?;
+        self.validate_order(&at, given)?;
         self.validate_retries(&at)?;
         self.validate_ecn(&at)?;
         self.validate_mechanisms(&at)?;
@@ -27,7 +30,63 @@ impl StackParams {
         within(&at("smss_bytes"), self.smss_bytes, 1, 65_000)?;
         within(&at("header_bytes"), self.header_bytes, 0, 120)?;
         let packet = self.smss_bytes + self.header_bytes;
-        within(&at("smss_bytes"), packet, 1, 65_535)
+        if packet > LARGEST_PACKET_BYTES {
+            let problem =
+                format!("makes a packet of {packet} B with its headers; IP takes 65535 B");
+            return refuse(at("smss_bytes"), problem);
+        }
+        Ok(())
+    }
+
+    /// What may not be more than another: a profile's value may be at odds with a given one.
+    fn validate_order(&self, at: KeyOf, given: &StackOverrides) -> Checked {
+        let (least, most) = ("min_rto_ns", "max_rto_ns");
+        let lower = (least, Some(self.min_rto_ns));
+        let upper = (most, Some(self.max_rto_ns), given.max_rto_ns.is_some());
+        self.ordered(at, lower, upper)?;
+        let lower = ("receive_buffer_bytes", Some(self.receive_buffer_bytes));
+        let most = self.receive_buffer_max_bytes;
+        let upper = ("receive_buffer_max_bytes", most, most.is_some());
+        self.ordered(at, lower, upper)?;
+        let lower = ("send_buffer_bytes", self.send_buffer_bytes);
+        let most = self.send_buffer_max_bytes;
+        self.ordered(at, lower, ("send_buffer_max_bytes", most, most.is_some()))
+    }
+
+    /// Of `lower` (its name and value) and `upper` (with whether the scenario gives it) the second may not be less.
+    fn ordered(
+        &self,
+        at: KeyOf,
+        lower: (&str, Option<u64>),
+        upper: (&str, Option<u64>, bool),
+    ) -> Checked {
+        let ((lower, Some(least)), (upper, Some(most), upper_is_given)) = (lower, upper) else {
+            return Ok(());
+        };
+        if least <= most {
+            return Ok(());
+        }
+        let (least, most) = (shown(lower, least), shown(upper, most));
+        let profile = self.profile;
+        if upper_is_given {
+            let problem = format!("{most} is less than {lower}, which is {least} ({profile})");
+            return refuse(at(upper), problem);
+        }
+        let problem = format!("{least} is more than {upper}, which is {most} ({profile})");
+        refuse(at(lower), problem)
+    }
+
+    /// A buffer holds two segments at least, or the receiver's window would never open (RFC 9293 §3.8.6.2.2).
+    fn holds_two_segments(&self, key: &str, bytes: u64) -> Checked {
+        let (least, smss) = (2 * u64::from(self.smss_bytes), self.smss_bytes);
+        if bytes >= least {
+            return Ok(());
+        }
+        let bytes = shown(key, bytes);
+        refuse(
+            key,
+            format!("{bytes} is less than two segments of {smss} B"),
+        )
     }
 
     fn validate_windows(&self, at: KeyOf) -> Checked {
@@ -49,7 +108,7 @@ impl StackParams {
         let timeout = |name: &str, value, least| within(&at(name), value, least, LONGEST_NS);
         timeout("min_rto_ns", self.min_rto_ns, MILLISECOND)?;
         timeout("initial_rto_ns", self.initial_rto_ns, MILLISECOND)?;
-        timeout("max_rto_ns", self.max_rto_ns, self.min_rto_ns)?;
+        timeout("max_rto_ns", self.max_rto_ns, MILLISECOND)?;
         let granularity = self.clock_granularity_ns;
         within(&at("clock_granularity_ns"), granularity, 0, SECOND)?;
         let delayed = self.delayed_ack_timeout_ns;
@@ -91,10 +150,10 @@ impl StackParams {
     fn validate_receive_buffer(&self, at: KeyOf) -> Checked {
         let most = LARGEST_RECEIVE_BUFFER_BYTES;
         let bytes = self.receive_buffer_bytes;
-        let least = 2 * u64::from(self.smss_bytes);
-        within(&at("receive_buffer_bytes"), bytes, least, most)?;
+        self.holds_two_segments(&at("receive_buffer_bytes"), bytes)?;
+        within(&at("receive_buffer_bytes"), bytes, 1, most)?;
         if let Some(max) = self.receive_buffer_max_bytes {
-            within(&at("receive_buffer_max_bytes"), max, bytes, most)?;
+            within(&at("receive_buffer_max_bytes"), max, 1, most)?;
         }
         rate(&at("read_rate_bps"), self.read_rate_bps)
     }
@@ -112,10 +171,10 @@ impl StackParams {
         if let (key, Some(octets)) = lowat {
             within(&key, octets, 1, most)?;
         }
-        let least = 2 * u64::from(self.smss_bytes);
-        within(&at("send_buffer_bytes"), bytes, least, most)?;
+        self.holds_two_segments(&at("send_buffer_bytes"), bytes)?;
+        within(&at("send_buffer_bytes"), bytes, 1, most)?;
         if let (key, Some(max)) = max {
-            within(&key, max, bytes, most)?;
+            within(&key, max, 1, most)?;
         }
         Ok(())
     }

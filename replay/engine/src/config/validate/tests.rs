@@ -24,7 +24,7 @@ fn each_slip_names_its_key() {
         (
             "1e6",
             "-1",
-            "path.links[0].forward.rate_bps: -1 is not between 8",
+            "path.links[0].forward.rate_bps: -1 bit/s is not between 8 bit/s and 10000 Gbit/s",
         ),
         (
             "\"cubic\"",
@@ -46,7 +46,11 @@ fn each_slip_names_its_key() {
             "[\"a\", \"b\", \"a\"]",
             "path.nodes[2]: node \"a\" is named twice",
         ),
-        ("1000000000", "0", "duration_ns: 0 is not between 1"),
+        (
+            "1000000000",
+            "0",
+            "duration_ns: 0 ns is not between 1 ns and 720 h",
+        ),
         (
             "\"rate_bps\": 1e6",
             "\"loss\": {\"kind\": \"bernoulli\", \"per\": 1.5}",
@@ -65,17 +69,17 @@ fn each_slip_names_its_key() {
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"params\": {\"beta\": 1}",
-            "flows[0].params.beta: 1 is not between 0.1 and 0.99 (variant \"cubic\", profile",
+            "flows[0].params.beta: 1 is not between 0.1 and 0.99 (cubic under rfc)",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"newreno\", \"params\": {\"beta\": 0.7}",
-            "flows[0].params.beta: the variant has no parameters (variant \"newreno\", profile",
+            "flows[0].params.beta: the variant has no parameters (newreno under rfc)",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"profile\": \"linux\", \"params\": {\"beta\": 0.7}",
-            "flows[0].params.beta: the variant has no parameters (variant \"cubic\", profile \"linux\")",
+            "flows[0].params.beta: cubic has parameters under rfc, ns2 alone, none under linux",
         ),
         (
             "\"node\": \"b\"",
@@ -90,7 +94,7 @@ fn each_slip_names_its_key() {
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"application\": {\"kind\": \"greedy\", \"write_bytes\": 65536}",
-            "flows[0].application.write_bytes: means nothing without stack.send_buffer_bytes",
+            "flows[0].application.write_bytes: means nothing without send_buffer_bytes",
         ),
         (
             "\"variant\": \"cubic\"",
@@ -105,12 +109,12 @@ fn each_slip_names_its_key() {
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"stack\": {\"send_buffer_bytes\": 9000, \"notsent_lowat_bytes\": 0}",
-            "flows[0].stack.notsent_lowat_bytes: 0 is not between 1 and",
+            "flows[0].stack.notsent_lowat_bytes: 0 B is not between 1 B and",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"stack\": {\"send_buffer_bytes\": 9000, \"send_buffer_max_bytes\": 8999}",
-            "flows[0].stack.send_buffer_max_bytes: 8999 is not between 9000 and",
+            "flows[0].stack.send_buffer_max_bytes: 8999 B is less than send_buffer_bytes, which is 9 kB (rfc)",
         ),
     ] {
         let got = problem(change, to);
@@ -146,7 +150,7 @@ fn mechanisms_at_odds_with_the_rest_name_their_key() {
         (
             "rfc",
             "\"quick_start_bps\": 1",
-            "quick_start_bps: 1 is not between 8 and",
+            "quick_start_bps: 1 bit/s is not between 8 bit/s and",
         ),
     ] {
         let got = stack(profile, given);
@@ -157,5 +161,56 @@ fn mechanisms_at_odds_with_the_rest_name_their_key() {
         };
         assert!(got.starts_with(&format!("{key}{expected}")), "{got}");
         assert_eq!(got.is_empty(), expected.is_empty(), "{got}");
+    }
+}
+
+#[test]
+fn of_two_values_at_odds_the_given_one_is_named_with_the_other() {
+    let stack = |profile: &str, given: &str| {
+        let to =
+            format!("\"variant\": \"cubic\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
+        problem("\"variant\": \"cubic\"", &to)
+    };
+    for (profile, given, expected) in [
+        (
+            "rfc",
+            "\"min_rto_ns\": 300000000000",
+            "min_rto_ns: 300 s is more than max_rto_ns, which is 60 s (rfc)",
+        ),
+        (
+            "linux",
+            "\"max_rto_ns\": 199000000",
+            "max_rto_ns: 199 ms is less than min_rto_ns, which is 200 ms (linux)",
+        ),
+        ("linux", "\"max_rto_ns\": 200000000", ""),
+        (
+            "rfc",
+            "\"receive_buffer_max_bytes\": 65536",
+            "receive_buffer_max_bytes: 64 KiB is less than receive_buffer_bytes, which is 16 MiB (rfc)",
+        ),
+        (
+            "rfc",
+            "\"receive_buffer_bytes\": 2895",
+            "receive_buffer_bytes: 2895 B is less than two segments of 1448 B",
+        ),
+        ("rfc", "\"receive_buffer_bytes\": 2896", ""),
+        (
+            "rfc",
+            "\"send_buffer_bytes\": 2",
+            "send_buffer_bytes: 2 B is less than two segments of 1448 B",
+        ),
+        (
+            "rfc",
+            "\"smss_bytes\": 65000, \"header_bytes\": 120, \"timestamps\": true",
+            "",
+        ),
+    ] {
+        let got = stack(profile, given);
+        let key = if expected.is_empty() {
+            ""
+        } else {
+            "flows[0].stack."
+        };
+        assert_eq!(got, format!("{key}{expected}"));
     }
 }
