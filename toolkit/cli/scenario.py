@@ -1,4 +1,4 @@
-"""`hindflight scenario init`: a scenario file drafted from a capture, to edit and replay."""
+"""`hindflight scenario init`: a scenario file drafted from a capture; `profiles`: what the stack profiles set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.output import say
+from toolkit.cli.output import AsJson, print_json, print_table, say
 from toolkit.cli.times import From, To, capture_span
 from toolkit.errors import HindflightError
 
@@ -23,8 +23,10 @@ CapturedVariant = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Scenario files: draft one from a capture.", no_args_is_help=True)
+    help_text = "Scenario files: draft one from a capture, look up what a profile sets."
+    group = typer.Typer(help=help_text, no_args_is_help=True)
     group.command("init")(init)
+    group.command("profiles")(profiles)
     app.add_typer(group, name="scenario")
 
 
@@ -48,6 +50,29 @@ def init(
         chosen = read_flow(tables.workspace, flow)
         trace = write_draft(tables.workspace, chosen, out, choice)
     say(f"wrote {out} and {trace}")
+
+
+def profiles(
+    key: Annotated[str, typer.Argument(metavar="[KEY]", help="One key, with its meaning and source.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List what the stack profiles linux, rfc and ns2 set, key by key. Each key of [flow] can override them."""
+    from dataclasses import asdict
+
+    from replay.profiles import find_setting, settings
+
+    shown = (find_setting(key),) if key else settings()
+    if as_json:
+        print_json({"settings": [asdict(setting) for setting in shown]})
+    elif key:
+        (setting,) = shown
+        print(f"{setting.key}: {setting.meaning}")
+        print_table(["profile", "value"], [{"profile": name, "value": value} for name, value in setting.values.items()])
+        print(f"allowed: {setting.allowed}\nsource: {setting.source}")
+    else:
+        names = list(shown[0].values)
+        print_table(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown])
+        print("hindflight scenario profiles KEY says what it is and where its values come from.")
 
 
 def listed(text: str, option: str) -> tuple[str, ...]:
