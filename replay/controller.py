@@ -125,11 +125,19 @@ class Controller:
         self.ssthresh = ssthresh
         self._counted = 0.0
 
-    def __init_subclass__(cls, *, variant: str = "", **others: Any) -> None:
-        """Make the class known as `variant`; without a name it is a base for others. HindflightError: it is taken."""
+    def __init_subclass__(cls, *, variant: str | None = "", **others: Any) -> None:
+        """Make the class known as `variant`; with None it is a base for others.
+
+        HindflightError: it has no name, or one that is taken.
+        """
         super().__init_subclass__(**others)
         cls.observes = cls.observe is not Controller.observe
-        if variant:
+        if variant == "":
+            raise HindflightError(
+                f"the controller {cls.__name__} has no name that a scenario could use",
+                f'class {cls.__name__}(Controller, variant="NAME"); variant=None makes a base for others',
+            )
+        if variant is not None:
             register_controller(variant, cls)
 
     def observe(self, ack: Ack) -> None:

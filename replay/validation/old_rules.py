@@ -26,7 +26,7 @@ LEAST_SAMPLES = 3
 """Vegas and Compound: round-trip times that a round needs to say anything."""
 
 
-class OldReno(Controller):
+class OldReno(Controller, variant=None):
     """Windows in whole segments; growth by the ACK, and one ACK late: the count is asked before it is raised."""
 
     def __init__(self, cwnd: float, ssthresh: float) -> None:
@@ -93,7 +93,7 @@ class OldBic(OldReno, variant=OLD_BIC):
         return cwnd // 2 if cwnd <= 14 else cwnd * 819 // 1024
 
 
-class Rounds(OldReno):
+class Rounds(OldReno, variant=None):
     """Rounds of Vegas: what was outstanding when one began, least round-trip times of the round and of all."""
 
     def __init__(self, cwnd: float, ssthresh: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import hindflight as hf
 from replay import controller as registry
-from replay.controller import Controller
+from replay.controller import Controller, registered_controllers
 from replay.controller_check import check_controller
 from replay.run import Configuration, engine_variant_names, run_configurations, variant_names
 from toolkit.errors import ControllerError, HindflightError
@@ -195,58 +195,76 @@ def test_a_name_is_taken_once() -> None:
             pass
 
 
-class _Stubborn(Controller):
+def test_a_class_without_a_name_is_refused_unless_it_is_a_base() -> None:
+    with pytest.raises(HindflightError, match="the controller Nameless has no name") as caught:
+
+        class Nameless(Controller):
+            pass
+
+    assert 'class Nameless(Controller, variant="NAME")' in str(caught.value.hint)
+
+    class Base(Controller, variant=None):
+        pass
+
+    class Named(Base, variant="named-over-base"):
+        pass
+
+    assert registered_controllers()["named-over-base"] is Named
+    assert Base not in registered_controllers().values()
+
+
+class _Stubborn(Controller, variant=None):
     def on_congestion(self, signal: Any) -> None:  # noqa: ARG002
         self.cwnd += 1
 
 
-class _Still(Controller):
+class _Still(Controller, variant=None):
     def on_ack(self, ack: Any) -> None:
         pass
 
 
-class _Vanishing(Controller):
+class _Vanishing(Controller, variant=None):
     def on_timeout(self, signal: Any) -> None:  # noqa: ARG002
         self.cwnd = 0.0
 
 
-class _Lost(Controller):
+class _Lost(Controller, variant=None):
     def on_ack(self, ack: Any) -> None:  # noqa: ARG002
         self.cwnd = math.nan
 
 
-class _Unsure(Controller):
+class _Unsure(Controller, variant=None):
     def on_ack(self, ack: Any) -> None:
         self.cwnd = 10 / ack.rtt_s
 
 
-class _Careful(Controller):
+class _Careful(Controller, variant=None):
     def on_ack(self, ack: Any) -> None:
         if ack.rtt_s is not None:
             self.cwnd += 1 / ack.rtt_s
 
 
-class _Eager(Controller):
+class _Eager(Controller, variant=None):
     def on_ack(self, ack: Any) -> None:
         self.cwnd += ack.delivered_pkts
 
 
-class _Deaf(Controller):
+class _Deaf(Controller, variant=None):
     def on_congestion(self, signal: Any) -> None:
         pass
 
 
-class _Brave(Controller):
+class _Brave(Controller, variant=None):
     def on_timeout(self, signal: Any) -> None:  # noqa: ARG002
         self.cwnd = min(self.cwnd, 3.0)
 
 
-class _Awake(Controller):
+class _Awake(Controller, variant=None):
     def on_idle(self, initial_window: float, idle_s: float) -> None:
         pass
 
 
-class _Marked(Controller):
+class _Marked(Controller, variant=None):
     def on_congestion(self, signal: Any) -> None:
         if signal.kind == "ecn_echo":
             self.cwnd += 5
@@ -254,7 +272,7 @@ class _Marked(Controller):
             super().on_congestion(signal)
 
 
-class _Fickle(Controller):
+class _Fickle(Controller, variant=None):
     made = 0
 
     def __init__(self, cwnd: float, ssthresh: float) -> None:
@@ -267,11 +285,11 @@ class _Fickle(Controller):
         self.cwnd = self.ssthresh = max(self.cwnd - self.odd, 2.0)
 
 
-class _Moving(Controller):
+class _Moving(Controller, variant=None):
     holds_window = True
 
 
-class _Picky(Controller):
+class _Picky(Controller, variant=None):
     def __init__(self, cwnd: float) -> None:
         super().__init__(cwnd, math.inf)
 
