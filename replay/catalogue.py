@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 
 from replay.run import variant_rows
 from toolkit.errors import HindflightError
@@ -23,10 +24,15 @@ class Parameter:
     source: str
     meaning: str
 
+    @property
+    def bounds(self) -> str:
+        """The range of a number in words, with its unit."""
+        return f"{self.allowed.replace('..', ' and ')} {self.unit}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One TCP variant."""
+    """One TCP variant; `profiles` are those under which it has its parameters."""
 
     name: str
     family: str
@@ -34,14 +40,25 @@ class Variant:
     source: str
     year: int
     parameters: tuple[Parameter, ...]
+    profiles: tuple[str, ...]
 
 
 def catalogue() -> tuple[Variant, ...]:
     """Return every variant, in the order in which they are listed."""
     return tuple(
-        Variant(name, family, summary, source, year, tuple(Parameter(*row) for row in parameters))
-        for name, family, summary, source, year, parameters in variant_rows()
+        Variant(name, family, summary, source, year, tuple(Parameter(*row) for row in parameters), tuple(profiles))
+        for name, family, summary, source, year, parameters, profiles in variant_rows()
     )
+
+
+@cache
+def _all_parameters() -> dict[str, dict[str, Parameter]]:
+    return {variant.name: {each.name: each for each in variant.parameters} for variant in catalogue()}
+
+
+def parameters(variant: str) -> dict[str, Parameter]:
+    """Return the parameters of a variant by name; none for a user's controller."""
+    return _all_parameters().get(variant, {})
 
 
 def find_variant(name: str) -> Variant:
@@ -49,6 +66,5 @@ def find_variant(name: str) -> Variant:
     known = {variant.name: variant for variant in catalogue()}
     if name in known:
         return known[name]
-    near = get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"variants: {', '.join(known)}"
-    raise HindflightError(f"there is no variant {name}", hint)
+    near = get_close_matches(name.lower(), known, n=1, cutoff=0)
+    raise HindflightError(f"there is no variant {name}", f"did you mean {near[0]}? There are {', '.join(known)}")

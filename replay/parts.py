@@ -17,12 +17,13 @@ def whole(quantity: Quantity) -> BeforeValidator:
     return BeforeValidator(lambda text: round(quantity.parse(text)))
 
 
-LONGEST_NS = 365 * 86_400 * 10**9
+LONGEST_NS = 30 * 86_400 * 10**9
+LEAST_BPS = 8
 GREATEST_BPS = 1e13
 MOST_PKTS = 100_000_000
 GREATEST_SEED = 2**63
 
-Rate = Annotated[float, BeforeValidator(RATE.parse), Field(ge=1, le=GREATEST_BPS)]
+Rate = Annotated[float, BeforeValidator(RATE.parse), Field(ge=LEAST_BPS, le=GREATEST_BPS)]
 Time = Annotated[int, whole(TIME), Field(le=LONGEST_NS)]
 Duration = Annotated[int, whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)]
 Size = Annotated[int, whole(SIZE), Field(ge=1, le=2**60)]

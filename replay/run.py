@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from replay.controller import registered_controllers
 from replay.jobs import Job, LossTrace, engine_config
+from replay.refusal import in_file_words
 from replay.scenario import Scenario
 from toolkit import _native
 from toolkit.errors import ControllerError, LogError, ScenarioError
@@ -37,8 +38,9 @@ Event = tuple[int, str, int, int, int, list[tuple[int, int]]]
 """Of a recorded sender: time in ns, kind (syn, data, timeout, syn_ack, ack), octet (the first sent, or the next one
 awaited), size (octets sent, or window), the time that an ACK echoes in ms of the same clock, SACK blocks."""
 
-VariantRow = tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]]]
-"""Name, family, one line, source, year, and of each parameter name, default, allowed, unit, source, meaning."""
+VariantRow = tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str]]
+"""Name, family, one line, source, year, of each parameter name, default, allowed, unit, source, meaning, and the
+profiles under which the variant has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,17 @@ def run_jobs(
     return {name: _concatenate(name, found) for name, found in parts.items()}
 
 
+def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, LossTrace]) -> None:
+    """Raise ScenarioError, in the words of the file, for the first of `jobs` that the engine would refuse.
+
+    What differs in the seed alone is looked at once.
+    """
+    for job in {(job.variant, job.proxy, job.mode): job for job in jobs}.values():
+        refused = _native.check(_words(engine_config(scenario, job, traces)), registered_controllers())
+        if refused is not None:
+            raise ScenarioError(in_file_words(scenario, job, *refused))
+
+
 def _run_batch(
     scenario: Scenario,
     batch: Sequence[tuple[int, Job]],
@@ -186,7 +199,8 @@ def _run_batch(
     try:
         columns = _replay(configs, threads, recording)
     except ValueError as error:
-        raise ScenarioError(f"{scenario.name}: {error}") from error
+        check_jobs(scenario, [job for _, job in batch], traces)
+        raise ScenarioError(f"{scenario.where}: {error}") from error
     except RuntimeError as error:
         raise _of_controller(error) from error.__cause__
     runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]

@@ -6,20 +6,19 @@ Parses and validates; runs nothing. Every error names the key path and what is a
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
-from pydantic_core import ErrorDetails
 
 from channels import losses
-from channels.parameters import InputFile, wrong_model
+from channels.parameters import InputFile
 from channels.protect import Arq, Fec, Guarded, LinkModel
 from replay.applications import APPLICATIONS
 from replay.flows import Datagrams, Flow, SharingFlow
+from replay.mistakes import Tables, describe, nearest
 from replay.parts import (
     GREATEST_SEED,
     LONGEST_NS,
@@ -243,6 +242,17 @@ class Scenario(Part):
     captured: Captured | None = None
     unknowns: tuple[str, ...] = ()
     _rates: dict[str, RateTrace] = PrivateAttr(default_factory=dict)
+    _where: str = PrivateAttr(default="scenario")
+
+    @property
+    def where(self) -> str:
+        """What errors call it: its file."""
+        return self._where
+
+    def called(self, where: str) -> Scenario:
+        """Let errors call it `where`; return it."""
+        self._where = where
+        return self
 
     def read_rate_files(self, folder: Path) -> None:
         """Read the files that links take their rate from, relative to `folder`. ScenarioError, ChannelError."""
@@ -253,13 +263,13 @@ class Scenario(Part):
                     continue
                 if not (folder / name).is_file():
                     hint = "its path is relative to the scenario"
-                    raise ScenarioError(f"links[{i}]{key}.rate_file: no such file {folder / name}", hint)
+                    raise ScenarioError(f"{self.where}: links[{i}]{key}.rate_file: no such file {folder / name}", hint)
                 self._rates[name] = read_rates(folder / name)
 
     def rate_trace(self, name: str) -> RateTrace:
         """The rate over time in the file `name`; ScenarioError if `read_rate_files` has not read it."""
         if name not in self._rates:
-            raise ScenarioError(f"rate_file: {name} was not read; a scenario with such files is read from a file")
+            raise ScenarioError(f"{self.where}: rate_file: {name} was not read; give the scenario as a file")
         return self._rates[name]
 
     @model_validator(mode="after")
@@ -274,22 +284,25 @@ class Scenario(Part):
         for i, proxy in enumerate(self.compare.proxies):
             if proxy != "none" and proxy not in relays:
                 raise ValueError(
-                    f"compare.proxies[{i}]: {proxy!r} is no node between sender and receiver; "
-                    f"allowed: {', '.join(('none', *relays))}"
+                    f"compare.proxies[{i}]: {proxy!r} is no node between sender and receiver"
+                    f"{nearest(proxy, ('none', *relays))}"
                 )
+        traced = any(isinstance(way.loss, Trace) for link in self.links for way in (link.forward, link.backward))
+        if self.compare.seeds == 0 and not traced:
+            raise ValueError("compare.seeds: 0 seeds run nothing without a trace to replay; at least 1")
         self._check_others()
         return self
 
     def _check_others(self) -> None:
-        if self.flow.start > self.duration:
-            raise ValueError("flow.start is later than the end of the run")
+        if self.flow.start >= self.duration:
+            raise ValueError("flow.start: not before the end of the run")
         names = ["flow"]
         for key, other in self._others():
             if other.name in names:
                 raise ValueError(f"{key}.name: {other.name!r} stands there twice ('flow' is the studied one)")
             names.append(other.name)
-            if other.start > self.duration:
-                raise ValueError(f"{key}.start is later than the end of the run")
+            if other.start >= self.duration:
+                raise ValueError(f"{key}.start: not before the end of the run")
             sender, receiver = self._site(f"{key}.from", other.sender, 0), self._site(f"{key}.to", other.receiver, -1)
             if sender == receiver or (isinstance(other, SharingFlow) and receiver < sender):
                 raise ValueError(f"{key}.to: data flows in the order of the path; to must lie behind from")
@@ -307,9 +320,7 @@ class Scenario(Part):
         if name is None:
             return range(len(self.path))[unnamed]
         if name not in self.path:
-            near = get_close_matches(name, self.path, n=1)
-            guess = f"; did you mean {near[0]!r}?" if near else f"; allowed: {', '.join(self.path)}"
-            raise ValueError(f"{key}: {name!r} is no node of the path{guess}")
+            raise ValueError(f"{key}: {name!r} is no node of the path{nearest(name, self.path)}")
         return self.path.index(name)
 
 
@@ -327,7 +338,7 @@ def load_scenario(path: Path, known_variants: tuple[str, ...]) -> Scenario:
         raise MachineError(f"{path}: {error.strerror}") from error
     try:
         data = tomllib.loads(raw.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # No text, no TOML, a number of thousands of digits, too deep.
         raise ScenarioError(f"{path}: not a TOML file: {error}", "see docs/scenario.md for an example") from error
     scenario = parse_scenario(data, str(path), known_variants, path.parent)
     scenario.read_rate_files(path.parent)
@@ -342,13 +353,14 @@ def parse_scenario(
     Files that a channel names are looked for in `folder`.
     """
     try:
-        scenario = Scenario.model_validate(data, context={"folder": str(folder)})
+        scenario = Scenario.model_validate(data, context={"folder": str(folder)}).called(where)
     except ValidationError as error:
-        raise ScenarioError(f"{where}: {_describe(error)}") from None
+        raise ScenarioError(f"{where}: {describe(error, _TABLES)}") from None
     for name, tuned in scenario.variants.items():
         check_variant(f"{where}: variants.{name}.variant", tuned.variant, known_variants)
         if name in known_variants:
             raise ScenarioError(f"{where}: variants.{name}: there is a variant of that name; choose another")
+        tuned.check(f"{where}: variants.{name}")
     known_variants = (*known_variants, *scenario.variants)
     named = [(f"compare.variants[{i}]", v) for i, v in enumerate(scenario.compare.variants)]
     if scenario.proxy.variant is not None:
@@ -384,6 +396,7 @@ _LOSS_MODELS: dict[str, type[BaseModel]] = {
     "trace": Trace,
 }
 _PARTS: dict[str, type[BaseModel]] = {
+    "jitter": Jitter,
     "links": Link,
     "reverse": Direction,
     "changes": Change,
@@ -398,88 +411,12 @@ _PARTS: dict[str, type[BaseModel]] = {
     **APPLICATIONS,
     **QUEUES,
 }
-
-
-def _describe(error: ValidationError) -> str:
-    """Return the most telling of the errors in one line: a misspelt key before the key that it leaves missing."""
-    errors = sorted(_own(error.errors()), key=lambda e: e["type"] != "extra_forbidden")
-    first = errors[0]
-    given = first["input"]
-    message = first["msg"].removeprefix("Value error, ")
-    match first["type"]:
-        case "extra_forbidden":
-            message = f"unknown key{_nearest_key(first['loc'])}"
-        case "missing":
-            message = "this key is missing"
-        case "string_pattern_mismatch" | "string_too_short" | "string_too_long":
-            message = f"{given!r} is no name; use 1 to 64 letters, digits and _ . + -"
-        case "greater_than_equal" | "less_than_equal":
-            message = f"{given!r} is out of range{_limits(first['ctx'], given)}"
-        case "bool_type":
-            message = f"{given!r} is neither true nor false"
-        case "int_type" | "int_from_float":
-            message = f"{given!r} is no whole number"
-        case "literal_error":
-            expected = first["ctx"]["expected"]
-            message = f"{given!r} is not allowed{_nearest(given, expected.replace(' or ', ', ').split(', '), expected)}"
-        case "union_tag_invalid" | "union_tag_not_found" if "channel" in first["loc"]:
-            message = wrong_model(first)
-        case "union_tag_invalid" | "union_tag_not_found":
-            message = _of_kind(str(first["loc"][-1]), given)
-    path = _key_path(first["loc"])
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{path + ': ' if path else ''}{message}{more}"
-
-
-def _own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Leave out what only follows from an error inside: that a list with a wrong item is too short."""
-    inner = {error["loc"][: len(outer["loc"])] for outer in errors for error in errors if error is not outer}
-    return [error for error in errors if error["type"] != "too_short" or error["loc"] not in inner]
-
-
-def _of_kind(key: str, given: object) -> str:
-    """Say what a table that chooses among several lacks: the key of its kind, or a kind that there is."""
-    tag, example, allowed = {
-        "application": ("kind", "greedy", tuple(APPLICATIONS)),
-        "queue": ("kind", "codel", tuple(QUEUES)),
-    }.get(key, ("model", "none", tuple(_LOSS_MODELS)))
-    if isinstance(given, Mapping) and isinstance(given.get(tag), str):
-        if given[tag] in allowed:
-            others = ", ".join(name for name in allowed if name != given[tag])
-            return f"{tag} {given[tag]!r} cannot stand here; others can: {others}"
-        return f"unknown {tag} {given[tag]!r}{_nearest(given[tag], allowed, ', '.join(allowed))}"
-    what = "the loss" if tag == "model" else "it"
-    return f'{what} needs a {tag}, as in {{ {tag} = "{example}" }}; allowed: {", ".join(allowed)}'
-
-
-def _nearest(given: object, names: Sequence[str], allowed: str) -> str:
-    near = get_close_matches(str(given), [name.strip("'") for name in names], n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; allowed: {allowed}"
-
-
-def _limits(context: Mapping[str, Any], given: object) -> str:
-    (name, limit), *_ = context.items()
-    units = " in base units (bit/s, ns, bytes)" if isinstance(given, str) else ""
-    return f"; {'at least' if name == 'ge' else 'at most'} {limit:g}{units}"
-
-
-def _key_path(loc: tuple[int | str, ...]) -> str:
-    path = ""
-    tagged = False
-    for part in loc:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif not tagged:
-            path += f".{part}" if path else part
-        # What follows a choice is its tag, which is no key.
-        tagged = part in {"loss", "application", "queue"}
-    return path
-
-
-def _nearest_key(loc: tuple[int | str, ...]) -> str:
-    owner: type[BaseModel] = Scenario
-    for part in loc[:-1]:
-        owner = _PARTS.get(str(part), owner)
-    allowed = [field.alias or name for name, field in owner.model_fields.items()]
-    near = get_close_matches(str(loc[-1]), allowed, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; allowed: {', '.join(allowed)}"
+_TABLES = Tables(
+    Scenario,
+    _PARTS,
+    {
+        "loss": ("model", tuple(_LOSS_MODELS)),
+        "application": ("kind", tuple(APPLICATIONS)),
+        "queue": ("kind", tuple(QUEUES)),
+    },
+)

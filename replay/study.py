@@ -16,7 +16,7 @@ from replay.captures import capture_folder, place_captures
 from replay.compare import compare_runs
 from replay.jobs import Job, LossTrace, plan_comparison, plan_self_check, trace_files
 from replay.outcome import Outcome, measure, transfer_span
-from replay.run import Recording, engine_variant_names, profile_parameters, run_jobs
+from replay.run import Recording, check_jobs, engine_variant_names, profile_parameters, run_jobs
 from replay.scenario import Scenario
 from replay.selfcheck import Candidate, describe_self_check, rank_candidates
 from replay.traffic import setup_findings, traffic_findings
@@ -90,8 +90,10 @@ def replay_scenario(
     traces = {name: loss_trace(trace, name) for name, trace in read.items()}
     candidates = _candidates(scenario) if captured is not None else ()
     checks = plan_self_check(scenario, candidates)
-    planned = len(plan_comparison(scenario, _with_reference(scenario, None)))
-    counter = _Counter(len(checks) + planned, execution.on_progress)
+    planned = plan_comparison(scenario, _with_reference(scenario, None))
+    # Before anything runs: a slip in the last variant is not told after the runs of all others.
+    check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)
+    counter = _Counter(len(checks) + len(planned), execution.on_progress)
     ranked: list[Candidate] = []
     happened: Outcome | None = None
     rows: list[dict[str, Any]] = []
@@ -148,7 +150,7 @@ def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
         path = folder / loss.file
         if not path.is_file():
             raise ScenarioError(
-                f"{key}: no such file {path}",
+                f"{scenario.where}: {key}: no such file {path}",
                 "channel extract writes one; its path is relative to the scenario",
             )
         traces[loss.file] = read_channel(path)

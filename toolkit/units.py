@@ -36,6 +36,21 @@ class Quantity:
             raise ValueError(f"{text!r}: a {self.name} cannot be negative or infinite")
         return value
 
+    def write(self, value: float) -> str:
+        """Return `value` of the base unit as a file could have it, in the greatest unit of which it is a whole number.
+
+        Minutes are left out: nobody writes a timeout of 2 min.
+        """
+        units: dict[float, str] = {}
+        for unit, factor in self.units.items():
+            if unit != "min":
+                units.setdefault(factor, unit)
+        whole = [factor for factor in units if value >= factor and value % factor == 0]
+        factor = max(whole, default=min(units, key=lambda factor: abs(factor - 1)))
+        number = f"{value / factor:.12g}"
+        unit = units[factor]
+        return f"{number} {'pkt' if (number, unit) == ('1', 'pkts') else unit}"
+
 
 RATE = Quantity(
     "rate",
@@ -69,6 +84,16 @@ FREQUENCY = Quantity("frequency", {"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9
 
 PACKETS = Quantity("number of packets", {"pkts": 1.0, "pkt": 1.0}, "50 pkts")
 """Base unit packets."""
+
+
+QUANTITIES = (RATE, TIME, SIZE, LENGTH, SPEED, FREQUENCY, PACKETS)
+
+
+def quantity_of(text: str) -> Quantity | None:
+    """Return the kind of quantity whose unit `text` ends in; None if it is none."""
+    match = _NUMBER.match(text)
+    unit = match.group(2) if match else ""
+    return next((quantity for quantity in QUANTITIES if unit in quantity.units), None)
 
 
 def format_rate(rate_bps: float) -> str:

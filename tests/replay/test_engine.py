@@ -161,7 +161,7 @@ def test_a_split_flow_is_recorded_leg_by_leg() -> None:
     ("change", "message"),
     [
         ({"variant": "cubik"}, 'flows[0].variant: no variant "cubik"; did you mean "cubic"?'),
-        ({"size_bytes": 0}, "flows[0].size_bytes: 0 is not between 1"),
+        ({"size_bytes": 0}, "flows[0].size_bytes: 0 B is not between 1 B"),
         ({"colour": "red"}, "flows[0].colour: unknown field `colour`"),
         ({"size_bytes": "big"}, "flows[0].size_bytes: invalid type"),
         ({"stack": {"min_rto_ns": -1}}, "flows[0].stack.min_rto_ns: invalid value"),
@@ -184,9 +184,10 @@ def test_ctrl_c_stops_a_long_run() -> None:
 
 
 def test_variants_tell_source_year_and_parameters() -> None:
-    name, family, summary, source, year, params = next(v for v in _native.variants() if v[0] == "cubic")
+    name, family, summary, source, year, params, profiles = next(v for v in _native.variants() if v[0] == "cubic")
     assert (name, family, source, year) == ("cubic", "loss", "RFC 9438", 2023)
     assert summary
+    assert profiles == ["rfc", "ns2"]
     assert ("beta", "0.7", "0.1..0.99", "", "RFC 9438 §4.6", "What a loss leaves of the window.") in params
 
 

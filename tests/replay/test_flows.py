@@ -135,7 +135,7 @@ def test_others_on_the_path_are_checked_too() -> None:
     )
     assert "datagrams[0].stop is" not in _refused(datagrams=[{**voice, "on": "1 s"}])
     assert "datagrams[0]: stop is not later than start" in _refused(datagrams=[{**voice, "stop": "0 s"}])
-    assert "datagrams[0].start is later than the end" in _refused(datagrams=[{**voice, "start": "11 s"}])
+    assert "datagrams[0].start: not before the end" in _refused(datagrams=[{**voice, "start": "11 s"}])
 
 
 def test_each_flow_has_its_row_and_only_one_is_studied() -> None:

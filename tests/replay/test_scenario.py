@@ -41,7 +41,7 @@ MISTAKES: list[tuple[Mistake, str]] = [
     (lambda d: d["links"][0].update(rate="4 Mbits"), "links[0].rate: unit 'Mbits' is not known"),
     (lambda d: d["links"][0].update(rate=4e6), "links[0].rate: write the rate with its unit"),
     (lambda d: d["links"][1].update(rate="-4 Mbit/s"), "links[1].rate: '-4 Mbit/s': a rate cannot be negative"),
-    (lambda d: d["links"][1].update(rate="0 Mbit/s"), "links[1].rate: '0 Mbit/s' is out of range; at least 1"),
+    (lambda d: d["links"][1].update(rate="0 Mbit/s"), "links[1].rate: '0 Mbit/s' is out of range; at least 8 bit/s"),
     (
         lambda d: d["links"][0].update(loss={"model": "rain"}),
         "links[0].loss: unknown model 'rain'; allowed: none, bernoulli",
@@ -77,7 +77,17 @@ MISTAKES: list[tuple[Mistake, str]] = [
     (lambda d: d.update(flow={"dscp": 64}), "flow.dscp: 64 is out of range; at most 63"),
     (lambda d: d.update(flow={"retry_limit": 3.5}), "flow.retry_limit: 3.5 is no whole number"),
     (lambda d: d.update(flow={"pacing": 1}), "flow.pacing: 1 is neither true nor false"),
-    (lambda d: d.update(flow={"start": "61 s"}), "flow.start is later than the end of the run"),
+    (lambda d: d.update(flow={"start": "60 s"}), "flow.start: not before the end of the run"),
+    (lambda d: d.update(path=["a"]), "path: 1 given, at least 2 needed"),
+    (lambda d: d.update(path="a"), "path: 'a' is no list"),
+    (lambda d: d.update(flow=3), "flow: 3 is no table"),
+    (lambda d: d.update(name=3), "name: 3 is no text"),
+    (lambda d: d.update(flow={"initial_window": "0 pkts"}), "'0 pkts' is out of range; at least 1 pkt"),
+    (lambda d: d.update(flow={"ecn": True, "ecn_beta": float("nan")}), "flow.ecn_beta: nan is out of range; at most 1"),
+    (
+        lambda d: d.update(datagrams=[{"name": "u", "rate": "1 kbit/s", "packet": "28 B"}]),
+        "packet: '28 B' is out of range; at least 29 B",
+    ),
     (lambda d: d.update(keep={"serie": "none"}), "keep.serie: unknown key; did you mean 'series'?"),
     (lambda d: d.update(keep={"series": "all"}), "keep.series: 'all' is not allowed; allowed: 'segments'"),
     (lambda d: d.update(keep={"samples": 10}), 'keep: samples needs series = "states"'),
@@ -99,7 +109,8 @@ MISTAKES: list[tuple[Mistake, str]] = [
     (lambda d: d.pop("links"), "links: this key is missing"),
     (lambda d: d["links"].pop(), "links: 1 given, 2 needed"),
     (lambda d: d.update(path=["a", "b", "a"]), "path: a node stands there twice"),
-    (lambda d: d.update(duration="0 s"), "duration: "),
+    (lambda d: d.update(duration="0 s"), "duration: '0 s' is out of range; at least 1 ms"),
+    (lambda d: d.update(duration="721 h"), "duration: '721 h' is out of range; at most 720 h"),
     (lambda d: d.update(proxy={"variant": "cubik"}), "proxy.variant: unknown variant 'cubik'; did you mean 'cubic'?"),
 ]
 

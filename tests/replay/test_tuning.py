@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from replay.jobs import engine_config, plan_comparison
-from replay.run import run_jobs, variant_names
+from replay.run import check_jobs, run_jobs, variant_names
 from replay.scenario import Scenario, parse_scenario
 from tests.replay.test_scenario import GOOD
 from toolkit.errors import ScenarioError
@@ -61,6 +61,16 @@ def test_a_proxy_may_be_tuned() -> None:
             "variants.mine.variant: unknown variant 'scalabel'; did you mean",
         ),
         ({"cubic": {"variant": "scalable"}}, "variants.cubic: there is a variant of that name"),
+        ({"mine": {"variant": "asran", "bse": "cubic"}}, "variants.mine.bse: no such parameter; did you mean 'base'?"),
+        ({"mine": {"variant": "newreno", "beta": 0.5}}, "variants.mine.beta: newreno has no parameters"),
+        (
+            {"mine": {"variant": "scalable", "a": float("nan")}},
+            "variants.mine.a: nan is not between 0.000001 and 1 segments",
+        ),
+        ({"mine": {"variant": "scalable", "a": [1]}}, "variants.mine.a: [1] is neither a number nor a text"),
+        ({"mine": {"variant": "hybla", "rtt_0": 0.025}}, "variants.mine.rtt_0: write the time with its unit, as in"),
+        ({"mine": {"variant": "hybla", "rtt_0": "25 kB"}}, "variants.mine.rtt_0: unit 'kB' is not known"),
+        ({"mine": {"variant": "hybla", "rtt_0": True}}, "variants.mine.rtt_0: write the time with its unit"),
     ],
 )
 def test_slips_name_the_key(variants: dict[str, Any], says: str) -> None:
@@ -70,17 +80,34 @@ def test_slips_name_the_key(variants: dict[str, Any], says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "says"),
+    ("tuned", "says"),
     [
-        ({"bse": "cubic"}, 'no such parameter; did you mean "base"?'),
-        ({"base": "kubic"}, '"kubic" is none of newreno, cubic'),
-        ({"base": 1}, "must be one of newreno, cubic"),
+        ({"variant": "asran", "base": "kubic"}, 'base: "kubic" is none of newreno, cubic (asran under rfc)'),
+        ({"variant": "asran", "base": 1}, "base: must be one of newreno, cubic (asran under rfc)"),
+        ({"variant": "hybla", "rtt_0": "2 min"}, "rtt_0: 120 is not between "),
+        ({"variant": "vegas", "alpha": 5}, "alpha: must be below beta"),
     ],
 )
-def test_the_engine_refuses_what_the_variant_does_not_have(params: dict[str, Any], says: str) -> None:
-    tuned = {"mine": {"variant": "asran", **params}}
-    scenario = _scenario(variants=tuned, compare={"variants": ["mine"], "seeds": 1})
+def test_what_the_engine_refuses_names_the_file_and_its_key(tuned: dict[str, Any], says: str) -> None:
+    scenario = _scenario(variants={"mine": tuned}, compare={"variants": ["cubic", "mine"], "seeds": 1})
     with pytest.raises(ScenarioError) as caught:
-        run_jobs(scenario, dict(enumerate(plan_comparison(scenario, ("mine",)), 1)), {})
-    assert says in str(caught.value)
-    assert "flows[0].params" in str(caught.value)
+        run_jobs(scenario, dict(enumerate(plan_comparison(scenario, ("cubic", "mine")), 1)), {})
+    assert str(caught.value).startswith(f"geo.toml: variants.mine.{says}")
+
+
+def test_a_time_reaches_the_engine_in_the_unit_of_its_parameter() -> None:
+    scenario = _scenario(variants={"mine": {"variant": "hybla", "rtt_0": "50 ms"}}, compare={"variants": ["mine"]})
+    (job, *_) = plan_comparison(scenario, ("mine",))
+    assert engine_config(scenario, job, {})["flows"][0]["params"] == {"rtt_0": pytest.approx(0.05, rel=1e-12)}
+
+
+def test_a_profile_that_fixes_the_parameters_says_which_do_not() -> None:
+    scenario = _scenario(
+        flow={"profile": "linux"},
+        variants={"mine": {"variant": "cubic", "beta": 0.8}},
+        compare={"variants": ["mine"], "seeds": 1},
+    )
+    with pytest.raises(ScenarioError) as caught:
+        check_jobs(scenario, plan_comparison(scenario, ("mine",)), {})
+    said = "geo.toml: variants.mine.beta: cubic has parameters under rfc, ns2 alone, none under linux"
+    assert str(caught.value) == said

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.output import AsJson, Row, command_line, print_json, print_table, progress_on_stderr, say
-from toolkit.errors import HindflightError
 
 if TYPE_CHECKING:
     from replay.scenario import Scenario
@@ -73,10 +72,7 @@ def show(study: Study, as_json: bool) -> None:
     for row in findings:
         if row["section"] == "self_check" and row["text"]:
             print(row["text"])
-    rows = _comparison(study)
-    if not rows:
-        raise HindflightError("the scenario compares nothing", "name variants under [compare]")
-    print_table(_COLUMNS, rows)
+    print_table(_COLUMNS, _comparison(study))
     print("as captured: over the trace as it was; mean: over its blocks drawn anew, one run per seed; gain: over the")
     print("first row, paired by seed. Intervals are 95 %, of the mean.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -21,6 +22,7 @@ def variants(
 ) -> None:
     """List the TCP variants: family, source, year. With a name: its parameters, defaults, units and sources."""
     from replay.catalogue import catalogue, find_variant
+    from replay.profiles import PROFILES
 
     shown = (find_variant(name),) if name else catalogue()
     if as_json:
@@ -35,5 +37,12 @@ def variants(
         if variant.parameters:
             names = ["name", "default", "allowed", "unit", "source", "meaning"]
             print_table(names, [asdict(parameter) for parameter in variant.parameters])
+            if set(variant.profiles) < set(PROFILES):
+                typer.echo(f"Under the {_listed(variant.profiles)} alone: others fix them.")
+            typer.echo("A scenario sets them in [variants.NAME]; a time or a rate is a text with its unit there.")
         else:
             typer.echo("No parameters of its own.")
+
+
+def _listed(profiles: Sequence[str]) -> str:
+    return f"profile{'s' if len(profiles) > 1 else ''} {' and '.join(profiles)}"

@@ -1,0 +1,102 @@
+"""What the engine refuses is told in the file's words: its name, its table and key, its units."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from replay.jobs import Job, plan_comparison
+from replay.refusal import in_file_words
+from replay.run import check_jobs, variant_names
+from replay.scenario import Scenario, parse_scenario
+from tests.replay.test_scenario import GOOD
+from toolkit.errors import ScenarioError
+
+JOB = Job("mine", "relay", "what_if", "model", 1, False)
+LINKS: list[dict[str, Any]] = [
+    {"name": "up", "rate": "2 Mbit/s", "delay": "20 ms", "queue": "20 pkts"},
+    {"name": "down", "rate": "2 Mbit/s", "delay": "20 ms", "reverse": {"rate": "1 Mbit/s", "delay": "20 ms"}},
+]
+
+
+def _scenario(**changes: Any) -> Scenario:
+    data = {**copy.deepcopy(GOOD), "links": LINKS, **changes}
+    return parse_scenario(data, "s.toml", variant_names())
+
+
+def _refusal(**changes: Any) -> str:
+    scenario = _scenario(**changes)
+    with pytest.raises(ScenarioError) as caught:
+        check_jobs(scenario, plan_comparison(scenario, scenario.compare.variants), {})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("flow", "says"),
+    [
+        ({"min_rto": "300 s"}, "flow.min_rto: 300 s is more than max_rto, which is 60 s (rfc)"),
+        (
+            {"max_rto": "100 ms", "profile": "linux"},
+            "flow.max_rto: 100 ms is less than min_rto, which is 200 ms (linux)",
+        ),
+        (
+            {"receive_buffer_max": "64 KiB"},
+            "flow.receive_buffer_max: 64 KiB is less than receive_buffer, which is 16 MiB (rfc)",
+        ),
+        ({"send_buffer": "2 B"}, "flow.send_buffer: 2 B is less than two segments of 1448 B"),
+    ],
+)
+def test_a_value_at_odds_with_the_profile_is_told_by_its_key_and_unit(flow: dict[str, Any], says: str) -> None:
+    assert _refusal(flow=flow) == f"s.toml: {says}"
+
+
+def test_each_flow_is_told_by_its_own_table() -> None:
+    wrong = {"recovery": "prr"}
+    assert _refusal(flow=wrong, compare={"variants": ["cubic", "sack"]}).startswith("s.toml: flow.recovery: ")
+    flows = [{"name": "a", "variant": "cubic"}, {"name": "b", "variant": "sack", **wrong}]
+    assert _refusal(flows=flows).startswith("s.toml: flows[1].recovery: ")
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("duration_ns", "duration"),
+        ("path.nodes[1]", "path[1]"),
+        ("path.links[0].forward.rate_bps", "links[0].rate"),
+        ("path.links[0].reverse.delay_ns", "links[0].delay"),
+        ("path.links[1].reverse.delay_ns", "links[1].reverse.delay"),
+        ("path.links[1].forward.queue.target_ns", "links[1].queue.target"),
+        ("path.links[1].reverse.schedule[2].rate_bps", "links[1].changes[2].rate"),
+        ("path.links[1]", "links[1]"),
+        ("flows[0].stack.smss_bytes", "flow.mss"),
+        ("flows[0].start_ns", "flow.start"),
+        ("flows[0].application.bytes[3]", "flow.application.sizes[3]"),
+        ("flows[0].params.beta", "variants.mine.beta"),
+        ("flows[0].proxies[0].params.beta", "variants.other.beta"),
+        ("flows[0].proxies[0].buffer_pkts", "proxy.buffer"),
+        ("flows[0].proxies[0].node", "compare.proxies"),
+        ("flows[0].variant", "compare.variants"),
+        ("flows[1].params.beta", "variants.third.beta"),
+        ("flows[1].stack.min_rto_ns", "flows[0].min_rto"),
+        ("flows[1].variant", "flows[0].variant"),
+        ("flows[1].proxies[0].node", "flows[0].proxies"),
+        ("datagrams[2].bursts.on_ns", "datagrams[2].on"),
+        ("datagrams[2].packet_bytes", "datagrams[2].packet"),
+    ],
+)
+def test_every_kind_of_key_is_the_files(key: str, told: str) -> None:
+    scenario = _scenario(
+        variants={name: {"variant": "scalable", "a": 0.01} for name in ("mine", "other", "third")},
+        proxy={"variant": "other"},
+        flows=[{"name": "beside", "variant": "third"}],
+        compare={"variants": ["mine"], "proxies": ["relay"]},
+    )
+    problem = "must be less than smss_bytes and max_rto_ns"
+    assert in_file_words(scenario, JOB, key, problem) == f"s.toml: {told}: must be less than mss and max_rto"
+
+
+def test_a_good_scenario_is_refused_nothing() -> None:
+    scenario = _scenario()
+    check_jobs(scenario, plan_comparison(scenario, scenario.compare.variants), {})
