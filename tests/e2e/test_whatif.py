@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -14,17 +15,27 @@ from pathlib import Path
 import pytest
 
 import hindflight as hf
-from tests.e2e.conftest import FLOW, Command, error_line, words
+from tests.e2e.conftest import FLOW, ROOT, Command, error_line, words
 from toolkit import demo
 from toolkit.demo import demo_file
 
 CAPTURE = FLOW / "snd.pcap.xz"
 
 
-@pytest.fixture
-def drafted(hindflight: Command, tmp_path: Path) -> Path:
-    ended = hindflight("scenario", "init", CAPTURE, "-o", "s.toml", "--seeds", "2", "--variants", "cubic")
+@pytest.fixture(scope="module")
+def draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("draft")
+    arguments = words("scenario", "init", CAPTURE, "-o", "s.toml", "--seeds", "2", "--variants", "cubic")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+@pytest.fixture
+def drafted(draft: Path, tmp_path: Path) -> Path:
+    for file in draft.iterdir():
+        shutil.copy(file, tmp_path)
     return tmp_path / "s.toml"
 
 
