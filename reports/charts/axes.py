@@ -72,7 +72,8 @@ def value_axis(title: str) -> alt.Axis:
 
 def across_axis(title: str) -> alt.Axis:
     """Return an ordinary horizontal axis."""
-    return alt.Axis(title=title, format=",~r", tickCount=8)
+    # A last label that is pushed inwards would stand on the one before it.
+    return alt.Axis(title=title, format=",~r", tickCount=8, labelFlush=False)
 
 
 class Legend:
