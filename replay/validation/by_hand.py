@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from replay.validation import bbr3_by_hand
 from replay.validation.simulator import HEADER_BYTES, SMSS_BYTES
 from replay.validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course, Likeness, beside
 
@@ -121,7 +122,7 @@ def _freeze(course: Course) -> list[tuple[int, float]]:
     return _rounds(course, lambda window, _s, _lost: _reno_until(window, course.ssthresh_pkts), INITIAL_PKTS)
 
 
-def _aerotcp(course: Course) -> list[tuple[int, float]]:
+def _held(course: Course) -> list[tuple[int, float]]:
     """SatBW SatRTT, whatever is lost."""
     window = float(int(course.rate_bps * course.rtt_s / PACKET_BITS))
     return _rounds(course, lambda window, _round_s, _lost: window, window)
@@ -141,6 +142,12 @@ def _peach(course: Course) -> list[tuple[int, float]]:
     return _rounds(course, step, INITIAL_PKTS)
 
 
+def _bbr3(course: Course) -> list[tuple[int, float]]:
+    """The draft's states, packet by packet."""
+    return bbr3_by_hand.windows(course.rate_bps / PACKET_BITS, course.rtt_s, course.duration_s, INITIAL_PKTS)
+
+
+CLEAN = replace(QUEUE, name="20 Mbit/s, RTT from 100 ms, no loss", losses=(), duration_s=20.0)
 SLOW = replace(QUEUE, losses=(20_000,), duration_s=80.0)
 LATE = replace(QUEUE, losses=(30_000,))
 """Where the queue has just begun, ABSE's sample spans a few ACKs only and is up to a fifth too high."""
@@ -160,5 +167,7 @@ BY_HAND: tuple[tuple[Case, Recursion], ...] = (
     (Case("worked by hand", "afstart", QUEUE, agent=""), _afstart),
     (Case("worked by hand", "freeze-tcp", BREAK, agent=""), _freeze),
     (Case("worked by hand", "peach", OPEN, agent=""), _peach),
-    (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _aerotcp),
+    (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _held),
+    (Case("worked by hand", "supertcp", QUEUE, LINK, agent=""), _held),
+    (Case("the draft, by hand", "bbr3", CLEAN, bbr3_by_hand.PARAMS, agent=""), _bbr3),
 )

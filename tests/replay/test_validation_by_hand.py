@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
 
 from replay.validation.by_hand import validate_by_hand
+from replay.validation.tcp_linux import Likeness
+
+
+@cache
+def _found() -> tuple[Likeness, ...]:
+    return tuple(validate_by_hand())
 
 
 def test_every_variant_agrees_with_its_recursion_and_a_tenth_off_misses() -> None:
-    found = validate_by_hand()
+    found = _found()
     variants = {"westwood-bwe", "westwood-abse", "asran", "ledbat", "hybla", "afstart", "freeze-tcp", "aerotcp"}
-    variants |= {"peach"}
+    variants |= {"peach", "supertcp", "bbr3"}
     assert {likeness.case.variant for likeness in found} == variants
     for likeness in found:
         subject = likeness.case.subject
-        # The bound is 5 %; what is left is the phase within a round trip.
-        assert (likeness.check.value or 0.0) < 4.0, subject
+        # What is left is the phase within a round trip, of which bbr3's steps of half and of four times tell most.
+        assert (likeness.check.value or 0.0) < (5.0 if likeness.case.variant == "bbr3" else 4.0), subject
         for factor in (0.9, 1.1):
             off = replace(likeness, reference_pkts=factor * likeness.reference_pkts)
             assert off.check.verdict == "miss", subject
+
+
+@pytest.mark.parametrize("rounds", [-1, 1])
+def test_a_round_trip_sooner_or_later_bbr3_misses_the_drafts_instants(rounds: int) -> None:
+    [likeness] = [one for one in _found() if one.case.variant == "bbr3"]
+    shifted = replace(likeness, reference_pkts=np.roll(likeness.reference_pkts, rounds))
+    assert shifted.check.verdict == "miss"
+    # All states are there: STARTUP below 100 packets, PROBE_RTT at half the product, UP at 2.25 times it, else twice.
+    product = 167
+    for low, high in ((0.0, 0.3), (0.45, 0.55), (1.95, 2.05), (2.2, 2.3)):
+        inside = (low * product < likeness.reference_pkts) & (likeness.reference_pkts < high * product)
+        assert inside.sum() >= 5, (low, high)
