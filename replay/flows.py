@@ -71,8 +71,14 @@ USUAL_HEADERS_BYTES = 52
 _SACK_RECOVERIES = ("sack", "fack", "prr", "rack_prr")
 
 
-def _greedy_or_size(value: object) -> int | None:
-    return None if value == "greedy" else round(SIZE.parse(value))
+def _octets(value: object) -> int:
+    try:
+        return round(SIZE.parse(value))
+    except ValueError as error:
+        raise ValueError(f'{error}, or "greedy"') from None
+
+
+FlowSize = Annotated[int, BeforeValidator(_octets), Field(ge=1, le=2**60)]
 
 
 class Stack(Part):
@@ -106,7 +112,7 @@ class Stack(Part):
     receive_buffer: Annotated[int, whole(SIZE), Field(ge=2, le=2**30)] | None = None
     receive_buffer_max: Annotated[int, whole(SIZE), Field(ge=2, le=2**30)] | None = None
     receive_window_growth: Flag | None = None
-    read_rate: Annotated[Rate, Field(ge=8)] | None = None
+    read_rate: Rate | None = None
     reset_timer_on_each_partial_ack: Flag | None = None
     tail_loss_probe: Flag | None = None
     pacing: Flag | None = None
@@ -118,7 +124,7 @@ class Stack(Part):
     ecn_beta: Annotated[float, Field(ge=0.1, le=1, strict=True)] | None = None
     freeze_warning: Time | None = None
     handover_adaptation: Literal["off", "slow_start", "jump"] | None = None
-    quick_start: Annotated[Rate, Field(ge=8)] | None = None
+    quick_start: Rate | None = None
     fixed_window: Annotated[int, whole(PACKETS), Field(ge=2, le=1_000_000)] | None = None
 
     @model_validator(mode="after")
@@ -172,15 +178,13 @@ class Flow(Stack):
     """The flow under study: variants and proxies are those that `compare` names."""
 
     start: Time = 0
-    size: Annotated[int | None, BeforeValidator(_greedy_or_size)] = None
+    size: Annotated[FlowSize | None, BeforeValidator(lambda size: None if size == "greedy" else size)] = None
     application: Application = Greedy()
     profile: Profile = "rfc"
     dscp: Dscp = 0
 
     @model_validator(mode="after")
     def _fits(self) -> Flow:
-        if self.size is not None and not 1 <= self.size <= 2**60:
-            raise ValueError(f"size of {self.size} B is not between 1 B and 2^60 B")
         if self.size is not None and not isinstance(self.application, Greedy):
             kind = self.application.kind
             raise ValueError(f"size contradicts an application of kind {kind!r}, which says itself how much it sends")
@@ -241,7 +245,7 @@ class Datagrams(Part):
     receiver: Annotated[Name | None, Field(alias="to")] = None
     dscp: Dscp = 0
     packet: Annotated[int, whole(SIZE), Field(ge=29, le=65_535)]
-    rate: Annotated[Rate, Field(ge=8)]
+    rate: Rate
     on: PositiveTime | None = None
     off: Time | None = None
     spread: Spread | None = None

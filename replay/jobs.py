@@ -16,6 +16,7 @@ from replay.channel import OWNERS_PER_LINK, channel_words
 from replay.flows import SharingFlow
 from replay.scenario import Direction, Link, Loss, Scenario, Trace
 from replay.tuning import engine_words
+from toolkit.errors import ChannelError, ScenarioError
 
 Purpose = Literal["self_check", "what_if"]
 Mode = Literal["model", "replayed", "resampled"]
@@ -145,7 +146,10 @@ def _over_time(scenario: Scenario, number: int, job: Job, way: Way, traces: Mapp
     if link.channel is None:
         return words
     owner = number * OWNERS_PER_LINK
-    said = channel_words(link.channel, scenario.duration, seed=job.seed, owner=owner, way=way)
+    try:
+        said = channel_words(link.channel, scenario.duration, seed=job.seed, owner=owner, way=way)
+    except (ChannelError, ScenarioError) as error:
+        raise ScenarioError(f"{scenario.where}: links[{number}].channel: {error}", error.hint) from error
     return {**words, **{name: value for name, value in said.items() if value is not None}}
 
 

@@ -72,6 +72,8 @@ def _message(error: ErrorDetails, tables: Tables) -> str:
             message = f"unknown key{_nearest_key(error['loc'], tables)}"
         case "missing":
             message = "this key is missing"
+        case "string_pattern_mismatch" if error["loc"][-1] == "sha256":
+            message = f"{_shown(given)} is no SHA-256; 64 digits of 0-9 a-f"
         case "string_pattern_mismatch" | "string_too_short" | "string_too_long":
             message = f"{_shown(given)} is no name; use 1 to 64 letters, digits and _ . + -"
         case "too_short" | "too_long":
@@ -101,7 +103,8 @@ def _limit(error: ErrorDetails) -> str:
     key, words = _BOUNDS[error["type"]]
     bound, given = error["ctx"][key], error["input"]
     quantity = quantity_of(given) if isinstance(given, str) else None
-    return f"; {words} {quantity.write(bound) if quantity else f'{bound:.12g}'}"
+    number = str(bound) if isinstance(bound, int) else f"{bound:.12g}"
+    return f"; {words} {quantity.write(bound) if quantity else number}"
 
 
 def _wrong_length(error: ErrorDetails) -> str:
@@ -135,7 +138,7 @@ def _key_path(loc: tuple[int | str, ...], tables: Tables) -> str:
     for part in loc:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif not tagged:
+        elif not tagged and part != "[key]":  # What pydantic says where the name of a table is wrong.
             path += f".{part}" if path else part
         # What follows a choice is its tag, which is no key.
         tagged = part in tables.choices

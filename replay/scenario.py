@@ -304,7 +304,9 @@ class Scenario(Part):
             if other.start >= self.duration:
                 raise ValueError(f"{key}.start: not before the end of the run")
             sender, receiver = self._site(f"{key}.from", other.sender, 0), self._site(f"{key}.to", other.receiver, -1)
-            if sender == receiver or (isinstance(other, SharingFlow) and receiver < sender):
+            if sender == receiver:
+                raise ValueError(f"{key}.to: {self.path[receiver]!r} is the node that sends")
+            if isinstance(other, SharingFlow) and receiver < sender:
                 raise ValueError(f"{key}.to: data flows in the order of the path; to must lie behind from")
             for node in getattr(other, "proxies", ()):
                 between = self.path[sender + 1 : receiver]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity, format_rate, format_time
+from toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity, format_rate, format_time, quantity_of
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,31 @@ def test_prints_readable_quantities_that_read_back() -> None:
         assert RATE.parse(format_rate(rate)) == pytest.approx(rate, rel=1e-3)
     for time in (5.0, 2_500.0, 480_326_000.0, 60e9):
         assert TIME.parse(format_time(time)) == pytest.approx(time, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "text"),
+    [
+        (TIME, 1e6, "1 ms"),
+        (TIME, 60e9, "60 s"),
+        (TIME, 720 * 3600e9, "720 h"),
+        (TIME, 0, "0 ns"),
+        (RATE, 8, "8 bit/s"),
+        (RATE, 1e13, "10000 Gbit/s"),
+        (SIZE, 29, "29 B"),
+        (SIZE, 65_536, "64 KiB"),
+        (PACKETS, 1, "1 pkt"),
+        (PACKETS, 4, "4 pkts"),
+    ],
+)
+def test_a_bound_is_written_as_a_file_could_have_it(quantity: Quantity, value: float, text: str) -> None:
+    assert quantity.write(value) == text
+    assert quantity.parse(text) == value
+
+
+def test_the_unit_tells_the_kind() -> None:
+    assert quantity_of("5 ms") is TIME
+    assert quantity_of("1.5 Mbit/s") is RATE
+    assert quantity_of("3 pkts") is PACKETS
+    assert quantity_of("3 apples") is None
+    assert quantity_of("3") is None
