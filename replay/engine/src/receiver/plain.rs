@@ -11,7 +11,7 @@
 use super::policy::InOrder;
 use super::{Owed, Receiver, Space};
 use crate::config::{Profile, StackParams};
-use crate::segment::Segment;
+use crate::segment::{Segment, flags};
 use crate::time::Nanos;
 
 /// The way that ordinary segments take.
@@ -19,14 +19,15 @@ use crate::time::Nanos;
 pub(super) enum Way {
     /// The short one, where its condition holds.
     Short,
+    /// The short one, where its condition holds, but for dummy segments.
+    BesideDummies,
     /// Always the long one.
     Long,
 }
 
 impl Way {
     /// The short one where a segment in order means nothing but that its octets are there: no FIN, no marks, no reader that
-    /// lags, no word of slow start, no dummy segments, nothing that Linux does besides. That the window does not grow is for
-    /// the caller to see.
+    /// lags, no word of slow start, nothing that Linux does besides. That the window does not grow is for the caller to see.
     pub fn of(params: &StackParams, space: &Space) -> Self {
         let lags = matches!(
             space,
@@ -39,9 +40,21 @@ impl Way {
             && !params.close
             && !params.ecn
             && !params.delayed_ack_after_slow_start
-            && params.dummies.is_none()
             && params.profile != Profile::Linux;
-        if plain { Self::Short } else { Self::Long }
+        match (plain, params.dummies) {
+            (true, None) => Self::Short,
+            (true, Some(_)) => Self::BesideDummies,
+            (false, _) => Self::Long,
+        }
+    }
+
+    #[inline(always)]
+    fn may_take(self, segment: &Segment) -> bool {
+        match self {
+            Self::Short => true,
+            Self::BesideDummies => !segment.has(flags::DUMMY),
+            Self::Long => false,
+        }
     }
 }
 
@@ -52,7 +65,7 @@ impl Receiver {
     pub(super) fn receive_plainly(&mut self, segment: &Segment, now: Nanos) -> bool {
         let end = segment.end();
         let in_order = segment.seq == self.rcv_nxt && end > segment.seq && end <= self.edge;
-        if !in_order || self.way == Way::Long || !self.established || !self.held.is_empty() {
+        if !in_order || !self.way.may_take(segment) || !self.established || !self.held.is_empty() {
             return false;
         }
         self.counters.data_segments_in += 1;
@@ -85,13 +98,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::catalogue::Variant;
     use crate::config::StackOverrides;
+    use crate::controller::ParamValues;
     use crate::segment::Direction;
     use crate::time::MILLISECOND;
 
     const SMSS: u64 = 1000;
 
-    fn receiver(delayed_ack: bool, buffer_bytes: u64) -> Receiver {
+    fn receiver(variant: Variant, delayed_ack: bool, buffer_bytes: u64) -> Receiver {
         let overrides = StackOverrides {
             handshake: Some(false),
             smss_bytes: Some(SMSS as u32),
@@ -104,15 +119,16 @@ mod tests {
             buffer_bytes,
             octets_per_ns: None,
         };
-        Receiver::new(0, &StackParams::resolve(Profile::Rfc, &overrides), space)
+        let params = StackParams::resolve(Profile::Rfc, &overrides);
+        Receiver::new(0, &variant.fix(&params, &ParamValues::new()), space)
     }
 
-    /// What `receiver` makes of segments with these numbers and lengths, one every 30 ms: what it sends, and itself.
-    fn outcome(receiver: &mut Receiver, segments: &[(u64, u16)]) -> String {
+    /// What `receiver` makes of segments with these numbers, lengths and flags, one every 30 ms: what it sends, and itself.
+    fn outcome(receiver: &mut Receiver, segments: &[(u64, u16, u8)]) -> String {
         let mut out = String::new();
         let mut slot = Segment::new(0, Direction::Reverse);
         let mut next = 1;
-        for (i, &(ahead, len)) in segments.iter().enumerate() {
+        for (i, &(ahead, len, flags)) in segments.iter().enumerate() {
             let now = (i as u64 + 1) * 30 * MILLISECOND;
             if receiver.next_deadline() <= now {
                 receiver.on_deadline(now);
@@ -127,6 +143,7 @@ mod tests {
                 seq,
                 payload_bytes: len,
                 ts_val: i as u32,
+                flags,
                 ..Segment::new(0, Direction::Forward)
             };
             receiver.receive(&segment, now);
@@ -134,8 +151,8 @@ mod tests {
                 let blocks: Vec<_> = slot.sack_blocks().collect();
                 write!(
                     out,
-                    "{} {} {} {blocks:?} ",
-                    slot.ack, slot.wnd_bytes, slot.ts_ecr
+                    "{} {} {} {} {blocks:?} ",
+                    slot.ack, slot.wnd_bytes, slot.ts_ecr, slot.flags
                 )
                 .expect("writes to a string");
             }
@@ -148,13 +165,28 @@ mod tests {
     proptest! {
         #[test]
         fn the_short_way_leaves_what_the_long_one_leaves(
+            (variant, way) in prop::sample::select(vec![
+                (Variant::Newreno, Way::Short),
+                (Variant::Peach, Way::BesideDummies),
+            ]),
             delayed_ack: bool,
             buffer_bytes in prop::sample::select(vec![3_000_u64, 100_000]),
-            segments in prop::collection::vec((0_u64..17, prop::sample::select(vec![1000_u16, 1000, 400, 0])), 1..80),
+            segments in prop::collection::vec((
+                0_u64..17,
+                prop::sample::select(vec![1000_u16, 1000, 400, 0]),
+                prop::sample::select(vec![flags::ACK, flags::ACK, flags::ACK, flags::ACK | flags::DUMMY]),
+            ), 1..80),
         ) {
-            let mut plain = receiver(delayed_ack, buffer_bytes);
-            let mut long = receiver(delayed_ack, buffer_bytes);
-            prop_assert_eq!(plain.way, Way::Short);
+            let mut segments = segments;
+            if way == Way::Short {
+                // Who expects no dummy segments is sent none.
+                for (_, _, flags) in &mut segments {
+                    *flags = flags::ACK;
+                }
+            }
+            let mut plain = receiver(variant, delayed_ack, buffer_bytes);
+            let mut long = receiver(variant, delayed_ack, buffer_bytes);
+            prop_assert_eq!(plain.way, way);
             long.way = Way::Long;
             prop_assert_eq!(outcome(&mut plain, &segments), outcome(&mut long, &segments));
         }

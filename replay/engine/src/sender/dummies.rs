@@ -133,6 +133,15 @@ impl Sender {
         }
     }
 
+    /// Whether none can leave now, and none has to be scheduled.
+    pub(super) fn dummies_are_quiet(&self) -> bool {
+        self.dummies.as_ref().is_none_or(|dummies| {
+            dummies.due == 0
+                && dummies.rtos == self.counters.rtos
+                && dummies.schedule != Schedule::Waiting
+        })
+    }
+
     /// The next dummy segment that may leave now, behind all that matters.
     #[inline]
     pub(super) fn poll_dummy(&mut self, now: Nanos) -> Option<Segment> {

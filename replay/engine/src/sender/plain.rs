@@ -43,33 +43,23 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, dummy segments, word of slow
-    /// start or Quick-Start.
+    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or
+    /// Quick-Start.
     pub fn of(params: &StackParams) -> Self {
-        use RecoveryKind::{Aerotcp, Fack, Newreno, Prr, Reno, Sack};
+        use RecoveryKind::{Aerotcp, Fack, Newreno, Prr, Reno, Sack, Supertcp};
         let plain = params.profile == Profile::Rfc
             && params.rto_rule != RtoRule::Ns2
             && matches!(
                 params.recovery,
-                Reno | Newreno | Sack | Fack | Prr | Aerotcp
+                Reno | Newreno | Sack | Fack | Prr | Aerotcp | Supertcp
             )
             && !params.close
             && !params.ecn
             && params.send_buffer_bytes.is_none()
             && !params.delayed_ack_after_slow_start
-            && params.quick_start_bps.is_none()
-            && params.dummies.is_none();
+            && params.quick_start_bps.is_none();
         if plain { Self::Short } else { Self::Long }
     }
-}
-
-/// What a plain ACK tells the controller.
-struct PlainAck {
-    now: Nanos,
-    acked_bytes: u64,
-    prior_flight: u32,
-    covered: Covered,
-    rate: Option<RateSample>,
 }
 
 impl Sender {
@@ -107,18 +97,11 @@ impl Sender {
         self.rtt.note_least(newest);
         self.rtt.sample(path, self.snd_una, self.snd_nxt);
         self.rtt_histogram.add(path);
-        let rate = self.sample_rate_plainly(&covered, now);
         let limited = self.is_cwnd_limited();
         if self.controller.heeds(limited) || self.controller.observes() {
             let counted = limited && self.controller.counts(covered.segments);
             if !counted {
-                self.grow_plainly(&PlainAck {
-                    now,
-                    acked_bytes,
-                    prior_flight,
-                    covered,
-                    rate,
-                });
+                self.grow_plainly(&covered, acked_bytes, prior_flight, now);
             }
         }
         if self.pacer.is_some() {
@@ -130,6 +113,9 @@ impl Sender {
         } else {
             // RFC 6298 §5.3.
             self.rto_timer.set(now + self.rtt.rto());
+        }
+        if self.dummies.is_some() {
+            self.clock_dummies();
         }
         true
     }
@@ -144,22 +130,23 @@ impl Sender {
         rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt())
     }
 
-    /// Tells the controller of an ACK that can move it.
+    /// Tells the controller of an ACK that can move it: of every one, if it models the path and samples rates.
     #[inline(never)]
-    fn grow_plainly(&mut self, ack: &PlainAck) {
+    fn grow_plainly(&mut self, covered: &Covered, acked_bytes: u64, prior_flight: u32, now: Nanos) {
+        let rate = self.sample_rate_plainly(covered, now);
         let mut evidence = AckEvidence {
-            now: ack.now,
-            delivered: ack.covered.segments,
-            acked_bytes: ack.acked_bytes,
-            rtt: Some(ack.now - ack.covered.newest_sent_at),
+            now,
+            delivered: covered.segments,
+            acked_bytes,
+            rtt: Some(now - covered.newest_sent_at),
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
             flight: self.board.outstanding(),
-            prior_flight: ack.prior_flight,
+            prior_flight,
             newly_lost: 0,
             lost_total: self.board.lost_total(),
             delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
-            rate: ack.rate,
+            rate,
             paced_until: self.pacer.map_or(0, |pacer| pacer.release()),
             repair: Repair::None,
             ecn_echo: false,
@@ -169,7 +156,7 @@ impl Sender {
             cwnd_limited: self.is_cwnd_limited(),
         };
         if self.controller.observes() {
-            let delivered = self.heard_of(ack.covered.segments, false);
+            let delivered = self.heard_of(covered.segments, false);
             self.controller.observe(&AckEvidence {
                 delivered,
                 ..evidence
@@ -190,6 +177,9 @@ impl Sender {
     pub(super) fn transmit_plainly(&mut self, now: Nanos, slot: &mut Segment) -> Option<Sent> {
         let idle = self.board.pipe() == 0;
         if !self.is_plain_now() || idle || self.persist_due || self.forced.is_some() {
+            return None;
+        }
+        if self.dummies.is_some() && !self.dummies_are_quiet() {
             return None;
         }
         match self.room_plainly(now) {
@@ -299,6 +289,8 @@ mod tests {
         Window(u64),
         /// Like `Advance(1)`, with data.
         Request,
+        /// A dummy segment is answered.
+        DummyAnswer,
         /// Nothing comes for so many milliseconds.
         Wait(u64),
     }
@@ -310,6 +302,7 @@ mod tests {
             2 => (1_u64..6).prop_map(Step::Duplicate),
             1 => (0_u64..30).prop_map(Step::Window),
             1 => Just(Step::Request),
+            1 => Just(Step::DummyAnswer),
             1 => (1_u64..3000).prop_map(Step::Wait),
         ]
     }
@@ -332,6 +325,7 @@ mod tests {
             }
             Step::Window(pkts) => ack.wnd_bytes = (pkts * SMSS) as u32,
             Step::Request => ack.payload_bytes = 100,
+            Step::DummyAnswer => (advance, ack.flags) = (0, flags::ACK | flags::DUMMY),
             Step::Wait(_) => return None,
         }
         let within = if matches!(step, Step::Within) {
@@ -385,6 +379,9 @@ mod tests {
             Variant::Hybla,
             Variant::Bbr,
             Variant::Aerotcp,
+            Variant::Bbr3,
+            Variant::Peach,
+            Variant::Supertcp,
         ])
     }
 
