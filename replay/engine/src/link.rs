@@ -75,6 +75,8 @@ pub struct LinkDirection {
     /// Packets that such a queue gave up since the run last asked.
     dropped: Dropped,
     loss: LossProcess,
+    /// That is none at all.
+    lossless: bool,
     loss_applies_to: LossScope,
     in_order: bool,
     jitter: Option<Jitter>,
@@ -90,8 +92,8 @@ pub struct LinkDirection {
     /// Where a packet may take the short way: a service that begins at or after the first time, an arrival before the
     /// second.
     plain: (Nanos, Nanos),
-    /// What leaves it is all that the next one takes, in the same order; for the one who knows the path.
-    pub leads_on: bool,
+    /// The next one, if what leaves this one is all that it takes, in the same order; for the one who knows the path.
+    pub onward: Option<u32>,
 }
 
 impl LinkDirection {
@@ -105,6 +107,7 @@ impl LinkDirection {
             next_ask: NEVER,
             dropped: Dropped::new(),
             adds_delay: loss.repairs(),
+            lossless: matches!(loss, LossProcess::None),
             loss,
             loss_applies_to: config.loss_applies_to,
             in_order: config.in_order,
@@ -114,7 +117,7 @@ impl LinkDirection {
             latest: 0,
             plain: NOT_PLAIN,
             takeovers,
-            leads_on: false,
+            onward: None,
         };
         link.plain = link.plain_span();
         link
@@ -171,11 +174,10 @@ impl LinkDirection {
     #[allow(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     fn repaired(&mut self, ip_bytes: u16, carries_data: bool, departure: Nanos) -> Option<Nanos> {
-        if !carries_data && self.loss_applies_to != LossScope::All {
+        if self.lossless || !carries_data && self.loss_applies_to != LossScope::All {
             return Some(0);
         }
         match &mut self.loss {
-            LossProcess::None => Some(0),
             LossProcess::Bernoulli(process) => (!process.lost()).then_some(0),
             process => process.pass(u32::from(ip_bytes), departure),
         }
@@ -289,6 +291,7 @@ impl LinkDirection {
             };
             self.takeovers.retire(before);
             if let Some(loss) = next.loss {
+                self.lossless = matches!(loss, LossProcess::None);
                 self.loss = loss;
             }
         }

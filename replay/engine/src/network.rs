@@ -102,11 +102,11 @@ impl<'a, T: Tap> Network<'a, T> {
         (tallies, end): (Vec<FlowTally>, Nanos),
         tap: &'a mut T,
     ) -> Self {
-        let lead_on: Vec<bool> = (0..links.len())
-            .map(|n| leads_on(n, &links, legs))
+        let onward: Vec<Option<u32>> = (0..links.len())
+            .map(|n| leads_on(n, &links, legs).then(|| next_link(n) as u32))
             .collect();
-        for (link, leads_on) in links.iter_mut().zip(lead_on) {
-            link.leads_on = leads_on;
+        for (link, onward) in links.iter_mut().zip(onward) {
+            link.onward = onward;
         }
         let mut arena = Arena::default();
         Self {
@@ -195,7 +195,7 @@ impl<'a, T: Tap> Network<'a, T> {
     pub fn is_foreseeable(&self, leg: &Leg) -> bool {
         let (first, end) = (2 * leg.source_site, 2 * leg.sink_site);
         let mut before = (first..end - 2).step_by(2);
-        before.all(|number| self.links[number].leads_on)
+        before.all(|number| self.links[number].onward.is_some())
             && self.links[end - 2].keeps_order()
             && !self.links[first..end]
                 .iter()
@@ -427,10 +427,10 @@ impl<'a, T: Tap> Network<'a, T> {
                     passage,
                 };
             };
-            if number == last || !link.leads_on {
-                return Reach::Over { number, arrival };
+            match link.onward {
+                Some(onward) if number != last => (number, now) = (onward as usize, arrival),
+                _ => return Reach::Over { number, arrival },
             }
-            (number, now) = (next_link(number), arrival);
         }
     }
 
@@ -459,8 +459,8 @@ impl<'a, T: Tap> Network<'a, T> {
             return;
         };
         let last = self.routes[parcel.route() as usize].last;
-        if number != last && self.links[number].leads_on {
-            return self.travel(parcel, next_link(number), arrival);
+        if let Some(onward) = self.links[number].onward.filter(|_| number != last) {
+            return self.travel(parcel, onward as usize, arrival);
         }
         self.launch(number, Flight { arrival, parcel });
     }

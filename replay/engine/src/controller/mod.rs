@@ -132,6 +132,8 @@ impl Window {
     clippy::large_enum_variant,
     reason = "one per connection; the usual kind is read at every ACK and stays inline"
 )]
+// A tag of its own, asked for several times per segment: one that is packed into a part has to be worked out each time.
+#[repr(u8)]
 pub enum Controller {
     /// A window made of parts.
     Windowed(Windowed),
@@ -166,7 +168,11 @@ impl Controller {
     }
 
     /// Whether the window still opens for the first time, or again after a timeout.
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "asked for nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
     pub fn in_slow_start(&self) -> bool {
         match self {
             Self::Windowed(windowed) => windowed.in_slow_start(),

@@ -29,7 +29,9 @@ struct Burst {
 pub struct Pacer {
     bytes_per_s: f64,
     burst_pkts: u32,
-    /// What the two were worked out from last.
+    /// What a full segment takes, and its octets.
+    full: (Nanos, u32),
+    /// What these were worked out from last.
     set_for: (u64, u32, Option<Nanos>),
     /// The next burst may leave from here on.
     release: Nanos,
@@ -60,6 +62,7 @@ impl Pacer {
     }
 
     /// Sets the rate; a burst holds `least_burst_pkts` at least.
+    #[inline]
     pub fn set_rate(
         &mut self,
         bytes_per_s: f64,
@@ -68,18 +71,23 @@ impl Pacer {
         min_rtt: Option<Nanos>,
     ) {
         let given = (bytes_per_s.to_bits(), least_burst_pkts, min_rtt);
-        if given == self.set_for {
-            return;
+        if given != self.set_for {
+            self.set_for = given;
+            self.bytes_per_s = bytes_per_s;
+            self.work_out(least_burst_pkts, smss_bytes, min_rtt);
         }
-        self.set_for = given;
-        self.bytes_per_s = bytes_per_s;
+    }
+
+    #[inline(never)]
+    fn work_out(&mut self, least_burst_pkts: u32, smss_bytes: u32, min_rtt: Option<Nanos>) {
+        self.full = (self.duration(smss_bytes), smss_bytes);
         let halvings = min_rtt.unwrap_or(Nanos::MAX) / BURST_HALVING;
         let near = if halvings < BURST_HALVINGS {
             BURST_MOST_BYTES >> halvings
         } else {
             0
         };
-        let bytes = (bytes_per_s / BURST_PER_S + f64::from(near)).min(BURST_MOST_BYTES.into());
+        let bytes = (self.bytes_per_s / BURST_PER_S + f64::from(near)).min(BURST_MOST_BYTES.into());
         self.burst_pkts = ((bytes / f64::from(smss_bytes)) as u32).max(least_burst_pkts);
     }
 
@@ -94,7 +102,13 @@ impl Pacer {
         false
     }
 
+    /// What so many octets take at the rate.
+    fn duration(&self, bytes: u32) -> Nanos {
+        (f64::from(bytes) * SECOND as f64 / self.bytes_per_s) as Nanos
+    }
+
     /// A segment of `bytes` from `seq` on leaves, the connection's `count`-th.
+    #[inline]
     pub fn on_send(&mut self, seq: u64, bytes: u32, count: u64, now: Nanos) {
         let goes_on = self.burst.left > 0 && self.burst.at == now && self.burst.next_seq == seq;
         if !goes_on {
@@ -107,7 +121,12 @@ impl Pacer {
         self.burst.next_seq = seq + u64::from(bytes);
         let paced = self.paces_all || count >= UNPACED_PKTS;
         if self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0 && paced {
-            let whole = (f64::from(bytes) * SECOND as f64 / self.bytes_per_s) as Nanos;
+            let (full, full_bytes) = self.full;
+            let whole = if bytes == full_bytes {
+                full
+            } else {
+                self.duration(bytes)
+            };
             let saved = self.credit.min(whole / 2);
             self.credit -= saved;
             self.release += whole - saved;

@@ -4,8 +4,9 @@
 
 use super::prr::Prr;
 
-/// Phase of a sender.
+/// Phase of a sender; with a tag of its own, as [`Controller`](crate::controller::Controller) has one.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 pub enum Phase {
     /// Nothing is known to be lost.
     Open {
@@ -103,7 +104,11 @@ impl CwndUsage {
     }
 
     /// Whether cwnd counts as used: in slow start half of it is enough.
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
     pub fn is_limited(&self, cwnd: f64, in_slow_start: bool) -> bool {
         self.limited || in_slow_start && cwnd < 2.0 * f64::from(self.most_outstanding)
     }

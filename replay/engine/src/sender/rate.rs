@@ -16,7 +16,9 @@ struct Transmission {
     /// … and when the newest of them had been sent.
     first_sent_at: Nanos,
     app_limited: bool,
-    network: Network,
+    /// Segments in the network, itself included, and ever marked lost.
+    flight: u32,
+    lost_total: u64,
     /// Segments delivered by then whose acknowledgement echoed a congestion mark.
     marked: u64,
 }
@@ -91,14 +93,15 @@ impl RateSampler {
     pub fn lost_segment(&self, number: u64, lost_total: u64) -> LostSegment {
         let sent = self.slots[number as usize & (self.slots.len() - 1)];
         LostSegment {
-            tx_in_flight: sent.network.flight,
-            lost: lost_total.saturating_sub(sent.network.lost_total),
+            tx_in_flight: sent.flight,
+            lost: lost_total.saturating_sub(sent.lost_total),
             app_limited: sent.app_limited,
             delivered_total: self.delivered,
         }
     }
 
     /// Draft §3.2: segment `number` leaves now, into `network`; `first` is the first outstanding one.
+    #[inline]
     pub fn on_send(&mut self, number: u64, first: u64, network: Network, now: Nanos) {
         if network.outstanding == 1 {
             // Nothing was in flight: the intervals begin here.
@@ -111,16 +114,23 @@ impl RateSampler {
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until.is_some(),
-            network,
+            flight: network.flight,
+            lost_total: network.lost_total,
             marked: self.marked,
         };
     }
 
+    #[inline]
     fn make_room(&mut self, number: u64, first: u64) {
         let old = self.slots.len();
-        if ((number - first) as usize) < old {
-            return;
+        if (number - first) as usize >= old {
+            self.double(number, first);
         }
+    }
+
+    #[cold]
+    fn double(&mut self, number: u64, first: u64) {
+        let old = self.slots.len();
         let mut slots = vec![Transmission::default(); 2 * old];
         for kept in first..number {
             slots[kept as usize & (2 * old - 1)] = self.slots[kept as usize & (old - 1)];
@@ -130,6 +140,7 @@ impl RateSampler {
 
     /// Draft §3.3: an ACK delivers `delivered` segments, the newest of them `newest`. A rate faster than one flight per
     /// `min_rtt` is none.
+    #[inline]
     pub fn on_ack(
         &mut self,
         now: Nanos,
@@ -161,8 +172,8 @@ impl RateSampler {
             interval,
             prior_delivered: sent.delivered,
             app_limited: sent.app_limited,
-            tx_in_flight: sent.network.flight,
-            prior_lost: sent.network.lost_total,
+            tx_in_flight: sent.flight,
+            prior_lost: sent.lost_total,
             marked: self.marked - sent.marked,
         })
     }

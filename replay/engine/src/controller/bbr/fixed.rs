@@ -39,7 +39,18 @@ pub fn left_after(flight: u64, bw: u64, wait: Nanos) -> u64 {
 
 /// The bandwidth-delay product times a gain, in segments, rounded up.
 pub fn bdp(bw: u64, min_rtt: Nanos, gain: u64) -> u64 {
-    let product = u128::from(bw) * u128::from(min_rtt / MICROSECOND);
+    let micros = min_rtt / MICROSECOND;
+    let product = bw.checked_mul(micros);
+    if let Some(gained) = product.and_then(|product| product.checked_mul(gain)) {
+        return (gained >> UNIT.trailing_zeros()).div_ceil(BW_UNIT);
+    }
+    bdp_of_many(bw, micros, gain)
+}
+
+/// The same beyond 64 bits.
+#[cold]
+fn bdp_of_many(bw: u64, micros: u64, gain: u64) -> u64 {
+    let product = u128::from(bw) * u128::from(micros);
     let gained = (product * u128::from(gain)) >> UNIT.trailing_zeros();
     gained.div_ceil(u128::from(BW_UNIT)) as u64
 }
@@ -52,7 +63,8 @@ pub fn rate_pkts_per_s(bw: u64, gain: u64, margin_percent: f64) -> f64 {
 
 /// A share in 256ths, rounded down as an integer constant of C is.
 pub fn gain(share: f64) -> u64 {
-    (share * UNIT as f64) as u64
+    // No gain leaves 32 bits, and the conversion to them costs half.
+    u64::from((share * UNIT as f64) as u32)
 }
 
 #[cfg(test)]
@@ -80,6 +92,11 @@ mod tests {
         assert_eq!(bdp(bw, 500 * MILLISECOND, 2 * UNIT), 20);
         assert_eq!(bdp(bw, 500 * MILLISECOND, 320), 13);
         assert_eq!(bdp(0, 500 * MILLISECOND, UNIT), 0);
+        // 2⁴⁰ per µs over 2²⁰ µs, from whose product 2⁸ and 2²⁴ are taken: within 64 bits, and with a gain of 2⁸ beyond.
+        let long = (1 << 20) * MICROSECOND;
+        assert_eq!(bdp(1 << 40, long, 1), 1 << 28);
+        assert_eq!(bdp(1 << 40, long, UNIT), 1 << 36);
+        assert_eq!(bdp((1 << 40) + 1, long, UNIT), (1 << 36) + 1);
     }
 
     #[test]

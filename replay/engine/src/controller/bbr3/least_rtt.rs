@@ -23,13 +23,26 @@ impl Default for Least {
 }
 
 /// Both.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct LeastRtt {
     model: Least,
     probe: Least,
+    /// For how long each of them holds.
+    model_window: Nanos,
+    probe_interval: Nanos,
 }
 
 impl LeastRtt {
+    /// Before the connection stands.
+    pub fn new(params: &Bbr3Params) -> Self {
+        Self {
+            model: Least::default(),
+            probe: Least::default(),
+            model_window: (params.min_rtt_window_s * SECOND as f64) as Nanos,
+            probe_interval: (params.probe_rtt_interval_s * SECOND as f64) as Nanos,
+        }
+    }
+
     /// The connection stands.
     pub fn begin(&mut self, now: Nanos, rtt: Option<Nanos>) {
         let least = Least {
@@ -51,10 +64,8 @@ impl LeastRtt {
     }
 
     /// Takes an ACK; says whether it is time to look for a lesser one.
-    pub fn take(&mut self, ack: &AckEvidence, params: &Bbr3Params) -> bool {
-        let is_old =
-            |seen_at: Nanos, window_s: f64| ack.now > seen_at + (window_s * SECOND as f64) as Nanos;
-        let expired = is_old(self.probe.seen_at, params.probe_rtt_interval_s);
+    pub fn take(&mut self, ack: &AckEvidence) -> bool {
+        let expired = ack.now > self.probe.seen_at + self.probe_interval;
         if let Some(rtt) = ack.rtt
             && (expired || rtt < self.probe.value)
         {
@@ -63,9 +74,8 @@ impl LeastRtt {
                 seen_at: ack.now,
             };
         }
-        if self.probe.value <= self.model.value
-            || is_old(self.model.seen_at, params.min_rtt_window_s)
-        {
+        let is_old = ack.now > self.model.seen_at + self.model_window;
+        if self.probe.value <= self.model.value || is_old {
             self.model = self.probe;
         }
         expired
@@ -85,12 +95,12 @@ mod tests {
             rtt: Some(rtt_ms * MS),
             ..AckEvidence::default()
         };
-        least.take(&ack, &Bbr3Params::default())
+        least.take(&ack)
     }
 
     #[test]
     fn the_model_keeps_its_least_for_ten_seconds_and_looks_after_five() {
-        let mut least = LeastRtt::default();
+        let mut least = LeastRtt::new(&Bbr3Params::default());
         least.begin(0, Some(100 * MS));
         assert!(!take(&mut least, 5 * SECOND, 120));
         assert!(take(&mut least, 5 * SECOND + 1, 120), "looks");
@@ -105,7 +115,7 @@ mod tests {
 
     #[test]
     fn without_a_handshake_the_first_sample_counts() {
-        let mut least = LeastRtt::default();
+        let mut least = LeastRtt::new(&Bbr3Params::default());
         least.begin(0, None);
         assert_eq!(least.min_rtt(), None);
         take(&mut least, 1, 100);

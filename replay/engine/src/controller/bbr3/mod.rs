@@ -122,7 +122,7 @@ impl Bbr3 {
             mode: Mode::Startup,
             round: Round::default(),
             max_bw: [0; 2],
-            least_rtt: LeastRtt::default(),
+            least_rtt: LeastRtt::new(&params),
             full_pipe: FullPipe::default(),
             bounds: Bounds::default(),
             bounds_before: Bounds::default(),
@@ -401,9 +401,9 @@ impl Bbr3 {
             return false;
         };
         let lost = ack.lost_total.saturating_sub(sample.prior_lost);
-        let most = sample.delivered * fixed::gain(self.params.ecn_threshold) / UNIT;
+        let most = || sample.delivered * fixed::gain(self.params.ecn_threshold) / UNIT;
         loses_too_much(lost, sample.tx_in_flight, self.loss_threshold())
-            || self.marks.eligible && sample.marked > most
+            || self.marks.eligible && sample.marked > most()
     }
 
     /// Draft §5.3.1.2.
@@ -437,7 +437,7 @@ impl Bbr3 {
 
     /// Draft §5.3.4.3.
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
-        let expired = self.least_rtt.take(ack, &self.params);
+        let expired = self.least_rtt.take(ack);
         let there = matches!(self.mode, Mode::ProbeRtt { .. });
         if expired && !self.idle_restart && !there {
             self.mode = Mode::ProbeRtt {
@@ -455,18 +455,20 @@ impl Bbr3 {
     }
 
     fn stay_in_probe_rtt(&mut self, ack: &AckEvidence) {
-        let (round_start, most) = (self.round.starts, self.probe_rtt_cwnd());
-        let Mode::ProbeRtt { until, round_done } = &mut self.mode else {
+        let Mode::ProbeRtt { until, round_done } = self.mode else {
             return;
         };
-        if until.is_none() && u64::from(ack.flight) <= most {
+        if until.is_none() && u64::from(ack.flight) <= self.probe_rtt_cwnd() {
             let stay = (self.params.probe_rtt_ms * MILLISECOND as f64) as Nanos;
-            *until = Some(ack.now + stay);
-            *round_done = false;
+            self.mode = Mode::ProbeRtt {
+                until: Some(ack.now + stay),
+                round_done: false,
+            };
             self.round.restart(ack);
         } else if until.is_some() {
-            *round_done |= round_start;
-            if *round_done {
+            let round_done = round_done || self.round.starts;
+            self.mode = Mode::ProbeRtt { until, round_done };
+            if round_done {
                 self.leave_probe_rtt_if_done(ack.now);
             }
         }
