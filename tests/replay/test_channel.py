@@ -21,7 +21,7 @@ from replay.scenario import Scenario, parse_scenario
 from replay.study import load_traces, loss_trace
 from tests.channels.twin import Twin, bernoulli, fly
 from tests.replay.test_scenario import GOOD, VARIANTS
-from toolkit.errors import ChannelError, HindflightError, ScenarioError
+from toolkit.errors import HindflightError, ScenarioError
 
 SECOND = 10**9
 MS = 10**6
@@ -344,5 +344,5 @@ def test_what_makes_no_sense_is_one_line(link: dict[str, Any], says: str) -> Non
 
 def test_a_file_without_intervals_is_refused(tmp_path: Path) -> None:
     of = scenario({"channel": {"model": "file", "file": "none.parquet"}}, tmp_path)
-    with pytest.raises(ChannelError, match="no such file"):
+    with pytest.raises(ScenarioError, match=r"links\[0\]\.channel: .*no such file"):
         configs(of)
