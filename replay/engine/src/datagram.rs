@@ -30,7 +30,7 @@ impl DatagramSource {
             .bursts
             .map(|bursts| (bursts.on_ns, bursts.off_ns, bursts.spread));
         let mut clocked = Clocked::new(u64::from(config.packet_bytes), every_ns, periods, rng);
-        clocked.begin_period(config.start_ns);
+        clocked.begin(config.start_ns);
         Self {
             leg,
             direction,
@@ -52,8 +52,9 @@ impl DatagramSource {
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
         while self.next <= now {
-            self.due += 1;
-            self.next = self.clocked.advance();
+            let (due, next) = self.clocked.advance();
+            self.due += u32::from(due);
+            self.next = next;
             if self.next >= self.stop {
                 self.next = NEVER;
             }
@@ -80,6 +81,11 @@ impl DatagramSource {
     pub fn sent(&self) -> u64 {
         self.sent
     }
+
+    /// From when on it sends no more; `NEVER` if it goes on.
+    pub fn stop(&self) -> Nanos {
+        self.stop
+    }
 }
 
 /// Takes datagrams and measures them.
@@ -89,6 +95,7 @@ pub struct DatagramSink {
     octets: u64,
     delays: Histogram,
     last_delay: Option<Nanos>,
+    last_at: Nanos,
     /// Sum of the differences of the delays of neighbours.
     differences: u128,
 }
@@ -100,6 +107,7 @@ impl DatagramSink {
         self.received += 1;
         self.octets += u64::from(datagram.payload_bytes);
         self.delays.add(delay);
+        self.last_at = now;
         if let Some(last) = self.last_delay.replace(delay) {
             self.differences += u128::from(last.abs_diff(delay));
         }
@@ -113,6 +121,11 @@ impl DatagramSink {
     /// Octets of payload received.
     pub fn octets(&self) -> u64 {
         self.octets
+    }
+
+    /// When the last one arrived; 0 before the first.
+    pub fn last_at(&self) -> Nanos {
+        self.last_at
     }
 
     /// Times from sending to arrival.
