@@ -297,9 +297,16 @@ fn rfc9293_a_closed_window_is_probed_while_probes_are_answered_unless_the_user_h
         summary.flows[0].reset_ns.map(seconds)
     };
     assert_eq!(run(r#""retry_limit": 3"#), None);
-    // The window is shut at 0.3 s; probes are due 1, 3, 7 s later: at the third, three seconds have passed since the first.
-    let given_up = run(r#""user_timeout_ns": 3000000000"#).expect("given up");
-    assert!((given_up - 7.3).abs() < 0.05, "at {given_up} s");
+    // Probes are due at 1.1 and 3.2 s and, each answered, at 7.3 s; but when so long has passed since the first, the user
+    // has had enough (Linux: tcp_clamp_probe0_to_user_timeout).
+    for (limit_ns, at_s) in [
+        (3_000_000_000_u64, 4.1),
+        (1_999_000_000, 3.099),
+        (4_500_000_000, 5.6),
+    ] {
+        let given_up = run(&format!(r#""user_timeout_ns": {limit_ns}"#)).expect("given up");
+        assert!((given_up - at_s).abs() < 0.01, "at {given_up} s");
+    }
 }
 
 #[test]

@@ -269,12 +269,26 @@ impl Sender {
     /// When the retransmission timer that is set now strikes: after a timeout no later than the user timeout.
     pub(super) fn next_timeout(&self, now: Nanos) -> Nanos {
         let due = now + self.rtt.rto();
-        match self.params.user_timeout_ns {
-            Some(most) if self.timeouts_in_a_row > 0 => {
-                due.min((self.patience.since + most).max(now + 1))
-            }
-            _ => due,
+        if self.timeouts_in_a_row > 0 {
+            self.while_patient(due, now)
+        } else {
+            due
         }
+    }
+
+    /// The same of a probe that is due at `due`: after a probe no later than the user timeout, as in Linux.
+    pub(super) fn next_probe(&self, due: Nanos, now: Nanos) -> Nanos {
+        if self.persist_backoff > 0 {
+            self.while_patient(due, now)
+        } else {
+            due
+        }
+    }
+
+    fn while_patient(&self, due: Nanos, now: Nanos) -> Nanos {
+        self.params.user_timeout_ns.map_or(due, |most| {
+            due.min((self.patience.since + most).max(now + 1))
+        })
     }
 
     fn end_by_reset(&mut self, rst: Option<u64>, now: Nanos) {

@@ -305,7 +305,8 @@ impl Sender {
             .rtt
             .rto()
             .saturating_mul(1 << self.persist_backoff.min(16));
-        self.persist_timer.set(now + interval.min(60 * SECOND));
+        let due = now + interval.min(60 * SECOND);
+        self.persist_timer.set(self.next_probe(due, now));
     }
 }
 
