@@ -70,11 +70,27 @@ def test_states_are_bounded_however_long_the_run_and_a_report_comes_of_them(
         assert _count(hindflight, "ws", "segments") == []
     assert [(row["run_id"], row["leg"]) for row in sizes["5 s"]] == [(1, 0), (3, 0), (3, 1), (5, 0), (7, 0), (7, 1)]
     for rows in sizes.values():
-        assert all(row["n"] <= 41 for row in rows)
+        assert all(row["n"] <= 40 for row in rows)
         assert all(row["n"] >= 20 for row in rows if row["leg"] == 0)
     ended = hindflight("report", "ws", "-o", "report.html")
     assert ended.returncode == 0, ended.stderr
     assert "newreno" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("samples", [1, 2, 3])
+def test_as_few_states_as_asked_for_and_the_last_is_one_of_them(
+    hindflight: Command, tmp_path: Path, samples: int
+) -> None:
+    latest = "SELECT run_id, leg, max(time_ns) AS at FROM instruments GROUP BY ALL ORDER BY ALL"
+
+    def kept(keep: str) -> tuple[list[int], list[dict[str, int]]]:
+        assert hindflight("replay", _file(tmp_path, keep), "-w", "ws").returncode == 0
+        ended = hindflight("query", "ws", latest, "--json")
+        return [row["n"] for row in _count(hindflight, "ws", "instruments")], json.loads(ended.stdout)["rows"]
+
+    counts, last = kept(f'[keep]\nseries = "states"\nsamples = {samples}')
+    assert counts == [samples] * 6
+    assert last == kept('[keep]\nseries = "states"')[1]
 
 
 def test_all_runs_or_none(hindflight: Command, tmp_path: Path) -> None:

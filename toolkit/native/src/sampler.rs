@@ -1,6 +1,6 @@
 //! Listens to a replay and keeps the states of its senders: every one, or so many at even times that memory is bounded
-//! however long the run. Of each interval the first state told; before an interval without one the last, which holds through it; and the
-//! last of all.
+//! however long the run. Of each interval the first state told; before an interval without one the last, which holds
+//! through it; and the last of all.
 
 use std::num::NonZeroU32;
 
@@ -30,21 +30,32 @@ struct LegSamples {
 }
 
 impl Sampler {
-    /// Keeps at most `most + 1` samples of each leg over `duration`, or every state.
+    /// Keeps at most `most` samples of each leg over `duration`, or every state.
     pub fn new(run_id: u32, most: Option<NonZeroU32>, duration: Nanos) -> Self {
+        // One of each interval, and the last; the end of the run is part of the last interval.
+        let interval = |most: NonZeroU32| match most.get() - 1 {
+            0 => Nanos::MAX,
+            intervals => duration / u64::from(intervals) + 1,
+        };
         Self {
             run_id,
-            interval: most.map_or(0, |most| duration.div_ceil(u64::from(most.get())).max(1)),
+            interval: most.map_or(0, interval),
             legs: Vec::new(),
         }
     }
 
     /// Is told, before the run, its legs.
     pub fn begin(&mut self, legs: &[Leg]) {
+        let first = if self.interval == Nanos::MAX {
+            Nanos::MAX
+        } else {
+            0
+        };
         let samples = |leg: &Leg| LegSamples {
             index: leg.index,
             flow_id: leg.flow as u32 + 1,
-            until: 0,
+            // Where the last is all that is kept, no interval begins.
+            until: first,
             samples: Vec::new(),
             last: None,
         };
