@@ -122,9 +122,9 @@ class Stack(Part):
     notsent_lowat: Annotated[int, whole(SIZE), Field(ge=1, le=2**40)] | None = None
     ecn: Flag | None = None
     ecn_beta: Annotated[float, Field(ge=0.1, le=1, strict=True)] | None = None
-    freeze_warning: Time | None = None
+    freeze_warning: PositiveTime | None = None
     handover_adaptation: Literal["off", "slow_start", "jump"] | None = None
-    quick_start: Rate | None = None
+    quick_start: Annotated[Rate, Field(ge=80_000)] | None = None
     fixed_window: Annotated[int, whole(PACKETS), Field(ge=2, le=1_000_000)] | None = None
 
     @model_validator(mode="after")

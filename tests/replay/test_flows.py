@@ -58,11 +58,14 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
         "read_rate": "1 Mbit/s", "reset_timer_on_each_partial_ack": True, "tail_loss_probe": True, "pacing": True,
         "nagle": "off", "send_buffer": "100 kB", "send_buffer_max": "1 MB", "notsent_lowat": "16 KiB",
         "ecn": True, "ecn_beta": 0.85, "freeze_warning": "300 ms", "handover_adaptation": "jump",
-        "quick_start": "1 Mbit/s", "fixed_window": "20 pkts",
+        "quick_start": "1 Mbit/s",
     }  # fmt: skip
+    held = _scenario(flow={"fixed_window": "20 pkts", "size": "1 MB", "pacing": True})
+    assert engine_config(held, JOB, {})["flows"][0]["stack"] == {"fixed_window_pkts": 20, "pacing": True}
+    assert run_jobs(held, {1: JOB}, {})["runs"]["completed"][0].as_py()
     scenario = _scenario(flow=given, compare={"variants": ["cubic"]})
     flow = engine_config(scenario, Job("cubic", "none", "what_if", "model", 1, False), {})["flows"][0]
-    assert set(flow["stack"]) == set(STACK.values())
+    assert set(flow["stack"]) == set(STACK.values()) - {"fixed_window_pkts"}
     assert (flow["stack"]["min_rto_ns"], flow["stack"]["send_buffer_bytes"]) == (300_000_000, 100_000)
     assert list(scenario.flow.overrides()) == list(given)
     runs = run_jobs(scenario, {1: Job("cubic", "none", "what_if", "model", 1, False)}, {})["runs"]
@@ -99,6 +102,8 @@ CONTRADICTIONS = [
     ({"handshake": False, "quick_start": "1 Mbit/s"}, "flow: handshake = false contradicts quick_start"),
     ({"handover_adaptation": "leap"}, "flow.handover_adaptation: 'leap' is not allowed; allowed: 'off', 'slow_start'"),
     ({"freeze_warning": "1 ps"}, "flow.freeze_warning: unit 'ps' is not known"),
+    ({"freeze_warning": "0 s"}, "flow.freeze_warning: '0 s' is out of range"),
+    ({"quick_start": "79 kbit/s"}, "flow.quick_start: '79 kbit/s' is out of range"),
     ({"close": True}, "flow: close means nothing for a flow without end"),
     ({"close": True, "application": {"kind": "stream", "rate": "1 Mbit/s"}}, "flow: close means nothing for a flow"),
     ({"user_timeout": "0.5 ms"}, "flow.user_timeout: '0.5 ms' is out of range"),

@@ -235,8 +235,9 @@ impl Variant {
         values: &ParamValues,
         draws: StreamRng,
     ) -> Controller {
+        let pacing = self.pacing(params, values);
         if let Some(pkts) = params.fixed_window_pkts {
-            return Held::windowed(pkts).into();
+            return Held::windowed(pkts).paced(pacing).into();
         }
         let (profile, start) = (params.profile, initial_window(params));
         let packet_bytes = params.smss_bytes + params.header_bytes;
@@ -245,10 +246,20 @@ impl Variant {
         let (growth, reduction) = match self {
             Self::Bbr => return bbr(params, BbrParams::of(values), draws),
             Self::Bbr3 => return bbr3(params, Bbr3Params::of(values), draws),
-            Self::Aerotcp => return AerotcpParams::of(values).windowed(packet_bytes).into(),
-            Self::Supertcp => return SupertcpParams::of(values).windowed(packet_bytes).into(),
+            Self::Aerotcp => {
+                return AerotcpParams::of(values)
+                    .windowed(packet_bytes)
+                    .paced(pacing)
+                    .into();
+            }
+            Self::Supertcp => {
+                return SupertcpParams::of(values)
+                    .windowed(packet_bytes)
+                    .paced(pacing)
+                    .into();
+            }
             Self::ScpsTp => return ScpsTpParams::of(values).windowed(start, params).into(),
-            Self::Peach => return Peach::windowed(start.cwnd, params).into(),
+            Self::Peach => return Peach::windowed(start.cwnd, params).paced(pacing).into(),
             // A user's own is made elsewhere (`Externals`): here stands what it would be without a rule of its own.
             Self::Reno
             | Self::Newreno
@@ -276,7 +287,7 @@ impl Variant {
             Self::Yeah => own(Yeah::new(YeahParams::of(values))),
         };
         Windowed::new(start, self.slow_start(params), growth, reduction)
-            .paced(self.pacing(params, values))
+            .paced(pacing)
             .into()
     }
 

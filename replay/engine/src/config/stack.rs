@@ -73,6 +73,21 @@ impl RecoveryKind {
     pub fn tells_losses_by_time(self) -> bool {
         matches!(self, Self::RackPrr | Self::Snack)
     }
+
+    /// Its name in a configuration, or of the variant that alone has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Newreno => "newreno",
+            Self::Sack => "sack",
+            Self::Prr => "prr",
+            Self::RackPrr => "rack_prr",
+            Self::Fack => "fack",
+            Self::Snack => "snack",
+            Self::Aerotcp => "aerotcp",
+            Self::Supertcp => "supertcp",
+        }
+    }
 }
 
 /// How the retransmission timeout is computed.

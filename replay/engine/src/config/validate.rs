@@ -3,6 +3,7 @@
 //! Must not know how a run is built. Read [`Config::validate`] first.
 
 mod mechanisms;
+mod options;
 mod path;
 mod stack;
 
@@ -130,6 +131,7 @@ impl FlowConfig {
                 return refuse(format!("{key}.stack.recovery"), problem);
             }
         }
+        self.validate_options(key)?;
         if self.stack.close == Some(true) && self.is_endless() {
             let problem =
                 "a flow without end never closes: give it a size, or an application that ends";

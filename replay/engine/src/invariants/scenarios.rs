@@ -119,9 +119,9 @@ fn mechanisms() -> impl Strategy<Value = (Option<bool>, Option<u64>, HandoverRul
     ];
     (
         proptest::option::weighted(0.2, Just(true)),
-        proptest::option::weighted(0.2, 0..2000_u64),
+        proptest::option::weighted(0.2, 1..2000_u64),
         proptest::sample::select(rules),
-        proptest::option::weighted(0.2, 5e4..1e7),
+        proptest::option::weighted(0.2, 8e4..1e7),
     )
 }
 
@@ -306,8 +306,8 @@ fn fit_together(
     (stack, (size_bytes, application))
 }
 
-/// Slow and over before long, so that the flows come to their end.
-fn datagrams(nodes: Vec<String>) -> impl Strategy<Value = DatagramConfig> {
+/// Slow and, where the run is long, over before long: so that the flows come to their end.
+fn datagrams(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = DatagramConfig> {
     let spread = proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
     let bursts = (1..500_u64, 0..500_u64, spread).prop_map(|(on_ms, off_ms, spread)| BurstConfig {
         on_ns: on_ms * MILLISECOND,
@@ -321,12 +321,13 @@ fn datagrams(nodes: Vec<String>) -> impl Strategy<Value = DatagramConfig> {
         29..1500_u16,
         1e3..1e6,
         proptest::option::of(bursts),
+        any::<bool>(),
     )
         .prop_map(
-            |(start_ms, ends, packet_bytes, rate_bps, bursts)| DatagramConfig {
+            move |(start_ms, ends, packet_bytes, rate_bps, bursts, stops)| DatagramConfig {
                 name: "datagrams".into(),
                 start_ns: start_ms * MILLISECOND,
-                stop_ns: Some((start_ms + 5000) * MILLISECOND),
+                stop_ns: (stops || !endless).then_some((start_ms + 5000) * MILLISECOND),
                 from: Some(ends[0].clone()),
                 to: Some(ends[1].clone()),
                 dscp: packet_bytes as u8 % 64,
@@ -343,7 +344,7 @@ pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
         let nodes: Vec<String> = (0..=hops).map(|n| format!("n{n}")).collect();
         let links = proptest::collection::vec((direction(), direction()), hops);
         let flows = proptest::collection::vec(flow(nodes.clone(), endless), 1..4);
-        let others = proptest::collection::vec(datagrams(nodes.clone()), 0..3);
+        let others = proptest::collection::vec(datagrams(nodes.clone(), endless), 0..3);
         (links, flows, others).prop_map(move |(links, flows, others)| Config {
             datagrams: others,
             externals: crate::controller::Externals::default(),

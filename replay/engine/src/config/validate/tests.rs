@@ -150,7 +150,19 @@ fn mechanisms_at_odds_with_the_rest_name_their_key() {
         (
             "rfc",
             "\"quick_start_bps\": 1",
-            "quick_start_bps: 1 bit/s is not between 8 bit/s and",
+            "quick_start_bps: 1 bit/s is not between 80 kbit/s and",
+        ),
+        ("rfc", "\"quick_start_bps\": 80000", ""),
+        (
+            "rfc",
+            "\"quick_start_bps\": 79999",
+            "quick_start_bps: 79.999 kbit/s is not",
+        ),
+        ("rfc", "\"freeze_warning_ns\": 1", ""),
+        (
+            "rfc",
+            "\"freeze_warning_ns\": 0",
+            "freeze_warning_ns: 0 s is not between 1 ns",
         ),
     ] {
         let got = stack(profile, given);
@@ -212,5 +224,106 @@ fn of_two_values_at_odds_the_given_one_is_named_with_the_other() {
             "flows[0].stack."
         };
         assert_eq!(got, format!("{key}{expected}"));
+    }
+}
+
+#[test]
+fn options_that_the_variant_does_not_heed_name_their_key() {
+    let problem = |variant: &str, given: &str| {
+        let (name, profile) = variant.split_once(' ').unwrap_or((variant, "rfc"));
+        let to =
+            format!("\"variant\": \"{name}\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
+        problem("\"variant\": \"cubic\"", &to)
+    };
+    let (probe, held) = ("\"tail_loss_probe\": true", "\"fixed_window_pkts\": 20");
+    let (plus, hystart) = (
+        "\"slow_start\": \"hystartpp\"",
+        "\"slow_start\": \"hystart\"",
+    );
+    let with = |more: &str| format!("{held}, {more}");
+    for (variant, given, expected) in [
+        (
+            "cubic",
+            probe,
+            "tail_loss_probe: needs recovery rack_prr with sack",
+        ),
+        (
+            "reno linux",
+            probe,
+            "tail_loss_probe: needs recovery rack_prr",
+        ),
+        ("cubic linux", probe, ""),
+        ("cubic", &format!("{probe}, \"recovery\": \"rack_prr\""), ""),
+        (
+            "cubic linux",
+            &format!("{probe}, \"sack\": false"),
+            "tail_loss_probe: needs recovery rack_prr with sack",
+        ),
+        ("cubic", "\"tail_loss_probe\": false", ""),
+        (
+            "bbr",
+            plus,
+            "slow_start: variant \"bbr\" has a start of its own",
+        ),
+        (
+            "vegas",
+            plus,
+            "slow_start: variant \"vegas\" has a start of its own",
+        ),
+        (
+            "newreno ns2",
+            plus,
+            "slow_start: profile \"ns2\" times one segment",
+        ),
+        (
+            "vegas",
+            hystart,
+            "slow_start: variant \"vegas\" has a start of its own",
+        ),
+        ("newreno", hystart, ""),
+        ("newreno", plus, ""),
+        (
+            "cubic ns2",
+            plus,
+            "slow_start: profile \"ns2\" times one segment",
+        ),
+        (
+            "bbr",
+            held,
+            "fixed_window_pkts: nothing is left of variant \"bbr\"",
+        ),
+        (
+            "cubic",
+            held,
+            "fixed_window_pkts: nothing is left of variant \"cubic\"",
+        ),
+        ("aerotcp", held, ""),
+        ("sack linux", &with("\"pacing\": true"), ""),
+        (
+            "sack",
+            &with(hystart),
+            "slow_start: means nothing over a fixed_window_pkts",
+        ),
+        (
+            "sack",
+            &with("\"initial_window_pkts\": 4"),
+            "initial_window_pkts: means nothing over a fixed_window_pkts",
+        ),
+    ] {
+        let got = problem(variant, given);
+        let key = if expected.is_empty() {
+            ""
+        } else {
+            "flows[0].stack."
+        };
+        assert!(
+            got.starts_with(&format!("{key}{expected}")),
+            "{variant} {given}: {got}"
+        );
+        assert_eq!(
+            got.is_empty(),
+            expected.is_empty(),
+            "{variant} {given}: {got}"
+        );
     }
 }
