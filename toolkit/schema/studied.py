@@ -110,7 +110,13 @@ RUNS = Table(
         ),
         Column("seed", "u64", "", "Root seed: it decides everything random in the run"),
         FLOW,
-        Column("duration_ns", "i64", "ns", "Time from the flow's start to its end or to the end of the run"),
+        Column(
+            "duration_ns",
+            "i64",
+            "ns",
+            "Time from the flow's start to its end, its reset or the end of the run; of datagrams to their stop, or to "
+            "the last arrival after it",
+        ),
         Column(
             "completed",
             "bool",
@@ -126,7 +132,13 @@ RUNS = Table(
         ),
         Column("delivered_bytes", "u64", "bytes", "Octets that the receiving application read in order"),
         Column("goodput_bps", "f64", "bit/s", "delivered_bytes x 8 / duration"),
-        Column("segments_out", "u64", "", "Data segments that the sender sent, retransmissions included"),
+        Column(
+            "segments_out",
+            "u64",
+            "",
+            "Data segments sent, retransmissions included. This and all counts below are up to the flow's end and, with "
+            "a proxy, sums over the connections into which it splits the flow (`leg` in `instruments` tells them apart)",
+        ),
         Column("retransmissions", "u64", "", "Of these, sent before"),
         Column("rtos", "u64", "", "Retransmission timeouts"),
         Column("recoveries", "u64", "", "Episodes of fast recovery"),
@@ -135,7 +147,7 @@ RUNS = Table(
         Column("aqm_losses", "u64", "", "Packets dropped early by the management of a queue"),
         Column("outage_losses", "u64", "", "Packets lost in outages"),
         Column("ecn_marks", "u64", "", "Packets that a queue marked (congestion experienced) instead of dropping them"),
-        Column("ecn_reductions", "u64", "", "Reductions of the sender's window by echoed congestion marks"),
+        Column("ecn_reductions", "u64", "", "Reductions of a sender's window by echoed congestion marks"),
         Column(
             "trace_beyond_pkts",
             "u64",
@@ -143,8 +155,14 @@ RUNS = Table(
             "Data packets that lay beyond the end of a replayed loss trace, which starts again there",
             nullable=True,
         ),
-        Column("srtt_mean_ns", "i64", "ns", "Mean of the sender's RTT samples", nullable=True),
-        Column("rtt_p95_ns", "i64", "ns", "95th percentile of the sender's RTT samples", nullable=True),
+        Column(
+            "srtt_mean_ns",
+            "i64",
+            "ns",
+            "Mean of the data sender's RTT samples: with a proxy, of the connection from there to the first one",
+            nullable=True,
+        ),
+        Column("rtt_p95_ns", "i64", "ns", "95th percentile of the same samples", nullable=True),
         Column(
             "proxy_held_max_bytes",
             "u64",
@@ -156,8 +174,9 @@ RUNS = Table(
             "app_delay_p50_ns",
             "i64",
             "ns",
-            "Application delay: median of the times from a write to the reading of its last octet in order; of "
-            "datagrams from sending to arrival. Null where nothing arrived",
+            "Application delay: median of the times from a write to the reading of its last octet in order, of the "
+            "writes read by the flow's end (the others do not count); of datagrams from sending to arrival. Null where "
+            "nothing was read",
             nullable=True,
         ),
         Column("app_delay_p95_ns", "i64", "ns", "95th percentile of the application delay", nullable=True),
@@ -171,7 +190,7 @@ RUNS = Table(
         ),
         Column("stalls", "u64", "", "Streams: times that play-out ran dry", nullable=True),
         Column("stalled_ns", "i64", "ns", "Streams: time that play-out stood still after it had begun", nullable=True),
-        Column("pages", "u64", "", "Pages: how many were loaded", nullable=True),
+        Column("pages", "u64", "", "Pages: how many were loaded and read", nullable=True),
         Column("page_load_p50_ns", "i64", "ns", "Pages: median time from the request to the last octet", nullable=True),
         Column("page_load_p95_ns", "i64", "ns", "Pages: 95th percentile of that time", nullable=True),
     ),

@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use crate::config::{ApplicationConfig, Config, FlowConfig};
+use crate::config::{ApplicationConfig, BurstConfig, Config, DatagramConfig, FlowConfig, Spread};
 use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
-use crate::summary::{FlowSummary, RunSummary};
+use crate::summary::{DatagramSummary, FlowSummary, RunSummary};
 use crate::tap::{Event, Tap};
 use crate::time::Nanos;
 use crate::world::World;
@@ -29,12 +29,16 @@ struct LegBook {
     data_arrived: u64,
     data_dropped: u64,
     highest_sent: u64,
+    /// Segments of data sent, and of these sent before.
+    segments: (u64, u64),
 }
 
 #[derive(Default)]
 struct Bookkeeper {
     last: Nanos,
     legs: HashMap<u16, LegBook>,
+    /// Flow of each leg.
+    flows: Vec<usize>,
     digest: u64,
 }
 
@@ -82,6 +86,8 @@ impl LegBook {
             segment.end(),
             self.edge_known
         );
+        self.segments.0 += 1;
+        self.segments.1 += u64::from(segment.end() <= self.highest_sent);
         self.highest_sent = self.highest_sent.max(segment.end());
     }
 
@@ -185,6 +191,7 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
         .map(|node| node.receiver().map_or(0, |r| 1 + r.window()))
         .collect();
     world.introduce(|books, legs| {
+        books.flows = legs.iter().map(|leg| leg.flow).collect();
         for (number, leg) in legs.iter().enumerate() {
             let book = books.book(number as u16);
             if !leg.params.handshake {
@@ -212,17 +219,56 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
             "octets are conserved"
         );
     }
-    for other in &summary.datagrams {
-        let lost =
-            other.channel_losses + other.queue_losses + other.aqm_losses + other.outage_losses;
-        // What a link further on will drop is known, and counted, before it gets there.
-        assert!(other.received + lost <= other.sent, "{other:?}");
-        assert!(other.delay_p50_ns <= other.delay_p95_ns && other.jitter_ns <= other.delay_max_ns);
+    for (other, sent) in config.datagrams.iter().zip(&summary.datagrams) {
+        check_datagrams(other, sent, config.duration_ns);
     }
     for (number, flow) in summary.flows.iter().enumerate() {
         check_flow(&config.flows[number], flow);
+        assert!(flow.start_ns + flow.duration_ns <= config.duration_ns);
+        let own = books
+            .flows
+            .iter()
+            .enumerate()
+            .filter(|leg| *leg.1 == number);
+        let (mut segments, mut again) = (0, 0);
+        for book in own.filter_map(|(leg, _)| books.legs.get(&(leg as u16))) {
+            segments += book.segments.0;
+            again += book.segments.1;
+        }
+        // After its end a flow may send some more as long as others keep the run going.
+        let told = flow.sender;
+        assert!(told.segments_out <= segments && told.retransmissions <= again);
+        if !flow.completed {
+            assert_eq!((told.segments_out, told.retransmissions), (segments, again));
+        }
     }
     (summary, books.digest)
+}
+
+/// What a source of datagrams is due to send, it sends, and what becomes of that is told.
+fn check_datagrams(config: &DatagramConfig, other: &DatagramSummary, duration: Nanos) {
+    let lost = other.channel_losses + other.queue_losses + other.aqm_losses + other.outage_losses;
+    // What a link further on will drop is known, and counted, before it gets there.
+    assert!(other.received + lost <= other.sent, "{other:?}");
+    assert!(other.delay_p50_ns <= other.delay_p95_ns && other.jitter_ns <= other.delay_max_ns);
+    let span = config.stop_ns.unwrap_or(duration).min(duration) - config.start_ns;
+    assert!(other.duration_ns >= span && config.start_ns + other.duration_ns <= duration);
+    let on = match config.bursts {
+        None => span,
+        Some(BurstConfig {
+            on_ns,
+            off_ns,
+            spread: Spread::Fixed,
+        }) => span / (on_ns + off_ns) * on_ns + (span % (on_ns + off_ns)).min(on_ns),
+        Some(_) => return,
+    };
+    let packet_bits = f64::from(config.packet_bytes) * 8.0;
+    let due = on as f64 * config.rate_bps / 1e9 / packet_bits;
+    // The first one leaves at once.
+    let apart = other.sent as f64 - due;
+    assert!((-0.01..1.01).contains(&apart), "{due} {config:?} {other:?}");
+    let most_bps = (due + 1.01) * packet_bits * 1e9 / span.max(1) as f64;
+    assert!(other.goodput_bps <= most_bps, "{config:?} {other:?}");
 }
 
 /// One that has an end reaches it, with every octet once.
@@ -246,6 +292,16 @@ fn check_flow(config: &FlowConfig, flow: &FlowSummary) {
     );
     assert!(flow.app_delay_p50_ns <= flow.app_delay_p95_ns);
     assert!(flow.app_delay_p95_ns <= flow.app_delay_max_ns);
+    // Nothing takes longer than there was time.
+    let longest = [
+        flow.app_delay_max_ns,
+        flow.page_load_p50_ns,
+        flow.rtt_mean_ns,
+    ];
+    assert!(
+        longest.iter().all(|time| *time <= Some(flow.duration_ns)),
+        "{config:?} {flow:?}"
+    );
     assert!(
         flow.stalled_ns
             .is_none_or(|stalled| stalled <= flow.duration_ns)

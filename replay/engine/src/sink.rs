@@ -39,6 +39,13 @@ impl Sink {
         }
     }
 
+    /// The flow's time is up at `end`.
+    pub fn settle(&mut self, end: Nanos) {
+        if let Client::Browser(browser) = &mut self.client {
+            browser.settle(end);
+        }
+    }
+
     /// Its receiver.
     #[inline]
     pub fn receiver(&self) -> &Receiver {

@@ -32,10 +32,10 @@ impl Source {
         }
     }
 
-    /// Octets up to `arrived` are at the other end in order; `read_at` says when they are read.
+    /// Octets up to `arrived` are at the other end in order now; `read_at` says when they are read.
     #[inline]
-    pub fn note_arrived(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
-        self.application.note_arrived(arrived, read_at);
+    pub fn note_arrived(&mut self, arrived: u64, now: Nanos, read_at: impl Fn(u64) -> Nanos) {
+        self.application.note_arrived(arrived, now, read_at);
     }
 
     /// Octets up to `arrived` will be at the other end in order at `read_at`, and will be read at once.
@@ -44,9 +44,9 @@ impl Source {
         self.application.note_arrives(arrived, read_at);
     }
 
-    /// The run is over.
-    pub fn settle(&mut self) {
-        self.application.settle();
+    /// The flow's time is up at `end`.
+    pub fn settle(&mut self, end: Nanos) {
+        self.application.settle(end);
     }
 
     /// Its sender.

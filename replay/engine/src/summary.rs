@@ -1,6 +1,7 @@
 //! What a run comes to, flow by flow: the numbers of the `runs` table.
 //!
-//! Must not know how they came about. Sender's numbers are those of leg 0; losses are those of all legs.
+//! Must not know how they came about. What is counted is counted on all legs; times, states and round trips of a sender
+//! are those of leg 0, where the data come from.
 
 use crate::application::{Browser, WriteDelays};
 use crate::assembly::{Leg, Transport};
@@ -13,7 +14,7 @@ use crate::segment::Segment;
 use crate::sender::{Sender, SenderCounters};
 use crate::sink::Sink;
 use crate::source::Source;
-use crate::time::{Nanos, SECOND};
+use crate::time::{NEVER, Nanos, SECOND};
 
 /// What is counted of a flow while it runs.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +89,7 @@ pub struct FlowSummary {
     pub established_ns: Option<Nanos>,
     /// When its sender gave up, or was reset.
     pub reset_ns: Option<Nanos>,
-    /// From its start to its end, or to the end of the run.
+    /// From its start to its end, to its reset, or to the end of the run.
     pub duration_ns: Nanos,
     /// Its whole size was read before the run ended.
     pub completed: bool,
@@ -96,7 +97,7 @@ pub struct FlowSummary {
     pub delivered_bytes: u64,
     /// `delivered_bytes` x 8 / duration.
     pub goodput_bps: f64,
-    /// Counters of its sender.
+    /// Counters of its senders: with proxies the sums over all legs.
     pub sender: SenderCounters,
     /// Data packets that the channel lost.
     pub channel_losses: u64,
@@ -112,7 +113,8 @@ pub struct FlowSummary {
     pub rtt_mean_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub rtt_p95_ns: Option<Nanos>,
-    /// Median of the times from the write of octets to their reading in order, write by write, to 1/64.
+    /// Median of the times from the write of octets to their reading in order, write by write, to 1/64. What was not
+    /// read does not count.
     pub app_delay_p50_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub app_delay_p95_ns: Option<Nanos>,
@@ -137,7 +139,7 @@ pub struct FlowSummary {
 pub struct DatagramSummary {
     /// When it began.
     pub start_ns: Nanos,
-    /// From its start to the end of the run.
+    /// From its start to the end of the run; if it stops before that, to its stop or to what arrives after it.
     pub duration_ns: Nanos,
     /// Datagrams sent.
     pub sent: u64,
@@ -178,38 +180,80 @@ pub struct RunSummary {
     pub trace_beyond_pkts: u64,
 }
 
-/// Puts the numbers together.
-pub fn summarise(
-    tallies: &[FlowTally],
-    legs: &[Leg],
-    nodes: &[Node],
-    links: &[LinkDirection],
-    end: Nanos,
-) -> RunSummary {
-    let mut flows = Vec::new();
-    let mut datagrams = Vec::new();
-    for (number, tally) in tallies.iter().enumerate() {
-        let own: Vec<&Leg> = legs.iter().filter(|leg| leg.flow == number).collect();
-        match own.first() {
-            Some(leg) if leg.transport == Transport::Datagrams => {
-                datagrams.push(summarise_datagrams(tally, leg, nodes, end));
+/// What the numbers come from.
+#[derive(Clone, Copy)]
+pub struct Books<'a> {
+    /// What was counted, flow by flow.
+    pub tallies: &'a [FlowTally],
+    /// The connections.
+    pub legs: &'a [Leg],
+    /// Their ends.
+    pub nodes: &'a [Node],
+    /// End of the run.
+    pub end: Nanos,
+}
+
+impl<'a> Books<'a> {
+    /// Puts the numbers together; `closed` has those of flows that ended before, whatever has happened since.
+    pub fn summarise(&self, closed: &[Option<FlowSummary>], links: &[LinkDirection]) -> RunSummary {
+        let mut flows = Vec::new();
+        let mut datagrams = Vec::new();
+        for number in 0..self.tallies.len() {
+            match self.legs_of(number).next() {
+                Some(leg) if leg.transport == Transport::Datagrams => {
+                    datagrams.push(self.datagrams(leg));
+                }
+                _ => {
+                    let known = closed.get(number).cloned().flatten();
+                    flows.push(known.unwrap_or_else(|| self.flow(number)));
+                }
             }
-            _ => flows.push(summarise_flow(tally, &own, nodes, end)),
+        }
+        RunSummary {
+            flows,
+            datagrams,
+            trace_beyond_pkts: links.iter().map(LinkDirection::beyond_pkts).sum(),
         }
     }
-    RunSummary {
-        flows,
-        datagrams,
-        trace_beyond_pkts: links.iter().map(LinkDirection::beyond_pkts).sum(),
+
+    fn legs_of(&self, flow: usize) -> impl Iterator<Item = &'a Leg> {
+        self.legs.iter().filter(move |leg| leg.flow == flow)
+    }
+
+    fn senders(&self, flow: usize) -> impl Iterator<Item = &'a Sender> {
+        let nodes = self.nodes;
+        self.legs_of(flow)
+            .filter_map(move |leg| nodes[leg.source].sender())
+    }
+
+    /// When the time of flow number `flow` is up: at its end or its reset, else with the run.
+    pub fn end_of(&self, flow: usize) -> Nanos {
+        let reset = self.senders(flow).next().and_then(Sender::reset_at);
+        self.tallies[flow].finished_at.or(reset).unwrap_or(self.end)
+    }
+
+    /// The numbers of flow number `flow`.
+    pub fn flow(&self, number: usize) -> FlowSummary {
+        summarise_flow(self, number)
+    }
+
+    fn datagrams(&self, leg: &Leg) -> DatagramSummary {
+        summarise_datagrams(&self.tallies[leg.flow], leg, self.nodes, self.end)
     }
 }
 
-fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) -> FlowSummary {
-    let sender = legs.first().and_then(|leg| nodes[leg.source].sender());
+fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
+    let (tally, nodes) = (&books.tallies[number], books.nodes);
+    let legs: Vec<&Leg> = books.legs_of(number).collect();
+    let sender = books.senders(number).next();
     let receiver = legs.last().and_then(|leg| nodes[leg.sink].receiver());
-    let stop = tally.finished_at.unwrap_or(end);
+    let stop = books.end_of(number);
     let duration_ns = stop - tally.start;
     let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
+    let mut counters = SenderCounters::default();
+    for sender in books.senders(number) {
+        counters += sender.counters();
+    }
     let histogram = sender.map(Sender::rtt_histogram);
     let source = legs.first().and_then(|leg| nodes[leg.source].source());
     let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
@@ -225,6 +269,10 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
         .and_then(Sink::playout)
         .map(|playout| playout.stalls(stop));
     let loads = sink.and_then(Sink::browser).map(Browser::loads);
+    let load = |share| {
+        let longest = loads.and_then(Histogram::greatest);
+        loads.and_then(|loads| loads.quantile(share)).min(longest)
+    };
     FlowSummary {
         start_ns: tally.start,
         established_ns: sender.and_then(Sender::established_at),
@@ -233,7 +281,7 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
         completed: tally.finished_at.is_some(),
         delivered_bytes,
         goodput_bps: goodput(delivered_bytes, duration_ns),
-        sender: sender.map(Sender::counters).unwrap_or_default(),
+        sender: counters,
         channel_losses: tally.channel_losses,
         queue_losses: tally.queue_losses,
         aqm_losses: tally.aqm_losses,
@@ -247,8 +295,8 @@ fn summarise_flow(tally: &FlowTally, legs: &[&Leg], nodes: &[Node], end: Nanos) 
         stalls: stalls.map(|(count, _)| count),
         stalled_ns: stalls.map(|(_, time)| time),
         pages: loads.map(Histogram::count),
-        page_load_p50_ns: loads.and_then(|loads| loads.quantile(0.5)),
-        page_load_p95_ns: loads.and_then(|loads| loads.quantile(0.95)),
+        page_load_p50_ns: load(0.5),
+        page_load_p95_ns: load(0.95),
         proxy_held_max_bytes: legs
             .iter()
             .filter_map(|leg| nodes[leg.sink].proxy())
@@ -267,7 +315,9 @@ fn summarise_datagrams(
     let source = ends.iter().find_map(|node| node.datagram_source());
     let sink = ends.iter().find_map(|node| node.datagram_sink());
     let delivered_bytes = sink.map_or(0, DatagramSink::octets);
-    let duration_ns = end - tally.start;
+    let stop = source.map_or(NEVER, DatagramSource::stop);
+    let last_at = sink.map_or(0, DatagramSink::last_at);
+    let duration_ns = stop.max(last_at).min(end) - tally.start;
     let longest = sink.and_then(DatagramSink::longest);
     let delay = |share| {
         sink.and_then(|sink| sink.delays().quantile(share))
@@ -299,3 +349,6 @@ fn goodput(octets: u64, duration_ns: Nanos) -> f64 {
         octets as f64 * 8.0 * SECOND as f64 / duration_ns as f64
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use crate::node::{Endpoint, Node};
 use crate::receiver::Receiver;
 use crate::segment::Segment;
 use crate::sender::{Headline, Sender};
-use crate::summary::{FlowTally, RunSummary, summarise};
+use crate::summary::{Books, FlowSummary, FlowTally, RunSummary};
 use crate::tap::{Event, Tap};
 use crate::time::{NEVER, Nanos};
 
@@ -68,8 +68,11 @@ pub struct World<'a, T: Tap> {
     /// Last state told to the tap, by leg.
     told: Vec<Option<Headline>>,
     end: Nanos,
-    /// Flows of a fixed size that have not finished; none if a flow is endless.
+    /// Flows of a fixed size that have not finished; none where the run goes on without them: a flow is endless, or there
+    /// are datagrams.
     unfinished: Option<usize>,
+    /// Of each flow that has come to its end: its numbers as they were then.
+    closed: Vec<Option<FlowSummary>>,
     /// Some connection may end before the run does.
     may_end: bool,
 }
@@ -92,6 +95,7 @@ impl<'a, T: Tap> World<'a, T> {
             network.call(number, node.next_deadline());
         }
         let endless = config.flows.iter().any(FlowConfig::is_endless);
+        let goes_on = endless || !config.datagrams.is_empty();
         if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, &legs, &network) {
             network.open_lane(&legs[0]);
         }
@@ -102,7 +106,8 @@ impl<'a, T: Tap> World<'a, T> {
             belongs: belongs(&legs, nodes.len()),
             end,
             may_end: legs.iter().any(|leg| leg.params.may_end()),
-            unfinished: (!endless).then_some(config.flows.len()),
+            unfinished: (!goes_on).then_some(config.flows.len()),
+            closed: vec![None; config.flows.len()],
             network,
             nodes,
             legs,
@@ -129,18 +134,41 @@ impl<'a, T: Tap> World<'a, T> {
                 until_look = INTERRUPT_EVERY;
             }
         }
-        for node in &mut self.nodes {
-            if let Node::Source(source) = node {
-                source.settle();
+        for flow in 0..self.closed.len() {
+            self.settle(flow);
+        }
+        let books = self.books();
+        Ok(books.summarise(&self.closed, self.network.links()))
+    }
+
+    fn books(&self) -> Books<'_> {
+        Books {
+            tallies: self.network.tallies(),
+            legs: &self.legs,
+            nodes: &self.nodes,
+            end: self.end,
+        }
+    }
+
+    /// Tells both ends of a flow that its time is up.
+    fn settle(&mut self, flow: usize) {
+        let end = self.books().end_of(flow);
+        for (node, belongs) in self.nodes.iter_mut().zip(&self.belongs) {
+            match node {
+                Node::Source(source) if belongs.flow == flow => source.settle(end),
+                Node::Sink(sink) if belongs.flow == flow => sink.settle(end),
+                _ => {}
             }
         }
-        Ok(summarise(
-            self.network.tallies(),
-            &self.legs,
-            &self.nodes,
-            self.network.links(),
-            self.end,
-        ))
+    }
+
+    /// A flow has come to its end: what its ends and packets on their way still do is no part of its numbers, whoever else
+    /// keeps the run going.
+    #[cold]
+    fn close_books(&mut self, flow: usize) {
+        self.settle(flow);
+        self.closed[flow] = Some(self.books().flow(flow));
+        self.unfinished = self.unfinished.map(|flows| flows - 1);
     }
 
     /// Introduces the tap to the legs before the run.
@@ -193,6 +221,7 @@ impl<'a, T: Tap> World<'a, T> {
     fn visit_one(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
         // A flow's nodes stand in the order of the path.
         let (before, after) = self.nodes.split_at_mut(number);
+        let mut finished = None;
         match &mut after[0] {
             Node::Source(source) => self.network.exchange(&mut **source, number, came, now),
             Node::Sink(sink) => {
@@ -200,14 +229,17 @@ impl<'a, T: Tap> World<'a, T> {
                 let Belongs { flow, source } = self.belongs[number];
                 let receiver = sink.receiver();
                 if let Node::Source(source) = &mut before[source] {
-                    source.note_arrived(receiver.rcv_nxt(), |end| receiver.read_at(end, now));
+                    source.note_arrived(receiver.rcv_nxt(), now, |end| receiver.read_at(end, now));
                 }
                 let tally = self.network.tally(flow);
                 if tally.finishes(sink, now, self.end) && !receiver.closes() && tally.ends() {
-                    self.unfinished = self.unfinished.map(|flows| flows - 1);
+                    finished = Some(flow);
                 }
             }
             node => self.network.exchange(node, number, came, now),
+        }
+        if let Some(flow) = finished {
+            self.close_books(flow);
         }
     }
 
@@ -225,16 +257,24 @@ impl<'a, T: Tap> World<'a, T> {
     #[cold]
     fn note_end(&mut self, flow: usize) {
         let mut own = self.legs.iter().filter(|leg| leg.flow == flow);
+        let mut was_reset = false;
         let over = own.all(|leg| {
             let sender = self.nodes[leg.source].sender();
             let receiver = self.nodes[leg.sink].receiver();
             let reset = sender.is_some_and(|sender| sender.reset_at().is_some());
+            was_reset |= reset;
             reset
                 || sender.is_some_and(Sender::has_ended)
                     && receiver.is_some_and(Receiver::has_ended)
         });
-        if over && self.network.tally(flow).ends() {
+        if !over || !self.network.tally(flow).ends() {
+            return;
+        }
+        if was_reset {
+            // What is on its way still arrives, and is read.
             self.unfinished = self.unfinished.map(|flows| flows - 1);
+        } else {
+            self.close_books(flow);
         }
     }
 

@@ -50,6 +50,8 @@ pub struct Browser {
     pages_end: u64,
     /// Octets of a request.
     pub request_bytes: u16,
+    /// When the last page that has arrived is or will have been read, and how long it took.
+    arrived: Option<(Nanos, Nanos)>,
     loads: Histogram,
 }
 
@@ -82,6 +84,7 @@ impl Browser {
             asked: 0,
             pages_end: 1,
             request_bytes,
+            arrived: None,
             loads: Histogram::default(),
         }
     }
@@ -120,6 +123,7 @@ impl Browser {
     }
 
     fn ask(&mut self, now: Nanos) {
+        self.settle(now);
         let begin = self.pages_end;
         self.pages_end += self.sizes.next_bytes();
         self.asked += 1;
@@ -148,7 +152,7 @@ impl Browser {
             return;
         }
         let done = read_at(end);
-        self.loads.add(done - since);
+        self.arrived = Some((done, done - since));
         if self.wanted == Some(self.asked) {
             self.doing = Doing::Done;
             self.deadline = NEVER;
@@ -168,7 +172,14 @@ impl Browser {
         (self.wanted == Some(self.asked)).then_some(self.pages_end)
     }
 
-    /// Times from request to last octet.
+    /// Counts the last page if it has been read by `end`.
+    pub fn settle(&mut self, end: Nanos) {
+        if let Some((_, load)) = self.arrived.take_if(|(done, _)| *done <= end) {
+            self.loads.add(load);
+        }
+    }
+
+    /// Times from request to last octet, of the pages that were read.
     pub fn loads(&self) -> &Histogram {
         &self.loads
     }

@@ -1,10 +1,18 @@
 //! From the write of an octet to its reading in order: how long each write took.
 //!
-//! Must not know what delays them. A write counts as read when its last octet is.
+//! Must not know what delays them. A write counts as read when its last octet is, and only if that is before its time is
+//! up.
 
 use crate::histogram::Histogram;
 use crate::ring::Ring;
 use crate::time::{NEVER, Nanos};
+
+/// A write that has arrived and waits for a slow reader.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    at: Nanos,
+    read_at: Nanos,
+}
 
 /// Octets written at one instant.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +31,8 @@ pub struct WriteDelays {
     latest: Option<Write>,
     /// Ends and times of those before it.
     earlier: Ring<(u64, Nanos)>,
+    /// Those that have arrived and will be read later.
+    waiting: Ring<Waiting>,
     written_to: u64,
     delays: Histogram,
 }
@@ -32,6 +42,7 @@ impl Default for WriteDelays {
         Self {
             latest: None,
             earlier: Ring::default(),
+            waiting: Ring::default(),
             written_to: 1,
             delays: Histogram::default(),
         }
@@ -66,13 +77,39 @@ impl WriteDelays {
         }
     }
 
-    /// Octets up to `arrived` are there in order; `read_at` says when the application has read up to an offset.
+    /// Octets up to `arrived` are there in order now; `read_at` says when the application has read up to an offset.
     #[inline]
-    pub fn note_arrived(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
-        self.settle();
-        self.take_earlier(arrived, &read_at);
+    pub fn note_arrived(&mut self, arrived: u64, now: Nanos, read_at: impl Fn(u64) -> Nanos) {
+        self.close_latest();
+        while let Some((end, at)) = self.next_earlier(arrived) {
+            self.note_reading(at, read_at(end), now);
+        }
         if let Some(write) = self.latest.take_if(|write| write.end <= arrived) {
-            self.delays.add(read_at(write.end) - write.at);
+            self.note_reading(write.at, read_at(write.end), now);
+        }
+    }
+
+    #[inline]
+    fn note_reading(&mut self, at: Nanos, read_at: Nanos, now: Nanos) {
+        if read_at <= now {
+            self.delays.add(read_at - at);
+        } else {
+            self.wait(Waiting { at, read_at }, now);
+        }
+    }
+
+    #[inline(never)]
+    fn wait(&mut self, write: Waiting, now: Nanos) {
+        self.take_read(now);
+        self.waiting.push_back(write);
+    }
+
+    /// Counts the writes that slow reading has come to the end of by `now`.
+    fn take_read(&mut self, now: Nanos) {
+        while let Some(&Waiting { at, read_at }) = self.waiting.front().filter(|w| w.read_at <= now)
+        {
+            self.delays.add(read_at - at);
+            self.waiting.pop_front();
         }
     }
 
@@ -80,7 +117,9 @@ impl WriteDelays {
     /// before that.
     #[inline]
     pub fn note_arrives(&mut self, arrived: u64, read_at: Nanos) {
-        self.take_earlier(arrived, |_| read_at);
+        while let Some((_, at)) = self.next_earlier(arrived) {
+            self.delays.add(read_at - at);
+        }
         if let Some(write) = &mut self.latest
             && write.end <= arrived
         {
@@ -89,15 +128,20 @@ impl WriteDelays {
     }
 
     #[inline]
-    fn take_earlier(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
-        while let Some(&(end, at)) = self.earlier.front().filter(|(end, _)| *end <= arrived) {
-            self.delays.add(read_at(end) - at);
-            self.earlier.pop_front();
-        }
+    fn next_earlier(&mut self, arrived: u64) -> Option<(u64, Nanos)> {
+        self.earlier.front().filter(|(end, _)| *end <= arrived)?;
+        self.earlier.pop_front()
+    }
+
+    /// Its time is up at `end`: what is read later does not count.
+    pub fn settle(&mut self, end: Nanos) {
+        self.close_latest();
+        self.take_read(end);
     }
 
     /// Nothing joins a write that will have been read.
-    pub fn settle(&mut self) {
+    #[inline]
+    fn close_latest(&mut self) {
         if let Some(write) = self.latest.take_if(|write| write.read_at != NEVER) {
             self.delays.add(write.read_at - write.at);
         }
@@ -115,7 +159,11 @@ mod tests {
 
     /// Count and greatest of the delays.
     fn told(writes: &mut WriteDelays) -> (u64, Option<Nanos>) {
-        writes.settle();
+        writes.settle(1000);
+        told_at(writes)
+    }
+
+    fn told_at(writes: &WriteDelays) -> (u64, Option<Nanos>) {
         (writes.histogram().count(), writes.histogram().greatest())
     }
 
@@ -125,9 +173,9 @@ mod tests {
         for (end, now) in [(11, 5), (21, 5), (21, 6), (31, 7)] {
             writes.note_written(end, now);
         }
-        writes.note_arrived(20, |_| 50);
+        writes.note_arrived(20, 50, |_| 50);
         assert_eq!(told(&mut writes), (0, None));
-        writes.note_arrived(31, |end| 50 + end);
+        writes.note_arrived(31, 50, |end| 50 + end);
         assert_eq!(told(&mut writes), (2, Some(50 + 31 - 7)));
     }
 
@@ -151,9 +199,32 @@ mod tests {
     fn a_write_that_has_been_read_is_not_joined() {
         let mut writes = WriteDelays::default();
         writes.note_written(11, 5);
-        writes.note_arrived(11, |_| 5);
+        writes.note_arrived(11, 5, |_| 5);
         writes.note_written(21, 5);
-        writes.note_arrived(21, |_| 9);
+        writes.note_arrived(21, 9, |_| 9);
         assert_eq!(told(&mut writes), (2, Some(4)));
+    }
+
+    #[test]
+    fn what_a_slow_reader_has_not_read_by_the_end_does_not_count() {
+        let mut writes = WriteDelays::default();
+        for (end, now) in [(11, 5), (21, 6), (31, 7)] {
+            writes.note_written(end, now);
+        }
+        // An octet each 10: read at 160, 260 and 360.
+        writes.note_arrived(21, 50, |end| 50 + 10 * end);
+        assert_eq!(writes.histogram().count(), 0);
+        writes.note_arrived(31, 200, |end| 50 + 10 * end);
+        assert_eq!(
+            writes.histogram().count(),
+            1,
+            "the first has been read by now"
+        );
+        writes.settle(260);
+        assert_eq!(told_at(&writes), (2, Some(254)));
+        writes.settle(359);
+        assert_eq!(told_at(&writes), (2, Some(254)));
+        writes.settle(360);
+        assert_eq!(told_at(&writes), (3, Some(353)));
     }
 }

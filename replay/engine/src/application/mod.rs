@@ -165,8 +165,8 @@ impl Application {
 
     /// See [`WriteDelays::note_arrived`].
     #[inline]
-    pub fn note_arrived(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
-        self.delays.note_arrived(arrived, read_at);
+    pub fn note_arrived(&mut self, arrived: u64, now: Nanos, read_at: impl Fn(u64) -> Nanos) {
+        self.delays.note_arrived(arrived, now, read_at);
     }
 
     /// See [`WriteDelays::note_arrives`].
@@ -176,8 +176,8 @@ impl Application {
     }
 
     /// See [`WriteDelays::settle`].
-    pub fn settle(&mut self) {
-        self.delays.settle();
+    pub fn settle(&mut self, end: Nanos) {
+        self.delays.settle(end);
     }
 }
 

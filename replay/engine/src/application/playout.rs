@@ -85,7 +85,7 @@ impl Playout {
         let open = match finished.doing {
             Doing::Filling {
                 since: Some(since), ..
-            } => end - since,
+            } => end.saturating_sub(since),
             Doing::Filling { since: None, .. } | Doing::Playing { .. } => 0,
         };
         (finished.stalls, finished.stalled_ns + open)

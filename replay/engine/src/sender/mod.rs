@@ -51,6 +51,8 @@ pub use phase::Phase;
 pub use recorded::BoardCounts;
 pub use sample::{Headline, PhaseName, SenderSample};
 
+use std::ops::AddAssign;
+
 use connection::{Patience, Stage};
 use dummies::Dummies;
 use ecn::Marks;
@@ -89,6 +91,18 @@ pub struct SenderCounters {
     pub dup_acks_in: u64,
     /// Reductions of the window by echoed congestion marks.
     pub ecn_reductions: u64,
+}
+
+impl AddAssign for SenderCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.segments_out += other.segments_out;
+        self.retransmissions += other.retransmissions;
+        self.rtos += other.rtos;
+        self.recoveries += other.recoveries;
+        self.dsacks_in += other.dsacks_in;
+        self.dup_acks_in += other.dup_acks_in;
+        self.ecn_reductions += other.ecn_reductions;
+    }
 }
 
 /// A sender.
