@@ -81,7 +81,7 @@ def test_states_are_bounded_however_long_the_run_and_a_report_comes_of_them(
 def test_as_few_states_as_asked_for_and_the_last_is_one_of_them(
     hindflight: Command, tmp_path: Path, samples: int
 ) -> None:
-    latest = "SELECT run_id, leg, max(time_ns) AS last FROM instruments GROUP BY ALL ORDER BY ALL"
+    latest = "SELECT run_id, leg, max(t_ns) AS last FROM instruments GROUP BY ALL ORDER BY ALL"
 
     def kept(keep: str) -> tuple[list[int], list[dict[str, int]]]:
         assert hindflight("replay", _file(tmp_path, keep), "-w", "ws").returncode == 0
