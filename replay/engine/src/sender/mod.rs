@@ -294,11 +294,18 @@ impl Sender {
         if segment.ack < self.snd_una || segment.ack > self.snd_nxt {
             return;
         }
+        let prior_high = self.board.highest_sacked_seq(self.snd_una);
+        if let Some(ack) = self.digest_ack(segment, now) {
+            self.act_on(&ack, prior_high);
+        }
+    }
+
+    /// Takes what the segment acknowledges and what it says of the window and the path; none if that is nothing to act on.
+    #[inline]
+    fn digest_ack(&mut self, segment: &Segment, now: Nanos) -> Option<recovery::Ack> {
         let (prior_flight, prior_lost) = (self.board.pipe(), self.board.lost_total());
-        let advances = segment.ack > self.snd_una;
         let prior_una = self.snd_una;
-        let acked_bytes = segment.ack - prior_una;
-        let prior_high = self.board.highest_sacked_seq(prior_una);
+        let advances = segment.ack > prior_una;
         let mut digest = Digest::default();
         if advances {
             self.board.acknowledge(segment.ack, &mut digest);
@@ -320,46 +327,52 @@ impl Sender {
         self.update_window(segment, now);
         let duplicate = self.heed_warning(segment, advances, now) || duplicate;
         let rtt = self.take_rtt_sample(segment, &digest, now);
-        if advances || duplicate || digest.sacked > 0 || dsack {
-            let ecn_echo = self.marks.echoed(segment);
-            let ack = recovery::Ack {
-                now,
-                advances,
-                acked_bytes,
-                ts_ecr: segment.ts_ecr,
-                rtt,
-                duplicate,
-                prior_flight,
-                prior_lost,
-                rate: self.sample_rate(&digest, ecn_echo, now),
-                ecn_echo,
-                digest,
-            };
-            self.follow_quick_start(prior_flight);
-            if self.controller.observes() {
-                let delivered = self.heard_of(ack.digest.delivered, ack.duplicate);
-                let evidence = AckEvidence {
-                    delivered,
-                    ..self.evidence(&ack)
-                };
-                self.controller.observe(&evidence);
-            }
-            if ack.ecn_echo {
-                self.react_to_mark(&ack);
-            }
-            if self.acts_as_linux() {
-                self.note_order(&ack, prior_high);
-                self.react_as_linux(&ack);
-            } else {
-                self.react(&ack);
-            }
-            if self.controller.models_path() {
-                self.follow_model(&ack);
-            }
-            self.update_pacing();
-            self.rearm_after_ack(&ack);
-            self.clock_dummies();
+        if !(advances || duplicate || digest.sacked > 0 || dsack) {
+            return None;
         }
+        let ecn_echo = self.marks.echoed(segment);
+        Some(recovery::Ack {
+            now,
+            advances,
+            acked_bytes: segment.ack - prior_una,
+            ts_ecr: segment.ts_ecr,
+            rtt,
+            duplicate,
+            prior_flight,
+            prior_lost,
+            rate: self.sample_rate(&digest, ecn_echo, now),
+            ecn_echo,
+            digest,
+        })
+    }
+
+    /// Lets the controller, the recovery and the timers act on an ACK; `prior_high` was the highest octet reported before.
+    #[inline]
+    fn act_on(&mut self, ack: &recovery::Ack, prior_high: u64) {
+        self.follow_quick_start(ack.prior_flight);
+        if self.controller.observes() {
+            let delivered = self.heard_of(ack.digest.delivered, ack.duplicate);
+            let evidence = AckEvidence {
+                delivered,
+                ..self.evidence(ack)
+            };
+            self.controller.observe(&evidence);
+        }
+        if ack.ecn_echo {
+            self.react_to_mark(ack);
+        }
+        if self.acts_as_linux() {
+            self.note_order(ack, prior_high);
+            self.react_as_linux(ack);
+        } else {
+            self.react(ack);
+        }
+        if self.controller.models_path() {
+            self.follow_model(ack);
+        }
+        self.update_pacing();
+        self.rearm_after_ack(ack);
+        self.clock_dummies();
     }
 
     fn sample_rate(&mut self, digest: &Digest, marked: bool, now: Nanos) -> Option<RateSample> {

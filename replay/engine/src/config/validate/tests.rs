@@ -162,7 +162,7 @@ fn mechanisms_at_odds_with_the_rest_name_their_key() {
         (
             "rfc",
             "\"freeze_warning_ns\": 0",
-            "freeze_warning_ns: 0 s is not between 1 ns",
+            "freeze_warning_ns: 0 ns is not between 1 ns",
         ),
     ] {
         let got = stack(profile, given);
