@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from replay.jobs import Job, plan_comparison
 from replay.refusal import in_file_words
 from replay.run import check_jobs, variant_names
 from replay.scenario import Scenario, parse_scenario
+from replay.study import Execution, replay_scenario
 from tests.replay.test_scenario import GOOD
 from toolkit.errors import ScenarioError
 
@@ -100,3 +102,25 @@ def test_every_kind_of_key_is_the_files(key: str, told: str) -> None:
 def test_a_good_scenario_is_refused_nothing() -> None:
     scenario = _scenario()
     check_jobs(scenario, plan_comparison(scenario, scenario.compare.variants), {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"flow": {"recovery": "prr"}, "compare": {"variants": ["cubic", "sack"], "seeds": 40}},
+            'flow.recovery: variant "sack" fixes its own recovery',
+        ),
+        (
+            {"variants": {"unused": {"variant": "cubic", "beta": 2}}},
+            "variants.unused.beta: 2 is not between 0.1 and 0.99 (cubic under rfc)",
+        ),
+    ],
+)
+def test_a_slip_is_told_before_anything_runs(changes: dict[str, Any], says: str, tmp_path: Path) -> None:
+    ran: list[int] = []
+    execution = Execution(threads=1, on_progress=lambda done, _all: ran.append(done))
+    with pytest.raises(ScenarioError) as caught:
+        replay_scenario(_scenario(**changes), tmp_path, None, execution)
+    assert str(caught.value) == f"s.toml: {says}"
+    assert not ran

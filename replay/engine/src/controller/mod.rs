@@ -8,11 +8,7 @@
 //!
 //! A user's controller ([`Outside`]) lives outside of the engine.
 //!
-//! To add a variant:
-//! 1. a file here with its state, its parameters (`parameters!`, see `params`) and its equations as small named
-//!    functions, tested in both directions, and an `impl` of [`WindowGrowth`] or [`WindowReduction`];
-//! 2. its line in the list `growths!` (`growth.rs`) or `reductions!` (`reduction.rs`);
-//! 3. its row and its match arm in `catalogue.rs`, and its page `docs/variants/<name>.md`.
+//! CONTRIBUTING, "Adding a variant", says how to add one, step by step.
 //!
 //! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
