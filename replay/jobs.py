@@ -89,7 +89,7 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
     proxies = []
     if job.proxy != "none":
         words = engine_words(scenario.proxy.variant or job.variant, scenario.variants)
-        proxies.append({"node": job.proxy, "buffer_pkts": scenario.proxy.buffer, **words})
+        proxies.append({"node": job.proxy, **_relay(scenario), **words})
     return {
         "duration_ns": scenario.duration,
         "path": {
@@ -116,6 +116,10 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
     }
 
 
+def _relay(scenario: Scenario) -> dict[str, Any]:
+    return {"buffer_pkts": scenario.proxy.buffer, "advertise": scenario.proxy.advertise}
+
+
 def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
     words = engine_words(flow.variant, scenario.variants)
     ordered = [node for node in scenario.path if node in flow.proxies]
@@ -124,7 +128,7 @@ def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
         **words,
         "from": flow.sender,
         "to": flow.receiver,
-        "proxies": [{"node": node, "buffer_pkts": scenario.proxy.buffer, **words} for node in ordered],
+        "proxies": [{"node": node, **_relay(scenario), **words} for node in ordered],
         **flow.engine_flow(),
     }
 

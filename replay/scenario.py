@@ -181,10 +181,11 @@ class Link(Part):
 
 
 class Proxy(Part):
-    """Split proxies: every node that `compare.proxies` names has one of these."""
+    """Split proxies: every node that `compare.proxies` names has one of these. docs/proxies.md has the policies."""
 
     buffer: Annotated[int, whole(PACKETS), Field(ge=4, le=MOST_PKTS)] = 200
     variant: Name | None = None
+    advertise: Literal["half_free", "free", "third"] = "half_free"
 
 
 class Compare(Part):

@@ -78,7 +78,7 @@ def test_the_engine_is_told_base_units_and_the_trace() -> None:
     }
     assert up["reverse"]["loss"] == {"kind": "none"}
     (flow,) = config["flows"]
-    assert flow["proxies"] == [{"node": "relay", "buffer_pkts": 200, "variant": "newreno"}]
+    assert flow["proxies"] == [{"node": "relay", "buffer_pkts": 200, "advertise": "half_free", "variant": "newreno"}]
 
 
 def test_blocks_are_long_beside_bursts_and_short_beside_the_trace() -> None:

@@ -33,8 +33,17 @@ impl RelayBuffer {
         let promised_pkts = match self.advertise {
             AdvertisePolicy::HalfFree => free_pkts / 2,
             AdvertisePolicy::Free => free_pkts,
+            AdvertisePolicy::Third => free_pkts.min(self.capacity_pkts / 3),
         };
         promised_pkts * self.packet_bytes
+    }
+
+    /// Octets that may be unacknowledged downstream, whatever the window there.
+    pub fn downstream_bytes(&self) -> u64 {
+        match self.advertise {
+            AdvertisePolicy::HalfFree | AdvertisePolicy::Free => u64::MAX,
+            AdvertisePolicy::Third => self.capacity_pkts / 3 * self.packet_bytes,
+        }
     }
 
     /// Octets that fit.
@@ -108,9 +117,11 @@ impl Proxy {
             self.downstream.open(now, self.next_window_bytes);
         }
         let arrived = self.upstream.rcv_nxt();
+        let edge = self.downstream.snd_una();
+        let passed = arrived.min(edge.saturating_add(self.buffer.downstream_bytes()));
         self.downstream
-            .write_to(arrived, self.pushed_to.is_some_and(|end| arrived >= end));
-        if self.upstream.has_fin() {
+            .write_to(passed, self.pushed_to.is_some_and(|end| passed >= end));
+        if self.upstream.has_fin() && passed == arrived {
             self.downstream.close();
         }
         // Out-of-order data takes room as well.
@@ -218,5 +229,21 @@ mod tests {
             ..buffer
         };
         assert_eq!(whole.window_bytes(150 * 1448), 50 * 1448);
+        assert_eq!(whole.downstream_bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn a_third_at_most_on_either_side_and_never_more_than_is_free() {
+        let buffer = RelayBuffer {
+            capacity_pkts: 200,
+            packet_bytes: 1448,
+            advertise: AdvertisePolicy::Third,
+        };
+        let window = |stored: u64| buffer.window_bytes(stored * 1448) / 1448;
+        assert_eq!(
+            [0, 133, 134, 135, 199, 200].map(window),
+            [66, 66, 66, 65, 1, 0]
+        );
+        assert_eq!(buffer.downstream_bytes(), 66 * 1448);
     }
 }

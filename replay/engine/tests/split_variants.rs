@@ -1,4 +1,5 @@
-//! The variants for a leg of one's own, over whole runs: AeroTCP's shared window, and Super TCP under losses.
+//! The variants for a leg of one's own, over whole runs: AeroTCP's shared window, and Super TCP under losses; and the
+//! proxy's policies, by what a buffer lets through.
 
 use hindflight_engine::{Config, RunSummary, run};
 
@@ -50,4 +51,33 @@ fn over_a_lossy_satellite_hop_fixed_windows_hold_their_rate() {
     let newreno = goodput("newreno", r#""profile": "rfc""#, 0.001);
     let supertcp = goodput("supertcp", own, 0.001);
     assert!(supertcp > 4.0 * newreno, "{supertcp} and {newreno}");
+}
+
+/// Goodput in packets a second through a proxy with room for 60, between hops of 50 ms and of 250 ms there and back.
+fn through_proxy(advertise: &str, far_hop: usize) -> f64 {
+    let hop = |number: usize| {
+        let one_way_ms = if number == far_hop { 125 } else { 25 };
+        let way = format!(r#"{{"rate_bps": 100e6, "delay_ns": {one_way_ms}000000}}"#);
+        format!(r#"{{"name": "hop", "forward": {way}, "reverse": {way}}}"#)
+    };
+    let json = format!(
+        r#"{{"duration_ns": 60000000000, "path": {{"nodes": ["a", "relay", "b"], "links": [{}, {}]}},
+            "flows": [{{"name": "f", "variant": "newreno", "profile": "linux",
+                "stack": {{"smss_bytes": 1250, "receive_buffer_bytes": 4000000}},
+                "proxies": [{{"node": "relay", "buffer_pkts": 60, "advertise": "{advertise}"}}]}}]}}"#,
+        hop(0),
+        hop(1)
+    );
+    let config: Config = serde_json::from_str(&json).expect("well-formed");
+    run(&config, 1).expect("valid").flows[0].goodput_bps / 10_000.0
+}
+
+#[test]
+fn a_third_of_the_buffer_per_round_trip_gets_through_either_hop() {
+    // 20 packets of 60 per 250 ms, whichever hop is the long one: the rule's halves upstream and downstream.
+    for far_hop in [0, 1] {
+        let third = through_proxy("third", far_hop);
+        assert!((74.0..80.1).contains(&third), "hop {far_hop}: {third}");
+        assert!(through_proxy("free", far_hop) > 1.4 * third);
+    }
 }

@@ -234,4 +234,7 @@ pub enum AdvertisePolicy {
     HalfFree,
     /// All of it.
     Free,
+    /// All of it, a third of the memory at most; and no more than a third is unacknowledged downstream (the on-board
+    /// agent: a window that arrives, one that is not acknowledged, one for feedback to act).
+    Third,
 }

@@ -230,14 +230,20 @@ fn variant(profile: Profile) -> impl Strategy<Value = (String, ParamValues)> {
 /// A proxy at `node`, or none; with a variant of its own, or the flow's.
 fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyConfig>> {
     let own = proptest::option::of(variant(profile));
-    let proxy = (4..60_u32, own).prop_map(move |(buffer_pkts, own)| {
+    let policies = vec![
+        AdvertisePolicy::HalfFree,
+        AdvertisePolicy::Free,
+        AdvertisePolicy::Third,
+    ];
+    let advertise = proptest::sample::select(policies);
+    let proxy = (4..60_u32, own, advertise).prop_map(move |(buffer_pkts, own, advertise)| {
         let (variant, params) = own.unzip();
         ProxyConfig {
             node: node.clone(),
             buffer_pkts,
             variant,
             params: params.unwrap_or_default(),
-            advertise: AdvertisePolicy::default(),
+            advertise,
         }
     });
     proptest::option::of(proxy)
