@@ -85,3 +85,15 @@ def cubic_window_pkts(p: float, rtt_s: float) -> float:
     """
     cubic: float = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25 * (rtt_s / p) ** 0.75
     return max(cubic, reno_window_pkts(p))
+
+
+def asran_gain(first: float, last_max: float, span: float, step: float = 0.1) -> float:
+    """Return what ASRAN delivers after a loss over what CUBIC does, in the model of the ASRAN paper §4.
+
+    `first` is the window after the loss, `last_max` the one that both go back to, `span` the time that is looked at: in
+    the paper's arbitrary units, sampled every `step`. ASRAN's slow start is (x + i)², CUBIC's curve (x - K)³ + W.
+    """
+    asran_k, cubic_k = math.sqrt(last_max) - first, math.cbrt(last_max - first)
+    at = [step * n for n in range(1, round(span / step) + 1)]
+    asran = sum((x + first) ** 2 if x <= asran_k else (x - asran_k) ** 3 + last_max for x in at)
+    return asran / sum((x - cubic_k) ** 3 + last_max for x in at)
