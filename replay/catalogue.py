@@ -32,7 +32,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One TCP variant; `profiles` are those under which it has its parameters."""
+    """One TCP variant; `profiles` are those under which it has its parameters. One that `needs_forecast` of outages is
+    nothing special without one, which no stack that was captured had."""
 
     name: str
     family: str
@@ -41,13 +42,16 @@ class Variant:
     year: int
     parameters: tuple[Parameter, ...]
     profiles: tuple[str, ...]
+    needs_forecast: bool
 
 
 def catalogue() -> tuple[Variant, ...]:
     """Return every variant, in the order in which they are listed."""
     return tuple(
-        Variant(name, family, summary, source, year, tuple(Parameter(*row) for row in parameters), tuple(profiles))
-        for name, family, summary, source, year, parameters, profiles in variant_rows()
+        Variant(
+            name, family, summary, source, year, tuple(Parameter(*row) for row in parameters), tuple(profiles), forecast
+        )
+        for name, family, summary, source, year, parameters, profiles, forecast in variant_rows()
     )
 
 

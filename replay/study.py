@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from channels.interop import read_channel
 from channels.trace import Trace
 from replay.captures import capture_folder, place_captures
+from replay.catalogue import catalogue
 from replay.compare import compare_runs
 from replay.jobs import Job, LossTrace, plan_comparison, plan_self_check, trace_files
 from replay.outcome import Outcome, measure, transfer_span
-from replay.run import Recording, check_jobs, engine_variant_names, profile_parameters, run_jobs
+from replay.run import Recording, check_jobs, profile_parameters, run_jobs
 from replay.scenario import Scenario
 from replay.selfcheck import Candidate, describe_self_check, rank_candidates
 from replay.traffic import setup_findings, traffic_findings
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 """Told the jobs done and the jobs in all."""
-
-NEVER_FLOWN = ("freeze-tcp",)
-"""No candidates for what was captured: without a forecast of outages, which no stack there had, it is linux-reno."""
 
 REPLAYED_DIRECTION = "a2b"
 """The engine's sender opens the connection."""
@@ -177,7 +175,8 @@ def loss_trace(trace: Trace, where: str) -> LossTrace:
 
 def _candidates(scenario: Scenario) -> tuple[str, ...]:
     if scenario.captured is None or scenario.captured.variant == "auto":
-        return tuple(name for name in engine_variant_names() if name not in NEVER_FLOWN)
+        # Without a forecast of outages, which no captured stack had, such a one is another's twin.
+        return tuple(variant.name for variant in catalogue() if not variant.needs_forecast)
     return (scenario.captured.variant,)
 
 

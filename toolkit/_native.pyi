@@ -175,8 +175,10 @@ def follow(
 def profile(name: str) -> str:
     """Return the stack parameters that a profile fixes, as JSON by the engine's names; ValueError if unknown."""
 
-def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str]]]:
+def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str], bool]]:
     """List the TCP variants: name, family, one line, source, its year, parameters, profiles under which it has them.
+
+    Last whether it needs a forecast of outages.
 
     A parameter is its name, default, what is allowed, unit, source and meaning, all as text.
     """

@@ -41,6 +41,10 @@ def test_every_parameter_has_a_source_and_a_default_that_is_allowed() -> None:
                 assert parameter.default in parameter.allowed.split(", "), parameter
 
 
+def test_freeze_tcp_alone_needs_a_forecast() -> None:
+    assert [variant.name for variant in catalogue() if variant.needs_forecast] == ["freeze-tcp"]
+
+
 def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["variants"]) == 0
     shown = capsys.readouterr().out

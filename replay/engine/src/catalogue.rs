@@ -146,7 +146,7 @@ impl Variant {
             _ => params.recovery,
         };
         let fine = self == Self::Aerotcp;
-        let warning = (self == Self::FreezeTcp).then_some(FREEZE_WARNING);
+        let warning = self.needs_forecast().then_some(FREEZE_WARNING);
         let dummies = (self == Self::Peach).then(|| PeachParams::of(values).dummy_segments());
         let acks_per_round_trip =
             (self == Self::ScpsTp).then(|| ScpsTpParams::of(values).acks_per_round_trip);
@@ -172,6 +172,11 @@ impl Variant {
             },
             ..*params
         }
+    }
+
+    /// Whether it is nothing special without a forecast of outages, which no stack that was captured had.
+    pub fn needs_forecast(self) -> bool {
+        self == Self::FreezeTcp
     }
 
     /// Its own parameters under `profile`.

@@ -63,8 +63,18 @@ struct Outcome {
 type Text = &'static str;
 /// Name, default, what is allowed, unit, source, meaning.
 type ParamTuple = (Text, String, String, Text, Text, Text);
-/// Name, family, one line, source, its year, parameters, profiles under which it has them.
-type VariantTuple = (Text, Text, Text, Text, u16, Vec<ParamTuple>, Vec<Text>);
+/// Name, family, one line, source, its year, parameters, profiles under which it has them, and whether it needs a
+/// forecast of outages.
+type VariantTuple = (
+    Text,
+    Text,
+    Text,
+    Text,
+    u16,
+    Vec<ParamTuple>,
+    Vec<Text>,
+    bool,
+);
 
 /// Every variant of the catalogue with its parameters.
 #[pyfunction]
@@ -79,7 +89,11 @@ pub fn variants() -> Vec<VariantTuple> {
     let row = |v: &VariantInfo| {
         let profiles = v.variant.profiles();
         let (name, family, summary, source) = (v.name, v.family, v.summary, v.source);
-        (name, family, summary, source, v.year, params(v), profiles)
+        let forecast = v.variant.needs_forecast();
+        let params = params(v);
+        (
+            name, family, summary, source, v.year, params, profiles, forecast,
+        )
     };
     VARIANTS.iter().map(row).collect()
 }
