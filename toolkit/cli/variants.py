@@ -30,9 +30,7 @@ def variants(
     elif not name:
         rows = [{**asdict(variant), "parameters": len(variant.parameters)} for variant in shown]
         print_table(["name", "family", "year", "source", "parameters", "summary"], rows)
-        typer.echo(
-            "hindflight variants NAME lists its parameters; hindflight scenario profiles: what the stacks set."
-        )
+        typer.echo("hindflight variants NAME lists its parameters; hindflight scenario profiles: what the stacks set.")
     else:
         variant = shown[0]
         typer.echo(f"{variant.name}: {variant.summary} ({variant.source}, {variant.year})")
