@@ -291,9 +291,8 @@ impl Variant {
             Self::Veno => own(Veno::new(VenoParams::of(values))),
             Self::Yeah => own(Yeah::new(YeahParams::of(values))),
         };
-        Windowed::new(start, self.slow_start(params), growth, reduction)
-            .paced(pacing)
-            .into()
+        let windowed = Windowed::new(start, self.slow_start(params), growth, reduction);
+        windowed.paced(pacing).into()
     }
 
     fn pacing(self, params: &StackParams, values: &ParamValues) -> Option<WindowPacing> {

@@ -133,11 +133,6 @@ impl DatagramSink {
         &self.delays
     }
 
-    /// The longest of them.
-    pub fn longest(&self) -> Option<Nanos> {
-        self.delays.greatest()
-    }
-
     /// Mean difference of the delays of two datagrams that arrived one after the other.
     ///
     /// Deviation: RFC 3550 §6.4.1 smooths the same differences over the last 16; the mean speaks of the whole run.
@@ -162,13 +157,13 @@ mod tests {
     #[test]
     fn jitter_is_the_mean_difference_of_neighbouring_delays() {
         let mut sink = DatagramSink::default();
-        assert_eq!((sink.jitter(), sink.longest()), (None, None));
+        assert_eq!((sink.jitter(), sink.delays().greatest()), (None, None));
         for (sent, arrived) in [(0, 100), (1000, 1130), (2000, 2110)] {
             sink.receive(&datagram(sent), arrived);
         }
         assert_eq!(sink.jitter(), Some(25));
         assert_eq!(
-            (sink.longest(), sink.received(), sink.octets()),
+            (sink.delays().greatest(), sink.received(), sink.octets()),
             (Some(130), 3, 516)
         );
     }

@@ -225,24 +225,29 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
     for (number, flow) in summary.flows.iter().enumerate() {
         check_flow(&config.flows[number], flow);
         assert!(flow.start_ns + flow.duration_ns <= config.duration_ns);
-        let own = books
-            .flows
-            .iter()
-            .enumerate()
-            .filter(|leg| *leg.1 == number);
-        let (mut segments, mut again) = (0, 0);
-        for book in own.filter_map(|(leg, _)| books.legs.get(&(leg as u16))) {
-            segments += book.segments.0;
-            again += book.segments.1;
-        }
-        // After its end a flow may send some more as long as others keep the run going.
-        let told = flow.sender;
-        assert!(told.segments_out <= segments && told.retransmissions <= again);
-        if !flow.completed {
-            assert_eq!((told.segments_out, told.retransmissions), (segments, again));
-        }
+        check_counts(&books, number, flow);
     }
     (summary, books.digest)
+}
+
+/// What a flow sent is what the books of all its legs say.
+fn check_counts(books: &Bookkeeper, number: usize, flow: &FlowSummary) {
+    let own = books
+        .flows
+        .iter()
+        .enumerate()
+        .filter(|leg| *leg.1 == number);
+    let (mut segments, mut again) = (0, 0);
+    for book in own.filter_map(|(leg, _)| books.legs.get(&(leg as u16))) {
+        segments += book.segments.0;
+        again += book.segments.1;
+    }
+    // After its end a flow may send some more as long as others keep the run going.
+    let told = flow.sender;
+    assert!(told.segments_out <= segments && told.retransmissions <= again);
+    if !flow.completed {
+        assert_eq!((told.segments_out, told.retransmissions), (segments, again));
+    }
 }
 
 /// What a source of datagrams is due to send, it sends, and what becomes of that is told.

@@ -257,22 +257,11 @@ fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
     let histogram = sender.map(Sender::rtt_histogram);
     let source = legs.first().and_then(|leg| nodes[leg.source].source());
     let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
-    let delays = source.map(Source::delays);
-    let delays = delays.map(WriteDelays::histogram);
-    let longest = delays.and_then(Histogram::greatest);
-    let delay = |share| {
-        delays
-            .and_then(|delays| delays.quantile(share))
-            .min(longest)
-    };
+    let delays = source.map(Source::delays).map(WriteDelays::histogram);
     let stalls = sink
         .and_then(Sink::playout)
         .map(|playout| playout.stalls(stop));
     let loads = sink.and_then(Sink::browser).map(Browser::loads);
-    let load = |share| {
-        let longest = loads.and_then(Histogram::greatest);
-        loads.and_then(|loads| loads.quantile(share)).min(longest)
-    };
     FlowSummary {
         start_ns: tally.start,
         established_ns: sender.and_then(Sender::established_at),
@@ -289,14 +278,14 @@ fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
         ecn_marks: tally.ecn_marks,
         rtt_mean_ns: histogram.and_then(Histogram::mean),
         rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
-        app_delay_p50_ns: delay(0.5),
-        app_delay_p95_ns: delay(0.95),
-        app_delay_max_ns: longest,
+        app_delay_p50_ns: quantile(delays, 0.5),
+        app_delay_p95_ns: quantile(delays, 0.95),
+        app_delay_max_ns: delays.and_then(Histogram::greatest),
         stalls: stalls.map(|(count, _)| count),
         stalled_ns: stalls.map(|(_, time)| time),
         pages: loads.map(Histogram::count),
-        page_load_p50_ns: load(0.5),
-        page_load_p95_ns: load(0.95),
+        page_load_p50_ns: quantile(loads, 0.5),
+        page_load_p95_ns: quantile(loads, 0.95),
         proxy_held_max_bytes: legs
             .iter()
             .filter_map(|leg| nodes[leg.sink].proxy())
@@ -318,11 +307,7 @@ fn summarise_datagrams(
     let stop = source.map_or(NEVER, DatagramSource::stop);
     let last_at = sink.map_or(0, DatagramSink::last_at);
     let duration_ns = stop.max(last_at).min(end) - tally.start;
-    let longest = sink.and_then(DatagramSink::longest);
-    let delay = |share| {
-        sink.and_then(|sink| sink.delays().quantile(share))
-            .min(longest)
-    };
+    let delays = sink.map(DatagramSink::delays);
     DatagramSummary {
         start_ns: tally.start,
         duration_ns,
@@ -335,11 +320,16 @@ fn summarise_datagrams(
         aqm_losses: tally.aqm_losses,
         outage_losses: tally.outage_losses,
         ecn_marks: tally.ecn_marks,
-        delay_p50_ns: delay(0.5),
-        delay_p95_ns: delay(0.95),
-        delay_max_ns: longest,
+        delay_p50_ns: quantile(delays, 0.5),
+        delay_p95_ns: quantile(delays, 0.95),
+        delay_max_ns: delays.and_then(Histogram::greatest),
         jitter_ns: sink.and_then(DatagramSink::jitter),
     }
+}
+
+/// A quantile to 1/64, which is no more than the greatest for all that.
+fn quantile(times: Option<&Histogram>, share: f64) -> Option<Nanos> {
+    times.and_then(|times| times.quantile(share).min(times.greatest()))
 }
 
 fn goodput(octets: u64, duration_ns: Nanos) -> f64 {

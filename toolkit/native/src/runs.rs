@@ -112,7 +112,8 @@ pub fn runs(finished: &[Finished<'_>]) -> PyResult<Columns> {
         .text("variant", &each(&rows, |r| r.variant))
         .number::<UInt64Type>("seed", each(&rows, |r| r.run.seed))
         .number::<UInt32Type>("flow_id", each(&rows, |r| r.flow_id));
-    applications(counts(batch, &rows), &rows).finish()
+    let batch = losses(counts(batch, &rows), &rows);
+    applications(batch, &rows).finish()
 }
 
 fn counts(batch: Batch, rows: &[Row<'_>]) -> Batch {
@@ -144,6 +145,11 @@ fn counts(batch: Batch, rows: &[Row<'_>]) -> Batch {
         )
         .number::<UInt64Type>("rtos", each(rows, |r| r.count(|c| c.rtos)))
         .number::<UInt64Type>("recoveries", each(rows, |r| r.count(|c| c.recoveries)))
+}
+
+/// What links did to its packets, and what its senders noticed of marks.
+fn losses(batch: Batch, rows: &[Row<'_>]) -> Batch {
+    batch
         .number::<UInt64Type>(
             "channel_losses",
             each(rows, |r| r.of(|f| f.channel_losses, |d| d.channel_losses)),

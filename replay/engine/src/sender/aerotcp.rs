@@ -88,6 +88,7 @@ impl Sender {
     ///
     /// What was sent more than a round trip ago is not in flight any more: the paper's rules would count it for ever.
     pub(super) fn time_out_as_aerotcp(&mut self, now: Nanos) {
+        self.timeouts_in_a_row += 1;
         self.rtt.end_backoff();
         self.counters.rtos += 1;
         let round_trip = self.rtt.srtt().unwrap_or(0);

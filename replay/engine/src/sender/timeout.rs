@@ -71,7 +71,6 @@ impl Sender {
         // RFC 6298 §5.5.
         self.rtt.back_off();
         if self.is_aerotcp() {
-            self.timeouts_in_a_row += 1;
             self.time_out_as_aerotcp(now);
             return;
         }
@@ -119,6 +118,12 @@ impl Sender {
                 Signal::RepeatedTimeout
             },
         });
+        self.repair_from_the_first(now);
+    }
+
+    /// A timeout has told what it costs: what is outstanding is sent again from the first segment on.
+    fn repair_from_the_first(&mut self, now: Nanos) {
+        let linux = self.acts_as_linux();
         self.fail_quick_start();
         self.marks.note_reduction();
         if linux {
