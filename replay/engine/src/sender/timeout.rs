@@ -91,14 +91,9 @@ impl Sender {
             self.go_back();
             self.ns2_window()
         } else {
-            // Deviation: RFC 5681 §3.1 halves FlightSize; where sacked segments make it more than cwnd,
-            // ssthresh could rise above the window that was too much for the path.
-            let flight = f64::from(self.board.outstanding());
-            if self.board.sacked() > 0 {
-                flight.min(self.controller.cwnd())
-            } else {
-                flight
-            }
+            // Deviation: RFC 5681 §3.1 halves FlightSize. Where SACK or duplicate ACKs let segments leave for others
+            // that had arrived, it is more than cwnd, and ssthresh could rise above the window that was too much.
+            f64::from(self.board.outstanding()).min(self.controller.cwnd())
         };
         if linux {
             // RFC 8985 §6.3: what was sent within the last round trip is not lost yet.
@@ -407,6 +402,33 @@ mod tests {
              1.200 > R15 R16 (cwnd 2 loss)
              1.300 < ack 16
              1.300 > R17 (cwnd 2 loss)",
+        );
+    }
+
+    #[test]
+    fn a_timeout_amid_many_duplicates_halves_the_window_not_what_they_let_out() {
+        // The same without SACK: cwnd is 4 and eleven are outstanding when the timer strikes. ssthresh: 2, not 5.
+        check(
+            sender(Variant::Newreno, Profile::Rfc, window(8)),
+            "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
+             0.100 < ack 1
+             0.100 > 9 (cwnd 9 slow start)
+             0.100 < ack 1
+             0.100 > 10 (cwnd 10 slow start)
+             0.100 < ack 1
+             0.100 > R1 (cwnd 7 recovery)
+             0.100 < ack 1
+             0.100 < ack 1
+             0.100 < ack 1
+             0.100 < ack 1
+             0.100 > 11 (cwnd 11 recovery)
+             1.100 > R1 (cwnd 1 loss)
+             1.200 < ack 5
+             1.200 > R5 R6 R7 (cwnd 3 loss)
+             1.210 < ack 6
+             1.210 > R8 (cwnd 3 loss)
+             1.220 < ack 7
+             1.220 > R9 R10 (cwnd 4 loss)",
         );
     }
 
