@@ -28,28 +28,51 @@ parameters! {
 /// Hoe 1996 §3: ACKs whose spacing is measured.
 const HOE_ACKS: u32 = 3;
 
-/// Hoe's estimate of the first ssthresh, from the ACKs of the first window.
+/// Hoe's estimate of the first ssthresh.
+#[derive(Clone, Copy, Debug)]
+enum Hoe {
+    /// It waits for enough ACKs of one flight.
+    Awaited(Flight),
+    /// It has come, a loss came before it, or nobody asked for it.
+    Settled,
+}
+
+/// The ACKs of a flight so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Hoe {
+struct Flight {
+    first: Option<Nanos>,
     acks: u32,
-    first: Nanos,
     segments: f64,
+    /// Octet that ends it: the next flight's ACKs come after a pause, which is no spacing.
+    end: u64,
 }
 
 impl Hoe {
-    /// Takes an ACK; the ssthresh in segments when enough have come: rate times RTT.
+    /// Takes an ACK; the ssthresh in segments when enough of one flight have come: rate times RTT.
     fn take(&mut self, ack: &AckEvidence) -> Option<f64> {
-        if self.acks == 0 {
-            self.first = ack.now;
-        } else {
-            self.segments += f64::from(ack.delivered);
-        }
-        self.acks += 1;
-        let elapsed = ack.now - self.first;
-        if self.acks != HOE_ACKS || elapsed == 0 {
+        let Self::Awaited(flight) = self else {
+            return None;
+        };
+        let Some(first) = flight.first.filter(|_| ack.snd_una <= flight.end) else {
+            *flight = Flight {
+                first: Some(ack.now),
+                acks: 1,
+                segments: 0.0,
+                end: ack.snd_nxt,
+            };
+            return None;
+        };
+        flight.acks += 1;
+        flight.segments += f64::from(ack.delivered);
+        let elapsed = ack.now - first;
+        if flight.acks < HOE_ACKS || elapsed == 0 {
             return None;
         }
-        Some(self.segments * ack.rtt? as f64 / elapsed as f64)
+        // ns-2 times one segment per round trip: the others' ACKs have the smoothed time only.
+        let rtt = ack.rtt.or(ack.srtt)?;
+        let estimate = flight.segments * rtt as f64 / elapsed as f64;
+        *self = Self::Settled;
+        Some(estimate)
     }
 }
 
@@ -88,7 +111,11 @@ impl Hybla {
             params,
             rho: 1.0,
             least_srtt: None,
-            hoe: Hoe::default(),
+            hoe: if params.hoe_estimate {
+                Hoe::Awaited(Flight::default())
+            } else {
+                Hoe::Settled
+            },
             credit: Credit::default(),
             reno: Reno::default(),
         }
@@ -123,13 +150,13 @@ impl WindowGrowth for Hybla {
             return;
         }
         self.update_rho(window, ack);
-        if self.params.hoe_estimate
-            && let Some(estimate) = self.hoe.take(ack)
-        {
+        if let Some(estimate) = self.hoe.take(ack) {
             window.ssthresh = window.ssthresh.min(estimate.max(super::LEAST_SSTHRESH));
+            window.cwnd = window.cwnd.min(window.ssthresh);
         }
-        // Deviation: as Linux (`hybla_en`), Reno while a timeout is being repaired; the paper does not say.
-        if ack.repair == Repair::Loss {
+        // Deviation: Reno until the estimate is there, since 2^rho - 1 would come before it at rho = 20; the paper does not
+        // say. As Linux (`hybla_en`), Reno also while a timeout is being repaired; it does not say that either.
+        if ack.repair == Repair::Loss || matches!(self.hoe, Hoe::Awaited(_)) {
             self.reno.grow(window, ack);
             return;
         }
@@ -146,6 +173,7 @@ impl WindowGrowth for Hybla {
     fn on_reduction(&mut self, before: &Window) {
         self.credit = Credit::default();
         self.reno.on_reduction(before);
+        self.hoe = Hoe::Settled;
     }
 }
 
@@ -266,21 +294,67 @@ mod tests {
     }
 
     #[test]
-    fn hoes_estimate_is_the_rate_of_three_acks_times_the_rtt() {
+    fn hoes_estimate_is_the_rate_of_three_acks_times_the_rtt_and_no_leap_comes_before_it() {
+        let (mut hybla, mut window) = awaiting();
+        // A segment per 10 ms over 500 ms: 50. Until then a segment per ACK, then 2^16 - 1, up to there.
+        let course = [1, 2, 3].map(|n| grown(&mut hybla, &mut window, (490 + 10 * n, n, 4)));
+        let expected = [(5.0, f64::INFINITY), (6.0, f64::INFINITY), (50.0, 50.0)];
+        assert_eq!(course, expected);
+    }
+
+    #[test]
+    fn hoes_estimate_takes_acks_of_one_flight_and_brings_down_what_is_above_it() {
+        let (mut hybla, mut window) = awaiting();
+        for n in 1..=2 {
+            grown(&mut hybla, &mut window, (490 + 10 * n, n, 1));
+        }
+        window.cwnd = 80.0;
+        // 50 again, and an ACK of avoidance: 20^2 / 50. The next flight: the pause between the two is none of its spacing.
+        for n in 3..=4 {
+            let after = grown(&mut hybla, &mut window, (970 + 10 * n, n, 8));
+            assert_eq!(after, (78.0 + n as f64, f64::INFINITY));
+        }
+        assert_eq!(grown(&mut hybla, &mut window, (1020, 5, 8)), (58.0, 50.0));
+    }
+
+    #[test]
+    fn a_loss_before_hoes_estimate_makes_it_superfluous() {
+        let (mut hybla, mut window) = awaiting();
+        grown(&mut hybla, &mut window, (500, 1, 4));
+        hybla.on_reduction(&window);
+        window.ssthresh = 1000.0;
+        assert_eq!(
+            grown(&mut hybla, &mut window, (510, 2, 4)),
+            (1000.0, 1000.0)
+        );
+    }
+
+    /// Waiting for the estimate under a window of four.
+    fn awaiting() -> (Hybla, Window) {
         let params = HyblaParams {
             hoe_estimate: true,
             scale_initial_window: false,
             ..HyblaParams::default()
         };
-        let mut hybla = Hybla::new(params);
-        let mut window = Window {
+        let window = Window {
             cwnd: 4.0,
             ssthresh: f64::INFINITY,
         };
-        for n in 0..3 {
-            hybla.on_ack(&mut window, 1.0, &ack(500 + 10 * n, 500));
-        }
-        // A segment per 10 ms over 500 ms.
-        assert_eq!(window.ssthresh, 50.0);
+        (Hybla::new(params), window)
+    }
+
+    /// The window after an ACK at that time, of the `n`-th segment, when so many were out behind it.
+    fn grown(
+        hybla: &mut Hybla,
+        window: &mut Window,
+        (now_ms, n, out): (u64, u64, u64),
+    ) -> (f64, f64) {
+        let ack = AckEvidence {
+            snd_una: 1 + 1000 * n,
+            snd_nxt: 1 + 1000 * (n + out),
+            ..ack(now_ms, 500)
+        };
+        hybla.on_ack(window, 1.0, &ack);
+        (window.cwnd, window.ssthresh)
     }
 }

@@ -188,8 +188,8 @@ fn rfc4782_a_loss_in_the_first_window_reverts_to_the_initial_one() {
 
 #[test]
 fn hyblas_spacing_and_hoes_estimate() {
-    // RTT 100 ms: rho 4, 15 segments per ACK. The first ten leave unspaced, then one every 100 ms / 19, from the next ACK on
-    // every 101 ms / 34. The second and third ACK show 100 segments a second over 120 ms: ssthresh 12, and avoidance.
+    // RTT 100 ms: rho 4. Until three ACKs have come a segment each; the second and third show 100 segments a second over 120 ms:
+    // 12, which 15 more segments per ACK would pass. The first ten leave unspaced, the others an RTT over cwnd apart.
     let hybla = super::ladder::sender_with(
         (
             Variant::Hybla,
@@ -202,16 +202,15 @@ fn hyblas_spacing_and_hoes_estimate() {
         hybla,
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
          0.100 < ack 2
-         0.100 > 5 6 7 8 9 10 (cwnd 19 slow start)
-         0.105 > 11 (cwnd 19 slow start)
+         0.100 > 5 6 (cwnd 5 slow start)
          0.110 < ack 3
-         0.111 > 12 (cwnd 34 slow start)
-         0.114 > 13 (cwnd 34 slow start)
-         0.116 > 14 (cwnd 34 slow start)
-         0.119 > 15 (cwnd 34 slow start)
+         0.110 > 7 8 (cwnd 6 slow start)
          0.120 < ack 4
-         0.122 > 16 (cwnd 34 avoidance)
-         0.125 > 17 (cwnd 34 avoidance)
-         0.128 end",
+         0.120 > 9 10 (cwnd 12 avoidance)
+         0.129 > 11 (cwnd 12 avoidance)
+         0.137 > 12 (cwnd 12 avoidance)
+         0.146 > 13 (cwnd 12 avoidance)
+         0.155 > 14 (cwnd 12 avoidance)
+         0.160 end",
     );
 }
