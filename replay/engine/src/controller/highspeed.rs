@@ -14,19 +14,25 @@ parameters! {
         low_window: number(38.0, "segments", 2.0, 1e6, "RFC 3649 §5"),
         /// Window at which the loss rate shall be high_loss.
         high_window: number(83_000.0, "segments", 100.0, 1e8, "RFC 3649 §5"),
+        /// Loss rate at low_window.
+        low_loss: number(1e-3, "", 1e-9, 1.0, "RFC 3649 §5"),
         /// Loss rate at high_window.
         high_loss: number(1e-7, "", 1e-12, 1e-3, "RFC 3649 §5"),
         /// Share of the window that a loss costs at high_window.
         high_decrease: number(0.1, "", 0.01, 0.5, "RFC 3649 §5"),
-        /// Growth in whole segments, rounded up, with the cost of a loss where the growth reaches them.
+        /// The table of whole segments in place of the equations, whatever the other parameters are.
         table: flag(false, "RFC 3649 appendix B; Linux"),
     }
 }
 
 /// RFC 5681's share, which holds up to the low window.
 const LOW_DECREASE: f64 = 0.5;
-/// RFC 3649 §5: Reno's response function, w = sqrt(1.5 / p).
-const RENO_RESPONSE: f64 = 1.5;
+/// RFC 3649 appendix B: 1 / (p(w) w^1.2), as its program rounds the response function.
+const TABLE_RESPONSE: f64 = 12.8;
+/// RFC 3649 appendix B: where its table ends.
+const TABLE_END: f64 = 100_000.0;
+/// Linux: the table's b(w) comes in 256ths, the rest cut off.
+const TABLE_GRAIN: f64 = 256.0;
 
 /// State of HighSpeed TCP.
 #[derive(Clone, Debug, Default)]
@@ -61,11 +67,10 @@ impl HighspeedParams {
         decrease.max(self.high_decrease)
     }
 
-    /// RFC 3649 §5: p(w), a straight line on logarithmic scales through Reno's point at the low window.
+    /// RFC 3649 §5: p(w), a straight line on logarithmic scales.
     fn loss(&self, w: f64) -> f64 {
-        let low_loss = RENO_RESPONSE / (self.low_window * self.low_window);
-        let ln = libm::log(low_loss)
-            + (libm::log(self.high_loss) - libm::log(low_loss)) * self.position(w);
+        let low = libm::log(self.low_loss);
+        let ln = low + (libm::log(self.high_loss) - low) * self.position(w);
         libm::exp(ln)
     }
 
@@ -79,27 +84,51 @@ impl HighspeedParams {
         let b = self.decrease(w);
         (w * w * self.loss(w) * 2.0 * b / (2.0 - b)).max(1.0)
     }
+}
 
-    /// RFC 3649 appendix B: the row that holds at `w`, which is that of the next whole number of segments. Linux reads
-    /// the table so.
-    fn row(&self, w: f64) -> Row {
-        let increase = libm::ceil(self.increase(w));
-        let (mut below, mut above) = (self.low_window.min(w), self.high_window.max(w));
-        // a(w) rises all the way: where it reaches the whole number, to a segment.
-        while above - below > 1.0 {
-            let middle = f64::midpoint(below, above);
-            if self.increase(middle) < increase {
-                below = middle;
-            } else {
-                above = middle;
+impl Row {
+    /// RFC 3649 appendix B's a(w) and b(w).
+    fn response(params: &HighspeedParams, w: f64) -> (f64, f64) {
+        let b = LOW_DECREASE + (params.high_decrease - LOW_DECREASE) * params.position(w);
+        let a = w * w * 2.0 * b / ((2.0 - b) * libm::pow(w, 1.2) * TABLE_RESPONSE);
+        (a, b)
+    }
+
+    /// RFC 3649 appendix B: the row that holds at `w`. A row ends at the least whole window whose a(w) is more than one above
+    /// that of the row before; Linux takes the table so.
+    fn at(w: f64) -> Self {
+        let params = HighspeedParams::default();
+        let mut row = Self {
+            above: 0.0,
+            up_to: params.low_window,
+            increase: 1.0,
+            decrease: LOW_DECREASE,
+        };
+        let mut reached = row.increase;
+        while w > row.up_to {
+            let (mut below, mut end) = (row.up_to, TABLE_END);
+            if Self::response(&params, end).0 <= reached + 1.0 {
+                row.up_to = f64::INFINITY;
+                break;
             }
+            while end - below > 1.0 {
+                let middle = libm::floor(f64::midpoint(below, end));
+                if Self::response(&params, middle).0 > reached + 1.0 {
+                    end = middle;
+                } else {
+                    below = middle;
+                }
+            }
+            let (a, b) = Self::response(&params, end);
+            reached = a;
+            row = Self {
+                above: row.up_to,
+                up_to: end,
+                increase: row.increase + 1.0,
+                decrease: libm::floor(TABLE_GRAIN * b) / TABLE_GRAIN,
+            };
         }
-        Row {
-            above: below.min(w),
-            up_to: above,
-            increase,
-            decrease: self.decrease(above),
-        }
+        row
     }
 }
 
@@ -118,7 +147,7 @@ impl Highspeed {
             return (self.params.increase(w), self.params.decrease(w));
         }
         if w <= self.row.above || w > self.row.up_to {
-            self.row = self.params.row(w);
+            self.row = Row::at(w);
         }
         (self.row.increase, self.row.decrease)
     }
@@ -131,9 +160,9 @@ impl WindowGrowth for Highspeed {
         self.credit.spend(&mut window.cwnd, price, acked);
     }
 
-    /// RFC 3649 §5: w falls to (1 - b(w)) w.
+    /// RFC 3649 §5: w falls to (1 - b(w)) w; as Linux, by whole segments.
     fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
-        libm::floor((1.0 - self.response(window.cwnd).1) * window.cwnd)
+        window.cwnd - libm::floor(self.response(window.cwnd).1 * window.cwnd)
     }
 
     fn on_reduction(&mut self, _before: &Window) {
@@ -145,24 +174,48 @@ impl WindowGrowth for Highspeed {
 mod tests {
     use super::*;
 
-    /// Rows of RFC 3649 appendix B: w, a(w), b(w).
-    const APPENDIX_B: [(f64, f64, f64); 6] = [
-        (38.0, 1.0, 0.50),
-        (118.0, 2.0, 0.44),
-        (1058.0, 8.0, 0.33),
-        (5030.0, 21.0, 0.25),
-        (21_013.0, 43.0, 0.17),
-        (83_981.0, 71.0, 0.10),
+    /// Rows of RFC 3649 appendix B: w, a(w), and b(w) in Linux's 256ths.
+    const APPENDIX_B: [(f64, f64, f64); 15] = [
+        (38.0, 1.0, 128.0),
+        (118.0, 2.0, 112.0),
+        (221.0, 3.0, 104.0),
+        (347.0, 4.0, 98.0),
+        (495.0, 5.0, 93.0),
+        (663.0, 6.0, 89.0),
+        (851.0, 7.0, 86.0),
+        (1058.0, 8.0, 83.0),
+        (2699.0, 14.0, 71.0),
+        (5036.0, 20.0, 62.0),
+        (11_358.0, 31.0, 52.0),
+        (30_975.0, 50.0, 38.0),
+        (58_932.0, 64.0, 30.0),
+        (84_035.0, 71.0, 25.0),
+        (89_053.0, 72.0, 24.0),
     ];
 
     #[test]
-    fn increase_and_decrease_are_those_of_the_rfc() {
+    fn the_response_goes_through_the_rfcs_two_points() {
+        // RFC 3649 §5: a loss in a thousand segments at 38, in ten million at 83 000, of which it gives a and b.
         let params = HighspeedParams::default();
-        for (w, a, b) in APPENDIX_B {
-            // The appendix tells where a(w) reaches the next whole number.
+        assert!((params.loss(38.0) / 1e-3 - 1.0).abs() < 1e-9);
+        assert!((params.loss(83_000.0) / 1e-7 - 1.0).abs() < 1e-9);
+        // 83 000² 1e-7 2 0.1 / 1.9.
+        assert!((params.increase(83_000.0) - 72.515_789).abs() < 1e-5);
+        assert!((params.decrease(83_000.0) - 0.1).abs() < 1e-12);
+        // Between them, on logarithmic scales: sqrt(38 83 000) has sqrt(1e-10), and b half-way.
+        let middle = libm::sqrt(38.0 * 83_000.0);
+        assert!((params.loss(middle) / 1e-5 - 1.0).abs() < 1e-9);
+        assert!((params.decrease(middle) - 0.3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_equations_stay_within_a_twentieth_of_the_table() {
+        let params = HighspeedParams::default();
+        // Up to the high window.
+        for &(w, a, b) in &APPENDIX_B[..14] {
             let (increase, decrease) = (params.increase(w), params.decrease(w));
             assert!((increase - a).abs() < 0.05 * a, "a({w}) = {increase}");
-            assert!((decrease - b).abs() < 0.006, "b({w}) = {decrease}");
+            assert!((decrease - b / 256.0).abs() < 0.007, "b({w}) = {decrease}");
         }
     }
 
@@ -175,24 +228,23 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_the_next_whole_increase_and_its_decrease() {
+    fn the_table_is_the_rfcs_to_the_segment() {
         let mut highspeed = Highspeed::new(HighspeedParams {
             table: true,
             ..HighspeedParams::default()
         });
-        // Linux's rows: up to 38 one segment and 0.50, up to 118 two and 0.44, up to 221 three and 0.41, then four.
-        for (w, a, b) in [
-            (30.0, 1.0, 0.50),
-            (100.0, 2.0, 0.44),
-            (130.0, 3.0, 0.41),
-            (180.0, 3.0, 0.41),
-            (230.0, 4.0, 0.38),
-            (60.0, 2.0, 0.44),
-        ] {
-            let (increase, decrease) = highspeed.response(w);
-            assert_eq!(increase.to_bits(), f64::to_bits(a), "a({w})");
-            assert!((decrease - b).abs() < 0.01, "b({w}) = {decrease}");
+        for (w, a, b) in APPENDIX_B {
+            assert_eq!(highspeed.response(w), (a, b / 256.0), "{w}");
+            // A segment more is in the next row.
+            assert_eq!(
+                highspeed.response(w + 1.0).0.to_bits(),
+                (a + 1.0).to_bits(),
+                "{w}"
+            );
         }
+        // Back down, and beyond the last row.
+        assert_eq!(highspeed.response(30.0), (1.0, 0.5));
+        assert_eq!(highspeed.response(1e6).0.to_bits(), 73.0_f64.to_bits());
     }
 
     #[test]
