@@ -37,7 +37,7 @@ parameters! {
     /// Parameters of Westwood-ABSE.
     pub struct WestwoodAbseParams {
         /// How the time constant is chosen.
-        tau: choice(Tau, Fixed = "fixed", "the HAPS/UAV paper §2 (fixed); Wang et al. 2002 §III-C (adaptive)"),
+        tau: choice(Tau, Adaptive = "adaptive", "Wang et al. 2002 §III-C; the HAPS/UAV paper §2 assumes it fixed"),
         /// The fixed time constant.
         tau_fixed: number(0.5, "s", 0.01, 60.0, "Mascolo et al. 2001 §2.2; the HAPS/UAV paper gives none"),
         /// Weight of the RTT in the adaptive time constant (N).
