@@ -3,7 +3,7 @@
 //! Must not know recovery. Read Zhang, Ansari, Wu and Yu 2012 (abstract) first, then `docs/variants/afstart.md`.
 
 use super::params::parameters;
-use super::{AckEvidence, LEAST_SSTHRESH, Reno, Window, WindowGrowth};
+use super::{AckEvidence, LEAST_SSTHRESH, Reno, Repair, Window, WindowGrowth};
 use crate::time::{Nanos, SECOND};
 
 parameters! {
@@ -100,7 +100,10 @@ impl WindowGrowth for Afstart {
             self.reno.on_ack(window, acked, ack);
             return;
         }
-        self.update_threshold(window, ack);
+        // What a timeout found lost leaves in flights that `snd_nxt` does not tell apart: nothing is measured.
+        if ack.repair != Repair::Loss {
+            self.update_threshold(window, ack);
+        }
         if !window.in_slow_start() {
             return;
         }
@@ -116,6 +119,12 @@ impl WindowGrowth for Afstart {
     fn on_reduction(&mut self, before: &Window) {
         self.reno.on_reduction(before);
         self.stream = Stream::default();
+    }
+
+    /// The path may be another one: slow start measures again.
+    fn on_timeout(&mut self) {
+        self.reno.on_timeout();
+        self.available = None;
     }
 
     fn on_idle(&mut self, idle: Nanos) {
@@ -191,5 +200,33 @@ mod tests {
         }
         // A segment per 10 ms, which weighs half.
         assert_eq!(afstart.available, Some(80.0));
+    }
+
+    #[test]
+    fn after_a_timeout_nothing_measured_before_counts() {
+        let mut afstart = Afstart {
+            available: Some(60.0),
+            ..Afstart::default()
+        };
+        let mut window = Window {
+            cwnd: 1.0,
+            ssthresh: 200.0,
+        };
+        afstart.on_reduction(&window);
+        afstart.on_timeout();
+        // A segment per segment, towards no threshold.
+        for n in 1..=20 {
+            let repairing = AckEvidence {
+                repair: Repair::Loss,
+                ..ack(500 + 100 * n, n, 1)
+            };
+            afstart.on_ack(&mut window, 1.0, &repairing);
+        }
+        assert_eq!((window.cwnd, afstart.available), (21.0, None));
+        afstart.on_ack(&mut window, 1.0, &ack(500, 1, 8));
+        for n in 2..=6 {
+            afstart.on_ack(&mut window, 1.0, &ack(490 + 10 * n, n, 8));
+        }
+        assert_eq!((afstart.available, window.ssthresh), (Some(100.0), 50.0));
     }
 }
