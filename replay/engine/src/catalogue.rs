@@ -247,7 +247,7 @@ impl Variant {
         let (profile, start) = (params.profile, initial_window(params));
         let packet_bytes = params.smss_bytes + params.header_bytes;
         let share = |(growth, beta): (Growth, f64)| (growth, Factor::of(beta, profile).into());
-        let halved = |growth: Growth| share((growth, RENO_BETA));
+        let halved = |growth: Growth| share((growth, HALF));
         let (growth, reduction) = match self {
             Self::Bbr => return bbr(params, BbrParams::of(values), draws),
             Self::Bbr3 => return bbr3(params, Bbr3Params::of(values), draws),
@@ -338,7 +338,7 @@ fn plain_reno(variant: Variant, profile: Profile) -> (Growth, Reduction) {
     if profile == Profile::Ns2 && variant != Variant::External {
         return (Ns2Reno.into(), Ns2Half.into());
     }
-    let reduction = Factor::of(RENO_BETA, profile);
+    let reduction = Factor::of(HALF, profile);
     (Reno::default().into(), reduction.into())
 }
 
@@ -350,7 +350,7 @@ fn reno(reduction: impl Into<Reduction>) -> (Growth, Reduction) {
 /// ASRAN over the base that its parameters name, with the base's defaults.
 fn asran(profile: Profile, params: AsranParams) -> (Growth, Reduction) {
     let (growth, beta) = match params.base {
-        AsranBase::Newreno => (Reno::default().into(), RENO_BETA),
+        AsranBase::Newreno => (Reno::default().into(), HALF),
         AsranBase::Cubic => cubic(profile, &ParamValues::new()),
     };
     (growth, Asran::new(params, beta).into())
@@ -374,8 +374,6 @@ fn cubic(profile: Profile, values: &ParamValues) -> (Growth, f64) {
 const AEROTCP_TICK: Nanos = 10 * MILLISECOND;
 /// Goff et al. 2000 §3.1 ask for a round trip's warning; this is one over a geostationary satellite.
 const FREEZE_WARNING: Nanos = 500 * MILLISECOND;
-/// RFC 5681 §3.1 equation 4.
-const RENO_BETA: f64 = 0.5;
 
 /// Levenshtein's distance, for the nearest name.
 pub(crate) fn edit_distance(a: &str, b: &str) -> usize {

@@ -388,6 +388,8 @@ impl Scoreboard {
             digest.note_original_end(slot.seq + u64::from(slot.len));
             digest.oldest_sacked_sent_at.get_or_insert(slot.sent_at);
             digest.newest_sacked_sent_at = Some(slot.sent_at);
+        } else {
+            digest.sacked_retransmission = true;
         }
         self.note_latest(number, slot, digest);
         if self.keeps_order {

@@ -105,6 +105,9 @@ pub struct Segment {
     pub ecn: Ecn,
     /// The sender says that it is in slow start (RFC 2760 §3.2.3). Not on the wire: nobody has named an option for it.
     pub slow_start: bool,
+    /// An ACK that no arrival set off: what it says of the path's time is too long. On the wire it echoes no timestamp
+    /// (TSecr 0, RFC 7323 §3.2).
+    pub waited: bool,
 }
 
 impl Segment {
@@ -129,6 +132,7 @@ impl Segment {
             dscp: 0,
             ecn: Ecn::NotEct,
             slow_start: false,
+            waited: false,
         }
     }
 

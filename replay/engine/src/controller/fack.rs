@@ -7,7 +7,7 @@
 use super::growth::Growth;
 use super::params::parameters;
 use super::reduction::{Factor, WindowReduction};
-use super::{SignalEvidence, Window};
+use super::{HALF, SignalEvidence, Window};
 use crate::config::Profile;
 
 parameters! {
@@ -20,8 +20,6 @@ parameters! {
     }
 }
 
-/// What a loss leaves in congestion avoidance (RFC 5681 §3.1 equation 4).
-const HALF: f64 = 0.5;
 /// What it leaves in slow start where overdamping is wanted.
 const QUARTER: f64 = 0.25;
 

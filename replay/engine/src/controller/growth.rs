@@ -14,6 +14,8 @@ pub trait WindowGrowth {
     /// grow the window, the [`SlowStart`](super::SlowStart) part for none, and `AckEvidence::cwnd_limited` is its
     /// own business.
     const OWNS_SLOW_START: bool = false;
+    /// It judges the path by itself: where a loss is taken for corruption, growth goes on while it is repaired.
+    const GROWS_IN_RECOVERY: bool = false;
 
     /// Every ACK, before the sender reacts to it: filters and delay samples.
     #[inline]
@@ -77,6 +79,11 @@ macro_rules! growths {
             #[inline]
             pub fn owns_slow_start(&self) -> bool {
                 match self { $(Self::$name(_) => super::$name::OWNS_SLOW_START,)* }
+            }
+
+            /// See [`WindowGrowth::GROWS_IN_RECOVERY`].
+            pub fn grows_in_recovery(&self) -> bool {
+                match self { $(Self::$name(_) => super::$name::GROWS_IN_RECOVERY,)* }
             }
 
             /// See [`WindowGrowth::observe`].
@@ -165,6 +172,8 @@ growths! {
     Vegas,
     /// Reno that tells random loss from congestion.
     Veno,
+    /// The same by few ACKs, through losses.
+    ScpsVegas,
     /// Scalable and Reno in turn.
     Yeah,
     /// RFC 5681 §3.1 as ns-2 counts it.

@@ -43,6 +43,7 @@ mod reno;
 mod rtt_round;
 mod scalable;
 mod scps_tp;
+mod scps_vegas;
 mod slow_start;
 mod supertcp;
 mod vegas;
@@ -78,7 +79,8 @@ pub use peach::{Peach, PeachParams};
 pub use reduction::{Factor, OfGrowth, Reduction, WindowReduction};
 pub use reno::Reno;
 pub use scalable::{Scalable, ScalableParams};
-pub use scps_tp::{LossCause, ScpsTp, ScpsTpParams};
+pub use scps_tp::{LossCause, ScpsTpParams};
+pub use scps_vegas::ScpsVegas;
 pub use slow_start::SlowStart;
 pub use supertcp::SupertcpParams;
 pub use vegas::{Vegas, VegasParams};
@@ -93,6 +95,8 @@ use crate::time::Nanos;
 
 /// Least ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
 pub const LEAST_SSTHRESH: f64 = 2.0;
+/// What a loss leaves of the flight (RFC 5681 §3.1 equation 4).
+pub const HALF: f64 = 0.5;
 /// Loss window, in segments (RFC 5681 §3.1).
 const LOSS_WINDOW: f64 = 1.0;
 
@@ -192,6 +196,14 @@ impl Controller {
             Self::Windowed(windowed) => windowed.observes(),
             Self::Bbr(_) | Self::Bbr3(_) => false,
             Self::External(outside) => outside.observes(),
+        }
+    }
+
+    /// Whether ACKs move the window in fast recovery too: losses cost nothing, and the growth judges the path by itself.
+    pub fn grows_in_recovery(&self) -> bool {
+        match self {
+            Self::Windowed(windowed) => windowed.grows_in_recovery(),
+            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => false,
         }
     }
 

@@ -7,7 +7,7 @@
 use super::params::{choices, parameters};
 use super::reduction::Factor;
 use super::reno::Reno;
-use super::{AckEvidence, SlowStart, Window, WindowGrowth, Windowed};
+use super::{AckEvidence, HALF, SlowStart, Window, WindowGrowth, Windowed};
 use crate::config::{DummySegments, StackParams};
 
 choices! {
@@ -45,9 +45,6 @@ impl PeachParams {
         }
     }
 }
-
-/// What Rapid Recovery leaves of the window, and of the answers that buy nothing (Akyildiz et al. 2001 §III-B).
-const HALF: f64 = 0.5;
 
 /// State of TCP-Peach.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +86,7 @@ impl WindowGrowth for Peach {
     /// answered beyond them shows that the path had room, so that the loss was the link's.
     fn on_reduction(&mut self, before: &Window) {
         self.reno.on_reduction(before);
+        // Akyildiz et al. 2001 §III-B: as many answers buy nothing as Rapid Recovery took from the window.
         self.awaited = (HALF * before.cwnd) as u32;
     }
 

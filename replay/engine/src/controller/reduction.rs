@@ -178,8 +178,6 @@ reductions! {
     WestwoodBwe,
     /// The same, over an adaptive interval.
     WestwoodAbse,
-    /// Half, but for a loss that is taken for corruption.
-    ScpsTp,
     /// Half, as ns-2 takes it.
     Ns2Half,
 }

@@ -3,13 +3,12 @@
 //! Must not know how holes are reported and repaired (`RecoveryKind::Snack`), nor how often the receiver acknowledges
 //! (`StackParams::acks_per_round_trip`). Read CCSDS 714.0-B-2 §3.2 first, then `docs/variants/scps-tp.md`.
 
-use super::evidence::{Signal, SignalEvidence};
 use super::growth::Growth;
 use super::params::{choices, parameters};
-use super::reduction::{Factor, Reduction, WindowReduction};
+use super::reduction::Factor;
 use super::reno::Reno;
-use super::vegas::{Vegas, VegasParams};
-use super::{Held, SlowStart, Window, WindowPacing, Windowed};
+use super::vegas::VegasParams;
+use super::{HALF, Held, ScpsVegas, SlowStart, Window, WindowPacing, Windowed};
 use crate::config::StackParams;
 
 choices! {
@@ -44,7 +43,7 @@ parameters! {
         /// Open-loop rate of IP packets.
         rate: number(4e6, "bit/s", 1e3, 1e12, "AeroTCP, scenario: its satellite link; CCSDS 714.0-B-2 sets it per route"),
         /// ACKs of data in order per round-trip time of the handshake, at most.
-        acks_per_round_trip: number(4.0, "", 0.5, 1000.0, "AeroTCP's paper: periodic ACKs per round-trip time; its number is open"),
+        acks_per_round_trip: number(4.0, "", 1.0, 1000.0, "AeroTCP's paper: periodic ACKs per round-trip time; its number is open"),
         /// Vegas: fewer segments waiting than this: the window grows.
         alpha: number(2.0, "segments", 0.0, 1000.0, "as variant vegas"),
         /// Vegas: more segments waiting than this: the window shrinks.
@@ -54,8 +53,6 @@ parameters! {
     }
 }
 
-/// RFC 5681 §3.1 equation 4.
-const HALF: f64 = 0.5;
 /// Stands for no window: what one connection can have outstanding at most.
 const NO_WINDOW_PKTS: u32 = 1 << 20;
 
@@ -82,41 +79,23 @@ impl ScpsTpParams {
                 beta: self.beta,
                 gamma: self.gamma,
             };
-            Vegas::new(vegas).trusting_any_sample().into()
+            ScpsVegas::new(vegas).into()
         } else {
             Reno::default().into()
         };
         let slow_start = SlowStart::standard(None);
-        let reduction = Reduction::from(ScpsTp {
-            loss_cause: self.loss_cause,
-            congestion: Factor::of(HALF, params.profile),
-        });
-        // Few ACKs let much leave at once: it is spread.
-        Windowed::new(window, slow_start, growth, reduction).paced(Some(WindowPacing::LINUX))
-    }
-}
-
-/// What a signal costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ScpsTp {
-    loss_cause: LossCause,
-    congestion: Factor,
-}
-
-impl WindowReduction for ScpsTp {
-    /// A mark and a timeout tell of congestion whatever losses are taken for.
-    ///
-    /// Deviation: CCSDS 714.0-B-2 takes a timeout for the route's cause too; it may as well be an outage.
-    fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window {
-        if signal.signal == Signal::Loss && self.loss_cause == LossCause::Corruption {
-            return *window;
-        }
-        self.congestion.reduced(window, growth, signal)
+        // Deviation: CCSDS 714.0-B-2 takes a timeout for the route's cause too; it may as well be an outage.
+        let reduction = Factor::of(HALF, params.profile);
+        // Few ACKs let much leave at once: it is spread, without a pause between two of them.
+        Windowed::new(window, slow_start, growth, reduction)
+            .paced(Some(WindowPacing::SPACED))
+            .sparing_losses(self.loss_cause == LossCause::Corruption)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Signal, SignalEvidence};
     use super::*;
     use crate::config::{Profile, StackOverrides};
 
@@ -195,7 +174,7 @@ mod tests {
             };
             let controller = scps_tp.windowed(window(), &params());
             let rate = controller.pacing_pkts_per_s(Some(crate::time::SECOND / 2), 1);
-            assert_eq!(rate.to_bits(), (1.2 * 40.0 * 2.0_f64).to_bits());
+            assert_eq!(rate.to_bits(), (40.0 * 2.0_f64).to_bits());
         }
     }
 }

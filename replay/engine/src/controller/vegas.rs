@@ -23,7 +23,7 @@ parameters! {
 /// Deviation: as Linux, a round with fewer samples says nothing, for one delayed ACK would be all of it.
 pub const LEAST_SAMPLES: u32 = 3;
 /// The window never falls below this, in segments.
-const LEAST_WINDOW: f64 = 2.0;
+pub const LEAST_WINDOW: f64 = 2.0;
 
 /// State of Vegas.
 #[derive(Clone, Debug, Default)]
@@ -31,12 +31,11 @@ pub struct Vegas {
     params: VegasParams,
     round: RttRound,
     reno: Reno,
-    trusts_any: bool,
 }
 
 /// Segments that wait. Deviation: as Linux, against the base RTT, cwnd (rtt - base) / base; the paper divides by the RTT.
-fn diff(cwnd: f64, delay: &Delay) -> f64 {
-    cwnd * (delay.rtt_s - delay.base_s) / delay.base_s
+pub fn diff(cwnd: f64, rtt_s: f64, base_s: f64) -> f64 {
+    cwnd * (rtt_s - base_s) / base_s
 }
 
 impl Vegas {
@@ -48,18 +47,9 @@ impl Vegas {
         }
     }
 
-    /// The same, for which a single sample of a round is enough: ACKs that are few, but not late.
-    #[must_use]
-    pub fn trusting_any_sample(self) -> Self {
-        Self {
-            trusts_any: true,
-            ..self
-        }
-    }
-
     /// The once-per-round decision (Brakmo and Peterson 1995 §3.2, §3.3).
     fn adjust(&mut self, window: &mut Window, delay: &Delay, ack: &AckEvidence) {
-        let diff = diff(window.cwnd, delay);
+        let diff = diff(window.cwnd, delay.rtt_s, delay.base_s);
         if window.in_slow_start() {
             if diff > self.params.gamma {
                 let target = libm::floor(window.cwnd * delay.base_s / delay.rtt_s);
@@ -91,7 +81,7 @@ impl WindowGrowth for Vegas {
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
         if self.round.turns(ack) {
             match self.round.least() {
-                Some(delay) if self.trusts_any || self.round.samples() >= LEAST_SAMPLES => {
+                Some(delay) if self.round.samples() >= LEAST_SAMPLES => {
                     self.adjust(window, &delay, ack);
                 }
                 _ => self.reno.grow(window, ack),

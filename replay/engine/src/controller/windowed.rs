@@ -59,6 +59,8 @@ pub struct Windowed {
     pacing: Option<WindowPacing>,
     observes: bool,
     owns_slow_start: bool,
+    /// A loss costs nothing.
+    spares_losses: bool,
     before_reduction: Option<Box<Windowed>>,
 }
 
@@ -79,6 +81,7 @@ impl Windowed {
             growth,
             reduction,
             pacing: None,
+            spares_losses: false,
             before_reduction: None,
         }
     }
@@ -87,6 +90,20 @@ impl Windowed {
     #[must_use]
     pub fn paced(self, pacing: Option<WindowPacing>) -> Self {
         Self { pacing, ..self }
+    }
+
+    /// The same, which takes a loss for corruption or not.
+    #[must_use]
+    pub fn sparing_losses(self, spares_losses: bool) -> Self {
+        Self {
+            spares_losses,
+            ..self
+        }
+    }
+
+    /// See [`Controller::grows_in_recovery`](super::Controller::grows_in_recovery).
+    pub fn grows_in_recovery(&self) -> bool {
+        self.spares_losses && self.growth.grows_in_recovery()
     }
 
     /// How it is paced.
@@ -186,6 +203,9 @@ impl Windowed {
 
     /// A loss found by duplicate ACKs, SACK or RACK, or a congestion mark: reduces the window.
     pub fn on_congestion(&mut self, signal: &SignalEvidence) {
+        if self.spares_losses && signal.signal == Signal::Loss {
+            return;
+        }
         self.keep_for_undo();
         let after = self
             .reduction
@@ -222,7 +242,9 @@ impl Windowed {
         if let Some(cwnd) = cwnd {
             self.window.cwnd = cwnd.max(LOSS_WINDOW);
         }
-        self.growth.on_recovery_exit(ack);
+        if !self.spares_losses {
+            self.growth.on_recovery_exit(ack);
+        }
     }
 
     /// A dummy segment was answered.

@@ -543,11 +543,12 @@ impl Receiver {
     #[inline(always)]
     pub fn acknowledge(&mut self, now: Nanos, slot: &mut Segment) {
         self.owed = Owed::Nothing;
-        self.policy.note_sent();
+        let waited = self.policy.note_sent();
         self.catch_up(now);
         self.counters.acks_out += 1;
         self.move_edge();
         self.write_bare(now, slot);
+        slot.waited = waited;
         if self.is_frozen() {
             slot.wnd_bytes = 0;
         }
@@ -562,12 +563,11 @@ impl Receiver {
     }
 
     fn report_blocks(&mut self, slot: &mut Segment) {
-        let mut blocks = self.params.sack_blocks();
         if let Some((left, right)) = self.dsack.take() {
             push_block(slot, left, right);
-            blocks -= 1;
         }
         if !self.held.is_empty() && self.params.sack_enabled() {
+            let blocks = self.params.sack_blocks() - usize::from(slot.sack_len);
             self.held
                 .report(blocks, |left, right| push_block(slot, left, right));
         }

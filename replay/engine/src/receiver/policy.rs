@@ -35,14 +35,22 @@ pub struct AckPolicy {
     /// Quick ACKs that a refill gives, and those left.
     refill: u32,
     quick: u32,
-    /// ACKs come so often per round-trip time at most; none: by the number of segments.
-    per_round_trip: Option<f64>,
-    /// Then: how far apart, and when the last one was due.
-    period: Nanos,
-    period_began: Nanos,
+    /// ACKs by time; none: by the number of segments.
+    periodic: Option<Periods>,
     /// Deadline of the ACK that waits for a second segment.
     delayed: Timer,
     gap: GapAcks,
+}
+
+/// Acknowledgements a few times per round-trip time at most.
+#[derive(Clone, Debug)]
+struct Periods {
+    per_round_trip: f64,
+    /// How far apart they are, and when the last one was due.
+    period: Nanos,
+    began: Nanos,
+    /// The ACK that is due has waited for its time: nothing arrived that set it off.
+    waited: bool,
 }
 
 /// Acknowledgements while a gap is open, as Linux spaces them.
@@ -90,12 +98,13 @@ impl AckPolicy {
             last_data_at: None,
             refill: params.quickack_segments,
             quick: 0,
-            per_round_trip: params.acks_per_round_trip,
-            // Without a handshake: as of a path as long as an ACK may wait.
-            period: params.acks_per_round_trip.map_or(0, |times| {
-                (params.delayed_ack_timeout_ns as f64 / times) as Nanos
+            periodic: params.acks_per_round_trip.map(|times| Periods {
+                per_round_trip: times,
+                // Without a handshake: as of a path as long as an ACK may wait.
+                period: (params.delayed_ack_timeout_ns as f64 / times) as Nanos,
+                began: 0,
+                waited: false,
             }),
-            period_began: 0,
             delayed: Timer::default(),
             gap: GapAcks::default(),
         }
@@ -104,8 +113,8 @@ impl AckPolicy {
     /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
     pub fn note_handshake(&mut self, rtt: Nanos) {
         self.rto = rtt + (2 * rtt).max(self.min_rto);
-        if let Some(times) = self.per_round_trip {
-            self.period = (rtt as f64 / times) as Nanos;
+        if let Some(periods) = &mut self.periodic {
+            periods.period = (rtt as f64 / periods.per_round_trip) as Nanos;
         }
     }
 
@@ -150,8 +159,8 @@ impl AckPolicy {
     /// Whether a segment that came in order is acknowledged now; else a timer runs.
     #[inline]
     pub fn in_order(&mut self, arrival: &InOrder, now: Nanos) -> bool {
-        if self.per_round_trip.is_some() {
-            return arrival.fills_gap || self.period_is_over(now);
+        if let Some(over) = self.period_is_over(arrival.fills_gap, now) {
+            return over;
         }
         // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
         // Deviation: Linux does so when it is filled wholly; one filled in part is spaced as the others are.
@@ -182,23 +191,28 @@ impl AckPolicy {
     }
 
     /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here for few over a narrow way back. What
-    /// comes first after a pause is acknowledged at once, so that its ACK tells the round-trip time.
-    fn period_is_over(&mut self, now: Nanos) -> bool {
-        let due = self.period_began + self.period;
-        if now >= due {
-            self.period_began = now;
-            return true;
+    /// comes first after a period is acknowledged at once, so that its ACK tells the round-trip time; that of what nothing
+    /// follows leaves after two periods, and does not.
+    /// What is `urgent` leaves at once besides.
+    fn period_is_over(&mut self, urgent: bool, now: Nanos) -> Option<bool> {
+        let periods = self.periodic.as_mut()?;
+        if urgent {
+            return Some(true);
         }
-        if !self.delayed.is_set() {
-            self.delayed.set(due);
+        let due = periods.began + periods.period;
+        let over = now >= due;
+        if over {
+            periods.began = now;
+        } else if !self.delayed.is_set() {
+            self.delayed.set(due + periods.period);
         }
-        false
+        Some(over)
     }
 
     /// Whether a segment that came out of order, and `opens_gap` or not, is acknowledged now.
     pub fn beyond_gap(&mut self, opens_gap: bool, rcv_nxt: u64, now: Nanos) -> bool {
-        if self.per_round_trip.is_some() {
-            return opens_gap || self.period_is_over(now);
+        if let Some(over) = self.period_is_over(opens_gap, now) {
+            return over;
         }
         self.out_of_order(rcv_nxt, now)
     }
@@ -247,13 +261,16 @@ impl AckPolicy {
         false
     }
 
-    /// An ACK left.
+    /// An ACK leaves. Whether it has waited for its time.
     #[inline]
-    pub fn note_sent(&mut self) {
+    pub fn note_sent(&mut self) -> bool {
         self.quick = self.quick.saturating_sub(1);
         self.delayed.stop();
         self.gap.held_back = 0;
         self.gap.due.stop();
+        self.periodic
+            .as_mut()
+            .is_some_and(|periods| std::mem::take(&mut periods.waited))
     }
 
     /// When it wants to be called.
@@ -265,8 +282,8 @@ impl AckPolicy {
     /// Its time has come: whether an ACK is due.
     pub fn on_deadline(&mut self, now: Nanos) -> bool {
         let delayed = self.delayed.fires(now);
-        if delayed {
-            self.period_began = now;
+        if let Some(periods) = self.periodic.as_mut().filter(|_| delayed) {
+            (periods.began, periods.waited) = (now, true);
         }
         if delayed && self.linux {
             // Linux: no second segment came, so the next wait is longer.
@@ -430,16 +447,20 @@ mod tests {
         policy.note_handshake(400 * MILLISECOND);
         assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
         policy.note_sent();
-        // However many come, the next one is a hundred milliseconds later.
-        for n in 1..50 {
+        // However many come, the next one is of what comes a hundred milliseconds later.
+        for n in 1..100 {
             assert!(!policy.in_order(&plain(n), (500 + n) * MILLISECOND));
         }
-        assert_eq!(policy.next_deadline(), 600 * MILLISECOND);
-        assert!(policy.on_deadline(600 * MILLISECOND));
-        policy.note_sent();
-        assert!(!policy.in_order(&plain(1), 699 * MILLISECOND));
-        policy.note_sent();
-        assert!(policy.in_order(&plain(1), 700 * MILLISECOND));
+        assert!(policy.in_order(&plain(100), 600 * MILLISECOND));
+        assert!(!policy.note_sent());
+        // Where nothing comes then, the last one is told of a hundred milliseconds later still, and says that it has waited.
+        assert!(!policy.in_order(&plain(1), 610 * MILLISECOND));
+        assert!(!policy.on_deadline(799 * MILLISECOND));
+        assert!(policy.on_deadline(800 * MILLISECOND));
+        assert!(policy.note_sent());
+        assert!(!policy.in_order(&plain(1), 899 * MILLISECOND));
+        assert!(!policy.note_sent());
+        assert!(policy.in_order(&plain(1), 900 * MILLISECOND));
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Digest {
     pub newest_sacked_sent_at: Option<Nanos>,
     /// The cumulative ACK covers a segment that was retransmitted.
     pub acked_retransmission: bool,
+    /// A segment that was retransmitted is newly sacked.
+    pub sacked_retransmission: bool,
     /// Latest transmission among the delivered, if asked for.
     pub latest: Option<Latest>,
     /// When the last of those covered for the first time was sent last, and whether it had been sent before; the same

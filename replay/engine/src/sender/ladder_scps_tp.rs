@@ -29,10 +29,10 @@ fn a_repair_that_is_lost_leaves_again_when_what_left_after_it_is_reported() {
          0.500 < ack 1 sack 2-2
          0.500 > R1 4 (cwnd 3 recovery)
          0.510 < ack 1 sack 2-3
-         0.510 > 5 (cwnd 3 recovery)
+         0.510 > 5 6 (cwnd 4 recovery)
          1.000 < ack 1 sack 2-4
-         1.000 > R1 6 (cwnd 3 recovery)
-         1.500 < ack 6
-         1.500 > 7 8 (cwnd 3 slow start)",
+         1.000 > R1 7 8 (cwnd 5 recovery)
+         1.500 < ack 7
+         1.500 > 9 (cwnd 8 slow start)",
     );
 }

@@ -509,11 +509,13 @@ impl Sender {
         let whole = !digest.acked_retransmission;
         let by_ack = digest.oldest_acked_sent_at.filter(|_| whole);
         let newest_by_ack = digest.newest_acked_sent_at.filter(|_| whole);
-        // Deviation: Linux also measures on SACK; the RFC's rule is left as it stands otherwise.
-        let by_sack = digest.oldest_sacked_sent_at.filter(|_| linux);
+        // Deviation: Linux also measures on SACK, and so does a sender whose window no loss stops; the RFC's rule is left as it
+        // stands otherwise.
+        let sack_measures = linux || self.params.recovery == RecoveryKind::Snack;
+        let by_sack = digest.oldest_sacked_sent_at.filter(|_| sack_measures);
         let mut path = by_ack.or(by_sack).map(|sent_at| now - sent_at);
         // The newest segment that was delivered says most about the path now.
-        let mut newest = (digest.newest_sacked_sent_at.filter(|_| linux))
+        let mut newest = (digest.newest_sacked_sent_at.filter(|_| sack_measures))
             .or(newest_by_ack)
             .map(|sent_at| now - sent_at);
         // Deviation: as Linux, a timestamp measures only where nothing else does (RFC 7323 §4.2 takes it always).
@@ -527,7 +529,10 @@ impl Sender {
             self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
             self.rtt_histogram.add(rtt);
         }
-        newest
+        // An ACK that a repair set off, or no arrival, reports segments that had been there for a while.
+        let repair = digest.acked_retransmission || digest.sacked_retransmission;
+        let snack = self.params.recovery == RecoveryKind::Snack;
+        newest.filter(|_| !(segment.waited || snack && repair))
     }
 
     fn evidence(&self, ack: &recovery::Ack) -> AckEvidence {

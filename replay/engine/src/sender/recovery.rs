@@ -59,7 +59,12 @@ impl Sender {
             {
                 self.leave_recovery(ack);
             }
-            Phase::Recovery(_) => self.react_in_recovery(ack, newly_lost),
+            Phase::Recovery(_) => {
+                self.react_in_recovery(ack, newly_lost);
+                if self.controller.grows_in_recovery() {
+                    self.grow(ack);
+                }
+            }
             Phase::Loss { recovery_point, .. } => self.react_after_timeout(ack, recovery_point),
         }
     }
@@ -265,7 +270,7 @@ impl Sender {
         // What was sent during recovery may have been lost meanwhile.
         if self.loss_is_certain(0) {
             self.enter_recovery(ack);
-        } else if self.params.profile == Profile::Linux {
+        } else if self.params.profile == Profile::Linux || self.controller.grows_in_recovery() {
             // Deviation: Linux lets the ACK that ends recovery grow the window.
             self.grow(ack);
         }
