@@ -151,7 +151,7 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
             purpose: Purpose::Delay,
             ..key
         });
-        let jitter = config.jitter.map(|law| Jitter::new(law, delay));
+        let jitter = config.jitter.clone().map(|law| Jitter::new(law, delay));
         LinkDirection::new(config, config.loss.process(key), queue).with_jitter(jitter)
     };
     let mut links = Vec::new();

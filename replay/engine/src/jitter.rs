@@ -1,4 +1,4 @@
-//! What a link adds to the delay of each packet, drawn from a law of its own stream.
+//! What a link adds to the delay of each packet: drawn from a law of its own stream, or as recorded.
 //!
 //! Must not know in which order packets arrive: the link does.
 
@@ -12,23 +12,28 @@ use crate::time::Nanos;
 pub struct Jitter {
     law: JitterConfig,
     rng: StreamRng,
+    drawn: usize,
 }
 
 impl Jitter {
     /// Draws of `law` from `rng`.
     pub fn new(law: JitterConfig, rng: StreamRng) -> Self {
-        Self { law, rng }
+        Self { law, rng, drawn: 0 }
     }
 
     /// What the next packet has to wait.
     pub fn draw(&mut self) -> Nanos {
-        match self.law {
+        match &self.law {
             JitterConfig::Uniform { spread_ns } => self.rng.below(spread_ns + 1),
             JitterConfig::Exponential { spread_ns } => {
-                self.rng.exponential(spread_ns as f64) as Nanos
+                self.rng.exponential(*spread_ns as f64) as Nanos
             }
             JitterConfig::HalfNormal { spread_ns } => {
-                (self.rng.normal().abs() * spread_ns as f64) as Nanos
+                (self.rng.normal().abs() * *spread_ns as f64) as Nanos
+            }
+            JitterConfig::Recorded { delays_ns } => {
+                self.drawn += 1;
+                delays_ns.get(self.drawn - 1).copied().unwrap_or(0)
             }
         }
     }
@@ -43,15 +48,19 @@ mod tests {
 
     const DRAWS: usize = 100_000;
 
-    /// Mean and greatest of many draws, in milliseconds.
-    fn moments(law: JitterConfig) -> (f64, f64) {
+    fn jitter(law: JitterConfig) -> Jitter {
         let key = StreamKey {
             seed: 1,
             owner: 0,
             direction: 0,
             purpose: Purpose::Delay,
         };
-        let mut jitter = Jitter::new(law, StreamRng::new(key));
+        Jitter::new(law, StreamRng::new(key))
+    }
+
+    /// Mean and greatest of many draws, in milliseconds.
+    fn moments(law: JitterConfig) -> (f64, f64) {
+        let mut jitter = jitter(law);
         let draws: Vec<f64> = (0..DRAWS)
             .map(|_| jitter.draw() as f64 / MILLISECOND as f64)
             .collect();
@@ -69,5 +78,14 @@ mod tests {
         assert!((mean - 10.0).abs() < 0.15 && (90.0..200.0).contains(&greatest));
         let (mean, greatest) = moments(JitterConfig::HalfNormal { spread_ns });
         assert!((mean - 7.979).abs() < 0.1 && (38.0..60.0).contains(&greatest));
+    }
+
+    #[test]
+    fn what_was_recorded_comes_in_its_order_and_nothing_behind_it() {
+        let mut jitter = jitter(JitterConfig::Recorded {
+            delays_ns: vec![3, 0, 7],
+        });
+        let drawn: Vec<Nanos> = (0..5).map(|_| jitter.draw()).collect();
+        assert_eq!(drawn, [3, 0, 7, 0, 0]);
     }
 }

@@ -55,7 +55,7 @@ fn small(departures: &[(Nanos, u64, u16)]) -> Vec<(u64, u16)> {
 #[test]
 fn a_buffer_that_slow_start_empties_leaves_a_small_segment_each_time() {
     let greedy = r#""application": {"kind": "greedy", "write_bytes": 65536},"#;
-    let grows = r#""send_buffer_bytes": 262144, "send_buffer_max_bytes": 33554432"#;
+    let grows = r#""send_buffer_bytes": 262144, "send_buffer_max_bytes": 33554432, "receive_buffer_bytes": 16777216"#;
     let (departures, _) = run(greedy, grows);
     assert_eq!(small(&departures)[0], (1 + 262_144 - 56, 56));
     let ends_a_write = |&(seq, octets): &(u64, u16)| (seq - 1 + u64::from(octets)) % 65_536 == 0;

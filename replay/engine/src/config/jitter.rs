@@ -1,4 +1,4 @@
-//! Variation of a link's delay: its law and its size.
+//! Variation of a link's delay: its law and its size, or what was recorded of it.
 //!
 //! Must not know links. What is drawn is added to the propagation delay, packet by packet.
 
@@ -8,7 +8,7 @@ use super::validate::{Checked, LONGEST_NS, within};
 use crate::time::Nanos;
 
 /// Law of what is added to the delay of each packet; never less than nothing.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum JitterConfig {
     /// Anything up to `spread_ns` alike.
@@ -26,13 +26,27 @@ pub enum JitterConfig {
         /// Its standard deviation; the mean is sqrt(2/π) of it.
         spread_ns: Nanos,
     },
+    /// What was recorded, in the order in which packets leave the loss stage; those beyond it wait for nothing.
+    Recorded {
+        /// One per packet.
+        delays_ns: Vec<Nanos>,
+    },
 }
 
 impl JitterConfig {
     pub(super) fn validate(&self, key: &str) -> Checked {
-        let (Self::Uniform { spread_ns }
-        | Self::Exponential { spread_ns }
-        | Self::HalfNormal { spread_ns }) = self;
-        within(&format!("{key}.spread_ns"), *spread_ns, 1, LONGEST_NS)
+        match self {
+            Self::Uniform { spread_ns }
+            | Self::Exponential { spread_ns }
+            | Self::HalfNormal { spread_ns } => {
+                within(&format!("{key}.spread_ns"), *spread_ns, 1, LONGEST_NS)
+            }
+            Self::Recorded { delays_ns } => {
+                for (i, delay_ns) in delays_ns.iter().enumerate() {
+                    within(&format!("{key}.delays_ns[{i}]"), *delay_ns, 0, LONGEST_NS)?;
+                }
+                Ok(())
+            }
+        }
     }
 }

@@ -320,6 +320,10 @@ const DEFAULT_PACKET_BYTES: u32 = 1500;
 const NS2_WINDOW_PKTS: u32 = 20;
 /// ns-2's `maxSackBlocks_`.
 const NS2_SACK_BLOCKS: usize = 3;
+/// Linux 6.18 (`tcp_rmem`): memory of a receive buffer at first and at most, of which five eighths are window where full
+/// Ethernet segments fill it.
+const LINUX_BUFFER_BYTES: u64 = (128 << 10) * 5 / 8;
+const LINUX_BUFFER_MOST_BYTES: u64 = (32 << 20) * 5 / 8;
 
 impl StackParams {
     /// The parameters of `profile` with `overrides` on top.
@@ -358,7 +362,10 @@ impl StackParams {
             sack: o.sack.unwrap_or(base.sack),
             dsack: o.dsack.unwrap_or(base.dsack),
             receive_buffer_bytes: base.receive_buffer_bytes,
-            receive_buffer_max_bytes: o.receive_buffer_max_bytes.or(base.receive_buffer_max_bytes),
+            // Linux: a buffer that is given does not tune itself (SOCK_RCVBUF_LOCK).
+            receive_buffer_max_bytes: (o.receive_buffer_max_bytes).or(base
+                .receive_buffer_max_bytes
+                .filter(|_| o.receive_buffer_bytes.is_none())),
             receive_window_growth: o
                 .receive_window_growth
                 .unwrap_or(base.receive_window_growth),
@@ -479,6 +486,8 @@ impl StackParams {
             max_rto_ns: 120 * SECOND,
             delayed_ack_timeout_ns: 40 * MILLISECOND,
             quickack_segments: 16,
+            receive_buffer_bytes: LINUX_BUFFER_BYTES,
+            receive_buffer_max_bytes: Some(LINUX_BUFFER_MOST_BYTES),
             receive_window_growth: true,
             dsack: true,
             tail_loss_probe: true,

@@ -2,8 +2,8 @@
 //!
 //! Must not know congestion avoidance. Read RFC 5681 §3.1 and RFC 9406 §4 first.
 
-use super::AckEvidence;
 use super::rtt_round::RttRound;
+use super::{AckEvidence, WindowPacing};
 use crate::time::{MILLISECOND, Nanos};
 
 /// Slow start of one connection.
@@ -33,6 +33,11 @@ const INCREASE_DIVISOR: u64 = 8;
 const HYSTART_LOW_WINDOW: f64 = 16.0;
 /// Linux: ACKs closer than this belong to one train.
 const HYSTART_ACK_DELTA: Nanos = 2 * MILLISECOND;
+/// Linux (`hystart_ack_delay`): what bursts of the greatest size add to a path that carried small ones till now, two of
+/// them sent and two received at the pacing rate, and at most.
+const BURSTS: f64 = 4.0;
+const GREATEST_BURST_PKTS: f64 = 45.0;
+const MOST_BURST_DELAY: Nanos = MILLISECOND;
 
 /// Linux's classic rules.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +49,17 @@ struct Hystart {
     last_ack: Nanos,
     /// It has ended a slow start: until a timeout it looks no more.
     found: bool,
+}
+
+/// The delay by bursts while the window doubles per round trip: their octets at the pacing rate of that time.
+///
+/// Deviation: Linux counts a burst as 64 KiB of octets; here as so many full Ethernet segments.
+fn burst_delay(cwnd: f64, ack: &AckEvidence) -> Nanos {
+    let Some(srtt) = ack.srtt else {
+        return 0;
+    };
+    let rate = WindowPacing::LINUX.share(cwnd, f64::INFINITY) * cwnd / srtt as f64;
+    MOST_BURST_DELAY.min((BURSTS * GREATEST_BURST_PKTS / rate) as Nanos)
 }
 
 impl Hystart {
@@ -64,10 +80,14 @@ impl Hystart {
         if cwnd < HYSTART_LOW_WINDOW {
             return false;
         }
-        // ACK train: ACKs that come closely spaced for half the least RTT mean that the pipe is full.
+        // ACK train: ACKs that come closely spaced for half the least RTT mean that the pipe is full; for all of it where
+        // pacing may have spread them over half.
         if ack.now - self.last_ack <= HYSTART_ACK_DELTA {
             self.last_ack = ack.now;
-            if ack.now - self.round_start > delay_min / 2 {
+            let path = delay_min + burst_delay(cwnd, ack);
+            let paced = ack.paced_until > 0;
+            let enough = if paced { path } else { path / 2 };
+            if ack.now - self.round_start > enough {
                 return true;
             }
         }

@@ -361,11 +361,11 @@ impl Receiver {
         if self.params.receive_buffer_max_bytes.is_none() || !self.params.timestamps {
             return;
         }
-        let read = self.read_position(now) as u64;
-        let beyond = self.held.reach(self.rcv_nxt);
+        let read = (self.read_position(now) as u64).min(segment.end());
+        let (queued, beyond) = (self.rcv_nxt() - read, self.held.reach(self.rcv_nxt));
         if let Some(growing) = &mut self.growing {
             growing.note_echo(segment.ts_ecr, now);
-            growing.on_read(read, beyond, now);
+            growing.on_read(read, queued, beyond, now);
         }
     }
 

@@ -99,16 +99,19 @@ impl GrowingWindow {
         });
     }
 
-    /// The application has read up to octet `read`; `beyond` octets lie between the next one expected and the end
-    /// of what came out of order. Once per round trip the buffer may grow.
-    pub fn on_read(&mut self, read: u64, beyond: u64, now: Nanos) {
+    /// The application has read up to octet `read`; `queued` octets in order follow, and `beyond` lie between the next
+    /// one expected and the end of what came out of order. Once per round trip the buffer may grow.
+    ///
+    /// Linux (`tcp_rcv_space_adjust`) asks after each segment that is read, and what is queued then does not count as
+    /// read, but as if it had never come: where a gap is filled, only its first segment is read yet.
+    pub fn on_read(&mut self, read: u64, queued: u64, beyond: u64, now: Nanos) {
         let (Some(rtt), Some(most)) = (self.rtt, self.most) else {
             return;
         };
         if now - self.round.start < rtt {
             return;
         }
-        let octets = read - self.round.read;
+        let octets = (read - self.round.read).saturating_sub(queued);
         (self.round.start, self.round.read) = (now, read);
         let before = self.round.best;
         if octets <= before {
@@ -169,17 +172,32 @@ mod tests {
     fn a_buffer_that_tunes_itself_holds_twice_what_a_round_trip_brings() {
         let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
         window.note_echo(0, 100 * MILLISECOND);
-        window.on_read(9_999, 0, 50 * MILLISECOND);
+        window.on_read(9_999, 0, 0, 50 * MILLISECOND);
         assert_eq!(window.limit(), 50_000);
         // 40 segments where 10 were assumed: 2 * 40 + 2 * 80 * 30 / 10.
         window.note_echo(5, 105 * MILLISECOND);
-        window.on_read(40_001, 0, 100 * MILLISECOND);
+        window.on_read(40_001, 0, 0, 100 * MILLISECOND);
         assert_eq!(window.limit(), 80_000 + 480_000);
         // The same again asks for no more; twice that meets the bound.
-        window.on_read(80_001, 0, 200 * MILLISECOND);
+        window.on_read(80_001, 0, 0, 200 * MILLISECOND);
         assert_eq!(window.limit(), 560_000);
-        window.on_read(480_001, 0, 300 * MILLISECOND);
+        window.on_read(480_001, 0, 0, 300 * MILLISECOND);
         assert_eq!(window.limit(), 1_000_000);
+    }
+
+    #[test]
+    fn what_a_filled_gap_releases_counts_against_what_was_read() {
+        let after = |queued| {
+            let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
+            window.note_echo(5, 105 * MILLISECOND);
+            window.on_read(30_001, queued, 0, 100 * MILLISECOND);
+            window.limit()
+        };
+        // 30 segments: 2 * 30 + 2 * 60 * 20 / 10. Of 15: 2 * 15 + 2 * 30 * 5 / 10. Of 10, as many as were assumed: none.
+        assert_eq!(
+            [after(0), after(15_000), after(20_000), after(40_000)],
+            [300_000, 60_000, 50_000, 50_000]
+        );
     }
 
     #[test]
@@ -199,7 +217,7 @@ mod tests {
     fn a_fixed_buffer_stays() {
         let mut window = GrowingWindow::new(50_000, None, 1000);
         window.note_echo(0, 100 * MILLISECOND);
-        window.on_read(1_000_000, 0, 100 * MILLISECOND);
+        window.on_read(1_000_000, 0, 0, 100 * MILLISECOND);
         assert_eq!(window.limit(), 50_000);
     }
 }

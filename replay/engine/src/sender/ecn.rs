@@ -3,6 +3,7 @@
 //! Must not know queues. Read RFC 3168 §6.1 first; RFC 8511 for a mark that costs less than a loss.
 
 use super::Sender;
+use super::prr::Prr;
 use super::recovery::Ack;
 use crate::config::StackParams;
 use crate::controller::{Signal, SignalEvidence};
@@ -20,6 +21,8 @@ pub struct Marks {
     reacted_to: u64,
     /// The next new segment says that the window was reduced.
     cwr_due: bool,
+    /// The window sinks to what the last mark left of it.
+    sinking: Option<Prr>,
 }
 
 impl Marks {
@@ -30,6 +33,7 @@ impl Marks {
             agreed: params.ecn && !params.handshake,
             reacted_to: 0,
             cwr_due: false,
+            sinking: None,
         }
     }
 
@@ -71,6 +75,25 @@ impl Marks {
     pub fn covers(&self, snd_una: u64) -> bool {
         snd_una < self.reacted_to
     }
+
+    /// The window while it sinks.
+    #[inline]
+    pub fn sinking_window(&self) -> Option<f64> {
+        self.sinking.as_ref().map(Prr::window)
+    }
+
+    /// A segment left.
+    #[inline]
+    pub fn on_send(&mut self) {
+        if let Some(prr) = &mut self.sinking {
+            prr.on_send();
+        }
+    }
+
+    /// It sinks no more; how far it has come and up to which octet, for the recovery or the timeout that takes over.
+    pub fn stop_sinking(&mut self) -> Option<(Prr, u64)> {
+        self.sinking.take().map(|prr| (prr, self.reacted_to))
+    }
 }
 
 impl Sender {
@@ -79,12 +102,14 @@ impl Sender {
     /// A model of the path (BBR) keeps its window, and the mark is confirmed all the same: Linux enters CWR whatever the
     /// controller, which alone has the window (`tcp_enter_cwr`, `tcp_cong_control`).
     ///
-    /// Deviation: Linux lets cwnd sink over a round trip by proportional rate reduction; here it falls at once.
+    /// Deviation: RFC 3168 §6.1.2 halves at once; Linux lets cwnd sink over a round trip by proportional rate reduction
+    /// (`tcp_init_cwnd_reduction`), and a loss meanwhile goes on with the same.
     pub(super) fn react_to_mark(&mut self, ack: &Ack) {
         let news = self.snd_una > self.marks.reacted_to.max(self.recover);
         if self.is_repairing() || !news {
             return;
         }
+        let cwnd_before = self.controller.cwnd();
         let reduced = self.controller.on_mark(
             &SignalEvidence {
                 now: ack.now,
@@ -97,6 +122,23 @@ impl Sender {
         self.counters.ecn_reductions += u64::from(reduced);
         self.marks.reacted_to = self.snd_nxt;
         self.marks.note_reduction();
+        if self.acts_as_linux() && !self.controller.models_path() {
+            self.marks.sinking = Some(Prr::new(self.controller.cwnd() as u32, cwnd_before as u32));
+        }
+    }
+
+    /// Lets the window sink by what the ACK delivered; says whether it does. Linux ends it once more is acknowledged than
+    /// was sent when the mark came.
+    pub(super) fn sink(&mut self, ack: &Ack, safe: bool) -> bool {
+        if self.snd_una > self.marks.reacted_to {
+            self.marks.sinking = None;
+        }
+        let pipe = self.board.pipe();
+        let Some(prr) = &mut self.marks.sinking else {
+            return false;
+        };
+        prr.on_ack(ack.digest.delivered, safe, pipe);
+        true
     }
 }
 
@@ -167,17 +209,37 @@ mod tests {
 
     #[test]
     fn rfc3168_under_linux_too_an_echo_lets_nothing_grow() {
-        // Halved to four; the echoes that follow acknowledge seven more and buy nothing. The first round trip without
-        // one does.
+        // To be halved to four over a round trip: one leaves for two delivered, then all that the half has room for. The
+        // echoes that follow buy nothing more. The first round trip without one does.
         check(
             sender(Variant::LinuxReno, Profile::Linux, ecn(8)),
             "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
              0.100 < ack 2 ece 1
+             0.100 > C9 (cwnd 8 avoidance)
              0.110 < ack 5 ece 1
+             0.110 > 10 (cwnd 6 avoidance)
              0.120 < ack 9 ece 1
-             0.120 > C9 10 11 12 (cwnd 4 avoidance)
+             0.120 > 11 12 (cwnd 4 avoidance)
              0.220 < ack 13
              0.220 > 13 14 15 16 17 (cwnd 5 avoidance)",
+        );
+    }
+
+    #[test]
+    fn linux_goes_on_with_the_marks_reduction_when_a_loss_is_found() {
+        // Ten in flight, to be halved. Five are delivered until segment 3 is known to be lost: ceil(5 * 5 / 10) = 3 less the
+        // two that have left. Nothing is reduced again, and all ends with what was sent when the mark came.
+        check(
+            sender(Variant::LinuxReno, Profile::Linux, ecn(10)),
+            "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 slow start)
+             0.100 < ack 3 ece 1
+             0.100 > C11 (cwnd 9 avoidance)
+             0.110 < ack 3 sack 4-4
+             0.110 > 12 (cwnd 9 avoidance)
+             0.120 < ack 3 sack 4-6
+             0.120 > R3 (cwnd 7 recovery)
+             0.220 < ack 11
+             0.220 > 13 14 15 16 (cwnd 6 avoidance)",
         );
     }
 

@@ -126,8 +126,9 @@ impl Sender {
                 // Linux: where reordering is known, SACK alone lets the window grow too.
                 let late = u64::from(self.doubt.reordering) > DUP_THRESH;
                 let grows = ack.advances || late && ack.digest.sacked > 0;
+                let sinks = self.sink(ack, ack.advances && !newly_lost);
                 // RFC 3168 §6.1.2: no growth on an echoed mark.
-                if grows && !ack.ecn_echo {
+                if grows && !sinks && !ack.ecn_echo {
                     self.grow(ack);
                 }
             }
@@ -352,7 +353,7 @@ impl Sender {
     /// Whether a timeout now reduces ssthresh: not where a recovery that has not ended did.
     pub(super) fn timeout_reduces(&self) -> bool {
         match self.phase {
-            Phase::Open { .. } => true,
+            Phase::Open { .. } => !self.marks.covers(self.snd_una),
             Phase::Recovery(FastRecovery { recovery_point, .. }) => self.snd_una >= recovery_point,
             Phase::Loss { recovery_point, .. } => {
                 self.timeouts_in_a_row == 0 || self.snd_una >= recovery_point

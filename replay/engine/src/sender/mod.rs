@@ -326,6 +326,9 @@ impl Sender {
         }
         self.update_window(segment, now);
         let duplicate = self.heed_warning(segment, advances, now) || duplicate;
+        if self.acts_as_linux() {
+            self.rack.note_least_rtt(self.rtt.min_rtt());
+        }
         let rtt = self.take_rtt_sample(segment, &digest, now);
         if !(advances || duplicate || digest.sacked > 0 || dsack) {
             return None;

@@ -13,6 +13,8 @@ pub struct Rack {
     latest: (Nanos, u64),
     /// Round-trip time of that transmission.
     rtt: Nanos,
+    /// Least RTT before the ACK that is being taken.
+    least_before: Nanos,
     /// Fires when the reordering window of the oldest suspect closes.
     pub reordering_timer: Timer,
     /// The last look at the scoreboard set it.
@@ -79,6 +81,11 @@ pub struct PathView {
 }
 
 impl Rack {
+    /// An ACK came; the least RTT up to now.
+    pub fn note_least_rtt(&mut self, least: Option<Nanos>) {
+        self.least_before = least.unwrap_or(0);
+    }
+
     /// RFC 8985 §6.2 steps 1 to 3: learns of deliveries.
     pub fn update(&mut self, digest: &Digest, view: &PathView) {
         let Some(Latest {
@@ -92,7 +99,7 @@ impl Rack {
         };
         let rtt = view.now - sent_at;
         // A retransmission acknowledged sooner than any path allows: the ACK was for the original.
-        if retransmission && rtt < view.min_rtt {
+        if retransmission && rtt < self.least_rtt(view) {
             return;
         }
         if (sent_at, end) > self.latest {
@@ -104,12 +111,22 @@ impl Rack {
         }
     }
 
+    /// Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the least RTT before step 2 asks whether its RTT is below
+    /// it; Linux (`tcp_clean_rtx_queue`) asks first.
+    fn least_rtt(&self, view: &PathView) -> Nanos {
+        if view.as_linux {
+            self.least_before
+        } else {
+            view.min_rtt
+        }
+    }
+
     /// Deviation: RFC 8985 §6.2 step 2 takes the RTT of the latest transmission delivered; Linux (`tcp_rack_advance`)
     /// that of the one it comes to last: it looks through what is sacked first, then through what is acknowledged.
     fn take_rtt_of_last(&mut self, digest: &Digest, view: &PathView) {
         if let Some((sent_at, retransmission)) = digest.last_acked.or(digest.last_sacked) {
             let rtt = view.now - sent_at;
-            if !retransmission || rtt >= view.min_rtt {
+            if !retransmission || rtt >= self.least_rtt(view) {
                 self.rtt = rtt;
             }
         }
@@ -212,6 +229,29 @@ mod tests {
         let (mut rack, view) = (Rack::default(), view(100, as_linux));
         rack.update(&digest, &view);
         rack.detect(&mut board, &view)
+    }
+
+    /// Segments 0 and 1 left at 0; 0 again at 60 ms, and its ACK comes at 100 ms, as the least RTT of all.
+    fn believes_the_fastest_repair(as_linux: bool, least_before_ms: u64) -> bool {
+        let mut board = Scoreboard::new(100, true);
+        let mut digest = Digest::default();
+        for number in [0, 1] {
+            board.push(1 + 100 * number, 100, 0);
+        }
+        board.mark_lost(0);
+        board.retransmit(0, 60 * MILLISECOND);
+        board.acknowledge(101, &mut digest);
+        let (mut rack, view) = (Rack::default(), view(100, as_linux));
+        rack.note_least_rtt(Some(least_before_ms * MILLISECOND));
+        rack.update(&digest, &view);
+        rack.detect(&mut board, &view)
+    }
+
+    #[test]
+    fn linux_holds_a_repair_against_the_least_rtt_before_its_own() {
+        assert!(believes_the_fastest_repair(false, 41));
+        assert!(believes_the_fastest_repair(true, 40));
+        assert!(!believes_the_fastest_repair(true, 41));
     }
 
     #[test]

@@ -169,6 +169,7 @@ impl Sender {
             self.fail_quick_start();
             self.marks.note_reduction();
         }
+        let mut recovery_point = self.snd_nxt;
         let window = match self.params.recovery {
             RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Supertcp => {
                 self.forced = Some(first);
@@ -201,7 +202,10 @@ impl Sender {
                 } else {
                     flight
                 };
-                let mut prr = Prr::new(self.controller.cwnd() as u32, recover_fs);
+                let fresh = Prr::new(self.controller.cwnd() as u32, recover_fs);
+                let begun = self.marks.stop_sinking();
+                let (mut prr, until) = begun.unwrap_or((fresh, recovery_point));
+                recovery_point = until;
                 if !self.acts_as_linux() {
                     prr.on_ack(ack.digest.delivered, false, self.board.pipe());
                 }
@@ -213,7 +217,7 @@ impl Sender {
             self.rto_timer.set(ack.now + self.rtt.rto());
         }
         self.phase = Phase::Recovery(FastRecovery {
-            recovery_point: self.snd_nxt,
+            recovery_point,
             window,
             speculative_from: first,
             rescued: false,

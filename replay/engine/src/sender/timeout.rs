@@ -121,6 +121,7 @@ impl Sender {
         let linux = self.acts_as_linux();
         self.fail_quick_start();
         self.marks.note_reduction();
+        self.marks.stop_sinking();
         if linux {
             self.controller.allow(f64::from(self.board.pipe() + 1));
         }

@@ -168,7 +168,7 @@ impl Sender {
         let cwnd = self.controller.cwnd();
         match &self.phase {
             Phase::Open { dup_acks } | Phase::Loss { dup_acks, .. } => {
-                cwnd + self.limited_transmit(*dup_acks)
+                (self.marks.sinking_window()).unwrap_or(cwnd + self.limited_transmit(*dup_acks))
             }
             Phase::Recovery(recovery) => match &recovery.window {
                 RecoveryWindow::Inflated {
@@ -450,6 +450,7 @@ impl Sender {
             self.rto_timer.set(now + self.rtt.rto());
             self.schedule_probe(now);
         }
+        self.marks.on_send();
         if let Phase::Recovery(FastRecovery {
             window: RecoveryWindow::Prr(prr),
             ..
