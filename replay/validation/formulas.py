@@ -6,10 +6,14 @@ Knows nothing of the engine. Every form leaves out the start-up.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import islice
 
 CUBIC_C = 0.4
 CUBIC_BETA = 0.7
 """RFC 9438 §4.1.2 and §4.6."""
+CUBIC_ALPHA = 3 * (1 - CUBIC_BETA) / (1 + CUBIC_BETA)
+"""RFC 9438 §4.3."""
 
 
 def pftk_rate_pps(p: float, rtt_s: float, rto_s: float, acked_per_ack: int = 1) -> float:
@@ -85,6 +89,51 @@ def cubic_window_pkts(p: float, rtt_s: float) -> float:
     """
     cubic: float = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25 * (rtt_s / p) ** 0.75
     return max(cubic, reno_window_pkts(p))
+
+
+def cubic_rounds_window_pkts(p: float, rtt_s: float, fast_convergence: bool, warm_up: int, losses: int) -> float:
+    """Return cubic's mean window with one loss every 1/p packets, by RFC 9438 worked out in whole round trips.
+
+    The mean is over `losses` cycles behind `warm_up` others, the first of which begins at `cubic_window_pkts`.
+    """
+    cycles = list(islice(_cubic_cycles(p, rtt_s, fast_convergence), warm_up + losses))[warm_up:]
+    return sum(packets for packets, _ in cycles) / sum(rounds for _, rounds in cycles)
+
+
+def _cubic_cycles(p: float, rtt_s: float, fast_convergence: bool) -> Iterator[tuple[int, int]]:
+    """Yield the packets and the round trips of each cycle, from the repair of one loss to the next loss.
+
+    A round trip sends the whole packets of the window, and each of its ACKs closes a window's share of the distance to
+    the target (§4.2), so that a round trip leaves 1/e of it. A loss is repaired in one round trip without growth.
+    """
+    period = round(1 / p)
+    cwnd = before = w_max = cubic_window_pkts(p, rtt_s)
+    left = period
+    while True:
+        origin = max(w_max, cwnd)
+        k_s = ((origin - cwnd) / CUBIC_C) ** (1 / 3)
+        w_est, t_s = cwnd, 0.0
+        packets, rounds = int(cwnd), 1
+        left -= packets
+        while left > 0:
+            sent = int(cwnd)
+            acked = min(sent, left - 1)
+            left -= sent
+            packets, rounds = packets + sent, rounds + 1
+            target = min(max(_w_cubic(t_s + rtt_s, k_s, origin), cwnd), 1.5 * cwnd)
+            w_est += (CUBIC_ALPHA if w_est < before else 1.0) * acked / cwnd
+            grown = target - (target - cwnd) * math.exp(-acked / cwnd)
+            cwnd = max(grown, w_est) if _w_cubic(t_s, k_s, origin) < w_est else grown
+            t_s += rtt_s
+        left += period
+        yield packets, rounds
+        w_max = cwnd * (1 + CUBIC_BETA) / 2 if fast_convergence and cwnd < w_max else cwnd
+        before, cwnd = cwnd, max(2.0, CUBIC_BETA * cwnd)
+
+
+def _w_cubic(t_s: float, k_s: float, origin: float) -> float:
+    """RFC 9438 §4.2, equation 1."""
+    return CUBIC_C * (t_s - k_s) ** 3 + origin
 
 
 def asran_gain(first: float, last_max: float, span: float, step: float = 0.1) -> float:

@@ -16,7 +16,7 @@ from replay.run import Configuration, run_configurations, variant_names
 from replay.validation.divergence import Divergence, divergences
 from replay.validation.judge import Check, misses, not_made, within_share
 from replay.validation.measured import QUANTILES, Measured, measure_engine, measure_kernel
-from replay.validation.rebuild import VARIANTS, missing_variants, rebuild
+from replay.validation.rebuild import VARIANTS, as_it_was_timed, missing_variants, rebuild
 from replay.validation.recorded import KernelRun, find_runs, read_run
 
 GOODPUT_SHARES = {"reno": 0.02, "cubic": 0.02, "bbr": 0.03}
@@ -28,19 +28,32 @@ CWND_MEDIAN = 0.05
 CWND_QUANTILE_SHARE = 0.10
 JAIN = 0.02
 
-MOVED_DRAWS = 8
-MOVED_NS = 400_000
-"""A run that misses is repeated so often with its flows begun up to so much later: less than a packet's time."""
+TICK_NS = 4_000_000
+"""The recorded kernel's (HZ = 250)."""
+PHASES = 8
+"""A run that misses is repeated with the recorder's own timing, and so many places of its start within a tick."""
 
 NO_TCP_INFO = "no TCP_INFO beside this run, so the kernel's window is not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What a flow of a run that misses comes to with the recorder's own timing, over places of its start within a tick.
+
+    No model of the link has the first, and the record does not tell the second. `moved` is from where to where each
+    number goes, `followed` up to which packet one of those runs sends and loses what the kernel did. Empty where a run
+    does not miss.
+    """
+
+    moved: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    followed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FlowResult:
     """One flow of one run: its checks, where it parts from the kernel first, by kind, and what was measured.
 
-    `measured` is the kernel's and the engine's; None where they could not be compared. `moved` is from where to where
-    each number goes in a run that misses when its flows begin a little later: what no engine can be held to.
+    `measured` is the kernel's and the engine's; None where they could not be compared.
     """
 
     subject: str
@@ -48,7 +61,7 @@ class FlowResult:
     checks: tuple[Check, ...]
     divergences: tuple[Divergence, ...]
     measured: tuple[Measured, Measured] | None
-    moved: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    timed: Timed = field(default_factory=Timed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +102,23 @@ def validate_run(run: KernelRun, *, threads: int | None = None) -> RunResult:
         ]
         return RunResult(run.name, tuple(flows), ())
     kernel = [measure_kernel(flow) for flow in run.flows]
-    pairs = list(zip(kernel, _engine(run, _rebuilt(run), threads), strict=True))
+    pairs = list(zip(kernel, measure_runs(run, threads=threads), strict=True))
     checks = [
         _checks(subject, flow.variant, *pair) for subject, flow, pair in zip(subjects, run.flows, pairs, strict=True)
     ]
     shared = _shared_checks(run.name, pairs)
     missed = bool(misses([check for part in (*checks, shared) for check in part]))
-    moved = _moved(run, kernel, threads) if missed else [{} for _ in run.flows]
+    timed = _as_it_was_timed(run, kernel, threads) if missed else [Timed() for _ in run.flows]
     results = [
-        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair, ranges)
-        for subject, flow, own, pair, ranges in zip(subjects, run.flows, checks, pairs, moved, strict=True)
+        FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair, repeated)
+        for subject, flow, own, pair, repeated in zip(subjects, run.flows, checks, pairs, timed, strict=True)
     ]
     return RunResult(run.name, tuple(results), tuple(shared))
+
+
+def measure_runs(run: KernelRun, *, threads: int | None = None) -> list[Measured]:
+    """Return what the engine makes of `run`, flow by flow."""
+    return _engine(run, _rebuilt(run), threads)
 
 
 def _rebuilt(run: KernelRun) -> list[dict[str, Any]]:
@@ -115,23 +133,26 @@ def _engine(run: KernelRun, configurations: Sequence[dict[str, Any]], threads: i
     return [measure_engine(flow, tables, run_id=number, flow_id=number) for number, flow in enumerate(run.flows, 1)]
 
 
-def _moved(run: KernelRun, kernel: Sequence[Measured], threads: int | None) -> list[dict[str, tuple[float, float]]]:
-    """Least and greatest of each flow's numbers, and of what concerns all flows, over draws of their starts."""
-    rng = np.random.default_rng(1)
+def _as_it_was_timed(run: KernelRun, kernel: Sequence[Measured], threads: int | None) -> list[Timed]:
     values: list[dict[str, list[float]]] = [{} for _ in run.flows]
-    for _ in range(MOVED_DRAWS):
-        later = rng.integers(MOVED_NS, size=len(run.flows)).tolist()
-        configurations = _rebuilt(run)
-        for configuration in configurations:
-            for flow, by_ns in zip(configuration["flows"], later, strict=True):
-                flow["start_ns"] += by_ns
-        engine = _engine(run, configurations, threads)
+    followed = [0 for _ in run.flows]
+    for phase_ns in range(0, TICK_NS, TICK_NS // PHASES):
+        timed = [as_it_was_timed(configuration, run, phase_ns) for configuration in _rebuilt(run)]
+        engine = _engine(run, timed, threads)
         shared = _shared_checks(run.name, list(zip(kernel, engine, strict=True)))
-        for found, flow, theirs, ours in zip(values, run.flows, kernel, engine, strict=True):
+        for number, (flow, theirs, ours) in enumerate(zip(run.flows, kernel, engine, strict=True)):
+            followed[number] = max(followed[number], _same_until(theirs, ours))
             for check in (*_checks(run.name, flow.variant, theirs, ours), *shared):
                 if check.value is not None:
-                    found.setdefault(check.metric, []).append(check.value)
-    return [{metric: (min(seen), max(seen)) for metric, seen in found.items()} for found in values]
+                    values[number].setdefault(check.metric, []).append(check.value)
+    ranges = [{metric: (min(seen), max(seen)) for metric, seen in found.items()} for found in values]
+    return [Timed(moved, until) for moved, until in zip(ranges, followed, strict=True)]
+
+
+def _same_until(kernel: Measured, engine: Measured) -> int:
+    """Return the first packet that carries another segment or that the link treats otherwise; all, if none does."""
+    parted = [found.index for found in divergences(kernel, engine) if found.reason in ("fate", "segment")]
+    return min(parted, default=len(kernel.segment))
 
 
 def _checks(subject: str, variant: str, kernel: Measured, engine: Measured) -> list[Check]:

@@ -59,6 +59,34 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
     }
 
 
+def as_it_was_timed(configuration: dict[str, Any], run: KernelRun, phase_ns: int) -> dict[str, Any]:
+    """Return `configuration` with what the record tells of the recorder's own timing.
+
+    Packets are as late as the emulator delivered them, the applications write as late as they did, and all begins
+    `phase_ns` later on the engine's clock: which of the kernel's ticks were where is not in the record.
+    """
+    late = zip(("forward", "reverse"), run.late_ns, strict=True)
+    (link,) = configuration["path"]["links"]
+    directions = {
+        side: {
+            **link[side],
+            "jitter": {"kind": "recorded", "delays_ns": delays_ns},
+            "schedule": [{**change, "at_ns": change["at_ns"] + phase_ns} for change in link[side]["schedule"]],
+        }
+        for side, delays_ns in late
+    }
+    flows = [
+        {**described, "start_ns": described["start_ns"] + flow.first_write_ns + phase_ns}
+        for described, flow in zip(configuration["flows"], run.flows, strict=True)
+    ]
+    return {
+        **configuration,
+        "duration_ns": configuration["duration_ns"] + phase_ns,
+        "path": {**configuration["path"], "links": [{**link, **directions}]},
+        "flows": flows,
+    }
+
+
 def _drop_tail(limit_pkts: int) -> dict[str, Any]:
     return {"kind": "drop_tail", "limit_pkts": limit_pkts}
 

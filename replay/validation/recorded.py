@@ -50,7 +50,8 @@ class Packets:
 class KernelFlow:
     """One flow: `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
 
-    `tcp_info` holds the columns of TCP_INFO by name, `t_ns` made relative; None where the run comes without.
+    `first_write_ns` went by between the SYN-ACK and the first data. `tcp_info` holds the columns of TCP_INFO by name,
+    `t_ns` made relative; None where the run comes without.
     """
 
     variant: str
@@ -60,6 +61,7 @@ class KernelFlow:
     goodput_bps: float
     rtos: int
     smss_bytes: int
+    first_write_ns: int
     packets: Packets
     tcp_info: dict[str, Integers] | None
 
@@ -67,13 +69,16 @@ class KernelFlow:
 @dataclass(frozen=True, slots=True)
 class KernelRun:
     """One run. `lost` are the positions, from 0, at which the loss stage took a data packet: packets that the queue
-    dropped never reached it, all flows count together. `sysctl` are both hosts' settings by name."""
+    dropped never reached it, all flows count together. `late_ns` is by how much the emulator missed the link model's
+    time, for the data and for the ACK direction, packet by packet as they passed its loss stage. `sysctl` are both
+    hosts' settings by name."""
 
     name: str
     params: Mapping[str, Any]
     sysctl: Mapping[str, str]
     flows: tuple[KernelFlow, ...]
     lost: tuple[int, ...]
+    late_ns: tuple[list[int], list[int]]
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -97,7 +102,10 @@ def read_run(folder: Path) -> KernelRun:
         link = _read_csv(folder / "link.csv.xz")
         t0_ns = scenario["t0_ns"]
         flows = tuple(_flow(folder, described, link, t0_ns) for described in scenario["flows"])
-        return KernelRun(folder.name, scenario["params"], scenario.get("sysctl", {}), flows, _lost_positions(link))
+        late = _late_ns(link, "data"), _late_ns(link, "ack")
+        return KernelRun(
+            folder.name, scenario["params"], scenario.get("sysctl", {}), flows, _lost_positions(link), late
+        )
     except (KeyError, ValueError, lzma.LZMAError, EOFError) as error:
         raise LogError(f"{folder}: not a whole recorded run ({error})") from error
 
@@ -111,6 +119,7 @@ def _read_csv(path: Path) -> pa.Table:
 
 def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int) -> KernelFlow:
     info = folder / described["tcpinfo"]
+    packets = _packets(link, described["sport"], t0_ns)
     return KernelFlow(
         variant=described["cc"],
         syn_ns=described["t_syn_ns"] - t0_ns,
@@ -119,7 +128,8 @@ def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int
         goodput_bps=described["goodput_kbps"] * 1e3,
         rtos=described["rto_count"],
         smss_bytes=described["snd_mss"],
-        packets=_packets(link, described["sport"], t0_ns),
+        first_write_ns=int(packets.t_ns[0]) - _opened_ns(link, described["sport"], t0_ns),
+        packets=packets,
         tcp_info=_tcp_info(info, t0_ns) if info.is_file() else None,
     )
 
@@ -140,6 +150,27 @@ def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
         end=seq + data["plen"].to_numpy(),
         fate=[FATES[fate] for fate in data["fate"].to_pylist()],
     )
+
+
+def _opened_ns(link: pa.Table, sport: int, t0_ns: int) -> int:
+    """When the SYN-ACK reached the sender."""
+    import pyarrow.compute as pc
+
+    received = link.filter(pc.and_(pc.equal(link["dir"], "ack"), pc.equal(link["dport"], sport)))
+    syn_acks = received.filter(pc.not_equal(pc.bit_wise_and(received["flags"], SYN), 0))
+    delivered = syn_acks.filter(pc.equal(syn_acks["fate"], "delivered"))
+    if delivered.num_rows == 0:
+        raise ValueError(f"the link's log has no SYN-ACK to port {sport}")
+    return int(delivered["t_dep_ns"][0].as_py()) - t0_ns
+
+
+def _late_ns(link: pa.Table, direction: str) -> list[int]:
+    import pyarrow.compute as pc
+
+    own = link.filter(pc.equal(link["dir"], direction))
+    reached = pc.and_(pc.not_equal(own["fate"], "dropped_queue"), pc.not_equal(own["fate"], "dropped_loss"))
+    passed = own.filter(reached)
+    return [max(0, late) for late in passed["dep_err_ns"].to_pylist()]
 
 
 def _lost_positions(link: pa.Table) -> tuple[int, ...]:

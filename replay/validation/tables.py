@@ -11,15 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from replay.validation.alone import MEDIAN, AloneResult
+from replay.validation.closed_forms import IN_ROUNDS
 from replay.validation.divergence import Divergence
+from replay.validation.explained import explanation
 from replay.validation.judge import Check, misses
 from replay.validation.linux import (
     CWND_MEDIAN,
     CWND_QUANTILE_SHARE,
     GOODPUT_SHARES,
     JAIN,
-    MOVED_DRAWS,
-    MOVED_NS,
+    PHASES,
     RETRANSMISSIONS_LEAST,
     RETRANSMISSIONS_SHARE,
     RTOS,
@@ -215,8 +216,18 @@ def _runs_summary(runs: Sequence[RunResult]) -> list[str]:
         f"Linux: {len(compared) - len(failing)} of {len(compared)} runs pass in every number that could be compared; "
         f"{len(runs) - len(compared)} could not be compared at all.",
         f"Bound on runs: at most {MISSING_RUNS} may miss, none in goodput. {len(failing)} miss, in goodput "
-        f"{', '.join(in_goodput) or 'none'}.",
+        f"{', '.join(in_goodput) or 'none'}; {_explained(failing)} of {len(failing)} for a reason that is named.",
     ]
+
+
+def _explained(failing: Sequence[RunResult]) -> int:
+    """Count runs of which every flow that misses has its first packet that differs explained."""
+    parted = [
+        [flow for flow in run.flows if misses(flow.checks)]
+        or list(run.flows)  # All flows if only what they share misses.
+        for run in failing
+    ]
+    return sum(all(explanation(flow.subject, flow.divergences) for flow in flows) for flows in parted)
 
 
 def _passing(checks: Sequence[Check]) -> str:
@@ -231,25 +242,39 @@ def missing(results: Results) -> list[str]:
             missed = misses([*flow.checks, *run.shared])
             if missed:
                 words = "; ".join(_off(check) for check in missed)
+                why = explanation(flow.subject, flow.divergences) or "Why it differs there is not known."
                 lines.append(
-                    f"{flow.subject}: {words}.{_moved(flow, missed)} First differences: "
+                    f"{flow.subject}: {words}. {why}{_moved(flow, missed)} First differences: "
                     f"{differences(flow.divergences)}."
                 )
-    lines += [f"{check.subject}: {_off(check)}." for check in misses(results.others)]
+    lines += [f"{check.subject}: {_off(check)}.{_in_rounds(check, results.closed)}" for check in misses(results.others)]
     return lines
 
 
 def _moved(flow: FlowResult, missed: Sequence[Check]) -> str:
-    """How far a number that misses goes by itself when the flows begin a little later; empty if that was not tried."""
-    if not flow.moved:
+    """What a number that misses comes to with the recorder's own timing; empty if that was not tried."""
+    if not flow.timed.moved:
         return ""
     ranges = [
         f"{check.metric} {low:.4g} to {high:.4g}{f' {check.unit}' if check.unit else ''}"
         for check in missed
-        if check.metric in flow.moved
-        for low, high in [flow.moved[check.metric]]
+        if check.metric in flow.timed.moved
+        for low, high in [flow.timed.moved[check.metric]]
     ]
-    return f" With flows begun up to {MOVED_NS / 1e6:g} ms later, {MOVED_DRAWS} draws: {'; '.join(ranges)}."
+    return (
+        f" With the recorder's own timing, from {PHASES} places within a tick: {'; '.join(ranges)}, and the kernel is "
+        f"followed up to packet {flow.timed.followed}."
+    )
+
+
+def _in_rounds(missed: Check, closed: Sequence[Check]) -> str:
+    """What the same case comes to where nothing is left out; empty for what has no such row."""
+    case, _, form = missed.subject.partition(" beside ")
+    _, _, cell = form.partition(", ")
+    for check in closed:
+        if check.subject == f"{case} beside {IN_ROUNDS}, {cell}":
+            return f" In {IN_ROUNDS}: {check.reference:.4g}, {100 * (check.relative or 0.0):+.1f} % ({check.verdict})."
+    return ""
 
 
 def differences(found: Sequence[Divergence]) -> str:

@@ -59,7 +59,10 @@ def _run(scenario: Scenario, folder: Path, *, variant: str = "cubic", seed: int 
 
 CASES: dict[str, tuple[Scenario, str]] = {
     "linux": (
-        _scenario({"size": "1 MB", "profile": "linux", "receive_window_growth": False}, forward={"loss": LOSSY}),
+        _scenario(
+            {"size": "1 MB", "profile": "linux", "receive_buffer": "4 MiB", "receive_window_growth": False},
+            forward={"loss": LOSSY},
+        ),
         "cubic",
     ),
     "closed": (_scenario({"size": "100 kB", "profile": "linux", "close": True}), "sack"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from replay.validation.closed_forms import QUICK, validate_closed_forms
+from replay.validation.closed_forms import IN_ROUNDS, QUICK, validate_closed_forms
 from replay.validation.formulas import (
+    cubic_rounds_window_pkts,
     cubic_window_pkts,
     pftk_rate_pps,
     reno_rounds_window_pkts,
@@ -52,6 +53,22 @@ def test_whole_round_trips_by_hand_and_in_the_limit() -> None:
     assert reno_rounds_window_pkts(1e-8) == pytest.approx(reno_window_pkts(1e-8), rel=1e-3)
 
 
+def test_cubic_in_whole_round_trips_by_hand_and_where_renos_window_governs() -> None:
+    # Four packets between two losses: a round trip of 2 that repairs, and one of 2 more; nothing has time to grow.
+    assert cubic_rounds_window_pkts(0.25, 0.1, False, 50, 10) == pytest.approx(2, abs=0.05)
+    # Where Reno's window is the greater one, its own whole round trips are near.
+    assert cubic_rounds_window_pkts(1e-3, 0.01, False, 50, 40) == pytest.approx(reno_rounds_window_pkts(1e-3), rel=0.03)
+    # RFC 9438 §4.7 costs something, and long cycles tend to §5.1.
+    slow = cubic_rounds_window_pkts(1e-3, 0.6, True, 400, 40)
+    assert 0.85 < slow / cubic_rounds_window_pkts(1e-3, 0.6, False, 400, 40) < 0.98
+    shares = [
+        cubic_rounds_window_pkts(p, 0.6, False, 50, 40) / cubic_window_pkts(p, 0.6) for p in (1e-2, 1e-3, 1e-4, 1e-5)
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.75
+    assert 0.9 < shares[-1] < 1.1
+
+
 def test_the_engine_beside_a_small_grid() -> None:
     checks = {check.subject: check for check in validate_closed_forms(QUICK, threads=1)}
     assert {subject.split()[0] for subject in checks} == {"newreno", "reno", "cubic"}
@@ -63,3 +80,5 @@ def test_the_engine_beside_a_small_grid() -> None:
         "cubic beside RFC 9438 §5.1, p 0.001, RTT 0.3 s",
     }
     assert checks["reno beside whole round trips, p 0.01"].relative == pytest.approx(0, abs=0.03)
+    in_rounds = [subject.replace("RFC 9438 §5.1", IN_ROUNDS).replace("sqrt(1.5/p)", IN_ROUNDS) for subject in missing]
+    assert [checks[subject].verdict for subject in in_rounds] == ["pass"] * 3
