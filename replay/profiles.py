@@ -92,9 +92,12 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "dsack": ("report duplicates", "RFC 2883; Linux tcp_dsack"),
     "receive_buffer": (
         "receive buffer, which bounds the window",
-        "large enough not to bound; ns-2 window_ of 20 packets, here as octets",
+        "large enough not to bound; Linux tcp_rmem of 6.18, 5/8 of it; ns-2 window_ of 20 packets, here as octets",
     ),
-    "receive_buffer_max": ("up to where it grows with what is read per round trip; none: it does not", "our own"),
+    "receive_buffer_max": (
+        "up to where it grows with what is read per round trip; none: it does not; so where receive_buffer is given",
+        "Linux tcp_rmem of 6.18, 5/8 of it",
+    ),
     "receive_window_growth": ("the window opens as data come", "Linux tcp_grow_window"),
     "read_rate": ("rate at which the receiver reads; none: at once", "our own"),
     "reset_timer_on_each_partial_ack": (
