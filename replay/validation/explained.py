@@ -36,6 +36,13 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "where they fall: it fired 2.3 ms later than the engine's, which is exact. From there on two flows take "
         "turns at a full queue, where less than a packet's 2.4 ms decides whose packet it drops.",
     ),
+    "S5-cubic": Explanation(
+        886,
+        "The first packet that leaves at another time is 92 (at 2.126 s): the emulator stood still and delivered "
+        "seven ACKs at one instant, up to 37.7 ms late by its own account, so that 14 packets left at once. At "
+        "packet 886 two leave at one instant to a queue that serves one at that time, and the engine's second finds "
+        "no room. From several places within a tick the window then lies within 1.1 % of the kernel's.",
+    ),
     "S6-cubic": Explanation(
         824,
         "The first packet that leaves at another time is 569 (at 11.729 s): the kernel's window grows from 40 to "
