@@ -49,8 +49,8 @@ def _flow_key(scenario: Scenario, job: Job, number: int, rest: str) -> str:
             key = f"{table}.{_own(name)}"
         case "node":
             key = f"{table}.proxies" if number else "compare.proxies"
-        case "buffer_pkts":
-            key = "proxy.buffer"
+        case _ if split and not (part == "variant" and number):
+            key = f"proxy.{_own(part)}"
         case "variant" if not number:
             key = "compare.variants"
         case _:
