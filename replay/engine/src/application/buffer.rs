@@ -120,7 +120,8 @@ impl SendBuffer {
         } else {
             GROWTH_WINDOWS
         };
-        let wanted = windows * packets * per_packet;
+        // A window has no bound of its own: Hybla's, with its greatest exponent, leaves 64 bits.
+        let wanted = packets.saturating_mul(windows * per_packet);
         self.limits.memory_bytes = memory_bytes.max(wanted.min(most));
     }
 }
