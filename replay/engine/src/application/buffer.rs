@@ -202,6 +202,11 @@ mod tests {
     }
 
     #[test]
+    fn a_window_without_bound_grows_it_to_its_most() {
+        assert_eq!(grown(Some(1 << 30), |held| held.cwnd = 1e19), 1 << 30);
+    }
+
+    #[test]
     fn it_grows_to_two_windows_only_while_it_waits_with_cwnd_to_spare() {
         const MOST: Option<u64> = Some(1 << 30);
         assert_eq!(grown(None, |_| {}), 90_000);
