@@ -87,3 +87,19 @@ sys.exit(f"imported {{heavy}}" if heavy else 0)
 
 def test_the_page_of_the_tables_says_what_the_schema_says() -> None:
     assert PAGE.read_text() == page(), "docs/tables.md is stale: python -m fixtures.make_tables_page"
+
+
+def test_no_meaning_trails_off(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "events.leg"]) == 0
+    assert "the first split proxy, and so on." in " ".join(capsys.readouterr().out.split())
+    for table in TABLES.values():
+        assert main(["explain", table.name]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert not [end for end in (", .", "….", "..") if end in shown], table.name
+
+
+def test_each_count_of_losses_says_which_packets_it_counts() -> None:
+    runs = TABLES["runs"]
+    assert "ACKs that it lost are not counted" in runs.column("channel_losses").meaning
+    for name in ("queue_losses", "aqm_losses", "outage_losses"):
+        assert "of any kind" in runs.column(name).meaning

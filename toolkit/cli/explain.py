@@ -83,7 +83,7 @@ def _kind(column: Column) -> str:
 
 def _meaning(column: Column) -> str:
     values = f" One of: {', '.join(column.values)}." if column.values else ""
-    return f"{column.meaning.rstrip('.…')}.{values}{' May be null.' if column.nullable else ''}"
+    return f"{column.meaning.rstrip('.')}.{values}{' May be null.' if column.nullable else ''}"
 
 
 def _wrapped(lines: list[str], indent: int) -> list[str]:

@@ -25,5 +25,5 @@ LEG = Column(
     "leg",
     "u8",
     "",
-    "TCP connection on the path: 0 is the one that leaves the data sender, 1 the one behind the first split proxy, …",
+    "TCP connection on the path: 0 is the one that leaves the data sender, 1 the one behind the first split proxy, and so on",
 )
