@@ -261,7 +261,7 @@ def replay_into(workspace: Workspace, scenario: Scenario, folder: Path, command:
     """
     from replay.spread import spread_findings
     from replay.study import replay_scenario
-    from replay.summary import key_numbers, summary
+    from replay.summary import key_numbers, summary, summary_without_capture
     from toolkit.schema import table_from_rows
 
     flow = captured_flow(workspace, scenario)
@@ -274,6 +274,8 @@ def replay_into(workspace: Workspace, scenario: Scenario, folder: Path, command:
             *key_numbers(study.captured, trace.estimates),
             *rows,
         ]
+    elif study.captured is None:
+        rows = [*summary_without_capture(rows, runs), *rows]
     if study.traces:
         rows += spread_findings(scenario, folder, threads=execution.threads)
     study.tables["findings"] = table_from_rows("findings", rows)

@@ -66,34 +66,55 @@ def mean_interval(values: list[float]) -> Interval:
 Key = tuple[str, str]
 """Variant and proxy."""
 
+Run = dict[str, Any]
+"""A row of `runs`."""
 
-def compare_runs(runs: list[dict[str, Any]], reference: Key) -> list[dict[str, Any]]:
+
+def compare_runs(runs: list[Run], reference: Key) -> list[dict[str, Any]]:
     """Return `findings` rows of section `what_if` for rows of `runs`.
 
     Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
     seeds (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
-    `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds.
+    `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero, there are too few seeds or a
+    connection was reset. `resets` counts the runs of that end, where there are any.
     """
-    replayed: dict[Key, float] = {}
-    seeded: dict[Key, dict[int, float]] = defaultdict(dict)
+    replayed: dict[Key, Run] = {}
+    seeded: dict[Key, dict[int, Run]] = defaultdict(dict)
     for run in runs:
         if run["purpose"] != "what_if" or run["role"] != "studied":
             continue
         key = (run["variant"], run["proxy"])
         if run["channel_mode"] == "replayed":
-            replayed[key] = run["goodput_bps"]
+            replayed[key] = run
         else:
-            seeded[key][run["seed"]] = run["goodput_bps"]
+            seeded[key][run["seed"]] = run
     findings: list[dict[str, Any]] = []
     for key in dict.fromkeys([*replayed, *seeded]):
         if key in replayed:
-            captured = Interval(replayed[key], None, None)
+            captured = Interval(replayed[key]["goodput_bps"], None, None)
             findings.append(_finding(key, "goodput_as_captured", "bit/s", captured))
         if key in seeded:
-            findings.append(_finding(key, "goodput", "bit/s", mean_interval(list(seeded[key].values()))))
+            goodputs = [run["goodput_bps"] for run in seeded[key].values()]
+            findings.append(_finding(key, "goodput", "bit/s", mean_interval(goodputs)))
             if key != reference and reference in seeded:
                 findings += _differences(key, reference, seeded[key], seeded[reference])
+        findings += _resets(key, [*([replayed[key]] if key in replayed else []), *seeded[key].values()])
     return findings
+
+
+def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
+    """Say how many of the connections were reset, and when the first; nothing where none was."""
+    times = [run["reset_ns"] for run in runs if run["reset_ns"] is not None]
+    if not times:
+        return []
+    first = f"{'the first ' if len(times) > 1 else ''}after {min(times) / 1e9:.1f} s"
+    words = f"the connection was reset in {len(times)} of {_runs(len(runs))}, {first}; goodput counts until then"
+    count = Interval(float(len(times)), None, None)
+    return [_finding(key, "resets", "", count, text=f"{run_subject(*key)}: {words}.")]
+
+
+def _runs(count: int) -> str:
+    return f"{count} {'run' if count == 1 else 'runs'}"
 
 
 def _finding(
@@ -112,26 +133,49 @@ def _finding(
     }
 
 
-def _differences(key: Key, reference: Key, ours: dict[int, float], theirs: dict[int, float]) -> list[dict[str, Any]]:
+def _differences(key: Key, reference: Key, ours: dict[int, Run], theirs: dict[int, Run]) -> list[dict[str, Any]]:
     shared = sorted(ours.keys() & theirs.keys())
-    base = fmean(theirs[seed] for seed in shared)
-    difference = mean_interval([ours[seed] - theirs[seed] for seed in shared])
+    base = fmean(theirs[seed]["goodput_bps"] for seed in shared)
+    difference = mean_interval([ours[seed]["goodput_bps"] - theirs[seed]["goodput_bps"] for seed in shared])
     rows = [_finding(key, "goodput_difference", "bit/s", difference)]
     if base > 0:
-        gain = difference.scaled(100 / base)
-        verdict, words = _judge(gain, len(shared), run_subject(*reference))
+        gain, other = difference.scaled(100 / base), run_subject(*reference)
+        here, there = (sum(of[seed]["reset_ns"] is not None for seed in shared) for of in (ours, theirs))
+        if here or there:
+            verdict, words = "unknown", _until_reset(gain, here, there, f"{_runs(len(shared))} each, against {other}")
+        else:
+            verdict, words = _judge(gain, len(shared), other)
         rows.append(_finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {words}."))
     return rows
 
 
+def _until_reset(gain: Interval, here: int, there: int, of: str) -> str:
+    """Return the words for a gain between runs of which some died: neither goodput is of the whole transfer."""
+    return (
+        f"{gain.mean:+.1f} % goodput in {of}, but connections were reset ({here} here, {there} there) and count until "
+        "then only, so no gain can be told"
+    )
+
+
 def _judge(gain: Interval, seeds: int, other: str) -> tuple[str, str]:
     """Return the verdict on a gain in % over `other`, and the words for it."""
-    amount = f"{abs(gain.mean):.0f} % {'more' if gain.mean > 0 else 'less'} goodput than {other}"
+    amount = _amount(gain.mean, other)
     if gain.low is None or gain.high is None:
         if seeds < LEAST_SEEDS:
-            return "unknown", f"{amount} over {seeds} seeds, too few to say that it differs"
+            return (
+                "unknown",
+                f"{amount} over {seeds} {'seed' if seeds == 1 else 'seeds'}, too few to say that it differs",
+            )
         return "unknown", f"{amount} with every seed alike: the channel holds nothing that a seed could change"
     bounds = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} %)"
     if gain.low <= 0 <= gain.high:
         return "unknown", f"no difference from {other} that {seeds} seeds can show {bounds}"
     return "info", f"{amount} {bounds}"
+
+
+def _amount(gain: float, other: str) -> str:
+    """Return "12 % more goodput than reno", with a decimal below one per cent, where whole ones would say none."""
+    digits = 0 if abs(gain) >= 1 else 1
+    if round(abs(gain), 1) == 0:
+        return f"the goodput of {other} to 0.1 %"
+    return f"{abs(gain):.{digits}f} % {'more' if gain > 0 else 'less'} goodput than {other}"

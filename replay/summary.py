@@ -62,10 +62,47 @@ def summary(
     if ranked:
         sentences.append(_how_far_to_trust(ranked[0]))
     sentences += _what_if(findings, runs)
-    return [
-        {"section": "summary", "subject": "capture", "metric": "", "unit": "", "verdict": "info", "text": sentence}
-        for sentence in sentences
-    ]
+    return [_sentence("capture", sentence) for sentence in sentences]
+
+
+def summary_without_capture(
+    findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the rows of section `summary` of a replay beside which there is no captured flow."""
+    studied = [run for run in runs if run["purpose"] == "what_if" and run["role"] == "studied"]
+    subjects = {run_subject(run["variant"], run["proxy"]) for run in studied}
+    drawn = all(run["channel_mode"] == "model" for run in studied)
+    channel = (
+        "a channel drawn from its model" if drawn else "a captured channel, whose capture is not in this workspace"
+    )
+    tried = f"{len(subjects)} {'choice' if len(subjects) == 1 else 'choices'} of variant and proxy"
+    sentences = [f"Replayed without a capture beside it: {tried} over {channel}, {_count(studied)} in all."]
+    sentences += _goodputs(findings)
+    sentences += _what_if(findings, runs)
+    return [_sentence("replay", sentence) for sentence in sentences]
+
+
+def _count(runs: Sequence[object]) -> str:
+    return f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}"
+
+
+def _goodputs(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say between which goodputs the choices lie."""
+    found = {
+        row["subject"]: row["value"]
+        for metric in ("goodput_as_captured", "goodput")  # The mean over the seeds, where there is one.
+        for row in findings
+        if row["section"] == "what_if" and row["metric"] == metric
+    }
+    if not found:
+        return []
+    ends = sorted(found, key=lambda subject: found[subject])
+    words = [f"{format_rate(found[subject])} ({subject})" for subject in dict.fromkeys((ends[0], ends[-1]))]
+    return [f"Goodput {'of' if len(words) == 1 else 'from'} {' to '.join(words)}."]
+
+
+def _sentence(subject: str, text: str) -> dict[str, Any]:
+    return {"section": "summary", "subject": subject, "metric": "", "unit": "", "verdict": "info", "text": text}
 
 
 def _number(metric: str, value: float | None, unit: str, text: str) -> dict[str, Any]:
@@ -117,18 +154,31 @@ def _how_far_to_trust(best: Candidate) -> str:
 
 def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[str]:
     gains = [row for row in findings if row["section"] == "what_if" and row["metric"] == "goodput_gain"]
+    resets = _resets(findings)
     if not gains:
-        return []
-    best = max(gains, key=lambda row: row["value"])
-    if best["low"] is None or best["low"] <= 0:
-        return ["No variant or proxy that was tried is better beyond doubt."]
-    sentences = [f"Best of those tried: {best['text']}"]
+        return resets
+    sure = [row for row in gains if row["verdict"] == "info" and row["value"] > 0]
+    if not sure:
+        return [*resets, "No variant or proxy that was tried is better beyond doubt."]
+    best = max(sure, key=lambda row: row["value"])
+    sentences = [*resets, f"Best of those tried: {best['text']}"]
     beyond = _share_beyond(best["subject"], runs)
     if beyond > WORTH_SAYING:
         sentences.append(
             f"It sent more than was captured: {beyond:.0%} of its packets met a repetition of the captured channel."
         )
     return sentences
+
+
+RESETS_SAID = 2
+"""Subjects whose resets the summary tells one by one; of more it says how many."""
+
+
+def _resets(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    said = [row["text"] for row in findings if row["section"] == "what_if" and row["metric"] == "resets"]
+    if len(said) <= RESETS_SAID:
+        return said
+    return [f"With {len(said)} of the choices tried, connections were reset; the section What if counts them."]
 
 
 WORTH_SAYING = 0.1

@@ -124,6 +124,8 @@ def _cell(row: Row | None) -> Cell:
 
 def _verdict(row: Row) -> str:
     if row["section"] == "what_if" and row["metric"] == "goodput_gain":
+        if row["verdict"] == "unknown":
+            return "undecided"
         return _side_of_zero(_number(row["low"]), _number(row["high"]))
     verdict = str(row["verdict"])
     return "" if verdict == "info" else verdict

@@ -32,15 +32,17 @@ def test_too_few_values_give_no_interval_and_none_give_an_error() -> None:
         mean_interval([])
 
 
-def _run(variant: str, seed: int, goodput_bps: float, mode: str = "resampled", proxy: str = "none") -> dict[str, Any]:
+def _run(variant: str, seed: int, goodput_bps: float, mode: str = "resampled", **given: Any) -> dict[str, Any]:
     return {
         "purpose": "what_if",
         "role": "studied",
         "variant": variant,
-        "proxy": proxy,
+        "proxy": "none",
         "channel_mode": mode,
         "seed": seed,
         "goodput_bps": goodput_bps,
+        "reset_ns": None,
+        **given,
     }
 
 
@@ -91,3 +93,43 @@ def test_a_loss_is_said_and_replayed_values_stand_alone() -> None:
     assert "less goodput" in _gain(runs)["text"]
     rows = compare_runs([_run("newreno", 1, 7e5, mode="replayed")], ("newreno", "none"))
     assert [(row["metric"], row["value"]) for row in rows] == [("goodput_as_captured", 7e5)]
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [
+        (12.4, "12 % more goodput than newreno over 1 seed, too few"),
+        (-0.4, "0.4 % less goodput than newreno over 1 seed, too few"),
+        (0.04, "the goodput of newreno to 0.1 % over 1 seed, too few"),
+    ],
+)
+def test_a_gain_is_said_in_words_that_fit_its_size(gain: float, words: str) -> None:
+    said = _gain([_run("newreno", 1, 1e6), _run("cubic", 1, 1e6 * (1 + gain / 100))])["text"]
+    assert said.startswith(f"cubic: {words}")
+
+
+@pytest.mark.parametrize("dead", ["newreno", "cubic"])
+def test_no_gain_is_told_of_connections_that_were_reset(dead: str) -> None:
+    def rows(reset_ns: int | None) -> list[dict[str, Any]]:
+        runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 2e6 + 3 * s) for s in range(8)]
+        next(run for run in runs if run["variant"] == dead and run["seed"] == 3)["reset_ns"] = reset_ns
+        return compare_runs(runs, ("newreno", "none"))
+
+    alive, died = ({(r["subject"], r["metric"]): r for r in rows(t)} for t in (None, 12_200_000_000))
+    assert alive["cubic", "goodput_gain"]["verdict"] == "info"
+    assert {metric for _, metric in alive} == {"goodput", "goodput_difference", "goodput_gain"}
+    gain, resets = died["cubic", "goodput_gain"], died[dead, "resets"]
+    assert gain["verdict"] == "unknown"
+    counts = "(1 here, 0 there)" if dead == "cubic" else "(0 here, 1 there)"
+    assert f"in 8 runs each, against newreno, but connections were reset {counts}" in gain["text"]
+    assert resets["value"] == 1
+    assert resets["text"] == (
+        f"{dead}: the connection was reset in 1 of 8 runs, after 12.2 s; goodput counts until then."
+    )
+    assert [subject for subject, metric in died if metric == "resets"] == [dead]
+
+
+def test_the_reset_of_the_trace_as_captured_counts_as_well() -> None:
+    runs = [_run("newreno", 1, 1e6, mode="replayed", reset_ns=2_000_000_000), _run("newreno", 1, 1e6, reset_ns=10**9)]
+    (resets,) = [row for row in compare_runs(runs, ("newreno", "none")) if row["metric"] == "resets"]
+    assert "in 2 of 2 runs, the first after 1.0 s" in resets["text"]

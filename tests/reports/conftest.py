@@ -167,6 +167,7 @@ def run_row(run_id: int, variant: str, proxy: str, **given: object) -> dict[str,
         goodput_bps=150e3,
         rtt_p95_ns=RTT_NS,
         channel_losses=2,
+        reset_ns=None,
     )
     return {**row, **given}
 

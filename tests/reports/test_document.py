@@ -171,6 +171,17 @@ def test_a_gain_says_on_which_side_of_zero_it_lies(tmp_path: Path, factor: float
     assert re.findall(r'<span class="verdict [a-z]+">([a-z]+)</span>', page) == [said]
 
 
+def test_a_gain_of_connections_that_were_reset_is_undecided(tmp_path: Path) -> None:
+    runs = [
+        run_row(1, variant, "none", channel_mode="model", seed=seed, goodput_bps=goodput_bps + seed, reset_ns=reset_ns)
+        for seed in range(8)
+        for variant, goodput_bps, reset_ns in (("reno", 1e6, None), ("cubic", 2e6, 12_200_000_000))
+    ]
+    page = written({"findings": table_from_rows("findings", compare_runs(runs, ("reno", "none")))}, tmp_path)
+    assert re.findall(r'<span class="verdict [a-z]+">([a-z]+)</span>', page) == ["undecided"]
+    assert "cubic: the connection was reset in 8 of 8 runs, the first after 12.2 s" in page
+
+
 def test_what_is_not_known_gathers_every_unknown(report: str) -> None:
     part = report[report.index('<h2 id="unknown">') : report.index('<h2 id="how_to_read">')]
     assert "Losses among the ACKs cannot be seen from here." in part
