@@ -142,36 +142,55 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
+_RUN_COLUMNS = (
+    ("seed", "Seed", ""),
+    ("goodput_bps", "Goodput", "bit/s"),
+    ("segments_out", "Segments sent", ""),
+    ("retransmissions", "Retransmissions", ""),
+    ("rtos", "RTOs", ""),
+    ("channel_losses", "Data lost: channel", ""),
+    ("queue_losses", "Packets lost: full queue", ""),
+    ("aqm_losses", "Packets lost: queue management", ""),
+    ("outage_losses", "Packets lost: outage", ""),
+    ("ecn_marks", "Packets marked (ECN)", ""),
+    ("ecn_reductions", "Reductions by marks", ""),
+    ("rtt_p95_ns", "RTT, 95th percentile (sender's leg)", "ns"),
+    ("proxy_held_max_bytes", "Held by the proxy, at most", "bytes"),
+    ("reset_ns", "Reset after", "ns"),
+)
+"""Columns of `runs` that the table of runs shows, their headings and units."""
+
+_ONLY_WHERE_SEEN = {"aqm_losses", "ecn_marks", "ecn_reductions", "proxy_held_max_bytes", "reset_ns"}
+"""Of these, those that are left out where no run has anything in them."""
+
+_RUNS_OPEN = 20
+"""Tables of more runs than this are folded."""
+
+
+def has_any(tables: Tables) -> bool:
+    """Return whether there are findings at all."""
+    return not read(tables, "findings", ["section"]).is_empty()
+
+
 def replayed_runs(tables: Tables, purpose: str, caption: str) -> Grid | None:
     """Return the runs of `purpose` that are not resampled, one row each, with their counts; None without any."""
-    columns = [
-        "purpose", "channel_mode", "seed", "goodput_bps", "segments_out", "retransmissions", "rtos", "channel_losses",
-        "queue_losses", "outage_losses", "rtt_p95_ns", "proxy_held_max_bytes",
-    ]  # fmt: skip
-    runs = runs_with_subject(tables, columns)
+    runs = runs_with_subject(tables, ["purpose", "channel_mode", *(name for name, _, _ in _RUN_COLUMNS)])
     mine = runs.filter((pl.col("purpose") == purpose) & (pl.col("channel_mode") != "resampled"))
-    head = (
-        "Variant",
-        "Goodput",
-        "Segments sent",
-        "Retransmissions",
-        "RTOs",
-        "Lost: channel",
-        "Lost: queue",
-        "Lost: outage",
-        "RTT, 95th percentile (sender's leg)",
-        "Held by the proxy, at most",
-    )
-    grid = Grid(caption, head)
-    units = {"goodput_bps": "bit/s", "rtt_p95_ns": "ns", "proxy_held_max_bytes": "bytes"}
-    order = ["goodput_bps", *columns[4:]]
+    if mine.is_empty():
+        return None
+    absent = {name for name in _ONLY_WHERE_SEEN if not (mine[name].fill_null(0) > 0).any()}
+    if mine["subject"].n_unique() == mine.height:
+        absent.add("seed")
+    shown = [column for column in _RUN_COLUMNS if column[0] not in absent]
+    head = ("Variant", *(title for _, title, _ in shown))
+    grid = Grid(caption, head, folded=mine.height > _RUNS_OPEN)
     for row in mine.to_dicts():
         numbers = [
-            Cell("–" if row[name] is None else quantity(_number(row[name]), units.get(name, "")), number=True)
-            for name in order
+            Cell("–" if row[name] is None else quantity(_number(row[name]), unit), number=True)
+            for name, _, unit in shown
         ]
         grid.rows.append((Cell(str(row["subject"])), *numbers))
-    return grid if grid.rows else None
+    return grid
 
 
 def loss_table(tables: Tables, flow: Flow) -> Grid | None:

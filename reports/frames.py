@@ -177,6 +177,12 @@ def runs_with_subject(tables: Tables, columns: Sequence[str]) -> pl.DataFrame:
     return frame.with_columns(subject=pl.Series(subjects, dtype=pl.String))
 
 
+def is_modelled(tables: Tables, purpose: str) -> bool:
+    """Return whether the runs of `purpose` drew their channel from a model, so that none of it was captured."""
+    runs = read(tables, "runs", ["purpose", "channel_mode"]).filter(pl.col("purpose") == purpose)
+    return not runs.is_empty() and bool((runs["channel_mode"] == "model").all())
+
+
 def has_series(tables: Tables, name: str) -> set[int]:
     """Return the run_id of every run that has rows in table `name`."""
     return set(read(tables, name, ["run_id"])["run_id"].unique().to_list())

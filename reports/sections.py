@@ -12,9 +12,9 @@ import altair as alt
 
 from reports import charts, findings
 from reports.findings import Grid
-from reports.frames import Tables, View, captured_flows, flow_of, read_flow
+from reports.frames import Tables, View, captured_flows, flow_of, is_modelled, read_flow
 from reports.numbers import quantity
-from reports.texts import HOW, HOW_TO_READ
+from reports.texts import HOW, HOW_TO_READ, HOW_TO_READ_MODEL
 from toolkit.errors import ReportError
 
 FLOWS_SHOWN = 4
@@ -70,33 +70,49 @@ _WHAT_IF = (
     Recipe(charts.what_if_cwnd, HOW["what_if_cwnd"]),
 )
 
+_WHAT_IF_MODEL = (
+    Recipe(_WHAT_IF[0].draw, HOW["what_if_goodput_model"]),
+    *_WHAT_IF[1:3],
+    Recipe(charts.what_if_cwnd, HOW["what_if_cwnd_model"]),
+)
+
 
 def sections(tables: Tables, manifest: Mapping[str, object], *, utc: bool = False) -> list[Section]:
     """Return the sections of the report, in order."""
     views = [replace(view, utc=utc) for view in captured_flows(tables)]
+    how = HOW_TO_READ_MODEL if _is_model_alone(tables, views) else HOW_TO_READ
     return [
         _key_numbers(tables, views),
         _self_check(tables, views),
         _what_was(tables, views),
         _what_if(tables, views),
         _unknown(tables),
-        Section("how_to_read", "How to read this", parts=list(HOW_TO_READ)),
+        Section("how_to_read", "How to read this", parts=list(how)),
         _provenance(tables, manifest),
     ]
 
 
 def summary(tables: Tables) -> str:
     """Return the summary: the findings of that section, one after another."""
-    said = findings.sentences(findings.findings_of(tables, "summary"))
-    return " ".join(said) or "No findings were computed for these tables; the charts below show what they hold."
+    if said := findings.sentences(findings.findings_of(tables, "summary")):
+        return " ".join(said)
+    if findings.has_any(tables):
+        return "No summary was computed for these tables; what was found stands in its sections below."
+    return "No findings were computed for these tables; the charts below show what they hold."
+
+
+def _is_model_alone(tables: Tables, views: list[View]) -> bool:
+    """Return whether the tables hold runs over a model and nothing that was captured."""
+    return not views and is_modelled(tables, "what_if")
 
 
 def _key_numbers(tables: Tables, views: list[View]) -> Section:
     said = findings.findings_of(tables, "key_numbers")
     grid = findings.key_numbers(said, "The captured flow and its path") or _flow_numbers(tables, views)
-    return Section(
-        "key_numbers", "Key numbers", parts=[grid or "These tables hold no flow, so there are no numbers to give."]
-    )
+    none = "These tables hold no flow, so there are no numbers to give."
+    if _is_model_alone(tables, views):
+        none = "No flow was captured, so there are no numbers of one; those of the runs stand under What if."
+    return Section("key_numbers", "Key numbers", parts=[grid or none])
 
 
 def _flow_numbers(tables: Tables, views: list[View]) -> Grid | None:
@@ -119,10 +135,12 @@ def _flow_numbers(tables: Tables, views: list[View]) -> Grid | None:
 def _self_check(tables: Tables, views: list[View]) -> Section:
     rows = findings.findings_of(tables, "self_check")
     section = Section("self_check", "Self-check", findings.sentences(rows))
-    grid = findings.by_subject(
-        rows, "What happened, and each candidate variant replayed over the captured channel", "Variant"
-    )
-    grid = grid or findings.replayed_runs(tables, "self_check", "Candidate variants replayed over the captured channel")
+    if not rows and _is_model_alone(tables, views):
+        section.parts.append("No flow was captured beside which a replay could be held.")
+        return section
+    channel = "a model of the channel" if is_modelled(tables, "self_check") else "the captured channel"
+    grid = findings.by_subject(rows, f"What happened, and each candidate variant replayed over {channel}", "Variant")
+    grid = grid or findings.replayed_runs(tables, "self_check", f"Candidate variants replayed over {channel}")
     section.parts += [grid] if grid else []
     return _with_pictures(section, tables, views[0] if views else View(), (_SELF_CHECK, "self-check"))
 
@@ -149,14 +167,18 @@ def _what_was(tables: Tables, views: list[View]) -> Section:
 def _what_if(tables: Tables, views: list[View]) -> Section:
     rows, spread = findings.findings_of(tables, "what_if"), findings.findings_of(tables, "spread")
     section = Section("what_if", "What if", findings.sentences([*rows, *spread]))
+    drawn = is_modelled(tables, "what_if")
+    mean = "Mean over the seeds" if drawn else "Mean over the resampled channel"
+    each = "Each run over the channel that its seed draws" if drawn else "The captured channel replayed as it was"
     grids = (
-        findings.by_subject(rows, "Mean over the resampled channel, its 95 % interval below", "Variant"),
+        findings.by_subject(rows, f"{mean}, its 95 % interval below", "Variant"),
         findings.by_subject(findings.findings_of(tables, "sharing"), "Each flow that shared the path", "Flow"),
-        findings.replayed_runs(tables, "what_if", "The captured channel replayed as it was"),
+        findings.replayed_runs(tables, "what_if", each),
         findings.by_subject(spread, "Goodput by the way in which the captured losses are replayed", "Variant"),
     )
     section.parts += [grid for grid in grids if grid]
-    return _with_pictures(section, tables, views[0] if views else View(), (_WHAT_IF, ""))
+    recipes = _WHAT_IF_MODEL if drawn else _WHAT_IF
+    return _with_pictures(section, tables, views[0] if views else View(), (recipes, ""))
 
 
 def _with_pictures(section: Section, tables: Tables, view: View, recipes: tuple[tuple[Recipe, ...], str]) -> Section:

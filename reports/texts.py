@@ -40,15 +40,30 @@ HOW = {
         "The two runs of a pair meet the same channel, so what the channel happened to do cancels out. An interval "
         "that stays clear of zero is a difference that this evidence supports."
     ),
+    "what_if_goodput_model": (
+        "Nothing of this channel was captured: its model is drawn anew for each seed. Grey ticks: one run per seed; "
+        "the dot is their mean, the bar its 95 % interval where there are seeds enough."
+    ),
     "goodput_and_delay": "A high rate is worth less when it is bought with a full queue.",
     "what_if_cwnd": "One panel for each variant and proxy, over the captured channel as it was.",
+    "what_if_cwnd_model": "One panel for each variant and proxy, over the channel that the first seed draws.",
 }
-"""How each chart is read, by the name of its function in reports.charts."""
+"""How each chart is read, by the name of its function in reports.charts; `_model` where no channel was captured."""
+
+_ZOOM = (
+    "drag to move, hold Alt or Ctrl and turn the wheel to zoom, double-click to see everything again. By "
+    "keyboard: Tab to a chart, then the arrow keys move, plus and minus zoom, 0 shows everything."
+)
+
+_COUNTS = (
+    "Where runs are counted one by one, losses to the channel are data packets alone; those to queues and outages are "
+    "packets of any kind, ACKs too, of all connections into which a proxy splits the flow. Goodput is over the time to "
+    "the flow's end; where its connection was reset, to the reset."
+)
 
 HOW_TO_READ = (
     "Times count from the first segment of the flow, at the place where it was captured. The charts of one flow zoom "
-    "together: drag to move, hold Alt or Ctrl and turn the wheel to zoom, double-click to see everything again. By "
-    "keyboard: Tab to a chart, then the arrow keys move, plus and minus zoom, 0 shows everything.",
+    f"together: {_ZOOM}",
     "A segment lost to the channel vanished on the link; one lost to a queue found the queue full. Only losses to the "
     "channel are part of the channel that is replayed: the replay has a queue of its own, which drops what it must.",
     "The self-check replays the variant that flew, or the nearest where that is not known, over the channel that was "
@@ -56,7 +71,18 @@ HOW_TO_READ = (
     "what-if with that margin.",
     "A what-if does not predict another flight. It says what other senders would have met on this channel, at the "
     "places where this flow met it. Losses that only a faster sender would have provoked are not in the trace.",
+    _COUNTS,
     "The 95 % intervals say how far a mean over the seeds could move with other draws of the channel's blocks. They "
     "do not cover what the model leaves out.",
 )
 """Paragraphs of the section "How to read this"."""
+
+HOW_TO_READ_MODEL = (
+    f"Times count from the first data segment of a run. In a chart over time: {_ZOOM}",
+    "No capture stands behind this report: paths and channels are those of a scenario. The same seed draws the same "
+    "channel for every variant and proxy. How near that comes to a real link these tables cannot say.",
+    _COUNTS,
+    "The 95 % intervals say how far a mean over the seeds could move with other draws of the channel. They do not "
+    "cover what the model leaves out.",
+)
+"""The same where nothing was captured."""

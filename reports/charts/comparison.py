@@ -12,18 +12,24 @@ import polars as pl
 from reports.charts.axes import Legend, Words, across_axis, byte_axis, finish, inline, note, value_axis
 from reports.charts.check import SINCE_FIRST, window_since_first_data
 from reports.decimation import Thinned
-from reports.frames import TIME, Tables, View, flow_of, greatest, has_series, read, runs_with_subject
+from reports.frames import TIME, Tables, View, flow_of, greatest, has_series, is_modelled, read, runs_with_subject
 from reports.style import BLUE, GREY, INK, SHADE, WIDTH, category_colours
 from toolkit.errors import ReportError
 
 REPLAYED, SEED, MEAN = "captured trace replayed", "one resampled seed", "mean and 95 % interval over the seeds"
+DRAWN = "one seed"
 PAIRED = "mean paired difference and 95 % interval over the seeds"
 _NO_RUNS = "No variant was replayed, so there is nothing to compare."
 _STEP = 34
 _PANEL_BINS = 400
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-_MARKS = [(REPLAYED, BLUE), (MEAN, INK), (SEED, GREY)]
 _HALF = "With a proxy, the {} is that of the connection from the sender to the proxy."
+_LARGE_AND_SMALL = (
+    "Large marks: the captured trace replayed. Small marks: one resampled seed each. Better is up and left."
+)
+_ONE_EACH = "One mark for each run. Better is up and left."
+_FEW = 60
+"""Up to this many runs over a model their marks are large."""
 _BEHIND = "Grey: the captured flow. Both scales are the same in all panels."
 
 
@@ -38,8 +44,10 @@ def what_if_goodput(tables: Tables) -> alt.LayerChart:
     x = alt.X("mbps", type="quantitative", axis=across_axis("Goodput [Mbit/s]"), scale=alt.Scale(zero=True))
     seeds = runs.filter(pl.col("channel_mode") != "replayed").select("subject", "mbps", "seed")
     replayed = runs.filter(pl.col("channel_mode") == "replayed").select("subject", "mbps", "retransmissions", "rtos")
-    rows = {REPLAYED: replayed, MEAN: means, SEED: seeds}
-    legend = Legend([entry for entry in _MARKS if rows[entry[0]].height])
+    drawn = is_modelled(tables, "what_if")
+    one = DRAWN if drawn else SEED
+    marks = (((REPLAYED, BLUE), replayed), ((MEAN, INK), means), ((one, GREY), seeds))
+    legend = Legend([entry for entry, rows in marks if rows.height])
     tips = [_subject_tip(), alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Goodput [Mbit/s]")]
     counts = [
         alt.Tooltip("retransmissions", type="quantitative", title="Retransmissions"),
@@ -49,12 +57,14 @@ def what_if_goodput(tables: Tables) -> alt.LayerChart:
     tick = alt.Chart(inline(seeds)).mark_tick(thickness=1.2, height=12, opacity=0.55, yOffset=5)
     diamond = alt.Chart(inline(replayed)).mark_point(shape="diamond", size=90, filled=True, opacity=1, yOffset=-6)
     layers = [
-        *([legend.encode(tick, SEED, x, y, tooltip=[*tips, seed])] if seeds.height else []),
+        *([legend.encode(tick, one, x, y, tooltip=[*tips, seed])] if seeds.height else []),
         *_intervals(means, (x, y), (legend, MEAN), tips),
         *([legend.encode(diamond, REPLAYED, x, y, tooltip=[*tips, *counts])] if replayed.height else []),
     ]
-    values = "; ".join(f"{s} {v:.2f} Mbit/s" for s, v in replayed.select("subject", "mbps").iter_rows())
-    described = f"Goodput of each variant, with and without a proxy. Captured trace replayed: {values or 'not done'}."
+    told = means if drawn else replayed
+    values = "; ".join(f"{s} {v:.2f} Mbit/s" for s, v in told.select("subject", "mbps").iter_rows())
+    what = "Mean over the seeds" if drawn else "Captured trace replayed"
+    described = f"Goodput of each variant, with and without a proxy. {what}: {values or 'not done'}."
     words = Words("Goodput of each variant over the same channel", described)
     return finish(layers, words, height=_STEP * runs["subject"].n_unique())
 
@@ -69,7 +79,7 @@ def what_if_difference(tables: Tables) -> alt.LayerChart:
     differences = _findings(tables, "goodput_difference")
     if differences.is_empty():
         raise ReportError(
-            "No paired differences were computed: they need a reference among the runs and more than one seed."
+            "No paired differences were computed: they need two choices of variant and proxy with the same seeds."
         )
     y = _subjects(runs)
     across = across_axis("Difference in goodput [Mbit/s]")
@@ -112,10 +122,9 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
         (pl.col("rtt_p95_ns") / 1e6).alias("ms"),
         (pl.col("channel_mode") == "replayed").alias("replayed"),
     )
-    loose = alt.Scale(zero=False, padding=16)
     channels = (
-        alt.X("ms", type="quantitative", axis=across_axis("95th percentile of RTT [ms]"), scale=loose),
-        alt.Y("mbps", type="quantitative", axis=value_axis("Goodput [Mbit/s]"), scale=loose),
+        alt.X("ms", type="quantitative", axis=across_axis("95th percentile of RTT [ms]"), scale=_around(frame, "ms")),
+        alt.Y("mbps", type="quantitative", axis=value_axis("Goodput [Mbit/s]"), scale=_around(frame, "mbps")),
         _variant_colour(frame),
         _proxy_shape(frame),
     )
@@ -126,16 +135,25 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
         alt.Tooltip("seed", type="quantitative", title="Seed"),
     ]
     layers = []
-    for rows, size, opacity in ((frame.filter(~pl.col("replayed")), 28, 0.3), (frame.filter("replayed"), 130, 1.0)):
+    drawn = is_modelled(tables, "what_if")
+    beside = (90, 0.9) if drawn and frame.height <= _FEW else (28, 0.3)
+    kinds = ((frame.filter(~pl.col("replayed")), *beside), (frame.filter("replayed"), 130, 1.0))
+    for rows, size, opacity in kinds:
         if rows.height:
             points = alt.Chart(inline(rows)).mark_point(filled=True, size=size, opacity=opacity)
             layers.append(points.encode(*channels, tooltip=tips))
-    replayed = frame.filter("replayed").select("subject", "mbps", "ms").iter_rows()
-    values = "; ".join(f"{s} {m:.2f} Mbit/s at {d:.0f} ms" for s, m, d in replayed)
-    described = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values}."
-    notes = ["Large marks: the captured trace replayed. Small marks: one resampled seed each. Better is up and left."]
+    told = frame if drawn and frame.height <= _FEW else frame.filter("replayed")
+    marks = told.select("subject", "mbps", "ms").iter_rows()
+    values = "; ".join(f"{s} {m:.2f} Mbit/s at {d:.0f} ms" for s, m, d in marks)
+    described = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values or 'Many runs'}."
+    notes = [_ONE_EACH if drawn else _LARGE_AND_SMALL]
     notes += [_HALF.format("round-trip time")] if (runs["proxy"] != "none").any() else []
     return finish(layers, Words("Goodput against delay", described, notes), height=340, marks=frame.height)
+
+
+def _around(frame: pl.DataFrame, column: str) -> alt.Scale:
+    """Return a scale around the values; from zero where there is one alone, whose only tick would be rounded."""
+    return alt.Scale(zero=frame[column].n_unique() == 1, padding=16)
 
 
 def _variant_colour(frame: pl.DataFrame) -> alt.Color:
@@ -151,7 +169,8 @@ def _proxy_shape(frame: pl.DataFrame) -> alt.Shape:
 
 
 def what_if_cwnd(tables: Tables, view: View | None = None) -> alt.ConcatChart:
-    """Draw the congestion window over time of each variant and proxy on the replayed trace, one panel each.
+    """Draw the congestion window over time of each variant and proxy on the replayed trace, or, where a model draws
+    the channel, on that of the first seed; one panel each.
 
     The captured flow's own (of `view`) stands behind each in grey. Reads `runs`, `instruments`, `segments`.
     ReportError where no such run kept its instruments.
@@ -174,8 +193,9 @@ def what_if_cwnd(tables: Tables, view: View | None = None) -> alt.ConcatChart:
     panels = [_panel(subject, (part, behind), (x, y), colours[names[subject]]) for subject, part in parts.items()]
     notes = [_BEHIND if behind.rows else "Both scales are the same in all panels.", *note("values", *everything)]
     notes += [_HALF.format("window")] if (drawn["proxy"] != "none").any() else []
+    where = "with the first seed" if is_modelled(tables, "what_if") else "on the replayed trace"
     return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
-        title=alt.Title("Congestion window of each variant on the replayed trace", subtitle=notes),
+        title=alt.Title(f"Congestion window of each variant {where}", subtitle=notes),
         description=f"Congestion window over time, one panel each, all to one scale: {'; '.join(parts)}.",
         usermeta={"embedOptions": {"renderer": "canvas"}},
     )

@@ -233,6 +233,19 @@ def test_what_if_draws_runs_and_findings_as_they_are(tables: Tables) -> None:
     assert "against reno on the same channel" in difference["description"]
 
 
+def test_a_drawn_channel_has_a_legend_of_its_own() -> None:
+    runs = [run_row(n, "reno", "none", channel_mode="model", seed=n, goodput_bps=1e5 * n) for n in (1, 2)]
+    tables = {"runs": table_from_rows("runs", runs)}
+    spec = charts.what_if_goodput(tables).to_dict()
+    assert len(layer_rows(spec, "one seed")) == 2
+    assert "Captured" not in spec["description"]
+    delay = charts.goodput_and_delay(tables).to_dict()
+    assert "One mark for each run. Better is up and left." in delay["title"]["subtitle"]
+    assert "reno 0.10 Mbit/s at 500 ms; reno 0.20 Mbit/s at 500 ms" in delay["description"]
+    encoding = delay["layer"][0]["encoding"]
+    assert (encoding["x"]["scale"]["zero"], encoding["y"]["scale"]["zero"]) == (True, False)
+
+
 def test_self_check_draws_the_nearest_candidate_over_the_capture(tables: Tables) -> None:
     spec = charts.self_check_sequence(tables).to_dict()
     captured, replayed = layer_rows(spec, "captured"), layer_rows(spec, "replayed")
@@ -360,7 +373,7 @@ def test_nothing_to_draw_is_one_sentence(name: str) -> None:
         ("time_sequence", {"instruments": flow_instruments("tcp_info")}, "No data segments"),
         ("losses", {"instruments": flow_instruments("tcp_info")}, "without the packets"),
         ("cwnd", {"events": flow_events()}, "congestion window"),
-        ("what_if_difference", {"runs": [run_row(1, "reno", "none")]}, "more than one seed"),
+        ("what_if_difference", {"runs": [run_row(1, "reno", "none")]}, "two choices of variant and proxy"),
         ("what_if_cwnd", {"runs": [run_row(1, "reno", "none")]}, "kept its congestion window"),
         ("self_check_cwnd", {"runs": [run_row(1, "reno", "none", purpose="self_check")]}, "kept no instruments"),
     ],

@@ -16,9 +16,9 @@ import vl_convert
 from replay.compare import compare_runs
 from reports import bundle
 from reports.document import ReportMeta, write_report
-from reports.findings import heading
+from reports.findings import heading, replayed_runs
 from reports.frames import captured_flows
-from reports.sections import FLOWS_SHOWN, sections
+from reports.sections import FLOWS_SHOWN, sections, summary
 from tests.reports.conftest import (
     Tables,
     finding,
@@ -365,8 +365,63 @@ def test_a_model_alone(tmp_path: Path) -> None:
     }
     outline = Outline(written(tables, tmp_path))
     drawn = [text for tag, text in outline.headings if tag == "h3"]
-    assert "Congestion window of each variant on the replayed trace" in drawn
+    assert "Congestion window of each variant with the first seed" in drawn
     assert "No flow was captured or logged: these runs come from a channel model." in outline.text
+
+
+def model_runs(**given: object) -> Tables:
+    runs = [run_row(n, variant, "none", channel_mode="model") for n, variant in enumerate(("reno", "cubic"), 1)]
+    runs[1].update(given)
+    rows = [finding("what_if", "reno", "goodput", value=1e5, unit="bit/s")]
+    return {"runs": table_from_rows("runs", runs), "findings": table_from_rows("findings", rows)}
+
+
+def test_a_drawn_channel_is_called_neither_captured_nor_resampled(tmp_path: Path) -> None:
+    text = Outline(written(model_runs(), tmp_path)).text
+    for untrue in ("resampled", "captured channel", "captured trace", "channel's blocks", "replayed as it was"):
+        assert untrue not in text, untrue
+    for said in (
+        "Mean over the seeds, its 95 % interval below",
+        "Each run over the channel that its seed draws",
+        "No flow was captured beside which a replay could be held.",
+        "No capture stands behind this report",
+        "One mark for each run.",
+    ):
+        assert said in text, said
+
+
+def test_a_captured_channel_is_still_called_so(report: str) -> None:
+    text = Outline(report).text
+    for said in ("Mean over the resampled channel", "The captured channel replayed as it was", "channel's blocks"):
+        assert said in text, said
+    assert "No capture stands behind this report" not in text
+
+
+def test_findings_without_a_summary_are_not_denied(tmp_path: Path) -> None:
+    assert "No findings were computed" not in Outline(written(model_runs(), tmp_path)).text
+    assert summary(model_runs()).startswith("No summary was computed")
+    assert summary({}).startswith("No findings were computed")
+
+
+def test_early_drops_marks_and_resets_stand_in_the_table_of_runs(tmp_path: Path) -> None:
+    seen = {"aqm_losses": 83, "ecn_marks": 50, "ecn_reductions": 16, "reset_ns": 12_217_627_156}
+    heads = ("Packets lost: queue management", "Packets marked (ECN)", "Reductions by marks", "Reset after")
+    text = Outline(written(model_runs(**seen), tmp_path)).text
+    assert " ".join(text.split()).count(" ".join(heads[1:3])) == 1
+    for said in (*heads, "83", "50", "16", "12.22 s"):
+        assert said in text, said
+    without = Outline(written(model_runs(), tmp_path)).text
+    assert not [head for head in heads if head in without], "nothing to show"
+
+
+def test_runs_of_several_seeds_name_theirs() -> None:
+    grid = replayed_runs(model_runs(), "what_if", "Runs")
+    assert grid is not None
+    assert "Seed" not in grid.head
+    again = replayed_runs(model_runs(variant="reno", seed=2), "what_if", "Runs")
+    assert again is not None
+    assert again.head[:2] == ("Variant", "Seed")
+    assert [row[1].text for row in again.rows] == ["1", "2"]
 
 
 def test_section_keys_are_those_of_the_page(tables: Tables) -> None:

@@ -52,6 +52,7 @@ def test_what_if_csv(tables: Tables, tmp_path: Path) -> None:
     assert {row["purpose"] for row in rows} == {"what_if"}
     assert float(rows[0]["goodput_bps"]) == 150e3
     assert rows[0]["proxy_held_max_bytes"] == ""
+    assert {"aqm_losses", "ecn_marks", "ecn_reductions", "reset_ns"} <= rows[0].keys()
 
 
 def test_what_if_csv_quotes_names(tmp_path: Path) -> None:
