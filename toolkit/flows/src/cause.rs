@@ -48,6 +48,8 @@ pub enum Episode {
 pub struct Situation {
     /// Between loss and repair.
     pub episode: Episode,
+    /// Recovery point of a timeout that an echo has disproved since, while it is not acknowledged.
+    pub disproved_timeout: Option<i64>,
     /// The segment begins at the first octet that is neither acknowledged nor SACKed.
     pub head: bool,
     /// The segment ends at `snd_nxt`.
@@ -131,6 +133,10 @@ impl Situation {
                 },
             );
         }
+        if let Some(recovery_point) = self.disproved_timeout {
+            // A sender without F-RTO and undo goes back all the same, as late acknowledgements come.
+            return (EventCause::Rto, Reason::AfterTimeout { recovery_point });
+        }
         if self.sacked > 0 || self.dup_acks > 0 {
             return (
                 EventCause::Fast,
@@ -166,7 +172,7 @@ impl Situation {
     /// of the oldest segment where a probe or reordering timer was pending. After a timeout, old segments are sent
     /// again as acknowledgements come, however long ago they were sent.
     fn since_head_sent(&self) -> i64 {
-        if matches!(self.episode, Episode::Loss { .. }) {
+        if matches!(self.episode, Episode::Loss { .. }) || self.disproved_timeout.is_some() {
             0
         } else {
             self.since_sent_ns

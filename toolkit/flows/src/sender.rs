@@ -75,6 +75,8 @@ pub struct Sender {
     pub row: DirectionRow,
     /// Between loss and repair.
     pub episode: Episode,
+    /// Recovery point of a timeout that an echo disproved, until it is acknowledged.
+    disproved_timeout: Option<i64>,
     /// Window that the receiver advertised.
     pub snd_wnd: Option<i64>,
     /// Duplicate acknowledgements received so far.
@@ -307,6 +309,12 @@ impl Sender {
                     una >= recovery_point
                 }
             };
+            if delivery.undone
+                && let Episode::Loss { recovery_point } = self.episode
+            {
+                self.disproved_timeout = Some(recovery_point);
+            }
+            self.disproved_timeout = self.disproved_timeout.filter(|&point| una < point);
             if ends || delivery.undone {
                 let end = if ends { End::Acknowledged } else { End::Undone };
                 self.leave(acked.t_ns, end, whose, events);

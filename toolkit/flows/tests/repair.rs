@@ -224,6 +224,59 @@ fn an_echo_of_the_first_transmission_is_proof_as_well() {
     );
 }
 
+/// Three segments come late by 530 ms; the first is sent again, and its echo disproves the timeout.
+const DISPROVED: &str = "
+    110.00 a>b A 1:1001    ack 1 ts 110/501
+    111.00 a>b A 1001:2001 ack 1 ts 111/501
+    112.00 a>b A 2001:3001 ack 1 ts 112/501
+    520.00 a>b A 1:1001    ack 1 ts 520/501     # timer
+    740.00 b>a A 1 ack 1001 ts 1140/110
+";
+
+#[test]
+fn going_back_after_a_disproved_timeout_is_no_further_timeout() {
+    let outcome = run(&after_open(&format!(
+        "{DISPROVED}
+         740.01 a>b A 1001:2001 ack 1 ts 740/1140
+         741.00 b>a A 1 ack 2001 ts 1141/111
+         741.01 a>b A 2001:3001 ack 1 ts 741/1141
+         742.00 b>a A 1 ack 3001 ts 1142/112"
+    )));
+    outcome.tells(
+        "520 retransmission spurious #7 1:1001
+         520 rto rto #7 1:1001
+         740.01 retransmission spurious #9 1001:2001
+         741.01 retransmission spurious #11 2001:3001",
+    );
+    assert_eq!(outcome.flows[0].directions[0].rtos, 1);
+    assert!(
+        outcome
+            .evidence(EventKind::Retransmission, 9)
+            .starts_with("after a timeout, until octet 3001")
+    );
+}
+
+#[test]
+fn a_silence_after_a_disproved_timeout_is_one_more() {
+    let outcome = run(&after_open(&format!(
+        "{DISPROVED}
+         1640.00 a>b A 1001:2001 ack 1 ts 1640/1140 # the rest was lost
+         1740.00 b>a A 1 ack 2001 ts 2140/1640
+         1740.01 a>b A 2001:3001 ack 1 ts 1740/2140
+         1840.01 b>a A 1 ack 3001 ts 2240/1740"
+    )));
+    outcome.tells(
+        "111 loss unknown #5 1001:2001
+         112 loss unknown #6 2001:3001
+         520 retransmission spurious #7 1:1001
+         520 rto rto #7 1:1001
+         1640 retransmission rto #9 1001:2001
+         1640 rto rto #9 1001:2001
+         1740.01 retransmission rto #11 2001:3001",
+    );
+    assert_eq!(outcome.flows[0].directions[0].rtos, 2);
+}
+
 #[test]
 fn a_recovery_that_was_not_needed_is_undone() {
     let outcome = run(&after_open(

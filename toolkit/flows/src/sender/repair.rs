@@ -107,6 +107,7 @@ impl Sender {
         let sacked = self.board.sacked();
         Situation {
             episode: self.episode,
+            disproved_timeout: self.disproved_timeout,
             head: sent.start <= una && sent.end > una,
             tail: sent.end >= nxt,
             repeated_before: overlap.range.is_some_and(|range| range.copies.is_some()),
