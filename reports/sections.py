@@ -70,6 +70,8 @@ _WHAT_IF = (
     Recipe(charts.what_if_cwnd, HOW["what_if_cwnd"]),
 )
 
+_SHARING = "Each flow that shared the path; packets lost are of any kind, ACKs too, for each data packet sent"
+
 _WHAT_IF_MODEL = (
     Recipe(_WHAT_IF[0].draw, HOW["what_if_goodput_model"]),
     *_WHAT_IF[1:3],
@@ -172,7 +174,7 @@ def _what_if(tables: Tables, views: list[View]) -> Section:
     each = "Each run over the channel that its seed draws" if drawn else "The captured channel replayed as it was"
     grids = (
         findings.by_subject(rows, f"{mean}, its 95 % interval below", "Variant"),
-        findings.by_subject(findings.findings_of(tables, "sharing"), "Each flow that shared the path", "Flow"),
+        findings.by_subject(findings.findings_of(tables, "sharing"), _SHARING, "Flow"),
         findings.replayed_runs(tables, "what_if", each),
         findings.by_subject(spread, "Goodput by the way in which the captured losses are replayed", "Variant"),
     )

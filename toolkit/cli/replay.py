@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per processor.")]
 
-_COLUMNS = ("variant", "proxy", "as captured kbit/s", "mean kbit/s", "95 % interval", "gain %", "RTOs per run")
+_AS_CAPTURED = "as captured kbit/s"
+_COLUMNS = ("variant", "proxy", _AS_CAPTURED, "mean kbit/s", "95 % interval", "gain %", "RTOs per run")
+_SHARING = ("flow", "mean kbit/s", "95 % interval", "lost %")
 
 
 def register(app: typer.Typer) -> None:
@@ -64,7 +67,7 @@ def run(
 
 
 def show(study: Study, as_json: bool) -> None:
-    """Print the self-check and the comparison."""
+    """Print the self-check, the comparison, each flow that shared the path, and what connections were reset."""
     findings = study.tables["findings"].to_pylist()
     if as_json:
         print_json({"findings": findings, "runs": study.tables["runs"].to_pylist()})
@@ -72,9 +75,36 @@ def show(study: Study, as_json: bool) -> None:
     for row in findings:
         if row["section"] == "self_check" and row["text"]:
             print(row["text"])
-    print_table(_COLUMNS, _comparison(study))
-    print("as captured: over the trace as it was; mean: over its blocks drawn anew, one run per seed; gain: over the")
-    print("first row, paired by seed. Intervals are 95 %, of the mean.")
+    modes = {run["channel_mode"] for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if"}
+    print_table([name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes], _comparison(study))
+    print(_how_to_read(modes))
+    if sharing := _sharing(findings):
+        print()
+        print_table(_SHARING, sharing, "Each flow that shared the path")
+        print("lost %: packets of any kind, ACKs too, for each data packet sent.")
+    for row in findings:
+        if row["section"] == "what_if" and row["metric"] == "resets":
+            print(row["text"])
+
+
+def _how_to_read(modes: set[str]) -> str:
+    """Say what the columns are, for runs over channels of these modes."""
+    words = ["as captured: over the trace as it was"] if "replayed" in modes else []
+    words += ["mean: over its blocks drawn anew, one run per seed"] if "resampled" in modes else []
+    words += ["mean: one run for each seed, which draws the channel from its model"] if "model" in modes else []
+    words += ["gain: over the first row, paired by seed"] if modes != {"replayed"} else []
+    return textwrap.fill(f"{'; '.join(words)}. Intervals are 95 %, of the mean.", 105)
+
+
+def _sharing(findings: list[Row]) -> list[Row]:
+    """Return a row for each flow that shared the path, of every variant and proxy."""
+    found = {(row["subject"], row["metric"]): row for row in findings if row["section"] == "sharing"}
+    rows = []
+    for subject in dict.fromkeys(subject for subject, _ in found):
+        mean, lost = found.get((subject, "goodput")), found.get((subject, "lost_packets"))
+        share = "-" if lost is None else f"{lost['value']:.2f}"
+        rows.append(dict(zip(_SHARING, (subject, _kbps(mean, "value"), _interval(mean), share), strict=True)))
+    return rows
 
 
 def _comparison(study: Study) -> list[Row]:
@@ -86,6 +116,8 @@ def _comparison(study: Study) -> list[Row]:
         if row["section"] == "what_if"
     }
     runs = [run for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "studied"]
+    drawn = [run for run in runs if run["channel_mode"] != "replayed"]
+    died = {(run["variant"], run["proxy"]) for run in drawn if run["reset_ns"] is not None}
     rows = []
     for variant, proxy in dict.fromkeys((run["variant"], run["proxy"]) for run in runs):
         mine = [run for run in runs if (run["variant"], run["proxy"]) == (variant, proxy)]
@@ -98,7 +130,7 @@ def _comparison(study: Study) -> list[Row]:
             _kbps(as_captured, "value"),
             _kbps(mean, "value"),
             _interval(mean),
-            _gain(gain),
+            _gain(gain, told=not died & {(variant, proxy), study.reference}),
             f"{sum(run['rtos'] for run in mine) / len(mine):.1f}",
         )
         rows.append(dict(zip(_COLUMNS, values, strict=True)))
@@ -113,8 +145,10 @@ def _interval(row: Row | None) -> str:
     return "-" if row is None or row["low"] is None else f"{_kbps(row, 'low')} to {_kbps(row, 'high')}"
 
 
-def _gain(row: Row | None) -> str:
+def _gain(row: Row | None, *, told: bool) -> str:
     if row is None:
         return "reference"
+    if not told:
+        return "not told: reset"
     bounds = "" if row["low"] is None else f" ({row['low']:+.1f} to {row['high']:+.1f})"
     return f"{row['value']:+.1f}{bounds}"
