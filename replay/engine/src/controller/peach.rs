@@ -7,7 +7,7 @@
 use super::params::{choices, parameters};
 use super::reduction::Factor;
 use super::reno::Reno;
-use super::{AckEvidence, HALF, SlowStart, Window, WindowGrowth, Windowed};
+use super::{AckEvidence, HALF, LEAST_SSTHRESH, SlowStart, Window, WindowGrowth, Windowed};
 use crate::config::{DummySegments, StackParams};
 
 choices! {
@@ -76,7 +76,8 @@ impl WindowGrowth for Peach {
     const OWNS_SLOW_START: bool = true;
 
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
-        window.ssthresh = window.ssthresh.min(window.cwnd);
+        // RFC 5681 §3.1 equation 4: two segments at least.
+        window.ssthresh = window.ssthresh.min(window.cwnd.max(LEAST_SSTHRESH));
         if ack.cwnd_limited {
             self.reno.on_ack(window, acked, ack);
         }

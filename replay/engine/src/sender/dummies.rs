@@ -1,5 +1,5 @@
 //! When dummy segments leave: spread over the first round-trip time and over that after a timeout (Sudden Start), and one
-//! for each ACK of a fast recovery (Rapid Recovery).
+//! for each segment that a fast recovery hears to be delivered (Rapid Recovery).
 //!
 //! Must not know what an answer buys, which is the controller's. Read Akyildiz, Morabito and Palazzo 2001 §III first,
 //! then `docs/variants/peach.md`.
@@ -34,25 +34,27 @@ pub(super) struct Dummies {
 enum Schedule {
     /// Nothing.
     Idle,
-    /// Sudden Start, when a segment of data has left and a round-trip time is known.
-    Waiting,
+    /// Sudden Start of this many segments at most, when one of data has left and a round-trip time is known.
+    Waiting { most_pkts: u32 },
     /// Sudden Start: one per `spacing`.
     Spread { left: u32, spacing: Nanos },
-    /// Rapid Recovery: one per ACK.
+    /// Rapid Recovery: one per segment delivered.
     Clocked { left: u32 },
 }
 
 impl Dummies {
-    /// Before the first segment.
-    pub fn new(rule: DummySegments) -> Self {
+    /// Before the first segment, of an initial window of `cwnd`.
+    pub fn new(rule: DummySegments, cwnd: f64) -> Self {
         Self {
             rule,
-            schedule: Schedule::Waiting,
+            schedule: Schedule::Waiting {
+                most_pkts: u32::MAX,
+            },
             due: 0,
             timer: Timer::default(),
             recoveries: 0,
             rtos: 0,
-            open_cwnd: 0.0,
+            open_cwnd: cwnd,
             next_unacknowledged: 0,
         }
     }
@@ -87,8 +89,11 @@ impl Dummies {
         self.timer.set(now + spacing);
     }
 
-    fn wait_for_start(&mut self) {
-        self.schedule = Schedule::Waiting;
+    /// Deviation: ssthresh bounds Sudden Start after a timeout. The path has just had no room for twice that; the paper's
+    /// N, sent anew after every timeout, keeps a path that holds less timing out.
+    fn start_again(&mut self, ssthresh: f64) {
+        let most_pkts = ssthresh as u32;
+        self.schedule = Schedule::Waiting { most_pkts };
         self.due = 0;
         self.timer.stop();
     }
@@ -103,8 +108,9 @@ impl Sender {
         }
     }
 
-    /// After each ACK: lets dummy segments of Rapid Recovery follow.
-    pub(super) fn clock_dummies(&mut self) {
+    /// After each ACK, which told of so many segments `delivered`: lets dummy segments of Rapid Recovery follow. The paper's
+    /// one per ACK has a receiver that acknowledges each; one that tells of several at once lets as many follow.
+    pub(super) fn clock_dummies(&mut self, delivered: u32) {
         let recovers = matches!(self.phase, Phase::Recovery(_));
         let cwnd = self.controller.cwnd();
         let Some(dummies) = &mut self.dummies else {
@@ -125,11 +131,10 @@ impl Sender {
             let left = (dummies.rule.recovery_share * dummies.open_cwnd) as u32;
             dummies.schedule = Schedule::Clocked { left };
         }
-        if let Schedule::Clocked { left } = &mut dummies.schedule
-            && *left > 0
-        {
-            *left -= 1;
-            dummies.due += 1;
+        if let Schedule::Clocked { left } = &mut dummies.schedule {
+            let follow = delivered.min(*left);
+            *left -= follow;
+            dummies.due += follow;
         }
     }
 
@@ -138,28 +143,32 @@ impl Sender {
         self.dummies.as_ref().is_none_or(|dummies| {
             dummies.due == 0
                 && dummies.rtos == self.counters.rtos
-                && dummies.schedule != Schedule::Waiting
+                && !matches!(dummies.schedule, Schedule::Waiting { .. })
         })
     }
 
     /// The next dummy segment that may leave now, behind all that matters.
     #[inline]
     pub(super) fn poll_dummy(&mut self, now: Nanos) -> Option<Segment> {
-        let window_bytes = self.edge.saturating_sub(self.snd_una);
+        // RFC 7323 §2.2: the handshake's window is not scaled, and so says little of the receiver's.
+        let told = self.snd_una > 1;
+        let window_bytes = told.then(|| self.edge.saturating_sub(self.snd_una));
+        let ssthresh = self.controller.ssthresh();
         let dummies = self.dummies.as_mut()?;
         if self.stage != Stage::Established || self.snd_nxt == 1 {
             return None;
         }
         if dummies.rtos != self.counters.rtos {
             dummies.rtos = self.counters.rtos;
-            dummies.wait_for_start();
+            dummies.start_again(ssthresh);
         }
-        if dummies.schedule == Schedule::Waiting
+        if let Schedule::Waiting { most_pkts } = dummies.schedule
             && let Some(srtt) = self.rtt.srtt()
         {
-            let window_pkts = window_bytes / u64::from(self.params.smss_bytes);
-            let window_pkts = u32::try_from(window_pkts).unwrap_or(u32::MAX);
-            dummies.start_suddenly(window_pkts, srtt, now);
+            let window_pkts = window_bytes
+                .and_then(|bytes| u32::try_from(bytes / u64::from(self.params.smss_bytes)).ok())
+                .unwrap_or(u32::MAX);
+            dummies.start_suddenly(window_pkts.min(most_pkts), srtt, now);
         }
         if dummies.due == 0 {
             return None;

@@ -58,8 +58,21 @@ fn rapid_recovery_sends_a_dummy_per_ack_and_answers_beyond_half_the_window_buy_d
 }
 
 #[test]
-fn a_timeout_starts_suddenly_again() {
+fn rapid_recovery_sends_a_dummy_per_segment_delivered_where_one_ack_tells_of_several() {
+    check(
+        peach(6),
+        "0.000 > 1 2 3 4 5 6 (cwnd 6 avoidance)
+         0.502 < ack 1 sack 2-4
+         0.502 > R1 P6 P6 P6 (cwnd 3 recovery)
+         0.503 < ack 1 sack 2-6
+         0.503 > 7 8 P8 P8 (cwnd 3 recovery)",
+    );
+}
+
+#[test]
+fn a_timeout_starts_suddenly_again_with_ssthresh() {
     // RTO = 0.5 + 4 * 0.25 s; the receiver takes five segments, so that four dummy segments follow the first one of data.
+    // After the timeout it is ssthresh, two segments: one dummy half a round trip after the segment of data.
     check(
         peach(2),
         "0.000 > 1 2 (cwnd 2 avoidance)
@@ -70,10 +83,7 @@ fn a_timeout_starts_suddenly_again() {
          0.800 > P5 (cwnd 3 avoidance)
          0.900 > P5 (cwnd 3 avoidance)
          2.000 > R3 (cwnd 1 loss)
-         2.100 > P5 (cwnd 1 loss)
-         2.200 > P5 (cwnd 1 loss)
-         2.300 > P5 (cwnd 1 loss)
-         2.400 > P5 (cwnd 1 loss)
+         2.250 > P5 (cwnd 1 loss)
          2.500 end",
     );
 }
@@ -88,7 +98,7 @@ fn segments_of_low_priority_may_carry_what_is_not_acknowledged_the_oldest_first(
             carry_unacknowledged: true,
             ..rule
         });
-    sender.dummies = nil.map(|rule| Box::new(super::Dummies::new(rule)));
+    sender.dummies = nil.map(|rule| Box::new(super::Dummies::new(rule, 2.0)));
     check(
         sender,
         "0.000 > 1 2 (cwnd 2 avoidance)

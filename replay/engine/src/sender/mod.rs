@@ -207,7 +207,7 @@ impl Sender {
             second_copy: None,
             rack: Rack::default(),
             pacer: (controller.paces() || params.quick_start_bps.is_some()).then(Pacer::default),
-            dummies: params.dummies.map(|rule| Box::new(Dummies::new(rule))),
+            dummies: (params.dummies).map(|rule| Box::new(Dummies::new(rule, controller.cwnd()))),
             rates: controller
                 .models_path()
                 .then(|| Box::new(RateSampler::new())),
@@ -375,7 +375,7 @@ impl Sender {
         }
         self.update_pacing();
         self.rearm_after_ack(ack);
-        self.clock_dummies();
+        self.clock_dummies(ack.digest.delivered);
     }
 
     fn sample_rate(&mut self, digest: &Digest, marked: bool, now: Nanos) -> Option<RateSample> {

@@ -115,7 +115,7 @@ impl Sender {
             self.rto_timer.set(now + self.rtt.rto());
         }
         if self.dummies.is_some() {
-            self.clock_dummies();
+            self.clock_dummies(covered.segments);
         }
         true
     }
