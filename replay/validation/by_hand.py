@@ -17,6 +17,7 @@ PACKET_BITS = 8 * (SMSS_BYTES + HEADER_BYTES)
 LEDBAT_TARGET_S = 0.1
 SUDDEN_START_PKTS, SUDDEN_START_ROUND = 64, 3
 STREAM_PKTS = 5
+SCPS_ACKS, SCPS_ALPHA = 4, 2
 HYBLA_RTT_0_S = 0.025
 
 Recursion = Callable[[Course], list[tuple[int, float]]]
@@ -142,6 +143,28 @@ def _peach(course: Course) -> list[tuple[int, float]]:
     return _rounds(course, step, INITIAL_PKTS)
 
 
+def _scps_tp(course: Course) -> list[tuple[int, float]]:
+    """Vegas behind few ACKs: a window lasts a round trip and the wait of its ACK, losses cost nothing.
+
+    Vegas sees the queue alone: a segment more per round trip while less than alpha wait in it.
+    """
+    now_s, sent, window, told = 0.0, 0.0, float(INITIAL_PKTS), []
+    packet_s = PACKET_BITS / course.rate_bps
+    lasts_s = course.rtt_s * (1 + 1 / SCPS_ACKS)
+    while now_s < course.duration_s:
+        # What is beyond the rate times that time stands in the queue.
+        queue_s = max(window * packet_s - lasts_s, 0.0)
+        round_s = course.rtt_s + queue_s
+        sent += window * round_s / (lasts_s + queue_s)
+        told.append((int(sent), window))
+        if window < course.ssthresh_pkts:
+            window = min(window * 2 ** (round_s / lasts_s), course.ssthresh_pkts)
+        elif window * queue_s / course.rtt_s < SCPS_ALPHA:
+            window += 1
+        now_s += round_s
+    return told
+
+
 def _bbr3(course: Course) -> list[tuple[int, float]]:
     """The draft's states, packet by packet."""
     return bbr3_by_hand.windows(course.rate_bps / PACKET_BITS, course.rtt_s, course.duration_s, INITIAL_PKTS)
@@ -167,6 +190,7 @@ BY_HAND: tuple[tuple[Case, Recursion], ...] = (
     (Case("worked by hand", "afstart", QUEUE, agent=""), _afstart),
     (Case("worked by hand", "freeze-tcp", BREAK, agent=""), _freeze),
     (Case("worked by hand", "peach", OPEN, agent=""), _peach),
+    (Case("worked by hand", "scps-tp", QUEUE, agent=""), _scps_tp),
     (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _held),
     (Case("worked by hand", "supertcp", QUEUE, LINK, agent=""), _held),
     (Case("the draft, by hand", "bbr3", CLEAN, bbr3_by_hand.PARAMS, agent=""), _bbr3),

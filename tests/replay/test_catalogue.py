@@ -25,6 +25,14 @@ def test_every_variant_has_a_page_that_names_its_parameters_and_no_page_is_left_
             assert named, f"{variant.name}: {parameter.name}"
 
 
+def test_every_page_shows_a_picture_that_is_there() -> None:
+    for variant in catalogue():
+        shown = re.findall(r"^!\[[^]]+\]\((\S+\.svg)\)$", (PAGES / f"{variant.name}.md").read_text(), re.MULTILINE)
+        assert shown, variant.name
+        for picture in shown:
+            assert (PAGES / picture).is_file(), f"{variant.name}: {picture}"
+
+
 def test_the_list_of_pages_says_what_the_catalogue_says() -> None:
     assert PAGE.read_text() == page(), "docs/variants/README.md is stale: python -m fixtures.make_variants_page"
 

@@ -20,7 +20,7 @@ def _found() -> tuple[Likeness, ...]:
 def test_every_variant_agrees_with_its_recursion_and_a_tenth_off_misses() -> None:
     found = _found()
     variants = {"westwood-bwe", "westwood-abse", "asran", "ledbat", "hybla", "afstart", "freeze-tcp", "aerotcp"}
-    variants |= {"peach", "supertcp", "bbr3"}
+    variants |= {"peach", "scps-tp", "supertcp", "bbr3"}
     assert {likeness.case.variant for likeness in found} == variants
     for likeness in found:
         subject = likeness.case.subject
