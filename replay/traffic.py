@@ -61,6 +61,10 @@ def traffic_findings(runs: Sequence[Run]) -> list[Row]:
             ]
             if lost:
                 rows.append(_finding("sharing", (name, "lost_packets"), mean_interval(lost), "%"))
+            if any(run["ecn_marks"] for run in own):
+                rows += _means("sharing", name, own, (("ecn_marks", "ecn_marks", ""),))
+            if reset := sum(run["reset_ns"] is not None for run in own):
+                rows.append(_finding("sharing", (name, "resets"), Interval(float(reset), None, None), ""))
     return rows
 
 

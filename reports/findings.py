@@ -110,7 +110,7 @@ def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
 def heading(metric: str) -> str:
     """Return the name of a quantity as a heading: "base_rtt_ns" as "Base RTT", the unit being told by the value."""
     words = re.sub(r"_(?:bps|ns|s|bytes|pkts)$", "", metric).replace("_", " ")
-    spelled = re.sub(r"\b(?:rtt|rto|ack|ber|tcp|utc|sha256)(?=s?\b)", lambda match: match[0].upper(), words)
+    spelled = re.sub(r"\b(?:rtt|rto|ack|ber|tcp|utc|ecn|sha256)(?=s?\b)", lambda match: match[0].upper(), words)
     return spelled[:1].upper() + spelled[1:]
 
 

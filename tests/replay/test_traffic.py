@@ -52,6 +52,17 @@ def test_each_flow_speaks_for_itself_and_tcp_flows_share() -> None:
     assert ("newreno: flow (newreno)", "goodput") in sharing
 
 
+def test_marks_and_resets_of_the_others_are_told_where_there_are_any() -> None:
+    runs = []
+    for seed in (1, 2):
+        runs.append(_run(seed, "flow", "newreno", 3e6))
+        runs.append(_run(seed, "bulk", "cubic", 1e6, ecn_marks=3 * seed, reset_ns=10**9 if seed == 2 else None))
+    sharing = _values(traffic_findings(runs), "sharing")
+    assert sharing["newreno: bulk (cubic)", "ecn_marks"] == 4.5
+    assert sharing["newreno: bulk (cubic)", "resets"] == 1
+    assert not {metric for subject, metric in sharing if "flow" in subject} & {"ecn_marks", "resets"}
+
+
 def test_a_flow_alone_shares_with_nobody() -> None:
     rows = traffic_findings([_run(1, "flow", "newreno", 3e6, app_delay_max_ns=9)])
     assert _values(rows, "what_if") == {("newreno", "application_delay_max"): 9}

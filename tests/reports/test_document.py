@@ -300,6 +300,7 @@ def test_estimates_of_the_link(tmp_path: Path) -> None:
         ("base RTT", "Base RTT"),
         ("queue_limit_pkts", "Queue limit"),
         ("cwnd_error", "Cwnd error"),
+        ("ecn_marks", "ECN marks"),
     ],
 )
 def test_headings(metric: str, name: str) -> None:
