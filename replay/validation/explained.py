@@ -32,8 +32,8 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     "S12-cubic+reno flow 2": Explanation(
         609,
         "The first packet that leaves at another time is 224 (at 4.305 s). It answers the delayed ACK of a lone "
-        "segment, and the receiver's timer of 40 ms runs in ticks of 4 ms, of which the record does not tell "
-        "where they fall: it fired 2.3 ms later than the engine's, which is exact. From there on two flows take "
+        "segment, and the receiver's timer of 40 ms runs in ticks of 4 ms of the "
+        "host's clock: it fired 2.3 ms later than the engine's, which is exact. From there on two flows take "
         "turns at a full queue, where less than a packet's 2.4 ms decides whose packet it drops.",
     ),
     "S5-cubic": Explanation(
@@ -46,8 +46,8 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     "S6-cubic": Explanation(
         824,
         "The first packet that leaves at another time is 569 (at 11.729 s): the kernel's window grows from 40 to "
-        "41 one ACK sooner. CUBIC reads its curve in ticks of 4 ms, of which the record does not tell where they "
-        "fall; 1.75 or 2 ms into one the engine's window grows with the same ACK. At packet 824 the window that "
+        "41 one ACK sooner. CUBIC reads its curve in ticks of 4 ms, which the engine counts from the first SYN; "
+        "begun 1.75 or 2 ms into one its window grows with the same ACK. At packet 824 the window that "
         "grew sooner has filled the queue first.",
     ),
     "S7-cubic": Explanation(

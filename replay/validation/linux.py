@@ -40,7 +40,7 @@ NO_TCP_INFO = "no TCP_INFO beside this run, so the kernel's window is not known"
 class Timed:
     """What a flow of a run that misses comes to with the recorder's own timing, over places of its start within a tick.
 
-    No model of the link has the first, and the record does not tell the second. `moved` is from where to where each
+    No model of the link has the first, and the second is not read from the record. `moved` is from where to where each
     number goes, `followed` up to which packet one of those runs sends and loses what the kernel did. Empty where a run
     does not miss.
     """

@@ -40,10 +40,12 @@ seed; nothing else is taken from the recording.
   count of packets, against the same of the kernel; the median over all packets of |engine - kernel| / kernel.
 * cwnd p25, p50, p75: quantiles of the window over time.
 
-A run that misses is repeated with what no model of the link has and the record tells of its own timing: by how much the
-emulator delivered each packet late, and when the application wrote first; and, since the record does not tell where the
-ticks of the kernel's clock (4 ms) were, by which CUBIC reads its curve, from eight places within one. What is said of
-the first packet that differs holds for that packet and no other (replay/validation/explained.py).
+A run that misses is repeated with what no model of the link has and the record tells of its own timing: by how much
+the emulator delivered each packet late, and when the application wrote first; and from eight places within a tick of
+the kernel's clock (4 ms), by which CUBIC reads its curve and timers fire: where a run began in its tick is not read
+from the record, though the times of delayed ACKs could tell. What is said of the first packet that differs holds for
+that packet and no other
+(replay/validation/explained.py).
 """
 
 ALONE = """

@@ -63,7 +63,7 @@ def as_it_was_timed(configuration: dict[str, Any], run: KernelRun, phase_ns: int
     """Return `configuration` with what the record tells of the recorder's own timing.
 
     Packets are as late as the emulator delivered them, the applications write as late as they did, and all begins
-    `phase_ns` later on the engine's clock: which of the kernel's ticks were where is not in the record.
+    `phase_ns` later on the engine's clock: where in a tick of the kernel it began is not read from the record.
     """
     late = zip(("forward", "reverse"), run.late_ns, strict=True)
     (link,) = configuration["path"]["links"]
