@@ -386,8 +386,10 @@ impl Scoreboard {
             let lowest = digest.first_original_sacked.get_or_insert(slot.seq);
             *lowest = slot.seq.min(*lowest);
             digest.note_original_end(slot.seq + u64::from(slot.len));
-            digest.oldest_sacked_sent_at.get_or_insert(slot.sent_at);
-            digest.newest_sacked_sent_at = Some(slot.sent_at);
+            let oldest = digest.oldest_sacked_sent_at.get_or_insert(slot.sent_at);
+            *oldest = slot.sent_at.min(*oldest);
+            // The blocks do not come in order: the first is the latest (RFC 2018 §4).
+            digest.newest_sacked_sent_at = digest.newest_sacked_sent_at.max(Some(slot.sent_at));
         } else {
             digest.sacked_retransmission = true;
         }

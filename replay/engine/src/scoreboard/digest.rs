@@ -23,9 +23,9 @@ pub struct Digest {
     pub first_original_sacked: Option<u64>,
     /// End of the lowest of both.
     pub first_original_end: Option<u64>,
-    /// When the first newly sacked, never retransmitted segment was sent.
+    /// When the oldest newly sacked, never retransmitted segment was sent.
     pub oldest_sacked_sent_at: Option<Nanos>,
-    /// When the last newly sacked, never retransmitted segment was sent.
+    /// When the newest newly sacked, never retransmitted segment was sent.
     pub newest_sacked_sent_at: Option<Nanos>,
     /// The cumulative ACK covers a segment that was retransmitted.
     pub acked_retransmission: bool,
@@ -56,5 +56,27 @@ pub struct Latest {
 impl Digest {
     pub(super) fn note_original_end(&mut self, end: u64) {
         self.first_original_end = Some(self.first_original_end.map_or(end, |low| low.min(end)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scoreboard::Scoreboard;
+
+    #[test]
+    fn oldest_and_newest_are_told_by_time_whatever_the_order_of_the_blocks() {
+        for blocks in [[(2001, 4001), (6001, 8001)], [(6001, 8001), (2001, 4001)]] {
+            let mut board = Scoreboard::new(1000, false);
+            for number in 0..9 {
+                board.push(1 + 1000 * number, 1000, 10 * number);
+            }
+            let mut digest = Digest::default();
+            for (left, right) in blocks {
+                board.sack(left, right, &mut digest);
+            }
+            let sent_at = (digest.oldest_sacked_sent_at, digest.newest_sacked_sent_at);
+            assert_eq!(sent_at, (Some(20), Some(70)));
+        }
     }
 }
