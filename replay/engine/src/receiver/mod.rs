@@ -299,15 +299,15 @@ impl Receiver {
         }
         self.edge = self.edge.max(self.rcv_nxt);
         self.tune_buffer(segment, now);
-        let gap_left = !self.held.is_empty();
         let partial = u32::from(segment.payload_bytes) < self.params.smss_bytes;
         let arrival = InOrder {
             unacknowledged: self.rcv_nxt - self.last_ack_sent,
             rcv_nxt: self.rcv_nxt,
             fills_gap,
-            gap_left,
+            gap_left: !self.held.is_empty(),
             pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
             slow_start: segment.slow_start,
+            echo: segment.ts_ecr,
         };
         if self.policy.in_order(&arrival, now) || self.has_fin() {
             self.owed = Owed::Acknowledgement;

@@ -83,6 +83,7 @@ impl Receiver {
             // Asked for under the linux profile alone.
             pushed_and_read: false,
             slow_start: false,
+            echo: segment.ts_ecr,
         };
         if self.policy.in_order(&arrival, now) {
             self.owed = Owed::Acknowledgement;

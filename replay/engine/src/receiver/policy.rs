@@ -46,11 +46,33 @@ pub struct AckPolicy {
 #[derive(Clone, Debug)]
 struct Periods {
     per_round_trip: f64,
+    /// Without a handshake: the least time from an ACK to what it set off, once there is one.
+    least: Option<Nanos>,
+    shakes_hands: bool,
     /// How far apart they are, and when the last one was due.
     period: Nanos,
     began: Nanos,
     /// The ACK that is due has waited for its time: nothing arrived that set it off.
     waited: bool,
+}
+
+impl Periods {
+    fn divide(&mut self, rtt: Nanos) {
+        self.period = (rtt as f64 / self.per_round_trip) as Nanos;
+    }
+
+    /// Data that echo the timestamp of an ACK (0: of none yet) tell of the path where no handshake has.
+    fn note_echo(&mut self, echo: u32, now: Nanos) {
+        if self.shakes_hands || echo == 0 {
+            return;
+        }
+        let ticks = u64::from(((now / MILLISECOND) as u32).wrapping_sub(echo));
+        let rtt = ticks.max(1) * MILLISECOND;
+        if self.least.is_none_or(|least| rtt < least) {
+            self.least = Some(rtt);
+            self.divide(rtt);
+        }
+    }
 }
 
 /// Acknowledgements while a gap is open, as Linux spaces them.
@@ -81,6 +103,8 @@ pub struct InOrder {
     pub pushed_and_read: bool,
     /// The sender says that it is in slow start.
     pub slow_start: bool,
+    /// Timestamp of an ACK that the segment echoes, in milliseconds; 0: of none.
+    pub echo: u32,
 }
 
 impl AckPolicy {
@@ -100,7 +124,9 @@ impl AckPolicy {
             quick: 0,
             periodic: params.acks_per_round_trip.map(|times| Periods {
                 per_round_trip: times,
-                // Without a handshake: as of a path as long as an ACK may wait.
+                least: None,
+                shakes_hands: params.handshake,
+                // Until the path is known: as of one as long as an ACK may wait.
                 period: (params.delayed_ack_timeout_ns as f64 / times) as Nanos,
                 began: 0,
                 waited: false,
@@ -114,7 +140,7 @@ impl AckPolicy {
     pub fn note_handshake(&mut self, rtt: Nanos) {
         self.rto = rtt + (2 * rtt).max(self.min_rto);
         if let Some(periods) = &mut self.periodic {
-            periods.period = (rtt as f64 / periods.per_round_trip) as Nanos;
+            periods.divide(rtt);
         }
     }
 
@@ -159,6 +185,9 @@ impl AckPolicy {
     /// Whether a segment that came in order is acknowledged now; else a timer runs.
     #[inline]
     pub fn in_order(&mut self, arrival: &InOrder, now: Nanos) -> bool {
+        if let Some(periods) = &mut self.periodic {
+            periods.note_echo(arrival.echo, now);
+        }
         if let Some(over) = self.period_is_over(arrival.fills_gap, now) {
             return over;
         }
@@ -318,6 +347,7 @@ mod tests {
             gap_left: false,
             pushed_and_read: false,
             slow_start: false,
+            echo: 0,
         }
     }
 
@@ -461,6 +491,24 @@ mod tests {
         assert!(!policy.in_order(&plain(1), 899 * MILLISECOND));
         assert!(!policy.note_sent());
         assert!(policy.in_order(&plain(1), 900 * MILLISECOND));
+    }
+
+    #[test]
+    fn where_no_handshake_shows_the_path_data_do_that_answer_an_ack() {
+        let period = |handshake| {
+            let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
+            (params.acks_per_round_trip, params.handshake) = (Some(4.0), handshake);
+            let mut policy = AckPolicy::new(&params);
+            let mut hear = |echo, now_ms: u64| {
+                let data = InOrder { echo, ..plain(1) };
+                policy.in_order(&data, now_ms * MILLISECOND);
+                policy.periodic.as_ref().map(|p| p.period / MILLISECOND)
+            };
+            // What left before an ACK came says nothing; of the others the least counts.
+            [hear(0, 900), hear(900, 940), hear(900, 948), hear(948, 984)]
+        };
+        assert_eq!(period(false), [50, 10, 10, 9].map(Some));
+        assert_eq!(period(true), [Some(50); 4]);
     }
 
     #[test]
