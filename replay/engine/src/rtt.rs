@@ -20,6 +20,8 @@ pub struct RttEstimator {
     min_rtt: Nanos,
     linux: LinuxVariation,
     ticks: Ticks,
+    /// Under ns-2's rule: smoothed on a fine clock, for all but the timer.
+    fine_srtt: Option<Nanos>,
 }
 
 /// What Linux keeps besides: the deviation, its greatest value in this round trip, and the end of the round trip.
@@ -50,6 +52,7 @@ impl RttEstimator {
             min_rtt: Nanos::MAX,
             linux: LinuxVariation::default(),
             ticks: Ticks::new(params.clock_granularity_ns),
+            fine_srtt: None,
         }
     }
 
@@ -68,6 +71,7 @@ impl RttEstimator {
             RtoRule::Ns2 => {
                 self.ticks.sample(rtt.div_ceil(self.granularity.max(1)));
                 self.take_ticks();
+                self.sample_fine(rtt);
             }
         }
         // RFC 6298 §5 (5.7) with Karn: a fresh sample ends the backoff.
@@ -76,7 +80,7 @@ impl RttEstimator {
 
     /// Begins anew with `rtt`, that of another path.
     pub fn restart(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
-        self.srtt = None;
+        (self.srtt, self.fine_srtt) = (None, None);
         self.min_rtt = Nanos::MAX;
         self.linux = LinuxVariation::default();
         self.sample(rtt, snd_una, snd_nxt);
@@ -168,6 +172,14 @@ impl RttEstimator {
         Some(rtt)
     }
 
+    /// Under ns-2's rule: a sample on a fine clock. The timer does not hear of it.
+    pub fn sample_fine(&mut self, rtt: Nanos) {
+        self.note_least(rtt);
+        // RFC 6298 §2.3.
+        let smoothed = self.fine_srtt.map_or(rtt, |srtt| (7 * srtt + rtt) / 8);
+        self.fine_srtt = Some(smoothed);
+    }
+
     fn take_ticks(&mut self) {
         self.srtt = Some(self.ticks.srtt());
         self.rttvar = self.ticks.rttvar();
@@ -201,6 +213,12 @@ impl RttEstimator {
     /// Smoothed round-trip time; none before the first sample.
     pub fn srtt(&self) -> Option<Nanos> {
         self.srtt
+    }
+
+    /// The same for all but the timer: ns-2's agents that look at the delay have a fine clock of their own for it.
+    #[inline]
+    pub fn path_srtt(&self) -> Option<Nanos> {
+        self.fine_srtt.or(self.srtt)
     }
 
     /// Variation: RTTVAR of RFC 6298; under Linux's rule a quarter of what stands above SRTT.

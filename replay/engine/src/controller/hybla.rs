@@ -68,7 +68,7 @@ impl Hoe {
         if flight.acks < HOE_ACKS || elapsed == 0 {
             return None;
         }
-        // ns-2 times one segment per round trip: the others' ACKs have the smoothed time only.
+        // An ACK without a sample has the smoothed time only.
         let rtt = ack.rtt.or(ack.srtt)?;
         let estimate = flight.segments * rtt as f64 / elapsed as f64;
         *self = Self::Settled;

@@ -60,14 +60,13 @@ impl Periods {
     fn divide(&mut self, rtt: Nanos) {
         self.period = (rtt as f64 / self.per_round_trip) as Nanos;
     }
-
     /// Data that echo the timestamp of an ACK (0: of none yet) tell of the path where no handshake has.
     fn note_echo(&mut self, echo: u32, now: Nanos) {
         if self.shakes_hands || echo == 0 {
             return;
         }
-        let ticks = u64::from(((now / MILLISECOND) as u32).wrapping_sub(echo));
-        let rtt = ticks.max(1) * MILLISECOND;
+        let ticks = ((now / MILLISECOND) as u32).wrapping_sub(echo).max(1);
+        let rtt = u64::from(ticks) * MILLISECOND;
         if self.least.is_none_or(|least| rtt < least) {
             self.least = Some(rtt);
             self.divide(rtt);
@@ -504,7 +503,6 @@ mod tests {
                 policy.in_order(&data, now_ms * MILLISECOND);
                 policy.periodic.as_ref().map(|p| p.period / MILLISECOND)
             };
-            // What left before an ACK came says nothing; of the others the least counts.
             [hear(0, 900), hear(900, 940), hear(900, 948), hear(948, 984)]
         };
         assert_eq!(period(false), [50, 10, 10, 9].map(Some));

@@ -1,8 +1,10 @@
 //! Ladders of the profile `ns2`: where it leaves the RFCs for what ns-2's agents do. Notation as in `ladder`.
 
-use super::ladder::{check, sender, window};
+use super::ladder::{check, parse, sender, window};
 use crate::catalogue::Variant;
 use crate::config::Profile;
+use crate::segment::{Direction, Segment};
+use crate::time::{MILLISECOND, Nanos};
 
 #[test]
 fn an_ack_buys_one_segment_whatever_it_acknowledges() {
@@ -97,4 +99,21 @@ fn reno_and_newreno_do_not_answer_duplicates_of_what_was_out_when_the_last_recov
              3.800 < ack 2",
         );
     }
+}
+
+#[test]
+fn every_ack_times_the_path_and_one_segment_per_round_trip_the_timeout() {
+    let mut sender = sender(Variant::Vegas, Profile::Ns2, window(4));
+    let mut segment = Segment::new(0, Direction::Forward);
+    while sender.transmit(0, &mut segment) {}
+    let mut estimates = |ack: u64, ms: Nanos| {
+        let now = ms * MILLISECOND;
+        sender.receive(&parse(&format!("ack {ack}"), now), now);
+        let rtt = &sender.rtt;
+        [rtt.path_srtt(), rtt.srtt(), rtt.min_rtt()].map(|time| time.unwrap_or(0) / 1000)
+    };
+    assert_eq!(estimates(2, 540), [540_000, 500_000, 540_000]);
+    // 7/8 540 + 1/8 532, then + 1/8 600; the first alone was timed by the clock of 100 ms.
+    assert_eq!(estimates(3, 532), [539_000, 500_000, 532_000]);
+    assert_eq!(estimates(4, 600), [546_625, 500_000, 532_000]);
 }

@@ -430,7 +430,7 @@ impl Sender {
             let outstanding = self.board.outstanding();
             let pkts_per_s = self
                 .controller
-                .pacing_pkts_per_s(self.rtt.srtt(), outstanding)
+                .pacing_pkts_per_s(self.rtt.path_srtt(), outstanding)
                 .min(quick_start);
             let smss_bytes = self.params.smss_bytes;
             pacer.set_rate(
@@ -502,10 +502,9 @@ impl Sender {
 
     /// Samples the path for the timeout; returns the round-trip time of the newest segment delivered.
     fn take_rtt_sample(&mut self, segment: &Segment, digest: &Digest, now: Nanos) -> Option<Nanos> {
-        if self.params.rto_rule == RtoRule::Ns2 {
-            let rtt = self.rtt.answer(self.snd_una, now)?;
+        let ns2 = self.params.rto_rule == RtoRule::Ns2;
+        if ns2 && let Some(rtt) = self.rtt.answer(self.snd_una, now) {
             self.rtt_histogram.add(rtt);
-            return Some(rtt);
         }
         let linux = self.params.profile == Profile::Linux;
         // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
@@ -529,8 +528,13 @@ impl Sender {
         }
         if let Some(rtt) = path {
             self.rtt.note_least(newest.unwrap_or(rtt));
-            self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
-            self.rtt_histogram.add(rtt);
+            if ns2 {
+                // ns-2's Vegas (`v_sendtime_`) times every segment beside the one that the timer has timed.
+                self.rtt.sample_fine(rtt);
+            } else {
+                self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
+                self.rtt_histogram.add(rtt);
+            }
         }
         // An ACK that a repair set off, or no arrival, reports segments that had been there for a while.
         let repair = digest.acked_retransmission || digest.sacked_retransmission;
@@ -545,7 +549,7 @@ impl Sender {
             delivered: if counts_acks { 1 } else { ack.digest.delivered },
             acked_bytes: ack.acked_bytes,
             rtt: ack.rtt,
-            srtt: self.rtt.srtt(),
+            srtt: self.rtt.path_srtt(),
             min_rtt: self.rtt.min_rtt(),
             flight: self.board.pipe(),
             prior_flight: ack.prior_flight,

@@ -90,8 +90,7 @@ impl FlowConfig {
 
     fn validate_slow_start(&self, key: &str, variants: &[Variant]) -> Checked {
         if self.profile == Profile::Ns2 {
-            let problem =
-                "profile \"ns2\" times one segment at a time, too few to end slow start by";
+            let problem = "profile \"ns2\" starts as ns-2's agents do, without an end by delay";
             return refuse(key, problem);
         }
         if variants.iter().any(|variant| variant.heeds_slow_start()) {

@@ -273,7 +273,7 @@ fn options_that_the_variant_does_not_heed_name_their_key() {
         (
             "newreno ns2",
             plus,
-            "slow_start: profile \"ns2\" times one segment",
+            "slow_start: profile \"ns2\" starts as ns-2",
         ),
         (
             "vegas",
@@ -285,7 +285,7 @@ fn options_that_the_variant_does_not_heed_name_their_key() {
         (
             "cubic ns2",
             plus,
-            "slow_start: profile \"ns2\" times one segment",
+            "slow_start: profile \"ns2\" starts as ns-2",
         ),
         (
             "bbr",
