@@ -61,7 +61,9 @@ def test_every_way_is_replayed_and_the_spread_is_theirs(tmp_path: Path) -> None:
         assert (outcome.low_bps is not None) == seeded
         if outcome.low_bps is not None and outcome.high_bps is not None:
             assert outcome.low_bps <= outcome.goodput_bps <= outcome.high_bps
-    assert 0 < found.of("reno", "none") < 1
+    reno = [outcome.goodput_bps for outcome in found.outcomes if outcome.variant == "reno"]
+    assert max(reno) > min(reno)
+    assert found.of("reno", "none") == pytest.approx((max(reno) - min(reno)) / np.mean(reno))
     assert found.fits["channel.parquet"] == ("gilbert_elliott", "fits")
 
 
