@@ -6,7 +6,6 @@ Knows no model. Read docs/channels/synth.md.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +27,14 @@ from toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
 
 LONGEST_NS = 30 * 86_400 * 10**9
 """A month: longer is a slip of the unit (the engine's own limit)."""
+
+BOUNDS = {
+    "greater_than_equal": "at least",
+    "greater_than": "more than",
+    "less_than_equal": "at most",
+    "less_than": "less than",
+}
+"""What pydantic calls a number out of range, and the words before the bound that it broke."""
 
 
 def _number(quantity: Quantity) -> BeforeValidator:
@@ -118,8 +125,9 @@ def describe(error: ValidationError) -> str:
             message = "unknown key"
         case "missing":
             message = "this key is missing"
-        case "greater_than_equal" | "less_than_equal" | "greater_than" | "less_than":
-            message = f"{first['input']!r} is out of range{_limits(first['ctx'])}"
+        case kind if kind in BOUNDS:
+            words, bound = broken_bound(first)
+            message = f"{first['input']!r} is out of range; {words} {bound:g}"
         case "finite_number":
             message = f"{first['input']!r} is no number to reckon with"
         case "literal_error":
@@ -144,10 +152,10 @@ def wrong_model(error: ErrorDetails) -> str:
     return f"no model {context['tag']!r}{guess}; there are {', '.join(known)}"
 
 
-def _limits(context: Mapping[str, Any]) -> str:
-    (name, limit), *_ = context.items()
-    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-    return f"; {words[name]} {limit:g}"
+def broken_bound(error: ErrorDetails) -> tuple[str, float]:
+    """Return the words for the bound that a number broke, and the bound; for an error whose type is one of `BOUNDS`."""
+    (bound,) = error["ctx"].values()
+    return BOUNDS[error["type"]], bound
 
 
 def _key_path(loc: tuple[int | str, ...]) -> str:

@@ -5,6 +5,7 @@ Knows nothing of how a variant works; `docs/variants/<name>.md` has its equation
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -70,5 +71,11 @@ def find_variant(name: str) -> Variant:
     known = {variant.name: variant for variant in catalogue()}
     if name in known:
         return known[name]
-    near = get_close_matches(name.lower(), known, n=1, cutoff=0)
-    raise HindflightError(f"there is no variant {name}", f"did you mean {near[0]}? There are {', '.join(known)}")
+    raise unknown_name("variant", name, known)
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> HindflightError:
+    """Return the error for a `kind` that there is none of that `name`, with the nearest of those known."""
+    names = list(known)
+    (near,) = get_close_matches(name.lower(), names, n=1, cutoff=0)
+    return HindflightError(f"there is no {kind} {name}", f"did you mean {near}? There are {', '.join(names)}")

@@ -17,15 +17,13 @@ from channels.intervals import Direction as Way
 from channels.intervals import State, loss_words, merged, read_states, until
 from channels.protect import Guarded, LossModel
 from channels.synth import model_states
+from replay.parts import LEAST_BPS
 from replay.scenario import ChannelFile
 from toolkit.errors import ScenarioError
 
 if TYPE_CHECKING:
     from channels.protect import LinkModel
     from replay.scenario import Channel
-
-LEAST_BPS = 8.0
-"""The engine's least rate: what is slower is held."""
 
 OWNERS_PER_LINK = 64
 """Streams of random numbers that a link's channel may take: a street takes the next one for each `other`."""

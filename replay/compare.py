@@ -13,6 +13,7 @@ from statistics import NormalDist, fmean, stdev
 from typing import Any
 
 from toolkit.schema import run_subject
+from toolkit.units import counted
 
 LEAST_SEEDS = 5
 """Below this many seeds no interval is given."""
@@ -107,14 +108,10 @@ def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
     times = [run["reset_ns"] for run in runs if run["reset_ns"] is not None]
     if not times:
         return []
-    first = f"{'the first ' if len(times) > 1 else ''}after {min(times) / 1e9:.1f} s"
-    words = f"the connection was reset in {len(times)} of {_runs(len(runs))}, {first}; goodput counts until then"
+    said, first = counted(len(runs), "run"), f"{'the first ' if len(times) > 1 else ''}after {min(times) / 1e9:.1f} s"
+    words = f"the connection was reset in {len(times)} of {said}, {first}; goodput counts until then"
     count = Interval(float(len(times)), None, None)
     return [_finding(key, "resets", "", count, text=f"{run_subject(*key)}: {words}.")]
-
-
-def _runs(count: int) -> str:
-    return f"{count} {'run' if count == 1 else 'runs'}"
 
 
 def _finding(
@@ -142,7 +139,8 @@ def _differences(key: Key, reference: Key, ours: dict[int, Run], theirs: dict[in
         gain, other = difference.scaled(100 / base), run_subject(*reference)
         here, there = (sum(of[seed]["reset_ns"] is not None for seed in shared) for of in (ours, theirs))
         if here or there:
-            verdict, words = "unknown", _until_reset(gain, here, there, f"{_runs(len(shared))} each, against {other}")
+            runs = f"{counted(len(shared), 'run')} each, against {other}"
+            verdict, words = "unknown", _until_reset(gain, here, there, runs)
         else:
             verdict, words = _judge(gain, len(shared), other)
         rows.append(_finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {words}."))
@@ -162,10 +160,7 @@ def _judge(gain: Interval, seeds: int, other: str) -> tuple[str, str]:
     amount = _amount(gain.mean, other)
     if gain.low is None or gain.high is None:
         if seeds < LEAST_SEEDS:
-            return (
-                "unknown",
-                f"{amount} over {seeds} {'seed' if seeds == 1 else 'seeds'}, too few to say that it differs",
-            )
+            return "unknown", f"{amount} over {counted(seeds, 'seed')}, too few to say that it differs"
         return "unknown", f"{amount} with every seed alike: the channel holds nothing that a seed could change"
     bounds = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} %)"
     if gain.low <= 0 <= gain.high:

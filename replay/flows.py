@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from channels.parameters import LONGEST_NS
 from replay.applications import Application, Greedy, Pages, PositiveTime, Spread, Stream, Writes
-from replay.parts import LONGEST_NS, MOST_PKTS, Dscp, Flag, Name, Part, Rate, Time, whole
+from replay.parts import MOST_PKTS, Dscp, Flag, Name, Part, Rate, Time, whole
 from toolkit.units import PACKETS, SIZE, TIME
 
 Profile = Literal["rfc", "linux", "ns2"]

@@ -12,18 +12,12 @@ from difflib import get_close_matches
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from channels.parameters import wrong_model
+from channels.parameters import BOUNDS, broken_bound, wrong_model
 from toolkit.units import quantity_of
 
 LONGEST_SHOWN = 60
 """Characters of a value that are shown."""
 
-_BOUNDS = {
-    "greater_than_equal": ("ge", "at least"),
-    "greater_than": ("gt", "more than"),
-    "less_than_equal": ("le", "at most"),
-    "less_than": ("lt", "less than"),
-}
 _WANTED = {
     "bool_type": "is neither true nor false",
     "int_type": "is no whole number",
@@ -88,7 +82,7 @@ def _message(error: ErrorDetails, tables: Tables) -> str:
             message = _of_kind(str(error["loc"][-1]), given, tables)
         case "value_error":
             message = error["msg"].removeprefix("Value error, ")
-        case _ if kind in _BOUNDS:
+        case _ if kind in BOUNDS:
             message = f"{_shown(given)} is out of range{_limit(error)}"
     return message
 
@@ -100,8 +94,8 @@ def _shown(given: object) -> str:
 
 def _limit(error: ErrorDetails) -> str:
     """Return the bound that a value broke, in the unit of what was given."""
-    key, words = _BOUNDS[error["type"]]
-    bound, given = error["ctx"][key], error["input"]
+    words, bound = broken_bound(error)
+    given = error["input"]
     quantity = quantity_of(given) if isinstance(given, str) else None
     number = str(bound) if isinstance(bound, int) else f"{bound:.12g}"
     return f"; {words} {quantity.write(bound) if quantity else number}"

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from channels.parameters import LONGEST_NS
 from toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity
 
 
@@ -17,8 +18,8 @@ def whole(quantity: Quantity) -> BeforeValidator:
     return BeforeValidator(lambda text: round(quantity.parse(text)))
 
 
-LONGEST_NS = 30 * 86_400 * 10**9
 LEAST_BPS = 8
+"""The engine's least rate."""
 GREATEST_BPS = 1e13
 MOST_PKTS = 100_000_000
 GREATEST_SEED = 2**63

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, get_args
 
+from replay.catalogue import unknown_name
 from replay.flows import STACK, Profile, Stack
 from replay.run import profile_parameters
-from toolkit.errors import HindflightError
 from toolkit.units import PACKETS, RATE, SIZE, TIME
 
 PROFILES: tuple[str, ...] = get_args(Profile)
@@ -166,8 +165,7 @@ def find_setting(key: str) -> Setting:
     """Return the setting of `key`. HindflightError with the nearest key if there is none."""
     known = {setting.key: setting for setting in settings()}
     if key not in known:
-        (near,) = get_close_matches(key, known, n=1, cutoff=0)
-        raise HindflightError(f"there is no key {key}", f"did you mean {near}? There are {', '.join(known)}")
+        raise unknown_name("key", key, known)
     return known[key]
 
 

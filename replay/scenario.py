@@ -14,14 +14,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
 
 from channels import losses
-from channels.parameters import InputFile
+from channels.parameters import LONGEST_NS, InputFile
 from channels.protect import Arq, Fec, Guarded, LinkModel
 from replay.applications import APPLICATIONS
 from replay.flows import Datagrams, Flow, SharingFlow
 from replay.mistakes import Tables, describe, nearest
 from replay.parts import (
     GREATEST_SEED,
-    LONGEST_NS,
     MOST_PKTS,
     Count,
     Duration,

@@ -12,7 +12,7 @@ from channels.extract import Estimate
 from replay.outcome import Outcome
 from replay.selfcheck import GOODPUT_BOUND, Candidate
 from toolkit.schema import run_subject
-from toolkit.units import format_rate
+from toolkit.units import counted, format_rate
 
 METRICS = {
     "rate_bps": "bottleneck rate",
@@ -75,15 +75,11 @@ def summary_without_capture(
     channel = (
         "a channel drawn from its model" if drawn else "a captured channel, whose capture is not in this workspace"
     )
-    tried = f"{len(subjects)} {'choice' if len(subjects) == 1 else 'choices'} of variant and proxy"
-    sentences = [f"Replayed without a capture beside it: {tried} over {channel}, {_count(studied)} in all."]
+    tried, count = f"{counted(len(subjects), 'choice')} of variant and proxy", counted(len(studied), "run")
+    sentences = [f"Replayed without a capture beside it: {tried} over {channel}, {count} in all."]
     sentences += _goodputs(findings)
     sentences += _what_if(findings, runs)
     return [_sentence("replay", sentence) for sentence in sentences]
-
-
-def _count(runs: Sequence[object]) -> str:
-    return f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}"
 
 
 def _goodputs(findings: Sequence[Mapping[str, Any]]) -> list[str]:

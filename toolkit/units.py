@@ -96,6 +96,11 @@ def quantity_of(text: str) -> Quantity | None:
     return next((quantity for quantity in QUANTITIES if unit in quantity.units), None)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return "1 run", "3 runs"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def format_rate(rate_bps: float) -> str:
     """Return a rate with the unit that keeps it readable: 3.998 Mbit/s."""
     for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
