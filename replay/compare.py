@@ -76,8 +76,8 @@ def compare_runs(runs: list[Run], reference: Key) -> list[dict[str, Any]]:
 
     Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
     seeds (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
-    `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero, there are too few seeds or a
-    connection was reset. `resets` counts the runs of that end, where there are any.
+    `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where a
+    connection was reset, neither has a number. `resets` counts the runs of that end, where there are any.
     """
     replayed: dict[Key, Run] = {}
     seeded: dict[Key, dict[int, Run]] = defaultdict(dict)
@@ -115,15 +115,15 @@ def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def _finding(
-    key: Key, metric: str, unit: str, interval: Interval, verdict: str = "info", text: str = ""
+    key: Key, metric: str, unit: str, interval: Interval | None, verdict: str = "info", text: str = ""
 ) -> dict[str, Any]:
     return {
         "section": "what_if",
         "subject": run_subject(*key),
         "metric": metric,
-        "value": interval.mean,
-        "low": interval.low,
-        "high": interval.high,
+        "value": interval and interval.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
         "unit": unit,
         "verdict": verdict,
         "text": text,
@@ -133,26 +133,29 @@ def _finding(
 def _differences(key: Key, reference: Key, ours: dict[int, Run], theirs: dict[int, Run]) -> list[dict[str, Any]]:
     shared = sorted(ours.keys() & theirs.keys())
     base = fmean(theirs[seed]["goodput_bps"] for seed in shared)
+    here, there = (sum(of[seed]["reset_ns"] is not None for seed in shared) for of in (ours, theirs))
+    if here or there:
+        return _until_reset(key, reference, f"{here} here, {there} there, in {counted(len(shared), 'run')} each")
     difference = mean_interval([ours[seed]["goodput_bps"] - theirs[seed]["goodput_bps"] for seed in shared])
     rows = [_finding(key, "goodput_difference", "bit/s", difference)]
     if base > 0:
-        gain, other = difference.scaled(100 / base), run_subject(*reference)
-        here, there = (sum(of[seed]["reset_ns"] is not None for seed in shared) for of in (ours, theirs))
-        if here or there:
-            runs = f"{counted(len(shared), 'run')} each, against {other}"
-            verdict, words = "unknown", _until_reset(gain, here, there, runs)
-        else:
-            verdict, words = _judge(gain, len(shared), other)
+        gain = difference.scaled(100 / base)
+        verdict, words = _judge(gain, len(shared), run_subject(*reference))
         rows.append(_finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {words}."))
     return rows
 
 
-def _until_reset(gain: Interval, here: int, there: int, of: str) -> str:
-    """Return the words for a gain between runs of which some died: neither goodput is of the whole transfer."""
-    return (
-        f"{gain.mean:+.1f} % goodput in {of}, but connections were reset ({here} here, {there} there) and count until "
-        "then only, so no gain can be told"
+def _until_reset(key: Key, reference: Key, counts: str) -> list[dict[str, Any]]:
+    """Say that a difference between runs of which some died has no number: neither goodput is of the whole transfer."""
+    words = (
+        f"no gain over {run_subject(*reference)} can be told: connections were reset ({counts}), and their goodput "
+        "counts until then only"
     )
+    told = f"{run_subject(*key)}: {words}."
+    return [
+        _finding(key, "goodput_difference", "bit/s", None),
+        _finding(key, "goodput_gain", "%", None, "unknown", told),
+    ]
 
 
 def _judge(gain: Interval, seeds: int, other: str) -> tuple[str, str]:

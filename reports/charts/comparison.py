@@ -76,10 +76,12 @@ def what_if_difference(tables: Tables) -> alt.LayerChart:
     difference. ReportError where none was computed.
     """
     runs = _what_if(tables)
-    differences = _findings(tables, "goodput_difference")
+    compared = _findings(tables, "goodput_difference")
+    differences = compared.drop_nulls("mbps")
     if differences.is_empty():
         raise ReportError(
-            "No paired differences were computed: they need two choices of variant and proxy with the same seeds."
+            "No paired differences were computed: they need two choices of variant and proxy with the same seeds, "
+            "of which no connection was reset."
         )
     y = _subjects(runs)
     across = across_axis("Difference in goodput [Mbit/s]")
@@ -89,7 +91,7 @@ def what_if_difference(tables: Tables) -> alt.LayerChart:
     intervals = _intervals(differences, (x, y), (Legend([(PAIRED, INK)]), PAIRED), tips)
     layers = [zero.encode(x=alt.X("mbps", type="quantitative")), *intervals]
     values = "; ".join(f"{s} {v:+.2f} Mbit/s" for s, v in differences.select("subject", "mbps").iter_rows())
-    reference = _reference(runs, differences)
+    reference = _reference(runs, compared)
     described = f"Difference in goodput against {reference} on the same channel and seed: {values}."
     words = Words(f"Paired difference against {reference}", described)
     return finish(layers, words, height=_STEP * runs["subject"].n_unique())
@@ -251,7 +253,7 @@ def _what_if(tables: Tables) -> pl.DataFrame:
 
 def _findings(tables: Tables, metric: str) -> pl.DataFrame:
     rows = read(tables, "findings", ["section", "subject", "metric", "value", "low", "high"])
-    mine = rows.filter((pl.col("section") == "what_if") & (pl.col("metric") == metric)).drop_nulls("value")
+    mine = rows.filter((pl.col("section") == "what_if") & (pl.col("metric") == metric))
     return mine.select(
         "subject", *((pl.col(c) / 1e6).alias(n) for c, n in (("value", "mbps"), ("low", "low"), ("high", "high")))
     )

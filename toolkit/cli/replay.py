@@ -116,8 +116,6 @@ def _comparison(study: Study) -> list[Row]:
         if row["section"] == "what_if"
     }
     runs = [run for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "studied"]
-    drawn = [run for run in runs if run["channel_mode"] != "replayed"]
-    died = {(run["variant"], run["proxy"]) for run in drawn if run["reset_ns"] is not None}
     rows = []
     for variant, proxy in dict.fromkeys((run["variant"], run["proxy"]) for run in runs):
         mine = [run for run in runs if (run["variant"], run["proxy"]) == (variant, proxy)]
@@ -130,7 +128,7 @@ def _comparison(study: Study) -> list[Row]:
             _kbps(as_captured, "value"),
             _kbps(mean, "value"),
             _interval(mean),
-            _gain(gain, told=not died & {(variant, proxy), study.reference}),
+            "reference" if (variant, proxy) == study.reference else _gain(gain),
             f"{sum(run['rtos'] for run in mine) / len(mine):.1f}",
         )
         rows.append(dict(zip(_COLUMNS, values, strict=True)))
@@ -145,10 +143,10 @@ def _interval(row: Row | None) -> str:
     return "-" if row is None or row["low"] is None else f"{_kbps(row, 'low')} to {_kbps(row, 'high')}"
 
 
-def _gain(row: Row | None, *, told: bool) -> str:
+def _gain(row: Row | None) -> str:
     if row is None:
-        return "reference"
-    if not told:
+        return "-"
+    if row["value"] is None:
         return "not told: reset"
     bounds = "" if row["low"] is None else f" ({row['low']:+.1f} to {row['high']:+.1f})"
     return f"{row['value']:+.1f}{bounds}"
