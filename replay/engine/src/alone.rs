@@ -6,8 +6,7 @@
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
-use crate::assembly::variant;
-use crate::config::{Config, ConfigError, StackParams};
+use crate::config::{Config, ConfigError, StackParams, known_variant};
 use crate::segment::{Direction, Segment, flags};
 use crate::sender::{BoardCounts, Sender};
 use crate::time::Nanos;
@@ -165,7 +164,7 @@ fn sender(config: &Config, flow: usize) -> Result<Sender, ConfigError> {
             problem: format!("there is none with number {flow}"),
         });
     };
-    let variant = variant(&flow.variant)?;
+    let variant = known_variant("variant", &flow.variant)?;
     let params = variant.fix(
         &StackParams::resolve(flow.profile, &flow.stack),
         &flow.params,

@@ -11,7 +11,7 @@ use crate::application::{Application, Client};
 use crate::catalogue::{EXTERNAL, Variant, initial_window};
 use crate::config::{
     Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
-    StackOverrides, StackParams,
+    StackOverrides, StackParams, known_variant,
 };
 use crate::controller::{Controller, Externals, ParamValues, Sharers};
 use crate::datagram::DatagramSource;
@@ -162,21 +162,13 @@ fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
     links
 }
 
-/// The variant of that name.
-pub fn variant(name: &str) -> Result<Variant, ConfigError> {
-    Variant::from_name(name).map_err(|nearest| ConfigError {
-        key: "variant".into(),
-        problem: format!("{name:?}; did you mean {nearest:?}?"),
-    })
-}
-
 /// The places where a flow's connections begin and end: its source, its proxies, its sink.
 fn stops<'a>(
     config: &Config,
     flow: &'a FlowConfig,
     smss_bytes: u32,
 ) -> Result<Vec<Stop<'a>>, ConfigError> {
-    let own = variant(&flow.variant)?;
+    let own = known_variant("variant", &flow.variant)?;
     let (from, to) = config
         .path
         .ends("flows", flow.from.as_deref(), flow.to.as_deref())?;
@@ -200,7 +192,7 @@ fn stops<'a>(
             advertise: proxy.advertise,
         };
         let (variant, name, values) = match proxy.variant.as_deref() {
-            Some(name) => (variant(name)?, name, &proxy.params),
+            Some(name) => (known_variant("proxies.variant", name)?, name, &proxy.params),
             None => (own, flow.variant.as_str(), &flow.params),
         };
         stops.push(Stop {
@@ -229,45 +221,47 @@ fn add_flow(
     seed: u64,
 ) -> Result<(), ConfigError> {
     let params = StackParams::resolve(flow.profile, &flow.stack);
-    let stops = stops(config, flow, params.smss_bytes)?;
     let key = StreamKey {
         seed,
         owner: number as u32,
         direction: 0,
         purpose: Purpose::SequenceNumber,
     };
+    let plan = Plan {
+        config,
+        flow,
+        params,
+        key,
+        stops: stops(config, flow, params.smss_bytes)?,
+    };
     let mut isn = StreamRng::new(key);
     let first_node = parts.nodes.len();
-    let first_leg = parts.legs.len();
-    let receivers: Vec<Receiver> = stops[1..]
-        .iter()
-        .enumerate()
-        .map(|(i, stop)| {
-            let params = stops[i].fixed(&params);
-            Receiver::new((first_leg + i) as u16, &params, space(stop, &params)).warning_of(
-                params.freeze_warning_ns.map(|warning| {
-                    let outlook = outlook(config, stops[i].site, stop.site);
-                    Forecast::new(&outlook.outages, warning)
-                }),
-            )
-        })
-        .collect();
-    for (i, receiver) in receivers.iter().enumerate() {
+    let mut ends = Vec::new();
+    for (i, between) in plan.stops.windows(2).enumerate() {
+        let (source_site, sink_site) = (between[0].site, between[1].site);
+        let isn = [isn.next_u64() as u32, isn.next_u64() as u32];
+        let leg = parts.legs.len() as u16;
+        let receiver = plan.receiver(i, leg);
+        let sharers = parts.sharers.entry((source_site, sink_site)).or_default();
+        let sender = plan
+            .sender(i, leg, sharers)
+            .with_clock_phase(u64::from(isn[0]));
         parts.legs.push(Leg {
             transport: Transport::Tcp,
             flow: number,
             index: i as u8,
             source: first_node + i,
             sink: first_node + i + 1,
-            source_site: stops[i].site,
-            sink_site: stops[i + 1].site,
-            params: stops[i].fixed(&params),
+            source_site,
+            sink_site,
+            params: plan.stops[i].fixed(&params),
             dscp: flow.dscp,
             wscale: receiver.wscale(),
-            isn: [isn.next_u64() as u32, isn.next_u64() as u32],
+            isn,
         });
+        ends.push((sender, receiver));
     }
-    add_nodes(parts, config, flow, key, &stops, receivers);
+    plan.add_nodes(&mut parts.nodes, ends);
     Ok(())
 }
 
@@ -322,79 +316,81 @@ fn add_datagrams(
     Ok(())
 }
 
-fn add_nodes(
-    parts: &mut Parts,
-    config: &Config,
-    flow: &FlowConfig,
+/// What the connections of one flow are made from.
+struct Plan<'a> {
+    config: &'a Config,
+    flow: &'a FlowConfig,
+    params: StackParams,
     key: StreamKey,
-    stops: &[Stop<'_>],
-    receivers: Vec<Receiver>,
-) {
-    let params = &StackParams::resolve(flow.profile, &flow.stack);
-    let first_leg = parts.legs.len() - receivers.len();
-    let windows: Vec<u64> = receivers.iter().map(Receiver::window).collect();
-    let isns: Vec<u32> = parts.legs[first_leg..]
-        .iter()
-        .map(|leg| leg.isn[0])
-        .collect();
-    let sharers: Vec<Sharers> = stops
-        .windows(2)
-        .map(|ends| {
-            let sites = (ends[0].site, ends[1].site);
-            Sharers::clone(parts.sharers.entry(sites).or_default())
-        })
-        .collect();
-    let sender = |i: usize| {
-        let params = stops[i].fixed(params);
+    stops: Vec<Stop<'a>>,
+}
+
+impl Plan<'_> {
+    /// The end that takes the data of connection `i`.
+    fn receiver(&self, i: usize, leg: u16) -> Receiver {
+        let params = self.stops[i].fixed(&self.params);
+        let forecast = params
+            .freeze_warning_ns
+            .map(|warning| Forecast::new(&self.outlook(i).outages, warning));
+        Receiver::new(leg, &params, space(&self.stops[i + 1], &params)).warning_of(forecast)
+    }
+
+    /// The end that sends the data of connection `i`.
+    fn sender(&self, i: usize, leg: u16, sharers: &Sharers) -> Sender {
+        let stop = &self.stops[i];
+        let params = stop.fixed(&self.params);
         let draws = StreamKey {
             direction: i as u8,
             purpose: Purpose::Controller,
-            ..key
+            ..self.key
         };
-        let mut controller = stops[i].controller(&params, &config.externals, StreamRng::new(draws));
-        controller.share_with(&sharers[i]);
-        let sender = Sender::new((first_leg + i) as u16, &params, controller)
-            .with_clock_phase(u64::from(isns[i]));
+        let mut controller =
+            stop.controller(&params, &self.config.externals, StreamRng::new(draws));
+        controller.share_with(sharers);
+        let sender = Sender::new(leg, &params, controller);
         if !params.reads_schedule() {
             return sender;
         }
-        let outlook = outlook(config, stops[i].site, stops[i + 1].site);
+        let outlook = self.outlook(i);
         let told: &[PathNews] = match params.handover_adaptation {
             HandoverRule::Off => &[],
             HandoverRule::SlowStart | HandoverRule::Jump => &outlook.states,
         };
         // A router that knows no rate has nothing to limit.
-        let rate_bps = outlook.rate_at(flow.start_ns);
+        let rate_bps = outlook.rate_at(self.flow.start_ns);
         sender
             .told_of(told)
             .granted(Some(rate_bps.unwrap_or(f64::INFINITY)))
-    };
-    parts.nodes.push(Node::Source(Box::new(Source::new(
-        sender(0),
-        Application::new(flow, params, key),
-        flow.start_ns,
-        windows[0],
-    ))));
-    for (i, receiver) in receivers.into_iter().enumerate() {
-        parts.nodes.push(match stops[i + 1].buffer {
-            Some(buffer) => Node::Proxy(Box::new(Proxy::new(
-                receiver,
-                sender(i + 1),
-                buffer,
-                windows[i + 1],
-            ))),
-            None => Node::Sink(Box::new(Sink::new(
-                receiver,
-                Client::new(flow, key),
-                flow.start_ns,
-            ))),
-        });
     }
-}
 
-/// What the schedule says of the path between two places.
-fn outlook(config: &Config, from: usize, to: usize) -> Outlook {
-    Outlook::of(&config.path.links[from..to])
+    /// What the schedule says of the path of connection `i`.
+    fn outlook(&self, i: usize) -> Outlook {
+        let (from, to) = (self.stops[i].site, self.stops[i + 1].site);
+        Outlook::of(&self.config.path.links[from..to])
+    }
+
+    /// Adds the flow's source, its proxies and its sink, of both `ends` of each connection.
+    fn add_nodes(&self, nodes: &mut Vec<Node>, ends: Vec<(Sender, Receiver)>) {
+        let windows: Vec<u64> = ends.iter().map(|(_, receiver)| receiver.window()).collect();
+        let (senders, receivers): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
+        let mut senders = senders.into_iter().zip(windows);
+        if let Some((sender, window)) = senders.next() {
+            let application = Application::new(self.flow, &self.params, self.key);
+            let source = Source::new(sender, application, self.flow.start_ns, window);
+            nodes.push(Node::Source(Box::new(source)));
+        }
+        for (receiver, stop) in receivers.into_iter().zip(&self.stops[1..]) {
+            let onward = stop
+                .buffer
+                .and_then(|buffer| Some((buffer, senders.next()?)));
+            nodes.push(if let Some((buffer, (sender, window))) = onward {
+                Node::Proxy(Box::new(Proxy::new(receiver, sender, buffer, window)))
+            } else {
+                let client = Client::new(self.flow, self.key);
+                Node::Sink(Box::new(Sink::new(receiver, client, self.flow.start_ns)))
+            });
+        }
+    }
 }
 
 fn space(stop: &Stop<'_>, params: &StackParams) -> Space {

@@ -27,6 +27,7 @@ pub use stack::{
     StackOverrides, StackParams,
 };
 pub use validate::ConfigError;
+pub(crate) use validate::known_variant;
 
 use crate::controller::{Externals, ParamValues};
 use crate::time::Nanos;

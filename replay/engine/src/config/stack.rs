@@ -336,12 +336,8 @@ impl StackParams {
             user_timeout_ns: o.user_timeout_ns.or(base.user_timeout_ns),
             retry_limit: o.retry_limit.or(base.retry_limit),
             syn_retry_limit: o.syn_retry_limit.or(base.syn_retry_limit),
-            timestamps: base.timestamps,
-            smss_bytes: base.smss_bytes,
-            header_bytes: base.header_bytes,
             initial_window_pkts: o.initial_window_pkts.unwrap_or(base.initial_window_pkts),
             fixed_window_pkts: o.fixed_window_pkts.or(base.fixed_window_pkts),
-            initial_ssthresh_pkts: base.initial_ssthresh_pkts,
             slow_start_limit_pkts: o.slow_start_limit_pkts.or(base.slow_start_limit_pkts),
             slow_start: o.slow_start.or(base.slow_start),
             limited_transmit: o.limited_transmit.unwrap_or(base.limited_transmit),
@@ -361,7 +357,6 @@ impl StackParams {
             quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
             sack: o.sack.unwrap_or(base.sack),
             dsack: o.dsack.unwrap_or(base.dsack),
-            receive_buffer_bytes: base.receive_buffer_bytes,
             // Linux: a buffer that is given does not tune itself (SOCK_RCVBUF_LOCK).
             receive_buffer_max_bytes: (o.receive_buffer_max_bytes).or(base
                 .receive_buffer_max_bytes
@@ -384,9 +379,7 @@ impl StackParams {
             freeze_warning_ns: o.freeze_warning_ns.or(base.freeze_warning_ns),
             handover_adaptation: o.handover_adaptation.unwrap_or(base.handover_adaptation),
             quick_start_bps: o.quick_start_bps.or(base.quick_start_bps),
-            acks_per_round_trip: None,
-            dummies: None,
-            profile,
+            ..base
         }
     }
 

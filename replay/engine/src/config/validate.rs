@@ -211,7 +211,8 @@ impl Config {
     }
 }
 
-fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigError> {
+/// The variant of that name, which stands at `key`.
+pub(crate) fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigError> {
     Variant::from_name(name).map_err(|nearest| {
         let all: Vec<_> = VARIANTS.iter().map(|info| info.name).collect();
         let problem = format!(
