@@ -361,11 +361,16 @@ impl Sender {
         }
     }
 
-    /// What this ACK says of the order in which segments came. `prior_high`: where the highest one sacked began.
+    /// RFC 8985 §6.2 step 3: what this ACK says of the order in which segments came. `prior_high`: where the highest one
+    /// sacked began.
+    ///
+    /// Deviation: Linux passes over what is sacked after a timeout that it has no doubt of.
     pub(super) fn note_order(&mut self, ack: &Ack, prior_high: u64) {
         let high = self.board.highest_sacked_seq(self.snd_una);
         let smss_bytes = self.params.smss_bytes;
-        let counts = !matches!(self.phase, Phase::Loss { .. }) || self.doubt.marker.is_some();
+        let counts = !self.acts_as_linux()
+            || !matches!(self.phase, Phase::Loss { .. })
+            || self.doubt.marker.is_some();
         if let Some(low) = ack.digest.first_original_sacked
             && low < prior_high
             && counts

@@ -26,6 +26,8 @@ mod ladder_ns2;
 #[cfg(test)]
 mod ladder_peach;
 #[cfg(test)]
+mod ladder_rack;
+#[cfg(test)]
 mod ladder_scps_tp;
 #[cfg(test)]
 mod ladder_supertcp;
@@ -364,8 +366,10 @@ impl Sender {
         if ack.ecn_echo {
             self.react_to_mark(ack);
         }
-        if self.acts_as_linux() {
+        if self.params.recovery == RecoveryKind::RackPrr {
             self.note_order(ack, prior_high);
+        }
+        if self.acts_as_linux() {
             self.react_as_linux(ack);
         } else {
             self.react(ack);
@@ -458,7 +462,9 @@ impl Sender {
         }
         // RFC 8985 §7.4.2: the original of a probe came too: nothing was lost.
         let of_probe = (self.rack.probe.take_if(|probe| probe.high_seq == right)).is_some();
-        if self.doubt.reordered && !of_probe {
+        // Deviation: RFC 8985 §6.2 step 4 takes every DSACK; Linux those that come once reordering is known.
+        let counts = self.doubt.reordered || !self.acts_as_linux();
+        if counts && !of_probe {
             self.rack.note_dsack(prior_una, self.snd_nxt);
         }
         self.doubt.note_dsack(right, prior_una, segments as u32);

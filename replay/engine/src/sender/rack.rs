@@ -260,4 +260,24 @@ mod tests {
         assert!(finds_a_loss(false));
         assert!(!finds_a_loss(true));
     }
+
+    #[test]
+    fn rfc8985_a_dsack_widens_the_window_for_sixteen_recoveries() {
+        let (mut rack, board, view) = (
+            Rack::default(),
+            Scoreboard::new(100, true),
+            view(100, false),
+        );
+        let window = |rack: &Rack| rack.reordering_window(&board, &view) / MILLISECOND;
+        rack.note_dsack(1, 101);
+        assert_eq!(window(&rack), 20);
+        rack.note_dsack(100, 201);
+        assert_eq!(window(&rack), 20, "once per round trip");
+        rack.note_dsack(101, 201);
+        assert_eq!(window(&rack), 30);
+        (0..15).for_each(|_| rack.note_recovery_end());
+        assert_eq!(window(&rack), 30);
+        rack.note_recovery_end();
+        assert_eq!(window(&rack), 10);
+    }
 }

@@ -261,6 +261,7 @@ impl Sender {
     }
 
     fn leave_recovery(&mut self, ack: &Ack) {
+        self.rack.note_recovery_end();
         let cwnd = (self.params.recovery == RecoveryKind::Newreno).then(|| {
             // RFC 6582 §3.2 step 3, full ACK, option (1): no burst.
             let flight = f64::from(self.board.outstanding().max(1));
@@ -285,6 +286,7 @@ impl Sender {
             self.grow(ack);
         }
         if self.snd_una >= recovery_point {
+            self.rack.note_recovery_end();
             self.phase = Phase::Open { dup_acks: 0 };
             self.limited_transmitted = 0;
             if self.loss_is_certain(0) {
