@@ -176,14 +176,17 @@ def run_jobs(
 
 
 def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, LossTrace]) -> None:
-    """Raise ScenarioError, in the words of the file, for the first of `jobs` that the engine would refuse.
+    """Raise ScenarioError, in the words of the file, for the first of `jobs` that the engine would refuse, or for an
+    option that none of them heeds.
 
     What differs in the seed alone is looked at once.
     """
-    for job in {(job.variant, job.proxy, job.mode): job for job in jobs}.values():
-        refused = _native.check(_words(engine_config(scenario, job, traces)), registered_controllers())
-        if refused is not None:
-            raise ScenarioError(in_file_words(scenario, job, *refused))
+    different = list({(job.variant, job.proxy, job.mode): job for job in jobs}.values())
+    configurations = [_words(engine_config(scenario, job, traces)) for job in different]
+    refused = _native.check(configurations, registered_controllers())
+    if refused is not None:
+        number, key, problem = refused
+        raise ScenarioError(in_file_words(scenario, different[number], key, problem))
 
 
 def _run_batch(

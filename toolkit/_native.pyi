@@ -115,9 +115,10 @@ class Columns:
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
 def check(
-    configuration: str, controllers: Mapping[str, Callable[[float, float], object]] | None = None
-) -> tuple[str, str] | None:
-    """Return the key and the problem of what `replay` would refuse in a configuration; None where it is sound."""
+    configurations: Sequence[str], controllers: Mapping[str, Callable[[float, float], object]] | None = None
+) -> tuple[int, str, str] | None:
+    """Return the number (from 0) of the first configuration that `replay` would refuse, the key and the problem; else
+    an option that none of them heeds; None where they are sound."""
 
 def fit_losses(fates: bytes, models: Sequence[str], level: float, t_ns: bytes | None = None) -> list[dict[str, Any]]:
     """Fit loss models to `fates`, one octet per packet, 0 for delivered; a dictionary per model.

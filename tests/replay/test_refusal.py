@@ -62,6 +62,32 @@ def test_each_flow_is_told_by_its_own_table() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flow", "heeding", "deaf", "says"),
+    [
+        ({"slow_start": "hystart"}, "cubic", "bbr", 'slow_start: variant "bbr" has a start of its own'),
+        ({"slow_start_limit": "8 pkts"}, "cubic", "vegas", 'slow_start_limit: variant "vegas" has a start of its own'),
+        ({"min_rto": "3 s"}, "sack", "aerotcp", 'min_rto: variant "aerotcp" has a timer of its own'),
+        (
+            {"limited_transmit": False},
+            "newreno",
+            "cubic",
+            "limited_transmit: needs a recovery that counts duplicate ACKs; "
+            'variant "cubic" has sack, which counts what is in flight',
+        ),
+    ],
+)
+def test_an_option_is_refused_where_no_variant_compared_heeds_it(
+    flow: dict[str, Any], heeding: str, deaf: str, says: str
+) -> None:
+    assert _refusal(flow=flow, compare={"variants": [deaf]}) == f"s.toml: flow.{says}"
+    for variants in ([heeding, deaf], [deaf, heeding]):
+        scenario = _scenario(flow=flow, compare={"variants": variants})
+        check_jobs(scenario, plan_comparison(scenario, scenario.compare.variants), {})
+    flows = [{"name": "a", "variant": heeding}, {"name": "b", "variant": deaf, **flow}]
+    assert _refusal(flows=flows) == f"s.toml: flows[1].{says}"
+
+
+@pytest.mark.parametrize(
     ("key", "told"),
     [
         ("duration_ns", "duration"),

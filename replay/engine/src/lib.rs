@@ -58,7 +58,7 @@ pub use config::{
     HandoverRule, JitterConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig,
     PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind, RedConfig, RtoRule,
     SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams, StateConfig, StayConfig,
-    TraceModeConfig,
+    TraceModeConfig, unheeded_by_all,
 };
 pub use link::DropCause;
 pub use segment::{Direction, Ecn, Purpose, Segment, flags};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use hindflight_engine::controller::Externals;
 use hindflight_engine::{
     Config, ConfigError, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
-    VARIANTS, VariantInfo, World,
+    VARIANTS, VariantInfo, World, unheeded_by_all,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -107,16 +107,28 @@ pub fn profile(name: &str) -> PyResult<String> {
     serde_json::to_string(&params).map_err(refuse)
 }
 
-/// The key and the problem of what `replay` would refuse in a configuration; none where it would refuse nothing.
+/// The first of `configurations` that `replay` would refuse, by its number, with the key and the problem; else an option
+/// that none of them heeds; none where nothing is to be said.
 #[pyfunction]
-#[pyo3(signature = (configuration, controllers = None))]
+#[pyo3(signature = (configurations, controllers = None))]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands over what it has read"
+)]
 pub fn check(
-    configuration: &str,
+    configurations: Vec<String>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
-) -> Option<(String, String)> {
+) -> Option<(usize, String, String)> {
     let externals = externals(controllers.unwrap_or_default(), &Arc::default());
-    let refused = config_with(configuration, &externals).err();
-    refused.map(|error| (error.key, error.problem))
+    let mut configs = Vec::with_capacity(configurations.len());
+    for (number, text) in configurations.iter().enumerate() {
+        match config_with(text, &externals) {
+            Ok(config) => configs.push(config),
+            Err(error) => return Some((number, error.key, error.problem)),
+        }
+    }
+    let unheeded = unheeded_by_all(&configs);
+    unheeded.map(|error| (0, error.key, error.problem))
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with

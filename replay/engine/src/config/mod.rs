@@ -26,8 +26,8 @@ pub use stack::{
     DummySegments, HandoverRule, NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind,
     StackOverrides, StackParams,
 };
-pub use validate::ConfigError;
 pub(crate) use validate::known_variant;
+pub use validate::{ConfigError, unheeded_by_all};
 
 use crate::controller::{Externals, ParamValues};
 use crate::time::Nanos;

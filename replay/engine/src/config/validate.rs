@@ -7,6 +7,8 @@ mod options;
 mod path;
 mod stack;
 
+pub use options::unheeded_by_all;
+
 use std::fmt;
 
 use super::queue::MOST_DSCP;
@@ -131,7 +133,7 @@ impl FlowConfig {
                 return refuse(format!("{key}.stack.recovery"), problem);
             }
         }
-        self.validate_options(key)?;
+        self.validate_fixed_window(key)?;
         if self.stack.close == Some(true) && self.is_endless() {
             let problem =
                 "a flow without end never closes: give it a size, or an application that ends";

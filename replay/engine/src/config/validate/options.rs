@@ -1,113 +1,133 @@
-//! Refuses options that the chosen variant would not heed: what is accepted does something.
+//! Finds options that the chosen variant would not heed: what a scenario asks for is to do something in one at least of
+//! the runs that it compares.
 //!
-//! Must not know how they work. A profile's own values are never refused, only what a scenario asks for.
+//! Must not know how they work. A profile's own values are never found, only what a scenario asks for.
 
-use super::{Checked, known_variant, refuse};
+use super::{Checked, ConfigError, known_variant, refuse};
 use crate::catalogue::Variant;
-use crate::config::{FlowConfig, Profile, RecoveryKind, StackParams};
+use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
+use crate::controller::{LedbatParams, ParamValues};
 
 /// Those that are known by their recovery, or by what else is left of them over a window that nothing moves.
 const WITHOUT_WINDOW: &str =
     "reno, newreno, sack, fack, linux-reno, freeze-tcp, aerotcp or supertcp";
 
-impl Variant {
-    /// Whether it leaves the way in which slow start ends to the stack.
-    fn heeds_slow_start(self) -> bool {
-        !matches!(
-            self,
-            Self::Bbr
-                | Self::Bbr3
-                | Self::Aerotcp
-                | Self::Supertcp
-                | Self::ScpsTp
-                | Self::Peach
-                | Self::Vegas
-                | Self::Afstart
-                | Self::Ledbat
-                | Self::Hybla
-                | Self::External
+/// One half-connection: who sends, with which stack in the end.
+struct Leg {
+    variant: Variant,
+    stack: StackParams,
+    values: ParamValues,
+}
+
+impl Leg {
+    /// Whether it starts in a way of its own.
+    fn owns_start(&self) -> bool {
+        matches!(
+            self.variant,
+            Variant::Bbr
+                | Variant::Bbr3
+                | Variant::Aerotcp
+                | Variant::Supertcp
+                | Variant::ScpsTp
+                | Variant::Peach
+                | Variant::Vegas
+                | Variant::Afstart
+                | Variant::Ledbat
+                | Variant::Hybla
         )
+    }
+
+    /// Whether its window is its own calculation, which no ACK moves.
+    fn holds_window(&self) -> bool {
+        matches!(self.variant, Variant::Aerotcp | Variant::Supertcp)
+    }
+
+    fn models_path(&self) -> bool {
+        matches!(self.variant, Variant::Bbr | Variant::Bbr3)
+    }
+
+    /// Whether it recovers as ns-2's agents do, who count ACKs, not what they acknowledge.
+    fn counts_acks(&self) -> bool {
+        self.stack.profile == Profile::Ns2
+            && !self.models_path()
+            && matches!(
+                self.stack.recovery,
+                RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Sack
+            )
+    }
+
+    /// Whether it reads a slow start threshold that it has not found itself.
+    fn heeds_ssthresh(&self) -> bool {
+        match self.variant {
+            Variant::Ledbat => LedbatParams::of(&self.values).slow_start,
+            Variant::Peach => false,
+            _ => !self.models_path() && !self.holds_window(),
+        }
+    }
+
+    /// Whether an ACK may raise its window by more than one segment in the stack's slow start.
+    fn heeds_slow_start_limit(&self) -> bool {
+        !self.owns_start() && !self.counts_acks()
+    }
+
+    /// Whether it spaces what it sends only where the stack says so.
+    fn heeds_pacing_off(&self) -> bool {
+        !self.models_path() && self.variant != Variant::ScpsTp
+    }
+
+    /// RFC 6675 §5 step (3): with SACK the pipe shrinks by itself, as under Linux without. Super TCP recovers from the
+    /// first duplicate on.
+    fn heeds_limited_transmit(&self) -> bool {
+        let by_pipe = self.stack.sack_enabled()
+            || self.stack.profile == Profile::Linux && self.stack.recovery == RecoveryKind::RackPrr;
+        self.counts_acks() || !by_pipe && self.stack.recovery != RecoveryKind::Supertcp
     }
 
     /// Whether it is still what its name says over a window that nothing moves.
-    fn is_more_than_its_window(self) -> bool {
-        matches!(
-            self,
-            Self::Reno
-                | Self::Newreno
-                | Self::Sack
-                | Self::Fack
-                | Self::LinuxReno
-                | Self::FreezeTcp
-                | Self::Aerotcp
-                | Self::Supertcp
-        )
+    fn is_more_than_its_window(&self) -> bool {
+        self.holds_window()
+            || matches!(
+                self.variant,
+                Variant::Reno
+                    | Variant::Newreno
+                    | Variant::Sack
+                    | Variant::Fack
+                    | Variant::LinuxReno
+                    | Variant::FreezeTcp
+            )
     }
 }
 
+/// An option, whether the scenario gives it, what heeds it, and what to say where nothing does.
+type Heeded = (&'static str, bool, fn(&Leg) -> bool, &'static str);
+
 impl FlowConfig {
-    /// The variants of its legs.
-    fn variants(&self) -> Result<Vec<Variant>, super::ConfigError> {
-        let proxies = self
-            .proxies
-            .iter()
-            .filter_map(|proxy| proxy.variant.as_ref());
-        let names = [&self.variant].into_iter().chain(proxies);
-        names.map(|name| known_variant("variant", name)).collect()
-    }
-
-    /// Refuses what none of its legs heeds.
-    pub(super) fn validate_options(&self, key: &str) -> Checked {
-        let variants = self.variants()?;
-        let at = |name: &str| format!("{key}.stack.{name}");
+    /// Its half-connections, from the first on.
+    fn legs(&self) -> Result<Vec<Leg>, ConfigError> {
         let params = StackParams::resolve(self.profile, &self.stack);
-        self.validate_fixed_window(&at, &variants)?;
-        if self.stack.slow_start.is_some() {
-            self.validate_slow_start(&at("slow_start"), &variants)?;
-        }
-        if self.stack.pacing == Some(true) && variants.iter().all(|v| *v == Variant::External) {
-            let problem = format!(
-                "variant {:?} is a controller that is not paced",
-                self.variant
-            );
-            return refuse(at("pacing"), problem);
-        }
-        let probes = |variant: &Variant| {
-            let fixed = variant.fix(&params, &self.params);
-            fixed.recovery == RecoveryKind::RackPrr && fixed.sack
+        let leg = |name: &str, values: &ParamValues| {
+            known_variant("variant", name).map(|variant| Leg {
+                variant,
+                stack: variant.fix(&params, values),
+                values: values.clone(),
+            })
         };
-        if self.stack.tail_loss_probe == Some(true) && !variants.iter().any(probes) {
-            let recovery = variants[0].fix(&params, &self.params).recovery;
-            let problem = format!(
-                "needs recovery rack_prr with sack, which sends the probes; variant {:?} has {}",
-                self.variant,
-                recovery.name()
-            );
-            return refuse(at("tail_loss_probe"), problem);
-        }
-        Ok(())
+        let proxies = self.proxies.iter().filter_map(|proxy| {
+            let variant = proxy.variant.as_ref()?;
+            Some(leg(variant, &proxy.params))
+        });
+        std::iter::once(leg(&self.variant, &self.params))
+            .chain(proxies)
+            .collect()
     }
 
-    fn validate_slow_start(&self, key: &str, variants: &[Variant]) -> Checked {
-        if self.profile == Profile::Ns2 {
-            let problem = "profile \"ns2\" starts as ns-2's agents do, without an end by delay";
-            return refuse(key, problem);
-        }
-        if variants.iter().any(|variant| variant.heeds_slow_start()) {
-            return Ok(());
-        }
-        let problem = format!("variant {:?} has a start of its own", self.variant);
-        refuse(key, problem)
-    }
-
-    fn validate_fixed_window(&self, at: &dyn Fn(&str) -> String, variants: &[Variant]) -> Checked {
+    /// Refuses a fixed window where it leaves nothing of the variant, and what it leaves no room for.
+    pub(super) fn validate_fixed_window(&self, key: &str) -> Checked {
         if self.stack.fixed_window_pkts.is_none() {
             return Ok(());
         }
-        if !variants
-            .iter()
-            .all(|variant| variant.is_more_than_its_window())
-        {
+        let at = |name: &str| format!("{key}.stack.{name}");
+        if !self.legs()?.iter().all(Leg::is_more_than_its_window) {
             let problem = format!(
                 "nothing is left of variant {:?} over a window that nothing moves; take {WITHOUT_WINDOW}",
                 self.variant
@@ -126,6 +146,7 @@ impl FlowConfig {
                 "initial_ssthresh_pkts",
                 stack.initial_ssthresh_pkts.is_some(),
             ),
+            ("ecn_beta", stack.ecn_beta.is_some()),
         ] {
             if given {
                 return refuse(at(name), "means nothing over a fixed_window_pkts");
@@ -133,4 +154,158 @@ impl FlowConfig {
         }
         Ok(())
     }
+
+    /// The options that none of its legs heeds.
+    fn unheeded(&self, key: &str) -> Vec<ConfigError> {
+        let Ok(legs) = self.legs() else {
+            return Vec::new();
+        };
+        let groups = [self.of_start(), self.of_timer(), self.of_repairs()];
+        let options = groups.into_iter().flatten();
+        let unheeded = options.filter(|(_, given, heeds, _)| *given && !legs.iter().any(heeds));
+        let variant = format!("variant {:?}", self.variant);
+        unheeded
+            .map(|(name, _, _, why)| ConfigError {
+                key: format!("{key}.stack.{name}"),
+                problem: why
+                    .replace("{variant}", &variant)
+                    .replace("{recovery}", legs[0].stack.recovery.name()),
+            })
+            .collect()
+    }
+
+    /// What decides on the start, the spacing and the marks.
+    fn of_start(&self) -> Vec<Heeded> {
+        let stack = &self.stack;
+        vec![
+            (
+                "slow_start",
+                stack.slow_start.is_some(),
+                |leg| leg.stack.profile != Profile::Ns2,
+                "profile \"ns2\" starts as ns-2's agents do, without an end by delay",
+            ),
+            (
+                "slow_start",
+                stack.slow_start.is_some(),
+                |leg| !leg.owns_start() && leg.variant != Variant::External,
+                "{variant} has a start of its own",
+            ),
+            (
+                "slow_start_limit_pkts",
+                stack.slow_start_limit_pkts.is_some(),
+                |leg| !leg.owns_start(),
+                "{variant} has a start of its own",
+            ),
+            (
+                "slow_start_limit_pkts",
+                stack.slow_start_limit_pkts.is_some(),
+                Leg::heeds_slow_start_limit,
+                "profile \"ns2\" grows by one segment per ACK, whatever that acknowledges",
+            ),
+            (
+                "initial_window_pkts",
+                stack.initial_window_pkts.is_some(),
+                |leg| !leg.holds_window(),
+                "{variant} has a window of its own",
+            ),
+            (
+                "initial_ssthresh_pkts",
+                stack.initial_ssthresh_pkts.is_some(),
+                Leg::heeds_ssthresh,
+                "{variant} has no slow start threshold to set",
+            ),
+            (
+                "pacing",
+                stack.pacing == Some(true),
+                |leg| leg.variant != Variant::External,
+                "{variant} is a controller that is not paced",
+            ),
+            (
+                "pacing",
+                stack.pacing == Some(false),
+                Leg::heeds_pacing_off,
+                "{variant} paces whatever the stack does",
+            ),
+            (
+                "ecn_beta",
+                stack.ecn_beta.is_some(),
+                |leg| !leg.models_path() && !leg.holds_window(),
+                "{variant} keeps its window at a mark",
+            ),
+        ]
+    }
+
+    /// What sets the timers.
+    fn of_timer(&self) -> Vec<Heeded> {
+        let stack = &self.stack;
+        let own = |name, given| -> Heeded {
+            let heeds: fn(&Leg) -> bool = |leg| leg.variant != Variant::Aerotcp;
+            (name, given, heeds, "{variant} has a timer of its own")
+        };
+        vec![
+            (
+                "syn_retry_limit",
+                stack.syn_retry_limit.is_some(),
+                |leg| leg.stack.handshake,
+                "means nothing without handshake = true, whose SYN is sent again",
+            ),
+            own("rto_rule", stack.rto_rule.is_some()),
+            own("min_rto_ns", stack.min_rto_ns.is_some()),
+            own("clock_granularity_ns", stack.clock_granularity_ns.is_some()),
+            (
+                "clock_granularity_ns",
+                stack.clock_granularity_ns.is_some(),
+                |leg| leg.stack.rto_rule != RtoRule::Linux,
+                "means nothing to rto_rule linux, which rounds no time",
+            ),
+        ]
+    }
+
+    /// What decides on probes and repairs.
+    fn of_repairs(&self) -> Vec<Heeded> {
+        let stack = &self.stack;
+        vec![
+            (
+                "tail_loss_probe",
+                stack.tail_loss_probe == Some(true),
+                |leg| leg.stack.recovery == RecoveryKind::RackPrr && leg.stack.sack,
+                "needs recovery rack_prr with sack, which sends the probes; {variant} has {recovery}",
+            ),
+            (
+                "reset_timer_on_each_partial_ack",
+                stack.reset_timer_on_each_partial_ack == Some(true),
+                |leg| leg.stack.recovery == RecoveryKind::Newreno,
+                "needs recovery newreno; {variant} has {recovery}",
+            ),
+            (
+                "limited_transmit",
+                stack.limited_transmit == Some(false),
+                Leg::heeds_limited_transmit,
+                "needs a recovery that counts duplicate ACKs; {variant} has {recovery}, which counts what is in flight",
+            ),
+        ]
+    }
+}
+
+impl Config {
+    /// The options that would change nothing, each with why.
+    #[must_use]
+    pub fn unheeded(&self) -> Vec<ConfigError> {
+        let flows = self.flows.iter().enumerate();
+        flows
+            .flat_map(|(i, flow)| flow.unheeded(&format!("flows[{i}]")))
+            .collect()
+    }
+}
+
+/// The first option that changes nothing in any of `configs`, which compare variants over one scenario.
+#[must_use]
+pub fn unheeded_by_all(configs: &[Config]) -> Option<ConfigError> {
+    let (first, others) = configs.split_first()?;
+    let others: Vec<_> = others.iter().map(Config::unheeded).collect();
+    let mut unheeded = first.unheeded().into_iter();
+    unheeded.find(|option| {
+        let too = |found: &Vec<ConfigError>| found.iter().any(|other| other.key == option.key);
+        others.iter().all(too)
+    })
 }

@@ -8,9 +8,9 @@ fn problem(change: &str, to: &str) -> String {
         "flows": [{"name": "f", "variant": "cubic", "proxies": [{"node": "b"}]}]}"#;
     assert!(good.contains(change), "{change}");
     let config: Config = serde_json::from_str(&good.replace(change, to)).expect("well-formed");
-    config
-        .validate()
-        .map_or_else(|error| error.to_string(), |()| String::new())
+    let refused = config.validate().err();
+    let found = refused.or_else(|| config.unheeded().into_iter().next());
+    found.map_or_else(String::new, |error| error.to_string())
 }
 
 #[test]
@@ -326,4 +326,118 @@ fn options_that_the_variant_does_not_heed_name_their_key() {
             "{variant} {given}: {got}"
         );
     }
+}
+
+#[test]
+fn options_of_start_timer_and_repair_that_nothing_heeds_are_refused() {
+    let refusal = |variant: &str, given: &str| {
+        let (name, profile) = variant.split_once(' ').unwrap_or((variant, "rfc"));
+        let to =
+            format!("\"variant\": \"{name}\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
+        problem("\"variant\": \"cubic\"", &to)
+    };
+    let marks = "\"ecn_beta\": 0.9, \"ecn\": true";
+    let syn = "\"syn_retry_limit\": 3";
+    for (heeding, unheeding, given, why) in [
+        ("cubic", "bbr", "\"pacing\": false", "paces"),
+        ("vegas", "scps-tp", "\"pacing\": false", "paces"),
+        ("hybla", "ledbat", "\"initial_ssthresh_pkts\": 8", "has no"),
+        (
+            "cubic",
+            "hybla",
+            "\"slow_start_limit_pkts\": 8",
+            "has a start",
+        ),
+        (
+            "cubic",
+            "supertcp",
+            "\"initial_window_pkts\": 8",
+            "has a window",
+        ),
+        ("peach", "bbr3", marks, "keeps its window"),
+        ("peach", "aerotcp", marks, "keeps its window"),
+        (
+            "cubic",
+            "aerotcp",
+            "\"min_rto_ns\": 3000000000",
+            "has a timer",
+        ),
+        (
+            "cubic",
+            "aerotcp linux",
+            "\"rto_rule\": \"rfc6298\"",
+            "has a timer",
+        ),
+    ] {
+        let key = given[1..].split('"').next().unwrap_or("");
+        assert_eq!(refusal(heeding, given), "", "{heeding} {given}");
+        let name = unheeding.split(' ').next().unwrap_or("");
+        let got = refusal(unheeding, given);
+        let expected = format!("flows[0].stack.{key}: variant \"{name}\" {why}");
+        assert!(got.starts_with(&expected), "{unheeding} {given}: {got}");
+    }
+    for (heeding, unheeding, given, why) in [
+        (
+            "cubic",
+            "cubic linux",
+            "\"clock_granularity_ns\": 9000000",
+            "means nothing to rto_rule linux",
+        ),
+        (
+            "newreno",
+            "sack",
+            "\"reset_timer_on_each_partial_ack\": true",
+            "needs recovery newreno; variant \"sack\" has sack",
+        ),
+        (
+            "newreno",
+            "cubic",
+            "\"limited_transmit\": false",
+            "needs a recovery that counts duplicate ACKs; variant \"cubic\" has sack",
+        ),
+        (
+            "sack ns2",
+            "bbr linux",
+            "\"limited_transmit\": false",
+            "needs a recovery that counts duplicate ACKs; variant \"bbr\" has rack_prr",
+        ),
+        (
+            "newreno ns2",
+            "bbr ns2",
+            "\"limited_transmit\": false",
+            "needs a recovery that counts duplicate ACKs; variant \"bbr\" has sack",
+        ),
+        (
+            "fack ns2",
+            "cubic ns2",
+            "\"slow_start_limit_pkts\": 8",
+            "profile \"ns2\" grows by one segment per ACK",
+        ),
+        ("cubic", "cubic ns2", syn, "means nothing without handshake"),
+    ] {
+        let key = given[1..].split('"').next().unwrap_or("");
+        assert_eq!(refusal(heeding, given), "", "{heeding} {given}");
+        let got = refusal(unheeding, given);
+        assert!(
+            got.starts_with(&format!("flows[0].stack.{key}: {why}")),
+            "{unheeding} {given}: {got}"
+        );
+    }
+}
+
+#[test]
+fn an_option_that_a_leg_heeds_is_heeded_and_a_parameter_may_decide() {
+    let ssthresh = "\"stack\": {\"initial_ssthresh_pkts\": 8}";
+    let ledbat = |params: &str, proxy: &str| {
+        let to = format!("\"variant\": \"ledbat\", \"params\": {{{params}}}, {ssthresh}, {proxy}");
+        problem(
+            "\"variant\": \"cubic\", \"proxies\": [{\"node\": \"b\"}]",
+            &to,
+        )
+    };
+    let relay = "\"proxies\": [{\"node\": \"b\"}]";
+    assert!(ledbat("", relay).contains("has no slow start threshold"));
+    assert_eq!(ledbat("\"slow_start\": true", relay), "");
+    let other = "\"proxies\": [{\"node\": \"b\", \"variant\": \"cubic\"}]";
+    assert_eq!(ledbat("", other), "");
 }
