@@ -1,8 +1,8 @@
 //! The earliest of a fixed set of sources, ties by the source's number: that number is the rank of stages.
 //!
-//! Must not know what a source is. Time and number share one word, so that the least word is the answer. Words stand in
-//! groups of eight, groups of eight groups above them: up to eight sources a change is one store, and finding the
-//! earliest seven comparisons.
+//! Must not know what a source is. Time and number share one word, so that the least word is the answer, which is kept.
+//! Words stand in groups of eight, groups of eight groups above them: up to eight sources a change is one store, and
+//! seven comparisons where it is the earliest that changes.
 
 use crate::time::{NEVER, Nanos};
 
@@ -21,6 +21,8 @@ pub struct Calendar {
     groups: Vec<[u64; GROUP]>,
     /// First group of the level of the sources, and of each level above it, upwards.
     levels: Vec<usize>,
+    /// The least of all.
+    earliest: u64,
 }
 
 /// Written out, since a loop becomes vector code, for which the baseline processor has no comparison.
@@ -50,6 +52,7 @@ impl Calendar {
             top: [u64::MAX; GROUP],
             groups: vec![[u64::MAX; GROUP]; sizes.iter().sum()],
             levels,
+            earliest: u64::MAX,
         }
     }
 
@@ -61,6 +64,11 @@ impl Calendar {
             self.top[source % GROUP] = word;
         } else {
             self.set_below(source, word);
+        }
+        if word < self.earliest {
+            self.earliest = word;
+        } else if self.earliest as usize & (MOST_SOURCES - 1) == source {
+            self.earliest = least(&self.top);
         }
     }
 
@@ -78,7 +86,7 @@ impl Calendar {
     /// Source and time of the earliest; [`LATEST`] if none has a time.
     #[inline]
     pub fn earliest(&self) -> (usize, Nanos) {
-        let word = least(&self.top);
+        let word = self.earliest;
         (word as usize & (MOST_SOURCES - 1), word >> SOURCE_BITS)
     }
 }

@@ -411,6 +411,12 @@ impl LinkDirection {
         self.flying.pop_front()
     }
 
+    /// Takes it, if it arrives before `time`.
+    #[inline]
+    pub fn take_before(&mut self, time: Nanos) -> Option<Flight> {
+        self.flying.pop_front_if(|flight| flight.arrival < time)
+    }
+
     /// Packets on their way or waiting.
     pub fn in_flight(&self) -> impl Iterator<Item = Ticket> + '_ {
         let flying = self.flying.iter().map(|flight| flight.parcel.ticket());

@@ -10,7 +10,7 @@ use crate::node::{Endpoint, Sent};
 use crate::segment::{Segment, flags};
 use crate::summary::FlowTally;
 use crate::tap::{Event, Tap};
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 
 /// The way of the segments of a leg in one direction.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +84,9 @@ pub struct Network<'a, T: Tap> {
     /// The slot into which the next segment is written.
     spare: Ticket,
     calendar: Calendar,
-    /// A link direction that the calendar is not told of (see `lane`); [`NO_LINK`] for none.
+    /// Link directions that the calendar is not told of (see `open_lane`), there and back; [`NO_LINK`] for none.
     lane: usize,
+    lane_back: usize,
     tallies: Vec<FlowTally>,
     end: Nanos,
     tap: &'a mut T,
@@ -112,6 +113,7 @@ impl<'a, T: Tap> Network<'a, T> {
         Self {
             calendar: Calendar::new(links.len() + nodes),
             lane: NO_LINK,
+            lane_back: NO_LINK,
             links,
             routes: legs.iter().flat_map(Route::both).collect(),
             spare: arena.take(),
@@ -152,7 +154,13 @@ impl<'a, T: Tap> Network<'a, T> {
     /// What happens next, and when: of a link direction by its number, or of a node by its number behind those.
     #[inline]
     pub fn next(&self) -> (usize, Nanos) {
-        self.calendar.earliest()
+        let told = self.calendar.earliest();
+        match self.links.get(self.lane_back) {
+            Some(link) if (link.next_event(), self.lane_back) < (told.1, told.0) => {
+                (self.lane_back, link.next_event())
+            }
+            _ => told,
+        }
     }
 
     /// Notes when a node wants to be called.
@@ -170,7 +178,9 @@ impl<'a, T: Tap> Network<'a, T> {
             return None;
         }
         let flight = link.take();
-        self.calendar.set(number, link.next_event());
+        if number != self.lane_back {
+            self.calendar.set(number, link.next_event());
+        }
         let parcel = flight?.parcel;
         let Route { last, node, .. } = self.routes[parcel.route() as usize];
         if number != last {
@@ -202,15 +212,32 @@ impl<'a, T: Tap> Network<'a, T> {
                 .any(LinkDirection::is_scheduled)
     }
 
-    /// From now on the one who calls this takes what `leg` sends forward by itself, ahead of its time.
+    /// From now on the one who calls this takes what `leg` sends forward by itself, ahead of its time, and may take the
+    /// answers one after another.
     pub fn open_lane(&mut self, leg: &Leg) {
         self.lane = 2 * leg.sink_site - 2;
+        self.lane_back = 2 * leg.source_site + 1;
+        self.calendar.set(self.lane_back, NEVER);
     }
 
     /// No longer.
     pub fn close_lane(&mut self) {
-        let number = std::mem::replace(&mut self.lane, NO_LINK);
-        self.calendar.set(number, self.links[number].next_event());
+        for lane in [&mut self.lane, &mut self.lane_back] {
+            let number = std::mem::replace(lane, NO_LINK);
+            self.calendar.set(number, self.links[number].next_event());
+        }
+    }
+
+    /// Takes the next answer, if nothing else happens before it and it is not after the end; says when it arrives.
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
+    pub fn take_answer(&mut self) -> Option<(Ticket, Nanos)> {
+        let (_, others) = self.calendar.earliest();
+        let link = self.links.get_mut(self.lane_back)?;
+        let Flight { arrival, parcel } = link.take_before(others.min(self.end + 1))?;
+        let ticket = parcel.ticket();
+        self.tell_arrival(ticket, arrival);
+        Some((ticket, arrival))
     }
 
     /// Whether somebody takes segments ahead of their time.
@@ -439,7 +466,7 @@ impl<'a, T: Tap> Network<'a, T> {
     #[inline(always)]
     fn launch(&mut self, number: usize, flight: Flight) {
         let first = self.links[number].launch(flight);
-        if let Some(next) = first.filter(|_| number != self.lane) {
+        if let Some(next) = first.filter(|_| number != self.lane && number != self.lane_back) {
             self.calendar.set(number, next);
         }
     }

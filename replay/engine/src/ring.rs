@@ -69,6 +69,16 @@ impl<T: Copy + Default> Ring<T> {
         Some(value)
     }
 
+    /// Removes the oldest entry, if it meets `condition`.
+    #[inline]
+    pub fn pop_front_if(&mut self, condition: impl Fn(&T) -> bool) -> Option<T> {
+        let value = *self.front()?;
+        condition(&value).then(|| {
+            self.head += 1;
+            value
+        })
+    }
+
     /// Removes the newest entry.
     pub fn pop_back(&mut self) -> Option<T> {
         let value = *self.back()?;

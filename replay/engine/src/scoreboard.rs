@@ -69,7 +69,8 @@ pub struct Scoreboard {
     lost_total: u64,
     /// Lost and not retransmitted since.
     waiting: u32,
-    /// All not sacked below it are lost by RFC 6675; sacked segments from it on.
+    /// All not sacked below it are lost by RFC 6675; sacked segments from it on. What follows may lie below `base`, which
+    /// then stands for it.
     loss_edge: u64,
     sacked_beyond: u64,
     /// One past the highest sacked segment.
@@ -321,9 +322,6 @@ impl Scoreboard {
             }
             self.forget_marks(number, slot.marks);
         }
-        self.loss_edge = self.loss_edge.max(self.base);
-        self.repair_from = self.repair_from.max(self.base);
-        self.high_sacked = self.high_sacked.max(self.base);
         if self.keeps_pieces {
             self.begin_piece(self.base);
         }
@@ -465,8 +463,8 @@ impl Scoreboard {
     pub fn mark_lost_by_sack(&mut self, dup_thresh: u64) -> u32 {
         let before = self.lost;
         while self.sacked_beyond >= dup_thresh {
-            let number = self.loss_edge;
-            self.loss_edge += 1;
+            let number = self.loss_edge.max(self.base);
+            self.loss_edge = number + 1;
             if self.slot(number).marks & SACKED != 0 {
                 self.sacked_beyond -= 1;
             } else {
@@ -537,7 +535,7 @@ impl Scoreboard {
         if self.waiting == 0 {
             return None;
         }
-        let mut number = self.repair_from;
+        let mut number = self.repair_from.max(self.base);
         while number < self.repair_end.min(self.end) {
             let slot = self.slot(number);
             if slot.marks & (LOST | RETRANSMITTED) == LOST {

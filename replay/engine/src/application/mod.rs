@@ -45,8 +45,9 @@ pub struct Application {
     /// Octets of the current write that found no room yet.
     unwritten: u64,
     buffer: Option<SendBuffer>,
-    /// Octets of a request, where it answers requests.
+    /// Octets of a request, where it answers requests; next octet expected from the other end.
     request_bytes: u64,
+    rcv_nxt: u64,
     delays: WriteDelays,
 }
 
@@ -68,6 +69,7 @@ impl Application {
             unwritten: 0,
             buffer: send_buffer(params),
             request_bytes: u64::from(request_bytes),
+            rcv_nxt: 1,
             delays: WriteDelays::default(),
         }
     }
@@ -96,6 +98,7 @@ impl Application {
     pub fn on_request(&mut self, segment: &Segment, now: Nanos) {
         let number = (segment.seq - 1) / self.request_bytes.max(1);
         if let Some(octets) = self.supply.request(number) {
+            self.rcv_nxt += self.request_bytes;
             self.produce(octets, now);
         }
     }
@@ -109,8 +112,9 @@ impl Application {
     }
 
     /// Next octet expected from the other end: what it asked for has arrived.
+    #[inline]
     pub fn rcv_nxt(&self) -> u64 {
-        1 + self.supply.served() * self.request_bytes
+        self.rcv_nxt
     }
 
     /// Writes what fits; says whether it wrote anything.

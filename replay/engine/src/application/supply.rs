@@ -172,15 +172,6 @@ impl Supply {
         Some(pages.next_bytes())
     }
 
-    /// Pages that were asked for.
-    pub fn served(&self) -> u64 {
-        if let Self::Requested { served, .. } = self {
-            *served
-        } else {
-            0
-        }
-    }
-
     /// Whether it will have nothing more, ever.
     pub fn is_exhausted(&self) -> bool {
         match self {

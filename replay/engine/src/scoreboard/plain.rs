@@ -19,7 +19,12 @@ pub struct Covered {
 }
 
 impl Scoreboard {
-    /// Like `acknowledge`, for an ACK of whole segments with no mark while nothing on the board has one that counts,
+    /// Whether nothing is lost, reported or on its way again.
+    pub fn is_unmarked(&self) -> bool {
+        self.sacked | self.lost | self.retransmitted == 0
+    }
+
+    /// Like `acknowledge`, for an ACK of whole segments that were sent once, of a board that is unmarked and
     /// where the order of transmission is not kept; none, and nothing done, where that does not hold.
     #[allow(
         clippy::inline_always,
@@ -27,16 +32,17 @@ impl Scoreboard {
     )]
     #[inline(always)]
     pub fn acknowledge_plainly(&mut self, ack: u64) -> Option<Covered> {
-        debug_assert!(!self.keeps_order && !self.keeps_pieces);
-        if self.sacked | self.lost | self.retransmitted != 0 || self.base == self.end {
+        debug_assert!(!self.keeps_order && !self.keeps_pieces && self.is_unmarked());
+        if self.base == self.end {
             return None;
         }
-        let oldest_sent_at = self.slot(self.base).sent_at;
+        let mut slot = self.slot(self.base);
+        let oldest_sent_at = slot.sent_at;
         let mut newest_sent_at = oldest_sent_at;
         let mut number = self.base;
-        while number < self.end {
-            let slot = self.slot(number);
-            if slot.seq + u64::from(slot.len) > ack {
+        loop {
+            let end = slot.seq + u64::from(slot.len);
+            if end > ack {
                 break;
             }
             if slot.marks != 0 {
@@ -44,12 +50,13 @@ impl Scoreboard {
             }
             newest_sent_at = slot.sent_at;
             number += 1;
+            if end == ack || number == self.end {
+                break;
+            }
+            slot = self.slot(number);
         }
         let segments = (number - self.base) as u32;
         self.base = number;
-        self.loss_edge = self.loss_edge.max(number);
-        self.repair_from = self.repair_from.max(number);
-        self.high_sacked = self.high_sacked.max(number);
         (segments > 0).then(|| Covered {
             segments,
             oldest_sent_at,

@@ -254,6 +254,7 @@ impl Sender {
 
     /// The user has no use for the connection any more (RFC 9293 §3.10.5).
     pub fn abort(&mut self, now: Nanos) {
+        self.calm = None;
         self.end_by_reset(Some(self.snd_nxt), now);
     }
 

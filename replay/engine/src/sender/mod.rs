@@ -113,6 +113,9 @@ pub struct Sender {
     leg: u16,
     params: StackParams,
     way: Way,
+    /// While nothing stands against the short way: when the timers that it leaves alone want to be called. The long way
+    /// ends it (see `plain`).
+    calm: Option<Nanos>,
     stage: Stage,
     patience: Patience,
     established_at: Option<Nanos>,
@@ -179,6 +182,7 @@ impl Sender {
             leg,
             params: *params,
             way: Way::of(params),
+            calm: None,
             stage: Stage::Closed,
             patience: Patience::default(),
             established_at: None,
@@ -279,6 +283,7 @@ impl Sender {
 
     #[inline(never)]
     fn receive_any(&mut self, segment: &Segment, now: Nanos) {
+        self.calm = None;
         self.ts_recent = segment.ts_val;
         self.deferred = false;
         if self.stage != Stage::Established {

@@ -63,22 +63,35 @@ impl Way {
 }
 
 impl Sender {
-    /// Nothing is lost, reported or repeated, and the connection has no trade but to send on.
+    /// Nothing is lost, reported or repeated, the receiver's window is not being probed, and the connection has no trade but
+    /// to send on.
     #[inline(always)]
-    fn is_plain_now(&self) -> bool {
-        self.way == Way::Short
-            && self.stage == Stage::Established
-            && matches!(self.phase, Phase::Open { dup_acks: 0 })
+    fn is_plain_now(&mut self) -> bool {
+        self.calm.is_some() || self.finds_calm()
     }
 
-    /// Takes an ACK that only acknowledges: it moves `snd_una` over whole segments that were sent once, carries no
-    /// SACK, payload or mark, and the receiver's window is not being probed.
+    /// The condition itself. The short way leaves all of it alone, the long way ends it before it changes any of it.
+    #[inline(never)]
+    fn finds_calm(&mut self) -> bool {
+        let calm = self.way == Way::Short
+            && self.stage == Stage::Established
+            && matches!(self.phase, Phase::Open { dup_acks: 0 })
+            && self.board.is_unmarked()
+            && self.forced.is_none()
+            && !self.persist_timer.is_set()
+            && !self.persist_due;
+        self.calm = calm.then(|| self.rarer_deadline());
+        calm
+    }
+
+    /// Takes an ACK that only acknowledges: it moves `snd_una` over whole segments that were sent once, and carries no
+    /// SACK, payload or mark.
     #[inline(always)]
     pub(super) fn receive_plainly(&mut self, segment: &Segment, now: Nanos) -> bool {
         let only_acknowledges =
             segment.flags == flags::ACK && segment.sack_len == 0 && segment.payload_bytes == 0;
         let expected = segment.ack > self.snd_una && segment.ack <= self.snd_nxt;
-        if !only_acknowledges || !expected || !self.is_plain_now() || self.persist_timer.is_set() {
+        if !only_acknowledges || !expected || !self.is_plain_now() {
             return false;
         }
         let prior_flight = self.board.outstanding();
@@ -101,7 +114,7 @@ impl Sender {
         if self.controller.heeds(limited) || self.controller.observes() {
             let counted = limited && self.controller.counts(covered.segments);
             if !counted {
-                self.grow_plainly(&covered, acked_bytes, prior_flight, now);
+                self.grow_plainly(covered, acked_bytes, prior_flight, now);
             }
         }
         if self.pacer.is_some() {
@@ -121,7 +134,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn sample_rate_plainly(&mut self, covered: &Covered, now: Nanos) -> Option<RateSample> {
+    fn sample_rate_plainly(&mut self, covered: Covered, now: Nanos) -> Option<RateSample> {
         let rates = self.rates.as_mut()?;
         let newest = Newest {
             number: covered.newest,
@@ -132,7 +145,7 @@ impl Sender {
 
     /// Tells the controller of an ACK that can move it: of every one, if it models the path and samples rates.
     #[inline(never)]
-    fn grow_plainly(&mut self, covered: &Covered, acked_bytes: u64, prior_flight: u32, now: Nanos) {
+    fn grow_plainly(&mut self, covered: Covered, acked_bytes: u64, prior_flight: u32, now: Nanos) {
         let rate = self.sample_rate_plainly(covered, now);
         let mut evidence = AckEvidence {
             now,
@@ -175,20 +188,20 @@ impl Sender {
     /// restarts. None where the long way has to find out.
     #[inline(always)]
     pub(super) fn transmit_plainly(&mut self, now: Nanos, slot: &mut Segment) -> Option<Sent> {
-        let idle = self.board.pipe() == 0;
-        if !self.is_plain_now() || idle || self.persist_due || self.forced.is_some() {
+        if !self.is_plain_now() || self.board.outstanding() == 0 {
             return None;
         }
         if self.dummies.is_some() && !self.dummies_are_quiet() {
             return None;
         }
-        match self.room_plainly(now) {
+        let cwnd = self.controller.cwnd();
+        match self.room_plainly(cwnd, now) {
             Room::Unknown => return None,
             Room::None => return Some(Sent::Nothing),
             Room::Free => {}
         }
         self.write_full_segment(now, slot);
-        match self.room_plainly(now) {
+        match self.room_plainly(cwnd, now) {
             Room::None => Some(Sent::Last),
             Room::Free | Room::Unknown => Some(Sent::One),
         }
@@ -196,8 +209,9 @@ impl Sender {
 
     /// Whether a full new segment may leave, and a note of what does not let it.
     #[inline(always)]
-    fn room_plainly(&mut self, now: Nanos) -> Room {
-        let limited = f64::from(self.board.pipe()) + 1.0 > self.controller.cwnd();
+    fn room_plainly(&mut self, cwnd: f64, now: Nanos) -> Room {
+        let outstanding = self.board.outstanding();
+        let limited = f64::from(outstanding) + 1.0 > cwnd;
         if !limited {
             let smss_bytes = u64::from(self.params.smss_bytes);
             if self.write_end - self.snd_nxt < smss_bytes {
@@ -209,7 +223,6 @@ impl Sender {
                 return if paced { Room::None } else { Room::Free };
             }
         }
-        let outstanding = self.board.outstanding();
         self.usage
             .note(limited, outstanding, self.snd_una, self.snd_nxt);
         Room::None
@@ -240,8 +253,7 @@ impl Sender {
         if self.pacer.is_some() || self.rates.is_some() {
             self.note_departure_plainly(len, now);
         }
-        slot.clear(self.leg, Direction::Forward);
-        slot.seq = self.snd_nxt;
+        let seq = self.snd_nxt;
         self.snd_nxt += u64::from(len);
         self.counters.segments_out += 1;
         self.last_sent_at = now;
@@ -250,18 +262,22 @@ impl Sender {
             // RFC 6298 §5.1.
             self.rto_timer.set(now + self.rtt.rto());
         }
-        slot.ack = 1;
-        slot.wnd_bytes = 0xFFFF;
-        slot.ts_val = (now / MILLISECOND) as u32;
-        slot.ts_ecr = self.ts_recent;
-        slot.payload_bytes = len;
-        slot.ip_bytes = self.params.header_bytes as u16 + len;
-        slot.ip_id = self.ip_id;
-        slot.purpose = Purpose::Data;
-        slot.flags = flags::ACK;
-        if self.snd_nxt == self.write_end && self.finished {
-            slot.flags |= flags::PSH;
-        }
+        let pushes = self.snd_nxt == self.write_end && self.finished;
+        *slot = Segment {
+            // Blocks beyond `sack_len` mean nothing: what they held stays.
+            sack: slot.sack,
+            seq,
+            ack: 1,
+            wnd_bytes: 0xFFFF,
+            ts_val: (now / MILLISECOND) as u32,
+            ts_ecr: self.ts_recent,
+            payload_bytes: len,
+            ip_bytes: self.params.header_bytes as u16 + len,
+            ip_id: self.ip_id,
+            purpose: Purpose::Data,
+            flags: flags::ACK | if pushes { flags::PSH } else { 0 },
+            ..Segment::new(self.leg, Direction::Forward)
+        };
     }
 }
 
@@ -360,7 +376,8 @@ mod tests {
             while sender.transmit(now, &mut slot) {
                 out.push(format!("{slot:?}"));
             }
-            let shown = format!("{sender:?}");
+            let calm = format!("calm: {:?}", sender.calm);
+            let shown = format!("{sender:?}").replace(&calm, "calm: None");
             let shown = shown.replace("way: Suspended", "way: Long");
             out.push(shown.replace("way: Short", "way: Long"));
         }

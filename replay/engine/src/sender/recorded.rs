@@ -94,6 +94,7 @@ impl Sender {
 
     /// Runs the timers of RACK and of the tail loss probe up to `now`; timeouts are in the record.
     fn pass_time(&mut self, now: Nanos) {
+        self.calm = None;
         loop {
             let timers = (&self.rack.reordering_timer, &self.rack.probe_timer);
             let at = timers.0.armed().min(timers.1.armed());

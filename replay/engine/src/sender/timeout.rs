@@ -16,17 +16,11 @@ impl Sender {
     /// When it wants to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
-        let rack = self
-            .rack
-            .reordering_timer
-            .armed()
-            .min(self.rack.probe_timer.armed());
+        let others = self.calm.unwrap_or_else(|| self.rarer_deadline());
         self.rto_timer
             .armed()
-            .min(self.persist_timer.armed())
-            .min(rack)
+            .min(others)
             .min(self.pacer.map_or(NEVER, |pacer| pacer.timer.armed()))
-            .min(self.next_handover())
             .min(
                 self.dummies
                     .as_ref()
@@ -34,8 +28,28 @@ impl Sender {
             )
     }
 
+    /// When the timers want to be called that the short way leaves alone.
+    pub(super) fn rarer_deadline(&self) -> Nanos {
+        let rack = self
+            .rack
+            .reordering_timer
+            .armed()
+            .min(self.rack.probe_timer.armed());
+        rack.min(self.persist_timer.armed())
+            .min(self.next_handover())
+    }
+
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
+        if let Some(pacer) = &mut self.pacer
+            && self.calm.is_some_and(|others| others > now)
+            && self.rto_timer.armed() > now
+            && self.dummies.is_none()
+        {
+            pacer.timer.fires(now);
+            return;
+        }
+        self.calm = None;
         self.take_news(now);
         // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout begins anew.
         if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {

@@ -58,6 +58,7 @@ impl Sender {
     /// The long way: the next segment that may leave now, if any.
     #[inline(never)]
     pub(super) fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
+        self.calm = None;
         if self.stage != Stage::Established {
             return self.poll_control(now);
         }

@@ -17,8 +17,11 @@ use crate::node::{Endpoint, Node, Sent};
 use crate::tap::Tap;
 use crate::time::Nanos;
 
-/// Number of the node that receives.
+/// Numbers of the node that sends and of the one that receives.
+const SOURCE: usize = 0;
 const SINK: usize = 1;
+/// Further answers that one visit takes at most before the run looks around.
+const MOST_ANSWERS: u32 = 64;
 
 /// Whether the condition holds: one connection, which nothing but its last octet can end, over a path whose arrivals are
 /// known when it sends; an application that reads at once and asks for nothing; an end that speaks only when it is spoken
@@ -36,13 +39,41 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
 }
 
 impl<T: Tap> World<'_, T> {
-    /// A visit of either end, and what the receiving one makes of what has been sent to it.
+    /// A visit of either end, and what the receiving one makes of what has been sent to it. The sending end takes one
+    /// answer after the other while nothing else happens.
     #[inline]
     pub(super) fn visit_pair(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
         if number == SINK {
             self.visit_one(number, came, now);
             return self.work_ahead(now);
         }
+        // A listener, and those who may end, have their say after every answer.
+        let alone = !T::LISTENS && !self.may_end;
+        let mut more = if alone { MOST_ANSWERS } else { 0 };
+        let (mut came, mut now) = (came, now);
+        loop {
+            self.visit_source(came, now);
+            if !self.network.lane_is_clear() {
+                return self.work_ahead(now);
+            }
+            if more == 0 {
+                return;
+            }
+            more -= 1;
+            let Some((ticket, arrival)) = self.network.take_answer() else {
+                return;
+            };
+            (came, now) = (Some(ticket), arrival);
+        }
+    }
+
+    /// Lets the sending end take what has come, and the receiving end what it sends.
+    #[allow(
+        clippy::inline_always,
+        reason = "the loop around it is the run of nearly every packet"
+    )]
+    #[inline(always)]
+    fn visit_source(&mut self, came: Option<Ticket>, now: Nanos) {
         let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {
             return;
         };
@@ -79,10 +110,7 @@ impl<T: Tap> World<'_, T> {
         let deadline = source.next_deadline();
         if deadline != self.source_deadline {
             self.source_deadline = deadline;
-            network.call(number, deadline);
-        }
-        if !network.lane_is_clear() {
-            self.work_ahead(now);
+            network.call(SOURCE, deadline);
         }
     }
 
