@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from replay.validation import bbr3_by_hand
+from replay.validation import bbr3_by_hand, peach_by_hand
 from replay.validation.simulator import HEADER_BYTES, SMSS_BYTES
 from replay.validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course, Likeness, beside
 
 PACKET_BITS = 8 * (SMSS_BYTES + HEADER_BYTES)
 LEDBAT_TARGET_S = 0.1
-SUDDEN_START_PKTS, SUDDEN_START_ROUND = 64, 3
 STREAM_PKTS = 5
 SCPS_ACKS, SCPS_ALPHA = 4, 2
 HYBLA_RTT_0_S = 0.025
@@ -130,17 +129,9 @@ def _held(course: Course) -> list[tuple[int, float]]:
 
 
 def _peach(course: Course) -> list[tuple[int, float]]:
-    """A segment per round trip, and those of Sudden Start in the third; a loss that is the link's costs no window."""
-    rounds = 0
-
-    def step(window: float, _round_s: float, lost: bool) -> float:
-        nonlocal rounds
-        rounds += 1
-        if lost:
-            return window
-        return window + 1 + (SUDDEN_START_PKTS - 1 if rounds == SUDDEN_START_ROUND else 0)
-
-    return _rounds(course, step, INITIAL_PKTS)
+    """Sudden Start, avoidance and Rapid Recovery, packet by packet."""
+    rate = course.rate_bps / PACKET_BITS
+    return peach_by_hand.windows(rate, course.rtt_s, course.losses, course.duration_s, INITIAL_PKTS)
 
 
 def _scps_tp(course: Course) -> list[tuple[int, float]]:
@@ -189,7 +180,7 @@ BY_HAND: tuple[tuple[Case, Recursion], ...] = (
     *((Case("the paper's W(t)", "hybla", course, HYBLA, agent=""), _hybla) for course in PATHS),
     (Case("worked by hand", "afstart", QUEUE, agent=""), _afstart),
     (Case("worked by hand", "freeze-tcp", BREAK, agent=""), _freeze),
-    (Case("worked by hand", "peach", OPEN, agent=""), _peach),
+    (Case("worked by hand", "peach", OPEN, agent="", through_repair=True), _peach),
     (Case("worked by hand", "scps-tp", QUEUE, agent=""), _scps_tp),
     (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _held),
     (Case("worked by hand", "supertcp", QUEUE, LINK, agent=""), _held),

@@ -115,6 +115,8 @@ class Case:
     """… and what shows that: the same with ns-2's rule in the engine, which must come within the bound."""
     by_size: bool = False
     """Windows are compared in the order of their size, not of time: a sawtooth may stand a round trip apart."""
+    through_repair: bool = False
+    """Windows are compared while a loss is repaired, too: the other side has the same recovery."""
 
     @property
     def reference(self) -> str:
@@ -285,7 +287,7 @@ def beside(case: Case, theirs: Sequence[tuple[int, float]]) -> Likeness:
     ns2 = np.array([window for _, window in kept], dtype=np.float64)
     # What governed when that packet left.
     rows = np.searchsorted(told["t_ns"].to_numpy(), left_ns[packet.astype(int) - 1], side="right") - 1
-    settled = ~repairs[rows] & ~_near_a_loss(packet, ns2, case.path.losses)
+    settled = (~repairs[rows] & ~_near_a_loss(packet, ns2, case.path.losses)) | case.through_repair
     shown = beside(case.shown_by, theirs) if case.shown_by else None
     return Likeness(case, packet, ns2, cwnd[rows], settled, shown)
 

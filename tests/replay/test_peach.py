@@ -94,6 +94,14 @@ def test_acks_that_tell_of_several_segments_cost_no_dummies(rate_bps: float) -> 
 
 
 @pytest.mark.parametrize("profile", ["rfc", "ns2", "linux"])
+def test_over_a_short_link_with_loss_peach_is_far_above_newreno_and_below_the_link(profile: str) -> None:
+    # Each loss costs what recovery's end leaves unsent and what the link loses of the dummies: one segment or two.
+    peach, newreno = (alone_mbps(variant, profile, 20e6, LEO_NS, loss=0.01) for variant in ("peach", "newreno"))
+    assert 2.7 * newreno < peach < 0.75 * 20
+    assert peach > 0.8 * alone_mbps("peach", "rfc", 20e6, LEO_NS, loss=0.01)
+
+
+@pytest.mark.parametrize("profile", ["rfc", "ns2", "linux"])
 def test_sudden_start_of_the_paths_product_fills_it_at_once_and_of_less_does_not(profile: str) -> None:
     newreno = alone_mbps("newreno", profile, 10e6, GEO_NS)
     assert alone_mbps("peach", profile, 10e6, GEO_NS, sudden_start_pkts=417) > max(9.3, 1.05 * newreno)

@@ -41,3 +41,21 @@ def test_a_round_trip_sooner_or_later_bbr3_misses_the_drafts_instants(rounds: in
     for low, high in ((0.0, 0.3), (0.45, 0.55), (1.95, 2.05), (2.2, 2.3)):
         inside = (low * product < likeness.reference_pkts) & (likeness.reference_pkts < high * product)
         assert inside.sum() >= 5, (low, high)
+
+
+def test_rapid_recovery_is_compared_and_another_one_misses() -> None:
+    [likeness] = [one for one in _found() if one.case.variant == "peach"]
+    reference = likeness.reference_pkts
+    assert likeness.settled.all()
+    # What Rapid Recovery has of the run: below a tenth less than the window has been.
+    dips = reference < 0.9 * np.maximum.accumulate(reference)
+    off = np.abs(likeness.engine_pkts - reference) / reference
+    losses = len(likeness.case.path.losses)
+    assert 10 * losses < dips.sum() < 25 * losses
+    assert off[dips].max() < 0.03
+    # Half the window is given up for a round trip, and given back in half of another; the link's loss costs no more.
+    assert reference[dips].min() < 0.51 * reference.max()
+    assert reference[-1] > reference.max() - 2
+    # Two tenths of a round trip sooner or later, it misses.
+    for shift in (-2, 2):
+        assert np.abs(likeness.engine_pkts - np.roll(reference, shift))[dips].max() > 0.1 * reference.max()

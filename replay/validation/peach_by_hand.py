@@ -1,0 +1,134 @@
+"""TCP-Peach over one link without a queue: its rules as a recursion, a packet a step.
+
+Knows the rules of Akyildiz, Morabito and Palazzo 2001 §III as docs/variants/peach.md has them, the link's rate, delay
+and losses, and nothing of our code. A packet is acknowledged by itself, a round-trip time after its last bit has left;
+what the link loses is told by the third later one that arrives, and leaves again at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+SUDDEN_START_PKTS = 64
+TOLD_BY = 3
+"""Later arrivals that tell of a loss."""
+TOLD_EVERY = 0.1
+"""How often the window is told, in round trips: a recovery lasts one or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """What is on the way."""
+
+    number: int
+    dummy: bool
+    lost: bool
+    repair: bool
+
+
+@dataclass(slots=True)
+class Peach:
+    """State of the sender and what is on the way; times in seconds."""
+
+    rate: float
+    rtt_s: float
+    losses: Collection[int]
+    cwnd: float
+    free_s: float = 0.0
+    sent: int = 0
+    outstanding: int = 0
+    way: list[tuple[float, Packet]] = field(default_factory=list)
+    """Packets with the time at which each is known to have arrived, in that order."""
+    missing: list[int] = field(default_factory=list)
+    """Packets lost and not yet told of, with …"""
+    later: int = 0
+    """… how many later ones have arrived."""
+    repairing: bool = False
+    awaited: int = 0
+    dummies: int = 0
+    """That Rapid Recovery may still send."""
+    count: int = 0
+    """ACKs towards the next segment of avoidance."""
+
+    def send(self, now_s: float, *, dummy: bool = False, repair: bool = False) -> None:
+        """Let one packet leave."""
+        self.free_s = max(self.free_s, now_s) + 1 / self.rate
+        lost = self.sent in self.losses
+        self.way.append((self.free_s + self.rtt_s, Packet(self.sent, dummy, lost, repair)))
+        self.sent += 1
+        if not dummy:
+            self.outstanding += 1
+
+    def fill(self, now_s: float) -> None:
+        """Let data leave while the window has room."""
+        while self.outstanding + 1 <= self.cwnd:
+            self.send(now_s)
+
+    def answered(self) -> None:
+        """A dummy has come through: half of the window before a loss buys nothing, what is beyond it a segment each."""
+        if self.awaited > 0:
+            self.awaited -= 1
+        else:
+            self.cwnd += 1
+
+    def told_of_loss(self, now_s: float) -> None:
+        """Rapid Recovery: half the window, and as many dummies as it was, one per packet that arrives meanwhile."""
+        before = self.cwnd
+        self.cwnd = before / 2
+        self.awaited, self.dummies = int(before / 2), int(before)
+        self.repairing, self.count, self.later = True, 0, 0
+        self.missing.clear()
+        self.outstanding -= 1
+        self.send(now_s, repair=True)
+
+    def arrived(self, packet: Packet, now_s: float) -> None:
+        """What an acknowledgement, or an answer, makes of the state."""
+        if packet.dummy:
+            self.answered()
+            return
+        self.outstanding -= 1
+        if packet.repair:
+            self.repairing, self.dummies = False, 0
+        elif self.repairing:
+            if self.dummies > 0:
+                self.dummies -= 1
+                self.send(now_s, dummy=True)
+        elif self.missing:
+            self.later += 1
+            if self.later == TOLD_BY:
+                self.told_of_loss(now_s)
+        else:
+            self.count += 1
+            if self.count >= self.cwnd:
+                self.count, self.cwnd = self.count - int(self.cwnd), self.cwnd + 1
+
+
+def windows(
+    rate: float, rtt_s: float, losses: Collection[int], duration_s: float, initial_pkts: int
+) -> list[tuple[int, float]]:
+    """Return packets sent and the window. `rate` is in packets per second, and losses lie two round trips apart."""
+    peach = Peach(rate, rtt_s, losses, float(initial_pkts))
+    peach.fill(0.0)
+    spread = [rtt_s + n * rtt_s / SUDDEN_START_PKTS for n in range(1, SUDDEN_START_PKTS)]
+    """Sudden Start: behind the first packet that is acknowledged, one per share of the round trip."""
+    told: list[tuple[int, float]] = []
+    next_s = 0.0
+    while peach.way:
+        at_s, packet = peach.way[0]
+        now_s = min([at_s, next_s, *spread[:1]])
+        if now_s > duration_s:
+            break
+        if now_s == next_s:
+            told.append((peach.sent, peach.cwnd))
+            next_s += TOLD_EVERY * rtt_s
+        elif spread and now_s == spread[0]:
+            peach.send(spread.pop(0), dummy=True)
+        else:
+            peach.way.pop(0)
+            if packet.lost:
+                peach.missing.append(packet.number)
+            else:
+                peach.arrived(packet, now_s)
+            peach.fill(now_s)
+    return told
