@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from functools import cache
 
 from replay.run import variant_rows
 from toolkit.errors import HindflightError
+
+LIKE = 0.6
+"""Least likeness of a name that is suggested, of 1; below, it is a guess …"""
+ALIKE = 0.05
+"""… and how much less like than the nearest another one may be that is suggested beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +82,8 @@ def find_variant(name: str) -> Variant:
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> HindflightError:
     """Return the error for a `kind` that there is none of that `name`, with the nearest of those known."""
     names = list(known)
-    (near,) = get_close_matches(name.lower(), names, n=1, cutoff=0)
-    return HindflightError(f"there is no {kind} {name}", f"did you mean {near}? There are {', '.join(names)}")
+    likeness = {each: SequenceMatcher(None, each, name.lower()).ratio() for each in names}
+    enough = max(LIKE, max(likeness.values()) - ALIKE)
+    near = " or ".join(each for each in names if likeness[each] >= enough)
+    guess = f"did you mean {near}? " if near else ""
+    return HindflightError(f"there is no {kind} {name}", f"{guess}There are {', '.join(names)}")

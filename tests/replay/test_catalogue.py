@@ -68,3 +68,15 @@ def test_a_slip_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None
         find_variant("westwod-plus")
     assert main(["variants", "westwod-plus"]) == 2
     assert "did you mean westwood-plus?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["westwood", "westwod"])
+def test_a_name_that_several_begin_with_suggests_them_all_and_nonsense_none(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["variants", name]) == 2
+    assert "did you mean westwood-plus or westwood-bwe or westwood-abse?" in capsys.readouterr().err
+    assert main(["variants", "nonsens"]) == 2
+    shown = capsys.readouterr().err
+    assert "did you mean" not in shown
+    assert "There are reno, newreno" in shown

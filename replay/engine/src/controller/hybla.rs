@@ -146,10 +146,10 @@ impl WindowGrowth for Hybla {
     const OWNS_SLOW_START: bool = true;
 
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
+        self.update_rho(window, ack);
         if !ack.cwnd_limited {
             return;
         }
-        self.update_rho(window, ack);
         if let Some(estimate) = self.hoe.take(ack) {
             window.ssthresh = window.ssthresh.min(estimate.max(super::LEAST_SSTHRESH));
             window.cwnd = window.cwnd.min(window.ssthresh);
@@ -227,7 +227,12 @@ mod tests {
             delivered: 0,
             ..ack(0, 500)
         };
-        hybla.update_rho(&mut window, &limited);
+        // Linux: from every ACK, also where the application does not use the window.
+        let idle = AckEvidence {
+            cwnd_limited: false,
+            ..limited
+        };
+        hybla.on_ack(&mut window, 0.0, &idle);
         assert_eq!((hybla.rho, window.cwnd), (20.0, 20.0));
         hybla.on_ack(&mut window, 1.0, &ack(1, 600));
         assert_eq!(hybla.rho, 20.0);

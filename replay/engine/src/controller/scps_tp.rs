@@ -37,9 +37,9 @@ parameters! {
     /// Parameters of SCPS-TP.
     pub struct ScpsTpParams {
         /// What governs sending.
-        congestion_control: choice(CongestionControl, Vegas = "vegas", "AeroTCP's paper names Vegas; CCSDS 714.0-B-2 has all three, recalled rather than read"),
+        congestion_control: choice(CongestionControl, Vegas = "vegas", "AeroTCP's paper names Vegas, the default of the reference implementation (MITRE 1999), which has all three"),
         /// What a loss is taken for that is not a timeout.
-        loss_cause: choice(LossCause, Corruption = "corruption", "CCSDS 714.0-B-2: set per route, recalled rather than read"),
+        loss_cause: choice(LossCause, Corruption = "corruption", "set per route, as in the reference implementation (MITRE 1999); there corruption is a choice of the build"),
         /// Open-loop rate of IP packets.
         rate: number(4e6, "bit/s", 1e3, 1e12, "AeroTCP, scenario: its satellite link; CCSDS 714.0-B-2 sets it per route"),
         /// ACKs of data in order per round-trip time of the handshake, at most.
@@ -84,7 +84,8 @@ impl ScpsTpParams {
             Reno::default().into()
         };
         let slow_start = SlowStart::standard(None);
-        // Deviation: CCSDS 714.0-B-2 takes a timeout for the route's cause too; it may as well be an outage.
+        // Deviation: in the reference implementation a timeout of Vegas costs nothing where losses are taken for corruption;
+        // it may as well be an outage. Its van_jacobson pays for losses whatever they are taken for.
         let reduction = Factor::of(HALF, params.profile);
         // Few ACKs let much leave at once: it is spread, without a pause between two of them.
         Windowed::new(window, slow_start, growth, reduction)

@@ -38,7 +38,8 @@ impl ScpsVegas {
     }
 
     /// Slow start: more than gamma wait, and it ends at what the path delivers in the time that a segment takes, its ACK's
-    /// wait included.
+    /// wait included. Deviation: the reference implementation ends it at the window that it has reached, and avoidance takes
+    /// half of what waits beyond beta each round trip; with few ACKs that window is twice the path's.
     fn start(&mut self, window: &mut Window, waiting: f64, ack: &AckEvidence) {
         if waiting <= self.params.gamma {
             self.reno.grow(window, ack);
