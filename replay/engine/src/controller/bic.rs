@@ -44,6 +44,7 @@ impl BicParams {
             return cwnd;
         }
         let increment = if cwnd < last_max {
+            // Deviation: a real number. Linux cuts it to a whole one, so that its smooth part begins up to four segments lower.
             let distance = (last_max - cwnd) / divisor;
             if distance > self.max_increment {
                 self.max_increment

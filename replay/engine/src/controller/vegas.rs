@@ -34,6 +34,8 @@ pub struct Vegas {
 }
 
 /// Segments that wait. Deviation: as Linux, against the base RTT, cwnd (rtt - base) / base; the paper divides by the RTT.
+///
+/// Deviation: a real number, as in the paper. Linux cuts it to whole segments: there beta = 4 is exceeded from 5 on.
 pub fn diff(cwnd: f64, rtt_s: f64, base_s: f64) -> f64 {
     cwnd * (rtt_s - base_s) / base_s
 }

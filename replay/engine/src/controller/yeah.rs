@@ -15,7 +15,7 @@ parameters! {
         alpha: number(80.0, "segments", 1.0, 1e6, "Baiocchi et al. 2007 §2; Linux"),
         /// Divisor of the backlog that one drain takes.
         gamma: number(1.0, "", 0.1, 100.0, "Baiocchi et al. 2007 §2; Linux"),
-        /// Greatest share of the window that one drain takes, and the share that waits before Reno, as a divisor (phi).
+        /// Divisor of the base RTT: a delay of more than that share of it counts as a long queue.
         phi: number(8.0, "", 1.0, 1000.0, "Baiocchi et al. 2007 §2; Linux"),
         /// Round trips as Reno after which a competitor is sure to be there (rho).
         rho: whole(16, "", 1, 1000, "Linux"),
