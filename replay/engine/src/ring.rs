@@ -50,6 +50,12 @@ impl<T: Copy + Default> Ring<T> {
         (self.head != self.tail).then(|| &self.slots[self.place(self.tail - 1)])
     }
 
+    /// Entry `index`, counted from the oldest.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        (index < self.len()).then(|| &self.slots[self.place(self.head + index)])
+    }
+
     /// Adds an entry.
     #[inline]
     pub fn push_back(&mut self, value: T) {
@@ -137,6 +143,8 @@ mod tests {
         }
         let all: Vec<u32> = ring.iter().copied().collect();
         assert!(all.is_sorted() && all.len() == ring.len());
+        let each: Vec<u32> = (0..).map_while(|index| ring.get(index).copied()).collect();
+        assert_eq!(each, all);
         assert_eq!(ring.pop_back(), Some(199));
         assert_eq!(
             ring.iter().copied().collect::<Vec<_>>(),

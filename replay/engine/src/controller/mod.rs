@@ -22,11 +22,13 @@ mod compound;
 #[cfg(test)]
 mod contract;
 mod cubic;
+mod deliveries;
 #[cfg(test)]
 pub(crate) mod drawn;
 mod evidence;
 mod external;
 mod fack;
+mod greatest;
 mod growth;
 mod held;
 mod highspeed;

@@ -4,7 +4,7 @@
 //! Must not know what the delay is used for. Read Brakmo and Peterson 1995 §3 first.
 
 use super::{AckEvidence, Round};
-use crate::time::{Nanos, SECOND, keep_least};
+use crate::time::{Nanos, keep_least, seconds};
 
 /// RTT samples of one round trip beside the least of the connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,10 +30,6 @@ impl Delay {
     pub fn backlog(&self, cwnd: f64) -> f64 {
         cwnd * (self.rtt_s - self.base_s) / self.rtt_s
     }
-}
-
-fn seconds(time: Nanos) -> f64 {
-    time as f64 / SECOND as f64
 }
 
 impl RttRound {

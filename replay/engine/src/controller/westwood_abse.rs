@@ -3,15 +3,15 @@
 //!
 //! Must not know how the window grows. Read Wang et al. 2002 §III first, then `docs/variants/westwood-abse.md`.
 
-use std::collections::VecDeque;
-
+use super::deliveries::Deliveries;
+use super::greatest::Greatest;
 use super::growth::Growth;
 use super::params::{choices, parameters};
 use super::reduction::WindowReduction;
 use super::westwood::westwood_window;
 use super::westwood_bwe::tustin_gain;
 use super::{AckEvidence, SignalEvidence, Window};
-use crate::time::{Nanos, SECOND, keep_least};
+use crate::time::{Nanos, SECOND, keep_least, seconds};
 
 choices! {
     /// How the time constant of the filter is chosen.
@@ -74,18 +74,12 @@ pub struct WestwoodAbse {
     spacing_s: f64,
     min_rtt: Option<Nanos>,
     rtt: Option<Nanos>,
-    /// Segments delivered so far, those up to the last ACK that was forgotten, and those up to each one since.
-    delivered: u64,
-    forgotten: u64,
-    history: VecDeque<(Nanos, u64)>,
+    deliveries: Deliveries,
     estimate: Estimate,
     /// The estimate before the last instant with ACKs.
     before: Estimate,
-    recent_instability: VecDeque<f64>,
-}
-
-fn seconds(time: Nanos) -> f64 {
-    time as f64 / SECOND as f64
+    /// The greatest instability lately.
+    unrest: Greatest,
 }
 
 /// Wang et al. 2002 §III-B, the HAPS/UAV paper equations (2) and (3): the sampling interval for a window of `cwnd` segments.
@@ -107,20 +101,8 @@ impl WestwoodAbse {
         }
     }
 
-    /// Segments delivered in the last `interval` before `now`.
-    fn delivered(&self, now: Nanos, interval: Nanos) -> f64 {
-        let older = self
-            .history
-            .partition_point(|&(at, _)| at + interval <= now);
-        let before = match older {
-            0 => self.forgotten,
-            older => self.history[older - 1].1,
-        };
-        (self.delivered - before) as f64
-    }
-
     /// The sample at an ACK, in segments per second.
-    fn sample(&self, now: Nanos, cwnd: f64, dt_s: f64, rtt: Nanos) -> f64 {
+    fn sample(&mut self, now: Nanos, cwnd: f64, dt_s: f64, rtt: Nanos) -> f64 {
         let rtt_s = seconds(rtt);
         let min_rtt_s = seconds(self.min_rtt.unwrap_or(rtt));
         let mut interval = interval_s(cwnd, self.estimate.rate, rtt_s, min_rtt_s, dt_s);
@@ -128,7 +110,9 @@ impl WestwoodAbse {
             interval = interval.max(dt_s).min(rtt_s);
         }
         let interval = interval.max(self.params.least_interval);
-        self.delivered(now, (interval * SECOND as f64) as Nanos) / interval
+        // No interval is negative, and the conversion to a signed number costs a third.
+        let span = (interval * SECOND as f64) as i64 as Nanos;
+        self.deliveries.within(now, span) as f64 / interval
     }
 
     /// Wang et al. 2002 §III-C: the RTT, up to N + 1 times as long where samples jump.
@@ -141,8 +125,7 @@ impl WestwoodAbse {
         } = &mut self.estimate;
         *instability = beta * *instability + (1.0 - beta) * (sample - *last).abs();
         let instability = *instability;
-        self.recent_instability.push_back(instability);
-        let most = self.recent_instability.iter().copied().fold(0.0, f64::max);
+        let most = self.unrest.take(instability);
         if most > 0.0 {
             rtt_s + self.params.n * rtt_s * instability / most
         } else {
@@ -171,7 +154,8 @@ impl WestwoodAbse {
             self.rtt = Some(rtt);
             keep_least(&mut self.min_rtt, rtt);
         }
-        self.remember(ack);
+        let longest = self.rtt.unwrap_or(0).max(SECOND);
+        self.deliveries.add(ack.now, ack.delivered, longest);
         let last = self.last_ack.replace(ack.now);
         let (Some(rtt), Some(last)) = (self.rtt, last) else {
             return;
@@ -188,34 +172,15 @@ impl WestwoodAbse {
         self.filter(sample, self.spacing_s, tau_s);
     }
 
-    /// What the ACK delivers joins the history, and what is older than any interval leaves it.
-    fn remember(&mut self, ack: &AckEvidence) {
-        self.delivered += u64::from(ack.delivered);
-        self.history.push_back((ack.now, self.delivered));
-        let longest = self.rtt.unwrap_or(0).max(SECOND);
-        while self
-            .history
-            .front()
-            .is_some_and(|(at, _)| at + longest < ack.now)
-        {
-            self.forgotten = self
-                .history
-                .pop_front()
-                .map_or(0, |(_, delivered)| delivered);
-        }
-    }
-
     /// ACKs of one instant are one ACK, whose step is taken anew as each of them comes.
     fn begin_instant(&mut self, now: Nanos, last: Nanos) {
         if now > last {
             self.spacing_s = seconds(now - last);
             self.before = self.estimate;
-            while self.recent_instability.len() >= self.params.instability_samples as usize {
-                self.recent_instability.pop_front();
-            }
+            self.unrest.settle(self.params.instability_samples);
         } else {
             self.estimate = self.before;
-            self.recent_instability.pop_back();
+            self.unrest.withdraw();
         }
     }
 }
@@ -276,7 +241,10 @@ mod tests {
             abse.take(&ack(10 * n, 500), 1000.0);
         }
         // 40 ACKs in the 400 ms behind now, the one 400 ms ago left out.
-        near(abse.delivered(1000 * MILLISECOND, 400 * MILLISECOND), 40.0);
+        let within = abse
+            .deliveries
+            .within(1000 * MILLISECOND, 400 * MILLISECOND);
+        assert_eq!(within, 40);
     }
 
     #[test]
@@ -303,6 +271,7 @@ mod tests {
         // The first jump is the greatest so far: N + 1 times the RTT; then it fades by beta.
         near(abse.adaptive_tau(100.0, 0.5), 5.5);
         abse.estimate.sample = 100.0;
+        abse.begin_instant(1, 0);
         near(abse.adaptive_tau(100.0, 0.5), 0.5 + 5.0 * 0.6);
     }
 

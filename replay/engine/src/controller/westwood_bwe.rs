@@ -7,7 +7,7 @@ use super::params::parameters;
 use super::reduction::WindowReduction;
 use super::westwood::westwood_window;
 use super::{AckEvidence, SignalEvidence, Window};
-use crate::time::{Nanos, SECOND, keep_least};
+use crate::time::{Nanos, keep_least, seconds};
 
 parameters! {
     /// Parameters of Westwood with bandwidth samples per ACK.
@@ -80,7 +80,7 @@ impl WindowReduction for WestwoodBwe {
             return;
         };
         self.waiting += f64::from(ack.delivered);
-        let dt_s = (ack.now - last) as f64 / SECOND as f64;
+        let dt_s = seconds(ack.now - last);
         if dt_s <= 0.0 {
             return;
         }
