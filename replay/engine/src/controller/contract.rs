@@ -308,8 +308,8 @@ impl Model {
         assert!(cwnd.is_finite() && cwnd >= 1.0, "{who:?}: cwnd {cwnd}");
         // Two by RFC 5681 §3.1; Linux's Vegas takes one off a window of two.
         assert!(ssthresh >= 1.0, "{who:?}: ssthresh {ssthresh}");
-        let rate = self.controller.pacing_pkts_per_s(Some(SECOND), 1);
-        assert!(rate > 0.0, "{who:?}: pacing rate {rate}");
+        let pace = self.controller.pace(Some(SECOND), 1);
+        assert!(pace.pkts_per_s > 0.0, "{who:?}: {pace:?}");
     }
 }
 

@@ -111,6 +111,28 @@ pub struct Window {
     pub ssthresh: f64,
 }
 
+/// How fast segments may leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Segments per second; infinite for at once.
+    pub pkts_per_s: f64,
+    /// Segments that leave back to back at least.
+    pub least_burst_pkts: u32,
+}
+
+impl Pace {
+    /// As soon as the window lets them.
+    pub const UNPACED: Self = Self::new(f64::INFINITY, 1);
+
+    /// So many segments per second, at least so many of them back to back.
+    pub const fn new(pkts_per_s: f64, least_burst_pkts: u32) -> Self {
+        Self {
+            pkts_per_s,
+            least_burst_pkts,
+        }
+    }
+}
+
 impl Window {
     /// cwnd and ssthresh alike: where a usual reduction leaves them, two segments at least.
     pub fn at(segments: f64) -> Self {
@@ -153,8 +175,8 @@ impl Controller {
     pub fn cwnd(&self) -> f64 {
         match self {
             Self::Windowed(windowed) => windowed.cwnd(),
-            Self::Bbr(bbr) => bbr.cwnd(),
-            Self::Bbr3(bbr) => bbr.cwnd(),
+            Self::Bbr(bbr) => bbr.output.cwnd(),
+            Self::Bbr3(bbr) => bbr.output.cwnd(),
             Self::External(outside) => outside.window().cwnd,
         }
     }
@@ -163,8 +185,8 @@ impl Controller {
     pub fn ssthresh(&self) -> f64 {
         match self {
             Self::Windowed(windowed) => windowed.ssthresh(),
-            Self::Bbr(bbr) => bbr.ssthresh(),
-            Self::Bbr3(bbr) => bbr.ssthresh(),
+            Self::Bbr(bbr) => bbr.output.ssthresh,
+            Self::Bbr3(bbr) => bbr.output.ssthresh,
             Self::External(outside) => outside.window().ssthresh,
         }
     }
@@ -374,8 +396,8 @@ impl Controller {
     pub fn allow(&mut self, cwnd: f64) {
         match self {
             Self::Windowed(windowed) => windowed.allow(cwnd),
-            Self::Bbr(bbr) => bbr.allow(cwnd as u64),
-            Self::Bbr3(bbr) => bbr.allow(cwnd as u64),
+            Self::Bbr(bbr) => bbr.output.allow(cwnd as u64),
+            Self::Bbr3(bbr) => bbr.output.allow(cwnd as u64),
             Self::External(outside) => outside.set_cwnd(outside.window().cwnd.max(cwnd)),
         }
     }
@@ -409,23 +431,14 @@ impl Controller {
         }
     }
 
-    /// Rate at which segments may leave, infinite for at once, with `outstanding` of them in flight.
-    pub fn pacing_pkts_per_s(&self, srtt: Option<Nanos>, outstanding: u32) -> f64 {
+    /// How segments may leave with `outstanding` of them in flight.
+    #[inline]
+    pub fn pace(&self, srtt: Option<Nanos>, outstanding: u32) -> Pace {
         match self {
-            Self::Windowed(windowed) => windowed.pacing_pkts_per_s(srtt, outstanding),
-            Self::Bbr(bbr) => bbr.pacing_pkts_per_s(),
-            Self::Bbr3(bbr) => bbr.pacing_pkts_per_s(),
-            Self::External(_) => f64::INFINITY,
-        }
-    }
-
-    /// Segments that leave back to back at least when it paces.
-    pub fn least_burst_pkts(&self) -> u32 {
-        match self {
-            Self::Windowed(windowed) => windowed.pacing().map_or(1, |p| p.least_burst_pkts),
-            Self::Bbr(bbr) => bbr.least_burst_pkts(),
-            Self::Bbr3(bbr) => bbr.least_burst_pkts(),
-            Self::External(_) => 1,
+            Self::Windowed(windowed) => windowed.pace(srtt, outstanding),
+            Self::Bbr(bbr) => bbr.output.pace(),
+            Self::Bbr3(bbr) => bbr.output.pace(),
+            Self::External(_) => Pace::UNPACED,
         }
     }
 

@@ -161,8 +161,8 @@ mod tests {
         };
         let controller = scps_tp.windowed(window(), &params());
         // 1.2 Mbit/s in packets of 1500 octets.
-        let rate = controller.pacing_pkts_per_s(None, 7);
-        assert_eq!(rate.to_bits(), 100.0_f64.to_bits());
+        let pace = controller.pace(None, 7);
+        assert_eq!(pace.pkts_per_s.to_bits(), 100.0_f64.to_bits());
         assert!(controller.cwnd() > 1e6);
     }
 
@@ -174,8 +174,8 @@ mod tests {
                 ..ScpsTpParams::default()
             };
             let controller = scps_tp.windowed(window(), &params());
-            let rate = controller.pacing_pkts_per_s(Some(crate::time::SECOND / 2), 1);
-            assert_eq!(rate.to_bits(), (40.0 * 2.0_f64).to_bits());
+            let pace = controller.pace(Some(crate::time::SECOND / 2), 1);
+            assert_eq!(pace.pkts_per_s.to_bits(), (40.0 * 2.0_f64).to_bits());
         }
     }
 }

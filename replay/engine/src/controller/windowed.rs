@@ -6,7 +6,7 @@ use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
 use super::growth::Growth;
 use super::reduction::Reduction;
 use super::slow_start::SlowStart;
-use super::{LEAST_SSTHRESH, LOSS_WINDOW, Sharers, Window};
+use super::{LEAST_SSTHRESH, LOSS_WINDOW, Pace, Sharers, Window};
 use crate::time::{Nanos, SECOND};
 
 /// Pacing by the window, as Linux's default: a share of the window per smoothed round-trip time.
@@ -111,17 +111,17 @@ impl Windowed {
         self.pacing
     }
 
-    /// Segments per second that its pacing allows; infinite without pacing or before the first round-trip time.
-    pub fn pacing_pkts_per_s(&self, srtt: Option<Nanos>, outstanding: u32) -> f64 {
-        if let Some(rate) = self.pacing.and_then(|pacing| pacing.fixed_pkts_per_s) {
-            return rate;
-        }
-        let (Some(pacing), Some(srtt)) = (self.pacing, srtt) else {
-            return f64::INFINITY;
+    /// What its pacing allows; no bound without pacing or before the first round-trip time.
+    pub fn pace(&self, srtt: Option<Nanos>, outstanding: u32) -> Pace {
+        let Some(pacing) = &self.pacing else {
+            return Pace::UNPACED;
         };
         let share = pacing.share(self.window.cwnd, self.window.ssthresh);
         let window = self.window.cwnd.max(f64::from(outstanding));
-        share * window * SECOND as f64 / srtt as f64
+        let by_window = |srtt| share * window * SECOND as f64 / srtt as f64;
+        let pkts_per_s =
+            (pacing.fixed_pkts_per_s).unwrap_or_else(|| srtt.map_or(f64::INFINITY, by_window));
+        Pace::new(pkts_per_s, pacing.least_burst_pkts)
     }
 
     /// Congestion window, in segments.
@@ -184,7 +184,7 @@ impl Windowed {
     }
 
     /// An ACK that may grow the window: outside fast recovery, after the sender has reacted to it.
-    #[inline]
+    #[inline(never)]
     pub fn on_ack(&mut self, ack: &AckEvidence) {
         let mut left = f64::from(ack.delivered);
         if self.owns_slow_start {

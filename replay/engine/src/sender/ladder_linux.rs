@@ -7,6 +7,7 @@ use super::pacing::Pacer;
 use super::unsent::Unsent;
 use crate::catalogue::Variant;
 use crate::config::{Profile, StackOverrides};
+use crate::controller::Pace;
 use crate::time::MILLISECOND;
 
 fn unprobed(pkts: u32) -> StackOverrides {
@@ -117,7 +118,7 @@ fn linux_room_for_one_waits_up_to_a_millisecond_after_pacing_lets_it_leave() {
     assert_eq!(waits(&sender), [true, false, false, false, false]);
     let mut pacer = Pacer::default();
     // 1000 octets take 8 ms, half of them saved by the credit of the first 100 ms.
-    pacer.set_rate(125_000.0, 2, 1000, None);
+    pacer.set_pace(Pace::new(125.0, 2), 1000, None);
     pacer.on_send(1, 1000, 10, 100 * MILLISECOND);
     sender.pacer = Some(pacer);
     assert_eq!(waits(&sender), [true, true, true, true, false]);

@@ -120,6 +120,7 @@ mod tests {
     use super::super::pacing::Pacer;
     use crate::catalogue::Variant;
     use crate::config::Profile;
+    use crate::controller::Pace;
     use crate::time::{MILLISECOND, NEVER, Nanos};
 
     const MS: Nanos = MILLISECOND;
@@ -203,7 +204,7 @@ mod tests {
         let mut sender = begun();
         let mut pacer = Pacer::default();
         // 1000 octets take 40 ms, half of them saved by the credit of the first 300 ms.
-        pacer.set_rate(25_000.0, 1, 1000, None);
+        pacer.set_pace(Pace::new(25.0, 1), 1000, None);
         pacer.on_send(1, 1000, 10, 300 * MS);
         sender.pacer = Some(pacer);
         sender.time_new_data(300 * MS);

@@ -434,20 +434,16 @@ impl Sender {
 
     #[inline]
     fn update_pacing(&mut self) {
-        let quick_start = self.quick_start_pkts_per_s();
+        if self.pacer.is_none() {
+            return;
+        }
+        let outstanding = self.board.outstanding();
+        let mut pace = self.controller.pace(self.rtt.path_srtt(), outstanding);
+        if self.quick_start.is_some() {
+            pace.pkts_per_s = pace.pkts_per_s.min(self.quick_start_pkts_per_s());
+        }
         if let Some(pacer) = &mut self.pacer {
-            let outstanding = self.board.outstanding();
-            let pkts_per_s = self
-                .controller
-                .pacing_pkts_per_s(self.rtt.path_srtt(), outstanding)
-                .min(quick_start);
-            let smss_bytes = self.params.smss_bytes;
-            pacer.set_rate(
-                pkts_per_s * f64::from(smss_bytes),
-                self.controller.least_burst_pkts(),
-                smss_bytes,
-                self.rtt.min_rtt(),
-            );
+            pacer.set_pace(pace, self.params.smss_bytes, self.rtt.min_rtt());
         }
     }
 

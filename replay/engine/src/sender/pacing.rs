@@ -3,6 +3,7 @@
 //!
 //! Must not know why the rate is what it is.
 
+use crate::controller::Pace;
 use crate::time::{Nanos, SECOND};
 use crate::timer::Timer;
 
@@ -28,10 +29,12 @@ struct Burst {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
     bytes_per_s: f64,
+    /// Whether there is a rate to keep to: one that takes time.
+    keeps_rate: bool,
     burst_pkts: u32,
     /// What a full segment takes, and its octets.
     full: (Nanos, u32),
-    /// What these were worked out from last.
+    /// What these were worked out from last: the bits of the rate, the least burst and the least round-trip time.
     set_for: (u64, u32, Option<Nanos>),
     /// The next burst may leave from here on.
     release: Nanos,
@@ -61,20 +64,15 @@ impl Pacer {
         self.burst_pkts
     }
 
-    /// Sets the rate; a burst holds `least_burst_pkts` at least.
+    /// Sets the pace of segments of `smss_bytes`.
     #[inline]
-    pub fn set_rate(
-        &mut self,
-        bytes_per_s: f64,
-        least_burst_pkts: u32,
-        smss_bytes: u32,
-        min_rtt: Option<Nanos>,
-    ) {
-        let given = (bytes_per_s.to_bits(), least_burst_pkts, min_rtt);
+    pub fn set_pace(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {
+        let given = (pace.pkts_per_s.to_bits(), pace.least_burst_pkts, min_rtt);
         if given != self.set_for {
             self.set_for = given;
-            self.bytes_per_s = bytes_per_s;
-            self.work_out(least_burst_pkts, smss_bytes, min_rtt);
+            self.bytes_per_s = pace.pkts_per_s * f64::from(smss_bytes);
+            self.keeps_rate = self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0;
+            self.work_out(pace.least_burst_pkts, smss_bytes, min_rtt);
         }
     }
 
@@ -94,12 +92,17 @@ impl Pacer {
     /// Whether the segment that begins at `seq` may leave now; else the timer is set.
     #[inline]
     pub fn allows(&mut self, seq: u64, now: Nanos) -> bool {
-        let goes_on = self.burst.left > 0 && self.burst.at == now && self.burst.next_seq == seq;
-        if goes_on || self.release <= now {
+        if self.release <= now || self.goes_on(seq, now) {
             return true;
         }
         self.timer.set(self.release);
         false
+    }
+
+    /// Whether the segment that begins at `seq` belongs to the last burst.
+    #[inline]
+    fn goes_on(&self, seq: u64, now: Nanos) -> bool {
+        self.burst.left > 0 && self.burst.at == now && self.burst.next_seq == seq
     }
 
     /// What so many octets take at the rate.
@@ -110,17 +113,15 @@ impl Pacer {
     /// A segment of `bytes` from `seq` on leaves, the connection's `count`-th.
     #[inline]
     pub fn on_send(&mut self, seq: u64, bytes: u32, count: u64, now: Nanos) {
-        let goes_on = self.burst.left > 0 && self.burst.at == now && self.burst.next_seq == seq;
-        if !goes_on {
+        if !self.goes_on(seq, now) {
             self.burst.left = self.burst_pkts;
             self.burst.at = now;
             self.credit = now.saturating_sub(self.release);
             self.release = self.release.max(now);
         }
-        self.burst.left -= self.burst.left.min(1);
+        self.burst.left = self.burst.left.saturating_sub(1);
         self.burst.next_seq = seq + u64::from(bytes);
-        let paced = self.paces_all || count >= UNPACED_PKTS;
-        if self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0 && paced {
+        if self.keeps_rate && (self.paces_all || count >= UNPACED_PKTS) {
             let (full, full_bytes) = self.full;
             let whole = if bytes == full_bytes {
                 full
@@ -144,7 +145,7 @@ mod tests {
     /// 1000 octets a millisecond, bursts of `burst`.
     fn pacer(burst: u32) -> Pacer {
         let mut pacer = Pacer::default();
-        pacer.set_rate(1e6, burst, 1000, Some(SECOND));
+        pacer.set_pace(Pace::new(1e3, burst), 1000, Some(SECOND));
         pacer
     }
 
@@ -197,7 +198,7 @@ mod tests {
     fn bursts_grow_with_the_rate_and_on_short_paths() {
         let burst = |bytes_per_s, min_rtt| {
             let mut pacer = Pacer::default();
-            pacer.set_rate(bytes_per_s, 2, 1448, min_rtt);
+            pacer.set_pace(Pace::new(bytes_per_s / 1448.0, 2), 1448, min_rtt);
             pacer.burst_pkts
         };
         assert_eq!(burst(1e5, Some(SECOND)), 2);

@@ -11,6 +11,7 @@
 
 use super::Sender;
 use super::connection::Stage;
+use super::pacing::Pacer;
 use super::phase::Phase;
 use super::rate::{Network, Newest};
 use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
@@ -114,7 +115,7 @@ impl Sender {
         if self.controller.heeds(limited) || self.controller.observes() {
             let counted = limited && self.controller.counts(covered.segments);
             if !counted {
-                self.grow_plainly(covered, acked_bytes, prior_flight, now);
+                self.tell_plainly(covered, acked_bytes, prior_flight, now);
             }
         }
         if self.pacer.is_some() {
@@ -145,9 +146,41 @@ impl Sender {
 
     /// Tells the controller of an ACK that can move it: of every one, if it models the path and samples rates.
     #[inline(never)]
-    fn grow_plainly(&mut self, covered: Covered, acked_bytes: u64, prior_flight: u32, now: Nanos) {
-        let rate = self.sample_rate_plainly(covered, now);
-        let mut evidence = AckEvidence {
+    fn tell_plainly(&mut self, covered: Covered, acked_bytes: u64, prior_flight: u32, now: Nanos) {
+        let mut evidence = self.evidence_plainly(covered, acked_bytes, prior_flight, now);
+        if self.controller.models_path() {
+            evidence.rate = self.sample_rate_plainly(covered, now);
+            if let Some(rates) = &self.rates {
+                evidence.delivered_total = rates.delivered();
+            }
+            self.controller.on_ack(&evidence);
+            if self.controller.holds_back()
+                && let Some(rates) = &mut self.rates
+            {
+                rates.limit_by_application(self.board.pipe());
+            }
+            return;
+        }
+        if self.controller.observes() {
+            evidence.delivered = self.heard_of(covered.segments, false);
+            self.controller.observe(&evidence);
+            evidence.delivered = covered.segments;
+            evidence.cwnd_limited = self.is_cwnd_limited();
+        }
+        self.controller.on_ack(&evidence);
+    }
+
+    /// What the ACK means to a controller, but for rates.
+    #[inline(always)]
+    fn evidence_plainly(
+        &self,
+        covered: Covered,
+        acked_bytes: u64,
+        prior_flight: u32,
+        now: Nanos,
+    ) -> AckEvidence {
+        let cwnd = self.controller.cwnd();
+        AckEvidence {
             now,
             delivered: covered.segments,
             acked_bytes,
@@ -158,29 +191,15 @@ impl Sender {
             prior_flight,
             newly_lost: 0,
             lost_total: self.board.lost_total(),
-            delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
-            rate,
-            paced_until: self.pacer.map_or(0, |pacer| pacer.release()),
+            delivered_total: 0,
+            rate: None,
+            paced_until: self.pacer.as_ref().map_or(0, Pacer::release),
             repair: Repair::None,
             ecn_echo: false,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
-            window_pkts: self.controller.cwnd(),
-            cwnd_limited: self.is_cwnd_limited(),
-        };
-        if self.controller.observes() {
-            let delivered = self.heard_of(covered.segments, false);
-            self.controller.observe(&AckEvidence {
-                delivered,
-                ..evidence
-            });
-            evidence.cwnd_limited = self.is_cwnd_limited();
-        }
-        self.controller.on_ack(&evidence);
-        if self.controller.holds_back()
-            && let Some(rates) = &mut self.rates
-        {
-            rates.limit_by_application(self.board.pipe());
+            window_pkts: cwnd,
+            cwnd_limited: (self.usage).is_limited(cwnd, self.controller.in_slow_start()),
         }
     }
 
@@ -230,14 +249,13 @@ impl Sender {
 
     /// A full segment leaves that the board knows: what pacing and rate samples make of it.
     fn note_departure_plainly(&mut self, len: u16, now: Nanos) {
-        if let (Some(rates), Some(first), Some(last)) =
-            (&mut self.rates, self.board.first(), self.board.last())
-        {
+        if let (Some(rates), Some(last)) = (&mut self.rates, self.board.last()) {
             let network = Network {
                 outstanding: self.board.outstanding(),
                 flight: self.board.pipe(),
                 lost_total: self.board.lost_total(),
             };
+            let first = last + 1 - u64::from(network.outstanding);
             rates.on_send(last, first, network, now);
         }
         if let Some(pacer) = &mut self.pacer {

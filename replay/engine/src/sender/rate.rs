@@ -51,8 +51,8 @@ pub struct RateSampler {
     delivered_at: Nanos,
     first_sent_at: Nanos,
     marked: u64,
-    /// Samples count as limited by the application until so many segments have been delivered.
-    app_limited_until: Option<u64>,
+    /// Samples count as limited by the application until more segments than this have been delivered; 0: they do not.
+    app_limited_until: u64,
 }
 
 impl RateSampler {
@@ -64,7 +64,7 @@ impl RateSampler {
             delivered_at: 0,
             first_sent_at: 0,
             marked: 0,
-            app_limited_until: Some(1),
+            app_limited_until: 1,
         }
     }
 
@@ -75,13 +75,13 @@ impl RateSampler {
 
     /// Whether the application had nothing to send, and that still shows.
     pub fn is_app_limited(&self) -> bool {
-        self.app_limited_until.is_some()
+        self.app_limited_until > 0
     }
 
     /// Draft §3.4: nothing is left to send while `flight` segments are in the network.
     #[inline]
     pub fn limit_by_application(&mut self, flight: u32) {
-        self.app_limited_until = Some(self.delivered + u64::from(flight));
+        self.app_limited_until = self.delivered + u64::from(flight);
     }
 
     /// The acknowledgement of `delivered` segments, which `on_ack` is about to take, echoes a congestion mark.
@@ -113,7 +113,7 @@ impl RateSampler {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            app_limited: self.app_limited_until.is_some(),
+            app_limited: self.is_app_limited(),
             flight: network.flight,
             lost_total: network.lost_total,
             marked: self.marked,
@@ -149,11 +149,8 @@ impl RateSampler {
         min_rtt: Option<Nanos>,
     ) -> Option<RateSample> {
         self.delivered += u64::from(delivered);
-        if self
-            .app_limited_until
-            .is_some_and(|until| self.delivered > until)
-        {
-            self.app_limited_until = None;
+        if self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
         }
         if delivered > 0 {
             self.delivered_at = now;

@@ -18,8 +18,9 @@ const MOST_ACKED: u64 = 1 << 20;
 pub struct Aggregation {
     epoch_start: Nanos,
     epoch_acked: u64,
-    slots: [u64; 2],
-    slot: usize,
+    /// The most excess of this slot and of the one before.
+    most: u64,
+    most_before: u64,
     rounds: u32,
 }
 
@@ -37,8 +38,7 @@ impl Aggregation {
             self.rounds += 1;
             if self.rounds >= slot_rounds {
                 self.rounds = 0;
-                self.slot = 1 - self.slot;
-                self.slots[self.slot] = 0;
+                (self.most, self.most_before) = (0, self.most);
             }
         }
         let mut expected = delivered_in(bw, now.saturating_sub(self.epoch_start));
@@ -48,12 +48,12 @@ impl Aggregation {
         }
         self.epoch_acked += acked;
         let excess = (self.epoch_acked - expected).min(cwnd);
-        self.slots[self.slot] = self.slots[self.slot].max(excess);
+        self.most = self.most.max(excess);
     }
 
     /// The most excess of the last five to ten rounds, in segments.
     pub fn extra_acked(&self) -> u64 {
-        self.slots[0].max(self.slots[1])
+        self.most.max(self.most_before)
     }
 }
 

@@ -42,7 +42,8 @@ pub fn bdp(bw: u64, min_rtt: Nanos, gain: u64) -> u64 {
     let micros = min_rtt / MICROSECOND;
     let product = bw.checked_mul(micros);
     if let Some(gained) = product.and_then(|product| product.checked_mul(gain)) {
-        return (gained >> UNIT.trailing_zeros()).div_ceil(BW_UNIT);
+        // Without its last eight bits there is room to round up.
+        return ((gained >> UNIT.trailing_zeros()) + (BW_UNIT - 1)) >> BW_UNIT.trailing_zeros();
     }
     bdp_of_many(bw, micros, gain)
 }

@@ -83,7 +83,19 @@ impl LongTerm {
     /// The rate in use, if one is.
     #[inline]
     pub fn bw(&self) -> Option<u64> {
-        (self.stage == Stage::InUse).then_some(self.bw)
+        self.is_in_use().then_some(self.bw)
+    }
+
+    /// Whether its rate is in use.
+    #[inline]
+    pub fn is_in_use(&self) -> bool {
+        self.stage == Stage::InUse
+    }
+
+    /// Whether an ACK with or without `losses` says nothing to it: it waits for the first loss.
+    #[inline]
+    pub fn waits_on(&self, losses: bool) -> bool {
+        self.stage == Stage::Waiting && !losses
     }
 
     /// Starts anew.
@@ -101,7 +113,7 @@ impl LongTerm {
     pub fn sample(&mut self, step: &Step) -> Verdict {
         match self.stage {
             Stage::InUse => return self.use_up(step),
-            Stage::Waiting if !step.losses => return Verdict::None,
+            Stage::Waiting if self.waits_on(step.losses) => return Verdict::None,
             Stage::Waiting => {
                 self.begin_interval(step.counts);
                 self.stage = Stage::Sampling;

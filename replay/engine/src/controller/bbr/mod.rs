@@ -10,10 +10,13 @@ mod first_phase;
 pub(super) mod fixed;
 mod long_term;
 mod max_filter;
+pub(super) mod output;
 pub(super) mod pacer;
 pub(super) mod round;
 #[cfg(test)]
 mod tests;
+
+use std::cmp::Ordering;
 
 use hindflight_kernels::StreamRng;
 
@@ -22,6 +25,7 @@ use self::first_phase::{CYCLE_LENGTH, DRAINING_PHASE, FirstPhases};
 use self::fixed::UNIT;
 use self::long_term::{Counts, LongTerm, Step, Verdict};
 use self::max_filter::MaxFilter;
+use self::output::Output;
 use self::pacer::Pacer;
 use self::round::Round;
 use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
@@ -68,6 +72,8 @@ const INITIAL_WINDOW: u64 = 10;
 
 /// What BBR is doing; each mode owns what only it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// A tag of its own: asked for many times per ACK, it would have to be worked out from what the modes own.
+#[repr(u8)]
 pub enum Mode {
     /// Doubling the rate every round until it no longer helps.
     Startup,
@@ -87,6 +93,48 @@ pub enum Mode {
         /// A round has passed since.
         round_done: bool,
     },
+}
+
+/// The gains of a mode, in 256ths.
+#[derive(Clone, Copy, Debug)]
+struct Gains {
+    pacing: u64,
+    cwnd: u64,
+}
+
+impl Gains {
+    fn of(mode: Mode, params: &BbrParams) -> Self {
+        match mode {
+            Mode::Startup => Self::of_startup(params.high_gain, params),
+            Mode::Drain => Self::of_startup(params.drain_gain, params),
+            Mode::ProbeBw { phase, .. } => Self {
+                pacing: cycle_gain(phase, params),
+                cwnd: fixed::gain(params.cwnd_gain),
+            },
+            Mode::ProbeRtt { .. } => Self {
+                pacing: UNIT,
+                cwnd: UNIT,
+            },
+        }
+    }
+
+    /// DRAIN keeps the window of STARTUP.
+    fn of_startup(pacing: u32, params: &BbrParams) -> Self {
+        Self {
+            pacing: pacing.into(),
+            cwnd: params.high_gain.into(),
+        }
+    }
+}
+
+/// A cycle probes for a phase, drains what that has queued in the next, and cruises in the others.
+fn cycle_gain(phase: u8, params: &BbrParams) -> u64 {
+    let probe = fixed::gain(params.probe_gain);
+    match phase {
+        0 => probe,
+        DRAINING_PHASE => (2 * UNIT).saturating_sub(probe),
+        _ => UNIT,
+    }
 }
 
 /// The search for the end of STARTUP.
@@ -109,12 +157,10 @@ struct MinRtt {
 pub struct Bbr {
     params: BbrParams,
     first_phases: FirstPhases,
-    cwnd: u64,
-    ssthresh: f64,
-    /// cwnd before recovery or `PROBE_RTT`.
-    prior_cwnd: u64,
-    pacer: Pacer,
+    /// What comes out.
+    pub(super) output: Output,
     mode: Mode,
+    gains: Gains,
     bw: MaxFilter,
     round: Round,
     min_rtt: MinRtt,
@@ -133,14 +179,13 @@ pub struct Bbr {
 impl Bbr {
     /// A connection that has not been established. `rng` draws the phases.
     pub fn new(params: BbrParams, initial_window: u32, smss_bytes: u32, rng: StreamRng) -> Self {
+        let pacer = Pacer::new(smss_bytes, params.pacing_margin_percent);
         Self {
             params,
             first_phases: FirstPhases::new(params.first_phases, rng),
-            cwnd: u64::from(initial_window),
-            ssthresh: f64::INFINITY,
-            prior_cwnd: 0,
-            pacer: Pacer::new(smss_bytes, params.pacing_margin_percent),
+            output: Output::new(initial_window, pacer),
             mode: Mode::Startup,
+            gains: Gains::of(Mode::Startup, &params),
             bw: MaxFilter::default(),
             round: Round::default(),
             min_rtt: MinRtt {
@@ -158,31 +203,10 @@ impl Bbr {
         }
     }
 
-    /// Congestion window, in segments.
-    #[inline]
-    pub fn cwnd(&self) -> f64 {
-        self.cwnd as f64
-    }
-
-    /// The product at the end of STARTUP, for observers: nothing here reads it.
-    pub fn ssthresh(&self) -> f64 {
-        self.ssthresh
-    }
-
     /// Whether the pipe is still being filled.
-    pub fn in_startup(&self) -> bool {
-        self.mode == Mode::Startup
-    }
-
-    /// Rate at which segments may leave.
     #[inline]
-    pub fn pacing_pkts_per_s(&self) -> f64 {
-        self.pacer.pkts_per_s()
-    }
-
-    /// Segments that leave back to back at least.
-    pub fn least_burst_pkts(&self) -> u32 {
-        self.pacer.least_burst_pkts()
+    pub fn in_startup(&self) -> bool {
+        matches!(self.mode, Mode::Startup)
     }
 
     /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
@@ -210,7 +234,7 @@ impl Bbr {
 
     fn begin_pacing(&mut self, rtt: Option<Nanos>) {
         let gain = self.params.high_gain.into();
-        self.pacer.begin(self.cwnd, rtt, gain);
+        self.output.pacer.begin(self.output.cwnd, rtt, gain);
     }
 
     /// Every ACK, after the sender has reacted to it.
@@ -248,14 +272,9 @@ impl Bbr {
         self.repair = Repair::Loss;
         self.full_pipe.bw = 0;
         self.round.starts = true;
-        self.cwnd = 1;
+        self.output.cwnd = 1;
         self.counts.lost = signal.lost_total;
         self.sample_long_term(true, false);
-    }
-
-    /// After a timeout: at least this window.
-    pub fn allow(&mut self, cwnd: u64) {
-        self.cwnd = self.cwnd.max(cwnd);
     }
 
     /// The losses were none: STARTUP may go on.
@@ -281,42 +300,33 @@ impl Bbr {
         self.long_term.bw().unwrap_or(self.bw.value())
     }
 
+    fn enter(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.gains = Gains::of(mode, &self.params);
+    }
+
+    /// A policer's rate is neither probed nor drained.
+    #[inline]
     fn pacing_gain(&self) -> u64 {
-        match self.mode {
-            Mode::Startup => self.params.high_gain.into(),
-            Mode::Drain => self.params.drain_gain.into(),
-            Mode::ProbeBw { phase, .. } if self.long_term.bw().is_none() => self.cycle_gain(phase),
-            Mode::ProbeBw { .. } | Mode::ProbeRtt { .. } => UNIT,
-        }
-    }
-
-    /// A cycle probes for a phase, drains what that has queued in the next, and cruises in the others.
-    fn cycle_gain(&self, phase: u8) -> u64 {
-        let probe = || fixed::gain(self.params.probe_gain);
-        match phase {
-            0 => probe(),
-            DRAINING_PHASE => (2 * UNIT).saturating_sub(probe()),
-            _ => UNIT,
-        }
-    }
-
-    fn cwnd_gain(&self) -> u64 {
-        match self.mode {
-            Mode::Startup | Mode::Drain => self.params.high_gain.into(),
-            Mode::ProbeBw { .. } => fixed::gain(self.params.cwnd_gain),
-            Mode::ProbeRtt { .. } => UNIT,
+        if self.long_term.is_in_use() && matches!(self.mode, Mode::ProbeBw { .. }) {
+            UNIT
+        } else {
+            self.gains.pacing
         }
     }
 
     fn update_bandwidth(&mut self, ack: &AckEvidence) {
         self.round.starts = false;
-        let Some(sample) = ack.rate else {
+        let Some(sample) = &ack.rate else {
             return;
         };
         if self.round.take(sample, ack) {
             self.conserving = false;
         }
-        if self.sample_long_term(ack.newly_lost > 0, sample.app_limited) == Verdict::ProbeAgain {
+        let losses = ack.newly_lost > 0;
+        if !self.long_term.waits_on(losses)
+            && self.sample_long_term(losses, sample.app_limited) == Verdict::ProbeAgain
+        {
             self.enter_probe_bw();
         }
         let bw = fixed::bandwidth(sample.delivered, sample.interval);
@@ -337,7 +347,7 @@ impl Bbr {
             app_limited,
             round_start: self.round.starts,
             probing: matches!(self.mode, Mode::ProbeBw { .. }),
-            smss_bytes: self.pacer.smss_bytes(),
+            smss_bytes: self.output.pacer.smss_bytes(),
         })
     }
 
@@ -346,7 +356,7 @@ impl Bbr {
             let (acked, bw) = (u64::from(ack.delivered), self.model_bw());
             let round = self.round.starts.then_some(SLOT_ROUNDS);
             self.aggregation
-                .update(ack.now, acked, bw, round, self.cwnd);
+                .update(ack.now, acked, bw, round, self.output.cwnd);
         }
     }
 
@@ -354,10 +364,10 @@ impl Bbr {
         if let Mode::ProbeBw { phase, since } = self.mode
             && self.phase_is_over(since, ack)
         {
-            self.mode = Mode::ProbeBw {
+            self.enter(Mode::ProbeBw {
                 phase: (phase + 1) % CYCLE_LENGTH,
                 since: self.counts.delivered_at,
-            };
+            });
         }
     }
 
@@ -367,14 +377,11 @@ impl Bbr {
         let lasted = self.counts.delivered_at.saturating_sub(since);
         let whole = self.min_rtt.value.is_some_and(|least| lasted > least);
         let gain = self.pacing_gain();
-        if gain == UNIT {
-            return whole;
-        }
-        let flight = self.flight_when_sent(ack.prior_flight, ack);
-        if gain > UNIT {
-            whole && (ack.newly_lost > 0 || flight >= self.inflight(gain))
-        } else {
-            whole || flight <= self.inflight(UNIT)
+        let flight = || self.flight_when_sent(ack.prior_flight, ack);
+        match gain.cmp(&UNIT) {
+            Ordering::Equal => whole,
+            Ordering::Greater => whole && (ack.newly_lost > 0 || flight() >= self.inflight(gain)),
+            Ordering::Less => whole || flight() <= self.inflight(UNIT),
         }
     }
 
@@ -382,7 +389,7 @@ impl Bbr {
     fn flight_when_sent(&self, flight: u32, ack: &AckEvidence) -> u64 {
         let wait = ack.paced_until.saturating_sub(ack.now);
         let own = if self.pacing_gain() > UNIT {
-            self.pacer.burst_goal()
+            self.output.pacer.burst_goal()
         } else {
             0
         };
@@ -403,7 +410,7 @@ impl Bbr {
 
     /// With three bursts more, an even number, and room to probe.
     fn with_bursts(&self, segments: u64) -> u64 {
-        let even = (self.pacer.with_bursts(segments) + 1) & !1;
+        let even = (self.output.pacer.with_bursts(segments) + 1) & !1;
         let probing = matches!(self.mode, Mode::ProbeBw { phase: 0, .. });
         even + if probing { 2 } else { 0 }
     }
@@ -425,21 +432,23 @@ impl Bbr {
     }
 
     fn check_drain(&mut self, ack: &AckEvidence) {
-        if self.mode == Mode::Startup && self.full_pipe.reached {
-            self.mode = Mode::Drain;
-            self.ssthresh = self.inflight(UNIT) as f64;
+        if self.in_startup() && self.full_pipe.reached {
+            self.enter(Mode::Drain);
+            self.output.ssthresh = self.inflight(UNIT) as f64;
         }
-        if self.mode == Mode::Drain && self.flight_when_sent(ack.flight, ack) <= self.inflight(UNIT)
+        if matches!(self.mode, Mode::Drain)
+            && self.flight_when_sent(ack.flight, ack) <= self.inflight(UNIT)
         {
             self.enter_probe_bw();
         }
     }
 
     fn enter_probe_bw(&mut self) {
-        self.mode = Mode::ProbeBw {
-            phase: self.first_phases.next(),
+        let phase = self.first_phases.next();
+        self.enter(Mode::ProbeBw {
+            phase,
             since: self.counts.delivered_at,
-        };
+        });
     }
 
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
@@ -454,10 +463,10 @@ impl Bbr {
         }
         let probing = matches!(self.mode, Mode::ProbeRtt { .. });
         if expired && !self.idle_restart && !probing {
-            self.mode = Mode::ProbeRtt {
+            self.enter(Mode::ProbeRtt {
                 until: None,
                 round_done: false,
-            };
+            });
             // As Linux: of the window now and the one kept before, the greater is returned to.
             self.save_cwnd();
         }
@@ -497,25 +506,21 @@ impl Bbr {
             return;
         }
         self.min_rtt.seen_at = now;
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.output.restore_cwnd();
         if self.full_pipe.reached {
             self.enter_probe_bw();
         } else {
-            self.mode = Mode::Startup;
+            self.enter(Mode::Startup);
         }
     }
 
     fn save_cwnd(&mut self) {
         let whole = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
-        self.prior_cwnd = if whole {
-            self.cwnd
-        } else {
-            self.prior_cwnd.max(self.cwnd)
-        };
+        self.output.save_cwnd(whole);
     }
 
     fn set_pacing(&mut self, srtt: Option<Nanos>) {
-        if self.pacer.lacks_rtt() && srtt.is_some() {
+        if self.output.pacer.lacks_rtt() && srtt.is_some() {
             self.begin_pacing(srtt);
         }
         self.apply_pacing(self.pacing_gain());
@@ -524,23 +529,23 @@ impl Bbr {
     /// Until the pipe is full the rate only rises.
     fn apply_pacing(&mut self, gain: u64) {
         let bw = self.model_bw();
-        self.pacer.set(bw, gain, self.full_pipe.reached);
+        self.output.pacer.set(bw, gain, self.full_pipe.reached);
     }
 
     fn set_cwnd(&mut self, ack: &AckEvidence) {
         let acked = u64::from(ack.delivered);
         if acked > 0 && !self.recover_or_restore(ack, acked) {
-            let target = self.bdp(self.model_bw(), self.cwnd_gain()) + self.aggregation_room();
+            let target = self.bdp(self.model_bw(), self.gains.cwnd) + self.aggregation_room();
             let target = self.with_bursts(target);
             if self.full_pipe.reached {
-                self.cwnd = (self.cwnd + acked).min(target);
-            } else if self.cwnd < target || ack.delivered_total < INITIAL_WINDOW {
-                self.cwnd += acked;
+                self.output.cwnd = (self.output.cwnd + acked).min(target);
+            } else if self.output.cwnd < target || ack.delivered_total < INITIAL_WINDOW {
+                self.output.cwnd += acked;
             }
-            self.cwnd = self.cwnd.max(self.params.least_cwnd.into());
+            self.output.cwnd = self.output.cwnd.max(self.params.least_cwnd.into());
         }
         if matches!(self.mode, Mode::ProbeRtt { .. }) {
-            self.cwnd = self.cwnd.min(self.params.least_cwnd.into());
+            self.output.cwnd = self.output.cwnd.min(self.params.least_cwnd.into());
         }
     }
 
@@ -555,18 +560,18 @@ impl Bbr {
     /// Packet conservation in the first round of recovery, and the old window after it; says whether it governs.
     fn recover_or_restore(&mut self, ack: &AckEvidence, acked: u64) -> bool {
         let delivering = u64::from(ack.flight) + acked;
-        self.cwnd = self.cwnd.saturating_sub(ack.newly_lost).max(1);
+        self.output.cwnd = self.output.cwnd.saturating_sub(ack.newly_lost).max(1);
         let before = std::mem::replace(&mut self.repair, ack.repair);
         if ack.repair == Repair::Recovery && before != Repair::Recovery {
             self.conserving = true;
             self.round.restart(ack);
-            self.cwnd = delivering;
+            self.output.cwnd = delivering;
         } else if before != Repair::None && ack.repair == Repair::None {
             self.conserving = false;
-            self.cwnd = self.cwnd.max(self.prior_cwnd);
+            self.output.restore_cwnd();
         }
         if self.conserving {
-            self.cwnd = self.cwnd.max(delivering);
+            self.output.cwnd = self.output.cwnd.max(delivering);
         }
         self.conserving
     }

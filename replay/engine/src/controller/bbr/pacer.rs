@@ -4,6 +4,7 @@
 //! Must not know modes; a gain is an argument. Facts: Linux 6.x, tcp_bbr.c, "pacing" and "quantization budget".
 
 use super::fixed;
+use crate::controller::Pace;
 use crate::time::{MILLISECOND, Nanos};
 
 /// Below this pacing rate bursts are single segments (1.2 Mbit/s).
@@ -24,7 +25,7 @@ const ASSUMED_RTT: Nanos = MILLISECOND;
 pub struct Pacer {
     smss_bytes: f64,
     margin_percent: f64,
-    pkts_per_s: f64,
+    pace: Pace,
     /// The bandwidth and the gain that the rate is of, and what it means in segments of a burst.
     set_for: (u64, u64),
     burst_goal: u64,
@@ -37,12 +38,12 @@ impl Pacer {
         let mut pacer = Self {
             smss_bytes: f64::from(smss_bytes),
             margin_percent,
-            pkts_per_s: f64::INFINITY,
+            pace: Pace::UNPACED,
             set_for: (u64::MAX, u64::MAX),
             burst_goal: 0,
             has_seen_rtt: false,
         };
-        pacer.burst_goal = pacer.burst_at_rate();
+        pacer.keep_to(f64::INFINITY);
         pacer
     }
 
@@ -51,15 +52,15 @@ impl Pacer {
         self.smss_bytes
     }
 
-    /// The rate.
+    /// The rate, and the segments that leave back to back at least.
     #[inline]
-    pub fn pkts_per_s(&self) -> f64 {
-        self.pkts_per_s
+    pub fn pace(&self) -> Pace {
+        self.pace
     }
 
     /// The same in octets.
     pub fn bytes_per_s(&self) -> f64 {
-        self.pkts_per_s * self.smss_bytes
+        self.pace.pkts_per_s * self.smss_bytes
     }
 
     /// Whether the rate still rests on an assumed round-trip time.
@@ -82,29 +83,25 @@ impl Pacer {
             return;
         }
         let rate = self.rate(bw, gain);
-        if may_fall || rate > self.pkts_per_s {
+        if may_fall || rate > self.pace.pkts_per_s {
             self.take(bw, gain, rate);
         }
     }
 
     fn take(&mut self, bw: u64, gain: u64, rate: f64) {
         self.set_for = (bw, gain);
-        self.pkts_per_s = rate;
-        self.burst_goal = self.burst_at_rate();
+        self.keep_to(rate);
+    }
+
+    fn keep_to(&mut self, pkts_per_s: f64) {
+        self.pace.pkts_per_s = pkts_per_s;
+        let slow = self.bytes_per_s() < LEAST_BURST_BYTES_PER_S;
+        self.pace.least_burst_pkts = if slow { 1 } else { 2 };
+        self.burst_goal = self.burst_with(0.0);
     }
 
     fn rate(&self, bw: u64, gain: u64) -> f64 {
         fixed::rate_pkts_per_s(bw, gain, self.margin_percent)
-    }
-
-    /// Segments that leave back to back at least.
-    #[inline]
-    pub fn least_burst_pkts(&self) -> u32 {
-        if self.bytes_per_s() < LEAST_BURST_BYTES_PER_S {
-            1
-        } else {
-            2
-        }
     }
 
     /// Segments of a burst, whatever the interface allows.
@@ -115,24 +112,19 @@ impl Pacer {
 
     /// The same on a path of `min_rtt` (version 3): near ones may have more, 64 KiB halved once per 512 µs.
     #[inline]
-    pub fn burst_goal_on(&self, min_rtt: Option<Nanos>) -> u64 {
-        let halvings = min_rtt.unwrap_or(Nanos::MAX) / BURST_HALVING;
-        if halvings < BURST_HALVINGS {
-            self.burst_with(f64::from(NEAR_BURST_BYTES >> halvings))
+    pub fn burst_goal_on(&self, min_rtt: Nanos) -> u64 {
+        if min_rtt < BURST_HALVINGS * BURST_HALVING {
+            self.burst_with(f64::from(NEAR_BURST_BYTES >> (min_rtt / BURST_HALVING)))
         } else {
             self.burst_goal
         }
-    }
-
-    fn burst_at_rate(&self) -> u64 {
-        self.burst_with(0.0)
     }
 
     fn burst_with(&self, bytes: f64) -> u64 {
         let bytes = (self.bytes_per_s() / BURST_PER_S + bytes).min(MOST_BURST_BYTES);
         let segments = libm::floor(bytes / self.smss_bytes);
         segments
-            .max(self.least_burst_pkts().into())
+            .max(self.pace.least_burst_pkts.into())
             .min(MOST_BURST_PKTS) as u64
     }
 
@@ -146,7 +138,7 @@ impl Pacer {
 mod tests {
     use super::super::fixed::{UNIT, bandwidth};
     use super::*;
-    use crate::time::SECOND;
+    use crate::time::{NEVER, SECOND};
 
     fn at(pkts_per_s: u64) -> Pacer {
         let mut pacer = Pacer::new(1448, 0.0);
@@ -163,20 +155,20 @@ mod tests {
         assert_eq!(at(1_000_000).burst_goal(), 45, "65 216 octets");
         assert_eq!(at(10_250).with_bursts(100), 130);
         // 2 ms: 65 536 >> 3 = 8192 octets more, which make 15.6 of 10.
-        assert_eq!(at(10_250).burst_goal_on(Some(2 * MILLISECOND)), 15);
-        assert_eq!(at(10_250).burst_goal_on(Some(SECOND)), 10);
-        assert_eq!(at(10_250).burst_goal_on(None), 10);
+        assert_eq!(at(10_250).burst_goal_on(2 * MILLISECOND), 15);
+        assert_eq!(at(10_250).burst_goal_on(SECOND), 10);
+        assert_eq!(at(10_250).burst_goal_on(NEVER), 10);
     }
 
     #[test]
     fn a_rate_that_may_not_fall_only_rises() {
         let mut pacer = at(100);
-        let hundred = pacer.pkts_per_s();
+        let hundred = pacer.pace().pkts_per_s;
         pacer.set(bandwidth(50, SECOND), UNIT, false);
-        assert_eq!(pacer.pkts_per_s().to_bits(), hundred.to_bits());
+        assert_eq!(pacer.pace().pkts_per_s.to_bits(), hundred.to_bits());
         pacer.set(bandwidth(50, SECOND), UNIT, true);
-        assert!((49.9..50.1).contains(&pacer.pkts_per_s()));
+        assert!((49.9..50.1).contains(&pacer.pace().pkts_per_s));
         pacer.set(bandwidth(100, SECOND), UNIT, false);
-        assert_eq!(pacer.pkts_per_s().to_bits(), hundred.to_bits());
+        assert_eq!(pacer.pace().pkts_per_s.to_bits(), hundred.to_bits());
     }
 }

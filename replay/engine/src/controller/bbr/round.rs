@@ -18,7 +18,7 @@ pub struct Round {
 impl Round {
     /// Takes the sample of an ACK; says whether a round begins with it.
     #[inline]
-    pub fn take(&mut self, sample: RateSample, ack: &AckEvidence) -> bool {
+    pub fn take(&mut self, sample: &RateSample, ack: &AckEvidence) -> bool {
         self.starts = sample.prior_delivered >= self.end;
         if self.starts {
             self.count += 1;
@@ -49,7 +49,7 @@ mod tests {
                 delivered_total,
                 ..AckEvidence::default()
             };
-            round.take(sample, &ack)
+            round.take(&sample, &ack)
         };
         assert!(take(0, 10), "the first");
         assert!(!take(9, 11));

@@ -107,12 +107,12 @@ fn the_first_rate_is_that_of_linux() {
     // S1-bbr of the recorded runs: TCP_INFO tells 82382 octets a second after a handshake of 501.163 ms.
     let mut path = Path::new(&[], 1);
     path.bbr.on_established(0, Some(501_163_000), 1);
-    assert_eq!(path.bbr.pacer.bytes_per_s() as u64, 82_382);
+    assert_eq!(path.bbr.output.pacer.bytes_per_s() as u64, 82_382);
     // Without a handshake a round-trip time of 1 ms is assumed until the first sample.
     path.bbr.on_established(0, None, 1);
-    assert!((28_000.0..28_700.0).contains(&path.bbr.pacing_pkts_per_s()));
+    assert!((28_000.0..28_700.0).contains(&path.bbr.output.pace().pkts_per_s));
     path.ack(RTT, 1, 2, |_| {});
-    assert!((57.0..57.2).contains(&path.bbr.pacing_pkts_per_s()));
+    assert!((57.0..57.2).contains(&path.bbr.output.pace().pkts_per_s));
 }
 
 #[test]
@@ -157,19 +157,22 @@ fn application_limited_rounds_neither_end_startup_nor_lower_the_rate() {
 fn the_window_of_startup_grows_by_what_is_delivered_and_the_rate_never_falls() {
     let mut path = Path::new(&[], 1);
     path.round(100);
-    assert_eq!(path.bbr.cwnd, 20);
-    let rate = path.bbr.pacing_pkts_per_s();
+    assert_eq!(path.bbr.output.cwnd, 20);
+    let rate = path.bbr.output.pace().pkts_per_s;
     assert!((285.0..286.0).contains(&rate), "2.887 * 0.99 * 100: {rate}");
     path.ack(MILLISECOND, 7, 50, |_| {});
-    assert_eq!(path.bbr.cwnd, 27);
-    assert_eq!(path.bbr.pacing_pkts_per_s().to_bits(), rate.to_bits());
+    assert_eq!(path.bbr.output.cwnd, 27);
+    assert_eq!(path.bbr.output.pace().pkts_per_s.to_bits(), rate.to_bits());
     // The target: ceil(2.887 * 50) = 145 and three bursts of two (413 kB/s) make 151, even 152.
     path.ack(MILLISECOND, 124, 50, |_| {});
-    assert_eq!(path.bbr.cwnd, 151);
+    assert_eq!(path.bbr.output.cwnd, 151);
     path.ack(MILLISECOND, 9, 50, |_| {});
-    assert_eq!(path.bbr.cwnd, 160, "below the target the whole ACK counts");
+    assert_eq!(
+        path.bbr.output.cwnd, 160,
+        "below the target the whole ACK counts"
+    );
     path.ack(MILLISECOND, 9, 50, |_| {});
-    assert_eq!(path.bbr.cwnd, 160, "above it none");
+    assert_eq!(path.bbr.output.cwnd, 160, "above it none");
 }
 
 #[test]
@@ -183,11 +186,11 @@ fn drain_lasts_until_the_flight_is_down_to_the_product() {
     // 50 and three single-segment bursts (below 1.2 Mbit/s while it drains), to an even number.
     assert_eq!(path.bbr.inflight(UNIT), PRODUCT + 4);
     assert_eq!(
-        path.bbr.ssthresh().to_bits(),
+        path.bbr.output.ssthresh.to_bits(),
         56.0_f64.to_bits(),
         "taken at STARTUP's rate"
     );
-    let rate = path.bbr.pacing_pkts_per_s();
+    let rate = path.bbr.output.pace().pkts_per_s;
     assert!((34.0..34.1).contains(&rate), "88/256 * 0.99 * 100: {rate}");
     path.ack.flight = 55;
     path.ack(MILLISECOND, 1, 100, |_| {});
@@ -214,9 +217,9 @@ fn probing_goes_on_until_the_flight_has_grown_or_something_is_lost() {
     // inflight(5/4): ceil(62.5) + 3 bursts of two, even, + 2; one more burst is on its way.
     let mut path = probing();
     assert_eq!(path.bbr.pacing_gain(), 320);
-    assert!((123.6..123.8).contains(&path.bbr.pacing_pkts_per_s()));
+    assert!((123.6..123.8).contains(&path.bbr.output.pace().pkts_per_s));
     let goal = path.bbr.inflight(320);
-    let own = path.bbr.pacer.burst_goal();
+    let own = path.bbr.output.pacer.burst_goal();
     assert_eq!((goal, own), (72, 2));
     path.ack.prior_flight = (goal - own - 1) as u32;
     path.ack(2 * RTT, 1, 100, |_| {});
@@ -254,23 +257,23 @@ fn the_window_of_probing_is_twice_the_product_with_bursts_and_aggregates() {
     let mut path = Path::probing(&[("first_phases", 2.0)]);
     path.bbr.aggregation = Aggregation::default();
     path.bbr.params.aggregation = false;
-    path.bbr.cwnd = 500;
+    path.bbr.output.cwnd = 500;
     path.ack(MILLISECOND, 1, 100, |_| {});
-    assert_eq!(path.bbr.pacer.burst_goal(), 1);
-    assert_eq!(path.bbr.cwnd, 104, "2 * 50 + 3, even");
-    path.bbr.cwnd = 90;
+    assert_eq!(path.bbr.output.pacer.burst_goal(), 1);
+    assert_eq!(path.bbr.output.cwnd, 104, "2 * 50 + 3, even");
+    path.bbr.output.cwnd = 90;
     path.ack(MILLISECOND, 5, 100, |_| {});
-    assert_eq!(path.bbr.cwnd, 95);
+    assert_eq!(path.bbr.output.cwnd, 95);
     // Eight at once where the path gives one in ten milliseconds.
     path.bbr.params.aggregation = true;
-    path.bbr.cwnd = 500;
+    path.bbr.output.cwnd = 500;
     path.ack(MILLISECOND, 8, 100, |_| {});
     assert_eq!(path.bbr.aggregation.extra_acked(), 8);
-    assert_eq!(path.bbr.cwnd, 112, "2 * 50 + 8 + 3, even");
-    path.bbr.cwnd = 500;
+    assert_eq!(path.bbr.output.cwnd, 112, "2 * 50 + 8 + 3, even");
+    path.bbr.output.cwnd = 500;
     path.ack(MILLISECOND, 80, 100, |_| {});
     assert_eq!(
-        path.bbr.cwnd, 112,
+        path.bbr.output.cwnd, 112,
         "at most what 100 ms deliver, 9.9 segments, to an even sum"
     );
 }
@@ -291,14 +294,14 @@ fn a_shorter_rtt_counts_at_once_and_a_longer_one_after_ten_seconds() {
 #[test]
 fn probe_rtt_waits_for_four_in_flight_then_200_ms_and_a_round() {
     let mut path = Path::probing(&[("first_phases", 23.0)]);
-    path.bbr.cwnd = 100;
+    path.bbr.output.cwnd = 100;
     path.ack.flight = 80;
     path.ack(10 * SECOND, 1, 100, |_| {});
     let waiting = Mode::ProbeRtt {
         until: None,
         round_done: false,
     };
-    assert_eq!((path.bbr.mode, path.bbr.cwnd), (waiting, 4));
+    assert_eq!((path.bbr.mode, path.bbr.output.cwnd), (waiting, 4));
     assert!(path.bbr.holds_back());
     path.ack(RTT, 1, 100, |ack| ack.flight = 5);
     assert_eq!(path.bbr.mode, waiting);
@@ -310,7 +313,7 @@ fn probe_rtt_waits_for_four_in_flight_then_200_ms_and_a_round() {
     assert!(matches!(path.bbr.mode, Mode::ProbeRtt { until: Some(at), .. } if at == until));
     path.round(100);
     // The window before, and the ten of this ACK.
-    assert_eq!((path.phase(), path.bbr.cwnd), (Some(3), 110));
+    assert_eq!((path.phase(), path.bbr.output.cwnd), (Some(3), 110));
     assert!(!path.bbr.holds_back());
     assert_eq!(path.bbr.min_rtt.seen_at, path.ack.now);
 }
@@ -319,11 +322,11 @@ fn probe_rtt_waits_for_four_in_flight_then_200_ms_and_a_round() {
 fn probe_rtt_entered_in_the_open_returns_to_the_greatest_window_kept() {
     let kept = |cwnd: u64, prior: u64| {
         let mut path = Path::probing(&[("first_phases", 2.0)]);
-        (path.bbr.cwnd, path.bbr.prior_cwnd) = (cwnd, prior);
+        (path.bbr.output.cwnd, path.bbr.output.prior_cwnd) = (cwnd, prior);
         path.ack.flight = 80;
         path.ack(10 * SECOND, 1, 100, |_| {});
         assert!(matches!(path.bbr.mode, Mode::ProbeRtt { .. }));
-        path.bbr.prior_cwnd
+        path.bbr.output.prior_cwnd
     };
     assert_eq!(kept(60, 100), 100);
     assert_eq!(kept(100, 60), 100);
@@ -332,7 +335,7 @@ fn probe_rtt_entered_in_the_open_returns_to_the_greatest_window_kept() {
 #[test]
 fn after_a_timeout_one_repair_may_leave_beside_what_is_in_flight() {
     let mut path = Path::probing(&[("first_phases", 2.0)]);
-    path.bbr.cwnd = 100;
+    path.bbr.output.cwnd = 100;
     path.bbr.on_timeout(&SignalEvidence {
         now: 0,
         flight: 100.0,
@@ -349,30 +352,33 @@ fn after_a_timeout_one_repair_may_leave_beside_what_is_in_flight() {
 #[test]
 fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     let mut path = Path::probing(&[("first_phases", 2.0)]);
-    path.bbr.cwnd = 100;
+    path.bbr.output.cwnd = 100;
     path.bbr.on_congestion();
     path.ack.repair = Repair::Recovery;
     path.ack(MILLISECOND, 1, 100, |ack| {
         (ack.flight, ack.newly_lost) = (60, 3);
     });
-    assert_eq!(path.bbr.cwnd, 61);
+    assert_eq!(path.bbr.output.cwnd, 61);
     path.ack(MILLISECOND, 2, 100, |ack| ack.flight = 55);
-    assert_eq!(path.bbr.cwnd, 61, "no growth in this round");
+    assert_eq!(path.bbr.output.cwnd, 61, "no growth in this round");
     path.ack(MILLISECOND, 2, 100, |ack| {
         (ack.flight, ack.newly_lost) = (55, 10);
     });
-    assert_eq!(path.bbr.cwnd, 57, "but what is delivered may leave");
+    assert_eq!(path.bbr.output.cwnd, 57, "but what is delivered may leave");
     path.round(100);
-    assert_eq!(path.bbr.cwnd, 67, "the next round grows towards the target");
+    assert_eq!(
+        path.bbr.output.cwnd, 67,
+        "the next round grows towards the target"
+    );
     path.ack.repair = Repair::None;
     path.ack(MILLISECOND, 1, 100, |_| {});
-    assert_eq!(path.bbr.cwnd, 101, "the window before, and this ACK");
+    assert_eq!(path.bbr.output.cwnd, 101, "the window before, and this ACK");
 }
 
 #[test]
 fn a_timeout_leaves_one_segment_and_keeps_the_model() {
     let mut path = Path::probing(&[("first_phases", 2.0)]);
-    path.bbr.cwnd = 100;
+    path.bbr.output.cwnd = 100;
     let bw = path.bbr.bw.value();
     let timeout = |signal| SignalEvidence {
         now: 0,
@@ -381,17 +387,17 @@ fn a_timeout_leaves_one_segment_and_keeps_the_model() {
         signal,
     };
     path.bbr.on_timeout(&timeout(Signal::Timeout));
-    assert_eq!((path.bbr.cwnd, path.bbr.prior_cwnd), (1, 100));
+    assert_eq!((path.bbr.output.cwnd, path.bbr.output.prior_cwnd), (1, 100));
     path.bbr.on_timeout(&timeout(Signal::RepeatedTimeout));
-    assert_eq!((path.bbr.cwnd, path.bbr.prior_cwnd), (1, 100));
+    assert_eq!((path.bbr.output.cwnd, path.bbr.output.prior_cwnd), (1, 100));
     path.ack.repair = Repair::Loss;
     path.ack(RTT, 1, 100, |_| {});
-    assert_eq!(path.bbr.cwnd, 4, "the least window");
+    assert_eq!(path.bbr.output.cwnd, 4, "the least window");
     path.ack(RTT, 3, 100, |_| {});
-    assert_eq!(path.bbr.cwnd, 7);
+    assert_eq!(path.bbr.output.cwnd, 7);
     path.ack.repair = Repair::None;
     path.ack(RTT, 1, 100, |_| {});
-    assert_eq!((path.bbr.cwnd, path.bbr.bw.value()), (101, bw));
+    assert_eq!((path.bbr.output.cwnd, path.bbr.bw.value()), (101, bw));
 }
 
 #[test]
@@ -414,9 +420,9 @@ fn an_undone_recovery_begins_the_search_of_startup_anew() {
 #[test]
 fn after_idle_it_paces_at_the_rate_of_the_path_and_does_not_dip() {
     let mut path = Path::probing(&[("first_phases", 8.0)]);
-    assert!(path.bbr.pacing_pkts_per_s() > 120.0);
+    assert!(path.bbr.output.pace().pkts_per_s > 120.0);
     path.bbr.on_restart(path.ack.now + 20 * SECOND);
-    assert!((98.9..99.1).contains(&path.bbr.pacing_pkts_per_s()));
+    assert!((98.9..99.1).contains(&path.bbr.output.pace().pkts_per_s));
     path.ack(20 * SECOND, 1, 100, |_| {});
     assert!(
         !path.bbr.holds_back(),
@@ -438,7 +444,7 @@ fn a_policer_sets_the_rate_and_stops_the_cycle() {
     }
     // 20 segments per 500 ms.
     assert_eq!(path.bbr.pacing_gain(), UNIT);
-    let rate = path.bbr.pacing_pkts_per_s();
+    let rate = path.bbr.output.pace().pkts_per_s;
     assert!((38.0..41.0).contains(&rate), "{rate}");
     let mut blind = Path::probing(&[("first_phases", 8.0)]);
     blind.bbr.params.long_term = false;
@@ -449,5 +455,5 @@ fn a_policer_sets_the_rate_and_stops_the_cycle() {
             ack.newly_lost = 6;
         });
     }
-    assert!(blind.bbr.pacing_pkts_per_s() > 70.0);
+    assert!(blind.bbr.output.pace().pkts_per_s > 70.0);
 }

@@ -4,7 +4,7 @@
 
 use super::params::Bbr3Params;
 use crate::controller::evidence::AckEvidence;
-use crate::time::{Nanos, SECOND};
+use crate::time::{NEVER, Nanos, SECOND};
 
 /// A least value and when it was seen.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ struct Least {
 impl Default for Least {
     fn default() -> Self {
         Self {
-            value: Nanos::MAX,
+            value: NEVER,
             seen_at: 0,
         }
     }
@@ -46,16 +46,16 @@ impl LeastRtt {
     /// The connection stands.
     pub fn begin(&mut self, now: Nanos, rtt: Option<Nanos>) {
         let least = Least {
-            value: rtt.unwrap_or(Nanos::MAX),
+            value: rtt.unwrap_or(NEVER),
             seen_at: now,
         };
         (self.model, self.probe) = (least, least);
     }
 
-    /// That of the model; none before the first sample.
+    /// That of the model; [`NEVER`] before the first sample.
     #[inline]
-    pub fn min_rtt(&self) -> Option<Nanos> {
-        (self.model.value < Nanos::MAX).then_some(self.model.value)
+    pub fn min_rtt(&self) -> Nanos {
+        self.model.value
     }
 
     /// The path has been looked at without a queue.
@@ -104,21 +104,21 @@ mod tests {
         least.begin(0, Some(100 * MS));
         assert!(!take(&mut least, 5 * SECOND, 120));
         assert!(take(&mut least, 5 * SECOND + 1, 120), "looks");
-        assert_eq!(least.min_rtt(), Some(100 * MS), "and remembers");
+        assert_eq!(least.min_rtt(), 100 * MS, "and remembers");
         assert!(!take(&mut least, 10 * SECOND, 130));
-        assert_eq!(least.min_rtt(), Some(100 * MS));
+        assert_eq!(least.min_rtt(), 100 * MS);
         take(&mut least, 10 * SECOND + 1, 130);
-        assert_eq!(least.min_rtt(), Some(120 * MS), "the least since it looked");
+        assert_eq!(least.min_rtt(), 120 * MS, "the least since it looked");
         take(&mut least, 10 * SECOND + 2, 90);
-        assert_eq!(least.min_rtt(), Some(90 * MS), "at once");
+        assert_eq!(least.min_rtt(), 90 * MS, "at once");
     }
 
     #[test]
     fn without_a_handshake_the_first_sample_counts() {
         let mut least = LeastRtt::new(&Bbr3Params::default());
         least.begin(0, None);
-        assert_eq!(least.min_rtt(), None);
+        assert_eq!(least.min_rtt(), NEVER);
         take(&mut least, 1, 100);
-        assert_eq!(least.min_rtt(), Some(100 * MS));
+        assert_eq!(least.min_rtt(), 100 * MS);
     }
 }

@@ -29,6 +29,7 @@ use self::probing::Judged;
 use self::signals::{Signals, repaired_by_probe};
 use super::bbr::aggregation::{Aggregation, SLOT_ROUNDS};
 use super::bbr::fixed::{self, UNIT};
+use super::bbr::output::Output;
 use super::bbr::pacer::Pacer;
 use super::bbr::round::Round;
 use super::evidence::{AckEvidence, LostSegment, Repair, Signal, SignalEvidence};
@@ -36,6 +37,8 @@ use crate::time::{MILLISECOND, Nanos};
 
 /// What it is doing; each mode owns what only it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// A tag of its own: asked for many times per ACK, it would have to be worked out from what the modes own.
+#[repr(u8)]
 enum Mode {
     /// Doubling the rate every round until it no longer helps, or costs too much.
     Startup,
@@ -52,10 +55,18 @@ enum Mode {
     },
 }
 
+/// The gains of a mode, in 256ths.
+#[derive(Clone, Copy, Debug)]
+struct Gains {
+    pacing: u64,
+    cwnd: u64,
+}
+
 /// The search for the rate at which the pipe is full.
 #[derive(Clone, Copy, Debug, Default)]
 struct FullPipe {
-    bw: u64,
+    /// The rate that counts as growth.
+    enough: u64,
     rounds: u32,
     /// It has been found since the search began.
     now: bool,
@@ -64,10 +75,10 @@ struct FullPipe {
 }
 
 impl FullPipe {
-    /// Searches anew from `bw` on.
-    fn search(&mut self, bw: u64) {
+    /// Searches anew for a rate of at least `enough`.
+    fn search(&mut self, enough: u64) {
         *self = Self {
-            bw,
+            enough,
             reached: self.reached,
             ..Self::default()
         };
@@ -79,13 +90,11 @@ impl FullPipe {
 pub struct Bbr3 {
     params: Bbr3Params,
     rng: StreamRng,
-    cwnd: u64,
     initial_window: u64,
-    ssthresh: f64,
-    /// cwnd before recovery or `PROBE_RTT`.
-    prior_cwnd: u64,
-    pacer: Pacer,
+    /// What comes out.
+    pub(super) output: Output,
     mode: Mode,
+    gains: Gains,
     round: Round,
     /// Greatest rates of the cycle before and of this one.
     max_bw: [u64; 2],
@@ -111,15 +120,14 @@ pub struct Bbr3 {
 impl Bbr3 {
     /// A connection that has not been established. `rng` draws how long cycles are.
     pub fn new(params: Bbr3Params, initial_window: u32, smss_bytes: u32, rng: StreamRng) -> Self {
+        let pacer = Pacer::new(smss_bytes, params.pacing_margin_percent);
         Self {
             params,
             rng,
-            cwnd: initial_window.into(),
             initial_window: initial_window.into(),
-            ssthresh: f64::INFINITY,
-            prior_cwnd: 0,
-            pacer: Pacer::new(smss_bytes, params.pacing_margin_percent),
+            output: Output::new(initial_window, pacer),
             mode: Mode::Startup,
+            gains: control::gains(Mode::Startup, &params),
             round: Round::default(),
             max_bw: [0; 2],
             least_rtt: LeastRtt::new(&params),
@@ -139,31 +147,10 @@ impl Bbr3 {
         }
     }
 
-    /// Congestion window, in segments.
-    #[inline]
-    pub fn cwnd(&self) -> f64 {
-        self.cwnd as f64
-    }
-
-    /// The product at the end of STARTUP, for observers: nothing here reads it.
-    pub fn ssthresh(&self) -> f64 {
-        self.ssthresh
-    }
-
     /// Whether the pipe is still being filled.
-    pub fn in_startup(&self) -> bool {
-        self.mode == Mode::Startup
-    }
-
-    /// Rate at which segments may leave.
     #[inline]
-    pub fn pacing_pkts_per_s(&self) -> f64 {
-        self.pacer.pkts_per_s()
-    }
-
-    /// Segments that leave back to back at least.
-    pub fn least_burst_pkts(&self) -> u32 {
-        self.pacer.least_burst_pkts()
+    pub fn in_startup(&self) -> bool {
+        matches!(self.mode, Mode::Startup)
     }
 
     /// Whether what is sent now is to be taken for limited by the application: BBR itself holds back.
@@ -184,7 +171,7 @@ impl Bbr3 {
 
     fn begin_pacing(&mut self, rtt: Option<Nanos>) {
         let gain = self.params.startup_pacing_gain.into();
-        self.pacer.begin(self.cwnd, rtt, gain);
+        self.output.pacer.begin(self.output.cwnd, rtt, gain);
     }
 
     /// Every ACK, after the sender has reacted to it (draft §5.2.3).
@@ -257,15 +244,10 @@ impl Bbr3 {
         self.repair = Repair::Loss;
         self.full_pipe.search(0);
         if !self.is_probing() && self.bounds.inflight_lo == UNBOUND {
-            self.bounds.inflight_lo = self.cwnd.max(self.prior_cwnd);
+            self.bounds.inflight_lo = self.output.cwnd.max(self.output.prior_cwnd);
         }
-        self.cwnd = 1;
+        self.output.cwnd = 1;
         self.lost_total = signal.lost_total;
-    }
-
-    /// After a timeout: at least this window.
-    pub fn allow(&mut self, cwnd: u64) {
-        self.cwnd = self.cwnd.max(cwnd);
     }
 
     /// The losses were none (draft §5.5.11.2): window and bounds are again what they were.
@@ -276,7 +258,7 @@ impl Bbr3 {
         self.signals.loss_in_round = false;
         let before = self.bounds_before;
         self.bounds.undo(&before);
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.output.restore_cwnd();
     }
 
     /// Data is sent again with nothing in flight, after the application had none (draft §5.4.1).
@@ -288,6 +270,11 @@ impl Bbr3 {
             Mode::ProbeRtt { .. } => self.leave_probe_rtt_if_done(now),
             Mode::Startup | Mode::Drain => {}
         }
+    }
+
+    fn enter(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.gains = control::gains(mode, &self.params);
     }
 
     fn loss_threshold(&self) -> u64 {
@@ -310,12 +297,12 @@ impl Bbr3 {
 
     fn update_round(&mut self, ack: &AckEvidence) {
         self.round.starts = false;
-        let Some(sample) = ack.rate else {
+        let Some(sample) = &ack.rate else {
             return;
         };
         if self.round.take(sample, ack) {
             self.cycle.note_round();
-            let least = self.least_rtt.min_rtt().unwrap_or(Nanos::MAX);
+            let least = self.least_rtt.min_rtt();
             let too_many = self.marks.end_round(ack, least, &self.params);
             if too_many && !self.full_pipe.reached {
                 self.fill_pipe_by_losses();
@@ -325,7 +312,7 @@ impl Bbr3 {
 
     /// Greatest rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
     fn take_signals(&mut self, ack: &AckEvidence, bw: u64) {
-        let Some(sample) = ack.rate.filter(|_| ack.delivered > 0) else {
+        let Some(sample) = ack.rate.as_ref().filter(|_| ack.delivered > 0) else {
             return;
         };
         // A rate that the application limited says nothing, unless it is greater than all.
@@ -347,13 +334,14 @@ impl Bbr3 {
         let mut by_marks = UNBOUND;
         if self.signals.mark_in_round {
             let share = self.marks.cut(&self.params);
-            by_marks = self.bounds.lowered_by_marks(self.cwnd, share);
+            by_marks = self.bounds.lowered_by_marks(self.output.cwnd, share);
         }
         if self.signals.loss_in_round {
             let delivered = (self.signals.bw, self.signals.inflight);
             let beta = fixed::gain(self.params.beta);
             let bw = self.greatest_bw();
-            self.bounds.lower_by_loss(bw, self.cwnd, beta, delivered);
+            self.bounds
+                .lower_by_loss(bw, self.output.cwnd, beta, delivered);
         }
         self.bounds.inflight_lo = self.bounds.inflight_lo.min(by_marks);
     }
@@ -368,7 +356,7 @@ impl Bbr3 {
             let round = self.round.starts.then_some(slot_rounds);
             let (acked, bw) = (u64::from(ack.delivered), self.bw());
             self.aggregation
-                .update(ack.now, acked, bw, round, self.cwnd);
+                .update(ack.now, acked, bw, round, self.output.cwnd);
         }
     }
 
@@ -397,12 +385,12 @@ impl Bbr3 {
 
     /// Whether the flight of which `ack` delivers the newest segment lost too much, or was marked too much.
     fn exceeds(&self, ack: &AckEvidence) -> bool {
-        let Some(sample) = ack.rate else {
+        let Some(sample) = &ack.rate else {
             return false;
         };
         let lost = ack.lost_total.saturating_sub(sample.prior_lost);
         let most = || sample.delivered * fixed::gain(self.params.ecn_threshold) / UNIT;
-        loses_too_much(lost, sample.tx_in_flight, self.loss_threshold())
+        lost > 0 && loses_too_much(lost, sample.tx_in_flight, self.loss_threshold())
             || self.marks.eligible && sample.marked > most()
     }
 
@@ -411,9 +399,8 @@ impl Bbr3 {
         if self.full_pipe.now || self.app_limited {
             return;
         }
-        let growth = fixed::gain(self.params.full_bw_growth);
-        if bw >= self.full_pipe.bw * growth / UNIT {
-            self.full_pipe.search(bw);
+        if bw >= self.full_pipe.enough {
+            self.search_beyond(bw);
         } else if self.round.starts && ack.rate.is_some() {
             self.full_pipe.rounds += 1;
             self.full_pipe.now = self.full_pipe.rounds >= self.params.full_bw_rounds;
@@ -421,13 +408,19 @@ impl Bbr3 {
         }
     }
 
+    /// The pipe is not full while the rate grows well beyond `bw`.
+    fn search_beyond(&mut self, bw: u64) {
+        let growth = fixed::gain(self.params.full_bw_growth);
+        self.full_pipe.search(bw * growth / UNIT);
+    }
+
     fn check_drain(&mut self, ack: &AckEvidence) {
-        if self.mode == Mode::Startup && self.full_pipe.reached {
-            self.mode = Mode::Drain;
-            self.ssthresh = self.inflight(self.greatest_bw(), UNIT) as f64;
+        if self.in_startup() && self.full_pipe.reached {
+            self.enter(Mode::Drain);
+            self.output.ssthresh = self.inflight(self.greatest_bw(), UNIT) as f64;
             self.signals.reset();
         }
-        if self.mode == Mode::Drain {
+        if matches!(self.mode, Mode::Drain) {
             let product = self.inflight(self.greatest_bw(), UNIT);
             if self.flight_when_sent(ack.flight, ack) <= product {
                 self.start_down();
@@ -440,10 +433,10 @@ impl Bbr3 {
         let expired = self.least_rtt.take(ack);
         let there = matches!(self.mode, Mode::ProbeRtt { .. });
         if expired && !self.idle_restart && !there {
-            self.mode = Mode::ProbeRtt {
+            self.enter(Mode::ProbeRtt {
                 until: None,
                 round_done: false,
-            };
+            });
             self.save_cwnd();
             self.cycle.feedback = Feedback::Stopping;
             self.round.restart(ack);
@@ -490,24 +483,20 @@ impl Bbr3 {
             return;
         }
         self.least_rtt.note_probe(now);
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.output.restore_cwnd();
         self.bounds.reset_lower();
         if self.full_pipe.reached {
             self.now = now;
             self.start_down();
             self.start_cruise();
         } else {
-            self.mode = Mode::Startup;
+            self.enter(Mode::Startup);
         }
     }
 
     fn save_cwnd(&mut self) {
         let whole = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
-        self.prior_cwnd = if whole {
-            self.cwnd
-        } else {
-            self.prior_cwnd.max(self.cwnd)
-        };
+        self.output.save_cwnd(whole);
         self.bounds_before = self.bounds;
     }
 }

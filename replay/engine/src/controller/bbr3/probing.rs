@@ -63,7 +63,7 @@ impl Bbr3 {
         } else if self.bounds.inflight_hi != UNBOUND {
             let flight = ack.rate.map_or(0, |sample| sample.tx_in_flight);
             self.bounds.inflight_hi = self.bounds.inflight_hi.max(flight.into());
-            if self.mode == Mode::ProbeBw(Phase::Up) {
+            if matches!(self.mode, Mode::ProbeBw(Phase::Up)) {
                 self.raise_upper_bound(ack);
             }
         }
@@ -90,12 +90,12 @@ impl Bbr3 {
 
     /// Draft §5.3.3.6, `BBRProbeInflightLongtermUpward`: only where the bound is what limits.
     fn raise_upper_bound(&mut self, ack: &AckEvidence) {
-        if !ack.cwnd_limited || self.cwnd < self.bounds.inflight_hi {
+        if !ack.cwnd_limited || self.output.cwnd < self.bounds.inflight_hi {
             return;
         }
         self.bounds.inflight_hi += self.cycle.rise(ack.delivered.into());
         if self.round.starts {
-            self.cycle.steepen(self.cwnd);
+            self.cycle.steepen(self.output.cwnd);
         }
     }
 
@@ -140,9 +140,9 @@ impl Bbr3 {
         let flight = self.flight_when_sent(ack.prior_flight, ack);
         let early = self.cycle.was_too_high && flight >= self.bounds.inflight_hi;
         self.cycle.stopped_early |= early;
-        if !early && ack.cwnd_limited && self.cwnd >= self.bounds.inflight_hi {
+        if !early && ack.cwnd_limited && self.output.cwnd >= self.bounds.inflight_hi {
             // The bound is what keeps the rate from growing.
-            self.full_pipe.search(bw);
+            self.search_beyond(bw);
         } else if early || self.full_pipe.now {
             self.cycle.was_too_high = false;
             self.start_down();
@@ -166,7 +166,7 @@ impl Bbr3 {
         self.signals.reset();
         self.cycle.begin(self.now, &self.params, &mut self.rng);
         self.round.end = self.delivered;
-        self.mode = Mode::ProbeBw(Phase::Down);
+        self.enter(Mode::ProbeBw(Phase::Down));
     }
 
     pub(super) fn start_cruise(&mut self) {
@@ -174,20 +174,20 @@ impl Bbr3 {
             let hi = self.bounds.inflight_hi;
             self.bounds.inflight_lo = self.bounds.inflight_lo.min(hi);
         }
-        self.mode = Mode::ProbeBw(Phase::Cruise);
+        self.enter(Mode::ProbeBw(Phase::Cruise));
     }
 
     fn start_refill(&mut self, doublings: u32) {
         self.bounds.reset_lower();
         self.cycle.refill(doublings);
         self.round.end = self.delivered;
-        self.mode = Mode::ProbeBw(Phase::Refill);
+        self.enter(Mode::ProbeBw(Phase::Refill));
     }
 
     fn start_up(&mut self, ack: &AckEvidence, bw: u64) {
         self.round.end = ack.delivered_total;
-        self.full_pipe.search(bw);
-        self.cycle.probe(ack.now, self.cwnd);
-        self.mode = Mode::ProbeBw(Phase::Up);
+        self.search_beyond(bw);
+        self.cycle.probe(ack.now, self.output.cwnd);
+        self.enter(Mode::ProbeBw(Phase::Up));
     }
 }

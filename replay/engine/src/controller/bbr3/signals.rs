@@ -58,7 +58,7 @@ impl Signals {
     /// An ACK with a sample of rate `bw`, before anything else looks at it.
     pub fn take(&mut self, ack: &AckEvidence, bw: u64) {
         self.round_starts = false;
-        let Some(sample) = ack.rate.filter(|_| ack.delivered > 0) else {
+        let Some(sample) = ack.rate.as_ref().filter(|_| ack.delivered > 0) else {
             return;
         };
         self.bw = self.bw.max(bw);
@@ -71,7 +71,7 @@ impl Signals {
 
     /// The same ACK, after all have looked: a new round begins with what it delivered.
     pub fn advance(&mut self, ack: &AckEvidence, bw: u64) {
-        let Some(sample) = ack.rate else {
+        let Some(sample) = &ack.rate else {
             return;
         };
         if self.round_starts {

@@ -130,7 +130,7 @@ impl Path {
     }
 
     fn rate(&self) -> f64 {
-        self.bbr.pacing_pkts_per_s()
+        self.bbr.output.pace().pkts_per_s
     }
 }
 
@@ -148,7 +148,7 @@ fn startup_paces_at_277_percent_and_ends_after_three_rounds_without_growth() {
     assert_eq!(path.bbr.mode, Mode::Drain);
     // 88/256 * 0.99 * 124.
     assert!((42.1..42.3).contains(&path.rate()), "{}", path.rate());
-    assert_eq!(path.bbr.ssthresh().to_bits(), 63.0_f64.to_bits());
+    assert_eq!(path.bbr.output.ssthresh.to_bits(), 63.0_f64.to_bits());
 }
 
 #[test]
@@ -156,13 +156,13 @@ fn the_window_of_startup_grows_by_what_is_delivered_to_twice_the_product() {
     let mut path = Path::new(&[("full_bw_rounds", 100.0)]);
     path.bbr.params.aggregation = false;
     path.round(100);
-    assert_eq!(path.bbr.cwnd, 20);
+    assert_eq!(path.bbr.output.cwnd, 20);
     path.ack(MILLISECOND, 70, 100, |_, _| {});
     path.ack(MILLISECOND, 9, 100, |_, _| {});
-    assert_eq!(path.bbr.cwnd, 99);
+    assert_eq!(path.bbr.output.cwnd, 99);
     path.ack(MILLISECOND, 9, 100, |_, _| {});
     path.ack(MILLISECOND, 9, 100, |_, _| {});
-    assert_eq!(path.bbr.cwnd, 108, "beyond 101 no more");
+    assert_eq!(path.bbr.output.cwnd, 108, "beyond 101 no more");
 }
 
 #[test]
@@ -207,7 +207,10 @@ fn it_drains_at_nine_tenths_until_the_flight_leaves_headroom_and_then_cruises() 
     assert_eq!(path.phase(), Some(Phase::Down), "50 less 7 are 43");
     path.ack.prior_flight = 43;
     path.ack(MILLISECOND, 1, 100, |_, _| {});
-    assert_eq!((path.phase(), path.bbr.cwnd), (Some(Phase::Cruise), 43));
+    assert_eq!(
+        (path.phase(), path.bbr.output.cwnd),
+        (Some(Phase::Cruise), 43)
+    );
 }
 
 #[test]
@@ -226,10 +229,10 @@ fn it_refills_by_the_clock_or_after_a_round_per_segment_and_then_probes() {
     assert_eq!(path.phase(), Some(Phase::Up));
     assert!((123.7..123.9).contains(&path.rate()));
     // 0.25 more than twice 50.x, and two.
-    assert_eq!(path.bbr.cwnd_gain(), 576);
+    assert_eq!(path.bbr.gains.cwnd, 576);
     // Where the product is four, four rounds are enough.
     let mut path = Path::cruising(&[("probe_base_s", 3600.0)]);
-    path.bbr.cwnd = 4;
+    path.bbr.output.cwnd = 4;
     path.bbr.bounds.inflight_lo = 4;
     let rounds = 4 - path.bbr.cycle.rounds;
     for round in 1..=rounds {
@@ -260,13 +263,16 @@ fn a_probe_ends_when_the_rate_grows_no_more_and_the_rate_of_two_cycles_ago_is_fo
 fn a_probe_that_the_bound_limits_raises_it_by_one_then_two_a_round() {
     let mut path = Path::probing_up(&[]);
     path.bbr.bounds.inflight_hi = 60;
-    path.bbr.cwnd = 60;
+    path.bbr.output.cwnd = 60;
     path.bbr.cycle.refill(0);
     path.bbr.cycle.probe(path.ack.now, 60);
     path.ack(MILLISECOND, 59, 100, |_, _| {});
     assert_eq!(path.bbr.bounds.inflight_hi, 60);
     path.ack(MILLISECOND, 1, 100, |_, _| {});
-    assert_eq!((path.bbr.bounds.inflight_hi, path.bbr.cwnd), (61, 61));
+    assert_eq!(
+        (path.bbr.bounds.inflight_hi, path.bbr.output.cwnd),
+        (61, 61)
+    );
     // The next round takes 60 / 2 = 30 for each; it begins with ten that count to the old step.
     path.round(100);
     path.ack(MILLISECOND, 19, 100, |_, _| {});
@@ -342,7 +348,7 @@ fn a_probe_stops_where_the_last_went_too_far_and_goes_on_if_nothing_is_lost() {
 fn losses_outside_of_a_probe_cost_three_tenths_a_round_but_not_what_is_delivered() {
     let mut path = Path::cruising(&[]);
     let per_s = |per_s: u64| fixed::bandwidth_rounded_up(per_s / 2, RTT);
-    path.bbr.cwnd = 90;
+    path.bbr.output.cwnd = 90;
     path.lose(1, false);
     path.ack(MILLISECOND, 1, 80, |ack, _| ack.newly_lost = 1);
     assert_eq!(path.bbr.bounds.bw_lo, UNBOUND, "a round is seen first");
@@ -363,13 +369,13 @@ fn losses_outside_of_a_probe_cost_three_tenths_a_round_but_not_what_is_delivered
     assert_eq!(path.bbr.bounds.bw_lo, per_s(80) * 180 / 256, "40 are less");
     let bound = path.bbr.bounds.inflight_lo;
     path.ack(MILLISECOND, 1, 40, |_, _| {});
-    assert_eq!(path.bbr.cwnd, bound);
+    assert_eq!(path.bbr.output.cwnd, bound);
 }
 
 #[test]
 fn probe_rtt_comes_after_five_seconds_with_half_the_product_for_200_ms_and_a_round() {
     let mut path = Path::cruising(&[("probe_base_s", 3600.0), ("probe_rtt_interval_s", 5.0)]);
-    let before = path.bbr.cwnd;
+    let before = path.bbr.output.cwnd;
     path.ack.flight = 80;
     path.ack(5 * SECOND, 1, 100, |_, _| {});
     let waiting = Mode::ProbeRtt {
@@ -377,7 +383,7 @@ fn probe_rtt_comes_after_five_seconds_with_half_the_product_for_200_ms_and_a_rou
         round_done: false,
     };
     // Half of 50 and a bit, rounded up.
-    assert_eq!((path.bbr.mode, path.bbr.cwnd), (waiting, 26));
+    assert_eq!((path.bbr.mode, path.bbr.output.cwnd), (waiting, 26));
     assert!(path.bbr.holds_back());
     path.bbr.bounds.bw_lo = path.bbr.bw();
     path.ack(MILLISECOND, 1, 100, |ack, _| ack.flight = 27);
@@ -389,14 +395,14 @@ fn probe_rtt_comes_after_five_seconds_with_half_the_product_for_200_ms_and_a_rou
     assert!(matches!(path.bbr.mode, Mode::ProbeRtt { until: Some(at), .. } if at == until));
     path.round(100);
     assert_eq!(path.phase(), Some(Phase::Cruise));
-    assert!(path.bbr.cwnd >= before && !path.bbr.holds_back());
+    assert!(path.bbr.output.cwnd >= before && !path.bbr.holds_back());
     assert_eq!(path.bbr.bounds, Bounds::default());
 }
 
 #[test]
 fn a_timeout_leaves_one_segment_and_its_end_the_window_before() {
     let mut path = Path::cruising(&[]);
-    path.bbr.cwnd = 90;
+    path.bbr.output.cwnd = 90;
     let signal = SignalEvidence {
         now: 0,
         flight: 90.0,
@@ -404,22 +410,22 @@ fn a_timeout_leaves_one_segment_and_its_end_the_window_before() {
         signal: Signal::Timeout,
     };
     path.bbr.on_timeout(&signal);
-    assert_eq!((path.bbr.cwnd, path.bbr.prior_cwnd), (1, 90));
+    assert_eq!((path.bbr.output.cwnd, path.bbr.output.prior_cwnd), (1, 90));
     assert_eq!(path.bbr.bounds.inflight_lo, 90);
     path.ack.repair = Repair::Loss;
     path.ack(RTT, 2, 100, |_, _| {});
-    assert_eq!(path.bbr.cwnd, 4, "the least window");
+    assert_eq!(path.bbr.output.cwnd, 4, "the least window");
     path.ack(RTT, 3, 100, |_, _| {});
-    assert_eq!(path.bbr.cwnd, 7);
+    assert_eq!(path.bbr.output.cwnd, 7);
     path.ack.repair = Repair::None;
     path.ack(RTT, 1, 100, |_, _| {});
-    assert_eq!(path.bbr.cwnd, 90, "and not beyond the bound");
+    assert_eq!(path.bbr.output.cwnd, 90, "and not beyond the bound");
 }
 
 #[test]
 fn undone_losses_give_bounds_and_window_back() {
     let mut path = Path::cruising(&[]);
-    path.bbr.cwnd = 90;
+    path.bbr.output.cwnd = 90;
     let signal = SignalEvidence {
         now: 0,
         flight: 90.0,
@@ -432,9 +438,12 @@ fn undone_losses_give_bounds_and_window_back() {
         inflight_lo: 5,
         inflight_hi: 7,
     };
-    path.bbr.cwnd = 5;
+    path.bbr.output.cwnd = 5;
     path.bbr.undo();
-    assert_eq!((path.bbr.cwnd, path.bbr.bounds), (90, Bounds::default()));
+    assert_eq!(
+        (path.bbr.output.cwnd, path.bbr.bounds),
+        (90, Bounds::default())
+    );
 }
 
 #[test]
@@ -457,7 +466,7 @@ fn marks_lower_the_flight_by_a_third_of_their_share_and_leave_the_rate() {
     let mut path = Path::cruising(&[("ecn_max_rtt_ms", 0.0), ("ecn_reprobe_gain", 0.0)]);
     path.bbr.params.ecn = true;
     path.round(100);
-    path.bbr.cwnd = 90;
+    path.bbr.output.cwnd = 90;
     path.ack(MILLISECOND, 1, 100, |ack, _| ack.ecn_echo = true);
     path.round(100);
     let share = path.bbr.marks.cut(&path.bbr.params);
