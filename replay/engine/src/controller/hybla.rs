@@ -82,6 +82,8 @@ pub struct Hybla {
     params: HyblaParams,
     rho: f64,
     least_srtt: Option<Nanos>,
+    /// Whether the first rho has scaled the windows.
+    opened: bool,
     hoe: Hoe,
     credit: Credit,
     /// Growth while what a timeout found lost is being repaired.
@@ -111,6 +113,7 @@ impl Hybla {
             params,
             rho: 1.0,
             least_srtt: None,
+            opened: false,
             hoe: if params.hoe_estimate {
                 Hoe::Awaited(Flight::default())
             } else {
@@ -121,21 +124,28 @@ impl Hybla {
         }
     }
 
-    /// rho follows the least smoothed RTT (Linux: recalculated only when the least falls).
-    fn update_rho(&mut self, window: &mut Window, ack: &AckEvidence) {
+    /// rho follows the least smoothed RTT (Linux: recalculated only when the least falls), of every ACK.
+    fn update_rho(&mut self, ack: &AckEvidence) {
         let Some(srtt) = ack.srtt else {
             return;
         };
         if self.least_srtt.is_some_and(|least| srtt >= least) {
             return;
         }
-        let first = self.least_srtt.is_none();
         self.least_srtt = Some(srtt);
         self.rho = (srtt as f64 / SECOND as f64 / self.params.rtt_0).max(1.0);
-        if first && self.params.scale_ssthresh {
+    }
+
+    /// Scales window and ssthresh by the first rho. Deviation: Linux does so at once; a window that is not used stays here.
+    fn open(&mut self, window: &mut Window) {
+        if self.opened || self.least_srtt.is_none() {
+            return;
+        }
+        self.opened = true;
+        if self.params.scale_ssthresh {
             window.ssthresh *= self.rho;
         }
-        if first && self.params.scale_initial_window {
+        if self.params.scale_initial_window {
             let scaled = libm::floor(self.rho).min(window.ssthresh);
             window.cwnd = window.cwnd.max(scaled);
         }
@@ -146,10 +156,11 @@ impl WindowGrowth for Hybla {
     const OWNS_SLOW_START: bool = true;
 
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
-        self.update_rho(window, ack);
+        self.update_rho(ack);
         if !ack.cwnd_limited {
             return;
         }
+        self.open(window);
         if let Some(estimate) = self.hoe.take(ack) {
             window.ssthresh = window.ssthresh.min(estimate.max(super::LEAST_SSTHRESH));
             window.cwnd = window.cwnd.min(window.ssthresh);
@@ -233,7 +244,9 @@ mod tests {
             ..limited
         };
         hybla.on_ack(&mut window, 0.0, &idle);
-        assert_eq!((hybla.rho, window.cwnd), (20.0, 20.0));
+        assert_eq!((hybla.rho, window.cwnd), (20.0, 10.0));
+        hybla.open(&mut window);
+        assert_eq!(window.cwnd, 20.0);
         hybla.on_ack(&mut window, 1.0, &ack(1, 600));
         assert_eq!(hybla.rho, 20.0);
         hybla.on_ack(&mut window, 1.0, &ack(2, 250));
@@ -254,7 +267,8 @@ mod tests {
             delivered: 0,
             ..ack(0, rtt_ms)
         };
-        hybla.update_rho(&mut window, &start);
+        hybla.update_rho(&start);
+        hybla.open(&mut window);
         let mut told = vec![window.cwnd];
         for _ in 0..rounds {
             for _ in 0..window.cwnd as u32 {
