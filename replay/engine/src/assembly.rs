@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use crate::application::{Application, Client};
-use crate::catalogue::{EXTERNAL, Variant, initial_window};
+use crate::catalogue::{EXTERNAL, Variant};
 use crate::config::{
     Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
     StackOverrides, StackParams, known_variant,
 };
-use crate::controller::{Controller, Externals, ParamValues, Sharers};
+use crate::controller::{Controller, Externals, ParamValues, Sharers, Window};
 use crate::datagram::DatagramSource;
 use crate::jitter::Jitter;
 use crate::link::LinkDirection;
@@ -100,7 +100,7 @@ impl Stop<'_> {
     ) -> Controller {
         self.name
             .strip_prefix(EXTERNAL)
-            .and_then(|name| externals.make(name, initial_window(params)))
+            .and_then(|name| externals.make(name, Window::initial(params)))
             .map_or_else(
                 || self.variant.controller(params, self.values, draws),
                 Controller::from,

@@ -51,7 +51,7 @@ mod world;
 
 pub use alone::{Alone, Misfit, Recorded, follow};
 pub use assembly::{Leg, Transport};
-pub use catalogue::{EXTERNAL, VARIANTS, Variant, VariantInfo};
+pub use catalogue::{EXTERNAL, VARIANTS, Variant};
 pub use config::{
     AdvertisePolicy, ApplicationConfig, BurstConfig, ChangeConfig, ClockConfig, CodelConfig,
     Config, ConfigError, DatagramConfig, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig,

@@ -209,7 +209,7 @@ fn queued(variant: &str, profile: &str, stack: &str) -> Option<FlowSummary> {
 #[test]
 fn options_that_are_accepted_do_something() {
     let mut without_effect = Vec::new();
-    for info in VARIANTS {
+    for info in VARIANTS.iter().map(|variant| variant.info()) {
         for profile in ["rfc", "linux"] {
             let plain = queued(info.name, profile, "");
             for (option, already) in [

@@ -12,7 +12,7 @@ use std::time::Duration;
 use hindflight_engine::controller::Externals;
 use hindflight_engine::{
     Config, ConfigError, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
-    VARIANTS, VariantInfo, World, unheeded_by_all,
+    VARIANTS, Variant, World, unheeded_by_all,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -79,18 +79,17 @@ type VariantTuple = (
 /// Every variant of the catalogue with its parameters.
 #[pyfunction]
 pub fn variants() -> Vec<VariantTuple> {
-    let params = |info: &VariantInfo| {
-        let rows = info.params.iter().map(|p| {
+    let params = |variant: &Variant| {
+        let rows = variant.info().params.iter().map(|p| {
             let (default, allowed) = (p.default_text(), p.allowed_text());
             (p.name, default, allowed, p.unit, p.source, p.meaning)
         });
         rows.collect()
     };
-    let row = |v: &VariantInfo| {
-        let profiles = v.variant.profiles();
+    let row = |variant: &Variant| {
+        let (v, profiles) = (variant.info(), variant.profiles());
         let (name, family, summary, source) = (v.name, v.family, v.summary, v.source);
-        let forecast = v.variant.needs_forecast();
-        let params = params(v);
+        let (params, forecast) = (params(variant), v.needs_forecast);
         (
             name, family, summary, source, v.year, params, profiles, forecast,
         )

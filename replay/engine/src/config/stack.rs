@@ -326,6 +326,11 @@ const LINUX_BUFFER_BYTES: u64 = (128 << 10) * 5 / 8;
 const LINUX_BUFFER_MOST_BYTES: u64 = (32 << 20) * 5 / 8;
 
 impl StackParams {
+    /// Octets of a full segment with its headers.
+    pub fn packet_bytes(&self) -> u32 {
+        self.smss_bytes + self.header_bytes
+    }
+
     /// The parameters of `profile` with `overrides` on top.
     pub fn resolve(profile: Profile, overrides: &StackOverrides) -> Self {
         let o = overrides;

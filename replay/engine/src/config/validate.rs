@@ -216,7 +216,7 @@ impl Config {
 /// The variant of that name, which stands at `key`.
 pub(crate) fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigError> {
     Variant::from_name(name).map_err(|nearest| {
-        let all: Vec<_> = VARIANTS.iter().map(|info| info.name).collect();
+        let all: Vec<_> = VARIANTS.iter().map(|known| known.info().name).collect();
         let problem = format!(
             "no variant {name:?}; did you mean {nearest:?}? There are {}",
             all.join(", ")

@@ -2,8 +2,14 @@
 //!
 //! Must not know recovery, which is the sender's (`sender/aerotcp.rs`). Read `docs/variants/aerotcp.md` first.
 
+use super::definition::{Definition, Made};
 use super::params::{choices, parameters};
 use super::{Held, Windowed};
+use crate::config::{RecoveryKind, RtoRule};
+use crate::time::{MILLISECOND, Nanos};
+
+/// AeroTCP asks for a timer finer than the usual one and names no figure; a least timeout of 1 s would undo it.
+const TICK: Nanos = 10 * MILLISECOND;
 
 choices! {
     /// Who shares the satellite link.
@@ -28,6 +34,24 @@ parameters! {
         allocation: choice(Allocation, Static = "static", "AeroTCP, fixed window: static or adaptive"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "aerotcp",
+    family: "split",
+    summary: "between gateways: a fixed window, recovery at the first duplicate ACK, two copies after a timeout",
+    source: "Shang, Hadjitheodosiou and Baras 2005",
+    year: 2005,
+    params: AerotcpParams::SPECS,
+    fix: |stack, _| {
+        stack.recovery = RecoveryKind::Aerotcp;
+        stack.rto_rule = RtoRule::Rfc6298;
+        stack.min_rto_ns = TICK;
+        stack.clock_granularity_ns = TICK;
+    },
+    made: |stack, values, _| Made::Window(AerotcpParams::of(values).windowed(stack.packet_bytes())),
+    ..Definition::BASE
+};
 
 impl AerotcpParams {
     /// The window in segments that leave in packets of `packet_bytes`: SatBW / N * SatRTT; where N is to follow the open

@@ -2,6 +2,7 @@
 //!
 //! Must not know recovery. Read Zhang, Ansari, Wu and Yu 2012 (abstract) first, then `docs/variants/afstart.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::{AckEvidence, LEAST_SSTHRESH, Reno, Repair, Window, WindowGrowth};
 use crate::time::{Nanos, SECOND};
@@ -19,6 +20,18 @@ parameters! {
         most: number(8.0, "segments", 1.0, 100.0, "chosen: the paper's text was not at hand"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "afstart",
+    family: "loss",
+    summary: "Reno; slow start aims at a threshold that the spacing of ACKs tells",
+    source: "Zhang et al. 2012",
+    year: 2012,
+    params: AfstartParams::SPECS,
+    made: |stack, values, _| Made::halved(Afstart::new(AfstartParams::of(values)), stack.profile),
+    ..Definition::BASE
+};
 
 /// The ACKs of a stream so far.
 #[derive(Clone, Copy, Debug, Default)]

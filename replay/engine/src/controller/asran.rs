@@ -3,10 +3,13 @@
 //! Must not know how the window grows. Read `docs/variants/asran.md` first; the paper's Algorithm 1 can be read in more
 //! ways than one, and each reading is a parameter.
 
+use super::cubic;
+use super::definition::{Definition, Made};
 use super::growth::Growth;
-use super::params::{choices, parameters};
+use super::params::{ParamValues, choices, parameters};
 use super::reduction::WindowReduction;
-use super::{LOSS_WINDOW, SignalEvidence, Window};
+use super::reno::Reno;
+use super::{HALF, LOSS_WINDOW, SignalEvidence, Window};
 
 choices! {
     /// The variant whose growth and share of loss are kept.
@@ -49,6 +52,25 @@ parameters! {
         on_timeout: choice(AsranTimeout, Original = "original", "the ASRAN paper §3.3; §5.1.1 for revise"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "asran",
+    family: "loss",
+    summary: "over newreno or cubic: ssthresh goes back to the window before the loss before",
+    source: "the ASRAN paper",
+    year: 2020,
+    params: AsranParams::SPECS,
+    made: |stack, values, _| {
+        let params = AsranParams::of(values);
+        let (growth, beta) = match params.base {
+            AsranBase::Newreno => (Reno::default().into(), HALF),
+            AsranBase::Cubic => cubic::parts(stack.profile, &ParamValues::new()),
+        };
+        Made::Parts(growth, Asran::new(params, beta).into())
+    },
+    ..Definition::BASE
+};
 
 /// State of ASRAN over the base's own reduction `factor`.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 //!
 //! Must not know slow start or recovery. Read Xu, Harfoush and Rhee 2004 §III first, then `docs/variants/bic.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Credit;
 use super::{AckEvidence, SignalEvidence, Window, WindowGrowth};
@@ -23,6 +24,18 @@ parameters! {
         fast_convergence: flag(true, "Xu et al. 2004 §III-C"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "bic",
+    family: "loss",
+    summary: "binary search between the last two windows",
+    source: "Xu et al. 2004",
+    year: 2004,
+    params: BicParams::SPECS,
+    made: |_, values, _| Made::own(Bic::new(BicParams::of(values))),
+    ..Definition::BASE
+};
 
 /// Deviation: as Linux, before the first loss at least a segment per 20 acknowledged.
 const MOST_ACKED_BEFORE_LOSS: f64 = 20.0;

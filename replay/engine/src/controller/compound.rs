@@ -2,6 +2,7 @@
 //!
 //! Must not know slow start or recovery. Read draft-sridharan-tcpm-ctcp-02 §3 first, then `docs/variants/compound.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::rtt_round::{Delay, RttRound};
 use super::{AckEvidence, LOSS_WINDOW, Signal, SignalEvidence, Window, WindowGrowth};
@@ -22,6 +23,18 @@ parameters! {
         zeta: number(1.0, "", 0.0, 100.0, "Linux of old; the draft leaves it open"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "compound",
+    family: "loss and delay",
+    summary: "Reno with a delay window beside it",
+    source: "draft-sridharan-tcpm-ctcp-02",
+    year: 2008,
+    params: CompoundParams::SPECS,
+    made: |_, values, _| Made::own(Compound::new(CompoundParams::of(values))),
+    ..Definition::BASE
+};
 
 /// State of Compound TCP: `Window::cwnd` is the sum of both windows (the draft's `win`).
 #[derive(Clone, Debug, Default)]

@@ -332,7 +332,7 @@ fn play(
 fn everyone() -> impl Iterator<Item = (Variant, Profile)> {
     VARIANTS
         .iter()
-        .flat_map(|info| PROFILES.map(|profile| (info.variant, profile)))
+        .flat_map(|variant| PROFILES.map(|profile| (*variant, profile)))
 }
 
 /// For everyone, values of its parameters.

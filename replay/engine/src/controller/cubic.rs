@@ -2,8 +2,12 @@
 //!
 //! Must not know slow start or recovery. Read RFC 9438 §4 first; each equation here is a function of its own.
 
-use super::params::parameters;
-use super::{AckEvidence, Window, WindowGrowth};
+use super::definition::{Definition, Made};
+use super::linux_cubic::LinuxCubic;
+use super::params::{ParamValues, parameters};
+use super::reduction::Factor;
+use super::{AckEvidence, Growth, Window, WindowGrowth};
+use crate::config::{Profile, SlowStartKind};
 use crate::time::{Nanos, SECOND};
 
 parameters! {
@@ -18,6 +22,36 @@ parameters! {
         /// Never slower than Reno would be.
         reno_friendly: flag(true, "RFC 9438 §4.3"),
     }
+}
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "cubic",
+    family: "loss",
+    summary: "cubic growth with the recovery of the stack profile (RFC 9438)",
+    source: "RFC 9438",
+    year: 2023,
+    params: CubicParams::SPECS,
+    // Linux's constants are what the profile promises.
+    has_params: |profile| profile != Profile::Linux,
+    slow_start: |profile| match profile {
+        Profile::Linux => SlowStartKind::Hystart,
+        Profile::Rfc | Profile::Ns2 => SlowStartKind::Standard,
+    },
+    made: |stack, values, _| {
+        let (growth, beta) = parts(stack.profile, values);
+        Made::Parts(growth, Factor::of(beta, stack.profile).into())
+    },
+    ..Definition::BASE
+};
+
+/// CUBIC's growth under `profile`, and what it keeps of its window.
+pub(super) fn parts(profile: Profile, values: &ParamValues) -> (Growth, f64) {
+    if profile == Profile::Linux {
+        return (LinuxCubic::default().into(), LinuxCubic::BETA);
+    }
+    let params = CubicParams::of(values);
+    (Cubic::new(params).into(), params.beta)
 }
 
 /// State of the growth function.

@@ -69,7 +69,7 @@ mod tests {
 
         #[test]
         fn what_is_drawn_is_allowed(index in 0..VARIANTS.len(), linux in any::<bool>(), seed in any::<[u8; 32]>()) {
-            let variant = VARIANTS[index].variant;
+            let variant = VARIANTS[index];
             let profile = if linux { Profile::Linux } else { Profile::Ns2 };
             let values = sample(variant, profile, seed);
             prop_assert_eq!(check(variant.specs(profile), &values), Ok(()));
@@ -88,11 +88,11 @@ mod tests {
     /// Both ends and the middle of a number, both values of a flag, all names of a choice, and the default.
     #[test]
     fn every_kind_of_value_comes() {
-        for info in VARIANTS {
+        for variant in VARIANTS {
             let samples: Vec<ParamValues> = (0..=255)
-                .map(|n| sample(info.variant, Profile::Rfc, [n; 32]))
+                .map(|n| sample(*variant, Profile::Rfc, [n; 32]))
                 .collect();
-            for spec in info.params {
+            for spec in variant.info().params {
                 let found: Vec<_> = samples.iter().map(|values| values.get(spec.name)).collect();
                 let different: BTreeSet<String> =
                     found.iter().map(|value| format!("{value:?}")).collect();
@@ -100,7 +100,7 @@ mod tests {
                     Kind::Number { least, most, .. } => {
                         for end in [least, most].map(ParamValue::Number) {
                             let alone = [(spec.name.to_owned(), end.clone())].into();
-                            let allowed = info.variant.contradiction(&alone).is_none();
+                            let allowed = variant.contradiction(&alone).is_none();
                             assert!(!allowed || found.contains(&Some(&end)), "{spec:?}");
                         }
                         4

@@ -4,11 +4,12 @@
 //! Must not know how losses are found and repaired: that is the sender's (`sender/fack.rs`). Read Mathis and Mahdavi 1996
 //! §4 first, then `docs/variants/fack.md`.
 
+use super::definition::{Definition, Made};
 use super::growth::Growth;
 use super::params::parameters;
 use super::reduction::{Factor, WindowReduction};
 use super::{HALF, SignalEvidence, Window};
-use crate::config::Profile;
+use crate::config::{Profile, RecoveryKind};
 
 parameters! {
     /// Parameters of FACK.
@@ -19,6 +20,19 @@ parameters! {
         rampdown: flag(false, "Mathis and Mahdavi 1996 §4.6; ns-2: rampdown_"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "fack",
+    family: "loss",
+    summary: "Reno's windows; what SACK's forward-most octet has passed is lost after three segments",
+    source: "Mathis and Mahdavi 1996",
+    year: 1996,
+    params: FackParams::SPECS,
+    fix: |stack, _| stack.recovery = RecoveryKind::Fack,
+    made: |stack, values, _| Made::over_reno(Fack::new(FackParams::of(values), stack.profile)),
+    ..Definition::BASE
+};
 
 /// What it leaves in slow start where overdamping is wanted.
 const QUARTER: f64 = 0.25;

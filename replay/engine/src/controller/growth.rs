@@ -56,15 +56,15 @@ pub trait WindowGrowth {
 
 /// Declares the closed enum of growths and hands each call to the one at work.
 macro_rules! growths {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[$doc:meta])* $name:ident: $module:ident,)*) => {
         /// What an ACK buys.
         #[derive(Clone, Debug)]
         pub enum Growth {
-            $($(#[$doc])* $name(super::$name),)*
+            $($(#[$doc])* $name(super::$module::$name),)*
         }
 
-        $(impl From<super::$name> for Growth {
-            fn from(growth: super::$name) -> Self {
+        $(impl From<super::$module::$name> for Growth {
+            fn from(growth: super::$module::$name) -> Self {
                 Self::$name(growth)
             }
         })*
@@ -72,18 +72,18 @@ macro_rules! growths {
         impl Growth {
             /// See [`WindowGrowth::OBSERVES`].
             pub fn observes(&self) -> bool {
-                match self { $(Self::$name(_) => super::$name::OBSERVES,)* }
+                match self { $(Self::$name(_) => super::$module::$name::OBSERVES,)* }
             }
 
             /// See [`WindowGrowth::OWNS_SLOW_START`].
             #[inline]
             pub fn owns_slow_start(&self) -> bool {
-                match self { $(Self::$name(_) => super::$name::OWNS_SLOW_START,)* }
+                match self { $(Self::$name(_) => super::$module::$name::OWNS_SLOW_START,)* }
             }
 
             /// See [`WindowGrowth::GROWS_IN_RECOVERY`].
             pub fn grows_in_recovery(&self) -> bool {
-                match self { $(Self::$name(_) => super::$name::GROWS_IN_RECOVERY,)* }
+                match self { $(Self::$name(_) => super::$module::$name::GROWS_IN_RECOVERY,)* }
             }
 
             /// See [`WindowGrowth::observe`].
@@ -141,41 +141,41 @@ macro_rules! growths {
 
 growths! {
     /// RFC 5681 §3.1.
-    Reno,
+    Reno: reno,
     /// Towards a threshold that the spacing of ACKs tells.
-    Afstart,
+    Afstart: afstart,
     /// RFC 9438.
-    Cubic,
+    Cubic: cubic,
     /// RFC 9438 as Linux counts it.
-    LinuxCubic,
+    LinuxCubic: linux_cubic,
     /// None.
-    Held,
+    Held: held,
     /// Binary increase.
-    Bic,
+    Bic: bic,
     /// Reno with a delay window beside it.
-    Compound,
+    Compound: compound,
     /// RFC 3649.
-    Highspeed,
+    Highspeed: highspeed,
     /// By the time since the last reduction.
-    Htcp,
+    Htcp: htcp,
     /// As over a short path.
-    Hybla,
+    Hybla: hybla,
     /// By queueing delay.
-    Illinois,
+    Illinois: illinois,
     /// RFC 6817.
-    Ledbat,
+    Ledbat: ledbat,
     /// Reno with room found by dummy segments.
-    Peach,
+    Peach: peach,
     /// A fixed share per segment.
-    Scalable,
+    Scalable: scalable,
     /// A few segments in queues.
-    Vegas,
+    Vegas: vegas,
     /// Reno that tells random loss from congestion.
-    Veno,
+    Veno: veno,
     /// The same by few ACKs, through losses.
-    ScpsVegas,
+    ScpsVegas: scps_vegas,
     /// Scalable and Reno in turn.
-    Yeah,
+    Yeah: yeah,
     /// RFC 5681 §3.1 as ns-2 counts it.
-    Ns2Reno,
+    Ns2Reno: ns2,
 }

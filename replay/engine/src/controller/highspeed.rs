@@ -3,6 +3,7 @@
 //!
 //! Must not know slow start or recovery. RFC 3649 throughout.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Credit;
 use super::{AckEvidence, SignalEvidence, Window, WindowGrowth};
@@ -24,6 +25,22 @@ parameters! {
         table: flag(false, "RFC 3649 appendix B; Linux"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "highspeed",
+    family: "loss",
+    summary: "grows faster and falls less at large windows (RFC 3649)",
+    source: "RFC 3649",
+    year: 2003,
+    params: HighspeedParams::SPECS,
+    ordered: |values| {
+        let p = HighspeedParams::of(values);
+        vec![[("low_window", p.low_window), ("high_window", p.high_window)]]
+    },
+    made: |_, values, _| Made::own(Highspeed::new(HighspeedParams::of(values))),
+    ..Definition::BASE
+};
 
 /// RFC 5681's share, which holds up to the low window.
 const LOW_DECREASE: f64 = 0.5;

@@ -2,6 +2,7 @@
 //!
 //! Must not know slow start or recovery. Read draft-leith-tcp-htcp-06 §2 first, then `docs/variants/htcp.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Credit;
 use super::{AckEvidence, Repair, SignalEvidence, Window, WindowGrowth};
@@ -18,6 +19,18 @@ parameters! {
         bandwidth_switch: flag(true, "draft-leith-tcp-htcp-06 §2.2; Linux"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "htcp",
+    family: "loss",
+    summary: "grows by the time since the last loss",
+    source: "draft-leith-tcp-htcp-06",
+    year: 2008,
+    params: HtcpParams::SPECS,
+    made: |_, values, _| Made::own(Htcp::new(HtcpParams::of(values))),
+    ..Definition::BASE
+};
 
 /// draft-leith-tcp-htcp-06 §2.2: bounds of what remains after a loss.
 const LEAST_BETA: f64 = 0.5;

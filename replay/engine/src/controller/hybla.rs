@@ -2,9 +2,10 @@
 //!
 //! Must not know recovery. Read Caini and Firrincieli 2004 §3 first, then `docs/variants/hybla.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Credit;
-use super::{AckEvidence, Reno, Repair, Window, WindowGrowth};
+use super::{AckEvidence, Reno, Repair, Window, WindowGrowth, WindowPacing};
 use crate::time::{Nanos, SECOND};
 
 parameters! {
@@ -24,6 +25,23 @@ parameters! {
         hoe_estimate: flag(false, "Hoe 1996 §3; Caini and Firrincieli 2004 §4"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "hybla",
+    family: "loss",
+    summary: "grows over a long path as Reno over a short one",
+    source: "Caini and Firrincieli 2004",
+    year: 2004,
+    params: HyblaParams::SPECS,
+    pacing: |values| {
+        HyblaParams::of(values)
+            .spacing
+            .then_some(WindowPacing::SPACED)
+    },
+    made: |stack, values, _| Made::halved(Hybla::new(HyblaParams::of(values)), stack.profile),
+    ..Definition::BASE
+};
 
 /// Hoe 1996 §3: ACKs whose spacing is measured.
 const HOE_ACKS: u32 = 3;

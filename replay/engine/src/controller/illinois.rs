@@ -2,6 +2,7 @@
 //!
 //! Must not know slow start or recovery. Read Liu, Başar and Srikant 2008 §3 first, then `docs/variants/illinois.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Credit;
 use super::rtt_round::{Delay, RttRound};
@@ -25,6 +26,25 @@ parameters! {
         theta: whole(5, "", 1, 100, "Liu et al. 2008 §3.3"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "illinois",
+    family: "loss and delay",
+    summary: "growth and cost of a loss follow the queueing delay",
+    source: "Liu et al. 2008",
+    year: 2008,
+    params: IllinoisParams::SPECS,
+    ordered: |values| {
+        let p = IllinoisParams::of(values);
+        vec![
+            [("alpha_min", p.alpha_min), ("alpha_max", p.alpha_max)],
+            [("beta_min", p.beta_min), ("beta_max", p.beta_max)],
+        ]
+    },
+    made: |_, values, _| Made::own(Illinois::new(IllinoisParams::of(values))),
+    ..Definition::BASE
+};
 
 /// Liu et al. 2008 §3.3: shares of the greatest queueing delay where growth starts to fall (eta_1) …
 const ETA_1: f64 = 0.01;

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Reno;
 use super::{AckEvidence, Window, WindowGrowth};
@@ -24,6 +25,18 @@ parameters! {
         slow_start: flag(false, "RFC 6817 §2.4.2 has none"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "ledbat",
+    family: "delay",
+    summary: "holds a fixed queueing delay and yields to others (RFC 6817)",
+    source: "RFC 6817",
+    year: 2012,
+    params: LedbatParams::SPECS,
+    made: |stack, values, _| Made::halved(Ledbat::new(LedbatParams::of(values)), stack.profile),
+    ..Definition::BASE
+};
 
 /// RFC 6817 §2.5: MIN_CWND, in segments.
 const MIN_CWND: f64 = 2.0;

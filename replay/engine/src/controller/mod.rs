@@ -4,7 +4,7 @@
 //! A controller that models the path ([`Bbr`], [`Bbr3`]) is a thing of its own: it hears every ACK, samples rates, paces, and
 //! keeps its window in recovery. One of the usual kind ([`Windowed`]) is made of parts that combine freely: how slow start ends
 //! ([`SlowStart`]), what an ACK buys ([`Growth`]) and what a signal costs ([`Reduction`]); how losses are found and
-//! repaired and how the timeout is computed are the sender's parts, chosen by the catalogue.
+//! repaired and how the timeout is computed are the sender's parts, which a variant names in its [`Definition`].
 //!
 //! A user's controller ([`Outside`]) lives outside of the engine.
 //!
@@ -12,87 +12,66 @@
 //!
 //! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
-mod aerotcp;
-mod afstart;
-mod asran;
-mod bbr;
-mod bbr3;
-mod bic;
-mod compound;
+pub(crate) mod aerotcp;
+pub(crate) mod afstart;
+pub(crate) mod asran;
+pub(crate) mod bbr;
+pub(crate) mod bbr3;
+pub(crate) mod bic;
+pub(crate) mod compound;
 #[cfg(test)]
 mod contract;
-mod cubic;
+pub(crate) mod cubic;
+mod definition;
 mod deliveries;
 #[cfg(test)]
 pub(crate) mod drawn;
 mod evidence;
 mod external;
-mod fack;
+pub(crate) mod fack;
 mod greatest;
 mod growth;
 mod held;
-mod highspeed;
-mod htcp;
-mod hybla;
-mod illinois;
-mod ledbat;
+pub(crate) mod highspeed;
+pub(crate) mod htcp;
+pub(crate) mod hybla;
+pub(crate) mod illinois;
+pub(crate) mod ledbat;
 mod linux_cubic;
 mod ns2;
 mod params;
-mod peach;
+pub(crate) mod peach;
 mod reduction;
 mod reno;
+pub(crate) mod reno_family;
 mod rtt_round;
-mod scalable;
-mod scps_tp;
+pub(crate) mod scalable;
+pub(crate) mod scps_tp;
 mod scps_vegas;
 mod slow_start;
-mod supertcp;
-mod vegas;
-mod veno;
-mod westwood;
-mod westwood_abse;
-mod westwood_bwe;
+pub(crate) mod supertcp;
+pub(crate) mod vegas;
+pub(crate) mod veno;
+pub(crate) mod westwood;
+pub(crate) mod westwood_abse;
+pub(crate) mod westwood_bwe;
 mod windowed;
-mod yeah;
+pub(crate) mod yeah;
 
-pub use aerotcp::AerotcpParams;
-pub use afstart::{Afstart, AfstartParams};
-pub use asran::{Asran, AsranBase, AsranParams};
-pub use bbr::{Bbr, BbrParams};
-pub use bbr3::{Bbr3, Bbr3Params};
-pub use bic::{Bic, BicParams};
-pub use compound::{Compound, CompoundParams};
-pub use cubic::{Cubic, CubicParams};
+pub use definition::{Definition, Made};
 pub use evidence::{AckEvidence, LostSegment, RateSample, Repair, Round, Signal, SignalEvidence};
 pub use external::{External, Externals, Heard, MakeExternal, Outside};
-pub use fack::{Fack, FackParams};
 pub use growth::{Growth, WindowGrowth};
 pub use held::{Held, Sharers};
-pub use highspeed::{Highspeed, HighspeedParams};
-pub use htcp::{Htcp, HtcpParams};
-pub use hybla::{Hybla, HyblaParams};
-pub use illinois::{Illinois, IllinoisParams};
-pub use ledbat::{Ledbat, LedbatParams};
-pub use linux_cubic::LinuxCubic;
-pub use ns2::{Ns2Half, Ns2Reno};
 pub use params::{Choice, Kind, ParamSpec, ParamValue, ParamValues, check};
-pub use peach::{Peach, PeachParams};
 pub use reduction::{Factor, OfGrowth, Reduction, WindowReduction};
 pub use reno::Reno;
-pub use scalable::{Scalable, ScalableParams};
-pub use scps_tp::{LossCause, ScpsTpParams};
-pub use scps_vegas::ScpsVegas;
 pub use slow_start::SlowStart;
-pub use supertcp::SupertcpParams;
-pub use vegas::{Vegas, VegasParams};
-pub use veno::{Veno, VenoParams};
-pub use westwood::{Westwood, WestwoodParams};
-pub use westwood_abse::{WestwoodAbse, WestwoodAbseParams};
-pub use westwood_bwe::{WestwoodBwe, WestwoodBweParams};
 pub use windowed::{WindowPacing, Windowed};
-pub use yeah::{Yeah, YeahParams};
 
+use self::bbr::Bbr;
+use self::bbr3::Bbr3;
+use crate::config::StackParams;
 use crate::time::Nanos;
 
 /// Least ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
@@ -134,6 +113,15 @@ impl Pace {
 }
 
 impl Window {
+    /// Where a connection starts.
+    pub fn initial(params: &StackParams) -> Self {
+        let ssthresh = params.initial_ssthresh_pkts;
+        Self {
+            cwnd: f64::from(params.initial_window_pkts),
+            ssthresh: ssthresh.map_or(f64::INFINITY, f64::from),
+        }
+    }
+
     /// cwnd and ssthresh alike: where a usual reduction leaves them, two segments at least.
     pub fn at(segments: f64) -> Self {
         let segments = segments.max(LEAST_SSTHRESH);

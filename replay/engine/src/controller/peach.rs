@@ -4,6 +4,7 @@
 //! Must not know when dummy segments leave, which is the sender's (`sender/dummies.rs`). Read Akyildiz, Morabito and
 //! Palazzo 2001 §III first, then `docs/variants/peach.md`.
 
+use super::definition::{Definition, Made};
 use super::params::{choices, parameters};
 use super::reduction::Factor;
 use super::reno::Reno;
@@ -33,6 +34,19 @@ parameters! {
         dscp: whole(8, "", 1, 63, "RFC 3662 §4 (CS1: lower effort); the paper has a bit of the TOS field"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "peach",
+    family: "probe",
+    summary: "asks for room by dummy segments of low priority, at the start and after a loss",
+    source: "Akyildiz, Morabito and Palazzo 2001",
+    year: 2001,
+    params: PeachParams::SPECS,
+    fix: |stack, values| stack.dummies = Some(PeachParams::of(values).dummy_segments()),
+    made: |stack, _, _| Made::Window(Peach::windowed(f64::from(stack.initial_window_pkts), stack)),
+    ..Definition::BASE
+};
 
 impl PeachParams {
     /// What the stack has to know of them.

@@ -100,15 +100,15 @@ impl WindowReduction for OfGrowth {
 
 /// Declares the closed enum of reductions and hands each call to the one at work.
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[$doc:meta])* $name:ident: $module:ident,)*) => {
         /// What a congestion signal costs.
         #[derive(Clone, Debug)]
         pub enum Reduction {
-            $($(#[$doc])* $name(super::$name),)*
+            $($(#[$doc])* $name(super::$module::$name),)*
         }
 
-        $(impl From<super::$name> for Reduction {
-            fn from(reduction: super::$name) -> Self {
+        $(impl From<super::$module::$name> for Reduction {
+            fn from(reduction: super::$module::$name) -> Self {
                 Self::$name(reduction)
             }
         })*
@@ -116,7 +116,7 @@ macro_rules! reductions {
         impl Reduction {
             /// See [`WindowReduction::OBSERVES`].
             pub fn observes(&self) -> bool {
-                match self { $(Self::$name(_) => super::$name::OBSERVES,)* }
+                match self { $(Self::$name(_) => super::$module::$name::OBSERVES,)* }
             }
 
             /// See [`WindowReduction::observe`].
@@ -163,23 +163,23 @@ macro_rules! reductions {
 
 reductions! {
     /// A fixed share.
-    Factor,
+    Factor: reduction,
     /// What the growth wants.
-    OfGrowth,
+    OfGrowth: reduction,
     /// Nothing.
-    Held,
+    Held: held,
     /// Adaptive ssthresh reviser.
-    Asran,
+    Asran: asran,
     /// Half or a quarter, at once or gradually.
-    Fack,
+    Fack: fack,
     /// Rate times least RTT, by round trips.
-    Westwood,
+    Westwood: westwood,
     /// The same, by ACKs.
-    WestwoodBwe,
+    WestwoodBwe: westwood_bwe,
     /// The same, over an adaptive interval.
-    WestwoodAbse,
+    WestwoodAbse: westwood_abse,
     /// Half, as ns-2 takes it.
-    Ns2Half,
+    Ns2Half: ns2,
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! Must not know slow start or recovery. Read Kelly 2003 §3 first, then `docs/variants/scalable.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Credit;
 use super::{AckEvidence, SignalEvidence, Window, WindowGrowth};
@@ -18,6 +19,18 @@ parameters! {
         legacy_window: number(16.0, "segments", 0.0, 1e6, "Kelly 2003 §3.1"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "scalable",
+    family: "loss",
+    summary: "a fixed share of growth per segment, a fixed share of loss",
+    source: "Kelly 2003",
+    year: 2003,
+    params: ScalableParams::SPECS,
+    made: |_, values, _| Made::own(Scalable::new(ScalableParams::of(values))),
+    ..Definition::BASE
+};
 
 /// State of Scalable TCP.
 #[derive(Clone, Debug, Default)]

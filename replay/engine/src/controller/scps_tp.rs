@@ -3,13 +3,15 @@
 //! Must not know how holes are reported and repaired (`RecoveryKind::Snack`), nor how often the receiver acknowledges
 //! (`StackParams::acks_per_round_trip`). Read CCSDS 714.0-B-2 §3.2 first, then `docs/variants/scps-tp.md`.
 
+use super::definition::{Definition, Made};
 use super::growth::Growth;
 use super::params::{choices, parameters};
 use super::reduction::Factor;
 use super::reno::Reno;
+use super::scps_vegas::ScpsVegas;
 use super::vegas::VegasParams;
-use super::{HALF, Held, ScpsVegas, SlowStart, Window, WindowPacing, Windowed};
-use crate::config::StackParams;
+use super::{HALF, Held, SlowStart, Window, WindowPacing, Windowed};
+use crate::config::{RecoveryKind, StackParams};
 
 choices! {
     /// What governs sending.
@@ -53,6 +55,26 @@ parameters! {
     }
 }
 
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "scps-tp",
+    family: "space",
+    summary: "Vegas or a fixed rate, losses taken for corruption, holes repaired when reported, few ACKs",
+    source: "CCSDS 714.0-B-2",
+    year: 2006,
+    params: ScpsTpParams::SPECS,
+    ordered: |values| {
+        let p = ScpsTpParams::of(values);
+        vec![[("alpha", p.alpha), ("beta", p.beta)]]
+    },
+    fix: |stack, values| {
+        stack.recovery = RecoveryKind::Snack;
+        stack.acks_per_round_trip = Some(ScpsTpParams::of(values).acks_per_round_trip);
+    },
+    made: |stack, values, _| Made::Whole(ScpsTpParams::of(values).windowed(stack).into()),
+    ..Definition::BASE
+};
+
 /// Stands for no window: what one connection can have outstanding at most.
 const NO_WINDOW_PKTS: u32 = 1 << 20;
 
@@ -62,13 +84,12 @@ impl ScpsTpParams {
         self.rate / f64::from(8 * packet_bytes)
     }
 
-    /// The controller that they ask for, from an initial `window`.
-    pub fn windowed(&self, window: Window, params: &StackParams) -> Windowed {
+    /// The controller that they ask for.
+    pub fn windowed(&self, params: &StackParams) -> Windowed {
         if self.congestion_control == CongestionControl::Rate {
-            let packet_bytes = params.smss_bytes + params.header_bytes;
             let pacing = WindowPacing {
                 least_burst_pkts: 1,
-                fixed_pkts_per_s: Some(self.rate_pkts_per_s(packet_bytes)),
+                fixed_pkts_per_s: Some(self.rate_pkts_per_s(params.packet_bytes())),
                 ..WindowPacing::LINUX
             };
             return Held::windowed(NO_WINDOW_PKTS).paced(Some(pacing));
@@ -88,7 +109,7 @@ impl ScpsTpParams {
         // it may as well be an outage. Its van_jacobson pays for losses whatever they are taken for.
         let reduction = Factor::of(HALF, params.profile);
         // Few ACKs let much leave at once: it is spread, without a pause between two of them.
-        Windowed::new(window, slow_start, growth, reduction)
+        Windowed::new(Window::initial(params), slow_start, growth, reduction)
             .paced(Some(WindowPacing::SPACED))
             .sparing_losses(self.loss_cause == LossCause::Corruption)
     }
@@ -101,13 +122,10 @@ mod tests {
     use crate::config::{Profile, StackOverrides};
 
     fn params() -> StackParams {
-        StackParams::resolve(Profile::Rfc, &StackOverrides::default())
-    }
-
-    fn window() -> Window {
-        Window {
-            cwnd: 40.0,
-            ssthresh: 30.0,
+        StackParams {
+            initial_window_pkts: 40,
+            initial_ssthresh_pkts: Some(30),
+            ..StackParams::resolve(Profile::Rfc, &StackOverrides::default())
         }
     }
 
@@ -116,7 +134,7 @@ mod tests {
             loss_cause,
             ..ScpsTpParams::default()
         };
-        let mut controller = scps_tp.windowed(window(), &params());
+        let mut controller = scps_tp.windowed(&params());
         let signal = SignalEvidence {
             now: 0,
             flight: 40.0,
@@ -136,7 +154,8 @@ mod tests {
 
     #[test]
     fn corruption_costs_nothing_and_congestion_half() {
-        assert_eq!(after(LossCause::Corruption, Signal::Loss), window());
+        let unmoved = Window::initial(&params());
+        assert_eq!(after(LossCause::Corruption, Signal::Loss), unmoved);
         assert_eq!(after(LossCause::Congestion, Signal::Loss), Window::at(20.0));
     }
 
@@ -159,7 +178,7 @@ mod tests {
             rate: 1.2e6,
             ..ScpsTpParams::default()
         };
-        let controller = scps_tp.windowed(window(), &params());
+        let controller = scps_tp.windowed(&params());
         // 1.2 Mbit/s in packets of 1500 octets.
         let pace = controller.pace(None, 7);
         assert_eq!(pace.pkts_per_s.to_bits(), 100.0_f64.to_bits());
@@ -173,7 +192,7 @@ mod tests {
                 congestion_control,
                 ..ScpsTpParams::default()
             };
-            let controller = scps_tp.windowed(window(), &params());
+            let controller = scps_tp.windowed(&params());
             let pace = controller.pace(Some(crate::time::SECOND / 2), 1);
             assert_eq!(pace.pkts_per_s.to_bits(), (40.0 * 2.0_f64).to_bits());
         }

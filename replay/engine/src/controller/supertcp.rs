@@ -3,8 +3,10 @@
 //! Must not know recovery, which is the sender's (`sender/supertcp.rs`). Read `docs/variants/supertcp.md` first.
 
 use super::aerotcp::share_of_link_pkts;
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::{Held, Windowed};
+use crate::config::RecoveryKind;
 
 parameters! {
     /// Parameters of Super TCP.
@@ -17,6 +19,21 @@ parameters! {
         connections: whole(10, "", 1, 100_000, "that of AeroTCP's scenario"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "supertcp",
+    family: "split",
+    summary: "between gateways: a fixed window, recovery at the first duplicate ACK, a burst's gap repaired at once",
+    source: "as Shang, Hadjitheodosiou and Baras 2005 tell of it",
+    year: 2005,
+    params: SupertcpParams::SPECS,
+    fix: |stack, _| stack.recovery = RecoveryKind::Supertcp,
+    made: |stack, values, _| {
+        Made::Window(SupertcpParams::of(values).windowed(stack.packet_bytes()))
+    },
+    ..Definition::BASE
+};
 
 impl SupertcpParams {
     /// A controller that holds the window of packets of `packet_bytes`, two segments at least.

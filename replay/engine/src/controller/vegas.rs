@@ -2,6 +2,7 @@
 //!
 //! Must not know recovery. Read Brakmo and Peterson 1995 §3 first, then `docs/variants/vegas.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Reno;
 use super::rtt_round::{Delay, RttRound};
@@ -19,6 +20,22 @@ parameters! {
         gamma: number(1.0, "segments", 0.0, 1000.0, "Brakmo and Peterson 1995 §3.3"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "vegas",
+    family: "delay",
+    summary: "holds a few segments in queues",
+    source: "Brakmo and Peterson 1995",
+    year: 1995,
+    params: VegasParams::SPECS,
+    ordered: |values| {
+        let p = VegasParams::of(values);
+        vec![[("alpha", p.alpha), ("beta", p.beta)]]
+    },
+    made: |stack, values, _| Made::halved(Vegas::new(VegasParams::of(values)), stack.profile),
+    ..Definition::BASE
+};
 
 /// Deviation: as Linux, a round with fewer samples says nothing, for one delayed ACK would be all of it.
 pub const LEAST_SAMPLES: u32 = 3;

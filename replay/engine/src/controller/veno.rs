@@ -3,6 +3,7 @@
 //!
 //! Must not know recovery. Read Fu and Liew 2003 §III first, then `docs/variants/veno.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Reno;
 use super::rtt_round::RttRound;
@@ -18,6 +19,18 @@ parameters! {
         random_loss_factor: number(0.8, "", 0.5, 1.0, "Fu and Liew 2003 §III-B"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "veno",
+    family: "loss and delay",
+    summary: "Reno that takes losses without a queue for random",
+    source: "Fu and Liew 2003",
+    year: 2003,
+    params: VenoParams::SPECS,
+    made: |_, values, _| Made::own(Veno::new(VenoParams::of(values))),
+    ..Definition::BASE
+};
 
 /// State of Veno.
 #[derive(Clone, Debug, Default)]

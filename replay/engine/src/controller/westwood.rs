@@ -2,6 +2,7 @@
 //!
 //! Must not know how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
 
+use super::definition::{Definition, Made};
 use super::growth::Growth;
 use super::params::parameters;
 use super::reduction::WindowReduction;
@@ -17,6 +18,18 @@ parameters! {
         least_interval: number(0.05, "s", 0.001, 1.0, "Grieco and Mascolo 2004 §II-B; Linux"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "westwood-plus",
+    family: "rate",
+    summary: "after a loss the window is rate times least RTT, rate by round trips (as Linux)",
+    source: "Grieco and Mascolo 2004",
+    year: 2004,
+    params: WestwoodParams::SPECS,
+    made: |_, values, _| Made::over_reno(Westwood::new(WestwoodParams::of(values))),
+    ..Definition::BASE
+};
 
 /// Westwood's answer to a signal: ssthresh is the rate (segments/s) times the least RTT, two segments at least, and
 /// before the first RTT sample half the flight (RFC 5681 §3.1); cwnd is no higher than that, and after a timeout 1.

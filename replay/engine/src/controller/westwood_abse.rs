@@ -3,6 +3,7 @@
 //!
 //! Must not know how the window grows. Read Wang et al. 2002 §III first, then `docs/variants/westwood-abse.md`.
 
+use super::definition::{Definition, Made};
 use super::deliveries::Deliveries;
 use super::greatest::Greatest;
 use super::growth::Growth;
@@ -54,6 +55,18 @@ parameters! {
         least_interval: number(0.001, "s", 1e-6, 1.0, "the HAPS/UAV paper leaves it open"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "westwood-abse",
+    family: "rate",
+    summary: "Westwood with the adaptive bandwidth share estimate",
+    source: "Wang et al. 2002",
+    year: 2002,
+    params: WestwoodAbseParams::SPECS,
+    made: |_, values, _| Made::over_reno(WestwoodAbse::new(WestwoodAbseParams::of(values))),
+    ..Definition::BASE
+};
 
 /// What a step of the filter leaves. Rates in segments per second.
 #[derive(Clone, Copy, Debug, Default)]

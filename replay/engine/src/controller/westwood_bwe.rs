@@ -2,6 +2,7 @@
 //!
 //! Must not know how the window grows. Read Mascolo et al. 2001 §2 first, then `docs/variants/westwood-bwe.md`.
 
+use super::definition::{Definition, Made};
 use super::growth::Growth;
 use super::params::parameters;
 use super::reduction::WindowReduction;
@@ -18,6 +19,18 @@ parameters! {
         m: number(2.0, "", 2.0, 100.0, "Mascolo et al. 2001 §2.2"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "westwood-bwe",
+    family: "rate",
+    summary: "the first Westwood: rate by a filtered sample per ACK",
+    source: "Mascolo et al. 2001",
+    year: 2001,
+    params: WestwoodBweParams::SPECS,
+    made: |_, values, _| Made::over_reno(WestwoodBwe::new(WestwoodBweParams::of(values))),
+    ..Definition::BASE
+};
 
 /// State of Westwood with bandwidth samples per ACK.
 #[derive(Clone, Debug, Default)]

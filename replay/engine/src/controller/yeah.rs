@@ -2,6 +2,7 @@
 //!
 //! Must not know recovery. Read Baiocchi, Castellani and Vacirca 2007 §2 first, then `docs/variants/yeah.md`.
 
+use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::{Credit, Reno};
 use super::rtt_round::{Delay, RttRound};
@@ -25,6 +26,18 @@ parameters! {
         scalable_a: number(0.01, "segments", 1e-6, 1.0, "Kelly 2003 §3"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "yeah",
+    family: "loss and delay",
+    summary: "Scalable TCP while queues are short, else Reno that drains them",
+    source: "Baiocchi et al. 2007",
+    year: 2007,
+    params: YeahParams::SPECS,
+    made: |_, values, _| Made::own(Yeah::new(YeahParams::of(values))),
+    ..Definition::BASE
+};
 
 /// Linux: one drain takes at most half of the window.
 const MOST_DRAINED: f64 = 0.5;

@@ -224,7 +224,7 @@ fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)>
 /// A variant, with values of its parameters.
 fn variant(profile: Profile) -> impl Strategy<Value = (String, ParamValues)> {
     proptest::sample::select(VARIANTS)
-        .prop_flat_map(move |info| (Just(info.name.into()), drawn(info.variant, profile)))
+        .prop_flat_map(move |known| (Just(known.info().name.into()), drawn(known, profile)))
 }
 
 /// A proxy at `node`, or none; with a variant of its own, or the flow's.

@@ -57,7 +57,7 @@ impl Sender {
         let Some(bps) = news.bottleneck_bps else {
             return;
         };
-        let packet_bits = 8.0 * f64::from(self.params.smss_bytes + self.params.header_bytes);
+        let packet_bits = 8.0 * f64::from(self.params.packet_bytes());
         let service = (packet_bits / bps * SECOND as f64) as Nanos;
         let rtt = news.rtt + service;
         let product = libm::floor(bps * rtt as f64 / SECOND as f64 / packet_bits);

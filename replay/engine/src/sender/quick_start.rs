@@ -62,7 +62,7 @@ impl Sender {
 
     /// The SYN-ACK says what has been granted, `rtt` after the SYN.
     pub(super) fn begin_quick_start(&mut self, rtt: Nanos) {
-        let packet_bytes = self.params.smss_bytes + self.params.header_bytes;
+        let packet_bytes = self.params.packet_bytes();
         let (cwnd, start) = (self.controller.cwnd(), self.snd_nxt);
         let Some((stage, granted_bps)) = self.stage() else {
             return;
@@ -87,7 +87,7 @@ impl Sender {
                 granted_bps,
                 stage: Stage::Sending { .. },
             }) => {
-                let packet_bytes = self.params.smss_bytes + self.params.header_bytes;
+                let packet_bytes = self.params.packet_bytes();
                 granted_bps / 8.0 / f64::from(packet_bytes)
             }
             _ => f64::INFINITY,

@@ -6,7 +6,8 @@
 use super::{Checked, ConfigError, known_variant, refuse};
 use crate::catalogue::Variant;
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
-use crate::controller::{LedbatParams, ParamValues};
+use crate::controller::ParamValues;
+use crate::controller::ledbat::LedbatParams;
 
 /// Those that are known by their recovery, or by what else is left of them over a window that nothing moves.
 const WITHOUT_WINDOW: &str =

@@ -28,6 +28,7 @@ use self::max_filter::MaxFilter;
 use self::output::Output;
 use self::pacer::Pacer;
 use self::round::Round;
+use super::definition::{Definition, Made};
 use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
 use super::params::parameters;
 use crate::time::{MILLISECOND, Nanos, SECOND};
@@ -66,6 +67,21 @@ parameters! {
         first_phases: number(0.0, "", 0.0, 999_999_999_999_999.0, "Linux 6.x tcp_bbr.c: drawn"),
     }
 }
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "bbr",
+    family: "model",
+    summary: "paces by a model of the path: greatest delivery rate, least round-trip time (BBR v1, as Linux)",
+    source: "Cardwell et al., ACM Queue 14-5",
+    year: 2016,
+    params: BbrParams::SPECS,
+    made: |stack, values, draws| {
+        let (params, window) = (BbrParams::of(values), stack.initial_window_pkts);
+        Made::Whole(Bbr::new(params, window, stack.smss_bytes, draws).into())
+    },
+    ..Definition::BASE
+};
 
 /// RFC 6928, where Linux's BBR needs a window without a path.
 const INITIAL_WINDOW: u64 = 10;

@@ -32,8 +32,24 @@ use super::bbr::fixed::{self, UNIT};
 use super::bbr::output::Output;
 use super::bbr::pacer::Pacer;
 use super::bbr::round::Round;
+use super::definition::{Definition, Made};
 use super::evidence::{AckEvidence, LostSegment, Repair, Signal, SignalEvidence};
 use crate::time::{MILLISECOND, Nanos};
+
+/// What the catalogue knows of it.
+pub const DEFINITION: Definition = Definition {
+    name: "bbr3",
+    family: "model",
+    summary: "BBR that bounds its model by losses and marks, and probes at its rivals' pace (v3, as Linux's branch)",
+    source: "draft-ietf-ccwg-bbr-05",
+    year: 2026,
+    params: Bbr3Params::SPECS,
+    made: |stack, values, draws| {
+        let (params, window) = (Bbr3Params::of(values), stack.initial_window_pkts);
+        Made::Whole(Bbr3::new(params, window, stack.smss_bytes, draws).into())
+    },
+    ..Definition::BASE
+};
 
 /// What it is doing; each mode owns what only it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
