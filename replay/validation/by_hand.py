@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from replay.validation import bbr3_by_hand, peach_by_hand
+from replay.validation import abse_by_hand, bbr3_by_hand, peach_by_hand
 from replay.validation.simulator import HEADER_BYTES, SMSS_BYTES
 from replay.validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course, Likeness, beside
 
@@ -57,6 +58,14 @@ def _westwood(course: Course) -> list[tuple[int, float]]:
         return min(window, product) if lost else _reno_until(window, course.ssthresh_pkts)
 
     return _rounds(course, step, INITIAL_PKTS)
+
+
+def _abse(course: Course, *, adaptive: bool = True) -> list[tuple[int, float]]:
+    """The filter's equations and Reno's growth, ACK by ACK."""
+    estimate = abse_by_hand.Abse(adaptive)
+    rate, first, ssthresh = course.rate_bps / PACKET_BITS, float(INITIAL_PKTS), float(course.ssthresh_pkts)
+    sender = abse_by_hand.Sender(estimate, rate, course.rtt_s, course.losses, first, ssthresh)
+    return abse_by_hand.windows(sender, course.duration_s)
 
 
 def _asran(course: Course) -> list[tuple[int, float]]:
@@ -163,8 +172,9 @@ def _bbr3(course: Course) -> list[tuple[int, float]]:
 
 CLEAN = replace(QUEUE, name="20 Mbit/s, RTT from 100 ms, no loss", losses=(), duration_s=20.0)
 SLOW = replace(QUEUE, losses=(20_000,), duration_s=80.0)
-LATE = replace(QUEUE, losses=(30_000,))
-"""Where the queue has just begun, ABSE's sample spans a few ACKs only and is up to a fifth too high."""
+ABSE = replace(QUEUE, name="20 Mbit/s, RTT from 100 ms", losses=(3000, 9000, 20_000), duration_s=16.0)
+"""Losses below the path's product, where the ACKs come as a burst and a pause, close to it and over a queue."""
+FIXED = replace(ABSE, name="the same, tau fixed at 0.5 s", losses=(3000, 9000), duration_s=8.0)
 BREAK = replace(OPEN, name="no queue, RTT 100 ms, down from 6 to 9 s", losses=(), ssthresh_pkts=64, outage_s=(6.0, 9.0))
 HYBLA = {"scale_ssthresh": True, "spacing": True}
 PATHS = tuple(
@@ -174,7 +184,11 @@ LINK = {"satellite_rate": QUEUE.rate_bps, "satellite_rtt": QUEUE.rtt_s, "connect
 
 BY_HAND: tuple[tuple[Case, Recursion], ...] = (
     (Case("worked by hand", "westwood-bwe", QUEUE, agent=""), _westwood),
-    (Case("worked by hand", "westwood-abse", LATE, agent=""), _westwood),
+    (Case("worked by hand", "westwood-abse", ABSE, agent="", through_repair=True), _abse),
+    (
+        Case("worked by hand", "westwood-abse", FIXED, {"tau": "fixed"}, agent="", through_repair=True),
+        partial(_abse, adaptive=False),
+    ),
     (Case("worked by hand", "asran", OPEN, agent=""), _asran),
     (Case("worked by hand", "ledbat", SLOW, agent=""), _ledbat),
     *((Case("the paper's W(t)", "hybla", course, HYBLA, agent=""), _hybla) for course in PATHS),

@@ -59,3 +59,16 @@ def test_rapid_recovery_is_compared_and_another_one_misses() -> None:
     # Two tenths of a round trip sooner or later, it misses.
     for shift in (-2, 2):
         assert np.abs(likeness.engine_pkts - np.roll(reference, shift))[dips].max() > 0.1 * reference.max()
+
+
+def test_either_time_constant_of_abse_would_miss_the_others_windows() -> None:
+    adaptive, fixed = (one for one in _found() if one.case.variant == "westwood-abse")
+    after = (adaptive.packet > 3100) & (adaptive.packet < 8000)
+    engine = np.interp(fixed.packet, adaptive.packet, adaptive.engine_pkts)
+    beside = (fixed.packet > 3200) & (fixed.packet < 8000)
+    assert np.abs(engine / fixed.reference_pkts - 1)[beside].min() > 0.02
+    assert np.median(np.abs(engine / fixed.reference_pkts - 1)[beside]) > 0.05
+    assert np.abs(adaptive.engine_pkts / adaptive.reference_pkts - 1)[after].max() < 0.02
+    # Below the product an adaptive one keeps 107 of 125 segments, a fixed one 99, and neither half.
+    first = [one.reference_pkts[(one.packet > 3150) & (one.packet < 3600)].min() for one in (adaptive, fixed)]
+    assert first == pytest.approx([107.4, 98.6], abs=0.5)

@@ -1,0 +1,127 @@
+"""Westwood with ABSE over one link with a queue: filter and window as a recursion, an ACK a step.
+
+Knows the equations of Wang et al. 2002 and of the HAPS/UAV paper as docs/variants/westwood-abse.md has them, the link's
+rate, delay and losses, and nothing of our code. A packet is acknowledged by itself; what the link loses is told by the
+third later one that arrives, and leaves again at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+WEIGHT, BETA, SAMPLES = 10, 0.6, 10
+"""Of the adaptive time constant: N, beta, and the samples of which the greatest instability is taken."""
+FIXED_S = 0.5
+TOLD_BY = 3
+TOLD_EVERY = 0.2
+"""How often the window is told, in round trips."""
+
+
+@dataclass(slots=True)
+class Abse:
+    """The estimate, in packets per second; times in seconds."""
+
+    adaptive: bool
+    rate: float = 0.0
+    sample: float = 0.0
+    last_s: float = 0.0
+    least_s: float = float("inf")
+    unrest: float = 0.0
+    lately: deque[float] = field(default_factory=lambda: deque(maxlen=SAMPLES))
+    arrivals: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
+
+    def take(self, now_s: float, rtt_s: float, cwnd: float) -> None:
+        """One packet has arrived."""
+        self.least_s = min(self.least_s, rtt_s)
+        self.arrivals.append(now_s)
+        spacing_s, self.last_s = now_s - self.last_s, now_s
+        if len(self.arrivals) < 2:
+            return
+        room = cwnd - self.rate * self.least_s
+        interval_s = min(max(rtt_s * room / cwnd if room > 0 else 0.0, spacing_s, 0.001), rtt_s)
+        # What came within the interval: its beginning is not of it.
+        recent = takewhile(lambda at_s: at_s > now_s - interval_s + 1e-9, reversed(self.arrivals))
+        sample = sum(1 for _ in recent) / interval_s
+        self.unrest = BETA * self.unrest + (1 - BETA) * abs(sample - self.sample)
+        self.lately.append(self.unrest)
+        tau_s = rtt_s * (1 + WEIGHT * self.unrest / max(self.lately)) if self.adaptive else FIXED_S
+        gain = max((2 * tau_s - spacing_s) / (2 * tau_s + spacing_s), 0.0)
+        self.rate, self.sample = gain * self.rate + (1 - gain) * sample, sample
+
+
+@dataclass(slots=True)
+class Sender:
+    """Reno's window and what is on the way."""
+
+    abse: Abse
+    rate: float
+    rtt_s: float
+    losses: Collection[int]
+    cwnd: float
+    ssthresh: float
+    free_s: float = 0.0
+    sent: int = 0
+    outstanding: int = 0
+    count: float = 0.0
+    way: deque[tuple[float, float, bool, bool]] = field(default_factory=deque)
+    """When each is known to have arrived, when it left, whether it is lost, whether it repairs."""
+    missing: bool = False
+    later: int = 0
+    repairing: bool = False
+
+    def send(self, now_s: float, *, repair: bool = False) -> None:
+        """Let one packet leave."""
+        self.free_s = max(self.free_s, now_s) + 1 / self.rate
+        self.way.append((self.free_s + self.rtt_s, now_s, self.sent in self.losses, repair))
+        self.sent += 1
+        self.outstanding += 1
+
+    def grow(self) -> None:
+        """Slow start to ssthresh, then a packet per window."""
+        if self.cwnd < self.ssthresh:
+            self.cwnd = min(self.cwnd + 1, self.ssthresh)
+            return
+        self.count += 1
+        if self.count >= self.cwnd:
+            self.count, self.cwnd = self.count - self.cwnd, self.cwnd + 1
+
+    def arrived(self, now_s: float, left_s: float, *, repair: bool) -> None:
+        """What an acknowledgement makes of the state."""
+        self.outstanding -= 1
+        self.abse.take(now_s, now_s - left_s, self.cwnd)
+        if repair:
+            self.repairing = False
+        elif self.missing:
+            self.later += 1
+            if self.later == TOLD_BY:
+                self.missing, self.repairing, self.count = False, True, 0.0
+                self.ssthresh = max(self.abse.rate * self.abse.least_s, 2.0)
+                self.cwnd = min(self.cwnd, self.ssthresh)
+                self.outstanding -= 1
+                self.send(now_s, repair=True)
+        elif not self.repairing:
+            self.grow()
+
+
+def windows(sender: Sender, duration_s: float) -> list[tuple[int, float]]:
+    """Return packets sent and the window of `sender`, which has not begun."""
+    told: list[tuple[int, float]] = []
+    now_s = next_s = 0.0
+    while now_s < duration_s:
+        while sender.outstanding + 1 <= sender.cwnd:
+            sender.send(now_s)
+        at_s = sender.way[0][0]
+        now_s = min(at_s, next_s)
+        if next_s < at_s:
+            told.append((sender.sent, sender.cwnd))
+            next_s += TOLD_EVERY * sender.rtt_s
+            continue
+        at_s, left_s, lost, repair = sender.way.popleft()
+        if lost:
+            sender.missing, sender.later = True, 0
+        else:
+            sender.arrived(now_s, left_s, repair=repair)
+    return told
