@@ -69,11 +69,14 @@ impl DatagramSource {
         }
         self.due -= 1;
         self.sent += 1;
-        slot.clear(self.leg, self.direction);
-        (slot.seq, slot.ack) = (self.sent, now);
-        slot.payload_bytes = self.packet_bytes - DATAGRAM_HEADER_BYTES;
-        slot.ip_bytes = self.packet_bytes;
-        slot.purpose = Purpose::Datagram;
+        slot.write(Segment {
+            seq: self.sent,
+            ack: now,
+            payload_bytes: self.packet_bytes - DATAGRAM_HEADER_BYTES,
+            ip_bytes: self.packet_bytes,
+            purpose: Purpose::Datagram,
+            ..Segment::new(self.leg, self.direction)
+        });
         true
     }
 

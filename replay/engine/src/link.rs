@@ -156,7 +156,7 @@ impl LinkDirection {
             return Plain::Unknown;
         };
         let start = now.max(self.serialiser.busy_until);
-        let departure = start + self.serialiser.service(ip_bytes);
+        let departure = start + self.serialiser.service_again(ip_bytes);
         let arrival = departure + self.serialiser.now.delay;
         let (from, until) = self.plain;
         if start < from || arrival >= until || !queue.joins_plainly(now, departure) {

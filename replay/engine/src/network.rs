@@ -2,6 +2,8 @@
 //!
 //! Must not know what a node is beyond [`Endpoint`], nor TCP. Read `link` first.
 
+mod lane;
+
 use crate::arena::{Arena, Parcel, Ticket};
 use crate::assembly::Leg;
 use crate::calendar::Calendar;
@@ -10,7 +12,7 @@ use crate::node::{Endpoint, Sent};
 use crate::segment::{Segment, flags};
 use crate::summary::FlowTally;
 use crate::tap::{Event, Tap};
-use crate::time::{NEVER, Nanos};
+use crate::time::Nanos;
 
 /// The way of the segments of a leg in one direction.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,32 @@ impl Route {
     }
 }
 
+/// A segment that is to travel, with what the links ask of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    parcel: Parcel,
+    /// Link directions on which its way begins and ends.
+    first: usize,
+    last: usize,
+    ip_bytes: u16,
+    carries_data: bool,
+}
+
+impl Outgoing {
+    #[inline]
+    fn new(ticket: Ticket, segment: &Segment, routes: &[Route]) -> Self {
+        let number = Route::number(segment);
+        let Route { first, last, .. } = routes[number];
+        Self {
+            parcel: Parcel::new(ticket, number as u32),
+            first,
+            last,
+            ip_bytes: segment.ip_bytes,
+            carries_data: segment.payload_bytes > 0,
+        }
+    }
+}
+
 /// How far the short way led a segment.
 enum Reach {
     /// Over link direction `number`, whose far end is its end or a place where others join.
@@ -84,7 +112,7 @@ pub struct Network<'a, T: Tap> {
     /// The slot into which the next segment is written.
     spare: Ticket,
     calendar: Calendar,
-    /// Link directions that the calendar is not told of (see `open_lane`), there and back; [`NO_LINK`] for none.
+    /// Link directions that the calendar is not told of (see `lane`), there and back; [`NO_LINK`] for none.
     lane: usize,
     lane_back: usize,
     tallies: Vec<FlowTally>,
@@ -200,122 +228,6 @@ impl<'a, T: Tap> Network<'a, T> {
         }
     }
 
-    /// Whether all that `leg` sends forward arrives in the order in which it leaves, at a time that is known then, and
-    /// whether answers may be sent before their time because nobody else sends any.
-    pub fn is_foreseeable(&self, leg: &Leg) -> bool {
-        let (first, end) = (2 * leg.source_site, 2 * leg.sink_site);
-        let mut before = (first..end - 2).step_by(2);
-        before.all(|number| self.links[number].onward.is_some())
-            && self.links[end - 2].keeps_order()
-            && !self.links[first..end]
-                .iter()
-                .any(LinkDirection::is_scheduled)
-    }
-
-    /// From now on the one who calls this takes what `leg` sends forward by itself, ahead of its time, and may take the
-    /// answers one after another.
-    pub fn open_lane(&mut self, leg: &Leg) {
-        self.lane = 2 * leg.sink_site - 2;
-        self.lane_back = 2 * leg.source_site + 1;
-        self.calendar.set(self.lane_back, NEVER);
-    }
-
-    /// No longer.
-    pub fn close_lane(&mut self) {
-        for lane in [&mut self.lane, &mut self.lane_back] {
-            let number = std::mem::replace(lane, NO_LINK);
-            self.calendar.set(number, self.links[number].next_event());
-        }
-    }
-
-    /// Takes the next answer, if nothing else happens before it and it is not after the end; says when it arrives.
-    #[allow(clippy::inline_always, reason = "as `pass_on`")]
-    #[inline(always)]
-    pub fn take_answer(&mut self) -> Option<(Ticket, Nanos)> {
-        let (_, others) = self.calendar.earliest();
-        let link = self.links.get_mut(self.lane_back)?;
-        let Flight { arrival, parcel } = link.take_before(others.min(self.end + 1))?;
-        let ticket = parcel.ticket();
-        self.tell_arrival(ticket, arrival);
-        Some((ticket, arrival))
-    }
-
-    /// Whether somebody takes segments ahead of their time.
-    #[inline]
-    pub fn has_lane(&self) -> bool {
-        self.lane != NO_LINK
-    }
-
-    /// Sends a segment that has just been written over the lane; if nothing that was sent before is still on it, the
-    /// segment itself is not, but in the hands of the one who takes it: at its time, or puts it on the lane.
-    #[inline]
-    pub fn send_over_lane(&mut self, ticket: Ticket, now: Nanos) -> Option<Flight> {
-        let (parcel, first) = self.address(ticket, now);
-        match self.pass_on(parcel, first, now) {
-            Reach::Over { number, arrival } => {
-                let flight = Flight { arrival, parcel };
-                if number == self.lane && self.links[number].is_clear() {
-                    return Some(flight);
-                }
-                self.launch(number, flight);
-            }
-            Reach::Before {
-                number,
-                now,
-                passage,
-            } => self.travel_on(parcel, (number, passage), now),
-        }
-        None
-    }
-
-    /// Puts on the lane what was not taken ahead of its time.
-    pub fn put_on_lane(&mut self, flight: Flight) {
-        self.links[self.lane].launch(flight);
-    }
-
-    /// Hands to `end` what came over the lane, but was not put on it.
-    #[inline]
-    pub fn hand_from_lane(&mut self, end: &mut impl Endpoint, flight: Flight) -> Ticket {
-        let ticket = flight.parcel.ticket();
-        self.tell_arrival(ticket, flight.arrival);
-        end.receive(self.arena.segment(ticket), flight.arrival);
-        ticket
-    }
-
-    /// The segment of a flight.
-    #[inline]
-    pub fn segment(&self, flight: Flight) -> &Segment {
-        self.arena.segment(flight.parcel.ticket())
-    }
-
-    /// Whether something is on the lane.
-    #[inline]
-    pub fn lane_is_clear(&self) -> bool {
-        self.links[self.lane].is_clear()
-    }
-
-    /// What arrives next over the lane, and when.
-    #[inline]
-    pub fn first_on_lane(&self) -> Option<(&Segment, Nanos)> {
-        let flight = self.links[self.lane].first()?;
-        Some((self.arena.segment(flight.parcel.ticket()), flight.arrival))
-    }
-
-    /// Takes it.
-    #[inline]
-    pub fn take_from_lane(&mut self) -> Option<Ticket> {
-        let flight = self.links[self.lane].take()?;
-        let ticket = flight.parcel.ticket();
-        self.tell_arrival(ticket, flight.arrival);
-        Some(ticket)
-    }
-
-    /// Notes when what is left on the lane arrives.
-    pub fn call_lane(&mut self) {
-        self.calendar
-            .set(self.lane, self.links[self.lane].next_event());
-    }
-
     /// Hands what has come to node number `node`, whose end is `end`, or tells it that its time has come; sends what it
     /// has to send and notes when it wants to be called.
     #[inline]
@@ -351,19 +263,17 @@ impl<'a, T: Tap> Network<'a, T> {
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn send_all(&mut self, end: &mut impl Endpoint, mut free: Option<Ticket>, now: Nanos) {
-        loop {
-            let (sent, ticket) = self.write(end, &mut free, now);
-            if sent != Sent::Nothing {
-                self.send(ticket, now);
-            }
-            if sent != Sent::One {
+        while let Some((outgoing, last)) = self.write(end, &mut free, now) {
+            self.go(&outgoing, outgoing.first, now);
+            if last {
                 break;
             }
         }
         self.free(free);
     }
 
-    /// Lets `end` write its next segment, if it has one, into the spare slot, which `free` then takes the place of.
+    /// Lets `end` write its next segment, if it has one, into the spare slot, which `free` then takes the place of. Says
+    /// where it goes, and whether it is the last one now.
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn write(
@@ -371,13 +281,22 @@ impl<'a, T: Tap> Network<'a, T> {
         end: &mut impl Endpoint,
         free: &mut Option<Ticket>,
         now: Nanos,
-    ) -> (Sent, Ticket) {
-        let ticket = self.spare;
-        let sent = end.transmit(now, self.arena.slot(ticket));
-        if sent != Sent::Nothing {
-            self.spare = free.take().unwrap_or_else(|| self.arena.take());
+    ) -> Option<(Outgoing, bool)> {
+        let segment = self.arena.slot(self.spare);
+        let sent = end.transmit(now, segment);
+        if sent == Sent::Nothing {
+            return None;
         }
-        (sent, ticket)
+        let outgoing = Outgoing::new(self.spare, segment, &self.routes);
+        // A segment of low priority keeps its own.
+        if !segment.has(flags::DUMMY) {
+            segment.dscp = self.routes[outgoing.parcel.route() as usize].dscp;
+        }
+        if T::LISTENS {
+            self.tap.event(now, Event::Sent(segment));
+        }
+        self.spare = free.take().unwrap_or_else(|| self.arena.take());
+        Some((outgoing, sent == Sent::Last))
     }
 
     /// Gives back a slot that nothing was written into.
@@ -388,39 +307,19 @@ impl<'a, T: Tap> Network<'a, T> {
         }
     }
 
-    /// Sends a segment that has just been written.
-    #[inline]
-    fn send(&mut self, ticket: Ticket, now: Nanos) {
-        let (parcel, first) = self.address(ticket, now);
-        self.go(parcel, first, now);
-    }
-
-    /// The way of a segment that has just been written: it goes out over which link direction.
-    #[inline]
-    fn address(&mut self, ticket: Ticket, now: Nanos) -> (Parcel, usize) {
-        let segment = self.arena.slot(ticket);
-        let number = Route::number(segment);
-        let Route { first, dscp, .. } = self.routes[number];
-        // A segment of low priority keeps its own.
-        if !segment.has(flags::DUMMY) {
-            segment.dscp = dscp;
-        }
-        if T::LISTENS {
-            self.tap.event(now, Event::Sent(segment));
-        }
-        (Parcel::new(ticket, number as u32), first)
-    }
-
     /// Sends a segment over link direction `number` and on.
     #[inline(never)]
     fn travel(&mut self, parcel: Parcel, number: usize, now: Nanos) {
-        self.go(parcel, number, now);
+        let ticket = parcel.ticket();
+        let outgoing = Outgoing::new(ticket, self.arena.segment(ticket), &self.routes);
+        self.go(&outgoing, number, now);
     }
 
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
-    fn go(&mut self, parcel: Parcel, number: usize, now: Nanos) {
-        match self.pass_on(parcel, number, now) {
+    fn go(&mut self, outgoing: &Outgoing, number: usize, now: Nanos) {
+        let parcel = outgoing.parcel;
+        match self.pass_on(outgoing, number, now) {
             Reach::Over { number, arrival } => self.launch(number, Flight { arrival, parcel }),
             Reach::Before {
                 number,
@@ -437,16 +336,16 @@ impl<'a, T: Tap> Network<'a, T> {
         reason = "the hops of nearly every segment; a hint is not heard"
     )]
     #[inline(always)]
-    fn pass_on(&mut self, parcel: Parcel, mut number: usize, mut now: Nanos) -> Reach {
-        let Segment {
+    fn pass_on(&mut self, outgoing: &Outgoing, mut number: usize, mut now: Nanos) -> Reach {
+        let &Outgoing {
+            last,
             ip_bytes,
-            payload_bytes,
+            carries_data,
             ..
-        } = *self.arena.segment(parcel.ticket());
-        let last = self.routes[parcel.route() as usize].last;
+        } = outgoing;
         loop {
             let link = &mut self.links[number];
-            let passage = link.pass_plainly(ip_bytes, payload_bytes > 0, now);
+            let passage = link.pass_plainly(ip_bytes, carries_data, now);
             let Plain::Arrives(arrival) = passage else {
                 return Reach::Before {
                     number,

@@ -136,14 +136,35 @@ impl Segment {
         }
     }
 
-    /// Makes a slot an empty segment of `leg`, whatever it held before.
+    /// Makes a slot a segment without SACK blocks. Blocks beyond `sack_len` mean nothing: what they held stays.
     #[inline]
-    pub fn clear(&mut self, leg: u16, direction: Direction) {
-        // Blocks beyond `sack_len` mean nothing: what they held stays.
-        *self = Self {
-            sack: self.sack,
-            ..Self::new(leg, direction)
-        };
+    pub fn write(&mut self, segment: Self) {
+        let Self {
+            seq,
+            ack,
+            sack: _,
+            wnd_bytes,
+            ts_val,
+            ts_ecr,
+            leg,
+            payload_bytes,
+            ip_bytes,
+            ip_id,
+            flags,
+            sack_len: _,
+            direction,
+            purpose,
+            dscp,
+            ecn,
+            slow_start,
+            waited,
+        } = segment;
+        (self.seq, self.ack, self.wnd_bytes) = (seq, ack, wnd_bytes);
+        (self.ts_val, self.ts_ecr, self.leg) = (ts_val, ts_ecr, leg);
+        (self.payload_bytes, self.ip_bytes, self.ip_id) = (payload_bytes, ip_bytes, ip_id);
+        (self.flags, self.sack_len, self.direction) = (flags, 0, direction);
+        (self.purpose, self.dscp, self.ecn) = (purpose, dscp, ecn);
+        (self.slow_start, self.waited) = (slow_start, waited);
     }
 
     /// One past the last octet of payload.

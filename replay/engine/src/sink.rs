@@ -58,12 +58,6 @@ impl Sink {
         self.client.last()
     }
 
-    /// Whether `segment` has the last octet of the stream.
-    #[inline]
-    pub fn ends_with(&self, segment: &Segment) -> bool {
-        self.last().is_some_and(|last| segment.end() >= last)
-    }
-
     /// What asks for pages, if something does.
     #[inline]
     pub fn browser(&self) -> Option<&Browser> {

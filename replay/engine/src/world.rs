@@ -15,6 +15,7 @@ use crate::node::{Endpoint, Node};
 use crate::receiver::Receiver;
 use crate::segment::Segment;
 use crate::sender::{Headline, Sender};
+use crate::sink::Sink;
 use crate::summary::{Books, FlowSummary, FlowTally, RunSummary};
 use crate::tap::{Event, Tap};
 use crate::time::{NEVER, Nanos};
@@ -65,6 +66,8 @@ pub struct World<'a, T: Tap> {
     /// When the receiving end that works ahead wants to be called, and the sending end.
     sink_deadline: Nanos,
     source_deadline: Nanos,
+    /// Offset after the last octet of the stream that it receives.
+    last: u64,
     /// Last state told to the tap, by leg.
     told: Vec<Option<Headline>>,
     end: Nanos,
@@ -102,6 +105,11 @@ impl<'a, T: Tap> World<'a, T> {
         Ok(Self {
             told: vec![None; legs.len()],
             sink_deadline: NEVER,
+            last: (nodes
+                .get(ahead::SINK)
+                .and_then(Node::sink)
+                .and_then(Sink::last))
+            .unwrap_or(u64::MAX),
             source_deadline: nodes.first().map_or(NEVER, Endpoint::next_deadline),
             belongs: belongs(&legs, nodes.len()),
             end,

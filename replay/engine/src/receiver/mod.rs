@@ -7,6 +7,7 @@
 mod dummies;
 mod ending;
 mod freeze;
+mod periods;
 mod plain;
 mod policy;
 mod window;
@@ -85,6 +86,8 @@ pub struct Receiver {
     growing: Option<GrowingWindow>,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
     edge: u64,
+    /// The window that every ACK promises, where it is always the same (see `Way`).
+    steady_window: Option<u64>,
     wscale: u8,
     last_ack_sent: u64,
     ts_recent: u32,
@@ -139,6 +142,7 @@ impl Receiver {
             held: Reassembly::default(),
             growing,
             edge: 1,
+            steady_window: None,
             wscale: window_scale(buffer),
             last_ack_sent: 1,
             ts_recent: 0,
@@ -157,6 +161,8 @@ impl Receiver {
             counters: ReceiverCounters::default(),
         };
         receiver.move_edge();
+        let steady = receiver.way != Way::Long && matches!(space, Space::Application { .. });
+        receiver.steady_window = steady.then_some(receiver.edge - receiver.rcv_nxt);
         receiver
     }
 
@@ -405,28 +411,6 @@ impl Receiver {
         }
     }
 
-    /// Octets that may be promised beyond `rcv_nxt`.
-    #[inline]
-    fn free_window(&self) -> u64 {
-        match self.space {
-            Space::Application { buffer_bytes, .. } => match &self.growing {
-                Some(growing) => growing
-                    .limit()
-                    .saturating_sub(self.unread())
-                    .min(growing.threshold()),
-                None => buffer_bytes.saturating_sub(self.unread()),
-            },
-            Space::Granted { window_bytes, .. } => window_bytes,
-        }
-    }
-
-    #[inline]
-    fn move_edge(&mut self) {
-        let unit = 1_u64 << self.wscale;
-        let window = self.free_window().min(0xFFFF << self.wscale) / unit * unit;
-        self.edge = self.edge.max(self.rcv_nxt + window);
-    }
-
     /// A proxy's word on how much it can promise now.
     pub fn grant(&mut self, window_bytes: u64) {
         if let Space::Granted {
@@ -505,8 +489,8 @@ impl Receiver {
     #[inline(always)]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self.owed {
-            Owed::Nothing => return self.answer_dummy(now, slot),
             Owed::Acknowledgement => self.acknowledge(now, slot),
+            Owed::Nothing => return self.answer_dummy(now, slot),
             Owed::Acknowledgements(copies) => {
                 self.acknowledge(now, slot);
                 if copies > 1 {
@@ -544,9 +528,13 @@ impl Receiver {
     pub fn acknowledge(&mut self, now: Nanos, slot: &mut Segment) {
         self.owed = Owed::Nothing;
         let waited = self.policy.note_sent();
-        self.catch_up(now);
         self.counters.acks_out += 1;
-        self.move_edge();
+        if let Some(window) = self.steady_window {
+            self.edge = self.edge.max(self.rcv_nxt + window);
+        } else {
+            self.catch_up(now);
+            self.move_edge();
+        }
         self.write_bare(now, slot);
         slot.waited = waited;
         if self.is_frozen() {
@@ -556,9 +544,11 @@ impl Receiver {
             self.report_blocks(slot);
         }
         self.last_ack_sent = self.rcv_nxt;
-        self.watch_reopening(now);
-        if self.has_fin() {
-            self.add_fin(slot, now);
+        if self.steady_window.is_none() {
+            self.watch_reopening(now);
+            if self.has_fin() {
+                self.add_fin(slot, now);
+            }
         }
     }
 
@@ -580,16 +570,18 @@ impl Receiver {
     #[inline]
     fn write_bare(&mut self, now: Nanos, slot: &mut Segment) {
         self.ip_id = self.ip_id.wrapping_add(1);
-        slot.clear(self.leg, Direction::Reverse);
-        slot.seq = self.own_nxt;
-        slot.ack = self.rcv_nxt;
-        slot.wnd_bytes = (self.edge - self.rcv_nxt) as u32;
-        slot.ts_val = (now / MILLISECOND) as u32;
-        slot.ts_ecr = self.ts_recent;
-        slot.ip_bytes = self.params.header_bytes as u16;
-        slot.ip_id = self.ip_id;
-        slot.flags = flags::ACK | if self.echoes { flags::ECE } else { 0 };
-        slot.purpose = Purpose::Ack;
+        slot.write(Segment {
+            seq: self.own_nxt,
+            ack: self.rcv_nxt,
+            wnd_bytes: (self.edge - self.rcv_nxt) as u32,
+            ts_val: (now / MILLISECOND) as u32,
+            ts_ecr: self.ts_recent,
+            ip_bytes: self.params.header_bytes as u16,
+            ip_id: self.ip_id,
+            flags: flags::ACK | if self.echoes { flags::ECE } else { 0 },
+            purpose: Purpose::Ack,
+            ..Segment::new(self.leg, Direction::Reverse)
+        });
     }
 }
 

@@ -3,6 +3,7 @@
 //! Must not know what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
 //! does besides: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
 
+use super::periods::Periods;
 use crate::config::{Profile, StackParams};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer::Timer;
@@ -40,38 +41,6 @@ pub struct AckPolicy {
     /// Deadline of the ACK that waits for a second segment.
     delayed: Timer,
     gap: GapAcks,
-}
-
-/// Acknowledgements a few times per round-trip time at most.
-#[derive(Clone, Debug)]
-struct Periods {
-    per_round_trip: f64,
-    /// Without a handshake: the least time from an ACK to what it set off, once there is one.
-    least: Option<Nanos>,
-    shakes_hands: bool,
-    /// How far apart they are, and when the last one was due.
-    period: Nanos,
-    began: Nanos,
-    /// The ACK that is due has waited for its time: nothing arrived that set it off.
-    waited: bool,
-}
-
-impl Periods {
-    fn divide(&mut self, rtt: Nanos) {
-        self.period = (rtt as f64 / self.per_round_trip) as Nanos;
-    }
-    /// Data that echo the timestamp of an ACK (0: of none yet) tell of the path where no handshake has.
-    fn note_echo(&mut self, echo: u32, now: Nanos) {
-        if self.shakes_hands || echo == 0 {
-            return;
-        }
-        let ticks = ((now / MILLISECOND) as u32).wrapping_sub(echo).max(1);
-        let rtt = u64::from(ticks) * MILLISECOND;
-        if self.least.is_none_or(|least| rtt < least) {
-            self.least = Some(rtt);
-            self.divide(rtt);
-        }
-    }
 }
 
 /// Acknowledgements while a gap is open, as Linux spaces them.
@@ -179,6 +148,12 @@ impl AckPolicy {
     fn refill_quick(&mut self, window_bytes: u64) {
         let half = (window_bytes / (2 * self.smss_bytes)).max(2);
         self.quick = self.quick.max(self.refill.min(half as u32));
+    }
+
+    /// Whether `in_order` would say so of any segment, with so many octets that no ACK has covered, and do nothing else.
+    #[inline]
+    pub fn is_prompt(&self, unacknowledged: u64) -> bool {
+        self.periodic.is_none() && (!self.delays || self.quick > 0 || self.enough(unacknowledged))
     }
 
     /// Whether a segment that came in order is acknowledged now; else a timer runs.

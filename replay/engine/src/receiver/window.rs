@@ -4,6 +4,7 @@
 //! Must not know acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
 //! here (a full Ethernet segment and its book-keeping), half of itself before the first segment was seen.
 
+use super::{Receiver, Space};
 use crate::time::{MILLISECOND, Nanos};
 
 /// Linux: a buffer's window before and after it knows the segments' overhead is 128/256 and 160/256 of its memory.
@@ -129,6 +130,30 @@ pub fn window_scale(buffer_bytes: u64) -> u8 {
     (0..14)
         .find(|&shift| buffer_bytes >> shift <= 0xFFFF)
         .unwrap_or(14)
+}
+
+impl Receiver {
+    /// Octets that may be promised beyond `rcv_nxt`.
+    #[inline]
+    pub(super) fn free_window(&self) -> u64 {
+        match self.space {
+            Space::Application { buffer_bytes, .. } => match &self.growing {
+                Some(growing) => growing
+                    .limit()
+                    .saturating_sub(self.unread())
+                    .min(growing.threshold()),
+                None => buffer_bytes.saturating_sub(self.unread()),
+            },
+            Space::Granted { window_bytes, .. } => window_bytes,
+        }
+    }
+
+    #[inline]
+    pub(super) fn move_edge(&mut self) {
+        let unit = 1_u64 << self.wscale;
+        let window = self.free_window().min(0xFFFF << self.wscale) / unit * unit;
+        self.edge = self.edge.max(self.rcv_nxt + window);
+    }
 }
 
 #[cfg(test)]

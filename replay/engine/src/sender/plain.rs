@@ -106,9 +106,10 @@ impl Sender {
         self.limited_transmitted = 0;
         self.edge = segment.ack + u64::from(segment.wnd_bytes);
         self.last_wnd_bytes = segment.wnd_bytes;
-        let newest = now - covered.newest_sent_at;
         let path = now - covered.oldest_sent_at;
-        self.rtt.note_least(newest);
+        if covered.segments > 1 {
+            self.rtt.note_least(now - covered.newest_sent_at);
+        }
         self.rtt.sample(path, self.snd_una, self.snd_nxt);
         self.rtt_histogram.add(path);
         let limited = self.is_cwnd_limited();
@@ -281,9 +282,7 @@ impl Sender {
             self.rto_timer.set(now + self.rtt.rto());
         }
         let pushes = self.snd_nxt == self.write_end && self.finished;
-        *slot = Segment {
-            // Blocks beyond `sack_len` mean nothing: what they held stays.
-            sack: slot.sack,
+        slot.write(Segment {
             seq,
             ack: 1,
             wnd_bytes: 0xFFFF,
@@ -295,7 +294,7 @@ impl Sender {
             purpose: Purpose::Data,
             flags: flags::ACK | if pushes { flags::PSH } else { 0 },
             ..Segment::new(self.leg, Direction::Forward)
-        };
+        });
     }
 }
 

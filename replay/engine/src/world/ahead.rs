@@ -13,13 +13,13 @@ use crate::arena::Ticket;
 use crate::assembly::{Leg, Transport};
 use crate::config::{ApplicationConfig, Config};
 use crate::network::Network;
-use crate::node::{Endpoint, Node, Sent};
+use crate::node::{Endpoint, Node};
 use crate::tap::Tap;
 use crate::time::Nanos;
 
 /// Numbers of the node that sends and of the one that receives.
 const SOURCE: usize = 0;
-const SINK: usize = 1;
+pub(super) const SINK: usize = 1;
 /// Further answers that one visit takes at most before the run looks around.
 const MOST_ANSWERS: u32 = 64;
 
@@ -79,16 +79,13 @@ impl<T: Tap> World<'_, T> {
         };
         let (network, mut free) = (&mut self.network, came);
         network.hand(&mut **source, came, now);
-        loop {
-            let (sent, ticket) = network.write(&mut **source, &mut free, now);
-            if sent != Sent::Nothing
-                && let Some(flight) = network.send_over_lane(ticket, now)
-            {
+        while let Some((outgoing, last)) = network.write(&mut **source, &mut free, now) {
+            if let Some(flight) = network.send_over_lane(&outgoing, now) {
                 let arrival = flight.arrival;
                 // What arrives at the instant of its departure takes its turn, for the sake of those that leave with it.
                 if arrival <= now
                     || arrival > self.end.min(self.sink_deadline)
-                    || sink.ends_with(network.segment(flight))
+                    || network.segment(flight).end() >= self.last
                 {
                     network.put_on_lane(flight);
                 } else {
@@ -102,7 +99,7 @@ impl<T: Tap> World<'_, T> {
                     }
                 }
             }
-            if sent != Sent::One {
+            if last {
                 break;
             }
         }
@@ -130,7 +127,7 @@ impl<T: Tap> World<'_, T> {
                 network.serve(&mut **sink, None, deadline);
                 continue;
             }
-            if sink.ends_with(segment) {
+            if segment.end() >= self.last {
                 network.call(SINK, deadline);
                 return network.close_lane();
             }
