@@ -174,7 +174,7 @@ CLEAN = replace(QUEUE, name="20 Mbit/s, RTT from 100 ms, no loss", losses=(), du
 SLOW = replace(QUEUE, losses=(20_000,), duration_s=80.0)
 ABSE = replace(QUEUE, name="20 Mbit/s, RTT from 100 ms", losses=(3000, 9000, 20_000), duration_s=16.0)
 """Losses below the path's product, where the ACKs come as a burst and a pause, close to it and over a queue."""
-FIXED = replace(ABSE, name="the same, tau fixed at 0.5 s", losses=(3000, 9000), duration_s=8.0)
+FIXED = replace(ABSE, name="the same, tau fixed at 0.5 s", losses=(3000, 9000), duration_s=12.0)
 BREAK = replace(OPEN, name="no queue, RTT 100 ms, down from 6 to 9 s", losses=(), ssthresh_pkts=64, outage_s=(6.0, 9.0))
 HYBLA = {"scale_ssthresh": True, "spacing": True}
 PATHS = tuple(
