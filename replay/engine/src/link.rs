@@ -75,8 +75,8 @@ pub struct LinkDirection {
     /// Packets that such a queue gave up since the run last asked.
     dropped: Dropped,
     loss: LossProcess,
-    /// That is none at all.
-    lossless: bool,
+    /// Whether it strikes what carries no data, and what does.
+    strikes: [bool; 2],
     loss_applies_to: LossScope,
     in_order: bool,
     jitter: Option<Jitter>,
@@ -107,7 +107,7 @@ impl LinkDirection {
             next_ask: NEVER,
             dropped: Dropped::new(),
             adds_delay: loss.repairs(),
-            lossless: matches!(loss, LossProcess::None),
+            strikes: strikes(&loss, config.loss_applies_to),
             loss,
             loss_applies_to: config.loss_applies_to,
             in_order: config.in_order,
@@ -174,7 +174,7 @@ impl LinkDirection {
     #[allow(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     fn repaired(&mut self, ip_bytes: u16, carries_data: bool, departure: Nanos) -> Option<Nanos> {
-        if self.lossless || !carries_data && self.loss_applies_to != LossScope::All {
+        if !self.strikes[usize::from(carries_data)] {
             return Some(0);
         }
         match &mut self.loss {
@@ -291,7 +291,7 @@ impl LinkDirection {
             };
             self.takeovers.retire(before);
             if let Some(loss) = next.loss {
-                self.lossless = matches!(loss, LossProcess::None);
+                self.strikes = strikes(&loss, self.loss_applies_to);
                 self.loss = loss;
             }
         }
@@ -473,6 +473,12 @@ impl LinkDirection {
         let steady = self.serialiser.is_constant() && self.takeovers.next == NEVER;
         self.in_order || (steady && self.loss.keeps_order() && self.jitter.is_none())
     }
+}
+
+/// Whether `loss` strikes what carries no data, and what does.
+fn strikes(loss: &LossProcess, scope: LossScope) -> [bool; 2] {
+    let any = !matches!(loss, LossProcess::None);
+    [any && scope == LossScope::All, any]
 }
 
 #[cfg(test)]

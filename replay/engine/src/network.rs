@@ -65,6 +65,8 @@ pub struct Outgoing {
     last: usize,
     ip_bytes: u16,
     carries_data: bool,
+    /// One past the last octet of its payload.
+    pub end: u64,
 }
 
 impl Outgoing {
@@ -78,6 +80,7 @@ impl Outgoing {
             last,
             ip_bytes: segment.ip_bytes,
             carries_data: segment.payload_bytes > 0,
+            end: segment.end(),
         }
     }
 }

@@ -75,8 +75,10 @@ impl Endpoint for Source {
 
     #[inline]
     fn next_deadline(&self) -> Nanos {
-        if self.sender.is_opening() {
-            let application = self.application.next_deadline();
+        let application = self.application.next_deadline();
+        if let Some(sender) = self.sender.calm_deadline() {
+            sender.min(application)
+        } else if self.sender.is_opening() {
             self.sender.next_deadline().min(application)
         } else {
             self.start

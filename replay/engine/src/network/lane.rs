@@ -95,12 +95,6 @@ impl<T: Tap> Network<'_, T> {
         ticket
     }
 
-    /// The segment of a flight.
-    #[inline]
-    pub fn segment(&self, flight: Flight) -> &Segment {
-        self.arena.segment(flight.parcel.ticket())
-    }
-
     /// Whether something is on the lane.
     #[inline]
     pub fn lane_is_clear(&self) -> bool {

@@ -13,6 +13,16 @@ use crate::segment::Segment;
 use crate::time::{NEVER, Nanos, SECOND};
 
 impl Sender {
+    /// When it wants to be called, where only the retransmission timeout can have changed since the long way.
+    #[inline]
+    pub fn calm_deadline(&self) -> Option<Nanos> {
+        // Pacing and dummy segments have timers that the short way sets.
+        let others = self
+            .calm
+            .filter(|_| self.pacer.is_none() && self.dummies.is_none())?;
+        Some(others.min(self.rto_timer.armed()))
+    }
+
     /// When it wants to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {

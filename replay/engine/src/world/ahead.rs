@@ -85,7 +85,7 @@ impl<T: Tap> World<'_, T> {
                 // What arrives at the instant of its departure takes its turn, for the sake of those that leave with it.
                 if arrival <= now
                     || arrival > self.end.min(self.sink_deadline)
-                    || network.segment(flight).end() >= self.last
+                    || outgoing.end >= self.last
                 {
                     network.put_on_lane(flight);
                 } else {
