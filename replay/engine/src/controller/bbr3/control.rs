@@ -55,9 +55,19 @@ impl Bbr3 {
 
     /// Three bursts at least, whatever the product (draft §5.6.4.2).
     fn with_budget(&self, segments: u64) -> u64 {
-        let budget = segments.max(3 * self.burst_goal()).max(self.least_cwnd());
-        let probing = matches!(self.mode, Mode::ProbeBw(Phase::Up));
-        budget + if probing { PROBE_ROOM } else { 0 }
+        segments.max(self.least_budget()) + self.probe_room()
+    }
+
+    pub(super) fn least_budget(&self) -> u64 {
+        (3 * self.burst_goal()).max(self.least_cwnd())
+    }
+
+    pub(super) fn probe_room(&self) -> u64 {
+        if matches!(self.mode, Mode::ProbeBw(Phase::Up)) {
+            PROBE_ROOM
+        } else {
+            0
+        }
     }
 
     pub(super) fn inflight(&self, bw: u64, gain: u64) -> u64 {
@@ -125,6 +135,10 @@ impl Bbr3 {
 
     /// Draft §5.6.4.7. Deviation: as Linux, DRAIN is not held to the upper bound.
     pub(super) fn bound_cwnd(&mut self) {
+        self.output.cwnd = self.output.cwnd.min(self.cap());
+    }
+
+    pub(super) fn cap(&self) -> u64 {
         let cap = match self.mode {
             Mode::ProbeBw(Phase::Cruise) | Mode::ProbeRtt { .. } => {
                 self.upper_bound_with_headroom()
@@ -132,7 +146,6 @@ impl Bbr3 {
             Mode::ProbeBw(_) => self.bounds.inflight_hi,
             Mode::Startup | Mode::Drain => UNBOUND,
         };
-        let cap = cap.min(self.bounds.inflight_lo).max(self.least_cwnd());
-        self.output.cwnd = self.output.cwnd.min(cap);
+        cap.min(self.bounds.inflight_lo).max(self.least_cwnd())
     }
 }

@@ -7,7 +7,7 @@ use crate::controller::evidence::AckEvidence;
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// A least value and when it was seen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Least {
     value: Nanos,
     seen_at: Nanos,
@@ -65,7 +65,7 @@ impl LeastRtt {
 
     /// Takes an ACK; says whether it is time to look for a lesser one.
     pub fn take(&mut self, ack: &AckEvidence) -> bool {
-        let expired = ack.now > self.probe.seen_at + self.probe_interval;
+        let expired = self.is_time_to_look(ack.now);
         if let Some(rtt) = ack.rtt
             && (expired || rtt < self.probe.value)
         {
@@ -74,11 +74,33 @@ impl LeastRtt {
                 seen_at: ack.now,
             };
         }
-        let is_old = ack.now > self.model.seen_at + self.model_window;
-        if self.probe.value <= self.model.value || is_old {
+        if self.probe.value <= self.model.value || self.is_old(ack.now) {
             self.model = self.probe;
         }
         expired
+    }
+
+    #[inline]
+    fn is_time_to_look(&self, now: Nanos) -> bool {
+        now > self.probe.seen_at + self.probe_interval
+    }
+
+    #[inline]
+    fn is_old(&self, now: Nanos) -> bool {
+        now > self.model.seen_at + self.model_window
+    }
+
+    /// Whether what was seen last has come into the model.
+    pub fn is_settled(&self) -> bool {
+        self.probe.value > self.model.value || self.probe == self.model
+    }
+
+    /// Whether `take` would change nothing, once it is settled.
+    #[inline]
+    pub fn is_told_nothing(&self, ack: &AckEvidence) -> bool {
+        ack.rtt.is_none_or(|rtt| rtt >= self.probe.value)
+            && !self.is_time_to_look(ack.now)
+            && !self.is_old(ack.now)
     }
 }
 

@@ -4,7 +4,7 @@
 //! Must not know segments or timers; the sender measures rates, tells each lost segment and enforces the pacing. Read
 //! draft-ietf-ccwg-bbr-05 §5 first, then `docs/variants/bbr3.md`. What every version shares is in `bbr`; here `bounds`,
 //! `signals`, `cycle`, `least_rtt` and `marks` have their own state; this file is the state machine over them, `probing`
-//! its longest part, `control` what comes out of it.
+//! its longest part, `control` what comes out of it, `quiet` the short way of most ACKs.
 
 mod bounds;
 mod control;
@@ -13,6 +13,7 @@ mod least_rtt;
 mod marks;
 mod params;
 mod probing;
+mod quiet;
 mod signals;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use self::cycle::{Cycle, Feedback, Phase};
 use self::least_rtt::LeastRtt;
 use self::marks::Marks;
 use self::probing::Judged;
+use self::quiet::Standing;
 use self::signals::{Signals, repaired_by_probe};
 use super::bbr::aggregation::{Aggregation, SLOT_ROUNDS};
 use super::bbr::fixed::{self, UNIT};
@@ -131,6 +133,8 @@ pub struct Bbr3 {
     delivered: u64,
     idle_restart: bool,
     app_limited: bool,
+    /// What quiet ACKs go by; none once anything but an ACK has touched the model.
+    standing: Option<Standing>,
 }
 
 impl Bbr3 {
@@ -160,6 +164,7 @@ impl Bbr3 {
             delivered: 0,
             idle_restart: false,
             app_limited: false,
+            standing: None,
         }
     }
 
@@ -192,10 +197,18 @@ impl Bbr3 {
 
     /// Every ACK, after the sender has reacted to it (draft §5.2.3).
     pub fn on_ack(&mut self, ack: &AckEvidence) {
-        (self.now, self.delivered) = (ack.now, ack.delivered_total);
         let bw = ack.rate.map_or(0, |sample| {
             fixed::bandwidth_rounded_up(sample.delivered, sample.interval)
         });
+        if !self.take_quietly(ack, bw) {
+            self.learn(ack, bw);
+            self.standing = self.stand(ack);
+        }
+    }
+
+    /// The long way of an ACK, whose rate is `bw`.
+    fn learn(&mut self, ack: &AckEvidence, bw: u64) {
+        (self.now, self.delivered) = (ack.now, ack.delivered_total);
         self.app_limited = ack.rate.is_none_or(|sample| sample.app_limited);
         self.marks.take(ack);
         self.update_round(ack);
@@ -218,6 +231,7 @@ impl Bbr3 {
 
     /// A segment was marked lost (draft §5.5.10.2).
     pub fn on_lost(&mut self, lost: &LostSegment) {
+        self.standing = None;
         self.delivered = lost.delivered_total;
         self.signals.note_loss(self.delivered);
         self.judge_probe(lost);
@@ -238,6 +252,7 @@ impl Bbr3 {
 
     /// A loss: nothing is reduced at once, but the window is kept to return to, and the bounds.
     pub fn on_congestion(&mut self, signal: &SignalEvidence) {
+        self.standing = None;
         self.save_cwnd();
         // No segment was marked: a tail loss probe has repaired the loss. Linux judges it all the same.
         if signal.lost_total == self.lost_total && self.repair == Repair::None {
@@ -254,6 +269,7 @@ impl Bbr3 {
 
     /// A retransmission timeout.
     pub fn on_timeout(&mut self, signal: &SignalEvidence) {
+        self.standing = None;
         if signal.signal == Signal::Timeout {
             self.save_cwnd();
         }
@@ -270,6 +286,7 @@ impl Bbr3 {
     ///
     /// Deviation: as Linux, the mode is not (draft: STARTUP and a probe go on).
     pub fn undo(&mut self) {
+        self.standing = None;
         self.full_pipe.search(0);
         self.signals.loss_in_round = false;
         let before = self.bounds_before;
@@ -279,6 +296,7 @@ impl Bbr3 {
 
     /// Data is sent again with nothing in flight, after the application had none (draft §5.4.1).
     pub fn on_restart(&mut self, now: Nanos) {
+        self.standing = None;
         self.idle_restart = true;
         self.aggregation.restart_epoch(now);
         match self.mode {

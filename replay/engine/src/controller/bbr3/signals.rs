@@ -3,7 +3,7 @@
 //! Must not know what follows from it. Read draft-ietf-ccwg-bbr §5.5.10.3 first. Its rounds are not those of the cycle:
 //! one begins with a loss, so that a whole round of deliveries is seen before anything is reduced.
 
-use crate::controller::evidence::{AckEvidence, LostSegment};
+use crate::controller::evidence::{AckEvidence, LostSegment, RateSample};
 
 /// The signals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,12 +61,24 @@ impl Signals {
         let Some(sample) = ack.rate.as_ref().filter(|_| ack.delivered > 0) else {
             return;
         };
-        self.bw = self.bw.max(bw);
-        self.inflight = self.inflight.max(sample.delivered);
-        if sample.prior_delivered >= self.round_end {
+        self.note_delivery(bw, sample.delivered);
+        if !self.is_within_round(sample) {
             self.round_end = ack.delivered_total;
             self.round_starts = true;
         }
+    }
+
+    /// So many segments were delivered while one was on its way, at a rate of `bw`.
+    #[inline]
+    pub fn note_delivery(&mut self, bw: u64, delivered: u64) {
+        self.bw = self.bw.max(bw);
+        self.inflight = self.inflight.max(delivered);
+    }
+
+    /// Whether the newest segment of `sample` left before the round began.
+    #[inline]
+    pub fn is_within_round(&self, sample: &RateSample) -> bool {
+        sample.prior_delivered < self.round_end
     }
 
     /// The same ACK, after all have looked: a new round begins with what it delivered.
