@@ -66,7 +66,10 @@ def test_hybla_over_a_product_far_below_rho_squared(profile: str, loss: float, *
 def test_hyblas_forms_over_a_clean_path_are_as_their_page_says(profile: str) -> None:
     page = (File(__file__).resolve().parents[2] / "docs" / "variants" / "hybla.md").read_text().splitlines()
     row = row_of_hybla(Path(1e6), profile)
-    assert f"| {' | '.join(row)} |" in page, "python -m fixtures.make_variant_rows hybla"
+    words, found = row[:3], [float(cell.strip("*")) for cell in row[3:]]
+    [line] = [line for line in page if line.startswith(f"| {' | '.join(words)} |")]
+    told = [float(cell.strip(" *")) for cell in line.strip("| ").split("|")[3:]]
+    assert found == pytest.approx(told, abs=0.02), "python -m fixtures.make_variant_rows hybla"
 
 
 def test_a_repair_meets_the_full_queue_or_not_by_half_a_packets_time() -> None:
