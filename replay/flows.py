@@ -51,6 +51,8 @@ STACK: dict[str, str] = {
     "read_rate": "read_rate_bps",
     "reset_timer_on_each_partial_ack": "reset_timer_on_each_partial_ack",
     "tail_loss_probe": "tail_loss_probe",
+    "undo": "undo",
+    "frto": "frto",
     "pacing": "pacing",
     "nagle": "nagle",
     "send_buffer": "send_buffer_bytes",
@@ -116,6 +118,8 @@ class Stack(Part):
     read_rate: Rate | None = None
     reset_timer_on_each_partial_ack: Flag | None = None
     tail_loss_probe: Flag | None = None
+    undo: Flag | None = None
+    frto: Flag | None = None
     pacing: Flag | None = None
     nagle: Literal["off", "rfc", "minshall"] | None = None
     send_buffer: Buffer | None = None

@@ -107,6 +107,14 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "probe for a loss at the tail; needs recovery rack_prr",
         "RFC 8985 §7; Linux tcp_early_retrans",
     ),
+    "undo": (
+        "take back what a repair or a timeout cost once an echo or a DSACK shows that it was superfluous",
+        "RFC 3522, RFC 3708, RFC 4015; Linux tcp_try_undo_recovery; ns-2 does not",
+    ),
+    "frto": (
+        "ask with new data after a timeout whether it was spurious: linux always, else where timestamps do not tell",
+        "RFC 5682; Linux tcp_frto; ns-2 does not",
+    ),
     "pacing": (
         "space the segments of a window-based variant: twice the window per round trip in slow start, 1.2 times after "
         "it; bbr, bbr3 and other variants that pace by themselves do so in any case",

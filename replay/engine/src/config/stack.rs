@@ -193,6 +193,8 @@ pub struct StackOverrides {
     pub read_rate_bps: Option<f64>,
     pub reset_timer_on_each_partial_ack: Option<bool>,
     pub tail_loss_probe: Option<bool>,
+    pub undo: Option<bool>,
+    pub frto: Option<bool>,
     pub pacing: Option<bool>,
     pub nagle: Option<NagleRule>,
     pub send_buffer_bytes: Option<u64>,
@@ -278,6 +280,10 @@ pub struct StackParams {
     pub reset_timer_on_each_partial_ack: bool,
     /// Tail loss probe (RFC 8985 §7).
     pub tail_loss_probe: bool,
+    /// Take back what a retransmission or a timeout cost once it has proved superfluous (RFC 3522, RFC 3708, RFC 4015).
+    pub undo: bool,
+    /// Ask with new data after a timeout whether it was spurious (RFC 5682), where timestamps do not tell or Linux asks too.
+    pub frto: bool,
     /// Pace a window-based controller: twice the window per round trip in slow start, 1.2 times after it, as Linux's
     /// internal pacing. Controllers that pace by themselves do so in any case.
     pub pacing: bool,
@@ -374,6 +380,8 @@ impl StackParams {
                 .reset_timer_on_each_partial_ack
                 .unwrap_or(base.reset_timer_on_each_partial_ack),
             tail_loss_probe: o.tail_loss_probe.unwrap_or(base.tail_loss_probe),
+            undo: o.undo.unwrap_or(base.undo),
+            frto: o.frto.unwrap_or(base.frto),
             pacing: o.pacing.unwrap_or(base.pacing),
             nagle: o.nagle.unwrap_or(base.nagle),
             send_buffer_bytes: o.send_buffer_bytes.or(base.send_buffer_bytes),
@@ -456,6 +464,8 @@ impl StackParams {
             read_rate_bps: None,
             reset_timer_on_each_partial_ack: false,
             tail_loss_probe: false,
+            undo: true,
+            frto: true,
             pacing: false,
             nagle: NagleRule::Rfc,
             send_buffer_bytes: None,
@@ -506,6 +516,8 @@ impl StackParams {
             initial_rto_ns: 3 * SECOND,
             clock_granularity_ns: 100 * MILLISECOND,
             delayed_ack: false,
+            undo: false,
+            frto: false,
             profile: Profile::Ns2,
             ..Self::rfc()
         }

@@ -9,6 +9,7 @@ use crate::config::{Profile, RecoveryKind, StackOverrides};
 fn rack_by_rfc8985() -> Sender {
     let overrides = StackOverrides {
         recovery: Some(RecoveryKind::RackPrr),
+        undo: Some(false),
         ..avoiding(10)
     };
     sender(Variant::LinuxReno, Profile::Rfc, overrides)

@@ -17,7 +17,7 @@ const MOST_REORDERING: u32 = 300;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubt {
     /// `snd_una` at the last reduction; none: there is nothing to take back.
-    marker: Option<u64>,
+    pub marker: Option<u64>,
     /// Retransmissions since then that no DSACK has called superfluous; none: none was made.
     unproven: Option<u32>,
     /// When the first retransmission of the episode left.
@@ -27,7 +27,7 @@ pub(super) struct Doubt {
     /// Reordering has been seen.
     pub reordered: bool,
     /// RFC 5682 §3.1: after a timeout new data asks whether it was spurious.
-    probing: bool,
+    pub probing: bool,
     pub hold: Hold,
 }
 
@@ -63,6 +63,12 @@ impl Doubt {
         self.unproven = (retransmitted > 0).then_some(retransmitted);
     }
 
+    /// The same where nothing of an earlier episode counts any more.
+    pub fn begin_anew(&mut self, snd_una: u64, retransmitted: u32) {
+        self.first_sent = None;
+        self.begin(snd_una, retransmitted);
+    }
+
     /// A segment is sent again.
     pub fn note_retransmission(&mut self, now: Nanos) {
         self.unproven = Some(self.unproven.unwrap_or(0) + 1);
@@ -80,7 +86,7 @@ impl Doubt {
     }
 
     /// Whether every retransmission was superfluous.
-    fn disproved(&self) -> bool {
+    pub fn disproved(&self) -> bool {
         self.marker.is_some() && self.unproven == Some(0)
     }
 
@@ -263,7 +269,7 @@ impl Sender {
         }
     }
 
-    fn may_undo(&self, ack: &Ack, recovery_point: u64) -> bool {
+    pub(super) fn may_undo(&self, ack: &Ack, recovery_point: u64) -> bool {
         let delayed = self.doubt.marker.is_some() && self.was_delayed(ack, recovery_point);
         delayed || self.doubt.disproved()
     }
@@ -291,7 +297,7 @@ impl Sender {
         disproved
     }
 
-    fn undo(&mut self, nothing_is_lost: bool) {
+    pub(super) fn undo(&mut self, nothing_is_lost: bool) {
         if nothing_is_lost {
             self.board.forget_losses();
         }
@@ -321,7 +327,9 @@ impl Sender {
     }
 
     fn start_recovery(&mut self, ack: &Ack) {
-        self.doubt.begin(self.snd_una, self.board.retransmitted());
+        if self.params.undo {
+            self.doubt.begin(self.snd_una, self.board.retransmitted());
+        }
         self.enter_recovery(ack);
     }
 
@@ -341,10 +349,11 @@ impl Sender {
     /// A timeout: what may be taken back, and whether new data asks if it was spurious. `reduces`: ssthresh falls.
     pub(super) fn doubt_timeout(&mut self, reduces: bool) {
         let fresh = !self.is_repairing();
-        if reduces {
+        if reduces && self.params.undo {
             self.doubt.begin(self.snd_una, self.board.retransmitted());
         }
-        self.doubt.probing = fresh || self.timeouts_in_a_row > 0;
+        let asks = self.params.undo && self.params.frto;
+        self.doubt.probing = asks && (fresh || self.timeouts_in_a_row > 0);
         if fresh && u64::from(self.board.sacked()) >= DUP_THRESH {
             self.doubt.reordering = self.doubt.reordering.min(DUP_THRESH as u32);
         }

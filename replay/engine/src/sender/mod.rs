@@ -5,6 +5,7 @@
 
 mod aerotcp;
 mod connection;
+mod doubt;
 mod dummies;
 mod ecn;
 mod fack;
@@ -15,6 +16,8 @@ mod heard;
 mod ladder;
 #[cfg(test)]
 mod ladder_aerotcp;
+#[cfg(test)]
+mod ladder_doubt;
 #[cfg(test)]
 mod ladder_fack;
 #[cfg(test)]

@@ -52,6 +52,11 @@ impl Sender {
             self.react_as_ns2(ack);
             return;
         }
+        if let Some(recovery_point) = self.recovery_point()
+            && self.undoes_recovery(ack, recovery_point)
+        {
+            return;
+        }
         match self.phase {
             Phase::Open { dup_acks } => self.react_open(ack, dup_acks),
             Phase::Recovery(FastRecovery { recovery_point, .. })
@@ -107,6 +112,7 @@ impl Sender {
             dup_acks + u32::from(ack.duplicate)
         };
         self.phase = Phase::Open { dup_acks };
+        self.undo_past_recovery();
         if dup_acks == 0 {
             self.limited_transmitted = 0;
         }
@@ -168,6 +174,7 @@ impl Sender {
             });
             self.fail_quick_start();
             self.marks.note_reduction();
+            self.doubt_recovery();
         }
         let mut recovery_point = self.snd_nxt;
         let window = match self.params.recovery {
@@ -282,6 +289,9 @@ impl Sender {
     }
 
     fn react_after_timeout(&mut self, ack: &Ack, recovery_point: u64) {
+        if self.answers_timeout(ack, recovery_point) {
+            return;
+        }
         if ack.advances {
             self.grow(ack);
         }

@@ -110,6 +110,8 @@ impl Sender {
         if linux {
             self.doubt_timeout(first);
             self.board.forget_dup_acks();
+        } else {
+            self.doubt_rfc_timeout();
         }
         let flight = if ns2 {
             self.go_back();

@@ -79,9 +79,27 @@ impl Leg {
     /// RFC 6675 §5 step (3): with SACK the pipe shrinks by itself, as under Linux without. Super TCP recovers from the
     /// first duplicate on.
     fn heeds_limited_transmit(&self) -> bool {
-        let by_pipe = self.stack.sack_enabled()
-            || self.stack.profile == Profile::Linux && self.stack.recovery == RecoveryKind::RackPrr;
+        let by_pipe = self.stack.sack_enabled() || self.acts_as_linux();
         self.counts_acks() || !by_pipe && self.stack.recovery != RecoveryKind::Supertcp
+    }
+
+    /// Whether a reduction that proves spurious can be taken back.
+    fn heeds_undo(&self) -> bool {
+        let owns = matches!(
+            self.stack.recovery,
+            RecoveryKind::Aerotcp | RecoveryKind::Supertcp
+        );
+        !owns && !self.counts_acks()
+    }
+
+    /// Whether new data asks after a timeout: an echo tells at once, and Linux asks besides.
+    fn heeds_frto(&self) -> bool {
+        let asks = self.acts_as_linux() || !self.stack.timestamps;
+        asks && self.stack.undo && self.heeds_undo()
+    }
+
+    fn acts_as_linux(&self) -> bool {
+        self.stack.profile == Profile::Linux && self.stack.recovery == RecoveryKind::RackPrr
     }
 
     /// Whether it is still what its name says over a window that nothing moves.
@@ -271,6 +289,18 @@ impl FlowConfig {
                 stack.tail_loss_probe == Some(true),
                 |leg| leg.stack.recovery == RecoveryKind::RackPrr && leg.stack.sack,
                 "needs recovery rack_prr with sack, which sends the probes; {variant} has {recovery}",
+            ),
+            (
+                "undo",
+                stack.undo.is_some(),
+                Leg::heeds_undo,
+                "{variant} has a recovery that takes nothing back",
+            ),
+            (
+                "frto",
+                stack.frto.is_some(),
+                Leg::heeds_frto,
+                "means nothing without undo, nor beside timestamps, whose echo tells of a spurious timeout at once",
             ),
             (
                 "reset_timer_on_each_partial_ack",

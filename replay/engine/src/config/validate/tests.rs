@@ -328,16 +328,16 @@ fn options_that_the_variant_does_not_heed_name_their_key() {
     }
 }
 
+/// What is said of `given` for `variant`, a name and perhaps a profile.
+fn refusal(variant: &str, given: &str) -> String {
+    let (name, profile) = variant.split_once(' ').unwrap_or((variant, "rfc"));
+    let to = format!("\"variant\": \"{name}\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
+    problem("\"variant\": \"cubic\"", &to)
+}
+
 #[test]
-fn options_of_start_timer_and_repair_that_nothing_heeds_are_refused() {
-    let refusal = |variant: &str, given: &str| {
-        let (name, profile) = variant.split_once(' ').unwrap_or((variant, "rfc"));
-        let to =
-            format!("\"variant\": \"{name}\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
-        problem("\"variant\": \"cubic\"", &to)
-    };
+fn options_of_the_start_that_nothing_heeds_are_refused() {
     let marks = "\"ecn_beta\": 0.9, \"ecn\": true";
-    let syn = "\"syn_retry_limit\": 3";
     for (heeding, unheeding, given, why) in [
         ("cubic", "bbr", "\"pacing\": false", "paces"),
         ("vegas", "scps-tp", "\"pacing\": false", "paces"),
@@ -376,6 +376,11 @@ fn options_of_start_timer_and_repair_that_nothing_heeds_are_refused() {
         let expected = format!("flows[0].stack.{key}: variant \"{name}\" {why}");
         assert!(got.starts_with(&expected), "{unheeding} {given}: {got}");
     }
+}
+
+#[test]
+fn options_of_timer_and_repair_that_nothing_heeds_are_refused() {
+    let syn = "\"syn_retry_limit\": 3";
     for (heeding, unheeding, given, why) in [
         (
             "cubic",
@@ -400,6 +405,18 @@ fn options_of_start_timer_and_repair_that_nothing_heeds_are_refused() {
             "bbr linux",
             "\"limited_transmit\": false",
             "needs a recovery that counts duplicate ACKs; variant \"bbr\" has rack_prr",
+        ),
+        (
+            "cubic",
+            "aerotcp",
+            "\"undo\": false",
+            "variant \"aerotcp\" has a recovery that takes nothing back",
+        ),
+        (
+            "cubic linux",
+            "cubic",
+            "\"frto\": false",
+            "means nothing without undo, nor beside timestamps",
         ),
         (
             "newreno ns2",
