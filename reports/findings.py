@@ -149,9 +149,10 @@ _RUN_COLUMNS = (
     ("retransmissions", "Retransmissions", ""),
     ("rtos", "RTOs", ""),
     ("channel_losses", "Data lost: channel", ""),
-    ("queue_losses", "Packets lost: full queue", ""),
-    ("aqm_losses", "Packets lost: queue management", ""),
-    ("outage_losses", "Packets lost: outage", ""),
+    ("queue_losses", "Data lost: full queue", ""),
+    ("aqm_losses", "Data lost: queue management", ""),
+    ("outage_losses", "Data lost: outage", ""),
+    ("control_losses", "ACKs and others without data lost", ""),
     ("ecn_marks", "Packets marked (ECN)", ""),
     ("ecn_reductions", "Reductions by marks", ""),
     ("rtt_p95_ns", "RTT, 95th percentile (sender's leg)", "ns"),
@@ -160,7 +161,7 @@ _RUN_COLUMNS = (
 )
 """Columns of `runs` that the table of runs shows, their headings and units."""
 
-_ONLY_WHERE_SEEN = {"aqm_losses", "ecn_marks", "ecn_reductions", "proxy_held_max_bytes", "reset_ns"}
+_ONLY_WHERE_SEEN = {"aqm_losses", "control_losses", "ecn_marks", "ecn_reductions", "proxy_held_max_bytes", "reset_ns"}
 """Of these, those that are left out where no run has anything in them."""
 
 _RUNS_OPEN = 20

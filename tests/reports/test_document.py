@@ -406,7 +406,7 @@ def test_findings_without_a_summary_are_not_denied(tmp_path: Path) -> None:
 
 def test_early_drops_marks_and_resets_stand_in_the_table_of_runs(tmp_path: Path) -> None:
     seen = {"aqm_losses": 83, "ecn_marks": 50, "ecn_reductions": 16, "reset_ns": 12_217_627_156}
-    heads = ("Packets lost: queue management", "Packets marked (ECN)", "Reductions by marks", "Reset after")
+    heads = ("Data lost: queue management", "Packets marked (ECN)", "Reductions by marks", "Reset after")
     text = Outline(written(model_runs(**seen), tmp_path)).text
     assert " ".join(text.split()).count(" ".join(heads[1:3])) == 1
     for said in (*heads, "83", "50", "16", "12.22 s"):

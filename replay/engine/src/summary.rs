@@ -26,6 +26,7 @@ pub struct FlowTally {
     queue_losses: u64,
     aqm_losses: u64,
     outage_losses: u64,
+    control_losses: u64,
     ecn_marks: u64,
 }
 
@@ -40,14 +41,19 @@ impl FlowTally {
             queue_losses: 0,
             aqm_losses: 0,
             outage_losses: 0,
+            control_losses: 0,
             ecn_marks: 0,
         }
     }
 
-    /// A packet of the flow was lost.
+    /// A packet of the flow was lost: by its cause if it carried data.
     pub fn note_drop(&mut self, segment: &Segment, cause: DropCause) {
+        if segment.payload_bytes == 0 {
+            self.control_losses += 1;
+            return;
+        }
         match cause {
-            DropCause::Channel => self.channel_losses += u64::from(segment.payload_bytes > 0),
+            DropCause::Channel => self.channel_losses += 1,
             DropCause::Queue => self.queue_losses += 1,
             DropCause::Aqm => self.aqm_losses += 1,
             DropCause::Outage => self.outage_losses += 1,
@@ -87,7 +93,7 @@ pub struct FlowSummary {
     pub start_ns: Nanos,
     /// When its connection (of leg 0) stood.
     pub established_ns: Option<Nanos>,
-    /// When its sender gave up, or was reset.
+    /// When the first of its senders gave up, or was reset.
     pub reset_ns: Option<Nanos>,
     /// From its start to its end, to its reset, or to the end of the run.
     pub duration_ns: Nanos,
@@ -101,12 +107,14 @@ pub struct FlowSummary {
     pub sender: SenderCounters,
     /// Data packets that the channel lost.
     pub channel_losses: u64,
-    /// Packets dropped by full queues.
+    /// Data packets dropped by full queues.
     pub queue_losses: u64,
-    /// Packets dropped early by the management of a queue.
+    /// Data packets dropped early by the management of a queue.
     pub aqm_losses: u64,
-    /// Packets lost in outages.
+    /// Data packets lost in outages.
     pub outage_losses: u64,
+    /// Packets without data that were lost, whatever the cause.
+    pub control_losses: u64,
     /// Packets that a queue marked instead of dropping them.
     pub ecn_marks: u64,
     /// Mean of its sender's RTT samples.
@@ -226,9 +234,14 @@ impl<'a> Books<'a> {
             .filter_map(move |leg| nodes[leg.source].sender())
     }
 
+    /// When the first of the connections of flow number `flow` was reset.
+    fn reset_of(&self, flow: usize) -> Option<Nanos> {
+        self.senders(flow).filter_map(Sender::reset_at).min()
+    }
+
     /// When the time of flow number `flow` is up: at its end or its reset, else with the run.
     pub fn end_of(&self, flow: usize) -> Nanos {
-        let reset = self.senders(flow).next().and_then(Sender::reset_at);
+        let reset = self.reset_of(flow);
         self.tallies[flow].finished_at.or(reset).unwrap_or(self.end)
     }
 
@@ -265,7 +278,7 @@ fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
     FlowSummary {
         start_ns: tally.start,
         established_ns: sender.and_then(Sender::established_at),
-        reset_ns: sender.and_then(Sender::reset_at),
+        reset_ns: books.reset_of(number),
         duration_ns,
         completed: tally.finished_at.is_some(),
         delivered_bytes,
@@ -275,6 +288,7 @@ fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
         queue_losses: tally.queue_losses,
         aqm_losses: tally.aqm_losses,
         outage_losses: tally.outage_losses,
+        control_losses: tally.control_losses,
         ecn_marks: tally.ecn_marks,
         rtt_mean_ns: histogram.and_then(Histogram::mean),
         rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),

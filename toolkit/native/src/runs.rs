@@ -175,6 +175,10 @@ fn losses(batch: Batch, rows: &[Row<'_>]) -> Batch {
             each(rows, |r| r.of(|f| f.outage_losses, |d| d.outage_losses)),
         )
         .number::<UInt64Type>(
+            "control_losses",
+            each(rows, |r| r.of(|f| f.control_losses, |_| 0)),
+        )
+        .number::<UInt64Type>(
             "trace_beyond_pkts",
             each(rows, |r| r.run.summary.trace_beyond_pkts),
         )

@@ -154,3 +154,34 @@ fn with_a_proxy_everything_is_counted_on_both_legs() {
         assert!(sender.recoveries > 0 && sender.recoveries <= told.channel_losses);
     }
 }
+
+#[test]
+fn a_flow_is_reset_with_the_first_of_its_connections() {
+    // The proxy's own connection gives up behind the break; the sender's stands, its window closed.
+    let down = r#", "schedule": [{"at_ns": 3000000000, "outage": true}]"#;
+    let flow = r#"{"name": "f", "variant": "sack", "proxies": [{"node": "b"}],
+        "stack": {"user_timeout_ns": 2500000000}}"#;
+    let told = over(down, 100, flow, "").flows.remove(0);
+    let reset = told.reset_ns.expect("reset");
+    assert!((5 * SECOND..9 * SECOND).contains(&reset), "{told:?}");
+    assert_eq!(told.duration_ns, reset);
+}
+
+#[test]
+fn losses_are_counted_by_cause_where_data_were_lost_and_apart_where_none_were() {
+    let lost = |outage: &str| {
+        let told = over(outage, 100, FILE, "").flows.remove(0);
+        assert!(told.completed);
+        (told.outage_losses, told.control_losses)
+    };
+    let until = |from_ms: u64, until_ms: u64| {
+        format!(
+            r#", "schedule": [{{"at_ns": {from_ms}000000, "outage": true}}, {{"at_ns": {until_ms}000000, "outage": false}}]"#
+        )
+    };
+    assert_eq!(lost(""), (0, 0));
+    // Its SYN passes the second link at 51 ms.
+    assert_eq!(lost(&until(1, 500)), (0, 1));
+    // The ACK of its handshake and its initial window of ten do from 251 ms on.
+    assert_eq!(lost(&until(240, 300)), (10, 1));
+}
