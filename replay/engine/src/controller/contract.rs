@@ -4,6 +4,8 @@
 //!
 //! Must not know any variant by name. Where a model of the path keeps a rule in a form of its own, that stands beside it.
 
+use std::ops::RangeInclusive;
+
 use proptest::prelude::*;
 
 use super::drawn::drawn;
@@ -194,82 +196,84 @@ impl Model {
                 self.check_growth(before, limited);
             }
             Happening::Loss if self.repair == Repair::Recovery => {}
-            Happening::Loss => {
-                self.lost_total += 1;
-                self.controller.on_lost(&LostSegment {
-                    tx_in_flight: self.flight(),
-                    lost: 1,
-                    app_limited: false,
-                    delivered_total: self.delivered_total,
-                });
-                self.controller.on_congestion(&self.signal(Signal::Loss));
-                self.repair = Repair::Recovery;
-                assert!(
-                    self.controller.cwnd() <= self.most_after_signal(before),
-                    "{:?}: a loss raised the window from {before} to {}",
-                    self.name,
-                    self.controller.cwnd()
-                );
-            }
-            Happening::Mark => {
-                let signal = self.signal(Signal::EcnEcho);
-                self.controller.on_mark(&signal, None);
-                // Linux's BBR takes note of a mark and keeps its window.
-                let least = if self.controller.models_path() {
-                    before
-                } else {
-                    1.0
-                };
-                assert!(
-                    (least..=self.most_after_signal(before)).contains(&self.controller.cwnd()),
-                    "{:?}: a mark took the window from {before} to {}",
-                    self.name,
-                    self.controller.cwnd()
-                );
-            }
-            Happening::Timeout => {
-                self.now += SECOND;
-                self.lost_total += u64::from(self.flight());
-                self.controller.on_timeout(&self.signal(Signal::Timeout));
-                self.repair = Repair::Loss;
-                assert!(
-                    self.controller.cwnd() <= before,
-                    "{:?}: a timeout raised the window",
-                    self.name
-                );
-            }
-            Happening::Idle => {
-                self.now += 5 * SECOND;
-                self.controller.on_idle(10.0, 5 * SECOND);
-                self.controller.on_restart(self.now);
-                // A model of the path keeps its window, and gives back what it had lowered to measure.
-                let allowed = if self.controller.models_path() {
-                    before..=self.greatest
-                } else {
-                    1.0..=before
-                };
-                assert!(
-                    allowed.contains(&self.controller.cwnd()),
-                    "{:?}: idleness took the window from {before} to {}",
-                    self.name,
-                    self.controller.cwnd()
-                );
-            }
-            Happening::RecoveryExit => {
-                self.repair = Repair::None;
-                let ack = self.ack(1, self.min_rtt.min(SECOND), true);
-                if self.controller.observes() {
-                    self.controller.observe(&ack);
-                }
-                self.controller.on_recovery_exit(&ack, None);
-                if self.controller.models_path() {
-                    self.controller.on_ack(&ack);
-                    self.check_growth(before, true);
-                }
-            }
+            Happening::Loss => self.lose(before),
+            Happening::Mark => self.mark(before),
+            Happening::Timeout => self.time_out(before),
+            Happening::Idle => self.idle(before),
+            Happening::RecoveryExit => self.leave_recovery(before),
         }
         self.greatest = self.greatest.max(self.controller.cwnd());
         self.check();
+    }
+
+    fn lose(&mut self, before: f64) {
+        self.lost_total += 1;
+        self.controller.on_lost(&LostSegment {
+            tx_in_flight: self.flight(),
+            lost: 1,
+            app_limited: false,
+            delivered_total: self.delivered_total,
+        });
+        self.controller.on_congestion(&self.signal(Signal::Loss));
+        self.repair = Repair::Recovery;
+        let most = self.most_after_signal(before);
+        self.check_window("a loss", before, 0.0..=most);
+    }
+
+    fn mark(&mut self, before: f64) {
+        let signal = self.signal(Signal::EcnEcho);
+        self.controller.on_mark(&signal, None);
+        // Linux's BBR takes note of a mark and keeps its window.
+        let least = if self.controller.models_path() {
+            before
+        } else {
+            1.0
+        };
+        let most = self.most_after_signal(before);
+        self.check_window("a mark", before, least..=most);
+    }
+
+    fn time_out(&mut self, before: f64) {
+        self.now += SECOND;
+        self.lost_total += u64::from(self.flight());
+        self.controller.on_timeout(&self.signal(Signal::Timeout));
+        self.repair = Repair::Loss;
+        self.check_window("a timeout", before, 0.0..=before);
+    }
+
+    fn idle(&mut self, before: f64) {
+        self.now += 5 * SECOND;
+        self.controller.on_idle(10.0, 5 * SECOND);
+        self.controller.on_restart(self.now);
+        // A model of the path keeps its window, and gives back what it had lowered to measure.
+        let allowed = if self.controller.models_path() {
+            before..=self.greatest
+        } else {
+            1.0..=before
+        };
+        self.check_window("idleness", before, allowed);
+    }
+
+    fn leave_recovery(&mut self, before: f64) {
+        self.repair = Repair::None;
+        let ack = self.ack(1, self.min_rtt.min(SECOND), true);
+        if self.controller.observes() {
+            self.controller.observe(&ack);
+        }
+        self.controller.on_recovery_exit(&ack, None);
+        if self.controller.models_path() {
+            self.controller.on_ack(&ack);
+            self.check_growth(before, true);
+        }
+    }
+
+    fn check_window(&self, cause: &str, before: f64, allowed: RangeInclusive<f64>) {
+        let after = self.controller.cwnd();
+        assert!(
+            allowed.contains(&after),
+            "{:?}: {cause} took the window from {before} to {after}, not within {allowed:?}",
+            self.name
+        );
     }
 
     fn acknowledge(&mut self, ack: &AckEvidence) {
