@@ -48,6 +48,8 @@ mod rtt_round;
 pub(crate) mod scalable;
 pub(crate) mod scps_tp;
 mod scps_vegas;
+#[cfg(test)]
+mod short_way;
 mod slow_start;
 pub(crate) mod supertcp;
 pub(crate) mod vegas;

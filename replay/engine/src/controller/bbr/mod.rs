@@ -8,10 +8,12 @@
 pub(super) mod aggregation;
 mod first_phase;
 pub(super) mod fixed;
+mod gains;
 mod long_term;
 mod max_filter;
 pub(super) mod output;
 pub(super) mod pacer;
+mod quiet;
 pub(super) mod round;
 #[cfg(test)]
 mod tests;
@@ -21,12 +23,14 @@ use std::cmp::Ordering;
 use hindflight_kernels::StreamRng;
 
 use self::aggregation::{Aggregation, MOST_EXTRA, SLOT_ROUNDS};
-use self::first_phase::{CYCLE_LENGTH, DRAINING_PHASE, FirstPhases};
+use self::first_phase::{CYCLE_LENGTH, FirstPhases};
 use self::fixed::UNIT;
+use self::gains::Gains;
 use self::long_term::{Counts, LongTerm, Step, Verdict};
 use self::max_filter::MaxFilter;
 use self::output::Output;
 use self::pacer::Pacer;
+use self::quiet::Standing;
 use self::round::Round;
 use super::definition::{Definition, Made};
 use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
@@ -111,48 +115,6 @@ pub enum Mode {
     },
 }
 
-/// The gains of a mode, in 256ths.
-#[derive(Clone, Copy, Debug)]
-struct Gains {
-    pacing: u64,
-    cwnd: u64,
-}
-
-impl Gains {
-    fn of(mode: Mode, params: &BbrParams) -> Self {
-        match mode {
-            Mode::Startup => Self::of_startup(params.high_gain, params),
-            Mode::Drain => Self::of_startup(params.drain_gain, params),
-            Mode::ProbeBw { phase, .. } => Self {
-                pacing: cycle_gain(phase, params),
-                cwnd: fixed::gain(params.cwnd_gain),
-            },
-            Mode::ProbeRtt { .. } => Self {
-                pacing: UNIT,
-                cwnd: UNIT,
-            },
-        }
-    }
-
-    /// DRAIN keeps the window of STARTUP.
-    fn of_startup(pacing: u32, params: &BbrParams) -> Self {
-        Self {
-            pacing: pacing.into(),
-            cwnd: params.high_gain.into(),
-        }
-    }
-}
-
-/// A cycle probes for a phase, drains what that has queued in the next, and cruises in the others.
-fn cycle_gain(phase: u8, params: &BbrParams) -> u64 {
-    let probe = fixed::gain(params.probe_gain);
-    match phase {
-        0 => probe,
-        DRAINING_PHASE => (2 * UNIT).saturating_sub(probe),
-        _ => UNIT,
-    }
-}
-
 /// The search for the end of STARTUP.
 #[derive(Clone, Copy, Debug, Default)]
 struct FullPipe {
@@ -190,6 +152,8 @@ pub struct Bbr {
     conserving: bool,
     idle_restart: bool,
     counts: Counts,
+    /// What quiet ACKs go by; none once anything but an ACK has touched the model.
+    standing: Option<Standing>,
 }
 
 impl Bbr {
@@ -216,6 +180,7 @@ impl Bbr {
             conserving: false,
             idle_restart: false,
             counts: Counts::default(),
+            standing: None,
         }
     }
 
@@ -261,6 +226,14 @@ impl Bbr {
         self.counts.delivered = ack.delivered_total;
         self.counts.lost = ack.lost_total;
         self.update_bandwidth(ack);
+        if !self.take_quietly(ack) {
+            self.follow(ack);
+            self.standing = self.stand();
+        }
+    }
+
+    /// The long way of an ACK, once its rate has been taken.
+    fn follow(&mut self, ack: &AckEvidence) {
         self.update_aggregation(ack);
         self.update_cycle(ack);
         self.check_full_pipe(ack);
@@ -282,6 +255,7 @@ impl Bbr {
 
     /// A retransmission timeout.
     pub fn on_timeout(&mut self, signal: &SignalEvidence) {
+        self.standing = None;
         if signal.signal == Signal::Timeout {
             self.save_cwnd();
         }
@@ -295,6 +269,7 @@ impl Bbr {
 
     /// The losses were none: STARTUP may go on.
     pub fn undo(&mut self) {
+        self.standing = None;
         self.full_pipe.bw = 0;
         self.full_pipe.rounds = 0;
         self.long_term.reset(self.counts);
@@ -302,6 +277,7 @@ impl Bbr {
 
     /// Data is sent again with nothing in flight, after the application had none.
     pub fn on_restart(&mut self, now: Nanos) {
+        self.standing = None;
         self.idle_restart = true;
         self.aggregation.restart_epoch(now);
         match self.mode {
@@ -468,9 +444,9 @@ impl Bbr {
     }
 
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
-        let expired = ack.now > self.min_rtt.seen_at + self.min_rtt_window;
+        let expired = self.min_rtt_is_old(ack);
         if let Some(rtt) = ack.rtt
-            && (expired || self.min_rtt.value.is_none_or(|least| rtt < least))
+            && (expired || self.lessens_min_rtt(ack))
         {
             self.min_rtt = MinRtt {
                 value: Some(rtt),
@@ -490,6 +466,17 @@ impl Bbr {
         if ack.rate.is_some() {
             self.idle_restart = false;
         }
+    }
+
+    #[inline]
+    fn min_rtt_is_old(&self, ack: &AckEvidence) -> bool {
+        ack.now > self.min_rtt.seen_at + self.min_rtt_window
+    }
+
+    #[inline]
+    fn lessens_min_rtt(&self, ack: &AckEvidence) -> bool {
+        let lessens = |rtt| self.min_rtt.value.is_none_or(|least| rtt < least);
+        ack.rtt.is_some_and(lessens)
     }
 
     /// `PROBE_RTT` lasts 200 ms and a round from when the flight has fallen.

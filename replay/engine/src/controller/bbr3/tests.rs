@@ -70,7 +70,7 @@ impl Path {
         ack.rate = Some(sample);
         self.ack.lost_total += ack.newly_lost;
         ack.lost_total = self.ack.lost_total;
-        // The rules are the long way's; `quiet` holds the short one against it.
+        // The rules are the long way's; `short_way` holds the short one against it.
         self.bbr.standing = None;
         self.bbr.on_ack(&ack);
     }
