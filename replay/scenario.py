@@ -110,6 +110,8 @@ class Change(Part):
     def _changes_something(self) -> Change:
         if self.rate is None and self.delay is None and self.outage is None and self.hold is None:
             raise ValueError("changes nothing; give rate, delay, outage or hold")
+        if self.outage and self.hold:
+            raise ValueError("outage and hold contradict each other: what meets the break is lost, or it waits")
         return self
 
 
@@ -291,7 +293,20 @@ class Scenario(Part):
         if self.compare.seeds == 0 and not traced:
             raise ValueError("compare.seeds: 0 seeds run nothing without a trace to replay; at least 1")
         self._check_others()
+        self._check_unmet()
         return self
+
+    def _check_unmet(self) -> None:
+        """Refuse what no run would meet: it would change nothing."""
+        for i, link in enumerate(self.links):
+            for j, change in enumerate(link.changes):
+                if change.at >= self.duration:
+                    raise ValueError(f"links[{i}].changes[{j}].at: not before the end of the run")
+        steady = all(not link.changes and link.channel is None for link in self.links)
+        flows = [("flow", self.flow), *((f"flows[{i}]", flow) for i, flow in enumerate(self.flows))]
+        for key, flow in flows:
+            if steady and flow.handover_adaptation not in {None, "off"}:
+                raise ValueError(f"{key}.handover_adaptation: means nothing without a link that changes")
 
     def _check_others(self) -> None:
         if self.flow.start >= self.duration:

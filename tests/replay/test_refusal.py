@@ -88,6 +88,26 @@ def test_an_option_is_refused_where_no_variant_compared_heeds_it(
 
 
 @pytest.mark.parametrize(
+    ("changes", "flow", "says"),
+    [
+        (
+            [{"at": "1 s", "outage": True, "hold": True}],
+            {},
+            "links[0].changes[0]: outage and hold contradict each other",
+        ),
+        ([{"at": "1 s", "hold": True}, {"at": "9 h", "hold": False}], {}, "links[0].changes[1].at: not before the end"),
+        ([], {"handover_adaptation": "jump"}, "flow.handover_adaptation: means nothing without a link that changes"),
+    ],
+)
+def test_what_no_run_would_meet_is_refused(changes: list[dict[str, Any]], flow: dict[str, Any], says: str) -> None:
+    links = [{**LINKS[0], "changes": changes}, LINKS[1]]
+    with pytest.raises(ScenarioError) as caught:
+        _scenario(links=links, flow=flow)
+    assert says in str(caught.value)
+    _scenario(links=[{**LINKS[0], "changes": [{"at": "1 s", "rate": "1 Mbit/s"}]}, LINKS[1]], flow=flow)
+
+
+@pytest.mark.parametrize(
     ("key", "told"),
     [
         ("duration_ns", "duration"),
