@@ -68,14 +68,14 @@ impl Sender {
     /// to send on.
     #[inline(always)]
     fn is_plain_now(&mut self) -> bool {
-        self.calm.is_some() || self.finds_calm()
+        self.calm.is_some() || self.way == Way::Short && self.finds_calm()
     }
 
-    /// The condition itself. The short way leaves all of it alone, the long way ends it before it changes any of it.
+    /// The condition itself, where the short way is open at all. The short way leaves all of it alone, the long way ends it
+    /// before it changes any of it.
     #[inline(never)]
     fn finds_calm(&mut self) -> bool {
-        let calm = self.way == Way::Short
-            && self.stage == Stage::Established
+        let calm = self.stage == Stage::Established
             && matches!(self.phase, Phase::Open { dup_acks: 0 })
             && self.board.is_unmarked()
             && self.forced.is_none()
