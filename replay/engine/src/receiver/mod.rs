@@ -5,6 +5,7 @@
 #![allow(clippy::inline_always, reason = "parts of the short way")]
 
 mod dummies;
+mod edge;
 mod ending;
 mod freeze;
 mod periods;
@@ -15,13 +16,13 @@ mod window;
 use crate::config::StackParams;
 use crate::reassembly::Reassembly;
 use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::time::{MILLISECOND, Nanos};
 use crate::timer::Timer;
 use ending::Ending;
 pub use freeze::Forecast;
 use plain::Way;
 use policy::{AckPolicy, InOrder};
-use window::{GrowingWindow, window_scale};
+use window::{GrowingWindow, linux_window_scale, window_scale};
 
 /// Where the free space of the receive buffer is decided.
 #[derive(Clone, Copy, Debug)]
@@ -124,10 +125,11 @@ impl Receiver {
             }
             Space::Granted { buffer_bytes, .. } => (buffer_bytes, None),
         };
+        let linux = growing.is_some();
         let mut receiver = Self {
             leg,
             params: *params,
-            way: if growing.is_some() {
+            way: if linux {
                 Way::Long
             } else {
                 Way::of(params, &space)
@@ -143,7 +145,11 @@ impl Receiver {
             growing,
             edge: 1,
             steady_window: None,
-            wscale: window_scale(buffer),
+            wscale: if linux {
+                linux_window_scale(buffer)
+            } else {
+                window_scale(buffer)
+            },
             last_ack_sent: 1,
             ts_recent: 0,
             policy: AckPolicy::new(params),
@@ -311,6 +317,7 @@ impl Receiver {
             rcv_nxt: self.rcv_nxt,
             fills_gap,
             gap_left: !self.held.is_empty(),
+            edge_moves: self.edge_moves(self.rcv_nxt - segment.seq),
             pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
             slow_start: segment.slow_start,
             echo: segment.ts_ecr,
@@ -329,6 +336,7 @@ impl Receiver {
         if !self.held.insert(segment.seq, segment.seq_end()) {
             self.note_duplicate(segment);
         }
+        self.tune_buffer_in_gap(segment, now);
         let opens_gap = self.held.gaps() > gaps;
         if self.policy.beyond_gap(opens_gap, self.rcv_nxt, now) || self.dsack.is_some() {
             self.owed = Owed::Acknowledgement;
@@ -347,31 +355,6 @@ impl Receiver {
         self.counters.duplicates_in += 1;
         if self.params.dsack && self.params.sack_enabled() {
             self.dsack = Some((segment.seq, segment.seq_end()));
-        }
-    }
-
-    /// Lets the window grow for `segment`, of which `charged` octets count as held.
-    #[inline]
-    fn grow_window(&mut self, segment: &Segment, charged: u64) {
-        let held = self.unread() + self.held.octets() + charged;
-        if let Some(growing) = &mut self.growing
-            && growing.on_segment(segment.payload_bytes.into(), held)
-        {
-            self.policy.note_growth();
-        }
-    }
-
-    /// Lets the buffer grow with what the application reads.
-    #[inline]
-    fn tune_buffer(&mut self, segment: &Segment, now: Nanos) {
-        if self.params.receive_buffer_max_bytes.is_none() || !self.params.timestamps {
-            return;
-        }
-        let read = (self.read_position(now) as u64).min(segment.end());
-        let (queued, beyond) = (self.rcv_nxt() - read, self.held.reach(self.rcv_nxt));
-        if let Some(growing) = &mut self.growing {
-            growing.note_echo(segment.ts_ecr, now);
-            growing.on_read(read, queued, beyond, now);
         }
     }
 
@@ -411,31 +394,6 @@ impl Receiver {
         }
     }
 
-    /// A proxy's word on how much it can promise now.
-    pub fn grant(&mut self, window_bytes: u64) {
-        if let Space::Granted {
-            window_bytes: granted,
-            ..
-        } = &mut self.space
-        {
-            *granted = window_bytes;
-        }
-        self.maybe_update_window();
-    }
-
-    /// RFC 9293 §3.8.6.2.2: sends a window update when a closed window opens, or when much has become free and
-    /// little of what was promised is left.
-    fn maybe_update_window(&mut self) {
-        let smss = u64::from(self.params.smss_bytes);
-        let left = self.edge - self.rcv_nxt;
-        let gain = (self.rcv_nxt + self.free_window()).saturating_sub(self.edge);
-        let opens = left < smss && left + gain >= smss;
-        let worth_it = gain >= 2 * smss && left <= gain;
-        if self.established && (opens || worth_it) {
-            self.owed = Owed::Acknowledgement;
-        }
-    }
-
     /// When it wants to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
@@ -463,26 +421,6 @@ impl Receiver {
             self.maybe_update_window();
             self.watch_reopening(now);
         }
-    }
-
-    /// With a slow reader: when the window that is now too small for a segment will take two.
-    #[inline]
-    fn watch_reopening(&mut self, now: Nanos) {
-        let Space::Application {
-            octets_per_ns: Some(rate),
-            buffer_bytes,
-        } = self.space
-        else {
-            return;
-        };
-        let wanted = (2 * u64::from(self.params.smss_bytes)).min(buffer_bytes);
-        let free = self.free_window();
-        if self.edge - self.rcv_nxt >= wanted || self.reopen.is_set() {
-            return;
-        }
-        let wait = wanted.saturating_sub(free) as f64 / rate;
-        self.reopen
-            .set(now + (wait as Nanos).clamp(MILLISECOND, 3600 * SECOND));
     }
 
     /// Writes the next acknowledgement into a slot, if one is owed; says whether one is.

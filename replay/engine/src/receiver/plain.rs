@@ -92,6 +92,7 @@ impl Receiver {
             rcv_nxt: self.rcv_nxt,
             fills_gap: false,
             gap_left: false,
+            edge_moves: true,
             // Asked for under the linux profile alone.
             pushed_and_read: false,
             slow_start: false,

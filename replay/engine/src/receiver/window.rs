@@ -4,11 +4,12 @@
 //! Must not know acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
 //! here (a full Ethernet segment and its book-keeping), half of itself before the first segment was seen.
 
-use super::{Receiver, Space};
 use crate::time::{MILLISECOND, Nanos};
 
 /// Linux: a buffer's window before and after it knows the segments' overhead is 128/256 and 160/256 of its memory.
 const FIRST_SHARE: (u64, u64) = (4, 5);
+/// Linux: memory behind a window.
+const MEMORY: (u64, u64) = (8, 5);
 /// Linux (`tcp_grow_window`): segments smaller than this do not make it grow.
 const LEAST_GROWING_BYTES: u64 = 128;
 /// Segments by which a full one makes it grow.
@@ -85,12 +86,17 @@ impl GrowingWindow {
         true
     }
 
-    /// A segment in order echoed timestamp `echo`: the round-trip time, as the receiver sees it.
-    pub fn note_echo(&mut self, echo: u32, now: Nanos) {
+    /// A segment of `len` octets echoed timestamp `echo`: the round-trip time, as the receiver sees it.
+    ///
+    /// Linux (`tcp_rcv_rtt_measure_ts`): in order or not; but one that is not full may have waited for its application.
+    pub fn note_echo(&mut self, echo: u32, len: u64, now: Nanos) {
         if echo == self.last_echo {
             return;
         }
         self.last_echo = echo;
+        if len < self.smss_bytes {
+            return;
+        }
         let ticks = u64::from(((now / MILLISECOND) as u32).wrapping_sub(echo));
         let rtt = ticks.max(1) * MILLISECOND;
         // Linux: a lower sample holds at once, a higher one counts for an eighth.
@@ -123,6 +129,19 @@ impl GrowingWindow {
         let wanted = 2 * octets + 2 * (2 * octets * (octets - before) / before) + beyond;
         self.limit = self.limit.max(wanted.min(most));
     }
+
+    /// A segment came out of order, and `beyond` octets lie between the next one expected and its end or that of what came
+    /// before: room for them (Linux, `tcp_data_queue_ofo`).
+    pub fn on_gap(&mut self, beyond: u64) {
+        if let Some(most) = self.most {
+            self.limit = self.limit.max((2 * self.round.best + beyond).min(most));
+        }
+    }
+}
+
+/// Linux (`tcp_select_initial_window`): the scale is that of the memory behind a window of `buffer_bytes`.
+pub fn linux_window_scale(buffer_bytes: u64) -> u8 {
+    window_scale(buffer_bytes * MEMORY.0 / MEMORY.1)
 }
 
 /// RFC 7323 §2.3: the least shift with which 16 bits can tell `buffer_bytes`.
@@ -130,30 +149,6 @@ pub fn window_scale(buffer_bytes: u64) -> u8 {
     (0..14)
         .find(|&shift| buffer_bytes >> shift <= 0xFFFF)
         .unwrap_or(14)
-}
-
-impl Receiver {
-    /// Octets that may be promised beyond `rcv_nxt`.
-    #[inline]
-    pub(super) fn free_window(&self) -> u64 {
-        match self.space {
-            Space::Application { buffer_bytes, .. } => match &self.growing {
-                Some(growing) => growing
-                    .limit()
-                    .saturating_sub(self.unread())
-                    .min(growing.threshold()),
-                None => buffer_bytes.saturating_sub(self.unread()),
-            },
-            Space::Granted { window_bytes, .. } => window_bytes,
-        }
-    }
-
-    #[inline]
-    pub(super) fn move_edge(&mut self) {
-        let unit = 1_u64 << self.wscale;
-        let window = self.free_window().min(0xFFFF << self.wscale) / unit * unit;
-        self.edge = self.edge.max(self.rcv_nxt + window);
-    }
 }
 
 #[cfg(test)]
@@ -196,11 +191,11 @@ mod tests {
     #[test]
     fn a_buffer_that_tunes_itself_holds_twice_what_a_round_trip_brings() {
         let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
-        window.note_echo(0, 100 * MILLISECOND);
+        window.note_echo(0, 1000, 100 * MILLISECOND);
         window.on_read(9_999, 0, 0, 50 * MILLISECOND);
         assert_eq!(window.limit(), 50_000);
         // 40 segments where 10 were assumed: 2 * 40 + 2 * 80 * 30 / 10.
-        window.note_echo(5, 105 * MILLISECOND);
+        window.note_echo(5, 1000, 105 * MILLISECOND);
         window.on_read(40_001, 0, 0, 100 * MILLISECOND);
         assert_eq!(window.limit(), 80_000 + 480_000);
         // The same again asks for no more; twice that meets the bound.
@@ -214,7 +209,7 @@ mod tests {
     fn what_a_filled_gap_releases_counts_against_what_was_read() {
         let after = |queued| {
             let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
-            window.note_echo(5, 105 * MILLISECOND);
+            window.note_echo(5, 1000, 105 * MILLISECOND);
             window.on_read(30_001, queued, 0, 100 * MILLISECOND);
             window.limit()
         };
@@ -229,19 +224,43 @@ mod tests {
     fn the_round_trip_falls_at_once_and_rises_by_eighths() {
         let mut window = GrowingWindow::new(50_000, None, 1000);
         let mut note = |echo: u32, rtt: u64| {
-            window.note_echo(echo, (u64::from(echo) + rtt) * MILLISECOND);
+            window.note_echo(echo, 1000, (u64::from(echo) + rtt) * MILLISECOND);
             window.rtt.map(|rtt| rtt / MILLISECOND)
         };
         assert_eq!(note(1, 200), Some(200));
         assert_eq!(note(1, 900), Some(200), "the same echo tells nothing new");
         assert_eq!(note(2, 280), Some(210));
         assert_eq!(note(3, 100), Some(100));
+        window.note_echo(4, 999, 54 * MILLISECOND);
+        assert_eq!(window.rtt, Some(100 * MILLISECOND), "not a full one");
+    }
+
+    #[test]
+    fn a_gap_asks_for_room_for_what_lies_behind_it_and_for_twice_a_round() {
+        let limit = |most| {
+            let mut window = GrowingWindow::new(50_000, most, 1000);
+            // Ten segments are assumed to be a round.
+            [29_000, 31_000, 10_000, 80_000].map(|beyond| {
+                window.on_gap(beyond);
+                window.limit()
+            })
+        };
+        assert_eq!(limit(Some(90_000)), [50_000, 51_000, 51_000, 90_000]);
+        assert_eq!(limit(None), [50_000; 4]);
+    }
+
+    #[test]
+    fn the_scale_is_that_of_the_memory() {
+        // 32 MiB of memory, as the recorded kernel has and scales by 10.
+        let buffer = (32 << 20) * 5 / 8;
+        assert_eq!((linux_window_scale(buffer), window_scale(buffer)), (10, 9));
+        assert_eq!(linux_window_scale(buffer - 1), 9);
     }
 
     #[test]
     fn a_fixed_buffer_stays() {
         let mut window = GrowingWindow::new(50_000, None, 1000);
-        window.note_echo(0, 100 * MILLISECOND);
+        window.note_echo(0, 1000, 100 * MILLISECOND);
         window.on_read(1_000_000, 0, 0, 100 * MILLISECOND);
         assert_eq!(window.limit(), 50_000);
     }
