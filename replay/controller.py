@@ -108,6 +108,8 @@ class Congestion(Protocol):
 class Controller:
     """Reno's windows (RFC 5681 §3.1); a subclass overrides what it does otherwise.
 
+    A loss costs half of FlightSize, under the profile `linux` too, whose own variants lose half of cwnd.
+
     `cwnd` and `ssthresh` are in segments; the engine sets both before each call and reads them after it, after
     `__init__` too. cwnd is finite, both are 1 at least: anything else ends the replay with ControllerError, and so does
     whatever a method raises.

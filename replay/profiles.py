@@ -112,7 +112,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "RFC 3522, RFC 3708, RFC 4015; Linux tcp_try_undo_recovery; ns-2 does not",
     ),
     "frto": (
-        "ask with new data after a timeout whether it was spurious: linux always, else where timestamps do not tell",
+        "ask with new data after a timeout whether it was spurious: Linux's own recovery always, else where timestamps "
+        "do not tell",
         "RFC 5682; Linux tcp_frto; ns-2 does not",
     ),
     "pacing": (

@@ -70,7 +70,7 @@ _WHAT_IF = (
     Recipe(charts.what_if_cwnd, HOW["what_if_cwnd"]),
 )
 
-_SHARING = "Each flow that shared the path; lost for each data packet sent, ACKs too but for the channel's"
+_SHARING = "Each flow that shared the path; data packets lost for each one sent"
 
 _WHAT_IF_MODEL = (
     Recipe(_WHAT_IF[0].draw, HOW["what_if_goodput_model"]),

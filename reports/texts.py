@@ -56,9 +56,9 @@ _ZOOM = (
 )
 
 _COUNTS = (
-    "Where runs are counted one by one, losses to the channel are data packets alone; those to queues and outages are "
-    "packets of any kind, ACKs too, of all connections into which a proxy splits the flow. Goodput is over the time to "
-    "the flow's end; where its connection was reset, to the reset."
+    "Where runs are counted one by one, losses are data packets, of all connections into which a proxy splits the "
+    "flow; lost ACKs and other packets without data have a count of their own. Goodput is over the time to the flow's "
+    "end; where its connection was reset, to the reset."
 )
 
 HOW_TO_READ = (

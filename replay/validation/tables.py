@@ -166,9 +166,13 @@ def tcp_linux_summary(likenesses: Sequence[Likeness]) -> str:
     )
 
 
+def _setting(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
 def _likeness_row(likeness: Likeness) -> dict[str, str]:
     case, off = likeness.case, likeness.off_percent
-    settings = [f"{name} = {value:.4g}" for name, value in case.params.items()]
+    settings = [f"{name} = {_setting(value)}" for name, value in case.params.items()]
     settings += ["delayed ACKs"] if case.delayed_ack else []
     verdict = likeness.check.verdict
     return {

@@ -85,6 +85,16 @@ def test_a_repair_meets_the_full_queue_or_not_by_half_a_packets_time() -> None:
 
 
 @pytest.mark.parametrize("profile", ["rfc", "linux"])
+def test_what_is_spaced_stays_so_on_a_fast_path(profile: str) -> None:
+    # At 100 Mbit/s a burst as Linux paces it is eight packets, whose last one waits for seven: a queue, to Vegas.
+    path = Path(100e6, duration_s=60)
+    scps, vegas = (goodput_mbps(path, Flow(name), profile, (1,)) for name in ("scps-tp", "vegas"))
+    assert scps > 0.9 * vegas
+    rate = Flow("scps-tp", {"congestion_control": "rate", "rate": 9e7})
+    assert goodput_mbps(path, rate, profile, (1,)) > 80
+
+
+@pytest.mark.parametrize("profile", ["rfc", "linux"])
 def test_hyblas_estimate_comes_before_its_leap(profile: str) -> None:
     # No random loss, a queue of two products. What is lost to it is avoidance's, 400 segments too many per round trip:
     # 3 % of what leaves, against 30 % with the leap.

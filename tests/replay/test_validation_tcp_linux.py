@@ -101,3 +101,9 @@ def test_every_case_passes_or_differs_for_the_reason_named() -> None:
     # A reason that is no longer needed would be a wrong one, and one that the rule does not bear out as well.
     verdicts = {subject: (one.check.verdict, bool(one.case.reason), one.explained) for subject, one in found.items()}
     assert set(verdicts.values()) == {("pass", False, False), ("miss", True, True)}, verdicts
+
+
+def test_settings_of_every_kind_are_written() -> None:
+    one = _likeness([1.0])
+    told = replace(one, case=replace(one.case, params={"tau": "fixed", "a": 0.12345, "on": True}))
+    assert tcp_linux_table([told]).rows[0]["with"].startswith("tau = fixed, a = 0.1235, on = True")

@@ -81,7 +81,7 @@ def show(study: Study, as_json: bool) -> None:
     if sharing := _sharing(findings):
         print()
         print_table(_SHARING, sharing, "Each flow that shared the path")
-        print("lost %: for each data packet sent, ACKs too but for the channel's.")
+        print("lost %: data packets, for each one sent.")
     for row in findings:
         if row["section"] == "what_if" and row["metric"] == "resets":
             print(row["text"])

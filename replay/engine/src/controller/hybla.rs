@@ -15,7 +15,7 @@ parameters! {
         rtt_0: number(0.025, "s", 0.001, 10.0, "Caini and Firrincieli 2004 §3"),
         /// Exponent of slow start is at most this.
         greatest_exponent: number(16.0, "", 1.0, 60.0, "Linux"),
-        /// The initial window is rho segments at least.
+        /// The window is rho segments at least from the first ACK on.
         scale_initial_window: flag(true, "Caini and Firrincieli 2004 §3; Linux"),
         /// ssthresh is rho times that of the stack from the first RTT on.
         scale_ssthresh: flag(false, "Caini and Firrincieli 2004 §3; not in Linux"),

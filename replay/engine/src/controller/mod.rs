@@ -99,17 +99,20 @@ pub struct Pace {
     pub pkts_per_s: f64,
     /// Segments that leave back to back at least.
     pub least_burst_pkts: u32,
+    /// … and at most, whatever the rate.
+    pub most_burst_pkts: u32,
 }
 
 impl Pace {
     /// As soon as the window lets them.
     pub const UNPACED: Self = Self::new(f64::INFINITY, 1);
 
-    /// So many segments per second, at least so many of them back to back.
+    /// So many segments per second, at least so many of them back to back, and as many as the pacer's rule has.
     pub const fn new(pkts_per_s: f64, least_burst_pkts: u32) -> Self {
         Self {
             pkts_per_s,
             least_burst_pkts,
+            most_burst_pkts: u32::MAX,
         }
     }
 }

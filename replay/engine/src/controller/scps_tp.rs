@@ -88,9 +88,8 @@ impl ScpsTpParams {
     pub fn windowed(&self, params: &StackParams) -> Windowed {
         if self.congestion_control == CongestionControl::Rate {
             let pacing = WindowPacing {
-                least_burst_pkts: 1,
                 fixed_pkts_per_s: Some(self.rate_pkts_per_s(params.packet_bytes())),
-                ..WindowPacing::LINUX
+                ..WindowPacing::SPACED
             };
             return Held::windowed(NO_WINDOW_PKTS).paced(Some(pacing));
         }

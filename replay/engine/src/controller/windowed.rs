@@ -18,6 +18,8 @@ pub struct WindowPacing {
     pub avoidance: f64,
     /// Segments that leave back to back at least.
     pub least_burst_pkts: u32,
+    /// … and at most, whatever the rate.
+    pub most_burst_pkts: u32,
     /// Segments per second in place of any share of the window.
     pub fixed_pkts_per_s: Option<f64>,
 }
@@ -28,6 +30,7 @@ impl WindowPacing {
         slow_start: 2.0,
         avoidance: 1.2,
         least_burst_pkts: 2,
+        most_burst_pkts: u32::MAX,
         fixed_pkts_per_s: None,
     };
 
@@ -36,6 +39,7 @@ impl WindowPacing {
         slow_start: 1.0,
         avoidance: 1.0,
         least_burst_pkts: 1,
+        most_burst_pkts: 1,
         fixed_pkts_per_s: None,
     };
 
@@ -121,7 +125,11 @@ impl Windowed {
         let by_window = |srtt| share * window * SECOND as f64 / srtt as f64;
         let pkts_per_s =
             (pacing.fixed_pkts_per_s).unwrap_or_else(|| srtt.map_or(f64::INFINITY, by_window));
-        Pace::new(pkts_per_s, pacing.least_burst_pkts)
+        Pace {
+            pkts_per_s,
+            least_burst_pkts: pacing.least_burst_pkts,
+            most_burst_pkts: pacing.most_burst_pkts,
+        }
     }
 
     /// Congestion window, in segments.

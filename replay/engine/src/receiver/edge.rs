@@ -23,13 +23,17 @@ impl Receiver {
     /// Lets the buffer grow with what the application reads.
     #[inline]
     pub(super) fn tune_buffer(&mut self, segment: &Segment, now: Nanos) {
-        if self.params.receive_buffer_max_bytes.is_none() || !self.params.timestamps {
+        if self.params.receive_buffer_max_bytes.is_none() {
             return;
         }
         let read = (self.read_position(now) as u64).min(segment.end());
         let (queued, beyond) = (self.rcv_nxt() - read, self.held.reach(self.rcv_nxt));
         if let Some(growing) = &mut self.growing {
-            growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), now);
+            if self.params.timestamps {
+                growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), now);
+            } else {
+                growing.note_arrival(segment.end(), self.edge, now);
+            }
             growing.on_read(read, queued, beyond, now);
         }
     }

@@ -28,6 +28,8 @@ pub struct GrowingWindow {
     threshold: u64,
     rtt: Option<Nanos>,
     last_echo: u32,
+    /// Without timestamps: when the measure under way began, and the right edge of the window at that time.
+    window_under_way: Option<(Nanos, u64)>,
     round: Round,
 }
 
@@ -54,6 +56,7 @@ impl GrowingWindow {
             threshold: (first / smss_bytes * smss_bytes).max(first.min(smss_bytes)),
             rtt: None,
             last_echo: 0,
+            window_under_way: None,
             round: Round {
                 start: 0,
                 read: 1,
@@ -104,6 +107,19 @@ impl GrowingWindow {
             Some(smoothed) if smoothed < rtt => smoothed + (rtt - smoothed) / 8,
             _ => rtt,
         });
+    }
+
+    /// Without timestamps octets up to `end` have come in order, and `edge` is promised: a round trip takes at most as long
+    /// as a whole window of octets. Linux (`tcp_rcv_rtt_measure`); the least of these times holds.
+    pub fn note_arrival(&mut self, end: u64, edge: u64, now: Nanos) {
+        if let Some((start, until)) = self.window_under_way {
+            if end < until {
+                return;
+            }
+            let took = now - start;
+            self.rtt = Some(self.rtt.map_or(took, |least| least.min(took)));
+        }
+        self.window_under_way = Some((now, edge));
     }
 
     /// The application has read up to octet `read`; `queued` octets in order follow, and `beyond` lie between the next
@@ -203,6 +219,20 @@ mod tests {
         assert_eq!(window.limit(), 560_000);
         window.on_read(480_001, 0, 0, 300 * MILLISECOND);
         assert_eq!(window.limit(), 1_000_000);
+    }
+
+    #[test]
+    fn without_timestamps_a_window_of_octets_tells_the_round_trip_and_the_least_holds() {
+        let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
+        window.note_arrival(1_001, 51_001, 100 * MILLISECOND);
+        window.note_arrival(51_000, 101_000, 290 * MILLISECOND);
+        assert_eq!(window.rtt, None);
+        window.note_arrival(51_001, 101_001, 300 * MILLISECOND);
+        assert_eq!(window.rtt, Some(200 * MILLISECOND));
+        window.note_arrival(101_001, 151_001, 550 * MILLISECOND);
+        assert_eq!(window.rtt, Some(200 * MILLISECOND));
+        window.note_arrival(151_001, 201_001, 649 * MILLISECOND);
+        assert_eq!(window.rtt, Some(99 * MILLISECOND));
     }
 
     #[test]

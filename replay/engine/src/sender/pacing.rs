@@ -34,8 +34,9 @@ pub struct Pacer {
     burst_pkts: u32,
     /// What a full segment takes, and its octets.
     full: (Nanos, u32),
-    /// What these were worked out from last: the bits of the rate, the least burst and the least round-trip time.
-    set_for: (u64, u32, Option<Nanos>),
+    /// What these were worked out from last: the bits of the rate, the least and the most of a burst, the least round-trip
+    /// time.
+    set_for: (u64, (u32, u32), Option<Nanos>),
     /// The next burst may leave from here on.
     release: Nanos,
     /// What the last burst left later than it might have: it may shorten the wait by half at most.
@@ -67,17 +68,18 @@ impl Pacer {
     /// Sets the pace of segments of `smss_bytes`.
     #[inline]
     pub fn set_pace(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {
-        let given = (pace.pkts_per_s.to_bits(), pace.least_burst_pkts, min_rtt);
+        let burst = (pace.least_burst_pkts, pace.most_burst_pkts);
+        let given = (pace.pkts_per_s.to_bits(), burst, min_rtt);
         if given != self.set_for {
             self.set_for = given;
             self.bytes_per_s = pace.pkts_per_s * f64::from(smss_bytes);
             self.keeps_rate = self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0;
-            self.work_out(pace.least_burst_pkts, smss_bytes, min_rtt);
+            self.work_out(pace, smss_bytes, min_rtt);
         }
     }
 
     #[inline(never)]
-    fn work_out(&mut self, least_burst_pkts: u32, smss_bytes: u32, min_rtt: Option<Nanos>) {
+    fn work_out(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {
         self.full = (self.duration(smss_bytes), smss_bytes);
         let halvings = min_rtt.unwrap_or(Nanos::MAX) / BURST_HALVING;
         let near = if halvings < BURST_HALVINGS {
@@ -86,7 +88,9 @@ impl Pacer {
             0
         };
         let bytes = (self.bytes_per_s / BURST_PER_S + f64::from(near)).min(BURST_MOST_BYTES.into());
-        self.burst_pkts = ((bytes / f64::from(smss_bytes)) as u32).max(least_burst_pkts);
+        self.burst_pkts = ((bytes / f64::from(smss_bytes)) as u32)
+            .max(pace.least_burst_pkts)
+            .min(pace.most_burst_pkts);
     }
 
     /// Whether the segment that begins at `seq` may leave now; else the timer is set.
@@ -208,5 +212,20 @@ mod tests {
         // 2 ms: 65536 >> 3 = 8192 octets more.
         assert_eq!(burst(7.2e6, Some(2 * MS)), 10);
         assert_eq!(burst(f64::INFINITY, Some(SECOND)), 45);
+    }
+
+    #[test]
+    fn a_burst_that_has_a_most_grows_neither_with_the_rate_nor_on_short_paths() {
+        let burst = |most_burst_pkts, min_rtt| {
+            let mut pacer = Pacer::default();
+            let pace = Pace {
+                most_burst_pkts,
+                ..Pace::new(1e9 / 1448.0, 1)
+            };
+            pacer.set_pace(pace, 1448, Some(min_rtt));
+            pacer.burst_pkts
+        };
+        assert_eq!((burst(1, SECOND), burst(1, MS), burst(2, MS)), (1, 1, 2));
+        assert_eq!(burst(u32::MAX, SECOND), 45);
     }
 }
