@@ -153,6 +153,8 @@ OURS: dict[str, dict[str, Any]] = {
     "every packet": {"recorded": True, "segments": True},
 }
 """What the engine keeps of a run: its row of `runs`; every state of the sender; all that a capture would show."""
+BOUNDED = ("summary", f"{SAMPLES} states")
+"""What takes no more memory, however long a run is."""
 
 
 def beside_ns2(rounds: int, seconds: float) -> None:
@@ -268,11 +270,12 @@ def over_variants(rounds: int, packets: int) -> None:
 
 
 def over_length(seconds: float) -> None:
-    """Memory growth over the length of a run."""
-    print(f"memory growth in MiB over {seconds:g} s and {4 * seconds:g} s")
+    """Memory growth over the length of a run; further on for what shall not grow with it."""
+    print(f"memory growth in MiB over {seconds:g} s, {4 * seconds:g} s, and {8 * seconds:g} and {16 * seconds:g} s")
     for name, keeps in OURS.items():
-        grown = [worker([session(seconds * factor)], **keeps).growth_kb / 1024 for factor in (1, 4)]
-        print(f"  {name:18} {grown[0]:.1f} and {grown[1]:.1f}")
+        factors = (1, 4, 8, 16) if name in BOUNDED else (1, 4)
+        grown = (worker([session(seconds * factor)], **keeps).growth_kb / 1024 for factor in factors)
+        print(f"  {name:18} {', '.join(f'{mib:.1f}' for mib in grown)}")
 
 
 def main(arguments: list[str] | None = None) -> None:

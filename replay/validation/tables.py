@@ -167,7 +167,9 @@ def tcp_linux_summary(likenesses: Sequence[Likeness]) -> str:
 
 
 def _setting(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value)
 
 
 def _likeness_row(likeness: Likeness) -> dict[str, str]:

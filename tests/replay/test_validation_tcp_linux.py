@@ -106,4 +106,4 @@ def test_every_case_passes_or_differs_for_the_reason_named() -> None:
 def test_settings_of_every_kind_are_written() -> None:
     one = _likeness([1.0])
     told = replace(one, case=replace(one.case, params={"tau": "fixed", "a": 0.12345, "on": True}))
-    assert tcp_linux_table([told]).rows[0]["with"].startswith("tau = fixed, a = 0.1235, on = True")
+    assert tcp_linux_table([told]).rows[0]["with"].startswith("tau = fixed, a = 0.1235, on = true")
