@@ -44,6 +44,9 @@ impl StackParams {
         let lower = (least, Some(self.min_rto_ns));
         let upper = (most, Some(self.max_rto_ns), given.max_rto_ns.is_some());
         self.ordered(at, lower, upper)?;
+        if given.initial_rto_ns.is_some() {
+            self.ordered(at, ("initial_rto_ns", given.initial_rto_ns), upper)?;
+        }
         let lower = ("receive_buffer_bytes", Some(self.receive_buffer_bytes));
         let most = self.receive_buffer_max_bytes;
         let upper = ("receive_buffer_max_bytes", most, most.is_some());

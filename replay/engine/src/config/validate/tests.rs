@@ -190,6 +190,11 @@ fn of_two_values_at_odds_the_given_one_is_named_with_the_other() {
             "min_rto_ns: 300 s is more than max_rto_ns, which is 60 s (rfc)",
         ),
         (
+            "rfc",
+            "\"initial_rto_ns\": 100000000000",
+            "initial_rto_ns: 100 s is more than max_rto_ns, which is 60 s (rfc)",
+        ),
+        (
             "linux",
             "\"max_rto_ns\": 199000000",
             "max_rto_ns: 199 ms is less than min_rto_ns, which is 200 ms (linux)",
