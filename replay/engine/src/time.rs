@@ -10,6 +10,12 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// One second.
 pub const SECOND: Nanos = 1_000_000_000;
 
+/// What a clock of milliseconds shows: the value of the timestamps option (RFC 7323 §5.4).
+#[inline]
+pub fn timestamp(now: Nanos) -> u32 {
+    (now / MILLISECOND) as u32
+}
+
 /// In seconds.
 #[inline]
 pub fn seconds(time: Nanos) -> f64 {

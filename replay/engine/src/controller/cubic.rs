@@ -8,7 +8,7 @@ use super::params::{ParamValues, parameters};
 use super::reduction::Factor;
 use super::{AckEvidence, Growth, Window, WindowGrowth};
 use crate::config::{Profile, SlowStartKind};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, seconds};
 
 parameters! {
     /// Constants of RFC 9438.
@@ -116,8 +116,8 @@ impl Cubic {
         let mut epoch = self
             .epoch
             .unwrap_or_else(|| self.begin_epoch(*cwnd, ack.now));
-        let rtt_s = ack.srtt.unwrap_or(0) as f64 / SECOND as f64;
-        let t_s = ack.now.saturating_sub(epoch.start) as f64 / SECOND as f64;
+        let rtt_s = seconds(ack.srtt.unwrap_or(0));
+        let t_s = seconds(ack.now.saturating_sub(epoch.start));
         // §4.2 equation 3: the target lies one round trip ahead, at most half as much again.
         let target =
             w_cubic(params.c, t_s + rtt_s, epoch.k_s, epoch.w_max).clamp(*cwnd, 1.5 * *cwnd);

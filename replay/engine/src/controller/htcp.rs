@@ -6,7 +6,7 @@ use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Credit;
 use super::{AckEvidence, Repair, SignalEvidence, Window, WindowGrowth};
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::time::{MILLISECOND, Nanos, SECOND, seconds};
 
 parameters! {
     /// Parameters of H-TCP.
@@ -112,7 +112,7 @@ impl Htcp {
     /// Growth per round trip: §2.1 to §2.3, with 2 (1 - beta) so that flows share fairly.
     fn alpha(&self) -> f64 {
         let since = self.now - self.last_reduction.unwrap_or(self.now);
-        let mut alpha = increase(since as f64 / SECOND as f64, self.params.low_speed_time);
+        let mut alpha = increase(seconds(since), self.params.low_speed_time);
         if let (true, Some(min_rtt)) = (self.params.rtt_scaling, self.min_rtt) {
             alpha = (alpha / rtt_scale(min_rtt)).max(LEAST_INCREASE);
         }

@@ -6,7 +6,7 @@ use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Credit;
 use super::{AckEvidence, Reno, Repair, Window, WindowGrowth, WindowPacing};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, seconds};
 
 parameters! {
     /// Parameters of Hybla.
@@ -151,7 +151,7 @@ impl Hybla {
             return;
         }
         self.least_srtt = Some(srtt);
-        self.rho = (srtt as f64 / SECOND as f64 / self.params.rtt_0).max(1.0);
+        self.rho = (seconds(srtt) / self.params.rtt_0).max(1.0);
     }
 
     /// Scales window and ssthresh by the first rho. Deviation: Linux does so at once; a window that is not used stays here.

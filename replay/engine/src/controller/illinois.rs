@@ -7,7 +7,7 @@ use super::params::parameters;
 use super::reno::Credit;
 use super::rtt_round::{Delay, RttRound};
 use super::{AckEvidence, SignalEvidence, Window, WindowGrowth};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, seconds};
 
 parameters! {
     /// Parameters of TCP Illinois.
@@ -117,7 +117,7 @@ impl Illinois {
             return;
         }
         let d = delay.rtt_s - delay.base_s;
-        let d_max = self.max_rtt as f64 / SECOND as f64 - delay.base_s;
+        let d_max = seconds(self.max_rtt) - delay.base_s;
         self.beta = self.params.beta(d, d_max);
         if d > ETA_1 * d_max {
             self.low_rounds = Some(0);

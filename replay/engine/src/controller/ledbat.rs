@@ -8,7 +8,7 @@ use super::definition::{Definition, Made};
 use super::params::parameters;
 use super::reno::Reno;
 use super::{AckEvidence, Window, WindowGrowth};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, seconds};
 
 parameters! {
     /// Parameters of LEDBAT.
@@ -92,7 +92,7 @@ impl Ledbat {
         else {
             return 1.0;
         };
-        let queueing = current.saturating_sub(base) as f64 / SECOND as f64;
+        let queueing = seconds(current.saturating_sub(base));
         (self.params.target - queueing) / self.params.target
     }
 }

@@ -6,7 +6,7 @@
 use super::reno::Reno;
 use super::vegas::{LEAST_WINDOW, VegasParams, diff};
 use super::{AckEvidence, Window, WindowGrowth};
-use crate::time::{Nanos, SECOND, keep_least};
+use crate::time::{Nanos, keep_least, seconds};
 
 /// State of SCPS-TP's Vegas.
 #[derive(Clone, Debug, Default)]
@@ -22,10 +22,6 @@ pub struct ScpsVegas {
     /// Segments per second between the last two samples.
     rate: f64,
     reno: Reno,
-}
-
-fn seconds(time: Nanos) -> f64 {
-    time as f64 / SECOND as f64
 }
 
 impl ScpsVegas {

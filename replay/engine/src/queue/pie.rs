@@ -11,7 +11,7 @@ use super::backlog::Backlog;
 use super::{Arrival, Verdict};
 use crate::config::PieConfig;
 use crate::link::DropCause;
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, seconds};
 
 /// RFC 8033 §4.1: below this probability, and with little delay, nothing is signalled.
 const SAFE_PROBABILITY: f64 = 0.2;
@@ -123,7 +123,6 @@ impl Pie {
 
     /// RFC 8033 §4.2 and §5.5, with the queueing delay now.
     fn update(&mut self, delay: Nanos) {
-        let seconds = |time: Nanos| time as f64 / SECOND as f64;
         let error = seconds(delay) - seconds(self.config.target_ns);
         let trend = seconds(delay) - seconds(self.old_delay);
         let mut step = self.config.alpha * error + self.config.beta * trend;
@@ -145,7 +144,7 @@ impl Pie {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::MILLISECOND;
+    use crate::time::{MILLISECOND, SECOND};
     use hindflight_kernels::{Purpose, StreamKey};
 
     fn pie() -> Pie {

@@ -16,7 +16,7 @@ mod window;
 use crate::config::StackParams;
 use crate::reassembly::Reassembly;
 use crate::segment::{Direction, Ecn, Purpose, Segment, flags};
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{Nanos, timestamp};
 use crate::timer::Timer;
 use ending::Ending;
 pub use freeze::Forecast;
@@ -512,7 +512,7 @@ impl Receiver {
             seq: self.own_nxt,
             ack: self.rcv_nxt,
             wnd_bytes: (self.edge - self.rcv_nxt) as u32,
-            ts_val: (now / MILLISECOND) as u32,
+            ts_val: timestamp(now),
             ts_ecr: self.ts_recent,
             ip_bytes: self.params.header_bytes as u16,
             ip_id: self.ip_id,

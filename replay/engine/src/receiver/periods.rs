@@ -2,7 +2,7 @@
 //!
 //! Must not know what arrives. `policy` decides by it.
 
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{MILLISECOND, Nanos, timestamp};
 
 /// Acknowledgements a few times per round-trip time at most.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Periods {
         if self.shakes_hands || echo == 0 {
             return;
         }
-        let ticks = ((now / MILLISECOND) as u32).wrapping_sub(echo).max(1);
+        let ticks = timestamp(now).wrapping_sub(echo).max(1);
         let rtt = u64::from(ticks) * MILLISECOND;
         if self.least.is_none_or(|least| rtt < least) {
             self.least = Some(rtt);

@@ -4,7 +4,7 @@
 //! Must not know acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
 //! here (a full Ethernet segment and its book-keeping), half of itself before the first segment was seen.
 
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{MILLISECOND, Nanos, timestamp};
 
 /// Linux: a buffer's window before and after it knows the segments' overhead is 128/256 and 160/256 of its memory.
 const FIRST_SHARE: (u64, u64) = (4, 5);
@@ -100,7 +100,7 @@ impl GrowingWindow {
         if len < self.smss_bytes {
             return;
         }
-        let ticks = u64::from(((now / MILLISECOND) as u32).wrapping_sub(echo));
+        let ticks = u64::from(timestamp(now).wrapping_sub(echo));
         let rtt = ticks.max(1) * MILLISECOND;
         // Linux: a lower sample holds at once, a higher one counts for an eighth.
         self.rtt = Some(match self.rtt {

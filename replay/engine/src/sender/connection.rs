@@ -11,7 +11,7 @@
 use super::Sender;
 use crate::config::Profile;
 use crate::segment::{Direction, Purpose, Segment, flags};
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{Nanos, timestamp};
 
 /// Linux 6.18 (`tcp_syn_linear_timeouts`): so many SYNs leave again without a longer timeout, beyond the limit of the others.
 const LINEAR_SYN_TIMEOUTS: u32 = 4;
@@ -123,7 +123,7 @@ impl Sender {
                 let seq = rst.take()?;
                 Some(Segment {
                     seq,
-                    ts_val: (now / MILLISECOND) as u32,
+                    ts_val: timestamp(now),
                     ts_ecr: self.ts_recent,
                     ip_bytes: self.params.header_bytes as u16,
                     ip_id: self.next_ip_id(),

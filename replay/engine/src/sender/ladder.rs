@@ -14,7 +14,7 @@ use crate::catalogue::Variant;
 use crate::config::{Profile, StackOverrides, StackParams};
 use crate::controller::ParamValues;
 use crate::segment::{Direction, Purpose, Segment, flags};
-use crate::time::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND, seconds};
 
 pub(super) const SMSS: u64 = 1000;
 
@@ -123,10 +123,6 @@ pub(super) fn check(mut sender: Sender, script: &str) {
         .filter(|l| !l.is_empty())
         .fold(String::new(), |s, l| s + l + "\n");
     assert!(got == want, "ladder:\n{got}\nexpected:\n{want}");
-}
-
-fn seconds(now: Nanos) -> f64 {
-    now as f64 / SECOND as f64
 }
 
 fn send(sender: &mut Sender, now: Nanos, out: &mut String) {

@@ -8,7 +8,7 @@ use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::recovery::Ack;
 use super::{Profile, RecoveryKind, Sender};
 use crate::scoreboard::DUP_THRESH;
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{Nanos, timestamp};
 
 /// Linux (`tcp_max_reordering`): segments of reordering that are believed at most.
 const MOST_REORDERING: u32 = 300;
@@ -278,7 +278,7 @@ impl Sender {
     fn was_delayed(&self, ack: &Ack, recovery_point: u64) -> bool {
         match self.doubt.first_sent {
             Some(sent_at) => {
-                let stamp = (sent_at / MILLISECOND) as u32;
+                let stamp = timestamp(sent_at);
                 self.params.timestamps
                     && ack.ts_ecr != 0
                     && (ack.ts_ecr.wrapping_sub(stamp) as i32) < 0

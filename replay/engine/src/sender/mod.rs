@@ -76,7 +76,7 @@ use crate::histogram::Histogram;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Digest, Scoreboard};
 use crate::segment::{Segment, flags};
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{MILLISECOND, Nanos, timestamp};
 use crate::timer::Timer;
 
 /// Counters of a sender.
@@ -532,7 +532,7 @@ impl Sender {
             .map(|sent_at| now - sent_at);
         // Deviation: as Linux, a timestamp measures only where nothing else does (RFC 7323 §4.2 takes it always).
         if path.is_none() && linux && self.params.timestamps && digest.acked > 0 {
-            let ticks = u64::from(((now / MILLISECOND) as u32).wrapping_sub(segment.ts_ecr));
+            let ticks = u64::from(timestamp(now).wrapping_sub(segment.ts_ecr));
             path = Some(ticks.max(1) * MILLISECOND);
             newest = path;
         }

@@ -19,7 +19,7 @@ use crate::controller::{AckEvidence, RateSample, Repair};
 use crate::node::Sent;
 use crate::scoreboard::Covered;
 use crate::segment::{Direction, Purpose, Segment, flags};
-use crate::time::{MILLISECOND, Nanos};
+use crate::time::{Nanos, timestamp};
 
 /// Whether the windows let a full new segment leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,7 +286,7 @@ impl Sender {
             seq,
             ack: 1,
             wnd_bytes: 0xFFFF,
-            ts_val: (now / MILLISECOND) as u32,
+            ts_val: timestamp(now),
             ts_ecr: self.ts_recent,
             payload_bytes: len,
             ip_bytes: self.params.header_bytes as u16 + len,
@@ -306,6 +306,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Variant;
     use crate::config::StackOverrides;
+    use crate::time::MILLISECOND;
 
     const SMSS: u64 = 1000;
 
@@ -345,7 +346,7 @@ mod tests {
         let mut ack = Segment::new(0, Direction::Reverse);
         ack.flags = flags::ACK;
         ack.wnd_bytes = 100 * SMSS as u32;
-        ack.ts_val = (now / MILLISECOND) as u32;
+        ack.ts_val = timestamp(now);
         let (una, nxt) = (sender.snd_una(), sender.snd_nxt());
         let mut advance = 1;
         match *step {

@@ -12,7 +12,7 @@ use crate::config::NagleRule;
 use crate::controller::WindowPacing;
 use crate::node::Sent;
 use crate::segment::{Direction, Purpose, Segment, flags};
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::time::{MILLISECOND, Nanos, SECOND, timestamp};
 
 /// Linux: segments that leave as one wherever the window has room for them, and the time whose data they carry.
 const LEAST_BURST: u32 = WindowPacing::LINUX.least_burst_pkts;
@@ -496,7 +496,7 @@ impl Sender {
             seq: self.snd_nxt,
             ack: 1,
             wnd_bytes: 0xFFFF,
-            ts_val: (now / MILLISECOND) as u32,
+            ts_val: timestamp(now),
             ts_ecr: self.ts_recent,
             ip_bytes: self.params.header_bytes as u16,
             ip_id,
