@@ -136,7 +136,7 @@ pub struct Sender {
     burst: transmit::Burst,
     /// What could leave waits for the next ACK, to leave with more.
     deferred: bool,
-    doubt: linux::Doubt,
+    doubt: doubt::Doubt,
     /// Right edge of the receiver's window.
     edge: u64,
     last_wnd_bytes: u32,
@@ -199,7 +199,7 @@ impl Sender {
             small_end: 1,
             burst: transmit::Burst::default(),
             deferred: false,
-            doubt: linux::Doubt::default(),
+            doubt: doubt::Doubt::default(),
             edge: 1,
             last_wnd_bytes: 0,
             board: Scoreboard::new(params.smss_bytes, params.recovery.tells_losses_by_time())

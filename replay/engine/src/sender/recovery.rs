@@ -52,9 +52,7 @@ impl Sender {
             self.react_as_ns2(ack);
             return;
         }
-        if let Some(recovery_point) = self.recovery_point()
-            && self.undoes_recovery(ack, recovery_point)
-        {
+        if self.undoes_recovery(ack) {
             return;
         }
         match self.phase {

@@ -3,7 +3,7 @@
 //! Must not know why the window is what it is.
 
 use super::connection::Stage;
-use super::linux::Hold;
+use super::doubt::Hold;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rack::Probe;
 use super::rate::Network;
