@@ -1,4 +1,5 @@
-//! The gains of BBR's modes: how much faster than the path it sends, and how many products it has in flight.
+//! Gains of a mode: how much faster than the path it sends, and how many products it has in flight; for version 1 what they
+//! are.
 //!
 //! Must not know when a mode begins.
 
@@ -8,7 +9,7 @@ use super::{BbrParams, Mode};
 
 /// The gains of a mode, in 256ths.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gains {
+pub struct Gains {
     /// Of the rate.
     pub pacing: u64,
     /// Of the window.
@@ -16,8 +17,8 @@ pub(super) struct Gains {
 }
 
 impl Gains {
-    /// Those of `mode`.
-    pub fn of(mode: Mode, params: &BbrParams) -> Self {
+    /// Those of `mode` in version 1.
+    pub(super) fn of(mode: Mode, params: &BbrParams) -> Self {
         match mode {
             Mode::Startup => Self::of_startup(params.high_gain, params),
             Mode::Drain => Self::of_startup(params.drain_gain, params),

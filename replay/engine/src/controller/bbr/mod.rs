@@ -8,7 +8,7 @@
 pub(super) mod aggregation;
 mod first_phase;
 pub(super) mod fixed;
-mod gains;
+pub(super) mod gains;
 mod long_term;
 mod max_filter;
 pub(super) mod output;

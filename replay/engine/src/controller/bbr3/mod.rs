@@ -31,6 +31,7 @@ use self::quiet::Standing;
 use self::signals::{Signals, repaired_by_probe};
 use super::bbr::aggregation::{Aggregation, SLOT_ROUNDS};
 use super::bbr::fixed::{self, UNIT};
+use super::bbr::gains::Gains;
 use super::bbr::output::Output;
 use super::bbr::pacer::Pacer;
 use super::bbr::round::Round;
@@ -71,13 +72,6 @@ enum Mode {
         /// A round has passed since.
         round_done: bool,
     },
-}
-
-/// The gains of a mode, in 256ths.
-#[derive(Clone, Copy, Debug)]
-struct Gains {
-    pacing: u64,
-    cwnd: u64,
 }
 
 /// The search for the rate at which the pipe is full.
