@@ -34,9 +34,8 @@ pub struct Pacer {
     burst_pkts: u32,
     /// What a full segment takes, and its octets.
     full: (Nanos, u32),
-    /// What these were worked out from last: the bits of the rate, the least and the most of a burst, the least round-trip
-    /// time.
-    set_for: (u64, (u32, u32), Option<Nanos>),
+    /// What these were worked out from last.
+    set_for: Option<(Pace, Option<Nanos>)>,
     /// The next burst may leave from here on.
     release: Nanos,
     /// What the last burst left later than it might have: it may shorten the wait by half at most.
@@ -68,8 +67,7 @@ impl Pacer {
     /// Sets the pace of segments of `smss_bytes`.
     #[inline]
     pub fn set_pace(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {
-        let burst = (pace.least_burst_pkts, pace.most_burst_pkts);
-        let given = (pace.pkts_per_s.to_bits(), burst, min_rtt);
+        let given = Some((pace, min_rtt));
         if given != self.set_for {
             self.set_for = given;
             self.bytes_per_s = pace.pkts_per_s * f64::from(smss_bytes);
