@@ -3,11 +3,13 @@
 //!
 //! Must not know how they work. A profile's own values are never found, only what a scenario asks for.
 
+use hindflight_kernels::{Purpose, StreamKey, StreamRng};
+
 use super::{Checked, ConfigError, known_variant, refuse};
 use crate::catalogue::Variant;
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
-use crate::controller::ParamValues;
 use crate::controller::ledbat::LedbatParams;
+use crate::controller::{Growth, Made, ParamValues};
 
 /// Those that are known by their recovery, or by what else is left of them over a window that nothing moves.
 const WITHOUT_WINDOW: &str =
@@ -21,21 +23,25 @@ struct Leg {
 }
 
 impl Leg {
+    /// What its controller is made of.
+    fn made(&self) -> Made {
+        let draws = StreamRng::new(StreamKey {
+            seed: 0,
+            owner: 0,
+            direction: 0,
+            purpose: Purpose::Controller,
+        });
+        (self.variant.info().made)(&self.stack, &self.values, draws)
+    }
+
     /// Whether it starts in a way of its own.
     fn owns_start(&self) -> bool {
-        matches!(
-            self.variant,
-            Variant::Bbr
-                | Variant::Bbr3
-                | Variant::Aerotcp
-                | Variant::Supertcp
-                | Variant::ScpsTp
-                | Variant::Peach
-                | Variant::Vegas
-                | Variant::Afstart
-                | Variant::Ledbat
-                | Variant::Hybla
-        )
+        match self.made() {
+            // Of ns-2's agents the profile is told.
+            Made::Parts(Growth::Ns2Reno(_), _) => false,
+            Made::Parts(growth, _) => growth.owns_slow_start(),
+            Made::Window(_) | Made::Whole(_) => true,
+        }
     }
 
     /// Whether its window is its own calculation, which no ACK moves.
@@ -44,7 +50,7 @@ impl Leg {
     }
 
     fn models_path(&self) -> bool {
-        matches!(self.variant, Variant::Bbr | Variant::Bbr3)
+        matches!(self.made(), Made::Whole(controller) if controller.models_path())
     }
 
     /// Whether it recovers as ns-2's agents do, who count ACKs, not what they acknowledge.
@@ -73,7 +79,7 @@ impl Leg {
 
     /// Whether it spaces what it sends only where the stack says so.
     fn heeds_pacing_off(&self) -> bool {
-        !self.models_path() && self.variant != Variant::ScpsTp
+        !matches!(self.made(), Made::Whole(_))
     }
 
     /// RFC 6675 §5 step (3): with SACK the pipe shrinks by itself, as under Linux without. Super TCP recovers from the
