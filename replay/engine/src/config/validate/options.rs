@@ -291,6 +291,12 @@ impl FlowConfig {
         let stack = &self.stack;
         vec![
             (
+                "dsack",
+                stack.dsack == Some(true),
+                |leg| leg.stack.sack_enabled(),
+                "is a SACK block, and {variant} has recovery {recovery}, which reads none; leave it out",
+            ),
+            (
                 "tail_loss_probe",
                 stack.tail_loss_probe == Some(true),
                 |leg| leg.stack.recovery == RecoveryKind::RackPrr && leg.stack.sack,

@@ -436,6 +436,12 @@ fn options_of_timer_and_repair_that_nothing_heeds_are_refused() {
             "profile \"ns2\" grows by one segment per ACK",
         ),
         ("cubic", "cubic ns2", syn, "means nothing without handshake"),
+        (
+            "cubic",
+            "newreno",
+            "\"dsack\": true",
+            "is a SACK block, and variant \"newreno\" has recovery newreno, which reads none",
+        ),
     ] {
         let key = given[1..].split('"').next().unwrap_or("");
         assert_eq!(refusal(heeding, given), "", "{heeding} {given}");
@@ -462,4 +468,5 @@ fn an_option_that_a_leg_heeds_is_heeded_and_a_parameter_may_decide() {
     assert_eq!(ledbat("\"slow_start\": true", relay), "");
     let other = "\"proxies\": [{\"node\": \"b\", \"variant\": \"cubic\"}]";
     assert_eq!(ledbat("", other), "");
+    assert_eq!(refusal("newreno", "\"dsack\": false"), "");
 }
