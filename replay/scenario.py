@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_valid
 from channels import losses
 from channels.parameters import LONGEST_NS, InputFile
 from channels.protect import Arq, Fec, Guarded, LinkModel
-from replay.applications import APPLICATIONS
+from replay.applications import APPLICATIONS, Writes
 from replay.flows import Datagrams, Flow, SharingFlow
 from replay.mistakes import Tables, describe, nearest
 from replay.parts import (
@@ -155,6 +155,18 @@ class Link(Part):
     def _one_rate(self) -> Link:
         _check_one_rate(self.rate, self.rate_file)
         return self
+
+    @property
+    def may_reorder(self) -> bool:
+        """Whether a packet may overtake another: by jitter, a change of delay, or the late repairs of a link layer."""
+        ways = (self.forward, self.backward)
+        varies = any(way.jitter is not None or isinstance(way.loss, Trace | Guarded) for way in ways)
+        return varies or self.channel is not None or any(change.delay is not None for change in self.changes)
+
+    @property
+    def may_break(self) -> bool:
+        """Whether there may be a time when nothing passes."""
+        return self.channel is not None or any(change.outage or change.hold for change in self.changes)
 
     @property
     def forward(self) -> Direction:
@@ -302,11 +314,23 @@ class Scenario(Part):
             for j, change in enumerate(link.changes):
                 if change.at >= self.duration:
                     raise ValueError(f"links[{i}].changes[{j}].at: not before the end of the run")
-        steady = all(not link.changes and link.channel is None for link in self.links)
+            if link.in_order and not link.may_reorder:
+                raise ValueError(f"links[{i}].in_order: nothing overtakes where no delay falls or varies; leave it out")
+        changing = any(link.changes or link.channel is not None for link in self.links)
+        breaking = any(link.may_break for link in self.links)
         flows = [("flow", self.flow), *((f"flows[{i}]", flow) for i, flow in enumerate(self.flows))]
         for key, flow in flows:
-            if steady and flow.handover_adaptation not in {None, "off"}:
+            if not changing and flow.handover_adaptation not in {None, "off"}:
                 raise ValueError(f"{key}.handover_adaptation: means nothing without a link that changes")
+            if not breaking and flow.freeze_warning is not None:
+                raise ValueError(
+                    f"{key}.freeze_warning: there is no outage to warn of; give a link changes with outage or hold"
+                )
+            for i, at in enumerate(flow.application.at if isinstance(flow.application, Writes) else ()):
+                if flow.start + at >= self.duration:
+                    raise ValueError(
+                        f"{key}.application.at[{i}]: not before the end of the run, counted from the flow's start"
+                    )
 
     def _check_others(self) -> None:
         if self.flow.start >= self.duration:
@@ -387,6 +411,10 @@ def parse_scenario(
     named += [(f"flows[{i}].variant", flow.variant) for i, flow in enumerate(scenario.flows)]
     for key, variant in named:
         check_variant(f"{where}: {key}", variant, known_variants)
+    unnamed = sorted(set(scenario.variants).difference(variant for _, variant in named))
+    if unnamed:
+        by = "compare.variants, proxy.variant or the variant of one of [[flows]]"
+        raise ScenarioError(f"{where}: variants.{unnamed[0]}: nothing runs it; name it in {by}, or leave it out")
     return scenario
 
 

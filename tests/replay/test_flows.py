@@ -64,7 +64,7 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
     held = _scenario(flow={"fixed_window": "20 pkts", "size": "1 MB", "pacing": True})
     assert engine_config(held, JOB, {})["flows"][0]["stack"] == {"fixed_window_pkts": 20, "pacing": True}
     assert run_jobs(held, {1: JOB}, {})["runs"]["completed"][0].as_py()
-    changing = [{**LINKS[0], "changes": [{"at": "9 s", "rate": "1 Mbit/s"}]}, LINKS[1]]
+    changing = [{**LINKS[0], "changes": [{"at": "9 s", "hold": True}]}, LINKS[1]]
     scenario = _scenario(flow=given, links=changing, compare={"variants": ["cubic"]})
     flow = engine_config(scenario, Job("cubic", "none", "what_if", "model", 1, False), {})["flows"][0]
     assert set(flow["stack"]) == set(STACK.values()) - {"fixed_window_pkts"}

@@ -97,6 +97,11 @@ def test_an_option_is_refused_where_no_variant_compared_heeds_it(
         ),
         ([{"at": "1 s", "hold": True}, {"at": "9 h", "hold": False}], {}, "links[0].changes[1].at: not before the end"),
         ([], {"handover_adaptation": "jump"}, "flow.handover_adaptation: means nothing without a link that changes"),
+        (
+            [{"at": "1 s", "rate": "2 Mbit/s"}],
+            {"freeze_warning": "300 ms"},
+            "flow.freeze_warning: there is no outage to warn of; give a link changes with outage or hold",
+        ),
     ],
 )
 def test_what_no_run_would_meet_is_refused(changes: list[dict[str, Any]], flow: dict[str, Any], says: str) -> None:
@@ -104,7 +109,56 @@ def test_what_no_run_would_meet_is_refused(changes: list[dict[str, Any]], flow: 
     with pytest.raises(ScenarioError) as caught:
         _scenario(links=links, flow=flow)
     assert says in str(caught.value)
-    _scenario(links=[{**LINKS[0], "changes": [{"at": "1 s", "rate": "1 Mbit/s"}]}, LINKS[1]], flow=flow)
+    for change in ("outage", "hold"):
+        _scenario(links=[{**LINKS[0], "changes": [{"at": "1 s", change: True}]}, LINKS[1]], flow=flow)
+
+
+def test_what_is_written_after_the_end_of_the_run_is_refused_by_its_place() -> None:
+    def flow(last: str) -> dict[str, Any]:
+        return {"start": "1 s", "application": {"kind": "writes", "at": ["0 s", last], "sizes": ["1 kB", "1 kB"]}}
+
+    # The run lasts 60 s, and times count from the flow's start.
+    _scenario(flow=flow("58.999 s"))
+    said = r"application\.at\[1\]: not before the end of the run, counted from the flow's start"
+    with pytest.raises(ScenarioError, match=rf"s\.toml: flow\.{said}"):
+        _scenario(flow=flow("59 s"))
+    with pytest.raises(ScenarioError, match=rf"s\.toml: flows\[0\]\.{said}"):
+        _scenario(flows=[{"name": "beside", "variant": "cubic", **flow("1 min")}])
+
+
+def test_order_is_kept_only_where_something_overtakes() -> None:
+    def link(**keys: Any) -> list[dict[str, Any]]:
+        return [{**LINKS[0], "in_order": True, **keys}, LINKS[1]]
+
+    arq = {"model": "arq", "over": {"model": "bernoulli", "per": 0.1}, "in_order": False}
+    jitter = {"kind": "uniform", "spread": "1 ms"}
+    for overtaking in (
+        {"jitter": jitter},
+        {"loss": arq},
+        {"changes": [{"at": "1 s", "delay": "1 ms"}]},
+        {"channel": {"model": "handover", "steps": [{"at": "0 s", "rate": "1 Mbit/s", "delay": "20 ms"}]}},
+        {"reverse": {"delay": "20 ms", "jitter": jitter}},
+    ):
+        _scenario(links=link(**overtaking))
+    for steady in ({}, {"changes": [{"at": "1 s", "rate": "1 Mbit/s"}]}, {"loss": {"model": "bernoulli", "per": 0.1}}):
+        with pytest.raises(ScenarioError, match=r"s\.toml: links\[0\]\.in_order: nothing overtakes where no delay"):
+            _scenario(links=link(**steady))
+
+
+def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
+    mine = {"mine": {"variant": "scalable", "a": 0.01}}
+    with pytest.raises(ScenarioError) as caught:
+        _scenario(variants=mine)
+    by = "compare.variants, proxy.variant or the variant of one of [[flows]]"
+    assert str(caught.value) == f"s.toml: variants.mine: nothing runs it; name it in {by}, or leave it out"
+    captured = {"input": "x", "sha256": "0" * 64, "flow_id": 1, "variant": "mine"}
+    for naming in (
+        {"compare": {"variants": ["mine"]}},
+        {"proxy": {"variant": "mine"}},
+        {"flows": [{"name": "beside", "variant": "mine"}]},
+        {"captured": captured},
+    ):
+        _scenario(variants=mine, **naming)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +215,8 @@ def test_a_good_scenario_is_refused_nothing() -> None:
             'flow.recovery: variant "sack" fixes its own recovery',
         ),
         (
-            {"variants": {"unused": {"variant": "cubic", "beta": 2}}},
-            "variants.unused.beta: 2 is not between 0.1 and 0.99 (cubic under rfc)",
+            {"variants": {"last": {"variant": "cubic", "beta": 2}}, "compare": {"variants": ["cubic", "last"]}},
+            "variants.last.beta: 2 is not between 0.1 and 0.99 (cubic under rfc)",
         ),
     ],
 )

@@ -263,6 +263,8 @@ SLIPS = [
 
 
 def _write(path: Path, **parts: str) -> Path:
+    if "[variants.x]" in parts.get("extra", ""):
+        parts["compare"] = 'variants = ["x"]\nseeds = 1'
     path.write_text(SCENARIO.format(**{**USUAL, **parts}))
     return path
 
