@@ -110,6 +110,11 @@ impl Windowed {
         self.spares_losses && self.growth.grows_in_recovery()
     }
 
+    /// Whether nothing moves it.
+    pub fn is_held(&self) -> bool {
+        matches!(self.growth, Growth::Held(_))
+    }
+
     /// How it is paced.
     pub fn pacing(&self) -> Option<WindowPacing> {
         self.pacing
@@ -262,7 +267,7 @@ impl Windowed {
 
     /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
     pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
-        if !matches!(self.growth, Growth::Held(_)) {
+        if !self.is_held() {
             self.window.cwnd = self.window.cwnd.min(initial_window);
         }
         self.growth.on_idle(idle);

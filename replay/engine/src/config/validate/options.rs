@@ -6,14 +6,10 @@
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::{Checked, ConfigError, known_variant, refuse};
-use crate::catalogue::Variant;
+use crate::catalogue::{VARIANTS, Variant};
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
 use crate::controller::ledbat::LedbatParams;
-use crate::controller::{Growth, Made, ParamValues};
-
-/// Those that are known by their recovery, or by what else is left of them over a window that nothing moves.
-const WITHOUT_WINDOW: &str =
-    "reno, newreno, sack, fack, linux-reno, freeze-tcp, aerotcp or supertcp";
+use crate::controller::{Growth, Made, ParamValues, Reduction};
 
 /// One half-connection: who sends, with which stack in the end.
 struct Leg {
@@ -46,7 +42,7 @@ impl Leg {
 
     /// Whether its window is its own calculation, which no ACK moves.
     fn holds_window(&self) -> bool {
-        matches!(self.variant, Variant::Aerotcp | Variant::Supertcp)
+        matches!(self.made(), Made::Window(windowed) if windowed.is_held())
     }
 
     fn models_path(&self) -> bool {
@@ -108,18 +104,17 @@ impl Leg {
         self.stack.profile == Profile::Linux && self.stack.recovery == RecoveryKind::RackPrr
     }
 
-    /// Whether it is still what its name says over a window that nothing moves.
+    /// Whether it is still what its name says over a window that nothing moves: one that is held in any case, or RFC
+    /// 5681's, with a reduction that only recovery asks for.
     fn is_more_than_its_window(&self) -> bool {
-        self.holds_window()
-            || matches!(
-                self.variant,
-                Variant::Reno
-                    | Variant::Newreno
-                    | Variant::Sack
-                    | Variant::Fack
-                    | Variant::LinuxReno
-                    | Variant::FreezeTcp
+        let usual = matches!(
+            self.made(),
+            Made::Parts(
+                Growth::Reno(_) | Growth::Ns2Reno(_),
+                Reduction::Factor(_) | Reduction::Ns2Half(_) | Reduction::Fack(_)
             )
+        );
+        usual || self.holds_window()
     }
 }
 
@@ -154,8 +149,9 @@ impl FlowConfig {
         let at = |name: &str| format!("{key}.stack.{name}");
         if !self.legs()?.iter().all(Leg::is_more_than_its_window) {
             let problem = format!(
-                "nothing is left of variant {:?} over a window that nothing moves; take {WITHOUT_WINDOW}",
-                self.variant
+                "nothing is left of variant {:?} over a window that nothing moves; take one of {}",
+                self.variant,
+                self.more_than_their_windows().join(", ")
             );
             return refuse(at("fixed_window_pkts"), problem);
         }
@@ -178,6 +174,21 @@ impl FlowConfig {
             }
         }
         Ok(())
+    }
+
+    /// The variants that a fixed window leaves what they are, under this stack.
+    fn more_than_their_windows(&self) -> Vec<&'static str> {
+        let params = StackParams::resolve(self.profile, &self.stack);
+        let leg = |&variant: &Variant| Leg {
+            variant,
+            stack: variant.fix(&params, &ParamValues::new()),
+            values: ParamValues::new(),
+        };
+        let left = VARIANTS
+            .iter()
+            .map(leg)
+            .filter(Leg::is_more_than_its_window);
+        left.map(|leg| leg.variant.info().name).collect()
     }
 
     /// The options that none of its legs heeds.

@@ -300,7 +300,8 @@ fn options_that_the_variant_does_not_heed_name_their_key() {
         (
             "cubic",
             held,
-            "fixed_window_pkts: nothing is left of variant \"cubic\"",
+            "fixed_window_pkts: nothing is left of variant \"cubic\" over a window that nothing moves; \
+             take one of reno, newreno, sack, fack, freeze-tcp, linux-reno, aerotcp, supertcp",
         ),
         ("aerotcp", held, ""),
         ("sack linux", &with("\"pacing\": true"), ""),
