@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from channels import _native
 from channels.fates import Fates
-from toolkit.errors import ChannelError
+from toolkit.errors import ChannelError, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,8 +138,7 @@ def _chosen(names: Sequence[str]) -> list[str]:
         return list(known)
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            guess = f"; did you mean {near[0]!r}?" if near else ""
+            guess = did_you_mean(name, known, lead="; ")
             raise ChannelError(f"unknown model {name!r}{guess}", f"allowed: all, {', '.join(known)}")
     return list(dict.fromkeys(names))
 

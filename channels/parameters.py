@@ -6,7 +6,6 @@ Knows no model. Read docs/channels/synth.md.
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from toolkit.errors import ChannelError, MachineError
+from toolkit.errors import ChannelError, MachineError, did_you_mean
 from toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
 
 LONGEST_NS = 30 * 86_400 * 10**9
@@ -147,8 +146,7 @@ def wrong_model(error: ErrorDetails) -> str:
         return 'model is the name of one, as in model = "street"'
     context = error["ctx"]
     known = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
-    near = get_close_matches(str(context["tag"]), known, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else ""
+    guess = did_you_mean(str(context["tag"]), known, lead="; ")
     return f"no model {context['tag']!r}{guess}; there are {', '.join(known)}"
 
 

@@ -7,16 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cache
 
 from replay.run import variant_rows
-from toolkit.errors import HindflightError
-
-LIKE = 0.6
-"""Least likeness of a name that is suggested, of 1; below, it is a guess …"""
-ALIKE = 0.05
-"""… and how much less like than the nearest another one may be that is suggested beside it."""
+from toolkit.errors import HindflightError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,7 @@ class Parameter:
 @dataclass(frozen=True, slots=True)
 class Variant:
     """One TCP variant; `profiles` are those under which it has its parameters. One that `needs_forecast` of outages is
-    nothing special without one, which no stack that was captured had."""
+    nothing special without one, which no stack that was captured had. Its `other_names` are suggested, never taken."""
 
     name: str
     family: str
@@ -49,15 +43,24 @@ class Variant:
     parameters: tuple[Parameter, ...]
     profiles: tuple[str, ...]
     needs_forecast: bool
+    other_names: tuple[str, ...]
 
 
 def catalogue() -> tuple[Variant, ...]:
     """Return every variant, in the order in which they are listed."""
     return tuple(
         Variant(
-            name, family, summary, source, year, tuple(Parameter(*row) for row in parameters), tuple(profiles), forecast
+            name,
+            family,
+            summary,
+            source,
+            year,
+            parameters=tuple(Parameter(*row) for row in parameters),
+            profiles=tuple(profiles),
+            needs_forecast=forecast,
+            other_names=tuple(others),
         )
-        for name, family, summary, source, year, parameters, profiles, forecast in variant_rows()
+        for name, family, summary, source, year, parameters, profiles, forecast, others in variant_rows()
     )
 
 
@@ -76,14 +79,14 @@ def find_variant(name: str) -> Variant:
     known = {variant.name: variant for variant in catalogue()}
     if name in known:
         return known[name]
-    raise unknown_name("variant", name, known)
+    guess = meant_variant(name, known)
+    raise HindflightError(f"there is no variant {name}", guess or f"there are {', '.join(known)}")
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> HindflightError:
-    """Return the error for a `kind` that there is none of that `name`, with the nearest of those known."""
-    names = list(known)
-    likeness = {each: SequenceMatcher(None, each, name.lower()).ratio() for each in names}
-    enough = max(LIKE, max(likeness.values()) - ALIKE)
-    near = " or ".join(each for each in names if likeness[each] >= enough)
-    guess = f"did you mean {near}? " if near else ""
-    return HindflightError(f"there is no {kind} {name}", f"{guess}There are {', '.join(names)}")
+def meant_variant(name: str, known: Iterable[str], *, lead: str = "") -> str:
+    """Return `lead` and the question that suggests which of the `known` variants is meant; "" where none is like it.
+
+    A name that a variant goes by elsewhere is taken for that variant, however unlike its own.
+    """
+    elsewhere = {other: variant.name for variant in catalogue() for other in variant.other_names}
+    return did_you_mean(elsewhere.get(name.lower(), name), known, lead=lead)

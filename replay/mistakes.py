@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from channels.parameters import BOUNDS, broken_bound, wrong_model
+from toolkit.errors import did_you_mean
 from toolkit.units import quantity_of
 
 LONGEST_SHOWN = 60
 """Characters of a value that are shown."""
+MOST_SHOWN = 16
+"""Keys of a table that are shown."""
 
 _WANTED = {
     "bool_type": "is neither true nor false",
@@ -54,8 +56,7 @@ def describe(error: ValidationError, tables: Tables) -> str:
 
 def nearest(given: object, names: Sequence[str], allowed: str = "") -> str:
     """Return the guess at what was meant, or else what is allowed, to follow what is wrong."""
-    near = get_close_matches(str(given), names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; allowed: {allowed or ', '.join(names)}"
+    return did_you_mean(str(given), names, lead="; ") or f"; allowed: {allowed or ', '.join(names)}"
 
 
 def _message(error: ErrorDetails, tables: Tables) -> str:
@@ -144,4 +145,4 @@ def _nearest_key(loc: tuple[int | str, ...], tables: Tables) -> str:
     for part in loc[:-1]:
         owner = tables.parts.get(str(part), owner)
     allowed = [field.alias or name for name, field in owner.model_fields.items()]
-    return nearest(loc[-1], allowed)
+    return nearest(loc[-1], allowed, "" if len(allowed) <= MOST_SHOWN else f"{len(allowed)} keys, see docs/scenario.md")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from replay.catalogue import unknown_name
 from replay.flows import STACK, Profile, Stack
 from replay.run import profile_parameters
+from toolkit.errors import HindflightError, did_you_mean
 from toolkit.units import PACKETS, RATE, SIZE, TIME
 
 PROFILES: tuple[str, ...] = get_args(Profile)
@@ -174,7 +174,8 @@ def find_setting(key: str) -> Setting:
     """Return the setting of `key`. HindflightError with the nearest key if there is none."""
     known = {setting.key: setting for setting in settings()}
     if key not in known:
-        raise unknown_name("key", key, known)
+        guess = did_you_mean(key, known)
+        raise HindflightError(f"there is no key {key}", guess or "`hindflight scenario profiles` lists them all")
     return known[key]
 
 

@@ -38,9 +38,9 @@ Event = tuple[int, str, int, int, int, list[tuple[int, int]]]
 """Of a recorded sender: time in ns, kind (syn, data, timeout, syn_ack, ack), octet (the first sent, or the next one
 awaited), size (octets sent, or window), the time that an ACK echoes in ms of the same clock, SACK blocks."""
 
-VariantRow = tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str], bool]
+VariantRow = tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str], bool, list[str]]
 """Name, family, one line, source, year, of each parameter name, default, allowed, unit, source, meaning, the profiles
-under which the variant has them, and whether it needs a forecast of outages."""
+under which the variant has them, whether it needs a forecast of outages, and what it is called elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

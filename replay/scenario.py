@@ -6,7 +6,6 @@ Parses and validates; runs nothing. Every error names the key path and what is a
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -422,8 +421,9 @@ def check_variant(where: str, variant: str, known_variants: tuple[str, ...]) -> 
     """Raise ScenarioError unless `variant` is known, with the nearest name."""
     if variant in known_variants:
         return
-    near = get_close_matches(variant, known_variants, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else ""
+    from replay.catalogue import meant_variant
+
+    guess = meant_variant(variant, known_variants, lead="; ")
     raise ScenarioError(f"{where}: unknown variant {variant!r}{guess}", f"allowed: {', '.join(known_variants)}")
 
 

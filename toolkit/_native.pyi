@@ -176,10 +176,12 @@ def follow(
 def profile(name: str) -> str:
     """Return the stack parameters that a profile fixes, as JSON by the engine's names; ValueError if unknown."""
 
-def variants() -> list[tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str], bool]]:
+def variants() -> list[
+    tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str], bool, list[str]]
+]:
     """List the TCP variants: name, family, one line, source, its year, parameters, profiles under which it has them.
 
-    Last whether it needs a forecast of outages.
+    Last whether it needs a forecast of outages, and what it is called elsewhere.
 
     A parameter is its name, default, what is allowed, unit, source and meaning, all as text.
     """

@@ -1,4 +1,6 @@
-"""The one tree of errors a user can meet. Ground floor: every room may import it; it imports nothing.
+"""The one tree of errors a user can meet, and the guess at what was meant by a name that there is not.
+
+Ground floor: every room may import it; it imports nothing of ours.
 
 HindflightError
 ├── CaptureError     the input is no capture, or cannot be read
@@ -13,6 +15,23 @@ HindflightError
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+LIKE = 0.6
+"""Least likeness of a name that is suggested, of 1; below, it is a guess …"""
+ALIKE = 0.05
+"""… and how much less like than the nearest another one may be that is suggested beside it."""
+
+
+def did_you_mean(given: str, names: Iterable[str], *, lead: str = "") -> str:
+    """Return `lead` and the question that suggests those of `names` that are most like `given`; "" where none is."""
+    from difflib import SequenceMatcher
+
+    likeness = {name: SequenceMatcher(None, name, given.lower()).ratio() for name in names}
+    enough = max(LIKE, max(likeness.values(), default=0) - ALIKE)
+    near = " or ".join(repr(name) for name in likeness if likeness[name] >= enough)
+    return near and f"{lead}did you mean {near}?"
 
 
 class HindflightError(Exception):

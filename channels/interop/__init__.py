@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from channels.interop import csv_table, link_log, mahimahi, netem, ns, theaterq
 from channels.interop.text import Source, read_source
 from channels.trace import Trace, check_intervals, read_trace, write_trace
-from toolkit.errors import ChannelError
+from toolkit.errors import ChannelError, did_you_mean
 from toolkit.files import plain_os_errors, write_whole
 
 __all__ = ["FORMATS", "Format", "check_parquet_name", "read_channel", "write_channel"]
@@ -110,8 +109,7 @@ def _is_parquet(path: Path) -> bool:
 def _format(name: str, option: str) -> Format:
     if name in FORMATS:
         return FORMATS[name]
-    near = get_close_matches(name, FORMATS, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else ""
+    guess = did_you_mean(name, FORMATS, lead="; ")
     raise ChannelError(f"{option}: unknown format {name!r}{guess}", f"allowed: {', '.join(FORMATS)}")
 
 

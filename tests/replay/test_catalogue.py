@@ -10,8 +10,9 @@ import pytest
 
 from fixtures.make_variants_page import PAGE, page
 from replay.catalogue import catalogue, find_variant
+from replay.scenario import check_variant
 from toolkit.cli.app import main
-from toolkit.errors import HindflightError
+from toolkit.errors import HindflightError, ScenarioError
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "variants"
 
@@ -67,7 +68,36 @@ def test_a_slip_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(HindflightError, match="there is no variant westwod-plus"):
         find_variant("westwod-plus")
     assert main(["variants", "westwod-plus"]) == 2
-    assert "did you mean westwood-plus?" in capsys.readouterr().err
+    assert "did you mean 'westwood-plus'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ctcp", "compound"), ("CTCP", "compound"), ("hstcp", "highspeed"), ("stcp", "scalable"),
+        ("westwood+", "westwood-plus"),
+        ("bbrv1", "bbr"), ("bbr2", "bbr3"), ("bbrv3", "bbr3"), ("newreno-sack", "sack"), ("reno-linux", "linux-reno"),
+        ("tcpw-abse", "westwood-abse"), ("freeze", "freeze-tcp"), ("scps", "scps-tp"), ("h-tcp", "htcp"),
+    ],
+)  # fmt: skip
+def test_a_name_that_a_variant_goes_by_elsewhere_suggests_it_alone_and_is_not_taken(
+    name: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["variants", name]) == 2
+    shown = capsys.readouterr().err
+    assert f"there is no variant {name}\n" in shown
+    assert f"did you mean {meant!r}?\n" in shown
+    said = f"compare.variants\\[0\\]: unknown variant {name!r}; did you mean {meant!r}\\?$".replace("+", "\\+")
+    known = tuple(variant.name for variant in catalogue())
+    with pytest.raises(ScenarioError, match=said):
+        check_variant("compare.variants[0]", name, known)
+
+
+def test_other_names_are_shown_with_the_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["variants", "highspeed"]) == 0
+    assert "; also called hstcp, hs-tcp\n" in capsys.readouterr().out
+    assert main(["variants", "vegas"]) == 0
+    assert "also called" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["westwood", "westwod"])
@@ -75,8 +105,8 @@ def test_a_name_that_several_begin_with_suggests_them_all_and_nonsense_none(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["variants", name]) == 2
-    assert "did you mean westwood-plus or westwood-bwe or westwood-abse?" in capsys.readouterr().err
+    assert "did you mean 'westwood-plus' or 'westwood-bwe' or 'westwood-abse'?" in capsys.readouterr().err
     assert main(["variants", "nonsens"]) == 2
     shown = capsys.readouterr().err
     assert "did you mean" not in shown
-    assert "There are reno, newreno" in shown
+    assert "there are reno, newreno" in shown

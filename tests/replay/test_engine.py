@@ -184,7 +184,7 @@ def test_ctrl_c_stops_a_long_run() -> None:
 
 
 def test_variants_tell_source_year_and_parameters() -> None:
-    name, family, summary, source, year, params, profiles, _ = next(v for v in _native.variants() if v[0] == "cubic")
+    name, family, summary, source, year, params, profiles, *_ = next(v for v in _native.variants() if v[0] == "cubic")
     assert (name, family, source, year) == ("cubic", "loss", "RFC 9438", 2023)
     assert summary
     assert profiles == ["rfc", "ns2"]

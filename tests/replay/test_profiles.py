@@ -50,4 +50,4 @@ def test_the_command_tells_all_or_one(capsys: pytest.CaptureFixture[str]) -> Non
     (setting,) = json.loads(capsys.readouterr().out)["settings"]
     assert setting["values"] == {"rfc": "0", "linux": "16", "ns2": "0"}
     assert main(["scenario", "profiles", "min_rot"]) == 2
-    assert "did you mean min_rto?" in capsys.readouterr().err
+    assert "did you mean 'min_rto'?" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from replay.flows import Flow
 from replay.jobs import plan_comparison
 from replay.run import check_jobs, variant_names
 from replay.scenario import load_scenario
@@ -30,6 +31,8 @@ USUAL = {"link": "", "flow": "", "extra": "", "compare": 'variants = ["newreno"]
 
 SLIPS = [
     ("link", 'dealy="1 ms"', "links[0].dealy: unknown key; did you mean 'delay'?"),
+    ("link", "mtu=1", "links[0].mtu: unknown key; allowed: name, rate, rate_file, delay, jitter, queue, loss, rever"),
+    ("flow", "zzz=1", f"flow.zzz: unknown key; allowed: {len(Flow.model_fields)} keys, see docs/scenario.md"),
     ("link", 'rate_file="x"', "links[0]: rate and rate_file both give the rate; leave one out"),
     ("link", 'loss={model="trace",file="no.parquet"}', "links[0].loss.file: no such file no.parquet"),
     ("link", 'loss={model="trace"}', "links[0].loss.file: this key is missing"),

@@ -54,9 +54,9 @@ def test_json_is_the_whole_schema(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("segmets", "there is no table segmets", "did you mean segments?"),
+        ("segmets", "there is no table segmets", "did you mean 'segments'?"),
         ("cwnd_bytes", "it is a column", "instruments.cwnd_bytes"),
-        ("events.knid", "has no column knid", "did you mean kind"),
+        ("events.knid", "has no column knid", "did you mean 'kind'"),
         ("zzz", "there is no table zzz", "tables: segments"),
     ],
 )

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import shutil
 import textwrap
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
 
-from toolkit.errors import HindflightError
+from toolkit.errors import HindflightError, did_you_mean
 from toolkit.schema import SCHEMA_VERSION, TABLES, Column, Table
 
 
@@ -48,8 +47,7 @@ def _table(name: str, column_name: str) -> Table:
     of_column = [table.name for table in TABLES.values() if any(c.name == name for c in table.columns)]
     if of_column and not column_name:
         raise HindflightError(f"there is no table {name}; it is a column", f"hindflight explain {of_column[0]}.{name}")
-    near = get_close_matches(name, TABLES, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"tables: {', '.join(TABLES)}"
+    hint = did_you_mean(name, TABLES) or f"tables: {', '.join(TABLES)}"
     raise HindflightError(f"there is no table {name}", hint)
 
 
@@ -57,8 +55,8 @@ def _column(table: Table, name: str) -> Column:
     try:
         return table.column(name)
     except KeyError:
-        near = get_close_matches(name, [column.name for column in table.columns], n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"`hindflight explain {table.name}` lists its columns"
+        guess = did_you_mean(name, [column.name for column in table.columns])
+        hint = guess or f"`hindflight explain {table.name}` lists its columns"
         raise HindflightError(f"table {table.name} has no column {name}", hint) from None
 
 

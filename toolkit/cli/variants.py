@@ -33,7 +33,8 @@ def variants(
         typer.echo("hindflight variants NAME lists its parameters; hindflight scenario profiles: what the stacks set.")
     else:
         variant = shown[0]
-        typer.echo(f"{variant.name}: {variant.summary} ({variant.source}, {variant.year})")
+        others = f"; also called {', '.join(variant.other_names)}" if variant.other_names else ""
+        typer.echo(f"{variant.name}: {variant.summary} ({variant.source}, {variant.year}){others}")
         if variant.parameters:
             names = ["name", "default", "allowed", "unit", "source", "meaning"]
             print_table(names, [asdict(parameter) for parameter in variant.parameters])

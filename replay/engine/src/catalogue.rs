@@ -80,21 +80,21 @@ const OUTSIDE: Definition = Definition {
 };
 
 impl Variant {
-    /// The variant called `name`; else the nearest name.
+    /// The variant called `name`.
     ///
     /// # Errors
-    /// The name that is nearest to an unknown one.
+    /// Of an unknown name that of the variant which is called so elsewhere, or else the nearest.
     pub fn from_name(name: &str) -> Result<Self, &'static str> {
         if name.starts_with(EXTERNAL) {
             return Ok(Self::External);
         }
-        let names = || VARIANTS.iter().map(|variant| variant.info().name);
-        match VARIANTS.iter().find(|variant| variant.info().name == name) {
-            Some(variant) => Ok(*variant),
-            None => Err(names()
-                .min_by_key(|known| edit_distance(name, known))
-                .unwrap_or("")),
+        if let Some(variant) = VARIANTS.iter().find(|known| known.info().name == name) {
+            return Ok(*variant);
         }
+        let all = VARIANTS.iter().copied().map(Variant::info);
+        let elsewhere = all.clone().find(|info| info.other_names.contains(&name));
+        let meant = elsewhere.or(all.min_by_key(|info| edit_distance(name, info.name)));
+        Err(meant.map_or("", |info| info.name))
     }
 
     /// The parameters with what the variant itself fixes, with a scenario's `values` for its own.
@@ -193,6 +193,21 @@ mod tests {
         }
         assert_eq!(Variant::from_name("kubic"), Err("cubic"));
         assert_eq!(Variant::from_name("new-reno"), Err("newreno"));
+    }
+
+    #[test]
+    fn a_name_from_elsewhere_suggests_its_variant_and_belongs_to_no_other() {
+        assert_eq!(Variant::from_name("ctcp"), Err("compound"));
+        assert_eq!(Variant::from_name("bbr2"), Err("bbr3"));
+        let mut known: Vec<_> = VARIANTS.iter().map(|variant| variant.info().name).collect();
+        for variant in VARIANTS {
+            let info = variant.info();
+            for &other in info.other_names {
+                assert_eq!(Variant::from_name(other), Err(info.name));
+                assert!(!known.contains(&other), "{other}");
+                known.push(other);
+            }
+        }
     }
 
     #[test]

@@ -63,8 +63,8 @@ struct Outcome {
 type Text = &'static str;
 /// Name, default, what is allowed, unit, source, meaning.
 type ParamTuple = (Text, String, String, Text, Text, Text);
-/// Name, family, one line, source, its year, parameters, profiles under which it has them, and whether it needs a
-/// forecast of outages.
+/// Name, family, one line, source, its year, parameters, profiles under which it has them, whether it needs a forecast
+/// of outages, and what it is called elsewhere.
 type VariantTuple = (
     Text,
     Text,
@@ -74,6 +74,7 @@ type VariantTuple = (
     Vec<ParamTuple>,
     Vec<Text>,
     bool,
+    Vec<Text>,
 );
 
 /// Every variant of the catalogue with its parameters.
@@ -90,8 +91,9 @@ pub fn variants() -> Vec<VariantTuple> {
         let (v, profiles) = (variant.info(), variant.profiles());
         let (name, family, summary, source) = (v.name, v.family, v.summary, v.source);
         let (params, forecast) = (params(variant), v.needs_forecast);
+        let others = v.other_names.to_vec();
         (
-            name, family, summary, source, v.year, params, profiles, forecast,
+            name, family, summary, source, v.year, params, profiles, forecast, others,
         )
     };
     VARIANTS.iter().map(row).collect()

@@ -27,6 +27,7 @@ parameters! {
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "compound",
+    other_names: &["ctcp"],
     family: "loss and delay",
     summary: "Reno with a delay window beside it",
     source: "draft-sridharan-tcpm-ctcp-02",

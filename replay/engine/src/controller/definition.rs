@@ -18,6 +18,8 @@ use crate::config::{Profile, SlowStartKind, StackParams};
 pub struct Definition {
     /// Name in scenarios.
     pub name: &'static str,
+    /// What it is called elsewhere: suggested where it is asked for, never taken.
+    pub other_names: &'static [&'static str],
     /// Family.
     pub family: &'static str,
     /// One line.
@@ -48,6 +50,7 @@ impl Definition {
     /// RFC 5681's windows, no parameters, and nothing that the stack does not say.
     pub const BASE: Self = Self {
         name: "",
+        other_names: &[],
         family: "",
         summary: "",
         source: "",

@@ -29,6 +29,7 @@ parameters! {
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "highspeed",
+    other_names: &["hstcp", "hs-tcp"],
     family: "loss",
     summary: "grows faster and falls less at large windows (RFC 3649)",
     source: "RFC 3649",

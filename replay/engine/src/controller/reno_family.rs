@@ -41,6 +41,7 @@ pub const NEWRENO: Definition = Definition {
 /// RFC 6675.
 pub const SACK: Definition = Definition {
     name: "sack",
+    other_names: &["newreno-sack", "reno-sack", "sack1"],
     family: "loss",
     summary: "Reno's windows with SACK-based recovery (RFC 6675)",
     source: "RFC 6675",
@@ -53,6 +54,7 @@ pub const SACK: Definition = Definition {
 /// The profile's recovery.
 pub const LINUX_RENO: Definition = Definition {
     name: "linux-reno",
+    other_names: &["reno-linux"],
     family: "loss",
     summary: "Reno's windows with the recovery of the stack profile",
     source: "RFC 5681",
@@ -64,6 +66,7 @@ pub const LINUX_RENO: Definition = Definition {
 /// Freeze-TCP: its receiver acts, not its window.
 pub const FREEZE_TCP: Definition = Definition {
     name: "freeze-tcp",
+    other_names: &["freeze"],
     family: "loss",
     summary: "Reno's windows; the receiver closes its window before an outage and opens it with three ACKs",
     source: "Goff et al. 2000",

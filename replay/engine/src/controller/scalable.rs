@@ -23,6 +23,7 @@ parameters! {
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "scalable",
+    other_names: &["stcp", "s-tcp"],
     family: "loss",
     summary: "a fixed share of growth per segment, a fixed share of loss",
     source: "Kelly 2003",

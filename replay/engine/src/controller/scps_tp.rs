@@ -58,6 +58,7 @@ parameters! {
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "scps-tp",
+    other_names: &["scps"],
     family: "space",
     summary: "Vegas or a fixed rate, losses taken for corruption, holes repaired when reported, few ACKs",
     source: "CCSDS 714.0-B-2",

@@ -22,6 +22,7 @@ parameters! {
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "westwood-plus",
+    other_names: &["westwood+", "tcpw+"],
     family: "rate",
     summary: "after a loss the window is rate times least RTT, rate by round trips (as Linux)",
     source: "Grieco and Mascolo 2004",

@@ -59,6 +59,7 @@ parameters! {
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "westwood-abse",
+    other_names: &["tcpw-abse", "abse"],
     family: "rate",
     summary: "Westwood with the adaptive bandwidth share estimate",
     source: "Wang et al. 2002",

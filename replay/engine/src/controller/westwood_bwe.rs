@@ -23,6 +23,7 @@ parameters! {
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "westwood-bwe",
+    other_names: &["tcpw"],
     family: "rate",
     summary: "the first Westwood: rate by a filtered sample per ACK",
     source: "Mascolo et al. 2001",

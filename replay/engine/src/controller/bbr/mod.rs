@@ -75,6 +75,7 @@ parameters! {
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "bbr",
+    other_names: &["bbr1", "bbrv1", "bbr-v1"],
     family: "model",
     summary: "paces by a model of the path: greatest delivery rate, least round-trip time (BBR v1, as Linux)",
     source: "Cardwell et al., ACM Queue 14-5",
