@@ -66,6 +66,8 @@ pub struct World<'a, T: Tap> {
     /// When the receiving end that works ahead wants to be called, and the sending end.
     sink_deadline: Nanos,
     source_deadline: Nanos,
+    /// Pacing calls the sending end for most of what it sends.
+    paced: bool,
     /// Offset after the last octet of the stream that it receives.
     last: u64,
     /// Last state told to the tap, by leg.
@@ -110,6 +112,10 @@ impl<'a, T: Tap> World<'a, T> {
                 .and_then(Node::sink)
                 .and_then(Sink::last))
             .unwrap_or(u64::MAX),
+            paced: nodes
+                .first()
+                .and_then(Node::sender)
+                .is_some_and(Sender::is_paced),
             source_deadline: nodes.first().map_or(NEVER, Endpoint::next_deadline),
             belongs: belongs(&legs, nodes.len()),
             end,

@@ -53,6 +53,13 @@ impl<T: Tap> Network<'_, T> {
         Some((ticket, arrival))
     }
 
+    /// When node number `node` is called, if nothing happens before that and it is not after the end.
+    #[inline]
+    pub fn next_call(&self, node: usize) -> Option<Nanos> {
+        let (source, now) = self.next();
+        (source == self.links.len() + node && now <= self.end).then_some(now)
+    }
+
     /// Whether somebody takes segments ahead of their time.
     #[inline]
     pub fn has_lane(&self) -> bool {
@@ -61,7 +68,8 @@ impl<T: Tap> Network<'_, T> {
 
     /// Sends a segment that has just been written over the lane; if nothing that was sent before is still on it, the
     /// segment itself is not, but in the hands of the one who takes it: at its time, or puts it on the lane.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
     pub fn send_over_lane(&mut self, outgoing: &Outgoing, now: Nanos) -> Option<Flight> {
         let parcel = outgoing.parcel;
         match self.pass_on(outgoing, outgoing.first, now) {
@@ -87,7 +95,8 @@ impl<T: Tap> Network<'_, T> {
     }
 
     /// Hands to `end` what came over the lane, but was not put on it.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
     pub fn hand_from_lane(&mut self, end: &mut impl Endpoint, flight: Flight) -> Ticket {
         let ticket = flight.parcel.ticket();
         self.tell_arrival(ticket, flight.arrival);

@@ -69,6 +69,11 @@ impl Sender {
         self.stage != Stage::Closed
     }
 
+    /// Whether pacing may hold back what the windows let leave.
+    pub fn is_paced(&self) -> bool {
+        self.pacer.is_some()
+    }
+
     /// When the connection was established.
     pub fn established_at(&self) -> Option<Nanos> {
         self.established_at

@@ -20,8 +20,8 @@ use crate::time::Nanos;
 /// Numbers of the node that sends and of the one that receives.
 const SOURCE: usize = 0;
 pub(super) const SINK: usize = 1;
-/// Further answers that one visit takes at most before the run looks around.
-const MOST_ANSWERS: u32 = 64;
+/// Further calls of the sending end that one visit answers at most before the run looks around.
+const MOST_CALLS: u32 = 64;
 
 /// Whether the condition holds: one connection, which nothing but its last octet can end, over a path whose arrivals are
 /// known when it sends; an application that reads at once and asks for nothing; an end that speaks only when it is spoken
@@ -39,17 +39,36 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
 }
 
 impl<T: Tap> World<'_, T> {
-    /// A visit of either end, and what the receiving one makes of what has been sent to it. The sending end takes one
-    /// answer after the other while nothing else happens.
+    /// A visit of either end, and what the receiving one makes of what has been sent to it.
     #[inline]
     pub(super) fn visit_pair(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
         if number == SINK {
             self.visit_one(number, came, now);
-            return self.work_ahead(now);
+            self.work_ahead(now);
+        } else if self.paced {
+            self.visit_paced_source(came, now);
+        } else {
+            self.visit_source_while::<false>(came, now);
         }
+    }
+
+    /// Code of its own: the few instructions that the loop of one that is not paced would spend on deadlines are felt there.
+    #[inline(never)]
+    fn visit_paced_source(&mut self, came: Option<Ticket>, now: Nanos) {
+        self.visit_source_while::<true>(came, now);
+    }
+
+    /// Visits of the sending end: it takes one answer after the other while nothing else happens, and where it is `PACED` has
+    /// its deadlines in between.
+    #[allow(
+        clippy::inline_always,
+        reason = "the loop is the run of nearly every packet; a hint is not heard"
+    )]
+    #[inline(always)]
+    fn visit_source_while<const PACED: bool>(&mut self, came: Option<Ticket>, now: Nanos) {
         // A listener, and those who may end, have their say after every answer.
         let alone = !T::LISTENS && !self.may_end;
-        let mut more = if alone { MOST_ANSWERS } else { 0 };
+        let mut more = if alone { MOST_CALLS } else { 0 };
         let (mut came, mut now) = (came, now);
         loop {
             self.visit_source(came, now);
@@ -60,10 +79,13 @@ impl<T: Tap> World<'_, T> {
                 return;
             }
             more -= 1;
-            let Some((ticket, arrival)) = self.network.take_answer() else {
+            (came, now) = if let Some((ticket, arrival)) = self.network.take_answer() {
+                (Some(ticket), arrival)
+            } else if let Some(deadline) = self.network.next_call(SOURCE).filter(|_| PACED) {
+                (None, deadline)
+            } else {
                 return;
             };
-            (came, now) = (Some(ticket), arrival);
         }
     }
 
