@@ -60,6 +60,14 @@ pub struct AckEvidence {
     pub ecn_echo: bool,
 }
 
+impl AckEvidence {
+    /// For how long pacing lets nothing leave.
+    #[inline]
+    pub fn paced_for(&self) -> Nanos {
+        self.paced_until.saturating_sub(self.now)
+    }
+}
+
 /// A delivery rate (draft-cheng-iccrg-delivery-rate-estimation §3): segments over the interval in which they were sent,
 /// or acknowledged if that took longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

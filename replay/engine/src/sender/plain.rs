@@ -63,6 +63,15 @@ impl Way {
     }
 }
 
+/// What an ACK that only acknowledges says.
+#[derive(Clone, Copy, Debug)]
+struct News {
+    covered: Covered,
+    acked_bytes: u64,
+    prior_flight: u32,
+    now: Nanos,
+}
+
 impl Sender {
     /// Nothing is lost, reported or repeated, the receiver's window is not being probed, and the connection has no trade but
     /// to send on.
@@ -112,15 +121,20 @@ impl Sender {
         }
         self.rtt.sample(path, self.snd_una, self.snd_nxt);
         self.rtt_histogram.add(path);
-        let limited = self.is_cwnd_limited();
-        if self.controller.heeds(limited) || self.controller.observes() {
-            let counted = limited && self.controller.counts(covered.segments);
-            if !counted {
-                self.tell_plainly(covered, acked_bytes, prior_flight, now);
+        let news = || News {
+            covered,
+            acked_bytes,
+            prior_flight,
+            now,
+        };
+        if self.pacer.is_none() {
+            if self.has_to_tell(covered.segments) {
+                self.tell_plainly(news());
             }
-        }
-        if self.pacer.is_some() {
-            self.update_pacing();
+        } else if self.rates.is_none() {
+            self.tell_paced_plainly(news());
+        } else {
+            self.tell_model_plainly(news());
         }
         if self.board.outstanding() == 0 {
             self.note_finish();
@@ -145,27 +159,65 @@ impl Sender {
         rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt())
     }
 
-    /// Tells the controller of an ACK that can move it: of every one, if it models the path and samples rates.
+    /// Tells a model of the path of an ACK: of every one. The pace stands with the model, unless the least round-trip time
+    /// of the connection, which bursts depend on, is not that of the path.
     #[inline(never)]
-    fn tell_plainly(&mut self, covered: Covered, acked_bytes: u64, prior_flight: u32, now: Nanos) {
-        let mut evidence = self.evidence_plainly(covered, acked_bytes, prior_flight, now);
-        if self.controller.models_path() {
-            evidence.rate = self.sample_rate_plainly(covered, now);
-            if let Some(rates) = &self.rates {
-                evidence.delivered_total = rates.delivered();
-            }
-            self.controller.on_ack(&evidence);
-            if self.controller.holds_back()
-                && let Some(rates) = &mut self.rates
-            {
-                rates.limit_by_application(self.board.pipe());
-            }
-            return;
+    fn tell_model_plainly(&mut self, news: News) {
+        let rate = self.sample_rate_plainly(news.covered, news.now);
+        let delivered_total = self.rates.as_ref().map_or(0, |rates| rates.delivered());
+        let evidence = |sender: &Self| AckEvidence {
+            delivered_total,
+            rate,
+            ..sender.evidence_plainly(news)
+        };
+        // Asked for twice, so that nobody gathers what a quiet ACK is not asked for.
+        let seen = evidence(self);
+        let quiet = self.controller.take_quietly(&seen);
+        if !quiet {
+            let whole = evidence(self);
+            self.controller.learn(&whole);
         }
+        if !quiet || !self.paces_for_least_rtt() {
+            self.update_pacing();
+        }
+        if self.controller.holds_back()
+            && let Some(rates) = &mut self.rates
+        {
+            rates.limit_by_application(self.board.pipe());
+        }
+    }
+
+    #[inline(always)]
+    fn paces_for_least_rtt(&self) -> bool {
+        let least = self.rtt.min_rtt();
+        self.pacer.as_ref().is_some_and(|pacer| pacer.is_for(least))
+    }
+
+    /// Whether the controller has to be told of an ACK of so many segments: it can move it, and their number is not all that
+    /// it wants to know, which it then has taken.
+    #[inline(always)]
+    fn has_to_tell(&mut self, segments: u32) -> bool {
+        let limited = self.is_cwnd_limited();
+        let heeds = self.controller.heeds(limited) || self.controller.observes();
+        heeds && !(limited && self.controller.counts(segments))
+    }
+
+    #[inline(never)]
+    fn tell_paced_plainly(&mut self, news: News) {
+        if self.has_to_tell(news.covered.segments) {
+            self.tell_plainly(news);
+        }
+        self.update_pacing();
+    }
+
+    #[inline(never)]
+    fn tell_plainly(&mut self, news: News) {
+        let mut evidence = self.evidence_plainly(news);
         if self.controller.observes() {
-            evidence.delivered = self.heard_of(covered.segments, false);
+            let segments = news.covered.segments;
+            evidence.delivered = self.heard_of(segments, false);
             self.controller.observe(&evidence);
-            evidence.delivered = covered.segments;
+            evidence.delivered = segments;
             evidence.cwnd_limited = self.is_cwnd_limited();
         }
         self.controller.on_ack(&evidence);
@@ -173,13 +225,13 @@ impl Sender {
 
     /// What the ACK means to a controller, but for rates.
     #[inline(always)]
-    fn evidence_plainly(
-        &self,
-        covered: Covered,
-        acked_bytes: u64,
-        prior_flight: u32,
-        now: Nanos,
-    ) -> AckEvidence {
+    fn evidence_plainly(&self, news: News) -> AckEvidence {
+        let News {
+            covered,
+            acked_bytes,
+            prior_flight,
+            now,
+        } = news;
         let cwnd = self.controller.cwnd();
         AckEvidence {
             now,

@@ -27,6 +27,22 @@ pub fn bandwidth_rounded_up(segments: u64, interval: Nanos) -> u64 {
     (segments * BW_UNIT).div_ceil(micros)
 }
 
+/// Whether that, rounded up, is surely no greater than `most`; without a division.
+#[inline]
+pub fn is_within(most: u64, segments: u64, interval: Nanos) -> bool {
+    segments * BW_UNIT <= most.saturating_mul(interval / MICROSECOND)
+}
+
+/// The same, rounded down.
+#[inline]
+pub fn is_within_rounded_down(most: u64, segments: u64, interval: Nanos) -> bool {
+    // Below the next whole number.
+    segments * BW_UNIT
+        < most
+            .saturating_add(1)
+            .saturating_mul(interval / MICROSECOND)
+}
+
 /// Segments that `bw` delivers in `interval`, rounded down.
 pub fn delivered_in(bw: u64, interval: Nanos) -> u64 {
     (u128::from(bw) * u128::from(interval / MICROSECOND) / u128::from(BW_UNIT)) as u64
@@ -83,6 +99,27 @@ mod tests {
         assert_eq!(bandwidth(10, 999), 0, "no interval");
         assert_eq!(bandwidth_rounded_up(10, 500 * MILLISECOND), 336);
         assert_eq!(bandwidth_rounded_up(10, 999), 0);
+    }
+
+    #[test]
+    fn a_rate_is_compared_as_it_would_be_rounded() {
+        for (segments, micros) in [(10, 500_000), (1, 1), (7, 3), (5, 1 << 24)] {
+            let interval = micros * MICROSECOND;
+            let (up, down) = (
+                bandwidth_rounded_up(segments, interval),
+                bandwidth(segments, interval),
+            );
+            assert!(is_within(up, segments, interval));
+            assert!(!is_within(up - 1, segments, interval));
+            assert!(is_within_rounded_down(down, segments, interval));
+            assert!(!is_within_rounded_down(down - 1, segments, interval));
+            assert!(is_within(u64::MAX, segments, interval));
+            assert!(is_within_rounded_down(u64::MAX, segments, interval));
+        }
+        assert!(
+            !is_within(u64::MAX, 10, 999) && !is_within_rounded_down(9, 10, 999),
+            "no interval"
+        );
     }
 
     #[test]

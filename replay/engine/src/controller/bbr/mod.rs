@@ -221,20 +221,19 @@ impl Bbr {
 
     /// Every ACK, after the sender has reacted to it.
     pub fn on_ack(&mut self, ack: &AckEvidence) {
+        if !self.take_quietly(ack) {
+            self.learn(ack);
+        }
+    }
+
+    /// The long way of an ACK.
+    pub fn learn(&mut self, ack: &AckEvidence) {
         if ack.delivered > 0 {
             self.counts.delivered_at = ack.now;
         }
         self.counts.delivered = ack.delivered_total;
         self.counts.lost = ack.lost_total;
         self.update_bandwidth(ack);
-        if !self.take_quietly(ack) {
-            self.follow(ack);
-            self.standing = self.stand();
-        }
-    }
-
-    /// The long way of an ACK, once its rate has been taken.
-    fn follow(&mut self, ack: &AckEvidence) {
         self.update_aggregation(ack);
         self.update_cycle(ack);
         self.check_full_pipe(ack);
@@ -242,6 +241,7 @@ impl Bbr {
         self.update_min_rtt(ack);
         self.set_pacing(ack.srtt);
         self.set_cwnd(ack);
+        self.standing = self.stand();
     }
 
     /// A loss: nothing is reduced, but the window is kept to return to.
@@ -354,9 +354,12 @@ impl Bbr {
     }
 
     fn update_cycle(&mut self, ack: &AckEvidence) {
-        if let Mode::ProbeBw { phase, since } = self.mode
-            && self.phase_is_over(since, ack)
-        {
+        let Mode::ProbeBw { phase, since } = self.mode else {
+            return;
+        };
+        let lasted = self.counts.delivered_at.saturating_sub(since);
+        let flight = (ack.prior_flight, ack.paced_for());
+        if self.phase_is_over(lasted, ack.newly_lost > 0, flight) {
             self.enter(Mode::ProbeBw {
                 phase: (phase + 1) % CYCLE_LENGTH,
                 since: self.counts.delivered_at,
@@ -366,21 +369,19 @@ impl Bbr {
 
     /// A phase lasts a least round-trip time. Probing goes on until the flight has grown or something was lost;
     /// draining ends as soon as the flight fits.
-    fn phase_is_over(&self, since: Nanos, ack: &AckEvidence) -> bool {
-        let lasted = self.counts.delivered_at.saturating_sub(since);
+    fn phase_is_over(&self, lasted: Nanos, lost: bool, flight: (u32, Nanos)) -> bool {
         let whole = self.min_rtt.value.is_some_and(|least| lasted > least);
         let gain = self.pacing_gain();
-        let flight = || self.flight_when_sent(ack.prior_flight, ack);
+        let flight = || self.flight_when_sent(flight);
         match gain.cmp(&UNIT) {
             Ordering::Equal => whole,
-            Ordering::Greater => whole && (ack.newly_lost > 0 || flight() >= self.inflight(gain)),
+            Ordering::Greater => whole && (lost || flight() >= self.inflight(gain)),
             Ordering::Less => whole || flight() <= self.inflight(UNIT),
         }
     }
 
-    /// What will be in flight when pacing lets the next segment leave.
-    fn flight_when_sent(&self, flight: u32, ack: &AckEvidence) -> u64 {
-        let wait = ack.paced_until.saturating_sub(ack.now);
+    /// What will be in flight when pacing lets the next segment leave, after a wait.
+    fn flight_when_sent(&self, (flight, wait): (u32, Nanos)) -> u64 {
         let own = if self.pacing_gain() > UNIT {
             self.output.pacer.burst_goal()
         } else {
@@ -430,7 +431,7 @@ impl Bbr {
             self.output.ssthresh = self.inflight(UNIT) as f64;
         }
         if matches!(self.mode, Mode::Drain)
-            && self.flight_when_sent(ack.flight, ack) <= self.inflight(UNIT)
+            && self.flight_when_sent((ack.flight, ack.paced_for())) <= self.inflight(UNIT)
         {
             self.enter_probe_bw();
         }

@@ -80,10 +80,9 @@ impl Bbr3 {
         self.inflight(self.bw(), UNIT).min(self.output.cwnd)
     }
 
-    /// What will be in flight when pacing lets the next segment leave.
+    /// What will be in flight when pacing lets the next segment leave, after a wait.
     #[inline]
-    pub(super) fn flight_when_sent(&self, flight: u32, ack: &AckEvidence) -> u64 {
-        let wait = ack.paced_until.saturating_sub(ack.now);
+    pub(super) fn flight_when_sent(&self, (flight, wait): (u32, Nanos)) -> u64 {
         let own = if self.gains.pacing > UNIT {
             self.burst_goal()
         } else {

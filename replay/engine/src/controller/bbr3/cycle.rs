@@ -99,7 +99,12 @@ impl Cycle {
     /// flight, would have risen that far.
     pub fn is_due(&self, now: Nanos, params: &Bbr3Params, target: u64) -> bool {
         let rounds = target.min(params.probe_max_rounds.into());
-        now > self.since + self.wait || u64::from(self.rounds) >= rounds
+        now > self.due_at() || u64::from(self.rounds) >= rounds
+    }
+
+    /// By the clock the next probe is due after this.
+    pub fn due_at(&self) -> Nanos {
+        self.since + self.wait
     }
 
     /// The pipe is filled for the next probe, whose first step is a share 2^-`doublings` of the window.

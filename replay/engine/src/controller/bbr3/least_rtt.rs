@@ -80,12 +80,10 @@ impl LeastRtt {
         expired
     }
 
-    #[inline]
     fn is_time_to_look(&self, now: Nanos) -> bool {
         now > self.probe.seen_at + self.probe_interval
     }
 
-    #[inline]
     fn is_old(&self, now: Nanos) -> bool {
         now > self.model.seen_at + self.model_window
     }
@@ -95,12 +93,15 @@ impl LeastRtt {
         self.probe.value > self.model.value || self.probe == self.model
     }
 
-    /// Whether `take` would change nothing, once it is settled.
-    #[inline]
-    pub fn is_told_nothing(&self, ack: &AckEvidence) -> bool {
-        ack.rtt.is_none_or(|rtt| rtt >= self.probe.value)
-            && !self.is_time_to_look(ack.now)
-            && !self.is_old(ack.now)
+    /// Once it is settled, `take` changes nothing up to this time …
+    pub fn stands_until(&self) -> Nanos {
+        let looks = self.probe.seen_at + self.probe_interval;
+        looks.min(self.model.seen_at + self.model_window)
+    }
+
+    /// … for round-trip times that are no less than this.
+    pub fn least_seen(&self) -> Nanos {
+        self.probe.value
     }
 }
 

@@ -192,17 +192,22 @@ impl Bbr3 {
 
     /// Every ACK, after the sender has reacted to it (draft §5.2.3).
     pub fn on_ack(&mut self, ack: &AckEvidence) {
-        let bw = ack.rate.map_or(0, |sample| {
-            fixed::bandwidth_rounded_up(sample.delivered, sample.interval)
-        });
-        if !self.take_quietly(ack, bw) {
-            self.learn(ack, bw);
-            self.standing = self.stand(ack);
+        if !self.take_quietly(ack) {
+            self.learn(ack);
         }
     }
 
-    /// The long way of an ACK, whose rate is `bw`.
-    fn learn(&mut self, ack: &AckEvidence, bw: u64) {
+    /// The long way of an ACK.
+    pub fn learn(&mut self, ack: &AckEvidence) {
+        let bw = ack.rate.map_or(0, |sample| {
+            fixed::bandwidth_rounded_up(sample.delivered, sample.interval)
+        });
+        self.learn_rate(ack, bw);
+        self.standing = self.stand(ack);
+    }
+
+    /// The same of an ACK that shows a rate of `bw`.
+    fn learn_rate(&mut self, ack: &AckEvidence, bw: u64) {
         (self.now, self.delivered) = (ack.now, ack.delivered_total);
         self.app_limited = ack.rate.is_none_or(|sample| sample.app_limited);
         self.marks.take(ack);
@@ -451,7 +456,7 @@ impl Bbr3 {
         }
         if matches!(self.mode, Mode::Drain) {
             let product = self.inflight(self.greatest_bw(), UNIT);
-            if self.flight_when_sent(ack.flight, ack) <= product {
+            if self.flight_when_sent((ack.flight, ack.paced_for())) <= product {
                 self.start_down();
             }
         }

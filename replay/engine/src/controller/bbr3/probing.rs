@@ -137,7 +137,7 @@ impl Bbr3 {
 
     /// Draft §5.3.3.6: a probe ends where the last one went too far, or where the rate no longer grows.
     fn check_probe(&mut self, ack: &AckEvidence, bw: u64) {
-        let flight = self.flight_when_sent(ack.prior_flight, ack);
+        let flight = self.flight_when_sent((ack.prior_flight, ack.paced_for()));
         let early = self.cycle.was_too_high && flight >= self.bounds.inflight_hi;
         self.cycle.stopped_early |= early;
         if !early && ack.cwnd_limited && self.output.cwnd >= self.bounds.inflight_hi {
@@ -150,11 +150,16 @@ impl Bbr3 {
     }
 
     fn cruise_if_drained(&mut self, ack: &AckEvidence) {
-        let flight = self.flight_when_sent(ack.prior_flight, ack);
-        let product = self.inflight(self.greatest_bw(), UNIT);
-        if flight <= self.upper_bound_with_headroom() && flight <= product {
+        let flight = self.flight_when_sent((ack.prior_flight, ack.paced_for()));
+        if flight <= self.drained_flight() {
             self.start_cruise();
         }
+    }
+
+    /// Segments in flight at which what a probe has queued is drained.
+    pub(super) fn drained_flight(&self) -> u64 {
+        let product = self.inflight(self.greatest_bw(), UNIT);
+        product.min(self.upper_bound_with_headroom())
     }
 
     pub(super) fn upper_bound_with_headroom(&self) -> u64 {

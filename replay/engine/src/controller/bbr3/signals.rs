@@ -61,23 +61,22 @@ impl Signals {
         let Some(sample) = ack.rate.as_ref().filter(|_| ack.delivered > 0) else {
             return;
         };
-        self.note_delivery(bw, sample.delivered);
+        self.bw = self.bw.max(bw);
+        self.inflight = self.inflight.max(sample.delivered);
         if !self.is_within_round(sample) {
             self.round_end = ack.delivered_total;
             self.round_starts = true;
         }
     }
 
-    /// So many segments were delivered while one was on its way, at a rate of `bw`.
-    #[inline]
-    pub fn note_delivery(&mut self, bw: u64, delivered: u64) {
-        self.bw = self.bw.max(bw);
-        self.inflight = self.inflight.max(delivered);
+    /// See `is_within_round`.
+    pub fn round_end(&self) -> u64 {
+        self.round_end
     }
 
     /// Whether the newest segment of `sample` left before the round began.
     #[inline]
-    pub fn is_within_round(&self, sample: &RateSample) -> bool {
+    fn is_within_round(&self, sample: &RateSample) -> bool {
         sample.prior_delivered < self.round_end
     }
 
