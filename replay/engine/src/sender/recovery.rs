@@ -164,15 +164,7 @@ impl Sender {
         let flight =
             self.board.outstanding() - self.limited_transmitted.min(self.board.outstanding());
         if !self.marks.covers(self.snd_una) {
-            self.controller.on_congestion(&SignalEvidence {
-                now: ack.now,
-                flight: f64::from(flight),
-                lost_total: self.board.lost_total(),
-                signal: Signal::Loss,
-            });
-            self.fail_quick_start();
-            self.marks.note_reduction();
-            self.doubt_recovery();
+            self.reduce_for_loss(ack.now, flight);
         }
         let mut recovery_point = self.snd_nxt;
         let window = match self.params.recovery {
@@ -201,19 +193,9 @@ impl Sender {
                 if self.params.recovery == RecoveryKind::Prr {
                     self.board.mark_lost(first);
                 }
-                // Deviation: Linux takes cwnd for RecoverFS; RFC 9937 §6.1 the flight.
-                let recover_fs = if self.params.profile == Profile::Linux {
-                    cwnd_before as u32
-                } else {
-                    flight
-                };
-                let fresh = Prr::new(self.controller.cwnd() as u32, recover_fs);
-                let begun = self.marks.stop_sinking();
-                let (mut prr, until) = begun.unwrap_or((fresh, recovery_point));
+                let (prr, until) =
+                    self.proportional_rate(cwnd_before, flight, ack.digest.delivered);
                 recovery_point = until;
-                if !self.acts_as_linux() {
-                    prr.on_ack(ack.digest.delivered, false, self.board.pipe());
-                }
                 RecoveryWindow::Prr(prr)
             }
         };
@@ -227,6 +209,36 @@ impl Sender {
             speculative_from: first,
             rescued: false,
         });
+    }
+
+    /// What a loss costs, `flight` segments being in the network.
+    fn reduce_for_loss(&mut self, now: Nanos, flight: u32) {
+        self.controller.on_congestion(&SignalEvidence {
+            now,
+            flight: f64::from(flight),
+            lost_total: self.board.lost_total(),
+            signal: Signal::Loss,
+        });
+        self.fail_quick_start();
+        self.marks.note_reduction();
+        self.doubt_recovery();
+    }
+
+    /// The proportional rate reduction and where recovery ends: that of a congestion mark goes on, if there is one.
+    fn proportional_rate(&mut self, cwnd_before: f64, flight: u32, delivered: u32) -> (Prr, u64) {
+        // Deviation: Linux takes cwnd for RecoverFS; RFC 9937 §6.1 the flight.
+        let recover_fs = if self.params.profile == Profile::Linux {
+            cwnd_before as u32
+        } else {
+            flight
+        };
+        let fresh = Prr::new(self.controller.cwnd() as u32, recover_fs);
+        let begun = self.marks.stop_sinking();
+        let (mut prr, until) = begun.unwrap_or((fresh, self.snd_nxt));
+        if !self.acts_as_linux() {
+            prr.on_ack(delivered, false, self.board.pipe());
+        }
+        (prr, until)
     }
 
     fn react_in_recovery(&mut self, ack: &Ack, newly_lost: bool) {
