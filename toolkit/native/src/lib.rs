@@ -14,6 +14,7 @@ mod replay;
 mod rows;
 mod runs;
 mod sampler;
+mod told;
 mod wire;
 
 use pyo3::prelude::*;

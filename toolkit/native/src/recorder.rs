@@ -1,8 +1,8 @@
 //! Listens to a replay and turns what its senders saw into the tables of a capture: every leg is recorded at the node
 //! that sends its data, and analysed by the tracker that analyses captures. Decides nothing.
 //!
-//! Losses and timeouts are the exceptions: the link that dropped a packet knows why and the sender knows when its timer
-//! struck, so their word replaces the tracker's guess.
+//! Losses, timeouts and fast recoveries are the exceptions: the link that dropped a packet knows why and the sender knows
+//! what it did (`told`), so their word replaces the tracker's guess.
 
 use hindflight_decoder::Captured;
 use hindflight_engine::Segment;
@@ -17,6 +17,7 @@ use pyo3::PyResult;
 
 use crate::columns::Columns;
 use crate::rows::{self, Origin, SegmentColumns};
+use crate::told::Told;
 use crate::wire::{DATA_SENDER, wire};
 
 /// Tables of one run, leg by leg.
@@ -58,11 +59,7 @@ struct LegRecorder {
     segments: SegmentColumns,
     samples: Vec<Sample>,
     losses: Vec<FlowEvent>,
-    /// Timeouts so far, and what they were.
-    rtos: u64,
-    timeouts: Vec<FlowEvent>,
-    /// The first of the data segments that left at the latest time of all.
-    first_data: Option<(i64, FlowEvent)>,
+    told: Told,
     /// Record and time of the latest packet with each IP identification.
     sent: Vec<(u64, i64)>,
 }
@@ -132,9 +129,7 @@ impl LegRecorder {
             ),
             samples: Vec::new(),
             losses: Vec::new(),
-            rtos: 0,
-            timeouts: Vec::new(),
-            first_data: None,
+            told: Told::new(flow_id),
             sent: vec![(0, 0); 1 << 16],
             leg: *leg,
         }
@@ -143,7 +138,7 @@ impl LegRecorder {
     fn add(&mut self, segment: &Segment, record: u64, now: i64) {
         if segment.direction == Direction::Forward {
             self.sent[usize::from(segment.ip_id)] = (record, now);
-            self.note_data(segment, record, now);
+            self.told.note_data(segment, record, now);
         }
         let wire = wire(&self.leg, segment, record, now, DATA_SENDER);
         let note = self.tracker.push(&wire);
@@ -179,60 +174,7 @@ impl LegRecorder {
 
     fn note_state(&mut self, sample: &SenderSample, now: i64) {
         self.samples.push(state_row(self.flow_id, sample, now));
-        if sample.counters.rtos > self.rtos {
-            self.rtos = sample.counters.rtos;
-            let sent = self.first_data.filter(|(at, _)| *at == now);
-            let none_yet = self.timeout(now, None);
-            self.timeouts.push(sent.map_or(none_yet, |(_, sent)| sent));
-        }
-    }
-
-    /// What a timeout sends again is told with it, also where pacing or a closed window delays it.
-    fn note_data(&mut self, segment: &Segment, record: u64, now: i64) {
-        if segment.payload_bytes == 0 {
-            return;
-        }
-        if self.first_data.is_none_or(|(at, _)| at != now) {
-            self.first_data = Some((now, self.timeout(now, Some((segment, record)))));
-        }
-        if let Some(last) = self.timeouts.last_mut()
-            && last.record.is_none()
-        {
-            last.record = Some(record);
-            last.seq_start = Some(segment.seq as i64);
-            last.seq_end = Some(segment.end() as i64);
-        }
-    }
-
-    fn timeout(&self, t_ns: i64, sent: Option<(&Segment, u64)>) -> FlowEvent {
-        FlowEvent {
-            flow_id: self.flow_id,
-            t_ns,
-            end_ns: None,
-            direction: FlowDirection::A2b,
-            kind: EventKind::Rto,
-            cause: EventCause::Rto,
-            record: sent.map(|(_, record)| record),
-            seq_start: sent.map(|(segment, _)| segment.seq as i64),
-            seq_end: sent.map(|(segment, _)| segment.end() as i64),
-            evidence: None,
-        }
-    }
-
-    /// The tracker's events with what the links and the sender know in the place of its losses and timeouts; what it saw
-    /// of a timeout stays as evidence.
-    fn events(&mut self) -> Vec<FlowEvent> {
-        let mut events = self.tracker.take_events();
-        for timeout in &mut self.timeouts {
-            let seen =
-                |event: &&FlowEvent| event.kind == EventKind::Rto && event.record == timeout.record;
-            timeout.evidence = events.iter().find(seen).and_then(|event| event.evidence);
-        }
-        events.retain(|event| !matches!(event.kind, EventKind::Loss | EventKind::Rto));
-        events.append(&mut self.losses);
-        events.append(&mut self.timeouts);
-        events.sort_by_key(|event| event.t_ns);
-        events
+        self.told.note_state(sample, now);
     }
 
     fn finish(mut self, run_id: u32, tables: &mut RunTables) -> PyResult<()> {
@@ -242,7 +184,12 @@ impl LegRecorder {
             input_id: 0,
         };
         self.tracker.finish();
-        let events = self.events();
+        let (rtos, recoveries) = (self.told.rtos, self.told.recoveries);
+        let mut events = self.tracker.take_events();
+        events.retain(|event| event.kind != EventKind::Loss);
+        events.append(&mut self.losses);
+        self.told.replace(&mut events);
+        events.sort_by_key(|event| event.t_ns);
         tables.segments.push(self.segments.finish()?);
         tables.events.push(rows::events(&events, origin)?);
         tables
@@ -255,7 +202,8 @@ impl LegRecorder {
         if self.leg.index == 0 {
             let mut flows = self.tracker.take_finished_flows();
             for flow in &mut flows {
-                flow.directions[FlowDirection::A2b as usize].rtos = self.rtos;
+                let row = &mut flow.directions[FlowDirection::A2b as usize];
+                (row.rtos, row.recoveries) = (rtos, recoveries);
             }
             tables.flows.push(rows::flows(&flows, origin)?);
         }

@@ -29,6 +29,8 @@ pub(super) struct Doubt {
     /// RFC 5682 §3.1: after a timeout new data asks whether it was spurious.
     pub probing: bool,
     pub hold: Hold,
+    /// Reductions that have been taken back.
+    pub undone: u64,
 }
 
 impl Default for Doubt {
@@ -41,6 +43,7 @@ impl Default for Doubt {
             reordered: false,
             probing: false,
             hold: Hold::Nothing,
+            undone: 0,
         }
     }
 }
@@ -163,6 +166,7 @@ impl Sender {
         }
         self.controller.undo();
         self.doubt.marker = None;
+        self.doubt.undone += 1;
     }
 }
 

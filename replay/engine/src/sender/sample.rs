@@ -26,6 +26,10 @@ impl Sender {
         let headline = self.headline();
         SenderSample {
             phase: headline.phase,
+            recovery_point: match &self.phase {
+                Phase::Recovery(recovery) => Some(recovery.recovery_point),
+                Phase::Open { .. } | Phase::Loss { .. } => None,
+            },
             cwnd_bytes: headline.cwnd_bytes,
             ssthresh_bytes: headline.ssthresh_bytes,
             flight_bytes: i64::from(self.board.outstanding() - self.board.sacked())
@@ -39,6 +43,7 @@ impl Sender {
             snd_nxt: self.snd_nxt,
             snd_wnd_bytes: self.last_wnd_bytes,
             counters: self.counters,
+            undone: self.doubt.undone,
         }
     }
 
@@ -79,6 +84,8 @@ pub enum PhaseName {
 pub struct SenderSample {
     /// What it is doing.
     pub phase: PhaseName,
+    /// Octet after the last one sent when fast recovery began; none outside it.
+    pub recovery_point: Option<u64>,
     /// Window that governs transmission, inflation and PRR included.
     pub cwnd_bytes: i64,
     /// Slow start threshold; none while it is not set.
@@ -103,6 +110,8 @@ pub struct SenderSample {
     pub snd_wnd_bytes: u32,
     /// Counters so far.
     pub counters: SenderCounters,
+    /// Reductions that it has taken back so far.
+    pub undone: u64,
 }
 
 /// The part of a sample whose change makes it news.
