@@ -138,8 +138,8 @@ impl LegRecorder {
     fn add(&mut self, segment: &Segment, record: u64, now: i64) {
         if segment.direction == Direction::Forward {
             self.sent[usize::from(segment.ip_id)] = (record, now);
-            self.told.note_data(segment, record, now);
         }
+        self.told.note_segment(segment, record, now);
         let wire = wire(&self.leg, segment, record, now, DATA_SENDER);
         let note = self.tracker.push(&wire);
         self.segments.push(

@@ -3,7 +3,7 @@
 //!
 //! Must not know what a tracker sees. Read `SenderSample` first.
 
-use hindflight_engine::{PhaseName, Purpose, Segment, SenderSample};
+use hindflight_engine::{Direction as Way, PhaseName, Purpose, Segment, SenderSample};
 use hindflight_flows::{Direction, End, Event, EventCause, EventKind, Reason};
 
 /// The events of one sender.
@@ -80,7 +80,7 @@ impl Told {
                     expired.then_some(End::BrokenOff)
                 }
             };
-            self.end_episode(now, end);
+            self.end_episode(now, self.repairs_until(now), end);
         }
         if expired {
             let sent = self.data.filter(|sent| sent.t_ns == now);
@@ -104,11 +104,11 @@ impl Told {
         }
     }
 
-    /// A segment leaves. What a timeout sends again is told with it, also where pacing or a closed window delays it; so
+    /// A segment passes. What a timeout sends again is told with it, also where pacing or a closed window delays it; so
     /// is the first repair of a recovery.
-    pub fn note_data(&mut self, segment: &Segment, record: u64, now: i64) {
+    pub fn note_segment(&mut self, segment: &Segment, record: u64, now: i64) {
         self.latest = now;
-        if segment.payload_bytes == 0 {
+        if segment.payload_bytes == 0 || segment.direction == Way::Reverse {
             return;
         }
         let sent = Leaving {
@@ -140,7 +140,7 @@ impl Told {
 
     /// Replaces what a tracker took for timeouts and fast recoveries. What it saw of a timeout stays as evidence.
     pub fn replace(mut self, events: &mut Vec<Event>) {
-        self.end_episode(self.latest, |_| Some(End::BrokenOff));
+        self.end_episode(self.latest, self.repairs, |_| Some(End::BrokenOff));
         for timeout in &mut self.timeouts {
             let seen =
                 |event: &&Event| event.kind == EventKind::Rto && event.record == timeout.record;
@@ -159,12 +159,13 @@ impl Told {
         }
     }
 
-    /// Ends the recovery that has not ended; `end` says how, where that is more than that it is over.
-    fn end_episode(&mut self, now: i64, end: impl FnOnce(&Episode) -> Option<End>) {
+    /// Ends the recovery that has not ended, after so many `repairs` of all; `end` says how, where that is more than that
+    /// it is over.
+    fn end_episode(&mut self, now: i64, repairs: u32, end: impl FnOnce(&Episode) -> Option<End>) {
         let Some(mut episode) = self.episode.take() else {
             return;
         };
-        let retransmissions = self.repairs_until(now) - episode.repairs;
+        let retransmissions = repairs - episode.repairs;
         episode.event.end_ns = Some(now);
         episode.event.evidence = end(&episode).map(|end| {
             let recovery_point = episode.recovery_point;
