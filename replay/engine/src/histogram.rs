@@ -38,18 +38,27 @@ impl Histogram {
     /// Sorts the latest values into their bucket.
     #[inline(never)]
     fn sort_in(&mut self) {
-        if self.run == 0 {
+        let run = std::mem::take(&mut self.run);
+        if run == 0 {
             return;
         }
-        let index = bucket(self.latest);
-        if index >= self.counts.len() {
-            self.counts.resize(index + 1, 0);
-        }
-        self.counts[index] += self.run;
-        self.total += self.run;
-        self.sum += u128::from(self.run) * u128::from(self.latest);
+        self.total += run;
+        self.sum += u128::from(run) * u128::from(self.latest);
         self.greatest = self.greatest.max(self.latest);
-        self.run = 0;
+        let index = bucket(self.latest);
+        if let Some(count) = self.counts.get_mut(index) {
+            *count += run;
+        } else {
+            self.add_buckets(index, run);
+        }
+    }
+
+    /// Adds the bucket of number `index`, and those before it, with `run` values in it.
+    #[cold]
+    #[inline(never)]
+    fn add_buckets(&mut self, index: usize, run: u64) {
+        self.counts.resize(index, 0);
+        self.counts.push(run);
     }
 
     /// The same with every value in its bucket.

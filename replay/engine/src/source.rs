@@ -49,6 +49,17 @@ impl Source {
         self.application.settle(end);
     }
 
+    #[inline(never)]
+    fn on_rarer_deadline(&mut self, now: Nanos) {
+        if self.sender.is_opening() {
+            self.application.on_deadline(now);
+            self.sender.on_deadline(now);
+        } else {
+            self.sender.open(now, self.first_window_bytes);
+            self.application.begin(now);
+        }
+    }
+
     /// Its sender.
     pub fn sender(&self) -> &Sender {
         &self.sender
@@ -85,13 +96,11 @@ impl Endpoint for Source {
         }
     }
 
+    #[allow(clippy::inline_always, reason = "as `receive`")]
+    #[inline(always)]
     fn on_deadline(&mut self, now: Nanos) {
-        if self.sender.is_opening() {
-            self.application.on_deadline(now);
-            self.sender.on_deadline(now);
-        } else {
-            self.sender.open(now, self.first_window_bytes);
-            self.application.begin(now);
+        if self.application.next_deadline() <= now || !self.sender.is_released(now) {
+            self.on_rarer_deadline(now);
         }
     }
 

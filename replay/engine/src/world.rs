@@ -68,6 +68,8 @@ pub struct World<'a, T: Tap> {
     source_deadline: Nanos,
     /// Pacing calls the sending end for most of what it sends.
     paced: bool,
+    /// Nobody has a say after every answer: no listener, and no connection that may end.
+    alone: bool,
     /// Offset after the last octet of the stream that it receives.
     last: u64,
     /// Last state told to the tap, by leg.
@@ -99,6 +101,7 @@ impl<'a, T: Tap> World<'a, T> {
         for (number, node) in nodes.iter().enumerate() {
             network.call(number, node.next_deadline());
         }
+        let may_end = legs.iter().any(|leg| leg.params.may_end());
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         let goes_on = endless || !config.datagrams.is_empty();
         if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, &legs, &network) {
@@ -119,7 +122,8 @@ impl<'a, T: Tap> World<'a, T> {
             source_deadline: nodes.first().map_or(NEVER, Endpoint::next_deadline),
             belongs: belongs(&legs, nodes.len()),
             end,
-            may_end: legs.iter().any(|leg| leg.params.may_end()),
+            alone: !T::LISTENS && !may_end,
+            may_end,
             unfinished: (!goes_on).then_some(config.flows.len()),
             closed: vec![None; config.flows.len()],
             network,

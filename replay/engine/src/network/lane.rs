@@ -41,23 +41,24 @@ impl<T: Tap> Network<'_, T> {
         }
     }
 
-    /// Takes the next answer, if nothing else happens before it and it is not after the end; says when it arrives.
+    /// Takes the next answer, if it arrives before `time`, nothing else happens before it, and it is not after the end; says
+    /// when it arrives.
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
-    pub fn take_answer(&mut self) -> Option<(Ticket, Nanos)> {
-        let (_, others) = self.calendar.earliest();
+    pub fn take_answer(&mut self, time: Nanos) -> Option<(Ticket, Nanos)> {
+        let before = self.next_told().min(time);
         let link = self.links.get_mut(self.lane_back)?;
-        let Flight { arrival, parcel } = link.take_before(others.min(self.end + 1))?;
+        let Flight { arrival, parcel } = link.take_before(before)?;
         let ticket = parcel.ticket();
         self.tell_arrival(ticket, arrival);
         Some((ticket, arrival))
     }
 
-    /// When node number `node` is called, if nothing happens before that and it is not after the end.
+    /// When something happens that the calendar has been told of, or the run has ended.
     #[inline]
-    pub fn next_call(&self, node: usize) -> Option<Nanos> {
-        let (source, now) = self.next();
-        (source == self.links.len() + node && now <= self.end).then_some(now)
+    pub fn next_told(&self) -> Nanos {
+        let (_, time) = self.calendar.earliest();
+        time.min(self.end + 1)
     }
 
     /// Whether somebody takes segments ahead of their time.

@@ -94,6 +94,21 @@ impl Sender {
         calm
     }
 
+    /// Its time has come for nothing but what pacing held back: takes note of it, and says whether that is so.
+    #[inline(always)]
+    pub(crate) fn is_released(&mut self, now: Nanos) -> bool {
+        let Some(pacer) = &mut self.pacer else {
+            return false;
+        };
+        let only = self.calm.is_some_and(|others| others > now)
+            && self.rto_timer.armed() > now
+            && self.dummies.is_none();
+        if only {
+            pacer.timer.fires(now);
+        }
+        only
+    }
+
     /// Takes an ACK that only acknowledges: it moves `snd_una` over whole segments that were sent once, and carries no
     /// SACK, payload or mark.
     #[inline(always)]
@@ -301,7 +316,12 @@ impl Sender {
     }
 
     /// A full segment leaves that the board knows: what pacing and rate samples make of it.
+    #[inline(never)]
     fn note_departure_plainly(&mut self, len: u16, now: Nanos) {
+        if let Some(pacer) = &mut self.pacer {
+            let count = self.counters.segments_out + 1;
+            pacer.on_send(self.snd_nxt, len.into(), count, now);
+        }
         if let (Some(rates), Some(last)) = (&mut self.rates, self.board.last()) {
             let network = Network {
                 outstanding: self.board.outstanding(),
@@ -310,10 +330,6 @@ impl Sender {
             };
             let first = last + 1 - u64::from(network.outstanding);
             rates.on_send(last, first, network, now);
-        }
-        if let Some(pacer) = &mut self.pacer {
-            let count = self.counters.segments_out + 1;
-            pacer.on_send(self.snd_nxt, len.into(), count, now);
         }
     }
 

@@ -103,11 +103,13 @@ impl RateSampler {
     /// Draft §3.2: segment `number` leaves now, into `network`; `first` is the first outstanding one.
     #[inline]
     pub fn on_send(&mut self, number: u64, first: u64, network: Network, now: Nanos) {
+        if (number - first) as usize >= self.slots.len() {
+            return self.on_send_beyond(number, first, network, now);
+        }
         if network.outstanding == 1 {
             // Nothing was in flight: the intervals begin here.
             (self.first_sent_at, self.delivered_at) = (now, now);
         }
-        self.make_room(number, first);
         let mask = self.slots.len() - 1;
         self.slots[number as usize & mask] = Transmission {
             delivered: self.delivered,
@@ -120,15 +122,14 @@ impl RateSampler {
         };
     }
 
-    #[inline]
-    fn make_room(&mut self, number: u64, first: u64) {
-        let old = self.slots.len();
-        if (number - first) as usize >= old {
-            self.double(number, first);
-        }
+    /// The same after making room.
+    #[cold]
+    #[inline(never)]
+    fn on_send_beyond(&mut self, number: u64, first: u64, network: Network, now: Nanos) {
+        self.double(number, first);
+        self.on_send(number, first, network, now);
     }
 
-    #[cold]
     fn double(&mut self, number: u64, first: u64) {
         let old = self.slots.len();
         let mut slots = vec![Transmission::default(); 2 * old];

@@ -51,12 +51,7 @@ impl Sender {
 
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
-        if let Some(pacer) = &mut self.pacer
-            && self.calm.is_some_and(|others| others > now)
-            && self.rto_timer.armed() > now
-            && self.dummies.is_none()
-        {
-            pacer.timer.fires(now);
+        if self.is_released(now) {
             return;
         }
         self.calm = None;

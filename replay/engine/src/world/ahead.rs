@@ -15,7 +15,7 @@ use crate::config::{ApplicationConfig, Config};
 use crate::network::Network;
 use crate::node::{Endpoint, Node};
 use crate::tap::Tap;
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 
 /// Numbers of the node that sends and of the one that receives.
 const SOURCE: usize = 0;
@@ -48,30 +48,20 @@ impl<T: Tap> World<'_, T> {
         } else if self.paced {
             self.visit_paced_source(came, now);
         } else {
-            self.visit_source_while::<false>(came, now);
+            self.visit_source(came, now);
         }
     }
 
-    /// Code of its own: the few instructions that the loop of one that is not paced would spend on deadlines are felt there.
-    #[inline(never)]
-    fn visit_paced_source(&mut self, came: Option<Ticket>, now: Nanos) {
-        self.visit_source_while::<true>(came, now);
-    }
-
-    /// Visits of the sending end: it takes one answer after the other while nothing else happens, and where it is `PACED` has
-    /// its deadlines in between.
-    #[allow(
-        clippy::inline_always,
-        reason = "the loop is the run of nearly every packet; a hint is not heard"
-    )]
+    /// The sending end takes one answer after the other while nothing else happens.
+    #[allow(clippy::inline_always, reason = "as `let_source_send`")]
     #[inline(always)]
-    fn visit_source_while<const PACED: bool>(&mut self, came: Option<Ticket>, now: Nanos) {
-        // A listener, and those who may end, have their say after every answer.
-        let alone = !T::LISTENS && !self.may_end;
-        let mut more = if alone { MOST_CALLS } else { 0 };
+    fn visit_source(&mut self, came: Option<Ticket>, now: Nanos) {
+        let mut more = if self.alone { MOST_CALLS } else { 0 };
         let (mut came, mut now) = (came, now);
         loop {
-            self.visit_source(came, now);
+            if self.let_source_send(came, now) {
+                self.call_source();
+            }
             if !self.network.lane_is_clear() {
                 return self.work_ahead(now);
             }
@@ -79,25 +69,58 @@ impl<T: Tap> World<'_, T> {
                 return;
             }
             more -= 1;
-            (came, now) = if let Some((ticket, arrival)) = self.network.take_answer() {
-                (Some(ticket), arrival)
-            } else if let Some(deadline) = self.network.next_call(SOURCE).filter(|_| PACED) {
-                (None, deadline)
-            } else {
+            let Some((ticket, arrival)) = self.network.take_answer(NEVER) else {
                 return;
             };
+            (came, now) = (Some(ticket), arrival);
         }
     }
 
-    /// Lets the sending end take what has come, and the receiving end what it sends.
+    /// The same where pacing calls for most of what leaves: the end has its deadlines in between, of which the calendar is not
+    /// told. An answer that comes at the same time goes first, as a link before a node.
+    #[inline(never)]
+    fn visit_paced_source(&mut self, came: Option<Ticket>, now: Nanos) {
+        self.network.call(SOURCE, NEVER);
+        let mut more = if self.alone { MOST_CALLS } else { 0 };
+        let (mut came, mut now) = (came, now);
+        loop {
+            self.let_source_send(came, now);
+            if more == 0 || !self.network.lane_is_clear() {
+                break;
+            }
+            more -= 1;
+            let deadline = self.source_deadline;
+            (came, now) = if let Some((ticket, arrival)) =
+                self.network.take_answer(deadline.saturating_add(1))
+            {
+                (Some(ticket), arrival)
+            } else if deadline < self.network.next_told() {
+                (None, deadline)
+            } else {
+                break;
+            };
+        }
+        self.call_source();
+        if !self.network.lane_is_clear() {
+            self.work_ahead(now);
+        }
+    }
+
+    #[inline]
+    fn call_source(&mut self) {
+        self.network.call(SOURCE, self.source_deadline);
+    }
+
+    /// Lets the sending end take what has come, and the receiving end what it sends. Says whether the deadline of the former
+    /// is another one now.
     #[allow(
         clippy::inline_always,
         reason = "the loop around it is the run of nearly every packet"
     )]
     #[inline(always)]
-    fn visit_source(&mut self, came: Option<Ticket>, now: Nanos) {
+    fn let_source_send(&mut self, came: Option<Ticket>, now: Nanos) -> bool {
         let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {
-            return;
+            return false;
         };
         let (network, mut free) = (&mut self.network, came);
         network.hand(&mut **source, came, now);
@@ -127,10 +150,9 @@ impl<T: Tap> World<'_, T> {
         }
         network.free(free);
         let deadline = source.next_deadline();
-        if deadline != self.source_deadline {
-            self.source_deadline = deadline;
-            network.call(SOURCE, deadline);
-        }
+        let moves = deadline != self.source_deadline;
+        self.source_deadline = deadline;
+        moves
     }
 
     /// Lets the receiving end take what is on the lane, and do what it has to do in between.

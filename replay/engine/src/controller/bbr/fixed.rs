@@ -27,20 +27,20 @@ pub fn bandwidth_rounded_up(segments: u64, interval: Nanos) -> u64 {
     (segments * BW_UNIT).div_ceil(micros)
 }
 
-/// Whether that, rounded up, is surely no greater than `most`; without a division.
+/// Whether `bandwidth` is surely no greater than `most`, without a division.
 #[inline]
 pub fn is_within(most: u64, segments: u64, interval: Nanos) -> bool {
-    segments * BW_UNIT <= most.saturating_mul(interval / MICROSECOND)
-}
-
-/// The same, rounded down.
-#[inline]
-pub fn is_within_rounded_down(most: u64, segments: u64, interval: Nanos) -> bool {
-    // Below the next whole number.
+    // What is rounded down to `most` is less than the next number.
     segments * BW_UNIT
         < most
             .saturating_add(1)
             .saturating_mul(interval / MICROSECOND)
+}
+
+/// The same of `bandwidth_rounded_up`.
+#[inline]
+pub fn is_within_rounded_up(most: u64, segments: u64, interval: Nanos) -> bool {
+    segments * BW_UNIT <= most.saturating_mul(interval / MICROSECOND)
 }
 
 /// Segments that `bw` delivers in `interval`, rounded down.
@@ -105,21 +105,16 @@ mod tests {
     fn a_rate_is_compared_as_it_would_be_rounded() {
         for (segments, micros) in [(10, 500_000), (1, 1), (7, 3), (5, 1 << 24)] {
             let interval = micros * MICROSECOND;
-            let (up, down) = (
-                bandwidth_rounded_up(segments, interval),
-                bandwidth(segments, interval),
-            );
-            assert!(is_within(up, segments, interval));
-            assert!(!is_within(up - 1, segments, interval));
-            assert!(is_within_rounded_down(down, segments, interval));
-            assert!(!is_within_rounded_down(down - 1, segments, interval));
+            let bw = bandwidth(segments, interval);
+            assert!(is_within(bw, segments, interval) && !is_within(bw - 1, segments, interval));
             assert!(is_within(u64::MAX, segments, interval));
-            assert!(is_within_rounded_down(u64::MAX, segments, interval));
+            let up = bandwidth_rounded_up(segments, interval);
+            assert!(is_within_rounded_up(up, segments, interval));
+            assert!(!is_within_rounded_up(up - 1, segments, interval));
+            assert!(is_within_rounded_up(u64::MAX, segments, interval));
         }
-        assert!(
-            !is_within(u64::MAX, 10, 999) && !is_within_rounded_down(9, 10, 999),
-            "no interval"
-        );
+        let none = |within: fn(u64, u64, Nanos) -> bool| !within(9, 10, 999);
+        assert!(none(is_within) && none(is_within_rounded_up), "no interval");
     }
 
     #[test]

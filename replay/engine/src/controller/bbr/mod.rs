@@ -33,7 +33,7 @@ use self::pacer::Pacer;
 use self::quiet::Standing;
 use self::round::Round;
 use super::definition::{Definition, Made};
-use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
+use super::evidence::{AckEvidence, RateSample, Repair, Signal, SignalEvidence};
 use super::params::parameters;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
@@ -322,12 +322,19 @@ impl Bbr {
         {
             self.enter_probe_bw();
         }
+        self.bw = self.rates_with(*sample);
+    }
+
+    /// The filter of rates with that of `sample`.
+    fn rates_with(&self, sample: RateSample) -> MaxFilter {
         let bw = fixed::bandwidth(sample.delivered, sample.interval);
+        let mut rates = self.bw;
         // A rate that the application limited says nothing, unless it is greater than all.
-        if !sample.app_limited || bw >= self.bw.value() {
+        if !sample.app_limited || bw >= rates.value() {
             let window = self.params.bw_window_rounds.into();
-            self.bw.update(window, self.round.count, bw);
+            rates.update(window, self.round.count, bw);
         }
+        rates
     }
 
     fn sample_long_term(&mut self, losses: bool, app_limited: bool) -> Verdict {

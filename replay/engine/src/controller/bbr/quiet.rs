@@ -6,6 +6,7 @@
 
 use super::aggregation::MOST_EXTRA;
 use super::long_term::Counts;
+use super::max_filter::MaxFilter;
 use super::{Bbr, Mode, fixed};
 use crate::controller::evidence::{AckEvidence, RateSample, Repair};
 use crate::time::{NEVER, Nanos};
@@ -17,14 +18,15 @@ pub(super) struct Standing {
     until: Nanos,
     /// … of segments that left before so many had been delivered, …
     round_end: u64,
-    /// … that show no greater rate and no lesser round-trip time; …
-    most_bw: u64,
+    /// … that show no lesser round-trip time, …
     least_rtt: Nanos,
     /// … whether the application may have limited it, …
     may_be_limited: bool,
     /// … and, unless the phase ends by the clock alone, since when it lasts.
     since: Option<Nanos>,
+    /// The rate, and up to which one the filter of rates need not hear of another; none where it has to of each.
     bw: u64,
+    ignored_bw: Option<u64>,
     /// Window of the model without room for aggregated ACKs, and that room at most.
     product: u64,
     most_room: u64,
@@ -40,7 +42,12 @@ impl Standing {
             && ack.newly_lost == 0
             && (self.may_be_limited || !sample.app_limited)
             && ack.rtt.is_none_or(|rtt| rtt >= self.least_rtt)
-            && fixed::is_within_rounded_down(self.most_bw, sample.delivered, sample.interval)
+    }
+
+    #[inline]
+    fn ignores(&self, sample: &RateSample) -> bool {
+        let is_within = |most| fixed::is_within(most, sample.delivered, sample.interval);
+        self.ignored_bw.is_some_and(is_within)
     }
 }
 
@@ -73,13 +80,13 @@ impl Bbr {
         Some(Standing {
             until: phase_end.min(self.min_rtt.seen_at + self.min_rtt_window),
             round_end: self.round.end,
-            most_bw: self
-                .bw
-                .ignores(self.params.bw_window_rounds.into(), self.round.count)?,
             least_rtt,
             may_be_limited: self.long_term.waits_on(false),
             since: (!cruises).then_some(since),
             bw,
+            ignored_bw: self
+                .bw
+                .ignores(self.params.bw_window_rounds.into(), self.round.count),
             product: self.bdp(bw, self.gains.cwnd),
             most_room: fixed::delivered_in(bw, MOST_EXTRA),
         })
@@ -96,6 +103,10 @@ impl Bbr {
             return false;
         };
         if !standing.is_told_nothing(ack, sample) {
+            return false;
+        }
+        let rates = (!standing.ignores(sample)).then(|| self.rates_with(*sample));
+        if rates.is_some_and(|rates| rates.value() != standing.bw) {
             return false;
         }
         let flight = (ack.prior_flight, ack.paced_for());
@@ -116,6 +127,18 @@ impl Bbr {
         let target = self.with_bursts(standing.product + room);
         let window = cwnd.max(1) + acked;
         self.output.cwnd = window.min(target).max(self.params.least_cwnd.into());
+        if let Some(rates) = rates {
+            self.take_rates(rates);
+        }
         true
+    }
+
+    /// What the filter of rates ignored it may not ignore now.
+    #[inline(never)]
+    fn take_rates(&mut self, rates: MaxFilter) {
+        self.bw = rates;
+        if let Some(standing) = &mut self.standing {
+            standing.ignored_bw = None;
+        }
     }
 }

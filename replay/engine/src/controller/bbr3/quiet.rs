@@ -59,7 +59,7 @@ impl Standing {
             && u64::from(sample.tx_in_flight) <= self.most_flight
             && u64::from(ack.flight) > self.small_flight
             && ack.rtt.is_none_or(|rtt| rtt >= self.least_rtt)
-            && fixed::is_within(most_bw, sample.delivered, sample.interval)
+            && fixed::is_within_rounded_up(most_bw, sample.delivered, sample.interval)
     }
 }
 
