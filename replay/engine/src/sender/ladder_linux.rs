@@ -248,6 +248,63 @@ fn linux_without_sack_counts_duplicates_and_repairs_one_hole_per_round_trip() {
     );
 }
 
+fn without_sack(script: &str) {
+    let overrides = StackOverrides {
+        sack: Some(false),
+        ..unprobed(4)
+    };
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        script,
+    );
+}
+
+#[test]
+fn linux_without_sack_goes_on_after_a_late_echo_until_something_sent_only_once_arrives() {
+    // The echo gives the window back; 2 ends the repairs.
+    without_sack(
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.000 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1
+         1.100 > 5 6 (cwnd 5 loss)
+         1.102 < ack 3 echo 1
+         1.102 > 7 8 (cwnd 6 slow start)",
+    );
+}
+
+#[test]
+fn linux_without_sack_is_not_told_by_an_ack_that_covers_the_repair() {
+    // 2 has come, but the repair of 1 may be what let it be acknowledged.
+    without_sack(
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.000 > R1 (cwnd 1 loss)
+         1.100 < ack 3 echo 1000
+         1.100 > 5 6 (cwnd 2 loss)
+         1.102 < ack 4 echo 1000
+         1.102 > 7 8 (cwnd 5 slow start)",
+    );
+}
+
+#[test]
+fn linux_without_sack_counts_no_duplicate_in_the_repair_of_a_timeout() {
+    // Three duplicates of 6 are enough: that of 1 has not been taken for reordering.
+    without_sack(
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.000 > R1 (cwnd 1 loss)
+         1.010 < ack 1 echo 1
+         1.100 < ack 5 echo 1000
+         1.100 > 5 6 7 (cwnd 3 loss)
+         1.200 < ack 6 echo 1100
+         1.200 > 8 (cwnd 3 avoidance)
+         1.300 < ack 6 echo 1100
+         1.300 > 9 (cwnd 3 avoidance)
+         1.302 < ack 6 echo 1100
+         1.302 > 10 (cwnd 3 avoidance)
+         1.304 < ack 6 echo 1100
+         1.304 > R6 (cwnd 2 recovery)",
+    );
+}
+
 #[test]
 fn linux_learns_reordering_and_then_waits_for_late_segments() {
     // 1 comes after 2 to 4, before anything was repaired by its RTT: no loss is left, and the next three SACKs wait a

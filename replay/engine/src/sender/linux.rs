@@ -67,6 +67,9 @@ impl Sender {
             Phase::Recovery(_) => self.judge_in_recovery(ack),
             Phase::Loss { recovery_point, .. } => {
                 self.judge_after_timeout(ack, recovery_point);
+                if ack.advances && !self.is_repairing() {
+                    self.board.forget_dup_acks();
+                }
                 let retransmitted = self.board.retransmitted();
                 self.find_losses_as_linux(ack);
                 let lost_again = self.board.retransmitted() < retransmitted;
@@ -140,14 +143,24 @@ impl Sender {
     fn judge_after_timeout(&mut self, ack: &Ack, recovery_point: u64) {
         let recovered = self.snd_una >= recovery_point;
         if ack.advances && self.may_undo(ack, recovery_point) {
-            self.undo_timeout(recovery_point);
+            self.undo_timeout();
+            // Linux: without SACK the echo alone does not end the repairs; what was sent only once has to arrive, below.
+            if self.params.sack_enabled() {
+                self.phase = Phase::Open { dup_acks: 0 };
+            } else if self.snd_una == recovery_point {
+                self.forget_first_sent();
+            }
             return;
         }
         if self.doubt.probing {
             // RFC 5682 §3.1 step 3b: something sent only once, before the timeout, has arrived.
-            let original = ack.digest.first_original_end;
-            if original.is_some_and(|end| end <= recovery_point) {
-                self.undo_timeout(recovery_point);
+            if self.original_arrived(ack, recovery_point) {
+                self.undo_timeout();
+                if self.params.sack_enabled() || self.snd_una != recovery_point {
+                    self.phase = Phase::Open { dup_acks: 0 };
+                } else {
+                    self.forget_first_sent();
+                }
                 return;
             }
             if self.snd_nxt > recovery_point {
@@ -165,17 +178,22 @@ impl Sender {
         }
         if recovered {
             self.ends_recovery(ack, recovery_point);
-        } else if ack.advances && self.snd_nxt <= recovery_point {
+        } else if ack.advances {
             self.board.forget_dup_acks();
         }
     }
 
-    fn undo_timeout(&mut self, recovery_point: u64) {
+    /// Whether the ACK tells of something sent only once, before the timeout. Without SACK an ACK that covers a
+    /// retransmission too does not: that alone may have filled the gap.
+    fn original_arrived(&self, ack: &Ack, recovery_point: u64) -> bool {
+        let told = self.params.sack_enabled() || !ack.digest.acked_retransmission;
+        let original = ack.digest.first_original_end;
+        told && original.is_some_and(|end| end <= recovery_point)
+    }
+
+    fn undo_timeout(&mut self) {
         self.undo(true);
         self.timeouts_in_a_row = 0;
-        if self.params.sack_enabled() || self.snd_una != recovery_point {
-            self.phase = Phase::Open { dup_acks: 0 };
-        }
     }
 
     /// RFC 3708: DSACKs have disproved the reduction.
@@ -236,7 +254,8 @@ impl Sender {
         }
         let asks = self.params.undo && self.params.frto;
         self.doubt.probing = asks && (fresh || self.timeouts_in_a_row > 0);
-        if fresh && u64::from(self.board.sacked()) >= DUP_THRESH {
+        let sack = self.params.sack_enabled();
+        if fresh && sack && u64::from(self.board.sacked()) >= DUP_THRESH {
             self.doubt.reordering = self.doubt.reordering.min(DUP_THRESH as u32);
         }
     }
@@ -252,6 +271,18 @@ impl Sender {
         }
     }
 
+    /// Whether a duplicate ACK stands for a segment that arrived: not while repairs are held back because what is
+    /// outstanding was sent after the loss, nor after a timeout before new data has left.
+    fn dup_acks_tell(&self) -> bool {
+        match self.phase {
+            Phase::Open { .. } => true,
+            Phase::Recovery(FastRecovery { recovery_point, .. }) => self.snd_una < recovery_point,
+            Phase::Loss { recovery_point, .. } => {
+                self.snd_una < recovery_point && recovery_point < self.snd_nxt
+            }
+        }
+    }
+
     /// Without SACK a duplicate ACK stands for a segment that arrived, and an ACK that advances eats those that told
     /// of the rest. Returns the segments delivered.
     pub(super) fn count_dup_acks(&mut self, advances: bool, duplicate: bool, acked: u32) -> u32 {
@@ -259,7 +290,7 @@ impl Sender {
         let delivered = if advances {
             self.board.eat_dup_acks(acked.saturating_sub(1));
             acked.saturating_sub(told).max(1)
-        } else if duplicate {
+        } else if duplicate && self.dup_acks_tell() {
             self.board.add_dup_ack();
             1
         } else {
