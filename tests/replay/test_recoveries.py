@@ -12,9 +12,9 @@ from replay.run import Configuration, run_configurations
 REPAIRS = "recovery"
 
 
-def _run(variant: str, profile: str, per: float, stack: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def _run(variant: str, profile: str, per: float, stack: dict[str, Any], **link: Any) -> dict[str, list[dict[str, Any]]]:
     delay = {"delay_ns": 50_000_000}
-    forward = {**delay, "rate_bps": 2e6, "loss": {"kind": "bernoulli", "per": per}}
+    forward = {**delay, "rate_bps": 2e6, "loss": {"kind": "bernoulli", "per": per}, **link}
     config = {
         "duration_ns": 20 * 10**9,
         "path": {"nodes": ["a", "b"], "links": [{"name": "ab", "forward": forward, "reverse": delay}]},
@@ -86,13 +86,14 @@ def test_each_is_tied_to_its_first_repair_and_tells_how_it_ended() -> None:
 
 
 def test_one_that_proved_needless_says_so() -> None:
-    tables = _run("cubic", "linux", 0.03, {"sack": False})
+    late = {"kind": "exponential", "spread_ns": 10_000_000}
+    tables = _run("cubic", "rfc", 0.01, {}, jitter=late)
     told = [row["evidence"] for row in tables["events"] if row["kind"] == "recovery"]
     assert sum("undone" in said for said in told) > 5
     assert sum("acknowledged" in said for said in told) > 5
 
 
 def test_a_capture_would_have_shown_fewer() -> None:
-    tables = _run("cubic", "linux", 0.03, {"sack": False})
+    tables = _run("reno", "rfc", 0.05, {})
     shown = max(row["recoveries"] for row in tables["instruments"] if row["source"] == "inferred")
     assert 0 < shown < tables["runs"][0]["recoveries"]
