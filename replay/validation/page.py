@@ -15,6 +15,7 @@ from replay.validation.tables import (
     linux_table,
     missing,
     ns2_table,
+    repeated_table,
     summary,
     tcp_linux_table,
 )
@@ -46,6 +47,13 @@ the kernel's clock (4 ms), by which CUBIC reads its curve and timers fire: where
 from the record, though the times of delayed ACKs could tell. What is said of the first packet that differs holds for
 that packet and no other
 (replay/validation/explained.py).
+"""
+
+REPEATED = """
+Where two flows fill one drop-tail queue, a packet that comes a moment later decides who loses and all that follows, on
+the real stack as well: chance alone moves a single run further than its bounds. So the flows of S12 were recorded again
+and again over the same link, and stand, mean beside mean, beside as many runs of the engine whose later flow starts at
+as many places of one round trip. `python -m fixtures.record_shared_bottleneck`, as root, records anew.
 """
 
 ALONE = """
@@ -103,6 +111,8 @@ def render_page(results: Results, pictures: Mapping[str, str]) -> str:
     if results.linux:
         parts += [_section(linux_table(results.linux), LINUX)]
     parts += [f"![{shown}]({path})\n" for shown, path in pictures.items()]
+    if results.repeated is not None:
+        parts += [_section(repeated_table(results.repeated), REPEATED)]
     if results.alone:
         parts += [_section(alone_table(results.alone), ALONE)]
     if results.ns2:

@@ -28,6 +28,7 @@ from replay.validation.linux import (
     RunResult,
 )
 from replay.validation.ns2 import SHARE, Cell, pooled
+from replay.validation.repeated import Compared, Repeated, Sample
 from replay.validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, Likeness
 
 MISSING_RUNS = 3
@@ -48,10 +49,11 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What was compared: runs of the Linux stack, their controllers alone, sessions of ns-2,
-    windows of its TCP/Linux, closed forms."""
+    """What was compared: runs of the Linux stack, two flows of it again and again, the controllers of the runs alone,
+    sessions of ns-2, windows of its TCP/Linux, closed forms."""
 
     linux: Sequence[RunResult] = ()
+    repeated: Repeated | None = None
     alone: Sequence[AloneResult] = ()
     ns2: Sequence[Cell] = ()
     tcp_linux: Sequence[Likeness] = ()
@@ -60,14 +62,17 @@ class Results:
     @property
     def others(self) -> list[Check]:
         """The checks besides those of runs."""
+        repeated = self.repeated.checks if self.repeated is not None else []
+        alone = [flow.check for flow in self.alone]
         windows = [likeness.check for likeness in self.tcp_linux]
-        return [*(flow.check for flow in self.alone), *(cell.check for cell in self.ns2), *windows, *self.closed]
+        return [*repeated, *alone, *(cell.check for cell in self.ns2), *windows, *self.closed]
 
     @property
     def tables(self) -> list[Shown]:
         """A table for each part that was compared."""
         parts = [
             linux_table(self.linux) if self.linux else None,
+            repeated_table(self.repeated) if self.repeated is not None else None,
             alone_table(self.alone) if self.alone else None,
             ns2_table(self.ns2) if self.ns2 else None,
             tcp_linux_table(self.tcp_linux) if self.tcp_linux else None,
@@ -89,6 +94,37 @@ def linux_table(results: Sequence[RunResult]) -> Shown:
         f"{100 * CWND_QUANTILE_SHARE:.0f} %, Jain's index within {JAIN}."
     )
     return Shown("The linux profile beside the Linux stack (engine / kernel)", bounds, rows)
+
+
+def repeated_table(repeated: Repeated) -> Shown:
+    """Return a row per flow, and one for what flows share."""
+    bounds = (
+        f"Bound: means within the larger of a single run's bound (goodput {100 * GOODPUT_SHARES['reno']:.0f} %, Jain's "
+        f"index {JAIN}) and the joint 95 % interval of the two means. One run decides nothing: of all pairs of "
+        f"recordings, {100 * repeated.pairs_within:.0f} % lie within the single run's bounds of each other."
+    )
+    title = f"Two flows at one bottleneck, again and again (mean ± standard deviation, Linux {repeated.kernel})"
+    return Shown(title, bounds, [_repeated_row(row) for row in repeated.rows])
+
+
+def _repeated_row(row: Compared) -> dict[str, str]:
+    in_bits = row.unit == "bit/s"
+    allowed = row.check.allowed
+    return {
+        "quantity": f"{row.subject}: {row.metric}{', kbit/s' if in_bits else ''}",
+        "kernel": _spread(row.kernel, in_bits),
+        "engine": _spread(row.engine, in_bits),
+        "difference": f"{100 * (row.check.relative or 0.0):+.1f} %" if in_bits else f"{row.difference:+.3f}",
+        "bound": f"{100 * allowed / row.kernel.mean:.1f} %" if in_bits else f"{allowed:.3f}",
+        "verdict": row.check.verdict,
+    }
+
+
+def _spread(sample: Sample, in_bits: bool) -> str:
+    """Mean and standard deviation, in kbit/s or as they are."""
+    if in_bits:
+        return f"{sample.mean / 1e3:.0f} ± {sample.sd / 1e3:.0f} ({sample.sd_percent:.1f} %)"
+    return f"{sample.mean:.3f} ± {sample.sd:.3f} ({sample.sd_percent:.1f} %)"
 
 
 def alone_table(results: Sequence[AloneResult]) -> Shown:
@@ -195,6 +231,8 @@ def summary(results: Results) -> list[str]:
     lines = []
     if results.linux:
         lines += _runs_summary(results.linux)
+    if results.repeated is not None:
+        lines.append(f"Two flows at one bottleneck, repeated: {_passing(results.repeated.checks)} means pass.")
     if results.alone:
         compared = [flow.check for flow in results.alone if flow.check.value is not None]
         lines.append(

@@ -15,6 +15,7 @@ def test_tables_and_page(hindflight: Command, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "S9-reno" in ended.stdout
     assert "Linux: " in ended.stdout
+    assert "Two flows at one bottleneck, again and again" in ended.stdout
     page = (tmp_path / "page.md").read_text()
     assert "| S2-reno |" in page
     assert "(images/validation-reno.svg)" in page
@@ -25,7 +26,10 @@ def test_json_is_one_document_of_findings(hindflight: Command) -> None:
     ended = hindflight("validate", "--data", RUNS / "S2-reno", "--no-closed-forms", "--no-ns2", "--json")
     document = json.loads(ended.stdout)
     assert {row["section"] for row in document["findings"]} == {"validation"}
-    assert {"goodput", "retransmissions", "cwnd_error"} <= {row["metric"] for row in document["findings"]}
+    metrics = {row["metric"] for row in document["findings"]}
+    assert {"goodput", "retransmissions", "cwnd_error", "mean goodput", "mean Jain index"} <= metrics
+    assert len(document["repeated"]["rows"]) == 3
+    assert 0 <= document["repeated"]["pairs_within"] < 0.5
 
 
 def test_a_folder_without_runs_is_the_users_mistake(hindflight: Command, tmp_path: Path) -> None:

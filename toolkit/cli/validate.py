@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from replay.validation.judge import Check
     from replay.validation.linux import RunResult
     from replay.validation.ns2 import Cell
+    from replay.validation.repeated import Repeated
     from replay.validation.tables import Results
     from replay.validation.tcp_linux import Likeness
+
+
+SOURCES = Path(__file__).resolve().parents[2]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,10 +58,12 @@ def validate(
     folder = data or _own_runs()
     whole = full or data is not None
     linux, alone = _beside_linux(folder, threads) if folder is not None else ([], [])
+    repeated = _again_and_again(threads)
     cells, likenesses = _beside_ns2(whole, threads) if ns2 else ([], [])
     by_hand = validate_by_hand() if closed_forms else []
     results = Results(
         linux=linux,
+        repeated=repeated,
         alone=alone,
         ns2=cells,
         tcp_linux=[*likenesses, *by_hand],
@@ -77,8 +83,19 @@ def validate(
 
 def _own_runs() -> Path | None:
     """The runs that stand beside the sources; an installed wheel brings none."""
-    folder = Path(__file__).resolve().parents[2] / "fixtures" / "kernel"
+    folder = SOURCES / "fixtures" / "kernel"
     return folder if folder.is_dir() else None
+
+
+def _again_and_again(threads: int | None) -> Repeated | None:
+    """Two flows at one bottleneck, whose recording stands beside the sources; an installed wheel brings none."""
+    from replay.validation.repeated import validate_repeated
+
+    recording = SOURCES / "fixtures" / "shared_bottleneck.json"
+    if not recording.is_file():
+        say("two flows at one bottleneck are not compared: their recording stands beside the sources alone")
+        return None
+    return validate_repeated(recording, threads=threads)
 
 
 def _beside_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], list[AloneResult]]:
@@ -193,6 +210,7 @@ def _document(results: Results) -> dict[str, Any]:
     checks = [check for run in results.linux for check in run.checks] + results.others
     return {
         "findings": [finding(check) for check in checks],
+        "repeated": None if results.repeated is None else asdict(results.repeated),
         "divergences": [
             {"subject": flow.subject, **asdict(divergence)}
             for run in results.linux
