@@ -113,6 +113,15 @@ def test_the_engines_runs_are_as_many_and_differ(recording: Recording) -> None:
     assert runs == engine_runs(few, threads=2)
 
 
+@pytest.mark.parametrize("queue_pkts", [20, 60])
+def test_another_queue_is_told_apart(recording: Recording, queue_pkts: int) -> None:
+    other = replace(recording, parameters={**recording.parameters, "queue_pkts": queue_pkts})
+    found = compare(recording, engine_runs(other, threads=1))
+    assert [check.verdict for check in found.checks] == ["miss", "miss", "miss"]
+    # The longer the queue, the more of it is cubic's.
+    assert (found.rows[0].difference > 0) == (queue_pkts > 40)
+
+
 def test_each_flow_counts_from_its_own_start(recording: Recording) -> None:
     # Two flows of one variant, the second in the latter half alone.
     parameters = {**recording.parameters, "variants": ["reno", "reno"], "stagger_s": 30.0, "duration_s": 60.0}
