@@ -66,10 +66,10 @@ pub struct World<'a, T: Tap> {
     /// When the receiving end that works ahead wants to be called, and the sending end.
     sink_deadline: Nanos,
     source_deadline: Nanos,
-    /// Pacing calls the sending end for most of what it sends.
-    paced: bool,
     /// Nobody has a say after every answer: no listener, and no connection that may end.
     alone: bool,
+    /// The same, and pacing calls the sending end for most of what it sends.
+    paced: bool,
     /// Offset after the last octet of the stream that it receives.
     last: u64,
     /// Last state told to the tap, by leg.
@@ -102,6 +102,7 @@ impl<'a, T: Tap> World<'a, T> {
             network.call(number, node.next_deadline());
         }
         let may_end = legs.iter().any(|leg| leg.params.may_end());
+        let alone = !T::LISTENS && !may_end;
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         let goes_on = endless || !config.datagrams.is_empty();
         if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, &legs, &network) {
@@ -115,14 +116,15 @@ impl<'a, T: Tap> World<'a, T> {
                 .and_then(Node::sink)
                 .and_then(Sink::last))
             .unwrap_or(u64::MAX),
-            paced: nodes
-                .first()
-                .and_then(Node::sender)
-                .is_some_and(Sender::is_paced),
+            paced: alone
+                && nodes
+                    .first()
+                    .and_then(Node::sender)
+                    .is_some_and(Sender::is_paced),
             source_deadline: nodes.first().map_or(NEVER, Endpoint::next_deadline),
             belongs: belongs(&legs, nodes.len()),
             end,
-            alone: !T::LISTENS && !may_end,
+            alone,
             may_end,
             unfinished: (!goes_on).then_some(config.flows.len()),
             closed: vec![None; config.flows.len()],

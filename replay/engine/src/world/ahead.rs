@@ -81,7 +81,7 @@ impl<T: Tap> World<'_, T> {
     #[inline(never)]
     fn visit_paced_source(&mut self, came: Option<Ticket>, now: Nanos) {
         self.network.call(SOURCE, NEVER);
-        let mut more = if self.alone { MOST_CALLS } else { 0 };
+        let mut more = MOST_CALLS;
         let (mut came, mut now) = (came, now);
         loop {
             self.let_source_send(came, now);
