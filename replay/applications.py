@@ -19,14 +19,16 @@ PositiveTime = Annotated[Time, Field(ge=1)]
 
 
 class Greedy(Part):
-    """Writes as much as the network takes, up to the flow's size; `write` octets per call into a send buffer."""
+    """Writes as much as the network takes, up to the flow's size, from `first` after its start on; `write` octets per
+    call into a send buffer."""
 
     kind: Literal["greedy"] = "greedy"
     write: Write | None = None
+    first: Time = 0
 
     def engine(self) -> dict[str, Any]:
         """Return the engine's words."""
-        return {"kind": "greedy", "write_bytes": self.write}
+        return {"kind": "greedy", "write_bytes": self.write, "first_write_ns": self.first}
 
 
 class OnOff(Part):

@@ -56,7 +56,11 @@ impl Application {
     pub fn new(flow: &FlowConfig, params: &StackParams, key: StreamKey) -> Self {
         let last = flow.size_bytes.map(|size| size + 1);
         let (write_bytes, produced, request_bytes) = match &flow.application {
-            ApplicationConfig::Greedy { write_bytes } => (*write_bytes, last.unwrap_or(ENDLESS), 0),
+            ApplicationConfig::Greedy {
+                write_bytes,
+                first_write_ns: 0,
+            } => (*write_bytes, last.unwrap_or(ENDLESS), 0),
+            ApplicationConfig::Greedy { write_bytes, .. } => (*write_bytes, 1, 0),
             ApplicationConfig::Pages { request_bytes, .. } => (None, 1, *request_bytes),
             _ => (None, 1, 0),
         };
@@ -90,7 +94,12 @@ impl Application {
         while self.deadline <= now {
             let (octets, next) = self.supply.due();
             self.deadline = next;
-            self.produce(octets, now);
+            if matches!(self.supply, Supply::Ready { .. }) {
+                // It writes them one by one, as the network takes them.
+                self.produced = self.last.unwrap_or(ENDLESS);
+            } else {
+                self.produce(octets, now);
+            }
         }
     }
 

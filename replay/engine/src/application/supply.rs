@@ -11,8 +11,11 @@ use crate::time::{NEVER, Nanos, SECOND};
 /// Where the octets come from.
 #[derive(Debug)]
 pub enum Supply {
-    /// All of them are there from the start.
-    Ready,
+    /// All of them are there, from a while after the start on.
+    Ready {
+        /// That while.
+        first_write_ns: Nanos,
+    },
     /// A write each interval, in periods.
     Clocked(Clocked),
     /// Written at given times.
@@ -78,7 +81,9 @@ impl Supply {
     /// The supply of `config`; a write of unknown size is a segment of `smss_bytes`.
     pub fn new(config: &ApplicationConfig, smss_bytes: u32, rng: StreamRng) -> Self {
         match config {
-            ApplicationConfig::Greedy { .. } => Self::Ready,
+            ApplicationConfig::Greedy { first_write_ns, .. } => Self::Ready {
+                first_write_ns: *first_write_ns,
+            },
             ApplicationConfig::OnOff {
                 rate_bps,
                 on_ns,
@@ -127,7 +132,8 @@ impl Supply {
     /// The first time at which it has something, once the flow starts at `start`.
     pub fn begin(&mut self, start: Nanos) -> Nanos {
         match self {
-            Self::Ready | Self::Requested { .. } => NEVER,
+            Self::Ready { first_write_ns: 0 } | Self::Requested { .. } => NEVER,
+            Self::Ready { first_write_ns } => start + *first_write_ns,
             Self::Clocked(clocked) => {
                 clocked.begin(start);
                 start
@@ -144,7 +150,7 @@ impl Supply {
     /// Its time has come: the octets of the write that is due, if one is, and the time to ask again.
     pub fn due(&mut self) -> (u64, Nanos) {
         match self {
-            Self::Ready | Self::Requested { .. } => (0, NEVER),
+            Self::Ready { .. } | Self::Requested { .. } => (0, NEVER),
             Self::Clocked(clocked) => {
                 let (writes, next) = clocked.advance();
                 (if writes { clocked.write_bytes } else { 0 }, next)
@@ -175,7 +181,7 @@ impl Supply {
     /// Whether it will have nothing more, ever.
     pub fn is_exhausted(&self) -> bool {
         match self {
-            Self::Ready | Self::Clocked(_) => false,
+            Self::Ready { .. } | Self::Clocked(_) => false,
             Self::Listed { bytes, next, .. } => *next >= bytes.len(),
             Self::Requested { served, wanted, .. } => Some(*served) == *wanted,
         }

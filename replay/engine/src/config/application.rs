@@ -17,6 +17,9 @@ pub enum ApplicationConfig {
         /// Octets that one call writes; none: whatever can leave. Needs a send buffer.
         #[serde(default)]
         write_bytes: Option<u32>,
+        /// Time from the flow's start to the first write; none: it writes as soon as it is connected.
+        #[serde(default)]
+        first_write_ns: Nanos,
     },
     /// Writes at a rate for a while, then pauses.
     OnOff {
@@ -99,7 +102,10 @@ fn default_buffered_ns() -> Nanos {
 
 impl Default for ApplicationConfig {
     fn default() -> Self {
-        Self::Greedy { write_bytes: None }
+        Self::Greedy {
+            write_bytes: None,
+            first_write_ns: 0,
+        }
     }
 }
 
@@ -129,7 +135,13 @@ impl ApplicationConfig {
             within(&at("write_bytes"), octets.unwrap_or(1), 1, MOST_WRITE_BYTES)
         };
         match self {
-            Self::Greedy { write_bytes } => write(write_bytes),
+            Self::Greedy {
+                write_bytes,
+                first_write_ns,
+            } => {
+                time("first_write_ns", *first_write_ns, 0)?;
+                write(write_bytes)
+            }
             Self::OnOff {
                 rate_bps,
                 on_ns,
@@ -175,6 +187,7 @@ impl ApplicationConfig {
         match self {
             Self::Greedy {
                 write_bytes: Some(_),
+                ..
             } if buffer.is_none() => refuse(
                 format!("{flow_key}.application.write_bytes"),
                 "means nothing without send_buffer_bytes",

@@ -203,9 +203,15 @@ fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)>
             .prop_map(|kind| (None, kind))
             .boxed()
     } else {
-        let greedy = (1..300_000_u64, proptest::option::of(1..70_000_u32)).prop_map(
-            |(size, write_bytes)| (Some(size), ApplicationConfig::Greedy { write_bytes }),
-        );
+        let writes = proptest::option::of(1..70_000_u32);
+        let greedy = (1..300_000_u64, writes, 0..3_u64).prop_map(|(size, write_bytes, tenths)| {
+            let first_write_ns = tenths * 100 * MILLISECOND;
+            let greedy = ApplicationConfig::Greedy {
+                write_bytes,
+                first_write_ns,
+            };
+            (Some(size), greedy)
+        });
         let writes = proptest::collection::vec((0..3000_u64, 1..20_000_u32), 1..20).prop_map(
             |mut writes| {
                 writes.sort_unstable();
@@ -305,7 +311,7 @@ fn fit_together(
     stack.send_buffer_bytes = buffer.map(|(bytes, _)| bytes);
     stack.send_buffer_max_bytes = buffer.and_then(|(bytes, grows)| grows.then_some(4 * bytes));
     match &mut application {
-        ApplicationConfig::Greedy { write_bytes } if buffer.is_none() => *write_bytes = None,
+        ApplicationConfig::Greedy { write_bytes, .. } if buffer.is_none() => *write_bytes = None,
         ApplicationConfig::Stream { .. } => stack.read_rate_bps = None,
         _ => {}
     }
