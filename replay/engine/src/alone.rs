@@ -354,7 +354,11 @@ mod tests {
                 "{variant}: {sent:?}"
             );
             let states = follow(&config, 0, &scribe.record).expect("fits");
-            assert!(scribe.windows.len() > 1000, "{variant}");
+            assert!(
+                scribe.windows.len() > 500,
+                "{variant}: {}",
+                scribe.windows.len()
+            );
             for (index, sample) in scribe.windows {
                 let own = (states[index].cwnd_pkts * SMSS as f64) as i64;
                 let at = scribe.record[index].0;

@@ -23,6 +23,7 @@ mod datagram;
 mod histogram;
 #[cfg(test)]
 mod invariants;
+mod jiffies;
 mod jitter;
 mod link;
 mod network;

@@ -5,10 +5,9 @@
 
 use super::reno::Credit;
 use super::{AckEvidence, Window, WindowGrowth};
-use crate::time::{MILLISECOND, Nanos, SECOND, keep_least};
+use crate::jiffies::TICK;
+use crate::time::{Nanos, SECOND, keep_least};
 
-/// Deviation: as Linux, time is counted in ticks, here of a kernel built with HZ = 250.
-const TICK: Nanos = 4 * MILLISECOND;
 /// Linux: the curve's own unit of time is 1/1024 s.
 const UNITS_PER_SECOND: u64 = 1024;
 /// Distance from the origin at which the curve is steep enough for any window: 12 days.

@@ -5,6 +5,7 @@
 
 use super::periods::Periods;
 use crate::config::{Profile, StackParams};
+use crate::jiffies;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer::Timer;
 
@@ -113,8 +114,9 @@ impl AckPolicy {
 
     /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
     pub fn note_handshake(&mut self, rtt: Nanos) {
-        self.rto = rtt + (2 * rtt).max(self.min_rto);
-        self.longest_delay = LONGEST_DELAY.min(rtt.max(LEAST_BOUND));
+        self.rto = jiffies::up(rtt + (2 * rtt).max(self.min_rto));
+        let bound = jiffies::up(rtt).max(LEAST_BOUND);
+        self.longest_delay = LONGEST_DELAY.min(bound);
         if let Some(periods) = &mut self.periodic {
             periods.divide(rtt);
         }
@@ -135,11 +137,12 @@ impl AckPolicy {
             return;
         }
         // Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
-        let pause = now - last;
+        let pause = jiffies::down(now) - jiffies::down(last);
+        let half = jiffies::down(self.delay / 2);
         if pause <= self.shortest_delay / 2 {
-            self.delay = self.delay / 2 + self.shortest_delay / 2;
+            self.delay = half + self.shortest_delay / 2;
         } else if pause < self.delay {
-            self.delay = (self.delay / 2 + pause).min(self.rto);
+            self.delay = (half + pause).min(self.rto);
         } else if pause > self.rto {
             self.refill_quick(window_bytes);
         }
@@ -237,20 +240,20 @@ impl AckPolicy {
     }
 
     fn delay_ack(&mut self, now: Nanos) -> bool {
-        let delay = if self.linux {
-            self.delay.min(self.longest_delay)
+        let (due, soon) = if self.linux {
+            let delay = self.delay.min(self.longest_delay);
+            (
+                jiffies::fires(now, delay),
+                jiffies::fires(now, jiffies::down(delay / 4)),
+            )
         } else {
-            self.delay
+            (now + self.delay, now)
         };
-        if !self.delayed.is_set() {
-            self.delayed.set(now + delay);
-            return false;
-        }
         // Linux: a timer that is about to fire is not waited for; one that runs may come closer.
-        if self.linux && self.delayed.deadline() <= now + delay / 4 {
+        if self.delayed.is_set() && self.delayed.deadline() <= soon {
             return true;
         }
-        self.delayed.set(self.delayed.deadline().min(now + delay));
+        self.delayed.set(self.delayed.deadline().min(due));
         false
     }
 

@@ -57,12 +57,12 @@ fn rfc8985_rack_finds_a_lost_retransmission_without_a_timeout() {
 #[test]
 fn rfc8985_rack_waits_a_quarter_round_trip_for_a_lone_sack() {
     // Two segments, the first lost: one SACK is no proof; the reordering window of 25 ms closes at 0.125, Linux's timer
-    // 2 ms later.
+    // 2 ms later, at the tick behind the one that is up then.
     check(
         finite(sender(Variant::LinuxReno, Profile::Linux, window(2)), 2),
         "0.000 > 1 2 (cwnd 2 slow start)
          0.100 < ack 1 sack 2-2
-         0.127 > R1 (cwnd 1 recovery)
+         0.132 > R1 (cwnd 1 recovery)
          0.225 < ack 3
          5.000 end",
     );
@@ -70,14 +70,15 @@ fn rfc8985_rack_waits_a_quarter_round_trip_for_a_lone_sack() {
 
 #[test]
 fn rfc8985_tail_loss_probe_takes_the_place_of_the_timeout() {
-    // Two round trips and 200 ms for a lone segment would be 0.6; the RTO of 0.3 s from 0.2 on comes sooner.
+    // Two round trips and 200 ms for a lone segment would be 0.6; the RTO of 0.3 s from 0.2 on comes sooner: 75
+    // ticks, after which the timer fires at the next step of eight.
     check(
         finite(sender(Variant::LinuxReno, Profile::Linux, window(4)), 8),
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
          0.100 < ack 5
          0.100 > 5 6 7 8 (cwnd 8 limited)
          0.200 < ack 8
-         0.500 > P8 (cwnd 8 limited)
+         0.512 > P8 (cwnd 8 limited)
          0.700 < ack 9
          5.000 end",
     );
@@ -201,10 +202,10 @@ fn rfc5682_new_data_shows_that_a_timeout_was_spurious() {
     check(
         sender(Variant::LinuxReno, Profile::Linux, unprobed(4)),
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
-         1.000 > R1 (cwnd 1 loss)
-         1.100 < ack 2 echo 1000
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1024
          1.100 > 5 6 (cwnd 2 loss)
-         1.102 < ack 3 echo 1000
+         1.102 < ack 3 echo 1024
          1.102 > 7 (cwnd 5 slow start)",
     );
 }
@@ -214,8 +215,8 @@ fn rfc5682_sack_of_the_new_data_shows_that_it_was_not() {
     check(
         sender(Variant::LinuxReno, Profile::Linux, unprobed(4)),
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
-         1.000 > R1 (cwnd 1 loss)
-         1.100 < ack 2 echo 1000
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1024
          1.100 > 5 6 (cwnd 2 loss)
          1.200 < ack 2 echo 1000 sack 5-5
          1.200 > R2 (cwnd 2 loss)
@@ -320,7 +321,7 @@ fn linux_learns_reordering_and_then_waits_for_late_segments() {
          0.104 < ack 4 echo 1 sack 5-8
          0.104 > 11 12 13 14 (cwnd 8 avoidance)
          0.128 end
-         0.131 > R4 (cwnd 7 recovery)
-         0.132 end",
+         0.136 > R4 (cwnd 7 recovery)
+         0.137 end",
     );
 }

@@ -3,11 +3,12 @@
 //! when the oldest segment left, not from now. Of the sender's three timers one at most is set.
 //!
 //! Must not know how a window grows. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
-//! `tcp_send_loss_probe`, `tcp_rack_reo_timeout`, `tcp_xmit_retransmit_queue`.
+//! `tcp_send_loss_probe`, `tcp_rack_reo_timeout`, `tcp_xmit_retransmit_queue`. It counts in ticks.
 //!
-//! Deviation: Linux counts in jiffies of 4 ms; here times are exact.
+//! Deviation: those of the handshake, of a closed window and of a FIN are exact.
 
 use super::Sender;
+use crate::jiffies;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// Linux (`TCP_TIMEOUT_MIN_US`): added to a probe's two round trips and to RACK's wait.
@@ -24,7 +25,7 @@ impl Sender {
         if self.rack.probe_timer.is_set() || self.rack.reordering_timer.is_set() {
             self.rearm_timeout_of_oldest(now);
         } else {
-            self.set_timeout(now + self.rtt.rto(), now);
+            self.set_timeout(self.rtt.rto(), now);
         }
     }
 
@@ -34,19 +35,23 @@ impl Sender {
             .board
             .first()
             .map_or(now, |first| self.board.sent_at(first));
-        self.set_timeout((sent_at + self.rtt.rto()).max(now + AT_ONCE), now);
+        let left = (sent_at + self.rtt.rto()).saturating_sub(now);
+        self.set_timeout(left.max(AT_ONCE), now);
     }
 
     /// What pacing holds back has the whole time from when it may leave.
-    fn set_timeout(&mut self, due: Nanos, now: Nanos) {
+    pub(super) fn set_timeout(&mut self, wait: Nanos, now: Nanos) {
         self.rack.probe_timer.stop();
         self.rack.reordering_timer.stop();
-        self.rto_timer.set(due + self.pacing_delay(now));
+        self.rto_timer.set(self.fires(wait, now));
     }
 
-    fn pacing_delay(&self, now: Nanos) -> Nanos {
-        self.pacer
-            .map_or(0, |pacer| pacer.release().saturating_sub(now))
+    /// When a timer fires that waits for `wait`, in whole ticks, and for as many as pacing takes (`tcp_pacing_delay`).
+    fn fires(&self, wait: Nanos, now: Nanos) -> Nanos {
+        let paced = self
+            .pacer
+            .map_or(0, |pacer| pacer.release().saturating_sub(now));
+        jiffies::fires(now, jiffies::up(wait) + jiffies::down(paced))
     }
 
     /// New data left: a probe, no later than the timeout of the oldest segment would strike if that is still to come.
@@ -65,13 +70,13 @@ impl Sender {
     /// Segment `number` left again: a repair of the oldest has the whole timeout, unless RACK waits for others.
     pub(super) fn time_repair(&mut self, number: u64, now: Nanos) {
         if self.board.first() == Some(number) && !self.rack.reordering_timer.is_set() {
-            self.set_timeout(now + self.rtt.rto(), now);
+            self.set_timeout(self.rtt.rto(), now);
         }
     }
 
     /// A probe left: a timeout from now.
     pub(super) fn time_probe_answer(&mut self, now: Nanos) {
-        self.set_timeout(now + self.rtt.rto(), now);
+        self.set_timeout(self.rtt.rto(), now);
     }
 
     /// An ACK came. `restarts`: it moved `snd_una`, or reported what left before the oldest did.
@@ -79,10 +84,10 @@ impl Sender {
         if self.rack.awaits {
             self.rto_timer.stop();
             self.rack.probe_timer.stop();
-            let due = self.rack.reordering_timer.deadline() + ALLOWANCE;
-            self.rack
-                .reordering_timer
-                .set(due.min(now + self.rtt.rto()));
+            let wait = (self.rack.reordering_timer.deadline() + ALLOWANCE).saturating_sub(now);
+            // It has nothing to do with what pacing holds back.
+            let fires = jiffies::fires(now, wait.min(self.rtt.rto()));
+            self.rack.reordering_timer.set(fires);
         } else if restarts && !self.set_probe(now, self.rtt.rto()) {
             self.rearm_timeout(now);
         }
@@ -106,9 +111,7 @@ impl Sender {
         });
         self.rto_timer.stop();
         self.rack.reordering_timer.stop();
-        self.rack
-            .probe_timer
-            .set(now + wait.min(most) + self.pacing_delay(now));
+        self.rack.probe_timer.set(self.fires(wait.min(most), now));
         true
     }
 }
@@ -152,36 +155,37 @@ mod tests {
     #[test]
     fn a_probe_comes_after_two_round_trips_but_no_later_than_a_timeout_that_is_still_to_come() {
         let mut sender = begun();
-        // 2 srtt and 2 ms from 100 ms is 302 ms; the oldest segment left at 0 and times out at 300.
-        assert_eq!(set(&sender), [None, Some(300_000), None]);
+        // 2 srtt and 2 ms from 100 ms is 302 ms; the oldest segment left at 0 and times out at 300, a tick before it fires.
+        assert_eq!(set(&sender), [None, Some(304_000), None]);
         sender.time_new_data(250 * MS);
-        assert_eq!(set(&sender), [None, Some(300_000), None]);
+        assert_eq!(set(&sender), [None, Some(304_000), None]);
         sender.time_new_data(300 * MS);
-        assert_eq!(set(&sender), [None, Some(502_000), None], "it is past");
+        assert_eq!(set(&sender), [None, Some(508_000), None], "it is past");
     }
 
     #[test]
     fn a_timeout_that_takes_its_turn_back_counts_from_when_the_oldest_left() {
         let mut sender = begun();
         sender.rearm_timeout(200 * MS);
-        assert_eq!(set(&sender), [Some(300_000), None, None]);
+        assert_eq!(set(&sender), [Some(304_000), None, None]);
         sender.rearm_timeout(200 * MS);
-        assert_eq!(set(&sender), [Some(500_000), None, None], "it was its own");
+        // 75 ticks are counted by eights.
+        assert_eq!(set(&sender), [Some(512_000), None, None], "it was its own");
         sender.time_new_data(400 * MS);
         sender.rearm_timeout(450 * MS);
-        assert_eq!(set(&sender), [Some(450_001), None, None], "at once");
+        assert_eq!(set(&sender), [Some(456_000), None, None], "at once");
     }
 
     #[test]
     fn only_a_repair_of_the_oldest_restarts_the_timeout_and_not_while_rack_waits() {
         let mut sender = begun();
         sender.time_repair(2, 200 * MS);
-        assert_eq!(set(&sender), [None, Some(300_000), None]);
+        assert_eq!(set(&sender), [None, Some(304_000), None]);
         sender.time_repair(1, 200 * MS);
-        assert_eq!(set(&sender), [Some(500_000), None, None]);
+        assert_eq!(set(&sender), [Some(512_000), None, None]);
         sender.receive(&ack("ack 2 sack 3-3", 210 * MS), 210 * MS);
         // Its own 210 ms after they left, a quarter of the least round trip, and 2 ms.
-        let waits = [None, None, Some(237_000)];
+        let waits = [None, None, Some(240_000)];
         assert_eq!(set(&sender), waits);
         sender.time_repair(1, 220 * MS);
         assert_eq!(set(&sender), waits);
@@ -191,12 +195,12 @@ mod tests {
     fn racks_timer_gives_way_to_the_timeout_of_the_oldest() {
         let mut sender = begun();
         sender.receive(&ack("ack 2 sack 3-3", 110 * MS), 110 * MS);
-        assert_eq!(set(&sender), [None, None, Some(137_000)]);
-        sender.on_deadline(137 * MS);
-        // The sample of 110 ms made the timeout 301.25 ms.
-        assert_eq!(set(&sender), [Some(301_250), None, None]);
-        assert_eq!(polled(&mut sender, 137 * MS), 1);
-        assert_eq!(set(&sender), [Some(438_250), None, None], "it was repaired");
+        assert_eq!(set(&sender), [None, None, Some(140_000)]);
+        sender.on_deadline(140 * MS);
+        // The sample of 110 ms made the timeout 301.25 ms, which are 76 ticks.
+        assert_eq!(set(&sender), [Some(308_000), None, None]);
+        assert_eq!(polled(&mut sender, 140 * MS), 1);
+        assert_eq!(set(&sender), [Some(448_000), None, None], "it was repaired");
     }
 
     #[test]
@@ -208,9 +212,9 @@ mod tests {
         pacer.on_send(1, 1000, 10, 300 * MS);
         sender.pacer = Some(pacer);
         sender.time_new_data(300 * MS);
-        assert_eq!(set(&sender), [None, Some(522_000), None]);
+        assert_eq!(set(&sender), [None, Some(528_000), None]);
         sender.rack.probe_timer.stop();
         sender.rearm_timeout(300 * MS);
-        assert_eq!(set(&sender), [Some(620_000), None, None]);
+        assert_eq!(set(&sender), [Some(640_000), None, None]);
     }
 }

@@ -8,6 +8,7 @@ use super::rack::Probe;
 use super::recovery::Ack;
 use super::{RecoveryKind, Sender};
 use crate::controller::{Signal, SignalEvidence};
+use crate::jiffies;
 use crate::scoreboard::Digest;
 use crate::segment::Segment;
 use crate::time::{NEVER, Nanos, SECOND};
@@ -158,7 +159,12 @@ impl Sender {
             dup_acks: 0,
         };
         // RFC 6298 §5.6: the timer runs again, also if the window lets nothing leave.
-        self.rto_timer.set(self.next_timeout(now));
+        let due = self.next_timeout(now);
+        self.rto_timer.set(if linux {
+            jiffies::fires(now, due - now)
+        } else {
+            due
+        });
     }
 
     pub(super) fn on_probe_timer(&mut self, now: Nanos) {
@@ -168,7 +174,11 @@ impl Sender {
             return;
         }
         self.rack.probe_due = true;
-        self.rto_timer.set(now + self.rtt.rto());
+        if self.acts_as_linux() {
+            self.set_timeout(self.rtt.rto(), now);
+        } else {
+            self.rto_timer.set(now + self.rtt.rto());
+        }
     }
 
     pub(super) fn on_reordering_timeout(&mut self, now: Nanos) {
@@ -347,12 +357,13 @@ mod tests {
         sender(Variant::LinuxReno, Profile::Linux, overrides)
     }
 
-    /// The window takes no new data, so the probe repeats segment 8, and is acknowledged up to its end.
+    /// The window takes no new data, so the probe repeats segment 8, and is acknowledged up to its end. 75 ticks from tick
+    /// 50 on the timer fires at the next step of eight.
     const PROBED: &str = "0.000 > 1 2 3 4 (cwnd 4 slow start)
         0.100 < ack 5 wnd 4
         0.100 > 5 6 7 8 (cwnd 8 limited)
         0.200 < ack 8 wnd 1
-        0.500 > P8 (cwnd 8 limited)
+        0.512 > P8 (cwnd 8 limited)
         0.600 < ack 9 wnd 2
         0.600 > 9 10 (cwnd 8 limited)
 ";
@@ -486,7 +497,7 @@ mod tests {
              0.100 < ack 2 wnd 3
              0.350 < ack 2 wnd 5
              0.350 > 5 6 (cwnd 5 slow start)
-             0.400 > R2 (cwnd 3 loss)
+             0.416 > R2 (cwnd 3 loss)
              0.450 end",
         );
     }
