@@ -18,7 +18,7 @@ from replay.run import Event, follow
 from replay.validation.judge import Check, not_made
 from replay.validation.linux import NO_TCP_INFO
 from replay.validation.rebuild import rebuild
-from replay.validation.recorded import KernelFlow, KernelRun, find_runs, read_run
+from replay.validation.recorded import TICK_NS, WHEEL_PHASE_NS, KernelFlow, KernelRun, find_runs, read_run
 from toolkit.errors import LogError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ STAMPS = 1 << 32
 
 MILLISECOND_NS = 1_000_000
 LEAD_NS = 1_000_000_000
-"""The record begins so late by our clock: a time stamp of 0 would mean none."""
+"""The record begins so late by our clock, and up to a tick later: a time stamp of 0 would mean none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +164,16 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
 
 class _Clock:
     """The sender's clock, which counts on in milliseconds where its time stamps do: what it stamped and what is echoed
-    compare as they did for the sender. It stamps what leaves, and only then does its interface see it."""
+    compare as they did for the sender. It stamps what leaves, and only then does its interface see it. It begins as far
+    into a tick as the sender's did, by which CUBIC reads its curve."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
+        into_tick_ns = (self._first_ns - WHEEL_PHASE_NS) % TICK_NS
+        self._start_ns = LEAD_NS + into_tick_ns // MILLISECOND_NS * MILLISECOND_NS
         self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["leaves"])
         self._latest_ns = 0
-        self.begin_ns = LEAD_NS + self._lead_ns
+        self.begin_ns = self._start_ns + self._lead_ns
 
     def _stamped_ns(self, row: Mapping[str, Any]) -> int:
         """The earliest time since the first that bears the stamp of `row`; 0 without stamps."""
@@ -182,7 +185,7 @@ class _Clock:
         """The time at which the sender handled `row`, none before the one of the row before."""
         at_ns = row["t_ns"] - self._first_ns + self.begin_ns
         if row["leaves"] and row["ts_val"] is not None:
-            at_ns = min(at_ns, LEAD_NS + self._stamped_ns(row) + MILLISECOND_NS - 1)
+            at_ns = min(at_ns, self._start_ns + self._stamped_ns(row) + MILLISECOND_NS - 1)
         self._latest_ns = max(self._latest_ns, at_ns)
         return self._latest_ns
 
@@ -190,7 +193,7 @@ class _Clock:
         """What `stamp` is by this clock; 0 without one."""
         if stamp is None or self._first_stamp is None:
             return 0
-        return int(stamp - self._first_stamp + LEAD_NS // MILLISECOND_NS) % STAMPS
+        return int(stamp - self._first_stamp + self._start_ns // MILLISECOND_NS) % STAMPS
 
 
 def _event(at_ns: int, row: Mapping[str, Any], clock: _Clock) -> Event | None:

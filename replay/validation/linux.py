@@ -28,24 +28,18 @@ CWND_MEDIAN = 0.05
 CWND_QUANTILE_SHARE = 0.10
 JAIN = 0.02
 
-TICK_NS = 4_000_000
-"""The recorded kernel's (HZ = 250)."""
-PHASES = 8
-"""A run that misses is repeated with the recorder's own timing, and so many places of its start within a tick."""
-
 NO_TCP_INFO = "no TCP_INFO beside this run, so the kernel's window is not known"
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What a flow of a run that misses comes to with the recorder's own timing, over places of its start within a tick.
+    """What a flow of a run that misses comes to with each packet as late as the emulator delivered it.
 
-    No model of the link has the first, and the second is not read from the record. `moved` is from where to where each
-    number goes, `followed` up to which packet one of those runs sends and loses what the kernel did. Empty where a run
-    does not miss.
+    No model of the link has that. `moved` is where each number goes, `followed` up to which packet that run sends and
+    loses what the kernel did. Empty where a run does not miss.
     """
 
-    moved: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    moved: Mapping[str, float] = field(default_factory=dict)
     followed: int = 0
 
 
@@ -130,23 +124,24 @@ def _engine(run: KernelRun, configurations: Sequence[dict[str, Any]], threads: i
     """Measure each flow in the configuration that ends with it."""
     jobs = [Configuration(configuration, seed=1, recorded=True) for configuration in configurations]
     tables = run_configurations(jobs, threads=threads)
-    return [measure_engine(flow, tables, run_id=number, flow_id=number) for number, flow in enumerate(run.flows, 1)]
+    return [measure_engine(flow, tables, number, since_ns=run.phase_ns) for number, flow in enumerate(run.flows, 1)]
 
 
 def _as_it_was_timed(run: KernelRun, kernel: Sequence[Measured], threads: int | None) -> list[Timed]:
-    values: list[dict[str, list[float]]] = [{} for _ in run.flows]
-    followed = [0 for _ in run.flows]
-    for phase_ns in range(0, TICK_NS, TICK_NS // PHASES):
-        timed = [as_it_was_timed(configuration, run, phase_ns) for configuration in _rebuilt(run)]
-        engine = _engine(run, timed, threads)
-        shared = _shared_checks(run.name, list(zip(kernel, engine, strict=True)))
-        for number, (flow, theirs, ours) in enumerate(zip(run.flows, kernel, engine, strict=True)):
-            followed[number] = max(followed[number], _same_until(theirs, ours))
-            for check in (*_checks(run.name, flow.variant, theirs, ours), *shared):
-                if check.value is not None:
-                    values[number].setdefault(check.metric, []).append(check.value)
-    ranges = [{metric: (min(seen), max(seen)) for metric, seen in found.items()} for found in values]
-    return [Timed(moved, until) for moved, until in zip(ranges, followed, strict=True)]
+    timed = [as_it_was_timed(configuration, run) for configuration in _rebuilt(run)]
+    pairs = list(zip(kernel, _engine(run, timed, threads), strict=True))
+    shared = _shared_checks(run.name, pairs)
+    return [
+        Timed(
+            {
+                check.metric: check.value
+                for check in (*_checks(run.name, flow.variant, *pair), *shared)
+                if check.value is not None
+            },
+            _same_until(*pair),
+        )
+        for flow, pair in zip(run.flows, pairs, strict=True)
+    ]
 
 
 def _same_until(kernel: Measured, engine: Measured) -> int:

@@ -73,12 +73,12 @@ def measure_kernel(flow: KernelFlow) -> Measured:
     )
 
 
-def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], run_id: int, flow_id: int) -> Measured:
-    """Measure flow `flow_id` of engine run `run_id`, which ended with the recorded flow."""
+def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int, since_ns: int) -> Measured:
+    """Measure flow `number` of the engine run of that number, which began at `since_ns` and ended with the flow."""
     import pyarrow.compute as pc
 
     own = {
-        name: table.filter(pc.and_(pc.equal(table["run_id"], run_id), pc.equal(table["flow_id"], flow_id)))
+        name: table.filter(pc.and_(pc.equal(table["run_id"], number), pc.equal(table["flow_id"], number)))
         for name, table in tables.items()
     }
     run = own["runs"].to_pylist()[0]
@@ -90,18 +90,19 @@ def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], run_id: int
     told = told.filter(pc.equal(told["source"].cast("string"), "replay"))
     seq = data["seq"].to_numpy()
     window = told["cwnd_bytes"].to_numpy() / flow.smss_bytes
-    at, cwnd = _after_each_packet(data.num_rows, told["segments_out"].to_numpy(), window)
+    # A record holds until the next: what changes nothing is not told of.
+    at = np.searchsorted(told["t_ns"].to_numpy(), data["t_ns"].to_numpy(), side="right") - 1
     phases = told["phase"].cast("string").to_pylist()
     return Measured(
         goodput_bps=run["delivered_bytes"] * 8e9 / (flow.end_ns - flow.start_ns),
         retransmissions=run["retransmissions"],
         rtos=run["rtos"],
-        t_ns=data["t_ns"].to_numpy(),
+        t_ns=data["t_ns"].to_numpy() - since_ns,
         segment=segment_numbers(seq, seq + data["payload_bytes"].to_numpy()),
         fate=_fates(data, own["events"]),
-        cwnd_pkts=cwnd,
+        cwnd_pkts=window[at],
         state=[phases[i] for i in at],
-        cwnd_quantiles=held_quantiles(told["t_ns"].to_numpy(), window, flow.start_ns, flow.end_ns),
+        cwnd_quantiles=held_quantiles(told["t_ns"].to_numpy() - since_ns, window, flow.start_ns, flow.end_ns),
     )
 
 

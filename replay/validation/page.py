@@ -31,21 +31,20 @@ Each run of the real stack was recorded over an emulated link. Its link is rebui
 delay, queue, schedule of changes and outages. Losses of the loss stage are replayed by position, which is the number of
 the data packet, retransmissions included, to leave the serialiser. What the queue drops comes from the engine's own
 queue. The sending application is the recording's: it writes 64 KiB whenever poll says that it may, to a socket that
-finds 128 KiB of unsent octets enough. The phases of its gain cycle that BBR draws by chance are read from TCP_INFO. One
-seed; nothing else is taken from the recording.
+finds 128 KiB of unsent octets enough, and it writes first when the recorded one did. The phases of its gain cycle that
+BBR draws by chance are read from TCP_INFO. The run begins where in a tick of the hosts' clock, and in a step of their
+timer wheels, the recorded one did: CUBIC reads its curve by ticks of 4 ms, and timers fire at them
+(replay/validation/recorded.py says how that is known). One seed; nothing else is taken from the recording.
 
 * Goodput: octets that the receiving application had in order by the flow's end, over its start to its end.
 * Retransmissions and timeouts: up to the flow's end, not in the drain behind it. Retransmissions are counted in the
   link's log, timeouts in TCP_INFO (in `scenario.json` where a run comes without TCP_INFO).
-* cwnd error: the window after the n-th data packet left, from the first record of the sender at or after it by its own
-  count of packets, against the same of the kernel; the median over all packets of |engine - kernel| / kernel.
+* cwnd error: the window after the n-th data packet left against the kernel's, which is that of the first row of
+  TCP_INFO at or after it by its own count of packets; the median over all packets of |engine - kernel| / kernel.
 * cwnd p25, p50, p75: quantiles of the window over time.
 
-A run that misses is repeated with what no model of the link has and the record tells of its own timing: by how much
-the emulator delivered each packet late, and when the application wrote first; and from eight places within a tick of
-the kernel's clock (4 ms), by which CUBIC reads its curve and timers fire: where a run began in its tick is not read
-from the record, though the times of delayed ACKs could tell. What is said of the first packet that differs holds for
-that packet and no other
+A run that misses is repeated with what no model of the link has and the record tells: by how much the emulator
+delivered each packet late. What is said of the first packet that differs holds for that packet and no other
 (replay/validation/explained.py).
 """
 

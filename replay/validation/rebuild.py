@@ -38,19 +38,22 @@ def missing_variants(run: KernelRun, built: tuple[str, ...]) -> list[str]:
 
 
 def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
-    """Return the engine's configuration of `run`, which starts with the first SYN and ends after `duration_ns`."""
+    """Return the engine's configuration of `run`, which ends `duration_ns` after the first SYN.
+
+    That leaves `run.phase_ns` after the engine's clock begins, which it does at a step of the timer wheel.
+    """
     params = run.params
     shared = {
         "rate_bps": float(params["rate"]),
         "delay_ns": _one_way_ns(params["rtt_ms"]),
         "in_order": bool(params.get("fifo", 0)),
-        "schedule": _schedule(params.get("events", [])),
+        "schedule": _schedule(params.get("events", []), run.phase_ns),
     }
     lost = {"kind": "trace", "mode": "replayed", "positions": list(run.lost), "known_pkts": BEYOND_PKTS}
     forward = {**shared, "queue": _drop_tail(params["queue"]), "loss": lost if run.lost else {"kind": "none"}}
     reverse = {**shared, "queue": _drop_tail(ACK_QUEUE_PKTS)}
     return {
-        "duration_ns": duration_ns,
+        "duration_ns": run.phase_ns + duration_ns,
         "path": {
             "nodes": ["sender", "receiver"],
             "links": [{"name": "link", "forward": forward, "reverse": reverse}],
@@ -59,32 +62,12 @@ def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
     }
 
 
-def as_it_was_timed(configuration: dict[str, Any], run: KernelRun, phase_ns: int) -> dict[str, Any]:
-    """Return `configuration` with what the record tells of the recorder's own timing.
-
-    Packets are as late as the emulator delivered them, the applications write as late as they did, and all begins
-    `phase_ns` later on the engine's clock: where in a tick of the kernel it began is not read from the record.
-    """
-    late = zip(("forward", "reverse"), run.late_ns, strict=True)
+def as_it_was_timed(configuration: dict[str, Any], run: KernelRun) -> dict[str, Any]:
+    """Return `configuration` with packets as late as the emulator delivered them."""
     (link,) = configuration["path"]["links"]
-    directions = {
-        side: {
-            **link[side],
-            "jitter": {"kind": "recorded", "delays_ns": delays_ns},
-            "schedule": [{**change, "at_ns": change["at_ns"] + phase_ns} for change in link[side]["schedule"]],
-        }
-        for side, delays_ns in late
-    }
-    flows = [
-        {**described, "start_ns": described["start_ns"] + flow.first_write_ns + phase_ns}
-        for described, flow in zip(configuration["flows"], run.flows, strict=True)
-    ]
-    return {
-        **configuration,
-        "duration_ns": configuration["duration_ns"] + phase_ns,
-        "path": {**configuration["path"], "links": [{**link, **directions}]},
-        "flows": flows,
-    }
+    late = zip(("forward", "reverse"), run.late_ns, strict=True)
+    timed = {side: {**link[side], "jitter": {"kind": "recorded", "delays_ns": delays_ns}} for side, delays_ns in late}
+    return {**configuration, "path": {**configuration["path"], "links": [{**link, **timed}]}}
 
 
 def _drop_tail(limit_pkts: int) -> dict[str, Any]:
@@ -97,10 +80,10 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
         stack["sack"] = False
     described: dict[str, Any] = {
         "name": f"flow {number}",
-        "start_ns": max(0, flow.syn_ns),
+        "start_ns": run.phase_ns + max(0, flow.syn_ns),
         "variant": VARIANTS[flow.variant],
         "profile": "linux",
-        "application": {"kind": "greedy", "write_bytes": WRITE_BYTES},
+        "application": {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns},
         "stack": stack,
     }
     if flow.variant == "bbr" and flow.tcp_info is not None:
@@ -126,11 +109,11 @@ def _buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
     }
 
 
-def _schedule(events: list[list[Any]]) -> list[dict[str, Any]]:
-    """Changes by time; those of one time become one."""
+def _schedule(events: list[list[Any]], begin_ns: int) -> list[dict[str, Any]]:
+    """Changes by time, which counts from `begin_ns`; those of one time become one."""
     changes: dict[int, dict[str, Any]] = {}
     for at_s, what, value in events:
-        change = changes.setdefault(round(at_s * 1e9), {})
+        change = changes.setdefault(begin_ns + round(at_s * 1e9), {})
         match what:
             case "rate":
                 change["rate_bps"] = float(value)

@@ -35,6 +35,16 @@ FATES = {
 }
 """The link log's word, and the engine's; what had not arrived when the log ended was not dropped either."""
 
+TICK_NS = 4_000_000
+"""The recorded kernels' (HZ = 250)."""
+
+WHEEL_STEP_NS = 8 * TICK_NS
+WHEEL_PHASE_NS = 11_517_000
+"""Timers of a quarter of a second to two seconds fire at every eighth tick (Linux, kernel/time/timer.c). That lay so
+far in each 32 ms of the hosts' clock when the runs were recorded: delayed ACKs leave 3.54 ms into a tick's 4 ms; the
+timeouts after the outages of S7 and S8, whose timers ran for 304 ms to 1.52 s, 11.55 to 11.6 ms into 32; time stamps
+count on 0.517 ms into each millisecond."""
+
 
 @dataclass(frozen=True, slots=True)
 class Packets:
@@ -50,7 +60,7 @@ class Packets:
 class KernelFlow:
     """One flow: `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
 
-    `first_write_ns` went by between the SYN-ACK and the first data. `tcp_info` holds the columns of TCP_INFO by name,
+    `first_write_ns` went by between the SYN and the first data. `tcp_info` holds the columns of TCP_INFO by name,
     `t_ns` made relative; None where the run comes without.
     """
 
@@ -69,15 +79,16 @@ class KernelFlow:
 @dataclass(frozen=True, slots=True)
 class KernelRun:
     """One run. `lost` are the positions, from 0, at which the loss stage took a data packet: packets that the queue
-    dropped never reached it, all flows count together. `late_ns` is by how much the emulator missed the link model's
-    time, for the data and for the ACK direction, packet by packet as they passed its loss stage. `sysctl` are both
-    hosts' settings by name."""
+    dropped never reached it, all flows count together. `phase_ns` is how far into a step of the hosts' timer wheels it
+    began. `late_ns` is by how much the emulator missed the link model's time, for the data and for the ACK direction,
+    packet by packet as they passed its loss stage. `sysctl` are both hosts' settings by name."""
 
     name: str
     params: Mapping[str, Any]
     sysctl: Mapping[str, str]
     flows: tuple[KernelFlow, ...]
     lost: tuple[int, ...]
+    phase_ns: int
     late_ns: tuple[list[int], list[int]]
 
 
@@ -104,7 +115,13 @@ def read_run(folder: Path) -> KernelRun:
         flows = tuple(_flow(folder, described, link, t0_ns) for described in scenario["flows"])
         late = _late_ns(link, "data"), _late_ns(link, "ack")
         return KernelRun(
-            folder.name, scenario["params"], scenario.get("sysctl", {}), flows, _lost_positions(link), late
+            name=folder.name,
+            params=scenario["params"],
+            sysctl=scenario.get("sysctl", {}),
+            flows=flows,
+            lost=_lost_positions(link),
+            phase_ns=(t0_ns - WHEEL_PHASE_NS) % WHEEL_STEP_NS,
+            late_ns=late,
         )
     except (KeyError, ValueError, lzma.LZMAError, EOFError) as error:
         raise LogError(f"{folder}: not a whole recorded run ({error})") from error
@@ -120,15 +137,16 @@ def _read_csv(path: Path) -> pa.Table:
 def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int) -> KernelFlow:
     info = folder / described["tcpinfo"]
     packets = _packets(link, described["sport"], t0_ns)
+    syn_ns = described["t_syn_ns"] - t0_ns
     return KernelFlow(
         variant=described["cc"],
-        syn_ns=described["t_syn_ns"] - t0_ns,
+        syn_ns=syn_ns,
         start_ns=described["t_start_ns"] - t0_ns,
         end_ns=described["t_end_ns"] - t0_ns,
         goodput_bps=described["goodput_kbps"] * 1e3,
         rtos=described["rto_count"],
         smss_bytes=described["snd_mss"],
-        first_write_ns=int(packets.t_ns[0]) - _opened_ns(link, described["sport"], t0_ns),
+        first_write_ns=int(packets.t_ns[0]) - max(0, syn_ns),
         packets=packets,
         tcp_info=_tcp_info(info, t0_ns) if info.is_file() else None,
     )
@@ -150,18 +168,6 @@ def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
         end=seq + data["plen"].to_numpy(),
         fate=[FATES[fate] for fate in data["fate"].to_pylist()],
     )
-
-
-def _opened_ns(link: pa.Table, sport: int, t0_ns: int) -> int:
-    """When the SYN-ACK reached the sender."""
-    import pyarrow.compute as pc
-
-    received = link.filter(pc.and_(pc.equal(link["dir"], "ack"), pc.equal(link["dport"], sport)))
-    syn_acks = received.filter(pc.not_equal(pc.bit_wise_and(received["flags"], SYN), 0))
-    delivered = syn_acks.filter(pc.equal(syn_acks["fate"], "delivered"))
-    if delivered.num_rows == 0:
-        raise ValueError(f"the link's log has no SYN-ACK to port {sport}")
-    return int(delivered["t_dep_ns"][0].as_py()) - t0_ns
 
 
 def _late_ns(link: pa.Table, direction: str) -> list[int]:

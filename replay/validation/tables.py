@@ -20,7 +20,6 @@ from replay.validation.linux import (
     CWND_QUANTILE_SHARE,
     GOODPUT_SHARES,
     JAIN,
-    PHASES,
     RETRANSMISSIONS_LEAST,
     RETRANSMISSIONS_SHARE,
     RTOS,
@@ -296,18 +295,18 @@ def missing(results: Results) -> list[str]:
 
 
 def _moved(flow: FlowResult, missed: Sequence[Check]) -> str:
-    """What a number that misses comes to with the recorder's own timing; empty if that was not tried."""
+    """What a number that misses comes to with packets as late as they were; empty if that was not tried."""
     if not flow.timed.moved:
         return ""
-    ranges = [
-        f"{check.metric} {low:.4g} to {high:.4g}{f' {check.unit}' if check.unit else ''}"
+    moved = [
+        f"{check.metric} {flow.timed.moved[check.metric]:.4g}{f' {check.unit}' if check.unit else ''}"
         for check in missed
         if check.metric in flow.timed.moved
-        for low, high in [flow.timed.moved[check.metric]]
     ]
+    sent = 0 if flow.measured is None else len(flow.measured[0].segment)
     return (
-        f" With the recorder's own timing, from {PHASES} places within a tick: {'; '.join(ranges)}, and the kernel is "
-        f"followed up to packet {flow.timed.followed}."
+        f" With packets as late as the emulator delivered them: {'; '.join(moved)}, and the kernel is followed up to "
+        f"packet {flow.timed.followed} of {sent}."
     )
 
 

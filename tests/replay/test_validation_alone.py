@@ -12,7 +12,7 @@ import pytest
 from replay.run import Event, follow
 from replay.validation.alone import CAPTURE, LEAD_NS, AloneResult, Record, compare, follow_run, read_record
 from replay.validation.rebuild import rebuild
-from replay.validation.recorded import KernelRun, read_run
+from replay.validation.recorded import TICK_NS, KernelRun, read_run
 from toolkit.capture import load_capture
 from toolkit.errors import LogError
 
@@ -67,7 +67,7 @@ def test_the_record_holds_what_left_and_what_came(s9: KernelRun, s9_segments: pa
     record = read_record(s9_segments, 1, flow, flow.tcp_info)
     kinds = [kind for _, kind, *_ in record.events]
     assert kinds[:2] == ["syn", "syn_ack"]
-    assert 0 <= record.events[0][0] - LEAD_NS < 1_000_000
+    assert 0 <= record.events[0][0] - LEAD_NS < TICK_NS
     assert record.sent[-1] == kinds.count("data") == np.searchsorted(flow.packets.t_ns, flow.end_ns, side="right")
     assert record.acks[-1] == kinds.count("ack") + 1
     assert "timeout" not in kinds
@@ -86,7 +86,7 @@ def test_a_timeout_stands_before_what_is_sent_again_for_it(s9: KernelRun, s9_seg
         if kind == "data":
             again += [number] if octet < highest else []
             highest = max(highest, octet + size)
-    at_ns = record.events[again[5]][0] - LEAD_NS + flow.syn_ns
+    at_ns = record.events[again[5]][0] - record.events[0][0] + flow.syn_ns
     told = {**flow.tcp_info, "total_rto": (flow.tcp_info["t_ns"] > at_ns).astype(np.int64)}
     timed_out = read_record(s9_segments, 1, flow, told)
     places = [number for number, (_, kind, *_) in enumerate(timed_out.events) if kind == "timeout"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import lzma
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,10 +19,13 @@ from replay.validation.linux import jain_index, measure_runs, validate_run
 from replay.validation.measured import Measured, held_quantiles, is_new, measure_kernel, segment_numbers
 from replay.validation.page import render_page
 from replay.validation.rebuild import as_it_was_timed, rebuild
-from replay.validation.recorded import KernelRun, find_runs, read_run
+from replay.validation.recorded import TICK_NS, WHEEL_PHASE_NS, KernelRun, find_runs, read_run
 from replay.validation.tables import Results
 from toolkit.errors import LogError
 from toolkit.schema import table_from_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "fixtures" / "kernel"
@@ -56,17 +62,43 @@ def test_reading_knows_the_recorders_own_timing(s2: KernelRun) -> None:
     for late in (data, acks):
         assert 5_000 < np.median(late) < 60_000
         assert np.quantile(late, 0.99) < 1_000_000
-    assert 0 < s2.flows[0].first_write_ns < 5_000_000
+    # Once connected, after a round trip of 500 ms.
+    assert 500_000_000 < s2.flows[0].first_write_ns < 505_000_000
 
 
-def test_a_run_as_it_was_timed_begins_later_and_delivers_late(s2: KernelRun) -> None:
+def delayed_acks_ns(folder: Path) -> npt.NDArray[np.int64]:
+    """Return when ACKs passed the link that had waited for longer than 30 ms behind the last delivery of data."""
+    with lzma.open(folder / "link.csv.xz", "rt") as file:
+        rows = [row for row in csv.DictReader(file) if row["fate"] == "delivered"]
+    data = np.sort([int(row["t_dep_ns"]) for row in rows if row["dir"] == "data"])
+    acks = np.array([int(row["t_arr_ns"]) for row in rows if row["dir"] == "ack"])[2:]
+    late: npt.NDArray[np.bool_] = acks - data[np.searchsorted(data, acks) - 1] > 30_000_000
+    return np.asarray(acks[late], np.int64)
+
+
+def test_a_run_begins_in_its_tick_and_writes_when_the_recorded_one_did(s2: KernelRun) -> None:
     events = [[20, "rtt_ms", 50]]
-    plain = rebuild(replace(s2, params={**s2.params, "events": events}), 60_000_000_000)
-    timed = as_it_was_timed(plain, s2, 1_000_000)
-    assert timed["duration_ns"] == 60_001_000_000
-    assert timed["flows"][0]["start_ns"] == plain["flows"][0]["start_ns"] + s2.flows[0].first_write_ns + 1_000_000
+    run = replace(s2, params={**s2.params, "events": events}, phase_ns=3_000_000)
+    config = rebuild(run, 60_000_000_000)
+    assert config["duration_ns"] == 60_003_000_000
+    (flow,), (link,) = config["flows"], config["path"]["links"]
+    assert flow["start_ns"] == 3_000_000
+    assert flow["application"]["first_write_ns"] == s2.flows[0].first_write_ns
+    assert [change["at_ns"] for change in link["forward"]["schedule"]] == [20_003_000_000]
+
+
+def test_the_hosts_timers_fire_where_the_wheels_phase_says() -> None:
+    delayed = delayed_acks_ns(RUNS / "S2-reno")
+    assert len(delayed) > 100
+    # Most were sent by the timer, behind a tick by what it takes to send and to stamp; 5 % would be by chance.
+    into_tick_ns = (delayed - WHEEL_PHASE_NS) % TICK_NS
+    assert (into_tick_ns < 200_000).mean() > 0.6
+
+
+def test_a_run_as_it_was_timed_delivers_late(s2: KernelRun) -> None:
+    plain = rebuild(s2, 60_000_000_000)
+    timed = as_it_was_timed(plain, s2)
     link = timed["path"]["links"][0]
-    assert [change["at_ns"] for change in link["forward"]["schedule"]] == [20_001_000_000]
     assert link["forward"]["jitter"] == {"kind": "recorded", "delays_ns": s2.late_ns[0]}
     assert link["reverse"]["jitter"] == {"kind": "recorded", "delays_ns": s2.late_ns[1]}
     assert "jitter" not in plain["path"]["links"][0]["forward"]
@@ -81,7 +113,8 @@ def test_a_loss_position_counts_only_packets_that_passed_the_queue(s2: KernelRun
 
 def test_the_schedule_of_one_time_becomes_one_change(s2: KernelRun) -> None:
     events = [[20, "rtt_ms", 50], [20, "outage", 1], [21.0, "outage", 0], [21.5, "rate", 2e6]]
-    config = rebuild(replace(s2, params={**s2.params, "events": events, "fifo": 1}), 60_000_000_000)
+    run = replace(s2, params={**s2.params, "events": events, "fifo": 1}, phase_ns=0)
+    config = rebuild(run, 60_000_000_000)
     forward, reverse = (config["path"]["links"][0][side] for side in ("forward", "reverse"))
     assert forward["schedule"] == [
         {"at_ns": 20_000_000_000, "delay_ns": 25_000_000, "outage": True},
@@ -111,9 +144,7 @@ def test_s9_reno_lies_within_every_bound(s9: KernelRun) -> None:
 def test_a_run_that_misses_is_repeated_with_the_recorders_own_timing(s9: KernelRun) -> None:
     wrong = replace(s9.flows[0], goodput_bps=2 * s9.flows[0].goodput_bps)
     (flow,) = validate_run(replace(s9, flows=(wrong,)), threads=1).flows
-    low, high = flow.timed.moved["goodput"]
-    assert low <= high
-    assert abs(low / s9.flows[0].goodput_bps - 1) < 0.1
+    assert abs(flow.timed.moved["goodput"] / s9.flows[0].goodput_bps - 1) < 0.1
     assert set(flow.timed.moved) == {check.metric for check in flow.checks}
     assert flow.measured is not None
     assert 0 < flow.timed.followed <= len(flow.measured[0].segment)
@@ -133,15 +164,15 @@ def test_a_variant_that_is_not_built_is_named(s2: KernelRun) -> None:
     assert [(check.verdict, check.text) for check in result.checks] == [("unknown", "vegas-of-tomorrow: not built yet")]
 
 
-def test_the_page_shows_every_run_and_what_misses(s2: KernelRun) -> None:
-    result = validate_run(s2, threads=1)
-    wrong = Check(s2.name, "goodput", 1.0, 2.0, 0.5, "bit/s")
+def test_the_page_shows_every_run_and_what_misses(s9: KernelRun) -> None:
+    result = validate_run(s9, threads=1)
+    wrong = Check(s9.name, "goodput", 1.0, 2.0, 0.5, "bit/s")
     shown = replace(result, flows=(replace(result.flows[0], checks=(wrong, *result.flows[0].checks[1:])),))
     page = render_page(Results(linux=[shown]), {"reno: windows": "images/x.png"})
-    assert "| S2-reno | 0.0 / 0.0 **miss** |" in page
+    assert "| S9-reno | 0.0 / 0.0 **miss** |" in page
     assert "![reno: windows](images/x.png)" in page
-    assert "1 miss, in goodput S2-reno; 0 of 1 for a reason that is named." in page
-    assert "* S2-reno: goodput 1 bit/s where 2 ± 0.5 is allowed" in page
+    assert "1 miss, in goodput S9-reno; 0 of 1 for a reason that is named." in page
+    assert "* S9-reno: goodput 1 bit/s where 2 ± 0.5 is allowed" in page
 
 
 def test_retransmissions_and_segment_numbers_by_hand() -> None:
