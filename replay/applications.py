@@ -5,6 +5,7 @@ Knows the file's words and the engine's (`toolkit._native.replay`); not how appl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -126,3 +127,14 @@ APPLICATIONS: dict[str, type[Part]] = {
     "writes": Writes,
 }
 """By kind."""
+
+
+def written_at(application: Application) -> Iterator[tuple[str, int]]:
+    """Yield the keys that say when something is written, with their times in ns since the flow's start."""
+    match application:
+        case Greedy():
+            yield "first", application.first
+        case Writes():
+            yield from ((f"at[{i}]", at) for i, at in enumerate(application.at))
+        case OnOff() | Pages() | Stream():
+            pass

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_valid
 from channels import losses
 from channels.parameters import LONGEST_NS, InputFile
 from channels.protect import Arq, Fec, Guarded, LinkModel
-from replay.applications import APPLICATIONS, Writes
+from replay.applications import APPLICATIONS, written_at
 from replay.flows import Datagrams, Flow, SharingFlow
 from replay.mistakes import Tables, describe, nearest
 from replay.parts import (
@@ -325,10 +325,10 @@ class Scenario(Part):
                 raise ValueError(
                     f"{key}.freeze_warning: there is no outage to warn of; give a link changes with outage or hold"
                 )
-            for i, at in enumerate(flow.application.at if isinstance(flow.application, Writes) else ()):
+            for own, at in written_at(flow.application):
                 if flow.start + at >= self.duration:
                     raise ValueError(
-                        f"{key}.application.at[{i}]: not before the end of the run, counted from the flow's start"
+                        f"{key}.application.{own}: not before the end of the run, counted from the flow's start"
                     )
 
     def _check_others(self) -> None:

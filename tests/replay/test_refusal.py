@@ -126,6 +126,12 @@ def test_what_is_written_after_the_end_of_the_run_is_refused_by_its_place() -> N
         _scenario(flows=[{"name": "beside", "variant": "cubic", **flow("1 min")}])
 
 
+def test_a_greedy_application_begins_within_the_run() -> None:
+    _scenario(flow={"start": "1 s", "application": {"kind": "greedy", "first": "58.999 s"}})
+    with pytest.raises(ScenarioError, match=r"flow\.application\.first: not before the end of the run"):
+        _scenario(flow={"start": "1 s", "application": {"kind": "greedy", "first": "59 s"}})
+
+
 def test_order_is_kept_only_where_something_overtakes() -> None:
     def link(**keys: Any) -> list[dict[str, Any]]:
         return [{**LINKS[0], "in_order": True, **keys}, LINKS[1]]
