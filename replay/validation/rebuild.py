@@ -75,7 +75,7 @@ def _drop_tail(limit_pkts: int) -> dict[str, Any]:
 
 
 def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
-    stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes, **_buffers(run.sysctl)}
+    stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes, **buffers(run.sysctl)}
     if not run.params.get("sack", 1):
         stack["sack"] = False
     described: dict[str, Any] = {
@@ -92,7 +92,7 @@ def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
     return described
 
 
-def _buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
+def buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
     """Both buffers as the kernel's settings have them, memory made octets of window; defaults where none is known."""
     if "tcp_rmem" not in sysctl or "tcp_wmem" not in sysctl:
         return {}

@@ -20,7 +20,7 @@ import numpy as np
 from replay.run import Configuration, run_configurations
 from replay.validation.judge import Check, misses, within_share
 from replay.validation.linux import GOODPUT_SHARES, JAIN, jain_index
-from replay.validation.rebuild import VARIANTS, _buffers
+from replay.validation.rebuild import VARIANTS, buffers
 from toolkit.errors import LogError
 
 FROM_NORMAL_95 = 1.96
@@ -183,7 +183,7 @@ def configuration(recording: Recording, later_ns: int) -> dict[str, Any]:
         for side, name in (("forward", "queue_pkts"), ("reverse", "ack_queue_pkts"))
     }
     link = {"name": "link", **{side: {**shared, "queue": queue} for side, queue in queues.items()}}
-    stack = {"smss_bytes": parameters["smss_bytes"], **_buffers(parameters["sysctl"])}
+    stack = {"smss_bytes": parameters["smss_bytes"], **buffers(parameters["sysctl"])}
     flows = [
         {
             "name": f"flow {number + 1}",

@@ -265,7 +265,7 @@ fn linux_without_sack_goes_on_after_a_late_echo_until_something_sent_only_once_a
     // The echo gives the window back; 2 ends the repairs.
     without_sack(
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
-         1.000 > R1 (cwnd 1 loss)
+         1.024 > R1 (cwnd 1 loss)
          1.100 < ack 2 echo 1
          1.100 > 5 6 (cwnd 5 loss)
          1.102 < ack 3 echo 1
@@ -278,10 +278,10 @@ fn linux_without_sack_is_not_told_by_an_ack_that_covers_the_repair() {
     // 2 has come, but the repair of 1 may be what let it be acknowledged.
     without_sack(
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
-         1.000 > R1 (cwnd 1 loss)
-         1.100 < ack 3 echo 1000
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 3 echo 1024
          1.100 > 5 6 (cwnd 2 loss)
-         1.102 < ack 4 echo 1000
+         1.102 < ack 4 echo 1024
          1.102 > 7 8 (cwnd 5 slow start)",
     );
 }
@@ -291,9 +291,9 @@ fn linux_without_sack_counts_no_duplicate_in_the_repair_of_a_timeout() {
     // Three duplicates of 6 are enough: that of 1 has not been taken for reordering.
     without_sack(
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
-         1.000 > R1 (cwnd 1 loss)
-         1.010 < ack 1 echo 1
-         1.100 < ack 5 echo 1000
+         1.024 > R1 (cwnd 1 loss)
+         1.030 < ack 1 echo 1
+         1.100 < ack 5 echo 1024
          1.100 > 5 6 7 (cwnd 3 loss)
          1.200 < ack 6 echo 1100
          1.200 > 8 (cwnd 3 avoidance)
