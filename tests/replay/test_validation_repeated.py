@@ -109,7 +109,8 @@ def test_the_engines_runs_are_as_many_and_differ(recording: Recording) -> None:
     assert len(runs) == 6
     assert len(set(runs)) >= 5
     for run in runs:
-        assert 0.85 < sum(run) / 5e6 < 0.97
+        # The first flow is alone for a while, and each counts over its own time.
+        assert 0.85 < sum(run) / 5e6 < 1
     assert runs == engine_runs(few, threads=2)
 
 
