@@ -70,7 +70,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "max_rto": ("greatest timeout", "RFC 6298 §2.5; Linux TCP_RTO_MAX; ns-2 maxrto_"),
     "clock_granularity": (
         "granularity G of the timeout's clock",
-        "RFC 6298 §2.3 and §4; Linux at 1000 Hz; ns-2 tcpTick_ of its older releases and the papers",
+        "RFC 6298 §2.3 and §4; Linux asks for none, its ticks are fixed; ns-2 tcpTick_ of older releases, the papers",
     ),
     "delayed_ack": (
         "acknowledge every second full segment, or after a time",

@@ -76,7 +76,7 @@ def test_a_slip_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None
     [
         ("ctcp", "compound"), ("CTCP", "compound"), ("hstcp", "highspeed"), ("stcp", "scalable"),
         ("westwood+", "westwood-plus"),
-        ("bbrv1", "bbr"), ("bbr2", "bbr3"), ("bbrv3", "bbr3"), ("newreno-sack", "sack"), ("reno-linux", "linux-reno"),
+        ("bbrv1", "bbr"), ("bbrv3", "bbr3"), ("newreno-sack", "sack"), ("reno-linux", "linux-reno"),
         ("tcpw-abse", "westwood-abse"), ("freeze", "freeze-tcp"), ("scps", "scps-tp"), ("h-tcp", "htcp"),
     ],
 )  # fmt: skip

@@ -354,11 +354,8 @@ mod tests {
                 "{variant}: {sent:?}"
             );
             let states = follow(&config, 0, &scribe.record).expect("fits");
-            assert!(
-                scribe.windows.len() > 500,
-                "{variant}: {}",
-                scribe.windows.len()
-            );
+            // A record per change: with the timeout in whole ticks many ACKs make none.
+            assert!(scribe.windows.len() > 500, "{variant}");
             for (index, sample) in scribe.windows {
                 let own = (states[index].cwnd_pkts * SMSS as f64) as i64;
                 let at = scribe.record[index].0;

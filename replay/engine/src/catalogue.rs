@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_name_from_elsewhere_suggests_its_variant_and_belongs_to_no_other() {
         assert_eq!(Variant::from_name("ctcp"), Err("compound"));
-        assert_eq!(Variant::from_name("bbr2"), Err("bbr3"));
+        assert_eq!(Variant::from_name("bbrv3"), Err("bbr3"));
         let mut known: Vec<_> = VARIANTS.iter().map(|variant| variant.info().name).collect();
         for variant in VARIANTS {
             let info = variant.info();

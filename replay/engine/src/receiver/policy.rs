@@ -9,8 +9,8 @@ use crate::jiffies;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 use crate::timer::Timer;
 
-/// Linux (`tcp_delack_max`): the longest delay of an ACK, a tick short of the least RTO.
-const LONGEST_DELAY: Nanos = 196 * MILLISECOND;
+/// Linux (`TCP_DELACK_MAX`): the longest delay of an ACK.
+const LONGEST_DELAY: Nanos = 200 * MILLISECOND;
 /// Linux (`TCP_DELACK_MIN`): the least bound on a delay by the round-trip time.
 const LEAST_BOUND: Nanos = 40 * MILLISECOND;
 /// RFC 6298 §2.1: a receiver's own RTO while no handshake has shown it a round trip.
@@ -21,6 +21,12 @@ const GAP_DELAY: Nanos = 1_100_000;
 const GAP_ACKS: u32 = 44;
 /// Linux (TCP_FASTRETRANS_THRESH): the first of a gap are sent at once.
 const GAP_PROMPT_ACKS: u32 = 3;
+
+/// Linux (`tcp_delack_max`): the longest delay of an ACK is a tick short of the least RTO.
+fn longest_delay(min_rto: Nanos) -> Nanos {
+    let least = jiffies::up(min_rto).max(2 * jiffies::TICK);
+    LONGEST_DELAY.min(least - jiffies::TICK)
+}
 
 /// A receiver's decisions on when to acknowledge.
 #[derive(Clone, Debug)]
@@ -91,7 +97,7 @@ impl AckPolicy {
             spaces_gap: params.profile == Profile::Linux && params.sack_enabled(),
             smss_bytes: u64::from(params.smss_bytes),
             shortest_delay: params.delayed_ack_timeout_ns,
-            longest_delay: LONGEST_DELAY,
+            longest_delay: longest_delay(params.min_rto_ns),
             delay: params.delayed_ack_timeout_ns,
             min_rto: params.min_rto_ns,
             rto: FIRST_RTO,
@@ -116,7 +122,7 @@ impl AckPolicy {
     pub fn note_handshake(&mut self, rtt: Nanos) {
         self.rto = jiffies::up(rtt + (2 * rtt).max(self.min_rto));
         let bound = jiffies::up(rtt).max(LEAST_BOUND);
-        self.longest_delay = LONGEST_DELAY.min(bound);
+        self.longest_delay = longest_delay(self.min_rto).min(bound);
         if let Some(periods) = &mut self.periodic {
             periods.divide(rtt);
         }

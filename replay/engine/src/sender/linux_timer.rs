@@ -5,7 +5,8 @@
 //! Must not know how a window grows. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
 //! `tcp_send_loss_probe`, `tcp_rack_reo_timeout`, `tcp_xmit_retransmit_queue`. It counts in ticks.
 //!
-//! Deviation: those of the handshake, of a closed window and of a FIN are exact.
+//! Deviation: timers of the handshake, of a closed window and of a FIN are exact, and so are all of a sender whose
+//! recovery is not Linux's (see `linux`), though its timeout is in whole ticks.
 
 use super::Sender;
 use crate::jiffies;

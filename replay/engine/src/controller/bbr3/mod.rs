@@ -42,7 +42,7 @@ use crate::time::{MILLISECOND, Nanos};
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
     name: "bbr3",
-    other_names: &["bbrv3", "bbr-v3", "bbr2", "bbrv2"],
+    other_names: &["bbrv3", "bbr-v3"],
     family: "model",
     summary: "BBR that bounds its model by losses and marks, and probes at its rivals' pace (v3, as Linux's branch)",
     source: "draft-ietf-ccwg-bbr-05",

@@ -257,6 +257,14 @@ fn linux_waits_no_longer_than_a_round_trip_or_40_ms() {
 }
 
 #[test]
+fn linuxs_longest_delay_is_a_tick_short_of_the_least_rto() {
+    for (min_rto_ms, longest_ms) in [(1, 4), (100, 96), (200, 196), (1000, 200)] {
+        let found = longest_delay(min_rto_ms * MILLISECOND);
+        assert_eq!(found, longest_ms * MILLISECOND, "{min_rto_ms}");
+    }
+}
+
+#[test]
 fn linuxs_delay_doubles_when_missed_and_falls_back_with_dense_segments() {
     let mut policy = policy(Profile::Linux);
     policy.note_arrival(0, 0);
