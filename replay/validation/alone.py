@@ -18,7 +18,7 @@ from replay.run import Event, follow
 from replay.validation.judge import Check, not_made
 from replay.validation.linux import NO_TCP_INFO
 from replay.validation.rebuild import rebuild
-from replay.validation.recorded import TICK_NS, WHEEL_PHASE_NS, KernelFlow, KernelRun, find_runs, read_run
+from replay.validation.recorded import TICK_NS, KernelFlow, KernelRun, find_runs, phase_ns, read_run
 from toolkit.errors import LogError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class _Clock:
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
-        into_tick_ns = (self._first_ns - WHEEL_PHASE_NS) % TICK_NS
+        into_tick_ns = phase_ns(self._first_ns) % TICK_NS
         self._start_ns = LEAD_NS + into_tick_ns // MILLISECOND_NS * MILLISECOND_NS
         self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["leaves"])
         self._latest_ns = 0

@@ -23,11 +23,11 @@ class Explanation:
 EXPLANATIONS: Mapping[str, Explanation] = {
     "S2-reno": Explanation(
         1570,
-        "Half of the packets are more than 0.1 ms late by the emulator and the hosts. The first one that is more than "
-        "4 ms off is 586 (at 10.308 s): it answers the delayed ACK of a lone segment, which arrived on the other side "
-        "of a tick, and the receiver counts the pauses by which it delays in ticks of 4 ms. At packet 1570 the third "
-        "duplicate ACK reaches the kernel before the packet that the engine has sent by then. With 7 or 8 packets at "
-        "the lower quartile the bound asks for the very number.",
+        "With 7 or 8 packets at the lower quartile the bound asks for the very number, and half of the packets are "
+        "more than 0.1 ms late by the emulator and the hosts. The first one that is more than 4 ms off is 586 (at "
+        "10.308 s): it answers the delayed ACK of a lone segment, which arrived on the other side of a tick, and the "
+        "receiver counts the pauses by which it delays in ticks of 4 ms. At packet 1570 the third duplicate ACK "
+        "reaches the kernel before the packet that the engine has sent by then.",
     ),
     "S7-cubic": Explanation(
         1637,

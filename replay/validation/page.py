@@ -33,8 +33,10 @@ the data packet, retransmissions included, to leave the serialiser. What the que
 queue. The sending application is the recording's: it writes 64 KiB whenever poll says that it may, to a socket that
 finds 128 KiB of unsent octets enough, and it writes first when the recorded one did. The phases of its gain cycle that
 BBR draws by chance are read from TCP_INFO. The run begins where in a tick of the hosts' clock, and in a step of their
-timer wheels, the recorded one did: CUBIC reads its curve by ticks of 4 ms, and timers fire at them
-(replay/validation/recorded.py says how that is known). One seed; nothing else is taken from the recording.
+timer wheels, the recorded one did: CUBIC reads its curve by ticks of 4 ms, and timers fire at them. That is one number
+for all runs: where in a tick was read off their delayed ACKs and time stamps, which of the eight ticks of a step off
+the timeouts of S7 and S8; a run recorded at another time begins with a tick. One seed; nothing else is taken from the
+recording.
 
 * Goodput: octets that the receiving application had in order by the flow's end, over its start to its end.
 * Retransmissions and timeouts: up to the flow's end, not in the drain behind it. Retransmissions are counted in the
@@ -51,8 +53,8 @@ delivered each packet late. What is said of the first packet that differs holds 
 REPEATED = """
 Where two flows fill one drop-tail queue, a packet that comes a moment later decides who loses and all that follows, on
 the real stack as well: chance alone moves a single run further than its bounds. So the flows of S12 were recorded again
-and again over the same link, and stand, mean beside mean, beside as many runs of the engine whose later flow starts at
-as many places of one round trip. `python -m fixtures.record_shared_bottleneck`, as root, records anew.
+and again over a link of the same parameters, and stand, mean beside mean, beside as many runs of the engine whose later
+flow starts at as many places of one round trip. `python -m fixtures.record_shared_bottleneck`, as root, records anew.
 """
 
 ALONE = """
@@ -61,7 +63,8 @@ interface saw it, and when its retransmission timer fired are the record's. Scor
 window are worked out from them by the code of a run, so that an error of the path or of the sender's timing can neither
 hide an error of an equation nor pass for one. After each ACK of which TCP_INFO has a row, with equal counts of segments
 received and of data packets sent, our window stands beside the kernel's. The scoreboards beside the first difference
-tell whether the ACK was read differently or the window moved differently.
+tell whether the ACK was read differently or the window moved differently. The clock begins where in a tick the
+recording did, as above.
 """
 
 NS2 = """

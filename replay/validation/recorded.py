@@ -45,6 +45,9 @@ far in each 32 ms of the hosts' clock when the runs were recorded: delayed ACKs 
 timeouts after the outages of S7 and S8, whose timers ran for 304 ms to 1.52 s, 11.55 to 11.6 ms into 32; time stamps
 count on 0.517 ms into each millisecond."""
 
+RECORDED_NS = range(1_795_245_000_000_000_000, 1_795_247_500_000_000_000)
+"""When that holds: the hosts' clock while the runs of ../shared/data/kernel were recorded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Packets:
@@ -120,11 +123,16 @@ def read_run(folder: Path) -> KernelRun:
             sysctl=scenario.get("sysctl", {}),
             flows=flows,
             lost=_lost_positions(link),
-            phase_ns=(t0_ns - WHEEL_PHASE_NS) % WHEEL_STEP_NS,
+            phase_ns=phase_ns(t0_ns),
             late_ns=late,
         )
     except (KeyError, ValueError, lzma.LZMAError, EOFError) as error:
         raise LogError(f"{folder}: not a whole recorded run ({error})") from error
+
+
+def phase_ns(t0_ns: int) -> int:
+    """Return how far into a step of the timer wheel `t0_ns` of the hosts' clock lay; 0 where that is not known."""
+    return (t0_ns - WHEEL_PHASE_NS) % WHEEL_STEP_NS if t0_ns in RECORDED_NS else 0
 
 
 def _read_csv(path: Path) -> pa.Table:

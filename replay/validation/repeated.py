@@ -26,8 +26,8 @@ from toolkit.errors import LogError
 FROM_NORMAL_95 = 1.96
 """Half a two-sided 95 % interval in standard errors."""
 
-FEWEST_RUNS = 2
-"""Below, there is no standard deviation."""
+FEWEST_RUNS = 10
+"""Below, an interval of so many standard errors is none of 95 %, and bounds nothing."""
 
 Goodputs = tuple[float, ...]
 """Of the flows of one run, in bit/s."""

@@ -6,6 +6,7 @@ import csv
 import lzma
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,16 @@ from replay.validation.linux import jain_index, measure_runs, validate_run
 from replay.validation.measured import Measured, held_quantiles, is_new, measure_kernel, segment_numbers
 from replay.validation.page import render_page
 from replay.validation.rebuild import as_it_was_timed, rebuild
-from replay.validation.recorded import TICK_NS, WHEEL_PHASE_NS, KernelRun, find_runs, read_run
+from replay.validation.recorded import (
+    RECORDED_NS,
+    TICK_NS,
+    WHEEL_PHASE_NS,
+    WHEEL_STEP_NS,
+    KernelRun,
+    find_runs,
+    phase_ns,
+    read_run,
+)
 from replay.validation.tables import Results
 from toolkit.errors import LogError
 from toolkit.schema import table_from_rows
@@ -76,6 +86,13 @@ def delayed_acks_ns(folder: Path) -> npt.NDArray[np.int64]:
     return np.asarray(acks[late], np.int64)
 
 
+def begun_ns(folder: Path) -> list[int]:
+    """Return when data came to the link that none had come to for a quarter of a second."""
+    with lzma.open(folder / "link.csv.xz", "rt") as file:
+        times = [int(row["t_arr_ns"]) for row in csv.DictReader(file) if row["dir"] == "data" and int(row["plen"])]
+    return [after for before, after in pairwise(times) if after - before > 250_000_000]
+
+
 def test_a_run_begins_in_its_tick_and_writes_when_the_recorded_one_did(s2: KernelRun) -> None:
     events = [[20, "rtt_ms", 50]]
     run = replace(s2, params={**s2.params, "events": events}, phase_ns=3_000_000)
@@ -93,6 +110,20 @@ def test_the_hosts_timers_fire_where_the_wheels_phase_says() -> None:
     # Most were sent by the timer, behind a tick by what it takes to send and to stamp; 5 % would be by chance.
     into_tick_ns = (delayed - WHEEL_PHASE_NS) % TICK_NS
     assert (into_tick_ns < 200_000).mean() > 0.6
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="no ../shared/data/kernel")
+def test_long_timers_fire_at_the_eighth_tick_that_the_wheels_phase_says() -> None:
+    begun = [at for run in ("S7", "S8") for cc in ("reno", "cubic", "bbr") for at in begun_ns(RECORDED / f"{run}-{cc}")]
+    # A burst begins with an ACK or with a timeout; by chance one in 160 would lie there.
+    into_step_ns = (np.array(begun) - WHEEL_PHASE_NS) % WHEEL_STEP_NS
+    assert 12 <= (into_step_ns < 200_000).sum() < len(begun)
+
+
+def test_where_a_run_lay_in_a_step_is_known_of_the_recorded_ones_alone() -> None:
+    assert phase_ns(RECORDED_NS.start + 32_000_000) == phase_ns(RECORDED_NS.start) != 0
+    assert (phase_ns(RECORDED_NS.start + 1) - phase_ns(RECORDED_NS.start)) % WHEEL_STEP_NS == 1
+    assert phase_ns(RECORDED_NS.stop) == 0
 
 
 def test_a_run_as_it_was_timed_delivers_late(s2: KernelRun) -> None:

@@ -149,9 +149,10 @@ def test_the_table_says_how_far_chance_goes(recording: Recording) -> None:
     ("change", "problem"),
     [
         ({"runs": []}, "0 runs"),
-        ({"runs": [{"flows": [{"goodput_bps": 1}]}] * 2}, "goodput above 0 for each of cubic, reno"),
-        ({"runs": [{"flows": [{"goodput_bps": 1}, {"goodput_bps": 0}]}] * 2}, "goodput above 0"),
-        ({"runs": [{"flows": [{}, {}]}] * 2}, "not a recording"),
+        ({"runs": [{"flows": [{"goodput_bps": 1}, {"goodput_bps": 1}]}] * 9}, "9 runs"),
+        ({"runs": [{"flows": [{"goodput_bps": 1}]}] * 10}, "goodput above 0 for each of cubic, reno"),
+        ({"runs": [{"flows": [{"goodput_bps": 1}, {"goodput_bps": 0}]}] * 10}, "goodput above 0"),
+        ({"runs": [{"flows": [{}, {}]}] * 10}, "not a recording"),
         ({"parameters": {"variants": ["cubic", "vegas"]}}, "no bound for vegas; known: reno, cubic, bbr"),
         ({"parameters": {}}, "not a recording of a shared bottleneck .'variants'"),
         ({"parameters": {"variants": ["cubic", "reno"]}}, "'mtu_bytes'"),
