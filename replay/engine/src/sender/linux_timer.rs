@@ -52,7 +52,7 @@ impl Sender {
         let paced = self
             .pacer
             .map_or(0, |pacer| pacer.release().saturating_sub(now));
-        jiffies::fires(now, jiffies::up(wait) + jiffies::down(paced))
+        jiffies::fires(now, wait + jiffies::down(paced))
     }
 
     /// New data left: a probe, no later than the timeout of the oldest segment would strike if that is still to come.
