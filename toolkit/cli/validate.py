@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 SOURCES = Path(__file__).resolve().parents[2]
+"""Folder of the sources, whose fixtures an installed wheel does not bring."""
 
 
 def register(app: typer.Typer) -> None:
@@ -139,7 +140,7 @@ def _write_page(page: Path, results: Results) -> None:
     from replay.validation.page import render_page
     from reports.charts.validation import validation_windows
     from reports.exports import write_chart
-    from toolkit.files import plain_os_errors
+    from toolkit.files import plain_os_errors, write_whole
 
     pictures = {}
     variants = {flow.variant for run in results.linux for flow in run.flows if flow.measured is not None}
@@ -154,7 +155,7 @@ def _write_page(page: Path, results: Results) -> None:
             write_chart(validation_windows(frame, title), images / f"validation-{variant}.svg")
             pictures[title] = f"images/validation-{variant}.svg"
         _draw_likenesses(page.parent / "images" / "variants", results.tcp_linux)
-        page.write_text(render_page(results, pictures))
+        write_whole(page, render_page(results, pictures))
 
 
 def _draw_likenesses(folder: Path, likenesses: Sequence[Likeness]) -> None:
