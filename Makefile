@@ -57,7 +57,7 @@ lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest toolkit._native
+	$(BIN)/python -m mypy.stubtest hindflight._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
@@ -75,7 +75,7 @@ check-fits: ## whether the 95 % intervals of fits hold the truth in 93 to 97 % o
 	cargo test --release --locked --quiet -p hindflight-kernels --test fit_coverage -- --ignored --nocapture
 
 validate: $(VENV)/.built ## the engine beside closed forms and the recorded Linux runs in DATA
-	$(BIN)/hindflight validate --data $(DATA)
+	$(BIN)/python -m validation --data $(DATA)
 
 golden: $(VENV)/.built ## write the generated fixtures and goldens anew; read the diff before you commit it
 	$(BIN)/python -m fixtures

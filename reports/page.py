@@ -17,11 +17,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports.bundle import vega_bundle
-from reports.charts.axes import ZOOM
-from reports.frames import TIME
-from reports.sections import Picture, Section
-from reports.style import DARK, vega_config
+from hindflight.reports.bundle import vega_bundle
+from hindflight.reports.charts.axes import ZOOM
+from hindflight.reports.frames import TIME
+from hindflight.reports.sections import Picture, Section
+from hindflight.reports.style import DARK, vega_config
 
 
 @dataclass(slots=True)

@@ -185,8 +185,9 @@ def test_debug_shows_the_traceback(hindflight: Command) -> None:
 
 
 def test_an_error_of_ours_says_so(tmp_path: Path, environment: dict[str, str]) -> None:
-    script = "import toolkit.query, sys; toolkit.query.query = lambda *_: 1 / 0; from hindflight.__main__ import main; "
-    script += "from toolkit.workspace import Workspace; Workspace.open = lambda *_: None; "
+    script = "import sys, hindflight.toolkit.query as q; q.query = lambda *_: 1 / 0; "
+    script += "from hindflight.__main__ import main; "
+    script += "from hindflight.toolkit.workspace import Workspace; Workspace.open = lambda *_: None; "
     script += "sys.argv[1:] = ['query', '.', 'x']; sys.exit(main())"
     python = words()[0]
     ended = subprocess.run(

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import hindflight as hf
+from hindflight.toolkit import demo
+from hindflight.toolkit.demo import demo_file
 from tests.e2e.conftest import FLOW, ROOT, Command, error_line, words
-from toolkit import demo
-from toolkit.demo import demo_file
 
 CAPTURE = FLOW / "snd.pcap.xz"
 

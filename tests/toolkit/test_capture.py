@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from fixtures.make_captures import Variant, captures, ethernet
-from toolkit.capture import CaptureStream, Traffic, load_capture
-from toolkit.errors import CaptureError, HindflightError, MachineError
+from hindflight.toolkit.capture import CaptureStream, Traffic, load_capture
+from hindflight.toolkit.errors import CaptureError, HindflightError, MachineError
 
 DEMO = Path(__file__).parents[2] / "toolkit/demo/geo-burst-loss.pcap.xz"
 VARIANTS = captures()

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import hindflight as hf
-from toolkit.ingest import Ingest
-from toolkit.schema import TABLES, arrow_schema
-from toolkit.workspace import Workspace
+from hindflight.toolkit.ingest import Ingest
+from hindflight.toolkit.schema import TABLES, arrow_schema
+from hindflight.toolkit.workspace import Workspace
 
 FLOW = Path(__file__).resolve().parents[2] / "fixtures" / "kernel" / "S2-reno"
 CAPTURE = FLOW / "snd.pcap.xz"
