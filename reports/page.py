@@ -78,7 +78,7 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
     """Return the page. Everything that comes from tables is escaped, by Jinja2 in text and by hand in data."""
     store = Store()
     environment = Environment(
-        loader=PackageLoader("reports", "assets"),
+        loader=PackageLoader("hindflight.reports", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -104,7 +104,7 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
 
 @cache
 def _asset(name: str) -> str:
-    return (files("reports") / "assets" / name).read_text(encoding="utf-8")
+    return (files("hindflight.reports") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _inline(script: str) -> str:

@@ -26,8 +26,7 @@ CAPTURE = FLOW / "snd.pcap.xz"
 def draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("draft")
     arguments = words("scenario", "init", CAPTURE, "-o", "s.toml", "--seeds", "2", "--variants", "cubic")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    ended = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return folder
 
