@@ -47,7 +47,7 @@ lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest hindflight._native
+	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml hindflight._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 

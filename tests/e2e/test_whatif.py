@@ -17,7 +17,7 @@ import pytest
 import hindflight as hf
 from hindflight.toolkit import demo
 from hindflight.toolkit.demo import demo_file
-from tests.e2e.conftest import FLOW, ROOT, Command, error_line, words
+from tests.e2e.conftest import FLOW, Command, error_line, words
 
 CAPTURE = FLOW / "snd.pcap.xz"
 
