@@ -10,7 +10,7 @@ DATA ?= fixtures/kernel
 RUST_SOURCES := $(shell find toolkit channels replay hindflight -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 
-.PHONY: demo test test-rust test-python lint bench bench-channels bench-engine check-fits validate golden clean setup
+.PHONY: demo test test-rust test-python lint bench bench-channels bench-engine check-fits validate golden wheel clean setup
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.built ## build everything into .venv
@@ -69,6 +69,10 @@ validate: $(VENV)/.built ## the engine compared with closed forms and the record
 
 golden: $(VENV)/.built ## write the generated pages of docs again; read the diff before you commit it
 	$(BIN)/python -m docs.scripts
+
+wheel: $(VENV)/.built ## the wheel, in dist
+	@rm -rf build dist
+	@$(BIN)/python -m pip --quiet --disable-pip-version-check wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## everything that the targets above made
 	rm -rf $(VENV) target $(OUT) build dist hindflight.egg-info hindflight/_native*.so
