@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hindflight_engine::controller::{
+use hindflight_engine::cc::{
     AckEvidence, External, Externals, Heard, MakeExternal, Repair, Signal, SignalEvidence, Window,
 };
 use pyo3::exceptions::{PyException, PyRuntimeError};

@@ -1,12 +1,12 @@
 //! What feeds a flow: the kinds of sending application and their parameters.
 //!
-//! Must not know how they run: `crate::application` does.
+//! Must not know how they run: `crate::app` does.
 
 use serde::Deserialize;
 
 use super::FlowConfig;
 use super::validate::{Checked, LONGEST_NS, rate, refuse, within};
-use crate::time::Nanos;
+use crate::sim::time::Nanos;
 
 /// The sending application of a flow.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

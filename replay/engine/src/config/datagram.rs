@@ -1,13 +1,13 @@
 //! Cross traffic of datagrams: constant-rate or on/off sources that heed no window.
 //!
-//! Must not know how it runs: `crate::datagram` does.
+//! Must not know how it runs: `crate::net::cross_traffic` does.
 
 use serde::Deserialize;
 
 use super::queue::MOST_DSCP;
 use super::validate::{Checked, LONGEST_NS, rate, refuse, within};
 use super::{Config, Spread};
-use crate::time::Nanos;
+use crate::sim::time::Nanos;
 
 /// A source of datagrams and where they go.
 #[derive(Clone, Debug, Deserialize)]

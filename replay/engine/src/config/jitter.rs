@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::validate::{Checked, LONGEST_NS, within};
-use crate::time::Nanos;
+use crate::sim::time::Nanos;
 
 /// Law of what is added to the delay of each packet; never less than nothing.
 #[derive(Clone, Debug, Deserialize)]

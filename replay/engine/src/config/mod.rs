@@ -29,8 +29,8 @@ pub use stack::{
 pub(crate) use validate::known_variant;
 pub use validate::{ConfigError, unheeded_by_all};
 
-use crate::controller::{Externals, ParamValues};
-use crate::time::Nanos;
+use crate::cc::{Externals, ParamValues};
+use crate::sim::time::Nanos;
 
 /// One run, but for its seed.
 #[derive(Clone, Debug, Deserialize)]

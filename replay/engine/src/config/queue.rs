@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::validate::{Checked, MOST_PKTS, probability, refuse, within};
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 
 /// Which packets wait, which go first and which are dropped or marked.
 ///

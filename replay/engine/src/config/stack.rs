@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 
 /// A complete set of stack parameters by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

@@ -13,9 +13,10 @@ use std::fmt;
 
 use super::queue::MOST_DSCP;
 use super::{Config, FlowConfig, Profile, StackParams, quantity};
-use crate::catalogue::{EXTERNAL, VARIANTS, Variant};
-use crate::controller::{self, ParamValues};
-use crate::time::Nanos;
+use crate::cc;
+use crate::cc::ParamValues;
+use crate::cc::catalogue::{EXTERNAL, VARIANTS, Variant};
+use crate::sim::time::Nanos;
 
 /// A value that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,7 +231,7 @@ pub(crate) fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigErro
 
 fn validate_params(key: &str, variant: Variant, profile: Profile, values: &ParamValues) -> Checked {
     let (name, specs) = (variant.info().name, variant.specs(profile));
-    controller::check(specs, values).or_else(|(param, problem)| {
+    cc::check(specs, values).or_else(|(param, problem)| {
         let elsewhere = specs.is_empty() && !variant.info().params.is_empty();
         let problem = if elsewhere {
             let profiles = variant.profiles().join(", ");

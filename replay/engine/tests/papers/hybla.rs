@@ -1,7 +1,7 @@
 //! Hybla's growth as Linux has it: rho from the least smoothed round-trip time, 2^rho - 1 per ACK in slow start, rho^2/cwnd
 //! in congestion avoidance, the initial window scaled by rho.
 
-use hindflight_engine::controller::{AckEvidence, Controller, Signal};
+use hindflight_engine::cc::{AckEvidence, Controller, Signal};
 
 use crate::support::{ack, controller, near, near_both, signal, windows};
 

@@ -2,9 +2,7 @@
 //!
 //! Must not know any variant.
 
-use hindflight_engine::controller::{
-    AckEvidence, Controller, ParamValues, Signal, SignalEvidence, check,
-};
+use hindflight_engine::cc::{AckEvidence, Controller, ParamValues, Signal, SignalEvidence, check};
 use hindflight_engine::{MILLISECOND, Profile, StackOverrides, StackParams, Variant};
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 

@@ -1,7 +1,7 @@
 //! Westwood+: one sample per round trip, two stages of a filter with weights 7/8 and 1/8, and what a loss and a timeout
 //! make of rate times least round-trip time (Grieco and Mascolo 2004; Linux's tcp_westwood).
 
-use hindflight_engine::controller::Signal;
+use hindflight_engine::cc::Signal;
 
 use crate::support::{ack, after_loss, controller, near, near_both, signal, windows};
 

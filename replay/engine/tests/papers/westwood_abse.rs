@@ -2,7 +2,7 @@
 //! for the adaptive time constant), and what a loss and a timeout make of the estimate.
 
 use hindflight_engine::MILLISECOND;
-use hindflight_engine::controller::{AckEvidence, Controller, Signal};
+use hindflight_engine::cc::{AckEvidence, Controller, Signal};
 
 use crate::support::{ack, after_loss, controller, near, near_both, signal, windows};
 

@@ -6,10 +6,10 @@
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::{Checked, ConfigError, known_variant, refuse};
-use crate::catalogue::{VARIANTS, Variant};
+use crate::cc::catalogue::{VARIANTS, Variant};
+use crate::cc::variants::ledbat::LedbatParams;
+use crate::cc::{Growth, Made, ParamValues, Reduction};
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
-use crate::controller::ledbat::LedbatParams;
-use crate::controller::{Growth, Made, ParamValues, Reduction};
 
 /// One half-connection: who sends, with which stack in the end.
 struct Leg {

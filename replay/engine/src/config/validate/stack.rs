@@ -2,7 +2,7 @@
 
 use super::{Checked, LONGEST_NS, rate, refuse, shown, within};
 use crate::config::{StackOverrides, StackParams};
-use crate::time::{MILLISECOND, SECOND};
+use crate::sim::time::{MILLISECOND, SECOND};
 
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 const LARGEST_RECEIVE_BUFFER_BYTES: u64 = 1 << 30;
