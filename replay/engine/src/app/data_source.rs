@@ -10,7 +10,7 @@ use crate::sim::time::{NEVER, Nanos, SECOND};
 
 /// Where the octets come from.
 #[derive(Debug)]
-pub enum Supply {
+pub enum DataSource {
     /// All of them are there, from a while after the start on.
     Ready {
         /// That while.
@@ -77,7 +77,7 @@ impl PageSizes {
     }
 }
 
-impl Supply {
+impl DataSource {
     /// The supply of `config`; a write of unknown size is a segment of `smss_bytes`.
     pub fn new(config: &ApplicationConfig, smss_bytes: u32, rng: StreamRng) -> Self {
         match config {

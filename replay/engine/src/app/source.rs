@@ -87,7 +87,7 @@ impl Endpoint for Source {
     #[inline]
     fn next_deadline(&self) -> Nanos {
         let application = self.application.next_deadline();
-        if let Some(sender) = self.sender.calm_deadline() {
+        if let Some(sender) = self.sender.fast_path_deadline() {
             sender.min(application)
         } else if self.sender.is_opening() {
             self.sender.next_deadline().min(application)

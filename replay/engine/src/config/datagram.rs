@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::queue::MOST_DSCP;
+use super::queue::MAX_DSCP;
 use super::validate::{Checked, LONGEST_NS, rate, refuse, within};
 use super::{Config, Spread};
 use crate::sim::time::Nanos;
@@ -65,7 +65,7 @@ impl DatagramConfig {
             self.start_ns + 1,
             LONGEST_NS,
         )?;
-        within(&at("dscp"), self.dscp, 0, MOST_DSCP)?;
+        within(&at("dscp"), self.dscp, 0, MAX_DSCP)?;
         let (from, to) = config
             .path
             .ends(key, self.from.as_deref(), self.to.as_deref())?;

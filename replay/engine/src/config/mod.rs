@@ -23,7 +23,7 @@ pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
 };
 pub use stack::{
-    DummySegments, HandoverRule, NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind,
+    HandoverRule, NagleRule, ProbeSegments, Profile, RecoveryKind, RtoRule, SlowStartKind,
     StackOverrides, StackParams,
 };
 pub(crate) use validate::known_variant;

@@ -160,13 +160,13 @@ mod tests {
     #[test]
     fn jitter_is_the_mean_difference_of_neighbouring_delays() {
         let mut sink = DatagramSink::default();
-        assert_eq!((sink.jitter(), sink.delays().greatest()), (None, None));
+        assert_eq!((sink.jitter(), sink.delays().max()), (None, None));
         for (sent, arrived) in [(0, 100), (1000, 1130), (2000, 2110)] {
             sink.receive(&datagram(sent), arrived);
         }
         assert_eq!(sink.jitter(), Some(25));
         assert_eq!(
-            (sink.delays().greatest(), sink.received(), sink.octets()),
+            (sink.delays().max(), sink.received(), sink.octets()),
             (Some(130), 3, 516)
         );
     }

@@ -4,7 +4,7 @@
 
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::{choices, parameters};
-use crate::cc::{Held, Windowed};
+use crate::cc::{FixedWindow, Windowed};
 use crate::config::{RecoveryKind, RtoRule};
 use crate::sim::time::{MILLISECOND, Nanos};
 
@@ -69,8 +69,8 @@ impl AerotcpParams {
     pub fn windowed(&self, packet_bytes: u32) -> Windowed {
         let pkts = self.window_pkts(packet_bytes);
         match self.allocation {
-            Allocation::Static => Held::windowed(pkts),
-            Allocation::Adaptive => Held::shared(pkts),
+            Allocation::Static => FixedWindow::windowed(pkts),
+            Allocation::Adaptive => FixedWindow::shared(pkts),
         }
     }
 }

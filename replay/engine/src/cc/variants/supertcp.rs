@@ -5,7 +5,7 @@
 use super::aerotcp::share_of_link_pkts;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{Held, Windowed};
+use crate::cc::{FixedWindow, Windowed};
 use crate::config::RecoveryKind;
 
 parameters! {
@@ -39,7 +39,7 @@ impl SupertcpParams {
     /// A controller that holds the window of packets of `packet_bytes`, two segments at least.
     pub fn windowed(&self, packet_bytes: u32) -> Windowed {
         let rate = self.satellite_rate / f64::from(self.connections);
-        Held::windowed(share_of_link_pkts(rate, self.satellite_rtt, packet_bytes))
+        FixedWindow::windowed(share_of_link_pkts(rate, self.satellite_rtt, packet_bytes))
     }
 }
 

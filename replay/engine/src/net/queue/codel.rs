@@ -104,7 +104,7 @@ impl Codel {
         if self.config.ecn && head.packet.is_some_and(|packet| packet.ect) {
             return true;
         }
-        dropped.extend(head.packet.map(|packet| (packet.ticket, DropCause::Aqm)));
+        dropped.extend(head.packet.map(|packet| (packet.handle, DropCause::Aqm)));
         *head = self.take_head(now);
         false
     }

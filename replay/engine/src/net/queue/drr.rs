@@ -189,11 +189,10 @@ mod tests {
             let packet = drr.pop().expect("there are more");
             sent[usize::from(packet.leg)] += u64::from(packet.ip_bytes);
         }
-        let (least, most) = (sent.iter().min(), sent.iter().max());
+        let (min, max) = (sent.iter().min(), sent.iter().max());
         // SV96 theorem 2: never more than a quantum and a packet apart.
         assert!(
-            most.zip(least)
-                .is_some_and(|(most, least)| most - least <= 3000),
+            max.zip(min).is_some_and(|(max, min)| max - min <= 3000),
             "{sent:?}"
         );
     }

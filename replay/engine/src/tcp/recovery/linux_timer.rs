@@ -94,8 +94,8 @@ impl Sender {
         }
     }
 
-    /// RFC 8985 §7.2: a probe in two round trips, or after `most`. Says whether there is to be one.
-    fn set_probe(&mut self, now: Nanos, most: Nanos) -> bool {
+    /// RFC 8985 §7.2: a probe in two round trips, or after `max`. Says whether there is to be one.
+    fn set_probe(&mut self, now: Nanos, max: Nanos) -> bool {
         let open = !self.is_repairing() && self.board.sacked() == 0;
         if !open || !self.params.tail_loss_probe || !self.params.sack_enabled() {
             return false;
@@ -112,7 +112,7 @@ impl Sender {
         });
         self.rto_timer.stop();
         self.rack.reordering_timer.stop();
-        self.rack.probe_timer.set(self.fires(wait.min(most), now));
+        self.rack.probe_timer.set(self.fires(wait.min(max), now));
         true
     }
 }

@@ -18,9 +18,9 @@ impl Scoreboard {
     /// Without SACK: there are no more duplicates than segments that can have caused them; says whether there were.
     pub fn limit_dup_acks(&mut self) -> bool {
         let holes = self.lost.max(1).min(self.outstanding());
-        let most = self.outstanding() - holes;
-        let over = self.sacked > most;
-        self.sacked = self.sacked.min(most);
+        let max = self.outstanding() - holes;
+        let over = self.sacked > max;
+        self.sacked = self.sacked.min(max);
         over
     }
 

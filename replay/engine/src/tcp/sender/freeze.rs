@@ -5,7 +5,7 @@
 //! `docs/variants/freeze-tcp.md`.
 
 use super::Sender;
-use super::fast_path::Way;
+use super::fast_path::FastPath;
 use super::phase::Phase;
 use crate::sim::time::Nanos;
 use crate::tcp::scoreboard::DUP_THRESH;
@@ -69,10 +69,10 @@ impl Sender {
             },
             same => same,
         };
-        if self.way != Way::Long {
-            self.way = match self.freeze {
-                Freeze::Flowing => Way::Short,
-                Freeze::Frozen | Freeze::Thawing { .. } => Way::Suspended,
+        if self.fast_path != FastPath::Never {
+            self.fast_path = match self.freeze {
+                Freeze::Flowing => FastPath::Allowed,
+                Freeze::Frozen | Freeze::Thawing { .. } => FastPath::Suspended,
             };
         }
         match self.freeze {

@@ -162,7 +162,7 @@ impl RateSampler {
         let send_interval = newest.sent_at.saturating_sub(sent.first_sent_at);
         let ack_interval = now.saturating_sub(sent.delivered_at);
         let interval = send_interval.max(ack_interval);
-        if interval == 0 || min_rtt.is_some_and(|least| interval < least) {
+        if interval == 0 || min_rtt.is_some_and(|min| interval < min) {
             return None;
         }
         Some(RateSample {
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_rate_above_a_flight_per_least_rtt_is_none() {
-        let sample = |least| sender(&[0]).on_ack(100 * MS, 1, Some(newest(0, 0)), Some(least * MS));
+        let sample = |min| sender(&[0]).on_ack(100 * MS, 1, Some(newest(0, 0)), Some(min * MS));
         assert!(sample(101).is_none());
         assert!(sample(100).is_some());
         assert!(sender(&[0]).on_ack(100 * MS, 0, None, None).is_none());
