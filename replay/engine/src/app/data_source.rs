@@ -1,6 +1,6 @@
-//! What an application has to send by when.
+//! What an application has to send, and by when.
 //!
-//! Must not know sockets: how the octets get into a sender is in `super`.
+//! Does not depend on sockets: `super` hands the octets to a sender.
 
 use hindflight_kernels::StreamRng;
 

@@ -1,7 +1,7 @@
 //! The sending application of a flow: what it has to send by when, and how it gets it into the sender; and what the
 //! receiving end makes of it.
 //!
-//! Must not know links, windows or recovery. Octets are stream offsets as in a segment: the first is 1.
+//! Does not depend on links, windows or recovery. Octets are stream offsets as in a segment: the first is 1.
 
 mod browser;
 mod data_source;

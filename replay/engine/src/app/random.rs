@@ -1,6 +1,6 @@
-//! Random quantities about a mean.
+//! Random quantities with a given mean.
 //!
-//! Must not know what is drawn. Inversion of the distribution function, one draw each.
+//! Does not depend on what is sampled. Inversion of the distribution function, one random number each.
 
 use hindflight_kernels::StreamRng;
 

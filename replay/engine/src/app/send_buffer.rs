@@ -1,6 +1,6 @@
 //! A send buffer: when an application that asks before each write may write, as Linux counts and answers it.
 //!
-//! Must not know what is written. Linux 6.18: memory is `sk_wmem_queued`, the limit `sk_sndbuf`, the question `tcp_poll`
+//! Does not depend on what is written. Linux 6.18: memory is `sk_wmem_queued`, the limit `sk_sndbuf`, the question `tcp_poll`
 //! and the answer `__sk_stream_is_writeable`; the constants say which function has them.
 //!
 //! Deviation: sizes of the kernel's structures depend on its build. These are of x86-64 without wireless and tunnel

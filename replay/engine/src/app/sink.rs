@@ -1,6 +1,6 @@
 //! The node that receives a flow's data: a receiver and the application that reads from it.
 //!
-//! Must not know links or the sending end.
+//! Does not depend on links or the sending end.
 
 use super::{Browser, Client, Playout};
 use crate::sim::node::{Endpoint, Sent};

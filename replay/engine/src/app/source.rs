@@ -1,6 +1,6 @@
 //! The node that sends a flow's data: a sender and the application that feeds it.
 //!
-//! Must not know links or the receiving end.
+//! Does not depend on links or the receiving end.
 
 use super::{Application, WriteDelays};
 use crate::sim::node::{Endpoint, Sent};

@@ -1,6 +1,6 @@
 //! From the write of an octet to its reading in order: how long each write took.
 //!
-//! Must not know what delays them. A write counts as read when its last octet is, and only if that is before its time is
+//! Does not depend on what delays them. A write counts as read when its last octet is, and only if that is before its time is
 //! up.
 
 use crate::sim::histogram::Histogram;

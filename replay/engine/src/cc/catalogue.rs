@@ -1,6 +1,6 @@
 //! The catalogue of variants: every one by its name.
 //!
-//! Must not know what a variant says of itself: see `cc/variants/definition.rs`, and each variant's own file.
+//! Does not depend on what a variant says of itself: see `cc/definition.rs`, and each variant's own file.
 
 use hindflight_kernels::StreamRng;
 

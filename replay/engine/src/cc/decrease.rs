@@ -1,6 +1,7 @@
-//! Reduction: what a congestion signal costs, over any growth. One line in the list at the end per reduction.
+//! Window decrease: cwnd and ssthresh after a congestion signal. One line in the list at the end per rule.
 //!
-//! Must not know how a window grows: it may ask the growth what it wants. Read RFC 5681 §3.1 equation 4 first.
+//! Does not depend on how a window grows; it may ask the increase rule for its preferred window. Read RFC 5681 §3.1
+//! equation 4 first.
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
 use super::increase::Increase;

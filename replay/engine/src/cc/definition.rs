@@ -1,7 +1,7 @@
 //! What a variant says of itself: its name and its source, its parameters, what it fixes of the stack, and what its
 //! controller is made of.
 //!
-//! Must not know which variants there are. Each has its page `docs/variants/<name>.md`.
+//! Does not depend on which variants there are. Each has its page `docs/variants/<name>.md`.
 
 use hindflight_kernels::StreamRng;
 

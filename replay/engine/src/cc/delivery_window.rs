@@ -1,6 +1,6 @@
-//! What was delivered when, as long as an interval may reach back: how many segments the last so many seconds brought.
+//! A delivery window: how many segments were delivered in a sliding window of time.
 //!
-//! Must not know what the count is used for.
+//! Does not depend on what the count is used for.
 
 use crate::sim::ring::Ring;
 use crate::sim::time::Nanos;

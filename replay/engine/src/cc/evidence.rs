@@ -1,6 +1,6 @@
 //! What a sender tells its controller: one value per ACK, one per congestion signal. `Copy`, no references, cheap.
 //!
-//! Must not know who listens. A controller sees nothing else: no segments, no scoreboard, no timers, no rwnd.
+//! Does not depend on who listens. A controller sees nothing else: no segments, no scoreboard, no timers, no rwnd.
 
 use crate::sim::time::Nanos;
 

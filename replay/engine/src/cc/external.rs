@@ -1,7 +1,7 @@
 //! A user's controller, which lives outside of the engine: it hears the events of any other and says where the window
 //! stands after each.
 //!
-//! Must not know the language in which it is written, nor anything of the network.
+//! Does not depend on the language in which it is written, nor anything of the network.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
-//! Growth: what an ACK buys. One file per growth, one line in the list at the end.
+//! Window increase: what an ACK adds to cwnd. One file per rule in `variants`, one line in the list at the end.
 //!
-//! Must not know what a loss costs, but for the growths whose own state says so (`decreased_window`).
+//! Does not depend on the window decrease, except for rules whose own state decides it (`decreased_window`).
 
 use super::Window;
 use super::evidence::{AckEvidence, SignalEvidence};

@@ -1,7 +1,7 @@
 //! Congestion controllers: they own cwnd and ssthresh, see only digested evidence, and never look at the receiver's
 //! window. Windows are in segments, as the papers and Linux count.
 //!
-//! A controller that models the path ([`Bbr`], [`Bbr3`]) is a thing of its own: it hears every ACK, samples rates, paces, and
+//! A controller that models the path (`Bbr`, `Bbr3`) is a thing of its own: it hears every ACK, samples rates, paces, and
 //! keeps its window in recovery. One of the usual kind ([`Windowed`]) is made of parts that combine freely: how slow start ends
 //! ([`SlowStart`]), what an ACK buys ([`Increase`]) and what a signal costs ([`Decrease`]); how losses are found and
 //! repaired and how the timeout is computed are the sender's parts, which a variant names in its [`Definition`].
@@ -10,7 +10,7 @@
 //!
 //! CONTRIBUTING, "Adding a variant", says how to add one, step by step.
 //!
-//! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
+//! Does not depend on segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
 pub(crate) mod catalogue;
 mod decrease;

@@ -1,7 +1,7 @@
 //! Typed parameters of variants: one table per variant says name, default, unit, range and source, and the same
 //! declaration makes the struct that the equations read.
 //!
-//! Must not know any variant. A scenario gives values by name; `check` refuses what no table knows.
+//! Does not depend on any variant. A scenario gives values by name; `check` refuses what no table knows.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Delay over a round trip, as Vegas and its heirs measure it: the least RTT ever, and the least, the sum and the
 //! number of the samples since the round began.
 //!
-//! Must not know what the delay is used for. Read Brakmo and Peterson 1995 §3 first.
+//! Does not depend on what the delay is used for. Read Brakmo and Peterson 1995 §3 first.
 
 use super::{AckEvidence, Round};
 use crate::sim::time::{Nanos, keep_min, seconds};

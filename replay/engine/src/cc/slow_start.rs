@@ -1,6 +1,6 @@
 //! Slow start and the ways out of it without a loss: none, HyStart (Ha and Rhee 2011, as in Linux), HyStart++.
 //!
-//! Must not know congestion avoidance. Read RFC 5681 §3.1 and RFC 9406 §4 first.
+//! Does not depend on congestion avoidance. Read RFC 5681 §3.1 and RFC 9406 §4 first.
 
 use super::rtt_round::RttRound;
 use super::{AckEvidence, WindowPacing};

@@ -1,6 +1,6 @@
 //! The usual kind of controller: a window that ACKs grow and signals reduce, made of parts that combine freely.
 //!
-//! Must not know any growth or reduction by name. Read RFC 5681 §3 first.
+//! Does not depend on any growth or reduction by name. Read RFC 5681 §3 first.
 
 use super::decrease::Decrease;
 use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};

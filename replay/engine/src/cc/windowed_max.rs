@@ -1,6 +1,7 @@
-//! The greatest of the last so many values, of which the newest is not settled until the next one comes.
+//! A windowed maximum filter: the maximum of the last N values, of which the newest may still change until the next one
+//! begins.
 //!
-//! Must not know what the values are.
+//! Does not depend on what the values are.
 
 use crate::sim::ring::Ring;
 

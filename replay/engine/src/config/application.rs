@@ -1,6 +1,6 @@
 //! What feeds a flow: the kinds of sending application and their parameters.
 //!
-//! Must not know how they run: `crate::app` does.
+//! Does not depend on how they run: `crate::app` does.
 
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! Cross traffic of datagrams: constant-rate or on/off sources that heed no window.
 //!
-//! Must not know how it runs: `crate::net::cross_traffic` does.
+//! Does not depend on how it runs: `crate::net::cross_traffic` does.
 
 use serde::Deserialize;
 

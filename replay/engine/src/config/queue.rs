@@ -1,6 +1,6 @@
 //! Queue disciplines of a link and their parameters, with the defaults that their sources give.
 //!
-//! Must not know how a queue works: `queue/` does. Read docs/queues.md first.
+//! Does not depend on how a queue works: `queue/` does. Read docs/queues.md first.
 
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! Stack parameters: what a profile fixes, what a scenario may override, and what results.
 //!
-//! Must not know how the parameters are used. A profile is a complete set of values; an override replaces one.
+//! Does not depend on how the parameters are used. A profile is a complete set of values; an override replaces one.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Refuses configurations that make no sense, with the key path and what is allowed.
 //!
-//! Must not know how a run is built. Read [`Config::validate`] first.
+//! Does not depend on how a run is built. Read [`Config::validate`] first.
 
 mod mechanisms;
 mod options;

@@ -1,6 +1,6 @@
 //! Sources of datagrams and what collects them: delay, jitter and loss of traffic that heeds no window.
 //!
-//! Must not know links. A datagram carries its number in `seq` and the time it was sent in `ack`.
+//! Does not depend on links. A datagram carries its number in `seq` and the time it was sent in `ack`.
 
 use hindflight_kernels::StreamRng;
 

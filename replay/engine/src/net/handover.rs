@@ -1,8 +1,8 @@
-//! Links that take over from one another, make before break: each has a serialiser and a queue of its own, and the one
-//! before serves what it had, for as long as the two are alive together.
+//! Handovers between links, make before break: each link has a separate serialiser and queue, and the draining link serves
+//! what it has queued while both exist.
 //!
-//! Must not know loss or propagation. What a queue has decided on arrival is on its way already; only queues that are
-//! asked for packets go on being asked here.
+//! Does not depend on loss or propagation. A packet whose departure the queue fixed on arrival is already in flight; only
+//! queues that are polled for packets are still polled here.
 
 use std::collections::VecDeque;
 

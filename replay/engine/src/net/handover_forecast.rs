@@ -1,7 +1,7 @@
-//! What the schedule of a path says of its future: when it is down, and how fast and long it is after each change.
-//! Mechanisms that are told of handovers read it in place of a radio's own forecast.
+//! The handover forecast: what the schedule of a path says about its future, when it is down, and its rate and delay after
+//! each change. Mechanisms that react to announced handovers read it in place of a radio's forecast.
 //!
-//! Must not know TCP. Read `docs/mechanisms.md` first.
+//! Does not depend on TCP. Read `docs/mechanisms.md` first.
 
 use crate::config::{DirectionConfig, LinkConfig};
 use crate::sim::time::Nanos;

@@ -1,6 +1,6 @@
 //! What a link adds to the delay of each packet: drawn from a law of its own stream, or as recorded.
 //!
-//! Must not know in which order packets arrive: the link does.
+//! Does not depend on in which order packets arrive: the link does.
 
 use hindflight_kernels::StreamRng;
 

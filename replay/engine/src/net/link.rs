@@ -1,7 +1,7 @@
 //! One direction of a link: queue and serialiser, then loss, then propagation. Where the queue allows it (see `queue`),
 //! each packet's whole way is worked out when it arrives: nothing later can change it.
 //!
-//! Must not know TCP: it sees sizes, marks and whether there is payload. Read the link model in `docs/scenario.md`
+//! Does not depend on TCP: it sees sizes, marks and whether there is payload. Read the link model in `docs/scenario.md`
 //! first: loss strikes after serialisation, so a lost packet has used the link.
 
 use hindflight_kernels::{LossProcess, StreamRng};

@@ -1,6 +1,6 @@
 //! The path of a run: link directions, the segments on their way over them, and the calendar of what happens next.
 //!
-//! Must not know what a node is beyond [`Endpoint`], nor TCP. Read `link` first.
+//! Does not depend on what a node is beyond [`Endpoint`], nor TCP. Read `link` first.
 
 mod lane;
 

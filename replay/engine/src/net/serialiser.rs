@@ -1,6 +1,6 @@
 //! The serialiser of one direction of a link: what one octet takes, until when it is busy, and what the schedule changes.
 //!
-//! Must not know queues, loss or who waits. A new rate holds from the next packet in service; that of a rate trace holds
+//! Does not depend on queues, loss or who waits. A new rate holds from the next packet in service; that of a rate trace holds
 //! at once.
 
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! From a configuration and a seed to the parts of a run: links with their random streams, nodes, legs.
 //!
-//! Must not know how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
+//! Does not depend on how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
 //! proxy: every variant of a comparison meets the same channel.
 
 use std::collections::BTreeMap;

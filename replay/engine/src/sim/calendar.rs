@@ -1,6 +1,6 @@
 //! The earliest of a fixed set of sources, ties by the source's number: that number is the rank of stages.
 //!
-//! Must not know what a source is. Time and number share one word, so that the least word is the answer, which is kept.
+//! Does not depend on what a source is. Time and number share one word, so that the least word is the answer, which is kept.
 //! Words stand in groups of eight, groups of eight groups above them: up to eight sources a change is one store, and
 //! seven comparisons where it is the earliest that changes.
 

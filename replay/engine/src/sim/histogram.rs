@@ -1,6 +1,6 @@
 //! Quantiles of many durations in little memory: buckets of 1/64 of their power of two (Tene's HdrHistogram idea).
 //!
-//! Must not know what is measured. Equal values in a row, which queues and windows make of most of them, are counted
+//! Does not depend on what is measured. Equal values in a row, which queues and windows make of most of them, are counted
 //! and sorted into their bucket together.
 
 use super::time::Nanos;

@@ -1,8 +1,8 @@
-//! A controller alone: our sender is led through a recorded flow. What left, which ACKs came and when the retransmission
-//! timer fired are the record's; scoreboard, recovery and window are worked out from them by the very code of a run.
-//! Where the window then differs from the recorded sender's, a rule is wrong, not the path.
+//! Open-loop replay: a sender is driven by a recorded flow. The record decides which segments leave, which ACKs arrive and when
+//! the retransmission timer fires; scoreboard, recovery and window are computed by the code of an ordinary run. Where the
+//! window then differs from the recorded sender's, a rule is wrong, not the path.
 //!
-//! Must not know captures or tables. Read `sender/recorded.rs` next.
+//! Does not depend on captures or tables. Read `tcp/sender/open_loop.rs` next.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 

@@ -1,6 +1,6 @@
-//! Where segments live while they travel: a slot each, so that a hop moves a number and not a segment.
+//! The packet pool: each segment in flight has a slot, so that a hop moves a handle and not a segment.
 //!
-//! Must not know links or nodes. No allocation per packet: slots are used again.
+//! Does not depend on links or nodes. Slots are reused; there is no allocation per packet.
 
 use crate::tcp::segment::{Direction, Segment};
 

@@ -1,6 +1,6 @@
 //! What a run comes to, flow by flow: the numbers of the `runs` table.
 //!
-//! Must not know how they came about. What is counted is counted on all legs; times, states and round trips of a sender
+//! Does not depend on how they came about. What is counted is counted on all legs; times, states and round trips of a sender
 //! are those of leg 0, where the data come from.
 
 use super::assembly::{Leg, Transport};

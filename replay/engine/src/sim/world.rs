@@ -1,7 +1,7 @@
 //! The run: hands over the earliest event until the end. Ties go to the lower source: link directions in the order
 //! of the path, then nodes.
 //!
-//! Must not know TCP. Read ARCHITECTURE.md, "The engine", first.
+//! Does not depend on TCP. Read ARCHITECTURE.md, "The engine", first.
 
 mod ahead;
 

@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout: RFC 6298, and Linux's variant of it.
 //!
-//! Must not know segments: it is told samples. Karn's rule (RFC 6298 §3) is the caller's business.
+//! Does not depend on segments: it is told samples. Karn's rule (RFC 6298 §3) is the caller's business.
 
 use super::jiffies;
 use super::ns2_rtt::Ticks;

@@ -2,7 +2,7 @@
 //! events with random parameters, and sequences made by hand for what a rule needs. A variant that is added is here by
 //! being in the list.
 //!
-//! Must not know any variant by name. Where a model of the path keeps a rule in a form of its own, that stands beside it.
+//! Does not depend on any variant by name. Where a model of the path keeps a rule in a form of its own, that stands beside it.
 
 use std::ops::RangeInclusive;
 

@@ -1,6 +1,4 @@
-//! The short way of a model's quiet ACKs beside the long one, over random sequences of what can happen to it.
-//!
-//! Must not know what a model makes of an ACK.
+//! The fast path of the model-based controllers compared with their slow path, over random sequences of events.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
-//! Random values of a variant's own parameters, for properties that must hold with any of them.
+//! Random values of a variant's parameters, for properties that must hold for all of them.
 //!
-//! Must not know any variant by name: the tables say what is allowed. Read `params` first.
+//! Does not depend on any variant by name: the tables say what is allowed. Read `params` first.
 
 use proptest::prelude::*;
 

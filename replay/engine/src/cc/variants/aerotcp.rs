@@ -1,6 +1,6 @@
 //! AeroTCP's window: the connection's share of the satellite link times its round-trip time, which nothing moves.
 //!
-//! Must not know recovery, which is the sender's (`sender/aerotcp.rs`). Read `docs/variants/aerotcp.md` first.
+//! Does not depend on recovery, which is the sender's (`tcp/recovery/aerotcp.rs`). Read `docs/variants/aerotcp.md` first.
 
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::{choices, parameters};

@@ -1,6 +1,6 @@
 //! AFStart: slow start towards a threshold that the spacing of ACKs tells, by a share of what is missing.
 //!
-//! Must not know recovery. Read Zhang, Ansari, Wu and Yu 2012 (abstract) first, then `docs/variants/afstart.md`.
+//! Does not depend on recovery. Read Zhang, Ansari, Wu and Yu 2012 (abstract) first, then `docs/variants/afstart.md`.
 
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;

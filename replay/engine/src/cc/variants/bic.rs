@@ -1,6 +1,6 @@
 //! BIC: binary search between the window after the last reduction and the one before it, then a slow departure.
 //!
-//! Must not know slow start or recovery. Read Xu, Harfoush and Rhee 2004 §III first, then `docs/variants/bic.md`.
+//! Does not depend on slow start or recovery. Read Xu, Harfoush and Rhee 2004 §III first, then `docs/variants/bic.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};

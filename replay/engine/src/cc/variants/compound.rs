@@ -1,6 +1,6 @@
 //! Compound TCP: Reno's window and beside it one that grows while no queue builds up.
 //!
-//! Must not know slow start or recovery. Read draft-sridharan-tcpm-ctcp-02 §3 first, then `docs/variants/compound.md`.
+//! Does not depend on slow start or recovery. Read draft-sridharan-tcpm-ctcp-02 §3 first, then `docs/variants/compound.md`.
 
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;

@@ -1,6 +1,6 @@
 //! CUBIC's congestion avoidance (RFC 9438), windows in segments and times in seconds as the RFC writes them.
 //!
-//! Must not know slow start or recovery. Read RFC 9438 §4 first; each equation here is a function of its own.
+//! Does not depend on slow start or recovery. Read RFC 9438 §4 first; each equation here is a function of its own.
 
 use super::linux_cubic::LinuxCubic;
 use crate::cc::decrease::Factor;

@@ -1,7 +1,7 @@
 //! What a loss costs under FACK: half of the window, or a quarter where slow start had doubled it since the loss
 //! (overdamping), at once or spread over the round trip that follows (rampdown).
 //!
-//! Must not know how losses are found and repaired: that is the sender's (`sender/fack.rs`). Read Mathis and Mahdavi 1996
+//! Does not depend on how losses are found and repaired: that is the sender's (`tcp/recovery/fack.rs`). Read Mathis and Mahdavi 1996
 //! §4 first, then `docs/variants/fack.md`.
 
 use crate::cc::decrease::{Factor, WindowDecrease};

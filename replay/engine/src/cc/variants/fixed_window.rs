@@ -1,7 +1,7 @@
 //! A window that no evidence moves: for measurements of a channel or of the sender itself, where a congestion controller
 //! would decide what is measured, and for connections that own their share of a link.
 //!
-//! Must not know anything of the network.
+//! Does not depend on the network.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

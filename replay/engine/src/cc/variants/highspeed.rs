@@ -1,7 +1,7 @@
 //! HighSpeed TCP: the larger the window, the faster it grows and the less a loss costs, so that the response function
 //! becomes 0.12 / p^0.835.
 //!
-//! Must not know slow start or recovery. RFC 3649 throughout.
+//! Does not depend on slow start or recovery. RFC 3649 throughout.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};

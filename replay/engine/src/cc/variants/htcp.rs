@@ -1,6 +1,6 @@
 //! H-TCP: growth rises with the time since the last reduction, and a loss costs what the queue adds to the RTT.
 //!
-//! Must not know slow start or recovery. Read draft-leith-tcp-htcp-06 §2 first, then `docs/variants/htcp.md`.
+//! Does not depend on slow start or recovery. Read draft-leith-tcp-htcp-06 §2 first, then `docs/variants/htcp.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};

@@ -1,6 +1,6 @@
 //! Hybla: a flow over a long path grows as one over a path of RTT_0 would, by rho = RTT / RTT_0.
 //!
-//! Must not know recovery. Read Caini and Firrincieli 2004 §3 first, then `docs/variants/hybla.md`.
+//! Does not depend on recovery. Read Caini and Firrincieli 2004 §3 first, then `docs/variants/hybla.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};

@@ -1,6 +1,6 @@
 //! TCP Illinois: the queueing delay, not its loss, says how fast the window grows and how much a loss costs.
 //!
-//! Must not know slow start or recovery. Read Liu, Başar and Srikant 2008 §3 first, then `docs/variants/illinois.md`.
+//! Does not depend on slow start or recovery. Read Liu, Başar and Srikant 2008 §3 first, then `docs/variants/illinois.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};

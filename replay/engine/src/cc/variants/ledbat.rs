@@ -1,6 +1,6 @@
 //! LEDBAT: the window moves so that a fixed delay waits in queues, and yields to others.
 //!
-//! Must not know recovery. RFC 6817 throughout.
+//! Does not depend on recovery. RFC 6817 throughout.
 
 use std::collections::VecDeque;
 

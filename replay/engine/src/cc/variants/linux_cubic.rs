@@ -1,7 +1,7 @@
 //! CUBIC's congestion avoidance as Linux counts it: whole segments, and a window that grows by one per so many
 //! segments acknowledged. The curve is RFC 9438's; where it is read and how it is rounded differ.
 //!
-//! Must not know slow start or recovery. Read RFC 9438 §4 first, then `docs/variants/cubic.md`.
+//! Does not depend on slow start or recovery. Read RFC 9438 §4 first, then `docs/variants/cubic.md`.
 
 use super::reno::Credit;
 use crate::cc::{AckEvidence, Window, WindowIncrease};

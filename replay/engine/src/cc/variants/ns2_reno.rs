@@ -1,6 +1,6 @@
 //! Reno's windows as ns-2 moves them: an ACK buys one segment, or a share of one, whatever it acknowledges.
 //!
-//! Must not know recovery. RFC 5681 §3.1 in the form `cwnd += 1 / cwnd`.
+//! Does not depend on recovery. RFC 5681 §3.1 in the form `cwnd += 1 / cwnd`.
 
 use crate::cc::decrease::WindowDecrease;
 use crate::cc::increase::Increase;

@@ -1,7 +1,7 @@
 //! TCP-Peach: Reno's congestion avoidance; how far the window may open beyond it, answers to dummy segments of low
 //! priority say.
 //!
-//! Must not know when dummy segments leave, which is the sender's (`sender/low_priority_probes.rs`). Read Akyildiz, Morabito and
+//! Does not depend on when dummy segments leave, which is the sender's (`sender/low_priority_probes.rs`). Read Akyildiz, Morabito and
 //! Palazzo 2001 §III first, then `docs/variants/peach.md`.
 
 use super::reno::Reno;

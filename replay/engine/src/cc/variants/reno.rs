@@ -1,6 +1,6 @@
 //! Reno's congestion avoidance: one segment per window of data acknowledged.
 //!
-//! Must not know cubic or slow start. RFC 5681 §3.1, the counting form that it recommends (RFC 3465 §2.1).
+//! Does not depend on cubic or slow start. RFC 5681 §3.1, the counting form that it recommends (RFC 3465 §2.1).
 
 use crate::cc::{AckEvidence, Window, WindowIncrease};
 

@@ -1,7 +1,7 @@
 //! Scalable TCP: a fixed share of growth per segment acknowledged and a fixed share of loss, so that recovery takes the
 //! same number of round trips at every window.
 //!
-//! Must not know slow start or recovery. Read Kelly 2003 §3 first, then `docs/variants/scalable.md`.
+//! Does not depend on slow start or recovery. Read Kelly 2003 §3 first, then `docs/variants/scalable.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};

@@ -1,6 +1,6 @@
 //! SCPS-TP's windows: Vegas or Van Jacobson's, or none but a fixed rate; and a loss that need not mean congestion.
 //!
-//! Must not know how holes are reported and repaired (`RecoveryKind::Snack`), nor how often the receiver acknowledges
+//! Does not depend on how holes are reported and repaired (`RecoveryKind::Snack`), nor how often the receiver acknowledges
 //! (`StackParams::acks_per_round_trip`). Read CCSDS 714.0-B-2 §3.2 first, then `docs/variants/scps-tp.md`.
 
 use super::reno::Reno;

@@ -1,7 +1,7 @@
 //! Vegas where ACKs are few and losses are the link's: each RTT sample counts by itself, what ends slow start is the rate
 //! between two ACKs, and a round trip is told by time, since holes hold `snd_una` back.
 //!
-//! Must not know how often the receiver acknowledges. Read `vegas` first, then `docs/variants/scps-tp.md`.
+//! Does not depend on how often the receiver acknowledges. Read `vegas` first, then `docs/variants/scps-tp.md`.
 
 use super::reno::Reno;
 use super::vegas::{MIN_WINDOW, VegasParams, diff};

@@ -1,6 +1,6 @@
 //! Super TCP's window: the satellite link's rate times its round-trip time, or a share of it, which nothing moves.
 //!
-//! Must not know recovery, which is the sender's (`sender/supertcp.rs`). Read `docs/variants/supertcp.md` first.
+//! Does not depend on recovery, which is the sender's (`tcp/recovery/supertcp.rs`). Read `docs/variants/supertcp.md` first.
 
 use super::aerotcp::share_of_link_pkts;
 use crate::cc::definition::{Definition, Made};

@@ -1,6 +1,6 @@
 //! Vegas: once per round trip the window moves by one segment so that between alpha and beta segments wait in queues.
 //!
-//! Must not know recovery. Read Brakmo and Peterson 1995 §3 first, then `docs/variants/vegas.md`.
+//! Does not depend on recovery. Read Brakmo and Peterson 1995 §3 first, then `docs/variants/vegas.md`.
 
 use super::reno::Reno;
 use crate::cc::definition::{Definition, Made};

@@ -1,7 +1,7 @@
 //! Veno: Reno that tells random loss from congestion by the backlog that Vegas estimates. With fewer than beta segments
 //! waiting a loss costs a fifth; with more, growth halves and a loss costs half.
 //!
-//! Must not know recovery. Read Fu and Liew 2003 §III first, then `docs/variants/veno.md`.
+//! Does not depend on recovery. Read Fu and Liew 2003 §III first, then `docs/variants/veno.md`.
 
 use super::reno::Reno;
 use crate::cc::definition::{Definition, Made};

@@ -1,6 +1,6 @@
 //! Westwood+: after a loss the window is what the path delivered, rate times least RTT.
 //!
-//! Must not know how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
+//! Does not depend on how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
 
 use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{Definition, Made};

@@ -1,6 +1,6 @@
 //! TCP Westwood of 2001: a bandwidth sample per ACK, filtered by a low pass of its own time constant.
 //!
-//! Must not know how the window grows. Read Mascolo et al. 2001 §2 first, then `docs/variants/westwood-bwe.md`.
+//! Does not depend on how the window grows. Read Mascolo et al. 2001 §2 first, then `docs/variants/westwood-bwe.md`.
 
 use super::westwood::westwood_window;
 use crate::cc::decrease::WindowDecrease;

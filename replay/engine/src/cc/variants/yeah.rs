@@ -1,6 +1,6 @@
 //! YeAH: Scalable TCP while few segments wait in queues; with more it drains the queue and grows as Reno.
 //!
-//! Must not know recovery. Read Baiocchi, Castellani and Vacirca 2007 §2 first, then `docs/variants/yeah.md`.
+//! Does not depend on recovery. Read Baiocchi, Castellani and Vacirca 2007 §2 first, then `docs/variants/yeah.md`.
 
 use super::reno::{Credit, Reno};
 use super::vegas::MIN_SAMPLES;

@@ -1,7 +1,7 @@
 //! Finds options that the chosen variant would not heed: what a scenario asks for is to do something in one at least of
 //! the runs that it compares.
 //!
-//! Must not know how they work. A profile's own values are never found, only what a scenario asks for.
+//! Does not depend on how they work. A profile's own values are never found, only what a scenario asks for.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 

@@ -1,7 +1,7 @@
 //! The lane: the way of a run's only connection, where its sender lets the receiving end take segments ahead of their time
 //! (see `world::ahead`) and takes the answers one after another.
 //!
-//! Must not know what either end does with them.
+//! Does not depend on what either end does with them.
 
 use super::{NO_LINK, Network, Outgoing, Reach};
 use crate::net::link::{Flight, LinkDirection};

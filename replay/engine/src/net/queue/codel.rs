@@ -1,6 +1,6 @@
 //! CoDel: packets that stayed too long, for too long, are dropped as they leave, ever more often until the delay falls.
 //!
-//! Must not know rates: a packet's own stay is the only measure. Read RFC 8289 §5 first.
+//! Does not depend on rates: a packet's own stay is the only measure. Read RFC 8289 §5 first.
 
 use super::scheduled::{Dropped, Served, Waiting};
 use crate::config::CodelConfig;

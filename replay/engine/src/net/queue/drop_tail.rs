@@ -1,7 +1,7 @@
 //! Drop-tail: what comes joins the end of the queue unless the queue is full. In packets (the path that nearly all
 //! packets of all runs take, hence the shortest) or in octets.
 //!
-//! Must not know when a packet is served.
+//! Does not depend on when a packet is served.
 
 use super::backlog::Backlog;
 use super::{Arrival, Verdict};

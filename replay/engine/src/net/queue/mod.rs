@@ -8,7 +8,7 @@
 //! these are [`Scheduled`], hold the packets themselves, and are asked again each time the serialiser falls idle, which
 //! is an event of the run.
 //!
-//! Must not know TCP, rates or propagation: a queue sees sizes, times, DSCP, ECN and which connection a packet is of.
+//! Does not depend on TCP, rates or propagation: a queue sees sizes, times, DSCP, ECN and which connection a packet is of.
 //! Read docs/queues.md first.
 
 mod backlog;

@@ -1,7 +1,7 @@
 //! PIE: every 15 ms a proportional integral controller moves the probability with which coming packets are signalled,
 //! so that the queueing delay stays at its target.
 //!
-//! Must not know when a packet is served: what is in the queue, divided by its rate, is when the serialiser falls idle.
+//! Does not depend on when a packet is served: what is in the queue, divided by its rate, is when the serialiser falls idle.
 //! Read RFC 8033 §4 and §5 first. Of the optional parts it has ECN (§5.1), derandomisation (§5.4) and the cap on one
 //! step (§5.5), as Linux; the departure rate need not be estimated (§5.2), and it is always active (§5.3).
 

@@ -1,6 +1,6 @@
 //! Queues that are asked for a packet when the serialiser falls idle: they hold the packets themselves.
 //!
-//! Must not know when that is.
+//! Does not depend on when that is.
 
 use super::codel::Codel;
 use super::drr::Drr;

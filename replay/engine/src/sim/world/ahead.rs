@@ -6,7 +6,7 @@
 //! of its calls is made at the time and in the order in which the run would make it. It never gets beyond the end of the
 //! run, nor to the last octet of a flow, which may be that end.
 //!
-//! Must not know TCP. Read `world` and `network` first.
+//! Does not depend on TCP. Read `world` and `network` first.
 
 use super::World;
 use crate::config::{ApplicationConfig, Config};

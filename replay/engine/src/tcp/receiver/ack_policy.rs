@@ -1,6 +1,6 @@
 //! When a segment is acknowledged: at once, together with the next one, or after a while.
 //!
-//! Must not know what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
+//! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
 //! does besides: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
 
 use super::periodic_acks::Periods;

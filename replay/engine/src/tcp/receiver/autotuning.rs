@@ -1,7 +1,7 @@
 //! A receive window that grows as Linux 6.18 lets it: first by two segments for each full one that arrives, up to
 //! what the buffer holds; and, where allowed, the buffer itself with what the application reads per round trip.
 //!
-//! Must not know acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
+//! Does not depend on acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
 //! here (a full Ethernet segment and its book-keeping), half of itself before the first segment was seen.
 
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};

@@ -1,7 +1,7 @@
-//! The short way of nearly every segment: data in order while nothing is held.
+//! The receiver's fast path: data in order while the reassembly queue is empty.
 //!
-//! It stands in for the long way (`receive_any`) under a condition, and leaves the same state behind; where the condition
-//! does not hold it does nothing and says so. Must not know a rule that the long way does not have.
+//! It replaces the slow path (`receive_any`) under a stated condition and leaves the same state. Where the condition does not
+//! hold it changes nothing and returns false.
 
 #![allow(
     clippy::inline_always,

@@ -1,7 +1,7 @@
 //! The receiving half of a connection: reassembly, acknowledgements, the advertised window, the reading application.
 //!
-//! When an acknowledgement leaves is `policy`'s business, how the window grows `window`'s.
-//! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
+//! When an acknowledgement leaves is decided in `ack_policy`, how the window grows in `autotuning`.
+//! Does not depend on congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
 #![allow(clippy::inline_always, reason = "parts of the short way")]
 
 mod ack_policy;

@@ -1,6 +1,6 @@
 //! Acknowledgements by time: a few per round-trip time, over a narrow way back.
 //!
-//! Must not know what arrives. `policy` decides by it.
+//! Does not depend on what arrives. `ack_policy` decides by it.
 
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
 

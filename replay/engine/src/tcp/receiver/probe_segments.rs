@@ -1,7 +1,7 @@
-//! Dummy segments at the receiving half: each is answered at once, by a segment of its own priority that acknowledges
-//! nothing new; the ACKs of data go on as if it had not come.
+//! Low-priority probe segments at the receiver: each is answered at once, by a segment of the same priority that acknowledges
+//! nothing new; the ACKs of data continue as if it had not arrived.
 //!
-//! Must not know what an answer is good for. Read `docs/variants/peach.md` first.
+//! Does not depend on what an answer is used for. Read `docs/variants/peach.md` first.
 
 use super::Receiver;
 use crate::sim::time::Nanos;

@@ -1,7 +1,7 @@
-//! How a sender reacts to an ACK: growth while open, and fast recovery as RFC 5681, RFC 6582 or RFC 6675 have it,
-//! with PRR and RACK as the other two choices.
+//! How a sender reacts to an ACK: window increase while open, and fast recovery by RFC 5681, RFC 6582 or RFC 6675, with PRR and
+//! RACK as the other two choices.
 //!
-//! Must not know timers' arithmetic or segments' layout.
+//! Does not depend on the arithmetic of timers or the layout of segments.
 
 use super::prr::Prr;
 use super::rack::PathView;

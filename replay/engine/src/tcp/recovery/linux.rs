@@ -1,7 +1,7 @@
 //! Recovery as Linux 6.18 runs it: one state machine for losses, for reductions that prove spurious (RFC 3522,
 //! RFC 3708, RFC 5682) and for reordering, with SACK and without it.
 //!
-//! Must not know windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
+//! Does not depend on windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
 //! §3.2 first; the order of the questions is that of `tcp_fastretrans_alert`.
 
 use super::fast_recovery::Ack;

@@ -2,7 +2,7 @@
 //! window. Setting it for one takes it from the others, and where the timeout takes its turn back, its time runs from
 //! when the oldest segment left, not from now. Of the sender's three timers one at most is set.
 //!
-//! Must not know how a window grows. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
+//! Does not depend on how a window grows. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
 //! `tcp_send_loss_probe`, `tcp_rack_reo_timeout`, `tcp_xmit_retransmit_queue`. It counts in ticks.
 //!
 //! Deviation: timers of the handshake, of a closed window and of a FIN are exact, and so are all of a sender whose

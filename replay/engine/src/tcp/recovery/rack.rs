@@ -1,6 +1,6 @@
 //! RACK-TLP (RFC 8985): losses told by time, and the probe of a tail loss.
 //!
-//! Must not know windows. Read RFC 8985 §6 and §7 first.
+//! Does not depend on windows. Read RFC 8985 §6 and §7 first.
 
 use crate::sim::time::Nanos;
 use crate::sim::timer::Timer;

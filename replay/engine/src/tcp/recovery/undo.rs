@@ -1,8 +1,8 @@
-//! Whether the last reduction was right: what an echo (RFC 3522), a DSACK (RFC 3708) or new data (RFC 5682) disproves is
-//! taken back (RFC 4015), and what is known of reordering. Here is what every sender knows, and in which order those ask
-//! that recover as the RFCs have it; Linux's order is in `linux`.
+//! Undo of spurious reductions: an echoed timestamp (RFC 3522), a DSACK (RFC 3708) or new data (RFC 5682) shows that the
+//! retransmission was unnecessary, and the reduction is undone (RFC 4015). Also the observed degree of reordering. The order
+//! of the checks here is that of the senders that recover as the RFCs specify; Linux's order is in `linux`.
 //!
-//! Must not know how losses are found. Read RFC 3522 §3.2 and RFC 5682 §2.1 first.
+//! Does not depend on how losses are detected. Read RFC 3522 §3.2 and RFC 5682 §2.1 first.
 
 use super::fast_recovery::Ack;
 use crate::config::RecoveryKind;

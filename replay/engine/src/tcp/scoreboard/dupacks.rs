@@ -1,6 +1,6 @@
 //! The scoreboard without SACK: duplicate ACKs stand for segments that arrived.
 //!
-//! Must not know when one counts as a duplicate. Read RFC 5681 §3.2 first.
+//! Does not depend on when one counts as a duplicate. Read RFC 5681 §3.2 first.
 
 use super::Scoreboard;
 

@@ -1,6 +1,6 @@
 //! The cumulative acknowledgement of segments that nothing has happened to.
 //!
-//! Must not know more than `acknowledge`, for which it stands in where its condition holds.
+//! Replaces `acknowledge` where its condition holds.
 
 use super::Scoreboard;
 use crate::sim::time::Nanos;

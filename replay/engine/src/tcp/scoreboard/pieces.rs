@@ -1,7 +1,7 @@
 //! The pieces in which a stack keeps what it has sent: segments that left as one are one piece until a repair or a
 //! SACK block cuts them, and sacked neighbours are joined.
 //!
-//! Must not know what a piece costs. Linux 6.x: an skb of the retransmission queue (`tcp_fragment`,
+//! Does not depend on what a piece costs. Linux 6.x: an skb of the retransmission queue (`tcp_fragment`,
 //! `tcp_shift_skb_data`, `tcp_trim_head`).
 
 use super::{PIECE, SACKED, Scoreboard};

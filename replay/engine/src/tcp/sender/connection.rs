@@ -4,7 +4,7 @@
 //! the timers treat it as they treat data. The states that RFC 9293 §3.3.2 tells apart while a FIN is under way
 //! (FIN-WAIT-1, FIN-WAIT-2) differ in what `snd_una` has passed, so they have no name of their own here.
 //!
-//! Must not know windows' arithmetic. Read RFC 9293 §3.3.2, §3.5 and §3.6 first.
+//! Does not depend on windows' arithmetic. Read RFC 9293 §3.3.2, §3.5 and §3.6 first.
 //!
 //! Deviation: TIME-WAIT keeps no time: it answers a FIN that comes again for as long as the run lasts.
 

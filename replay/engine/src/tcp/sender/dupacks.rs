@@ -1,7 +1,7 @@
-//! How many segments an ACK tells of those who observe every ACK: the scoreboard's count with SACK, a count of duplicate
-//! and delayed ACKs without it.
+//! How many segments an ACK reports as received, for controllers that observe every ACK: the scoreboard's count with SACK, a
+//! count of duplicate and delayed ACKs without it.
 //!
-//! Must not know what the count is used for. Mascolo et al. 2001 call it AckedCount.
+//! Does not depend on what the count is used for. Mascolo et al. 2001 call it AckedCount.
 
 use super::Sender;
 

@@ -1,8 +1,8 @@
-//! The short way of nearly every ACK and segment: nothing lost, nothing reported, nothing that a profile does besides.
+//! The sender's fast path: ACKs and new segments while nothing is lost, nothing is reported and the profile adds nothing.
 //!
-//! Each function here says under which condition it stands in for the long way (`receive_any`, `poll_transmit`), and
-//! leaves the same state behind, to the bit; where the condition does not hold it does nothing and says so. Must not
-//! know a rule that the long way does not have. Read `mod.rs` and `transmit.rs` first.
+//! Each function states the condition under which it replaces the slow path (`receive_any`, `poll_transmit`); it leaves the
+//! same state, to the bit. Where the condition does not hold it changes nothing and returns false. Read `mod.rs` and
+//! `transmit.rs` first.
 
 #![allow(
     clippy::inline_always,

@@ -1,6 +1,6 @@
 //! A sender that is told of handovers: window and round-trip time are set to the new path's at once.
 //!
-//! Must not know who tells it. Read `docs/mechanisms.md` first.
+//! Does not depend on who tells it. Read `docs/mechanisms.md` first.
 
 use super::Sender;
 use crate::cc::{MIN_SSTHRESH, Window};

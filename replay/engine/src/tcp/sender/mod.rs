@@ -1,7 +1,7 @@
 //! The sending half of a connection: sequence space, scoreboard, timers and the receiver's window. How losses are
-//! found and repaired is in `recovery`, what leaves next in `transmit`; the controller alone decides on cwnd.
+//! found and repaired is in `tcp/recovery`, what leaves next in `transmit`; the controller alone decides on cwnd.
 //!
-//! Must not know links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
+//! Does not depend on links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
 pub(in crate::tcp) mod connection;
 pub(in crate::tcp) mod dupacks;
@@ -87,7 +87,7 @@ pub struct Sender {
     pub(in crate::tcp) params: StackParams,
     pub(in crate::tcp) fast_path: FastPath,
     /// While nothing stands against the short way: when the timers that it leaves alone want to be called. The long way
-    /// ends it (see `plain`).
+    /// ends it (see `fast_path`).
     pub(in crate::tcp) fast_path_until: Option<Nanos>,
     pub(in crate::tcp) state: ConnectionState,
     pub(in crate::tcp) give_up: GiveUpPolicy,
@@ -117,7 +117,7 @@ pub struct Sender {
     pub(in crate::tcp) phase: Phase,
     /// RFC 6582 §3.2: highest octet sent when the last recovery or timeout began.
     pub(in crate::tcp) recover: u64,
-    /// Segments that duplicate ACKs told of and none has acknowledged (see `heard`).
+    /// Segments that duplicate ACKs told of and none has acknowledged (see `dupacks`).
     pub(in crate::tcp) reported_by_dupacks: u32,
     /// New segments sent on duplicate ACKs (RFC 3042): not part of FlightSize.
     pub(in crate::tcp) limited_transmitted: u32,

@@ -1,7 +1,7 @@
-//! What a recorded sender did, done by this one whatever its own window says: departures, timeouts, and the timers that
-//! find losses. Its scoreboard and its controller then see just what the recorded sender's saw.
+//! Open-loop replay: the sender repeats what a recorded sender did, whatever its window allows: departures, timeouts, and the
+//! timers that detect losses. Its scoreboard and its controller then see exactly what the recorded sender's saw.
 //!
-//! Must not know where the record comes from: `alone` does.
+//! Does not depend on where the record comes from: `sim/open_loop.rs` does.
 
 use super::Sender;
 use super::connection::ConnectionState;

@@ -1,7 +1,7 @@
 //! Pacing as Linux enforces it inside TCP: bursts of a few segments, each of which pushes back when the next may
 //! leave. Costs nothing where a controller does not ask for it.
 //!
-//! Must not know why the rate is what it is.
+//! Does not depend on why the rate is what it is.
 
 use crate::cc::Pace;
 use crate::sim::time::{Nanos, SECOND};

@@ -1,6 +1,6 @@
 //! What the sender is in the middle of: an enum that owns its data, and the record of what held transmission back.
 //!
-//! Must not know how a phase is entered or left: `recovery` and `timeout` do that.
+//! Does not depend on how a phase is entered or left: `tcp/recovery` and `timeout` do that.
 
 use crate::tcp::recovery::prr::Prr;
 

@@ -1,6 +1,6 @@
 //! Quick-Start: the SYN asks the routers for a rate, and the first window is sent at what they grant, paced.
 //!
-//! Must not know the routers: the rate that they grant is given. Read RFC 4782 §4 first, then `docs/mechanisms.md`.
+//! Does not depend on the routers: the rate that they grant is given. Read RFC 4782 §4 first, then `docs/mechanisms.md`.
 
 use super::Sender;
 use crate::cc::{MIN_SSTHRESH, Window};

@@ -1,7 +1,7 @@
 //! Delivery rates (draft-cheng-iccrg-delivery-rate-estimation-02, as Linux takes them): what each segment knew when it
 //! was sent, and the rate that its acknowledgement shows. Kept only for controllers that ask for it.
 //!
-//! Must not know what a controller makes of a rate.
+//! Does not depend on what a controller makes of a rate.
 
 use crate::cc::{LostSegment, RateSample};
 use crate::sim::time::Nanos;

@@ -1,6 +1,6 @@
 //! What a sender shows of itself: the state that instruments record, and the part of it whose change is news.
 //!
-//! Must not know who records it. The names are those of the `instruments` table.
+//! Does not depend on who records it. The names are those of the `instruments` table.
 
 use super::connection::ConnectionState;
 use super::{Phase, Sender, SenderCounters};

@@ -1,7 +1,7 @@
-//! What is written and not sent, in the pieces in which Linux keeps it: as large as the largest burst, filled one after
-//! the other.
+//! The send queue: octets written and not yet sent, in the pieces in which Linux keeps them (skbs): as large as the largest
+//! burst, filled one after the other.
 //!
-//! Must not know who writes or what a piece costs. Linux 6.18: `tcp_sendmsg_locked`, `tcp_xmit_size_goal`,
+//! Does not depend on who writes or what a piece costs. Linux 6.18: `tcp_sendmsg_locked`, `tcp_xmit_size_goal`,
 //! `tcp_grow_skb`.
 
 use super::Sender;

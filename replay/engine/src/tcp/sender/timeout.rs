@@ -1,6 +1,6 @@
 //! The sender's timers: retransmission (RFC 6298 §5), zero window (RFC 9293 §3.8.6.1), RACK's and the probe's.
 //!
-//! Must not know how a window grows.
+//! Does not depend on how a window grows.
 
 use super::connection::ConnectionState;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};

@@ -1,6 +1,6 @@
 //! What leaves next: the handshake, a forced retransmission, repairs, new data, speculative repairs, probes.
 //!
-//! Must not know why the window is what it is.
+//! Does not depend on why the window is what it is.
 
 use super::connection::ConnectionState;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};

@@ -1,7 +1,7 @@
 //! How much more than its bandwidth says BBR has seen acknowledged at once: links and receivers that aggregate ACKs
 //! would starve a window of exactly the path's product.
 //!
-//! Must not know the window. Facts: Linux 6.x, tcp_bbr.c, "ack aggregation".
+//! Does not depend on the window. Facts: Linux 6.x, tcp_bbr.c, "ack aggregation".
 
 use super::fixed::delivered_in;
 use crate::sim::time::{MILLISECOND, Nanos};

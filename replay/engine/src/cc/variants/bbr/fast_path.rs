@@ -1,8 +1,7 @@
-//! The short way of most ACKs: they leave the rate, the least round-trip time and the phase as they are, so that what
-//! follows from these stands.
+//! BBR's fast path: an ACK that leaves the bandwidth, min_rtt and the phase unchanged needs no new output.
 //!
-//! Stands in for the long way (`learn`) where its condition holds, and leaves the same state behind, to the bit; where the
-//! condition does not hold it does nothing and says so. Must not know a rule that the long way does not have.
+//! It replaces the slow path (`learn`) under a stated condition and leaves the same state, to the bit. Where the condition
+//! does not hold it changes nothing and returns false.
 
 use super::aggregation::MAX_EXTRA;
 use super::long_term::Counts;

@@ -1,7 +1,7 @@
 //! BBR's numbers as Linux keeps them: gains in 256ths, bandwidth in segments per microsecond times 2²⁴, whole
 //! segments. The rounding is part of what is rebuilt, so it stands here and nowhere else.
 //!
-//! Must not know the state machine.
+//! Does not depend on the state machine.
 
 use crate::sim::time::{Nanos, SECOND};
 

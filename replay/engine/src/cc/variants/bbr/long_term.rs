@@ -1,7 +1,7 @@
 //! BBR's long-term bandwidth: two intervals in a row that end with losses above a fifth and had about the same
 //! throughput mean that a policer drops what is above its rate; then that rate is used for a while.
 //!
-//! Must not know gains or the cycle. Facts: Linux 6.x, tcp_bbr.c, "long-term bw".
+//! Does not depend on gains or the cycle. Facts: Linux 6.x, tcp_bbr.c, "long-term bw".
 
 use super::fixed::{UNIT, bandwidth, rate_pkts_per_s};
 use crate::sim::time::{MILLISECOND, Nanos};

@@ -1,7 +1,7 @@
 //! The greatest value of the last rounds, kept in three samples (Kathleen Nichols' windowed filter): constant space,
 //! and each of the three is the greatest of what came after the one before it.
 //!
-//! Must not know what the values are.
+//! Does not depend on what the values are.
 
 /// A value and the round it was seen in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! BBR, version 1, as Linux 6.x has it: a model of the path (greatest delivery rate, least round-trip time) that sets
 //! a pacing rate and a window of twice the product, whatever is lost.
 //!
-//! Must not know segments or timers; the sender measures rates and enforces the pacing. Read Cardwell et al. 2016
+//! Does not depend on segments or timers; the sender measures rates and enforces the pacing. Read Cardwell et al. 2016
 //! (ACM Queue 14-5) and draft-cardwell-iccrg-bbr-congestion-control-00 first, then `docs/variants/bbr.md`.
 //! The arithmetic is in `fixed`; the parts with a state of their own have files of their own.
 

@@ -1,7 +1,7 @@
 //! BBR's pacing rate and the bursts that go with it: what a bandwidth means in segments per second, and what has to be
 //! in flight beside the product because segments leave in bursts. Every version paces like this.
 //!
-//! Must not know modes; a gain is an argument. Facts: Linux 6.x, tcp_bbr.c, "pacing" and "quantization budget".
+//! Does not depend on modes; a gain is an argument. Facts: Linux 6.x, tcp_bbr.c, "pacing" and "quantization budget".
 
 use super::fixed;
 use crate::cc::Pace;

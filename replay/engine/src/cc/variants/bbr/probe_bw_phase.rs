@@ -1,6 +1,6 @@
 //! The phase with which a cycle of BBR begins: drawn, or as a capture shows it.
 //!
-//! Must not know gains.
+//! Does not depend on gains.
 
 use hindflight_kernels::StreamRng;
 

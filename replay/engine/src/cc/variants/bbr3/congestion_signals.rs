@@ -1,6 +1,6 @@
 //! What the path delivered, lost and marked in the last round trip, and in the cycle since the last probe.
 //!
-//! Must not know what follows from it. Read draft-ietf-ccwg-bbr §5.5.10.3 first. Its rounds are not those of the cycle:
+//! Does not depend on what follows from it. Read draft-ietf-ccwg-bbr §5.5.10.3 first. Its rounds are not those of the cycle:
 //! one begins with a loss, so that a whole round of deliveries is seen before anything is reduced.
 
 use crate::cc::evidence::{AckEvidence, LostSegment, RateSample};

@@ -1,6 +1,6 @@
 //! What the model comes to: gains, the product and its bursts, the pacing rate and the window.
 //!
-//! Must not know how the model is learned. Read draft-ietf-ccwg-bbr §5.6 first.
+//! Does not depend on how the model is learned. Read draft-ietf-ccwg-bbr §5.6 first.
 
 use super::data_volume::UNBOUND;
 use super::probe_bw_cycle::Phase;

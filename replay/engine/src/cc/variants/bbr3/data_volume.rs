@@ -1,7 +1,7 @@
 //! What losses and marks tell BBR of the path: a long-term upper bound of the flight, and short-term lower bounds of rate
 //! and flight that hold until the next probe.
 //!
-//! Must not know modes. Read draft-ietf-ccwg-bbr §5.5.10 first. Linux's `lo` is the draft's `shortterm`, `hi` its
+//! Does not depend on modes. Read draft-ietf-ccwg-bbr §5.5.10 first. Linux's `lo` is the draft's `shortterm`, `hi` its
 //! `longterm`.
 
 use crate::cc::evidence::LostSegment;

@@ -1,6 +1,6 @@
 //! Congestion marks as version 3 reads them on paths whose queues mark early: an average of the share that is marked.
 //!
-//! Must not know the state machine. Facts: Linux's v3 branch, tcp_bbr.c, "ECN"; the draft leaves marks out.
+//! Does not depend on the state machine. Facts: Linux's v3 branch, tcp_bbr.c, "ECN"; the draft leaves marks out.
 //!
 //! Deviation: an acknowledgement's echo stands for all that it delivers, as Linux takes it; with RFC 3168's receiver, which
 //! echoes until it is told, the share is too great.

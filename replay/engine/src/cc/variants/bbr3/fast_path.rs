@@ -1,7 +1,7 @@
-//! The short way of most ACKs: they tell the model nothing new, so that what follows from it stands.
+//! BBRv3's fast path: an ACK that leaves the model unchanged needs no new output.
 //!
-//! Stands in for the long way (`learn`) where its condition holds, and leaves the same state behind, to the bit; where the
-//! condition does not hold it does nothing and says so. Must not know a rule that the long way does not have.
+//! It replaces the slow path (`learn`) under a stated condition and leaves the same state, to the bit. Where the condition
+//! does not hold it changes nothing and returns false.
 
 use super::data_volume::UNBOUND;
 use super::probe_bw_cycle::Phase;

@@ -1,10 +1,10 @@
 //! BBR, version 3, as Linux's branch of it has it: the model of version 1 bounded by what losses and marks tell, and
 //! probes for more at the pace of its rivals.
 //!
-//! Must not know segments or timers; the sender measures rates, tells each lost segment and enforces the pacing. Read
+//! Does not depend on segments or timers; the sender measures rates, tells each lost segment and enforces the pacing. Read
 //! draft-ietf-ccwg-bbr-05 §5 first, then `docs/variants/bbr3.md`. What every version shares is in `bbr`; here `data_volume`,
-//! `signals`, `cycle`, `min_rtt` and `ecn` have their own state; this file is the state machine over them, `probing`
-//! its longest part, `control` what comes out of it, `quiet` the short way of most ACKs.
+//! `congestion_signals`, `probe_bw_cycle`, `probe_rtt` and `ecn` have their own state; this file is the state machine over them, `probe_bw`
+//! its longest part, `control` what comes out of it, `fast_path` the fast path of most ACKs.
 
 mod congestion_signals;
 mod control;

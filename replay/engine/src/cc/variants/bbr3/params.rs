@@ -1,6 +1,6 @@
 //! The parameters of BBR, version 3. Linux's names and defaults; where the draft has another value the source says so.
 //!
-//! Must not know the state machine.
+//! Does not depend on the state machine.
 
 use crate::cc::params::parameters;
 

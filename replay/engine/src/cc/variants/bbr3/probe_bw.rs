@@ -1,6 +1,6 @@
 //! `PROBE_BW` at work: the upper bound that probes move, and the way round the cycle.
 //!
-//! Must not know rates or how the window follows. Read draft-ietf-ccwg-bbr §5.3.3 first.
+//! Does not depend on rates or how the window follows. Read draft-ietf-ccwg-bbr §5.3.3 first.
 
 use super::data_volume::UNBOUND;
 use super::probe_bw_cycle::{Feedback, Phase};

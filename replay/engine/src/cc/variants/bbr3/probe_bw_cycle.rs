@@ -1,6 +1,6 @@
 //! The cycle of `PROBE_BW`: drain, cruise, refill, probe up; when the next probe is due, and how fast it rises.
 //!
-//! Must not know rates. Read draft-ietf-ccwg-bbr §5.3.3 first.
+//! Does not depend on rates. Read draft-ietf-ccwg-bbr §5.3.3 first.
 
 use hindflight_kernels::StreamRng;
 

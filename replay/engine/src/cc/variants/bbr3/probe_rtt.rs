@@ -1,6 +1,6 @@
 //! The least round-trip time: of the last ten seconds for the model, and of the last five for when to look for it.
 //!
-//! Must not know modes. Read draft-ietf-ccwg-bbr §5.3.4.3 first.
+//! Does not depend on modes. Read draft-ietf-ccwg-bbr §5.3.4.3 first.
 
 use super::params::Bbr3Params;
 use crate::cc::evidence::AckEvidence;
