@@ -1,7 +1,8 @@
 //! A deterministic TCP in user space: clock, links, endpoints, congestion control, split proxies.
 //!
 //! Pure: no I/O, no clock of its own, one seed decides everything random. Start with [`Config`] and [`run`]; the
-//! loop is in `world`, an endpoint's halves in `sender` and `receiver`, a named variant in `catalogue`.
+//! event loop is `sim/world.rs`, the two halves of a connection are `tcp/sender` and `tcp/receiver`, the list of variants
+//! is `cc/catalogue.rs`.
 
 #![cfg_attr(
     test,
@@ -30,7 +31,7 @@ pub use config::{
 };
 pub use net::link::DropCause;
 pub use sim::assembly::{Leg, Transport};
-pub use sim::open_loop::{Alone, Misfit, Recorded, follow};
+pub use sim::open_loop::{OpenLoopState, Recorded, ReplayMismatch, replay_open_loop};
 pub use sim::summary::{DatagramSummary, FlowSummary, RunSummary};
 pub use sim::time::{MILLISECOND, Nanos, SECOND};
 pub use sim::trace::{Event, Tap};

@@ -1,6 +1,6 @@
 //! The asking end of an application that sends pages: asks, waits for the last octet, thinks, asks again.
 //!
-//! Must not know how the pages travel. Requests are repeated until the page begins to arrive.
+//! Does not depend on how the pages travel. Requests are repeated until the page begins to arrive.
 
 use hindflight_kernels::StreamRng;
 

@@ -1,6 +1,6 @@
-//! What an application has to send by when.
+//! What an application has to send, and by when.
 //!
-//! Must not know sockets: how the octets get into a sender is in `super`.
+//! Does not depend on sockets: `super` hands the octets to a sender.
 
 use hindflight_kernels::StreamRng;
 
@@ -10,7 +10,7 @@ use crate::sim::time::{NEVER, Nanos, SECOND};
 
 /// Where the octets come from.
 #[derive(Debug)]
-pub enum Supply {
+pub enum DataSource {
     /// All of them are there, from a while after the start on.
     Ready {
         /// That while.
@@ -77,7 +77,7 @@ impl PageSizes {
     }
 }
 
-impl Supply {
+impl DataSource {
     /// The supply of `config`; a write of unknown size is a segment of `smss_bytes`.
     pub fn new(config: &ApplicationConfig, smss_bytes: u32, rng: StreamRng) -> Self {
         match config {

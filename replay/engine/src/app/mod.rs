@@ -1,7 +1,7 @@
 //! The sending application of a flow: what it has to send by when, and how it gets it into the sender; and what the
 //! receiving end makes of it.
 //!
-//! Must not know links, windows or recovery. Octets are stream offsets as in a segment: the first is 1.
+//! Does not depend on links, windows or recovery. Octets are stream offsets as in a segment: the first is 1.
 
 mod browser;
 mod data_source;
@@ -26,7 +26,7 @@ pub use write_delay::WriteDelays;
 
 use browser::Draws;
 pub use data_source::Clocked;
-use data_source::{PageSizes, Supply};
+use data_source::{DataSource, PageSizes};
 use send_buffer::{Limits, SendBuffer};
 
 /// End of the stream of an application that never runs dry.
@@ -35,7 +35,7 @@ const ENDLESS: u64 = u64::MAX / 2;
 /// An application and the socket that it writes to.
 #[derive(Debug)]
 pub struct Application {
-    supply: Supply,
+    data_source: DataSource,
     /// When it has more to send without being asked.
     deadline: Nanos,
     /// End of the octets that it has to send by now.
@@ -67,7 +67,7 @@ impl Application {
             _ => (None, 1, 0),
         };
         Self {
-            supply: Supply::new(&flow.application, params.smss_bytes, supply_rng(key)),
+            data_source: DataSource::new(&flow.application, params.smss_bytes, source_rng(key)),
             deadline: NEVER,
             produced,
             last,
@@ -82,7 +82,7 @@ impl Application {
 
     /// The flow starts.
     pub fn begin(&mut self, now: Nanos) {
-        self.deadline = self.supply.begin(now);
+        self.deadline = self.data_source.begin(now);
     }
 
     /// When it has more to send without anything arriving.
@@ -94,9 +94,9 @@ impl Application {
     /// Its time has come.
     pub fn on_deadline(&mut self, now: Nanos) {
         while self.deadline <= now {
-            let (octets, next) = self.supply.due();
+            let (octets, next) = self.data_source.due();
             self.deadline = next;
-            if matches!(self.supply, Supply::Ready { .. }) {
+            if matches!(self.data_source, DataSource::Ready { .. }) {
                 // It writes them one by one, as the network takes them.
                 self.produced = self.last.unwrap_or(ENDLESS);
             } else {
@@ -108,7 +108,7 @@ impl Application {
     /// The other end asks for a page.
     pub fn on_request(&mut self, segment: &Segment, now: Nanos) {
         let number = (segment.seq - 1) / self.request_bytes.max(1);
-        if let Some(octets) = self.supply.request(number) {
+        if let Some(octets) = self.data_source.request(number) {
             self.rcv_nxt += self.request_bytes;
             self.produce(octets, now);
         }
@@ -117,7 +117,7 @@ impl Application {
     fn produce(&mut self, octets: u64, now: Nanos) {
         self.produced += octets;
         self.delays.note_written(self.produced, now);
-        if self.supply.is_exhausted() {
+        if self.data_source.is_exhausted() {
             self.last = Some(self.produced);
         }
     }
@@ -200,14 +200,14 @@ fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
     params.send_buffer_bytes.map(|memory_bytes| {
         SendBuffer::new(Limits {
             memory_bytes,
-            most_bytes: params.send_buffer_max_bytes,
+            max_bytes: params.send_buffer_max_bytes,
             unsent_bytes: params.notsent_lowat_bytes,
             mss_bytes: params.mss_bytes(),
         })
     })
 }
 
-fn supply_rng(key: StreamKey) -> StreamRng {
+fn source_rng(key: StreamKey) -> StreamRng {
     StreamRng::new(StreamKey {
         purpose: Purpose::Application,
         ..key
@@ -248,7 +248,7 @@ impl Client {
                 pages,
             } => {
                 let draws = Draws {
-                    sizes: PageSizes::new(*page_bytes, *spread, supply_rng(key)),
+                    sizes: PageSizes::new(*page_bytes, *spread, source_rng(key)),
                     thinking: StreamRng::new(StreamKey {
                         purpose: Purpose::Application,
                         direction: 1,

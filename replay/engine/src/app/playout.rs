@@ -1,6 +1,6 @@
 //! The playing end of a stream: plays media out at their rate and stalls when they run dry.
 //!
-//! Must not know how they arrived. No timers: a stall is worked out when the next octets come, or at the end.
+//! Does not depend on how they arrived. No timers: a stall is worked out when the next octets come, or at the end.
 
 use crate::sim::time::{Nanos, SECOND};
 

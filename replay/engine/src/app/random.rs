@@ -1,6 +1,6 @@
-//! Random quantities about a mean.
+//! Random quantities with a given mean.
 //!
-//! Must not know what is drawn. Inversion of the distribution function, one draw each.
+//! Does not depend on what is sampled. Inversion of the distribution function, one random number each.
 
 use hindflight_kernels::StreamRng;
 
@@ -8,8 +8,8 @@ use crate::config::Spread;
 
 /// Shape of the Pareto distribution: ns-2's `Application/Traffic/Pareto`.
 const PARETO_SHAPE: f64 = 1.5;
-/// Greatest quantity that a draw may give: a century in nanoseconds, and far more octets than any run moves.
-const MOST: f64 = 3.2e18;
+/// WindowedMax quantity that a draw may give: a century in nanoseconds, and far more octets than any run moves.
+const MAX: f64 = 3.2e18;
 
 /// A quantity of mean `mean`.
 pub fn draw(rng: &mut StreamRng, mean: u64, spread: Spread) -> u64 {
@@ -22,7 +22,7 @@ pub fn draw(rng: &mut StreamRng, mean: u64, spread: Spread) -> u64 {
             scale * libm::pow(rng.unit(), -1.0 / PARETO_SHAPE)
         }
     };
-    libm::round(value.min(MOST)) as u64
+    libm::round(value.min(MAX)) as u64
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A send buffer: when an application that asks before each write may write, as Linux counts and answers it.
 //!
-//! Must not know what is written. Linux 6.18: memory is `sk_wmem_queued`, the limit `sk_sndbuf`, the question `tcp_poll`
+//! Does not depend on what is written. Linux 6.18: memory is `sk_wmem_queued`, the limit `sk_sndbuf`, the question `tcp_poll`
 //! and the answer `__sk_stream_is_writeable`; the constants say which function has them.
 //!
 //! Deviation: sizes of the kernel's structures depend on its build. These are of x86-64 without wireless and tunnel
@@ -19,7 +19,7 @@ const PIECE_OVERHEAD_BYTES: u64 = 256 + SK_BUFF_BYTES + SHARED_INFO_BYTES;
 const GROWTH_WINDOWS: u64 = 2;
 const GROWTH_WINDOWS_OF_MODEL: u64 = 3;
 /// Linux (`TCP_INIT_CWND`): it allows for so many packets at least.
-const LEAST_GROWTH_PKTS: u64 = 10;
+const MIN_GROWTH_PKTS: u64 = 10;
 
 /// What a sender holds of the written octets.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +53,8 @@ pub struct Limits {
     /// Memory for what is written and not acknowledged.
     pub memory_bytes: u64,
     /// Up to where it grows with cwnd; none: it does not.
-    pub most_bytes: Option<u64>,
-    /// Unsent octets that are enough (`TCP_NOTSENT_LOWAT`); none: any number.
+    pub max_bytes: Option<u64>,
+    /// SendQueue octets that are enough (`TCP_NOTSENT_LOWAT`); none: any number.
     pub unsent_bytes: Option<u64>,
     /// Largest segment that the other end takes.
     pub mss_bytes: u32,
@@ -98,7 +98,7 @@ impl SendBuffer {
     fn grow(&mut self, held: &Buffered) {
         let Limits {
             memory_bytes,
-            most_bytes: Some(most),
+            max_bytes: Some(max),
             mss_bytes,
             ..
         } = self.limits
@@ -113,7 +113,7 @@ impl SendBuffer {
             .next_power_of_two()
             + SK_BUFF_BYTES;
         let packets = cwnd
-            .max(LEAST_GROWTH_PKTS)
+            .max(MIN_GROWTH_PKTS)
             .max(u64::from(held.reordering) + 1);
         let windows = if held.models_path {
             GROWTH_WINDOWS_OF_MODEL
@@ -122,7 +122,7 @@ impl SendBuffer {
         };
         // A window has no bound of its own: Hybla's, with its greatest exponent, leaves 64 bits.
         let wanted = packets.saturating_mul(windows * per_packet);
-        self.limits.memory_bytes = memory_bytes.max(wanted.min(most));
+        self.limits.memory_bytes = memory_bytes.max(wanted.min(max));
     }
 }
 
@@ -130,10 +130,10 @@ impl SendBuffer {
 mod tests {
     use super::*;
 
-    fn buffer(most_bytes: Option<u64>, unsent_bytes: Option<u64>) -> SendBuffer {
+    fn buffer(max_bytes: Option<u64>, unsent_bytes: Option<u64>) -> SendBuffer {
         SendBuffer::new(Limits {
             memory_bytes: 90_000,
-            most_bytes,
+            max_bytes,
             unsent_bytes,
             mss_bytes: 1460,
         })
@@ -191,8 +191,8 @@ mod tests {
     }
 
     /// The memory of a buffer that an application has waited for, with room in a window of `cwnd`.
-    fn grown(most_bytes: Option<u64>, change: impl Fn(&mut Buffered)) -> u64 {
-        let mut buffer = buffer(most_bytes, None);
+    fn grown(max_bytes: Option<u64>, change: impl Fn(&mut Buffered)) -> u64 {
+        let mut buffer = buffer(max_bytes, None);
         buffer.waiting = true;
         let mut held = held(90_000, 50);
         held.cwnd = 40.9;
@@ -208,14 +208,14 @@ mod tests {
 
     #[test]
     fn it_grows_to_two_windows_only_while_it_waits_with_cwnd_to_spare() {
-        const MOST: Option<u64> = Some(1 << 30);
+        const MAX: Option<u64> = Some(1 << 30);
         assert_eq!(grown(None, |_| {}), 90_000);
-        assert_eq!(grown(MOST, |held| held.window_has_room = false), 90_000);
-        assert_eq!(grown(MOST, |_| {}), 2 * 40 * 2304);
-        assert_eq!(grown(MOST, |held| held.models_path = true), 3 * 40 * 2304);
-        assert_eq!(grown(MOST, |held| held.reordering = 60), 2 * 61 * 2304);
+        assert_eq!(grown(MAX, |held| held.window_has_room = false), 90_000);
+        assert_eq!(grown(MAX, |_| {}), 2 * 40 * 2304);
+        assert_eq!(grown(MAX, |held| held.models_path = true), 3 * 40 * 2304);
+        assert_eq!(grown(MAX, |held| held.reordering = 60), 2 * 61 * 2304);
         assert_eq!(grown(Some(100_000), |_| {}), 100_000);
-        let mut asked = buffer(MOST, None);
+        let mut asked = buffer(MAX, None);
         asked.is_writable(&held(90_000, 0), false);
         assert_eq!(asked.limits.memory_bytes, 90_000);
     }

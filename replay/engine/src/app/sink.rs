@@ -1,6 +1,6 @@
 //! The node that receives a flow's data: a receiver and the application that reads from it.
 //!
-//! Must not know links or the sending end.
+//! Does not depend on links or the sending end.
 
 use super::{Browser, Client, Playout};
 use crate::sim::node::{Endpoint, Sent};
@@ -25,7 +25,7 @@ impl Sink {
         Self { receiver, client }
     }
 
-    fn tell_client(&mut self, now: Nanos) {
+    fn notify_client(&mut self, now: Nanos) {
         let arrived = self.receiver.rcv_nxt();
         match &mut self.client {
             Client::Reader(_) => {}
@@ -87,7 +87,7 @@ impl Endpoint for Sink {
     fn receive(&mut self, segment: &Segment, now: Nanos) {
         self.receiver.receive(segment, now);
         if !matches!(self.client, Client::Reader(_)) {
-            self.tell_client(now);
+            self.notify_client(now);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The node that sends a flow's data: a sender and the application that feeds it.
 //!
-//! Must not know links or the receiving end.
+//! Does not depend on links or the receiving end.
 
 use super::{Application, WriteDelays};
 use crate::sim::node::{Endpoint, Sent};
@@ -87,7 +87,7 @@ impl Endpoint for Source {
     #[inline]
     fn next_deadline(&self) -> Nanos {
         let application = self.application.next_deadline();
-        if let Some(sender) = self.sender.calm_deadline() {
+        if let Some(sender) = self.sender.fast_path_deadline() {
             sender.min(application)
         } else if self.sender.is_opening() {
             self.sender.next_deadline().min(application)

@@ -1,6 +1,6 @@
 //! From the write of an octet to its reading in order: how long each write took.
 //!
-//! Must not know what delays them. A write counts as read when its last octet is, and only if that is before its time is
+//! Does not depend on what delays them. A write counts as read when its last octet is, and only if that is before its time is
 //! up.
 
 use crate::sim::histogram::Histogram;
@@ -160,11 +160,11 @@ mod tests {
     /// Count and greatest of the delays.
     fn told(writes: &mut WriteDelays) -> (u64, Option<Nanos>) {
         writes.settle(1000);
-        told_at(writes)
+        reported_at(writes)
     }
 
-    fn told_at(writes: &WriteDelays) -> (u64, Option<Nanos>) {
-        (writes.histogram().count(), writes.histogram().greatest())
+    fn reported_at(writes: &WriteDelays) -> (u64, Option<Nanos>) {
+        (writes.histogram().count(), writes.histogram().max())
     }
 
     #[test]
@@ -221,10 +221,10 @@ mod tests {
             "the first has been read by now"
         );
         writes.settle(260);
-        assert_eq!(told_at(&writes), (2, Some(254)));
+        assert_eq!(reported_at(&writes), (2, Some(254)));
         writes.settle(359);
-        assert_eq!(told_at(&writes), (2, Some(254)));
+        assert_eq!(reported_at(&writes), (2, Some(254)));
         writes.settle(360);
-        assert_eq!(told_at(&writes), (3, Some(353)));
+        assert_eq!(reported_at(&writes), (3, Some(353)));
     }
 }

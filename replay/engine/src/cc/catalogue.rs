@@ -1,12 +1,12 @@
 //! The catalogue of variants: every one by its name.
 //!
-//! Must not know what a variant says of itself: see `cc/variants/definition.rs`, and each variant's own file.
+//! Does not depend on what a variant says of itself: see `cc/definition.rs`, and each variant's own file.
 
 use hindflight_kernels::StreamRng;
 
 use super::{
-    Controller, Definition, Held, Made, ParamSpec, ParamValues, SlowStart, Window, WindowPacing,
-    Windowed,
+    Controller, Definition, FixedWindow, Made, ParamSpec, ParamValues, SlowStart, Window,
+    WindowPacing, Windowed,
 };
 use crate::config::{Profile, SlowStartKind, StackParams};
 
@@ -141,16 +141,16 @@ impl Variant {
         let linux = params.pacing.then_some(WindowPacing::LINUX);
         let pacing = (self.info().pacing)(values).or(linux);
         if let Some(pkts) = params.fixed_window_pkts {
-            return Held::windowed(pkts).paced(pacing).into();
+            return FixedWindow::windowed(pkts).paced(pacing).into();
         }
         let windowed = match (self.info().made)(params, values, draws) {
             Made::Whole(controller) => return controller,
             Made::Window(windowed) => windowed,
-            Made::Parts(growth, reduction) => Windowed::new(
+            Made::Parts(increase, decrease) => Windowed::new(
                 Window::initial(params),
                 self.slow_start(params),
-                growth,
-                reduction,
+                increase,
+                decrease,
             ),
         };
         windowed.paced(pacing).into()

@@ -1,14 +1,15 @@
-//! Reduction: what a congestion signal costs, over any growth. One line in the list at the end per reduction.
+//! Window decrease: cwnd and ssthresh after a congestion signal. One line in the list at the end per rule.
 //!
-//! Must not know how a window grows: it may ask the growth what it wants. Read RFC 5681 §3.1 equation 4 first.
+//! Does not depend on how a window grows; it may ask the increase rule for its preferred window. Read RFC 5681 §3.1
+//! equation 4 first.
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
-use super::increase::Growth;
+use super::increase::Increase;
 use super::{LOSS_WINDOW, Window, variants};
 use crate::config::Profile;
 
 /// A reduction. Only `reduced` is compulsory.
-pub trait WindowReduction {
+pub trait WindowDecrease {
     /// It wants every ACK, also while losses are being repaired: `observe` is called.
     const OBSERVES: bool = false;
 
@@ -17,7 +18,12 @@ pub trait WindowReduction {
     fn observe(&mut self, _ack: &AckEvidence, _window: &Window) {}
 
     /// The window after a loss or a congestion mark. ssthresh falls to two segments at least, whatever this says.
-    fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window;
+    fn reduced(
+        &mut self,
+        window: &Window,
+        increase: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window;
 
     /// Of each segment that leaves the network in the recovery that follows, the part that is not replaced, `before` being
     /// the window that the loss meets; none: the window falls at once. Read by the recovery of FACK only.
@@ -36,12 +42,12 @@ pub trait WindowReduction {
     fn after_timeout(
         &mut self,
         window: &Window,
-        growth: &mut Growth,
+        increase: &mut Increase,
         signal: &SignalEvidence,
     ) -> Window {
         let ssthresh = match signal.signal {
             Signal::RepeatedTimeout => window.ssthresh,
-            _ => self.reduced(window, growth, signal).ssthresh,
+            _ => self.reduced(window, increase, signal).ssthresh,
         };
         Window {
             cwnd: LOSS_WINDOW,
@@ -79,8 +85,8 @@ impl Factor {
     }
 }
 
-impl WindowReduction for Factor {
-    fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
+impl WindowDecrease for Factor {
+    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
         Window::at(match self.basis {
             ReductionBasis::FlightSize => self.beta * signal.flight,
             ReductionBasis::Cwnd => libm::floor(self.beta * libm::floor(window.cwnd)),
@@ -88,59 +94,64 @@ impl WindowReduction for Factor {
     }
 }
 
-/// What the growth itself wants: see [`WindowGrowth::reduced_window`](super::WindowGrowth::reduced_window).
+/// What the growth itself wants: see [`WindowIncrease::decreased_window`](super::WindowIncrease::decreased_window).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OfGrowth;
+pub struct OfIncrease;
 
-impl WindowReduction for OfGrowth {
-    fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window {
-        Window::at(growth.reduced_window(window, signal))
+impl WindowDecrease for OfIncrease {
+    fn reduced(
+        &mut self,
+        window: &Window,
+        increase: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window {
+        Window::at(increase.decreased_window(window, signal))
     }
 }
 
 /// Declares the closed enum of reductions and hands each call to the one at work.
-macro_rules! reductions {
+macro_rules! decreases {
     ($($(#[$doc:meta])* $name:ident: $part:ty,)*) => {
         /// What a congestion signal costs.
         #[derive(Clone, Debug)]
-        pub enum Reduction {
+        pub enum Decrease {
             $($(#[$doc])* $name($part),)*
         }
 
-        $(impl From<$part> for Reduction {
-            fn from(reduction: $part) -> Self {
-                Self::$name(reduction)
+        $(impl From<$part> for Decrease {
+            fn from(decrease: $part) -> Self {
+                Self::$name(decrease)
             }
         })*
 
-        impl Reduction {
-            /// See [`WindowReduction::OBSERVES`].
+        impl Decrease {
+            /// See [`WindowDecrease::OBSERVES`].
             pub fn observes(&self) -> bool {
                 match self { $(Self::$name(_) => <$part>::OBSERVES,)* }
             }
 
-            /// See [`WindowReduction::observe`].
+            /// See [`WindowDecrease::observe`].
             #[inline]
             pub fn observe(&mut self, ack: &AckEvidence, window: &Window) {
                 match self { $(Self::$name(part) => part.observe(ack, window),)* }
             }
 
-            /// See [`WindowReduction::reduced`].
+            /// See [`WindowDecrease::reduced`].
             pub fn reduced(
                 &mut self,
                 window: &Window,
-                growth: &mut Growth,
+                increase: &mut Increase,
                 signal: &SignalEvidence,
             ) -> Window {
-                match self { $(Self::$name(part) => part.reduced(window, growth, signal),)* }
+                match self { $(Self::$name(part) => part.reduced(window, increase, signal),)* }
             }
 
-            /// See [`WindowReduction::rampdown`].
+            /// See [`WindowDecrease::rampdown`].
             pub fn rampdown(&self, before: &Window) -> Option<f64> {
                 match self { $(Self::$name(part) => part.rampdown(before),)* }
             }
 
-            /// See [`WindowReduction::undo`].
+            /// See [`WindowDecrease::undo`].
             pub fn undo(&mut self, before: &Self) {
                 match (self, before) {
                     $((Self::$name(part), Self::$name(before)) => part.undo(before),)*
@@ -148,26 +159,26 @@ macro_rules! reductions {
                 }
             }
 
-            /// See [`WindowReduction::after_timeout`].
+            /// See [`WindowDecrease::after_timeout`].
             pub fn after_timeout(
                 &mut self,
                 window: &Window,
-                growth: &mut Growth,
+                increase: &mut Increase,
                 signal: &SignalEvidence,
             ) -> Window {
-                match self { $(Self::$name(part) => part.after_timeout(window, growth, signal),)* }
+                match self { $(Self::$name(part) => part.after_timeout(window, increase, signal),)* }
             }
         }
     };
 }
 
-reductions! {
+decreases! {
     /// A fixed share.
     Factor: Factor,
     /// What the growth wants.
-    OfGrowth: OfGrowth,
+    OfIncrease: OfIncrease,
     /// Nothing.
-    Held: variants::fixed_window::Held,
+    FixedWindow: variants::fixed_window::FixedWindow,
     /// Adaptive ssthresh reviser.
     Asran: variants::asran::Asran,
     /// Half or a quarter, at once or gradually.
@@ -205,10 +216,10 @@ mod tests {
 
     #[test]
     fn a_factor_takes_its_share_of_the_flight_or_of_whole_segments_of_cwnd() {
-        let mut growth = Growth::from(Reno::default());
+        let mut increase = Increase::from(Reno::default());
         let mut reduced = |basis| {
             let mut factor = Factor { beta: 0.7, basis };
-            factor.reduced(&window(), &mut growth, &signal(Signal::Loss))
+            factor.reduced(&window(), &mut increase, &signal(Signal::Loss))
         };
         assert_eq!(reduced(ReductionBasis::FlightSize), Window::at(21.0));
         // 0.7 * 41 = 28.7.
@@ -217,10 +228,10 @@ mod tests {
 
     #[test]
     fn a_repeated_timeout_holds_ssthresh_and_both_fall_to_the_loss_window() {
-        let mut growth = Growth::from(Reno::default());
-        let mut part = OfGrowth;
-        let first = part.after_timeout(&window(), &mut growth, &signal(Signal::Timeout));
-        let again = part.after_timeout(&window(), &mut growth, &signal(Signal::RepeatedTimeout));
+        let mut increase = Increase::from(Reno::default());
+        let mut part = OfIncrease;
+        let first = part.after_timeout(&window(), &mut increase, &signal(Signal::Timeout));
+        let again = part.after_timeout(&window(), &mut increase, &signal(Signal::RepeatedTimeout));
         let expected = |ssthresh| Window {
             cwnd: 1.0,
             ssthresh,

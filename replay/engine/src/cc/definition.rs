@@ -1,12 +1,12 @@
 //! What a variant says of itself: its name and its source, its parameters, what it fixes of the stack, and what its
 //! controller is made of.
 //!
-//! Must not know which variants there are. Each has its page `docs/variants/<name>.md`.
+//! Does not depend on which variants there are. Each has its page `docs/variants/<name>.md`.
 
 use hindflight_kernels::StreamRng;
 
-use super::decrease::{Factor, OfGrowth, Reduction};
-use super::increase::Growth;
+use super::decrease::{Decrease, Factor, OfIncrease};
+use super::increase::Increase;
 use super::params::{ParamSpec, ParamValues};
 use super::variants::reno::Reno;
 use super::windowed::{WindowPacing, Windowed};
@@ -77,7 +77,7 @@ pub type Ordered = [(&'static str, f64); 2];
 )]
 pub enum Made {
     /// A growth and a reduction, behind a slow start of the stack's kind.
-    Parts(Growth, Reduction),
+    Parts(Increase, Decrease),
     /// A window that knows no slow start of the usual kind; the stack may pace it.
     Window(Windowed),
     /// All of it.
@@ -86,17 +86,17 @@ pub enum Made {
 
 impl Made {
     /// A growth that says itself what a loss costs.
-    pub fn own(growth: impl Into<Growth>) -> Self {
-        Self::Parts(growth.into(), OfGrowth.into())
+    pub fn own(increase: impl Into<Increase>) -> Self {
+        Self::Parts(increase.into(), OfIncrease.into())
     }
 
     /// A growth which a loss costs half, of what the profile's stack halves.
-    pub fn halved(growth: impl Into<Growth>, profile: Profile) -> Self {
-        Self::Parts(growth.into(), Factor::of(HALF, profile).into())
+    pub fn halved(increase: impl Into<Increase>, profile: Profile) -> Self {
+        Self::Parts(increase.into(), Factor::of(HALF, profile).into())
     }
 
     /// Reno's growth over a reduction of its own.
-    pub fn over_reno(reduction: impl Into<Reduction>) -> Self {
-        Self::Parts(Reno::default().into(), reduction.into())
+    pub fn over_reno(decrease: impl Into<Decrease>) -> Self {
+        Self::Parts(Reno::default().into(), decrease.into())
     }
 }

@@ -1,13 +1,13 @@
-//! What was delivered when, as long as an interval may reach back: how many segments the last so many seconds brought.
+//! A delivery window: how many segments were delivered in a sliding window of time.
 //!
-//! Must not know what the count is used for.
+//! Does not depend on what the count is used for.
 
 use crate::sim::ring::Ring;
 use crate::sim::time::Nanos;
 
 /// The deliveries of a connection.
 #[derive(Clone, Debug, Default)]
-pub struct Deliveries {
+pub struct DeliveryWindow {
     /// Segments so far, and those up to the last ACK that was forgotten.
     total: u64,
     forgotten: u64,
@@ -17,7 +17,7 @@ pub struct Deliveries {
     before: usize,
 }
 
-impl Deliveries {
+impl DeliveryWindow {
     /// An ACK at `now` delivers `segments`; what is older than `longest` is forgotten.
     pub fn add(&mut self, now: Nanos, segments: u32, longest: Nanos) {
         self.total += u64::from(segments);
@@ -54,8 +54,8 @@ mod tests {
     use super::*;
 
     /// Two segments every 10, from 10 to 100.
-    fn deliveries(longest: Nanos) -> Deliveries {
-        let mut deliveries = Deliveries::default();
+    fn deliveries(longest: Nanos) -> DeliveryWindow {
+        let mut deliveries = DeliveryWindow::default();
         for n in 1..=10 {
             deliveries.add(10 * n, 2, longest);
         }

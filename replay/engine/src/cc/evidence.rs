@@ -1,6 +1,6 @@
 //! What a sender tells its controller: one value per ACK, one per congestion signal. `Copy`, no references, cheap.
 //!
-//! Must not know who listens. A controller sees nothing else: no segments, no scoreboard, no timers, no rwnd.
+//! Does not depend on who listens. A controller sees nothing else: no segments, no scoreboard, no timers, no rwnd.
 
 use crate::sim::time::Nanos;
 
@@ -29,7 +29,7 @@ pub struct AckEvidence {
     pub rtt: Option<Nanos>,
     /// Smoothed round-trip time.
     pub srtt: Option<Nanos>,
-    /// Least round-trip time of the connection.
+    /// MinSample round-trip time of the connection.
     pub min_rtt: Option<Nanos>,
     /// Sequence space: oldest octet not acknowledged and …
     pub snd_una: u64,

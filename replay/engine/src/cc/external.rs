@@ -1,7 +1,7 @@
 //! A user's controller, which lives outside of the engine: it hears the events of any other and says where the window
 //! stands after each.
 //!
-//! Must not know the language in which it is written, nor anything of the network.
+//! Does not depend on the language in which it is written, nor anything of the network.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::sim::time::Nanos;
 
 /// What a user's controller hears.
 #[derive(Clone, Copy, Debug)]
-pub enum Heard {
+pub enum ControllerEvent {
     /// Every ACK, before the sender reacts to it.
     Observe(AckEvidence),
     /// An ACK that may grow the window.
@@ -28,14 +28,14 @@ pub enum Heard {
 
 /// A user's controller.
 pub trait External: Send {
-    /// Whether it wants [`Heard::Observe`].
+    /// Whether it wants [`ControllerEvent::Observe`].
     fn observes(&self) -> bool;
 
     /// The window with which it begins.
     fn start(&self) -> Window;
 
     /// The window after the event; `window` is the one before it, which the sender may have moved.
-    fn hear(&mut self, heard: &Heard, window: Window) -> Window;
+    fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Window;
 }
 
 /// Makes the controllers that a configuration calls `external:NAME`.
@@ -63,9 +63,9 @@ impl Externals {
     }
 
     /// A controller called `name`; none if there is no such name.
-    pub fn make(&self, name: &str, window: Window) -> Option<Outside> {
+    pub fn make(&self, name: &str, window: Window) -> Option<ExternalController> {
         let hooks = self.0.as_ref()?.make(name, window)?;
-        Some(Outside {
+        Some(ExternalController {
             window: hooks.start(),
             before: None,
             observes: hooks.observes(),
@@ -82,14 +82,14 @@ impl fmt::Debug for Externals {
 
 /// A user's controller at work: the window that it last gave, and the controller itself.
 #[derive(Clone)]
-pub struct Outside {
+pub struct ExternalController {
     window: Window,
     before: Option<Window>,
     observes: bool,
     hooks: Arc<Mutex<Box<dyn External>>>,
 }
 
-impl fmt::Debug for Outside {
+impl fmt::Debug for ExternalController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outside")
             .field("window", &self.window)
@@ -97,7 +97,7 @@ impl fmt::Debug for Outside {
     }
 }
 
-impl Outside {
+impl ExternalController {
     /// The window.
     #[inline]
     pub fn window(&self) -> &Window {
@@ -111,15 +111,15 @@ impl Outside {
     }
 
     /// Tells it of an event; it moves the window.
-    pub fn tell(&mut self, heard: &Heard) {
+    pub fn notify(&mut self, event: &ControllerEvent) {
         let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        self.window = hooks.hear(heard, self.window);
+        self.window = hooks.on_event(event, self.window);
     }
 
     /// Tells it of a signal that costs, and keeps what was before.
-    pub fn reduce(&mut self, heard: &Heard) {
+    pub fn reduce(&mut self, event: &ControllerEvent) {
         self.before = Some(self.window);
-        self.tell(heard);
+        self.notify(event);
     }
 
     /// The sender moves the window.
@@ -160,14 +160,18 @@ mod tests {
             self.0
         }
 
-        fn hear(&mut self, heard: &Heard, window: Window) -> Window {
-            match heard {
-                Heard::Ack(_) => Window {
+        fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Window {
+            match event {
+                ControllerEvent::Ack(_) => Window {
                     cwnd: window.cwnd + 1.0,
                     ..window
                 },
-                Heard::Congestion(_) | Heard::Timeout(_) => Window::at(window.cwnd / 2.0),
-                Heard::Observe(_) | Heard::RecoveryExit(_) | Heard::Idle(..) => window,
+                ControllerEvent::Congestion(_) | ControllerEvent::Timeout(_) => {
+                    Window::at(window.cwnd / 2.0)
+                }
+                ControllerEvent::Observe(_)
+                | ControllerEvent::RecoveryExit(_)
+                | ControllerEvent::Idle(..) => window,
             }
         }
     }

@@ -1,16 +1,16 @@
 //! Congestion controllers: they own cwnd and ssthresh, see only digested evidence, and never look at the receiver's
 //! window. Windows are in segments, as the papers and Linux count.
 //!
-//! A controller that models the path ([`Bbr`], [`Bbr3`]) is a thing of its own: it hears every ACK, samples rates, paces, and
+//! A controller that models the path (`Bbr`, `Bbr3`) is a thing of its own: it hears every ACK, samples rates, paces, and
 //! keeps its window in recovery. One of the usual kind ([`Windowed`]) is made of parts that combine freely: how slow start ends
-//! ([`SlowStart`]), what an ACK buys ([`Growth`]) and what a signal costs ([`Reduction`]); how losses are found and
+//! ([`SlowStart`]), what an ACK buys ([`Increase`]) and what a signal costs ([`Decrease`]); how losses are found and
 //! repaired and how the timeout is computed are the sender's parts, which a variant names in its [`Definition`].
 //!
-//! A user's controller ([`Outside`]) lives outside of the engine.
+//! A user's controller ([`ExternalController`]) lives outside of the engine.
 //!
 //! CONTRIBUTING, "Adding a variant", says how to add one, step by step.
 //!
-//! Must not know segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
+//! Does not depend on segments, the scoreboard or timers. Read RFC 5681 §3 first, then the growth you are after.
 
 pub(crate) mod catalogue;
 mod decrease;
@@ -28,14 +28,14 @@ pub(crate) mod variants;
 mod windowed;
 mod windowed_max;
 
-pub use decrease::{Factor, OfGrowth, Reduction, WindowReduction};
+pub use decrease::{Decrease, Factor, OfIncrease, WindowDecrease};
 pub use definition::{Definition, Made};
 pub use evidence::{AckEvidence, LostSegment, RateSample, Repair, Round, Signal, SignalEvidence};
-pub use external::{External, Externals, Heard, MakeExternal, Outside};
-pub use increase::{Growth, WindowGrowth};
+pub use external::{ControllerEvent, External, ExternalController, Externals, MakeExternal};
+pub use increase::{Increase, WindowIncrease};
 pub use params::{Choice, Kind, ParamSpec, ParamValue, ParamValues, check};
 pub use slow_start::SlowStart;
-pub use variants::fixed_window::{Held, Sharers};
+pub use variants::fixed_window::{FixedWindow, Sharers};
 pub use variants::reno::Reno;
 pub use windowed::{WindowPacing, Windowed};
 
@@ -44,8 +44,8 @@ use crate::sim::time::Nanos;
 use variants::bbr::Bbr;
 use variants::bbr3::Bbr3;
 
-/// Least ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
-pub const LEAST_SSTHRESH: f64 = 2.0;
+/// MinSample ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
+pub const MIN_SSTHRESH: f64 = 2.0;
 /// What a loss leaves of the flight (RFC 5681 §3.1 equation 4).
 pub const HALF: f64 = 0.5;
 /// Loss window, in segments (RFC 5681 §3.1).
@@ -66,9 +66,9 @@ pub struct Pace {
     /// Segments per second; infinite for at once.
     pub pkts_per_s: f64,
     /// Segments that leave back to back at least.
-    pub least_burst_pkts: u32,
+    pub min_burst_pkts: u32,
     /// … and at most, whatever the rate.
-    pub most_burst_pkts: u32,
+    pub max_burst_pkts: u32,
 }
 
 impl Pace {
@@ -76,11 +76,11 @@ impl Pace {
     pub const UNPACED: Self = Self::new(f64::INFINITY, 1);
 
     /// So many segments per second, at least so many of them back to back, and as many as the pacer's rule has.
-    pub const fn new(pkts_per_s: f64, least_burst_pkts: u32) -> Self {
+    pub const fn new(pkts_per_s: f64, min_burst_pkts: u32) -> Self {
         Self {
             pkts_per_s,
-            least_burst_pkts,
-            most_burst_pkts: u32::MAX,
+            min_burst_pkts,
+            max_burst_pkts: u32::MAX,
         }
     }
 }
@@ -97,7 +97,7 @@ impl Window {
 
     /// cwnd and ssthresh alike: where a usual reduction leaves them, two segments at least.
     pub fn at(segments: f64) -> Self {
-        let segments = segments.max(LEAST_SSTHRESH);
+        let segments = segments.max(MIN_SSTHRESH);
         Self {
             cwnd: segments,
             ssthresh: segments,
@@ -127,7 +127,7 @@ pub enum Controller {
     /// BBR, version 3.
     Bbr3(Box<Bbr3>),
     /// A user's own.
-    External(Box<Outside>),
+    External(Box<ExternalController>),
 }
 
 impl Controller {
@@ -185,9 +185,9 @@ impl Controller {
     }
 
     /// Whether ACKs move the window in fast recovery too: losses cost nothing, and the growth judges the path by itself.
-    pub fn grows_in_recovery(&self) -> bool {
+    pub fn increases_in_recovery(&self) -> bool {
         match self {
-            Self::Windowed(windowed) => windowed.grows_in_recovery(),
+            Self::Windowed(windowed) => windowed.increases_in_recovery(),
             Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => false,
         }
     }
@@ -216,7 +216,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.observe(ack),
             Self::Bbr(_) | Self::Bbr3(_) => {}
-            Self::External(outside) => outside.tell(&Heard::Observe(*ack)),
+            Self::External(outside) => outside.notify(&ControllerEvent::Observe(*ack)),
         }
     }
 
@@ -245,7 +245,7 @@ impl Controller {
     }
 
     /// Whether it wants `on_lost`; the sender asks once.
-    pub fn hears_losses(&self) -> bool {
+    pub fn wants_losses(&self) -> bool {
         matches!(self, Self::Bbr3(_))
     }
 
@@ -263,7 +263,7 @@ impl Controller {
             Self::Windowed(windowed) => windowed.on_ack(ack),
             Self::Bbr(bbr) => bbr.on_ack(ack),
             Self::Bbr3(bbr) => bbr.on_ack(ack),
-            Self::External(outside) => outside.tell(&Heard::Ack(*ack)),
+            Self::External(outside) => outside.notify(&ControllerEvent::Ack(*ack)),
         }
     }
 
@@ -274,15 +274,15 @@ impl Controller {
         reason = "part of the short way of nearly every segment; a hint is not heard"
     )]
     #[inline(always)]
-    pub fn take_quietly(&mut self, ack: &AckEvidence) -> bool {
+    pub fn on_steady_ack(&mut self, ack: &AckEvidence) -> bool {
         match self {
-            Self::Bbr(bbr) => bbr.take_quietly(ack),
-            Self::Bbr3(bbr) => bbr.take_quietly(ack),
+            Self::Bbr(bbr) => bbr.on_steady_ack(ack),
+            Self::Bbr3(bbr) => bbr.on_steady_ack(ack),
             Self::Windowed(_) | Self::External(_) => false,
         }
     }
 
-    /// See `take_quietly`.
+    /// See `on_steady_ack`.
     pub fn learn(&mut self, ack: &AckEvidence) {
         match self {
             Self::Bbr(bbr) => bbr.learn(ack),
@@ -297,7 +297,7 @@ impl Controller {
             Self::Windowed(windowed) => windowed.on_congestion(signal),
             Self::Bbr(bbr) => bbr.on_congestion(),
             Self::Bbr3(bbr) => bbr.on_congestion(signal),
-            Self::External(outside) => outside.reduce(&Heard::Congestion(*signal)),
+            Self::External(outside) => outside.reduce(&ControllerEvent::Congestion(*signal)),
         }
     }
 
@@ -308,7 +308,7 @@ impl Controller {
             Self::Bbr(bbr) => bbr.on_mark(),
             Self::Bbr3(bbr) => bbr.on_mark(),
             Self::External(outside) => {
-                outside.reduce(&Heard::Congestion(*signal));
+                outside.reduce(&ControllerEvent::Congestion(*signal));
                 if let Some(beta) = beta {
                     outside.set_window(Window::at(beta * signal.flight));
                 }
@@ -323,11 +323,11 @@ impl Controller {
             Self::Windowed(windowed) => windowed.on_timeout(signal),
             Self::Bbr(bbr) => bbr.on_timeout(signal),
             Self::Bbr3(bbr) => bbr.on_timeout(signal),
-            Self::External(outside) => outside.reduce(&Heard::Timeout(*signal)),
+            Self::External(outside) => outside.reduce(&ControllerEvent::Timeout(*signal)),
         }
     }
 
-    /// Whether a loss costs its share gradually: see [`WindowReduction::rampdown`].
+    /// Whether a loss costs its share gradually: see [`WindowDecrease::rampdown`].
     pub fn rampdown(&self) -> Option<f64> {
         match self {
             Self::Windowed(windowed) => windowed.rampdown(),
@@ -345,15 +345,15 @@ impl Controller {
                 if let Some(cwnd) = cwnd {
                     outside.set_cwnd(cwnd.max(LOSS_WINDOW));
                 }
-                outside.tell(&Heard::RecoveryExit(*ack));
+                outside.notify(&ControllerEvent::RecoveryExit(*ack));
             }
         }
     }
 
     /// A dummy segment was answered.
-    pub fn on_dummy_answer(&mut self) {
+    pub fn on_probe_answer(&mut self) {
         match self {
-            Self::Windowed(windowed) => windowed.on_dummy_answer(),
+            Self::Windowed(windowed) => windowed.on_probe_answer(),
             Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => {}
         }
     }
@@ -364,7 +364,7 @@ impl Controller {
             Self::Windowed(windowed) => windowed.on_idle(initial_window, idle),
             // Linux: a model of the path keeps its window.
             Self::Bbr(_) | Self::Bbr3(_) => {}
-            Self::External(outside) => outside.tell(&Heard::Idle(initial_window, idle)),
+            Self::External(outside) => outside.notify(&ControllerEvent::Idle(initial_window, idle)),
         }
     }
 
@@ -456,8 +456,8 @@ impl From<Bbr3> for Controller {
     }
 }
 
-impl From<Outside> for Controller {
-    fn from(outside: Outside) -> Self {
+impl From<ExternalController> for Controller {
+    fn from(outside: ExternalController) -> Self {
         Self::External(Box::new(outside))
     }
 }

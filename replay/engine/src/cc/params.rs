@@ -1,7 +1,7 @@
 //! Typed parameters of variants: one table per variant says name, default, unit, range and source, and the same
 //! declaration makes the struct that the equations read.
 //!
-//! Must not know any variant. A scenario gives values by name; `check` refuses what no table knows.
+//! Does not depend on any variant. A scenario gives values by name; `check` refuses what no table knows.
 
 use std::collections::BTreeMap;
 
@@ -32,10 +32,10 @@ pub enum Kind {
     Number {
         /// Default.
         default: f64,
-        /// Least value.
-        least: f64,
-        /// Greatest value.
-        most: f64,
+        /// MinSample value.
+        min: f64,
+        /// WindowedMax value.
+        max: f64,
         /// Whole numbers only.
         whole: bool,
     },
@@ -120,22 +120,22 @@ impl ParamSpec {
         }
     }
 
-    /// What is allowed: `least..most` or the names.
+    /// What is allowed: `min..max` or the names.
     pub fn allowed_text(&self) -> String {
         match self.kind {
-            Kind::Number { least, most, .. } => format!("{least}..{most}"),
+            Kind::Number { min, max, .. } => format!("{min}..{max}"),
             Kind::Flag { .. } => "true, false".into(),
             Kind::Choice { names, .. } => names.join(", "),
         }
     }
 
     /// A number out of bounds and the bounds, with their unit.
-    fn out_of_range(&self, number: f64, least: f64, most: f64) -> String {
+    fn out_of_range(&self, number: f64, min: f64, max: f64) -> String {
         if self.unit == "bit/s" {
-            let [number, least, most] = [number, least, most].map(|bps| quantity("_bps", bps));
-            return format!("{number} is not between {least} and {most}");
+            let [number, min, max] = [number, min, max].map(|bps| quantity("_bps", bps));
+            return format!("{number} is not between {min} and {max}");
         }
-        let bounds = format!("{number} is not between {least} and {most} {}", self.unit);
+        let bounds = format!("{number} is not between {min} and {max} {}", self.unit);
         bounds.trim_end().into()
     }
 
@@ -143,12 +143,12 @@ impl ParamSpec {
         match (self.kind, value) {
             (
                 Kind::Number {
-                    least, most, whole, ..
+                    min, max, whole, ..
                 },
                 &ParamValue::Number(number),
             ) => {
-                if !(least..=most).contains(&number) {
-                    Err(self.out_of_range(number, least, most))
+                if !(min..=max).contains(&number) {
+                    Err(self.out_of_range(number, min, max))
                 } else if whole && number.fract() != 0.0 {
                     Err(format!("{number} is not a whole number"))
                 } else {
@@ -163,8 +163,8 @@ impl ParamSpec {
                     Err(format!("{name:?} is none of {}", names.join(", ")))
                 }
             }
-            (Kind::Number { least, most, .. }, _) => {
-                let bounds = format!("must be a number between {least} and {most} {}", self.unit);
+            (Kind::Number { min, max, .. }, _) => {
+                let bounds = format!("must be a number between {min} and {max} {}", self.unit);
                 Err(bounds.trim_end().into())
             }
             (Kind::Flag { .. }, _) => Err("must be true or false".into()),
@@ -296,12 +296,12 @@ macro_rules! parameters {
     (@default flag ($default:expr, $($rest:tt)*)) => { $default };
     (@default choice ($type:ident, $value:ident = $($rest:tt)*)) => { $type::$value };
 
-    (@kind number ($default:expr, $unit:literal, $least:expr, $most:expr, $source:literal)) => {
-        $crate::cc::Kind::Number { default: $default, least: $least, most: $most, whole: false }
+    (@kind number ($default:expr, $unit:literal, $min:expr, $max:expr, $source:literal)) => {
+        $crate::cc::Kind::Number { default: $default, min: $min, max: $max, whole: false }
     };
-    (@kind whole ($default:expr, $unit:literal, $least:expr, $most:expr, $source:literal)) => {
+    (@kind whole ($default:expr, $unit:literal, $min:expr, $max:expr, $source:literal)) => {
         $crate::cc::Kind::Number {
-            default: $default as f64, least: $least as f64, most: $most as f64, whole: true,
+            default: $default as f64, min: $min as f64, max: $max as f64, whole: true,
         }
     };
     (@kind flag ($default:expr, $source:literal)) => {
@@ -319,7 +319,7 @@ macro_rules! parameters {
 
     (@source flag ($default:expr, $source:literal)) => { $source };
     (@source choice ($type:ident, $value:ident = $text:literal, $source:literal)) => { $source };
-    (@source $kind:ident ($default:expr, $unit:literal, $least:expr, $most:expr, $source:literal)) => { $source };
+    (@source $kind:ident ($default:expr, $unit:literal, $min:expr, $max:expr, $source:literal)) => { $source };
 
     (@read $values:ident $self:ident $field:ident number $args:tt) => {
         $crate::cc::params::number($values, stringify!($field), $self.$field)

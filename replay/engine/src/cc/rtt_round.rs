@@ -1,17 +1,17 @@
 //! Delay over a round trip, as Vegas and its heirs measure it: the least RTT ever, and the least, the sum and the
 //! number of the samples since the round began.
 //!
-//! Must not know what the delay is used for. Read Brakmo and Peterson 1995 §3 first.
+//! Does not depend on what the delay is used for. Read Brakmo and Peterson 1995 §3 first.
 
 use super::{AckEvidence, Round};
-use crate::sim::time::{Nanos, keep_least, seconds};
+use crate::sim::time::{Nanos, keep_min, seconds};
 
 /// RTT samples of one round trip beside the least of the connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RttRound {
     round: Round,
     base: Option<Nanos>,
-    least: Option<Nanos>,
+    min: Option<Nanos>,
     sum: Nanos,
     samples: u32,
 }
@@ -19,7 +19,7 @@ pub struct RttRound {
 /// What a round has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
-    /// Least RTT of the connection, in seconds.
+    /// MinSample RTT of the connection, in seconds.
     pub base_s: f64,
     /// RTT of the round, in seconds.
     pub rtt_s: f64,
@@ -37,8 +37,8 @@ impl RttRound {
     #[inline]
     pub fn take(&mut self, ack: &AckEvidence) {
         if let Some(rtt) = ack.rtt {
-            keep_least(&mut self.base, rtt);
-            keep_least(&mut self.least, rtt);
+            keep_min(&mut self.base, rtt);
+            keep_min(&mut self.min, rtt);
             self.sum += rtt;
             self.samples += 1;
         }
@@ -58,7 +58,7 @@ impl RttRound {
 
     /// Forgets the round's samples.
     pub fn clear(&mut self) {
-        (self.least, self.sum, self.samples) = (None, 0, 0);
+        (self.min, self.sum, self.samples) = (None, 0, 0);
     }
 
     /// Forgets the least RTT too: the path may be another one.
@@ -73,15 +73,15 @@ impl RttRound {
     }
 
     /// The least of the round; none without samples.
-    pub fn least_rtt(&self) -> Option<Nanos> {
-        self.least
+    pub fn min_rtt(&self) -> Option<Nanos> {
+        self.min
     }
 
     /// The least of the round beside the least of the connection; none without samples.
-    pub fn least(&self) -> Option<Delay> {
+    pub fn min(&self) -> Option<Delay> {
         Some(Delay {
             base_s: seconds(self.base?),
-            rtt_s: seconds(self.least?),
+            rtt_s: seconds(self.min?),
         })
     }
 
@@ -110,17 +110,17 @@ mod tests {
     #[test]
     fn the_base_outlives_the_round_and_the_samples_do_not() {
         let mut round = RttRound::default();
-        assert_eq!((round.least(), round.mean()), (None, None));
+        assert_eq!((round.min(), round.mean()), (None, None));
         take(&mut round, 100);
         round.clear();
         take(&mut round, 125);
         take(&mut round, 175);
         let delay = |rtt_s| Some(Delay { base_s: 0.1, rtt_s });
-        assert_eq!((round.least(), round.mean()), (delay(0.125), delay(0.15)));
+        assert_eq!((round.min(), round.mean()), (delay(0.125), delay(0.15)));
         assert_eq!(round.samples(), 2);
         round.forget_base();
         take(&mut round, 150);
-        assert_eq!(round.least().map(|delay| delay.base_s), Some(0.15));
+        assert_eq!(round.min().map(|delay| delay.base_s), Some(0.15));
     }
 
     #[test]

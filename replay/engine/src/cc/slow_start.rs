@@ -1,6 +1,6 @@
 //! Slow start and the ways out of it without a loss: none, HyStart (Ha and Rhee 2011, as in Linux), HyStart++.
 //!
-//! Must not know congestion avoidance. Read RFC 5681 §3.1 and RFC 9406 §4 first.
+//! Does not depend on congestion avoidance. Read RFC 5681 §3.1 and RFC 9406 §4 first.
 
 use super::rtt_round::RttRound;
 use super::{AckEvidence, WindowPacing};
@@ -25,8 +25,8 @@ enum Exit {
 /// RFC 9406 §4.3 and Linux alike: samples needed in a round.
 const ROUND_SAMPLES: u32 = 8;
 /// RFC 9406 §4.3: bounds of the delay increase that counts. Linux has the same two.
-const LEAST_INCREASE: Nanos = 4 * MILLISECOND;
-const GREATEST_INCREASE: Nanos = 16 * MILLISECOND;
+const MIN_INCREASE: Nanos = 4 * MILLISECOND;
+const MAX_INCREASE: Nanos = 16 * MILLISECOND;
 /// Both take an eighth of the least RTT between the bounds.
 const INCREASE_DIVISOR: u64 = 8;
 /// Linux: HyStart does not look below this cwnd, in segments.
@@ -36,14 +36,14 @@ const HYSTART_ACK_DELTA: Nanos = 2 * MILLISECOND;
 /// Linux (`hystart_ack_delay`): what bursts of the greatest size add to a path that carried small ones till now, two of
 /// them sent and two received at the pacing rate, and at most.
 const BURSTS: f64 = 4.0;
-const GREATEST_BURST_PKTS: f64 = 45.0;
-const MOST_BURST_DELAY: Nanos = MILLISECOND;
+const MAX_BURST_PKTS: f64 = 45.0;
+const MAX_BURST_DELAY: Nanos = MILLISECOND;
 
 /// Linux's classic rules.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hystart {
     round: RttRound,
-    /// Least RTT of data; the handshake's does not count, its segments are short.
+    /// MinSample RTT of data; the handshake's does not count, its segments are short.
     delay_min: Option<Nanos>,
     round_start: Nanos,
     last_ack: Nanos,
@@ -59,7 +59,7 @@ fn burst_delay(cwnd: f64, ack: &AckEvidence) -> Nanos {
         return 0;
     };
     let rate = WindowPacing::LINUX.share(cwnd, f64::INFINITY) * cwnd / srtt as f64;
-    MOST_BURST_DELAY.min((BURSTS * GREATEST_BURST_PKTS / rate) as Nanos)
+    MAX_BURST_DELAY.min((BURSTS * MAX_BURST_PKTS / rate) as Nanos)
 }
 
 impl Hystart {
@@ -75,7 +75,7 @@ impl Hystart {
             self.round.clear();
             (self.round_start, self.last_ack) = (ack.now, ack.now);
         }
-        let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
+        let delay_min = self.delay_min.map_or(rtt, |min| min.min(rtt));
         self.delay_min = Some(delay_min);
         if cwnd < HYSTART_LOW_WINDOW {
             return false;
@@ -94,9 +94,9 @@ impl Hystart {
         // Delay: the least of the round, once it has enough samples, stands clear of the least ever.
         let enough = self.round.samples() >= ROUND_SAMPLES;
         self.round.take(ack);
-        let increase = (delay_min / INCREASE_DIVISOR).clamp(LEAST_INCREASE, GREATEST_INCREASE);
-        let clear = |least| least > delay_min + increase;
-        enough && self.round.least_rtt().is_some_and(clear)
+        let increase = (delay_min / INCREASE_DIVISOR).clamp(MIN_INCREASE, MAX_INCREASE);
+        let clear = |min| min > delay_min + increase;
+        enough && self.round.min_rtt().is_some_and(clear)
     }
 }
 
@@ -122,7 +122,7 @@ const CSS_ROUNDS: u32 = 5;
 impl Hystartpp {
     /// Divisor of the growth, or none to leave slow start.
     fn divisor(&mut self, ack: &AckEvidence) -> Option<f64> {
-        let last = self.round.least_rtt();
+        let last = self.round.min_rtt();
         if self.round.turns(ack) {
             self.round.clear();
             self.last_round_min_rtt = last;
@@ -145,12 +145,12 @@ impl Hystartpp {
     }
 
     fn judge(&mut self) {
-        let Some(current) = self.round.least_rtt() else {
+        let Some(current) = self.round.min_rtt() else {
             return;
         };
         self.stage = match (self.stage, self.last_round_min_rtt) {
             (Stage::Standard, Some(last)) => {
-                let increase = (last / INCREASE_DIVISOR).clamp(LEAST_INCREASE, GREATEST_INCREASE);
+                let increase = (last / INCREASE_DIVISOR).clamp(MIN_INCREASE, MAX_INCREASE);
                 if current < last + increase {
                     return;
                 }

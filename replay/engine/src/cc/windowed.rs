@@ -1,12 +1,12 @@
 //! The usual kind of controller: a window that ACKs grow and signals reduce, made of parts that combine freely.
 //!
-//! Must not know any growth or reduction by name. Read RFC 5681 §3 first.
+//! Does not depend on any growth or reduction by name. Read RFC 5681 §3 first.
 
-use super::decrease::Reduction;
+use super::decrease::Decrease;
 use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
-use super::increase::Growth;
+use super::increase::Increase;
 use super::slow_start::SlowStart;
-use super::{LEAST_SSTHRESH, LOSS_WINDOW, Pace, Sharers, Window};
+use super::{LOSS_WINDOW, MIN_SSTHRESH, Pace, Sharers, Window};
 use crate::sim::time::{Nanos, SECOND};
 
 /// Pacing by the window, as Linux's default: a share of the window per smoothed round-trip time.
@@ -17,9 +17,9 @@ pub struct WindowPacing {
     /// Share after that.
     pub avoidance: f64,
     /// Segments that leave back to back at least.
-    pub least_burst_pkts: u32,
+    pub min_burst_pkts: u32,
     /// … and at most, whatever the rate.
-    pub most_burst_pkts: u32,
+    pub max_burst_pkts: u32,
     /// Segments per second in place of any share of the window.
     pub fixed_pkts_per_s: Option<f64>,
 }
@@ -29,8 +29,8 @@ impl WindowPacing {
     pub const LINUX: Self = Self {
         slow_start: 2.0,
         avoidance: 1.2,
-        least_burst_pkts: 2,
-        most_burst_pkts: u32::MAX,
+        min_burst_pkts: 2,
+        max_burst_pkts: u32::MAX,
         fixed_pkts_per_s: None,
     };
 
@@ -38,8 +38,8 @@ impl WindowPacing {
     pub const SPACED: Self = Self {
         slow_start: 1.0,
         avoidance: 1.0,
-        least_burst_pkts: 1,
-        most_burst_pkts: 1,
+        min_burst_pkts: 1,
+        max_burst_pkts: 1,
         fixed_pkts_per_s: None,
     };
 
@@ -58,8 +58,8 @@ impl WindowPacing {
 pub struct Windowed {
     window: Window,
     slow_start: SlowStart,
-    growth: Growth,
-    reduction: Reduction,
+    increase: Increase,
+    decrease: Decrease,
     pacing: Option<WindowPacing>,
     observes: bool,
     owns_slow_start: bool,
@@ -73,17 +73,17 @@ impl Windowed {
     pub fn new(
         window: Window,
         slow_start: SlowStart,
-        growth: impl Into<Growth>,
-        reduction: impl Into<Reduction>,
+        increase: impl Into<Increase>,
+        decrease: impl Into<Decrease>,
     ) -> Self {
-        let (growth, reduction) = (growth.into(), reduction.into());
+        let (increase, decrease) = (increase.into(), decrease.into());
         Self {
             window,
-            observes: slow_start.observes() || growth.observes() || reduction.observes(),
-            owns_slow_start: growth.owns_slow_start(),
+            observes: slow_start.observes() || increase.observes() || decrease.observes(),
+            owns_slow_start: increase.owns_slow_start(),
             slow_start,
-            growth,
-            reduction,
+            increase,
+            decrease,
             pacing: None,
             spares_losses: false,
             before_reduction: None,
@@ -105,14 +105,14 @@ impl Windowed {
         }
     }
 
-    /// See [`Controller::grows_in_recovery`](super::Controller::grows_in_recovery).
-    pub fn grows_in_recovery(&self) -> bool {
-        self.spares_losses && self.growth.grows_in_recovery()
+    /// See [`Controller::increases_in_recovery`](super::Controller::increases_in_recovery).
+    pub fn increases_in_recovery(&self) -> bool {
+        self.spares_losses && self.increase.increases_in_recovery()
     }
 
     /// Whether nothing moves it.
     pub fn is_held(&self) -> bool {
-        matches!(self.growth, Growth::Held(_))
+        matches!(self.increase, Increase::FixedWindow(_))
     }
 
     /// How it is paced.
@@ -132,8 +132,8 @@ impl Windowed {
             (pacing.fixed_pkts_per_s).unwrap_or_else(|| srtt.map_or(f64::INFINITY, by_window));
         Pace {
             pkts_per_s,
-            least_burst_pkts: pacing.least_burst_pkts,
-            most_burst_pkts: pacing.most_burst_pkts,
+            min_burst_pkts: pacing.min_burst_pkts,
+            max_burst_pkts: pacing.max_burst_pkts,
         }
     }
 
@@ -172,7 +172,7 @@ impl Windowed {
         if self.observes || self.in_slow_start() {
             return false;
         }
-        let Growth::Reno(reno) = &mut self.growth else {
+        let Increase::Reno(reno) = &mut self.increase else {
             return false;
         };
         reno.count(&mut self.window.cwnd, f64::from(delivered));
@@ -192,8 +192,8 @@ impl Windowed {
                 ssthresh: cwnd,
             };
         }
-        self.growth.observe(ack);
-        self.reduction.observe(ack, &self.window);
+        self.increase.observe(ack);
+        self.decrease.observe(ack, &self.window);
     }
 
     /// An ACK that may grow the window: outside fast recovery, after the sender has reacted to it.
@@ -201,7 +201,7 @@ impl Windowed {
     pub fn on_ack(&mut self, ack: &AckEvidence) {
         let mut left = f64::from(ack.delivered);
         if self.owns_slow_start {
-            self.growth.on_ack(&mut self.window, left, ack);
+            self.increase.on_ack(&mut self.window, left, ack);
             return;
         }
         if self.in_slow_start() {
@@ -210,7 +210,7 @@ impl Windowed {
         }
         // Deviation: no growth while the window is not what limits (RFC 7661 §4.2 and Linux; RFC 5681 is silent).
         if left > 0.0 && ack.cwnd_limited && !self.in_slow_start() {
-            self.growth.on_ack(&mut self.window, left, ack);
+            self.increase.on_ack(&mut self.window, left, ack);
         }
     }
 
@@ -221,8 +221,8 @@ impl Windowed {
         }
         self.keep_for_undo();
         let after = self
-            .reduction
-            .reduced(&self.window, &mut self.growth, signal);
+            .decrease
+            .reduced(&self.window, &mut self.increase, signal);
         self.reduce_to(after);
     }
 
@@ -233,20 +233,20 @@ impl Windowed {
             self.keep_for_undo();
         }
         let after = self
-            .reduction
-            .after_timeout(&self.window, &mut self.growth, signal);
+            .decrease
+            .after_timeout(&self.window, &mut self.increase, signal);
         if first {
             self.reduce_to(after);
         } else {
             self.window = after;
         }
-        self.growth.on_timeout();
+        self.increase.on_timeout();
         self.slow_start.on_timeout();
     }
 
-    /// See [`WindowReduction::rampdown`](super::WindowReduction::rampdown).
+    /// See [`WindowDecrease::rampdown`](super::WindowDecrease::rampdown).
     pub fn rampdown(&self) -> Option<f64> {
-        self.reduction.rampdown(&self.window)
+        self.decrease.rampdown(&self.window)
     }
 
     /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
@@ -256,13 +256,13 @@ impl Windowed {
             self.window.cwnd = cwnd.max(LOSS_WINDOW);
         }
         if !self.spares_losses {
-            self.growth.on_recovery_exit(ack);
+            self.increase.on_recovery_exit(ack);
         }
     }
 
     /// A dummy segment was answered.
-    pub fn on_dummy_answer(&mut self) {
-        self.growth.on_dummy_answer(&mut self.window);
+    pub fn on_probe_answer(&mut self) {
+        self.increase.on_probe_answer(&mut self.window);
     }
 
     /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
@@ -270,7 +270,7 @@ impl Windowed {
         if !self.is_held() {
             self.window.cwnd = self.window.cwnd.min(initial_window);
         }
-        self.growth.on_idle(idle);
+        self.increase.on_idle(idle);
     }
 
     /// After a timeout: at least this window.
@@ -287,8 +287,8 @@ impl Windowed {
     /// Takes back the last reduction: it was spurious.
     pub fn undo(&mut self) {
         if let Some(before) = self.before_reduction.take() {
-            self.growth.undo(&before.growth);
-            self.reduction.undo(&before.reduction);
+            self.increase.undo(&before.increase);
+            self.decrease.undo(&before.decrease);
             self.slow_start = before.slow_start;
             self.window = Window {
                 cwnd: self.window.cwnd.max(before.window.cwnd),
@@ -307,15 +307,15 @@ impl Windowed {
 
     /// The connection is open, or no longer.
     pub fn note_open(&mut self, open: bool) {
-        if let Growth::Held(held) = &mut self.growth {
+        if let Increase::FixedWindow(held) = &mut self.increase {
             held.note_open(open);
             self.window = held.window();
         }
     }
 
-    /// See [`Held::share_with`](super::Held::share_with).
+    /// See [`FixedWindow::share_with`](super::FixedWindow::share_with).
     pub fn share_with(&mut self, sharers: &Sharers) {
-        if let Growth::Held(held) = &mut self.growth {
+        if let Increase::FixedWindow(held) = &mut self.increase {
             held.share_with(sharers);
         }
     }
@@ -326,10 +326,10 @@ impl Windowed {
     }
 
     fn reduce_to(&mut self, after: Window) {
-        self.growth.on_reduction(&self.window);
+        self.increase.on_decrease(&self.window);
         self.slow_start.end();
         self.window = Window {
-            ssthresh: after.ssthresh.max(LEAST_SSTHRESH),
+            ssthresh: after.ssthresh.max(MIN_SSTHRESH),
             cwnd: after.cwnd.max(LOSS_WINDOW),
         };
     }

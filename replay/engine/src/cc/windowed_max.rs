@@ -1,21 +1,22 @@
-//! The greatest of the last so many values, of which the newest is not settled until the next one comes.
+//! A windowed maximum filter: the maximum of the last N values, of which the newest may still change until the next one
+//! begins.
 //!
-//! Must not know what the values are.
+//! Does not depend on what the values are.
 
 use crate::sim::ring::Ring;
 
 /// The values that can still be the greatest.
 #[derive(Clone, Debug, Default)]
-pub struct Greatest {
+pub struct WindowedMax {
     /// Settled ones with their numbers; each is greater than those behind it.
     settled: Ring<(u64, f64)>,
     count: u64,
     newest: Option<f64>,
 }
 
-impl Greatest {
-    /// Settles the newest value: another one follows. Of the `most` values then, the oldest make room for it.
-    pub fn settle(&mut self, most: u32) {
+impl WindowedMax {
+    /// Settles the newest value: another one follows. Of the `max` values then, the oldest make room for it.
+    pub fn settle(&mut self, max: u32) {
         if let Some(value) = self.newest.take() {
             while self.settled.back().is_some_and(|last| last.1 <= value) {
                 self.settled.pop_back();
@@ -24,7 +25,7 @@ impl Greatest {
             self.count += 1;
         }
         while let Some(&(number, _)) = self.settled.front()
-            && number + u64::from(most) <= self.count
+            && number + u64::from(max) <= self.count
         {
             self.settled.pop_front();
         }
@@ -50,10 +51,10 @@ mod tests {
 
     #[test]
     fn the_greatest_of_the_last_three() {
-        let mut greatest = Greatest::default();
+        let mut max = WindowedMax::default();
         let mut next = |value| {
-            greatest.settle(3);
-            greatest.take(value)
+            max.settle(3);
+            max.take(value)
         };
         let found = [5.0, 3.0, 4.0, 1.0, 1.0, 1.0, 2.0, 0.5].map(&mut next);
         assert_eq!(found, [5.0, 5.0, 5.0, 4.0, 4.0, 1.0, 2.0, 2.0]);
@@ -61,21 +62,21 @@ mod tests {
 
     #[test]
     fn the_newest_may_be_taken_anew_until_it_is_settled() {
-        let mut greatest = Greatest::default();
-        greatest.take(2.0);
-        greatest.settle(10);
-        assert_eq!([greatest.take(9.0), greatest.take(3.0)], [9.0, 3.0]);
-        greatest.withdraw();
-        greatest.settle(10);
-        assert_eq!(greatest.take(1.0), 2.0);
+        let mut max = WindowedMax::default();
+        max.take(2.0);
+        max.settle(10);
+        assert_eq!([max.take(9.0), max.take(3.0)], [9.0, 3.0]);
+        max.withdraw();
+        max.settle(10);
+        assert_eq!(max.take(1.0), 2.0);
     }
 
     #[test]
     fn of_one_value_it_is_that_one() {
-        let mut greatest = Greatest::default();
+        let mut max = WindowedMax::default();
         for value in [3.0, 2.0, 4.0] {
-            greatest.settle(1);
-            assert_eq!(greatest.take(value), value);
+            max.settle(1);
+            assert_eq!(max.take(value), value);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Variation of a link's delay: its law and its size, or what was recorded of it.
 //!
-//! Must not know links. What is drawn is added to the propagation delay, packet by packet.
+//! Does not depend on links. What is drawn is added to the propagation delay, packet by packet.
 
 use serde::Deserialize;
 

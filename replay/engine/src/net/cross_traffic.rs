@@ -1,6 +1,6 @@
 //! Sources of datagrams and what collects them: delay, jitter and loss of traffic that heeds no window.
 //!
-//! Must not know links. A datagram carries its number in `seq` and the time it was sent in `ack`.
+//! Does not depend on links. A datagram carries its number in `seq` and the time it was sent in `ack`.
 
 use hindflight_kernels::StreamRng;
 
@@ -160,13 +160,13 @@ mod tests {
     #[test]
     fn jitter_is_the_mean_difference_of_neighbouring_delays() {
         let mut sink = DatagramSink::default();
-        assert_eq!((sink.jitter(), sink.delays().greatest()), (None, None));
+        assert_eq!((sink.jitter(), sink.delays().max()), (None, None));
         for (sent, arrived) in [(0, 100), (1000, 1130), (2000, 2110)] {
             sink.receive(&datagram(sent), arrived);
         }
         assert_eq!(sink.jitter(), Some(25));
         assert_eq!(
-            (sink.delays().greatest(), sink.received(), sink.octets()),
+            (sink.delays().max(), sink.received(), sink.octets()),
             (Some(130), 3, 516)
         );
     }

@@ -1,8 +1,8 @@
-//! Links that take over from one another, make before break: each has a serialiser and a queue of its own, and the one
-//! before serves what it had, for as long as the two are alive together.
+//! Handovers between links, make before break: each link has a separate serialiser and queue, and the draining link serves
+//! what it has queued while both exist.
 //!
-//! Must not know loss or propagation. What a queue has decided on arrival is on its way already; only queues that are
-//! asked for packets go on being asked here.
+//! Does not depend on loss or propagation. A packet whose departure the queue fixed on arrival is already in flight; only
+//! queues that are polled for packets are still polled here.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use hindflight_kernels::{LossProcess, StreamRng};
 use super::queue::Queue;
 use super::serialiser::Serialiser;
 use crate::config::{ChangeConfig, DirectionConfig};
-use crate::sim::packet_pool::Ticket;
+use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::{NEVER, Nanos};
 
 /// A link that waits for its time.
-pub struct Takeover {
+pub struct LinkHandover {
     start: Nanos,
     /// Its serialiser.
     pub serialiser: Serialiser,
@@ -26,7 +26,7 @@ pub struct Takeover {
 }
 
 /// A link that has been relieved and still holds packets.
-pub struct Former {
+pub struct DrainingLink {
     /// Its serialiser.
     pub serialiser: Serialiser,
     /// Its queue.
@@ -35,7 +35,7 @@ pub struct Former {
     pub next_service: Nanos,
 }
 
-impl Former {
+impl DrainingLink {
     /// Changes places with the link that is in charge.
     pub fn exchange(
         &mut self,
@@ -50,23 +50,23 @@ impl Former {
 }
 
 /// What is to come, and what is not over.
-pub struct Takeovers {
+pub struct LinkHandovers {
     /// When the next link takes over.
     pub next: Nanos,
     /// When the queue of a former link is asked next.
     pub next_service: Nanos,
-    coming: VecDeque<Takeover>,
-    former: Vec<Former>,
+    coming: VecDeque<LinkHandover>,
+    draining: Vec<DrainingLink>,
     first: Option<DirectionConfig>,
 }
 
-impl Takeovers {
+impl LinkHandovers {
     /// What the schedule of `config` says.
     pub fn new(config: &DirectionConfig, loss: &LossProcess, rng: &StreamRng) -> Self {
         let mut parts = parts(config).into_iter();
         let first = parts.next().map(|(_, part)| part);
         let coming: VecDeque<_> = parts
-            .map(|(start, part)| Takeover {
+            .map(|(start, part)| LinkHandover {
                 start,
                 serialiser: Serialiser::new(&part),
                 queue: Queue::new(&part.queue, rng.clone()),
@@ -77,7 +77,7 @@ impl Takeovers {
             next: coming.front().map_or(NEVER, |next| next.start),
             next_service: NEVER,
             coming,
-            former: Vec::new(),
+            draining: Vec::new(),
             first,
         }
     }
@@ -88,7 +88,7 @@ impl Takeovers {
     }
 
     /// The next link, if it is in charge at `now`.
-    pub fn take(&mut self, now: Nanos) -> Option<Takeover> {
+    pub fn take(&mut self, now: Nanos) -> Option<LinkHandover> {
         if self.next > now {
             return None;
         }
@@ -98,35 +98,37 @@ impl Takeovers {
     }
 
     /// The former link whose queue is to be asked at `now`.
-    pub fn due(&mut self, now: Nanos) -> Option<Former> {
+    pub fn due(&mut self, now: Nanos) -> Option<DrainingLink> {
         if self.next_service > now {
             return None;
         }
         let place = self
-            .former
+            .draining
             .iter()
-            .position(|former| former.next_service <= now)?;
-        let due = self.former.remove(place);
+            .position(|draining| draining.next_service <= now)?;
+        let due = self.draining.remove(place);
         self.note_next_service();
         Some(due)
     }
 
     /// Keeps a relieved link for as long as its queue is to be asked.
-    pub fn retire(&mut self, former: Former) {
-        if former.next_service != NEVER {
-            self.former.push(former);
+    pub fn retire(&mut self, draining: DrainingLink) {
+        if draining.next_service != NEVER {
+            self.draining.push(draining);
             self.note_next_service();
         }
     }
 
     fn note_next_service(&mut self) {
-        let services = self.former.iter().map(|former| former.next_service);
+        let services = self.draining.iter().map(|draining| draining.next_service);
         self.next_service = services.min().unwrap_or(NEVER);
     }
 
     /// Packets that wait at former links.
-    pub fn held(&self) -> impl Iterator<Item = Ticket> + '_ {
-        self.former.iter().flat_map(|former| former.queue.held())
+    pub fn held(&self) -> impl Iterator<Item = PacketHandle> + '_ {
+        self.draining
+            .iter()
+            .flat_map(|draining| draining.queue.held())
     }
 }
 

@@ -1,17 +1,17 @@
-//! What the schedule of a path says of its future: when it is down, and how fast and long it is after each change.
-//! Mechanisms that are told of handovers read it in place of a radio's own forecast.
+//! The handover forecast: what the schedule of a path says about its future, when it is down, and its rate and delay after
+//! each change. Mechanisms that react to announced handovers read it in place of a radio's forecast.
 //!
-//! Must not know TCP. Read `docs/mechanisms.md` first.
+//! Does not depend on TCP. Read `docs/mechanisms.md` first.
 
 use crate::config::{DirectionConfig, LinkConfig};
 use crate::sim::time::Nanos;
 
 /// The path from `at` on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PathNews {
+pub struct PathChange {
     /// When it is known at the data sender: the way back after the change.
     pub at: Nanos,
-    /// Least rate of the way there; none where a direction has none, or one that a trace gives.
+    /// MinSample rate of the way there; none where a direction has none, or one that a trace gives.
     pub bottleneck_bps: Option<f64>,
     /// Propagation there and back.
     pub rtt: Nanos,
@@ -19,11 +19,11 @@ pub struct PathNews {
 
 /// The future of a path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outlook {
+pub struct HandoverForecast {
     /// Start and end of the times when some link of it is down or holds what it has.
     pub outages: Vec<(Nanos, Nanos)>,
     /// Its states at the start and after each change that is no outage.
-    pub states: Vec<PathNews>,
+    pub states: Vec<PathChange>,
 }
 
 /// One direction of a link as its schedule goes on.
@@ -61,7 +61,7 @@ impl<'a> Course<'a> {
     }
 }
 
-impl Outlook {
+impl HandoverForecast {
     /// The future of a path over `links`.
     pub fn of(links: &[LinkConfig]) -> Self {
         let mut there: Vec<_> = links.iter().map(|l| Course::new(&l.forward)).collect();
@@ -73,7 +73,7 @@ impl Outlook {
         times.push(0);
         times.sort_unstable();
         times.dedup();
-        let mut outlook = Self::default();
+        let mut forecast = Self::default();
         let mut down_since = None;
         for now in times {
             for course in there.iter_mut().chain(&mut back) {
@@ -83,31 +83,32 @@ impl Outlook {
             match (down_since, down) {
                 (None, true) => down_since = Some(now),
                 (Some(start), false) => {
-                    outlook.outages.push((start, now));
+                    forecast.outages.push((start, now));
                     down_since = None;
                 }
                 _ => {}
             }
             if !down {
-                outlook.note(now, &there, &back);
+                forecast.note(now, &there, &back);
             }
         }
         if let Some(start) = down_since {
-            outlook.outages.push((start, Nanos::MAX));
+            forecast.outages.push((start, Nanos::MAX));
         }
-        outlook
+        forecast
     }
 
     fn note(&mut self, now: Nanos, there: &[Course<'_>], back: &[Course<'_>]) {
         let delay = |way: &[Course<'_>]| way.iter().map(|course| course.delay).sum::<Nanos>();
         let rates = there.iter().map(|course| course.rate_bps);
-        let state = PathNews {
+        let state = PathChange {
             at: now + if now == 0 { 0 } else { delay(back) },
             bottleneck_bps: rates.reduce(|a, b| Some(a?.min(b?))).flatten(),
             rtt: delay(there) + delay(back),
         };
-        let same =
-            |last: &PathNews| (last.bottleneck_bps, last.rtt) == (state.bottleneck_bps, state.rtt);
+        let same = |last: &PathChange| {
+            (last.bottleneck_bps, last.rtt) == (state.bottleneck_bps, state.rtt)
+        };
         if !self.states.last().is_some_and(same) {
             self.states.push(state);
         }
@@ -124,14 +125,14 @@ impl Outlook {
 mod tests {
     use super::*;
 
-    fn outlook(links: &str) -> Outlook {
+    fn forecast(links: &str) -> HandoverForecast {
         let links: Vec<LinkConfig> = serde_json::from_str(links).expect("well-formed");
-        Outlook::of(&links)
+        HandoverForecast::of(&links)
     }
 
     #[test]
     fn outages_of_any_direction_join_and_states_are_told_a_way_back_later() {
-        let found = outlook(
+        let found = forecast(
             r#"[{"name": "up", "forward": {"rate_bps": 2e6, "delay_ns": 100, "schedule": [
                     {"at_ns": 1000, "outage": true}, {"at_ns": 2000, "outage": false, "delay_ns": 10, "rate_bps": 5e5}]},
                  "reverse": {"delay_ns": 100, "schedule": [
@@ -139,7 +140,7 @@ mod tests {
                 {"name": "down", "forward": {"rate_bps": 1e6, "delay_ns": 1}, "reverse": {"delay_ns": 1}}]"#,
         );
         assert_eq!(found.outages, [(1000, 2500)]);
-        let state = |at, bps, rtt| PathNews {
+        let state = |at, bps, rtt| PathChange {
             at,
             bottleneck_bps: Some(bps),
             rtt,
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn an_outage_without_end_has_none_and_a_link_without_rate_leaves_the_rate_open() {
-        let found = outlook(
+        let found = forecast(
             r#"[{"name": "up", "forward": {"delay_ns": 5, "schedule": [{"at_ns": 7, "outage": true}]},
                  "reverse": {"delay_ns": 5}},
                 {"name": "down", "forward": {"rate_bps": 1e6, "delay_ns": 1}, "reverse": {"delay_ns": 1}}]"#,

@@ -1,6 +1,6 @@
 //! What a link adds to the delay of each packet: drawn from a law of its own stream, or as recorded.
 //!
-//! Must not know in which order packets arrive: the link does.
+//! Does not depend on in which order packets arrive: the link does.
 
 use hindflight_kernels::StreamRng;
 
@@ -64,20 +64,20 @@ mod tests {
         let draws: Vec<f64> = (0..DRAWS)
             .map(|_| jitter.draw() as f64 / MILLISECOND as f64)
             .collect();
-        let greatest = draws.iter().copied().fold(0.0, f64::max);
-        (draws.iter().sum::<f64>() / DRAWS as f64, greatest)
+        let max = draws.iter().copied().fold(0.0, f64::max);
+        (draws.iter().sum::<f64>() / DRAWS as f64, max)
     }
 
     #[test]
     fn every_law_has_its_mean_and_its_tail() {
         let spread_ns = 10 * MILLISECOND;
-        let (mean, greatest) = moments(JitterConfig::Uniform { spread_ns });
-        assert!((mean - 5.0).abs() < 0.05 && (9.99..=10.0).contains(&greatest));
+        let (mean, max) = moments(JitterConfig::Uniform { spread_ns });
+        assert!((mean - 5.0).abs() < 0.05 && (9.99..=10.0).contains(&max));
         // Of 100,000 exponential draws the greatest is near 10 ln(100,000) = 115, of half-normal ones near 44.
-        let (mean, greatest) = moments(JitterConfig::Exponential { spread_ns });
-        assert!((mean - 10.0).abs() < 0.15 && (90.0..200.0).contains(&greatest));
-        let (mean, greatest) = moments(JitterConfig::HalfNormal { spread_ns });
-        assert!((mean - 7.979).abs() < 0.1 && (38.0..60.0).contains(&greatest));
+        let (mean, max) = moments(JitterConfig::Exponential { spread_ns });
+        assert!((mean - 10.0).abs() < 0.15 && (90.0..200.0).contains(&max));
+        let (mean, max) = moments(JitterConfig::HalfNormal { spread_ns });
+        assert!((mean - 7.979).abs() < 0.1 && (38.0..60.0).contains(&max));
     }
 
     #[test]

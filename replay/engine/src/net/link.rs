@@ -1,23 +1,23 @@
 //! One direction of a link: queue and serialiser, then loss, then propagation. Where the queue allows it (see `queue`),
 //! each packet's whole way is worked out when it arrives: nothing later can change it.
 //!
-//! Must not know TCP: it sees sizes, marks and whether there is payload. Read the link model in `docs/scenario.md`
+//! Does not depend on TCP: it sees sizes, marks and whether there is payload. Read the link model in `docs/scenario.md`
 //! first: loss strikes after serialisation, so a lost packet has used the link.
 
 use hindflight_kernels::{LossProcess, StreamRng};
 
-use super::handover::{Former, Takeovers};
+use super::handover::{DrainingLink, LinkHandovers};
 use super::jitter::Jitter;
 use super::queue::{Arrival, Dropped, Queue, Verdict, Waiting};
 use super::serialiser::{Epoch, Serialiser};
 use crate::config::{DirectionConfig, LossScope};
-use crate::sim::packet_pool::{Arena, Parcel, Ticket};
+use crate::sim::packet_pool::{PacketHandle, PacketPool, RoutedPacket};
 use crate::sim::ring::Ring;
 use crate::sim::time::{NEVER, Nanos};
 use crate::tcp::segment::{Ecn, Segment};
 
 /// Of a link over which no packet takes the short way.
-const NOT_PLAIN: (Nanos, Nanos) = (NEVER, 0);
+const SLOW_PATH: (Nanos, Nanos) = (NEVER, 0);
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Flight {
     /// When it arrives at the far end.
     pub arrival: Nanos,
     /// Its slot, and its way for the one who takes it.
-    pub parcel: Parcel,
+    pub packet: RoutedPacket,
 }
 
 /// What the short way of a packet over a link comes to.
@@ -86,7 +86,7 @@ pub struct LinkDirection {
     flying: Ring<Flight>,
     latest: Nanos,
     /// Links that take over from this one, and those before it that still serve what they had.
-    takeovers: Takeovers,
+    handovers: LinkHandovers,
     /// Something may add to a delay: a repair, jitter.
     adds_delay: bool,
     /// Where a packet may take the short way: a service that begins at or after the first time, an arrival before the
@@ -99,9 +99,9 @@ pub struct LinkDirection {
 impl LinkDirection {
     /// Builds the direction; `loss` is its process, `rng` the stream of its queue.
     pub fn new(config: &DirectionConfig, loss: LossProcess, rng: StreamRng) -> Self {
-        let takeovers = Takeovers::new(config, &loss, &rng);
+        let handovers = LinkHandovers::new(config, &loss, &rng);
         let mut link = Self {
-            serialiser: Serialiser::new(takeovers.first(config)),
+            serialiser: Serialiser::new(handovers.first(config)),
             queue: Queue::new(&config.queue, rng),
             next_service: NEVER,
             next_ask: NEVER,
@@ -115,11 +115,11 @@ impl LinkDirection {
             last_arrival: 0,
             flying: Ring::default(),
             latest: 0,
-            plain: NOT_PLAIN,
-            takeovers,
+            plain: SLOW_PATH,
+            handovers,
             onward: None,
         };
-        link.plain = link.plain_span();
+        link.plain = link.steady_span();
         link
     }
 
@@ -128,20 +128,23 @@ impl LinkDirection {
     pub fn with_jitter(mut self, jitter: Option<Jitter>) -> Self {
         self.adds_delay |= jitter.is_some();
         self.jitter = jitter;
-        self.plain = self.plain_span();
+        self.plain = self.steady_span();
         self
     }
 
     /// See `plain`: a rate and a drop-tail queue, nothing that adds to the delay, no change of the schedule, no packet
     /// before it that arrives later, no link that takes over.
-    fn plain_span(&self) -> (Nanos, Nanos) {
+    fn steady_span(&self) -> (Nanos, Nanos) {
         let serialiser = &self.serialiser;
-        if self.adds_delay || !serialiser.is_plain() || !matches!(self.queue, Queue::DropTail(_)) {
-            return NOT_PLAIN;
+        if self.adds_delay
+            || !serialiser.on_fast_path()
+            || !matches!(self.queue, Queue::DropTail(_))
+        {
+            return SLOW_PATH;
         }
         let Epoch { start, delay, .. } = serialiser.now;
         let from = start.max(self.last_arrival.saturating_sub(delay));
-        (from, serialiser.next_change.min(self.takeovers.next))
+        (from, serialiser.next_change.min(self.handovers.next))
     }
 
     /// The way of nearly every packet: within `plain`, into a queue that surely has room. It stands in for `pass` under
@@ -151,7 +154,7 @@ impl LinkDirection {
         reason = "the whole of a hop; a hint is not heard"
     )]
     #[inline(always)]
-    pub fn pass_plainly(&mut self, ip_bytes: u16, carries_data: bool, now: Nanos) -> Plain {
+    pub fn pass_fast(&mut self, ip_bytes: u16, carries_data: bool, now: Nanos) -> Plain {
         let Queue::DropTail(queue) = &mut self.queue else {
             return Plain::Unknown;
         };
@@ -159,7 +162,7 @@ impl LinkDirection {
         let departure = start + self.serialiser.service_again(ip_bytes);
         let arrival = departure + self.serialiser.now.delay;
         let (from, until) = self.plain;
-        if start < from || arrival >= until || !queue.joins_plainly(now, departure) {
+        if start < from || arrival >= until || !queue.joins_fast(now, departure) {
             return Plain::Unknown;
         }
         self.serialiser.busy_until = departure;
@@ -184,18 +187,18 @@ impl LinkDirection {
     }
 
     /// Takes a packet that arrives at the queue and says what becomes of it.
-    pub fn pass(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
-        let passage = self.pass_any(ticket, segment, now);
+    pub fn pass(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> Passage {
+        let passage = self.pass_any(handle, segment, now);
         self.note_change();
         passage
     }
 
-    fn pass_any(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
-        if now >= self.takeovers.next {
+    fn pass_any(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> Passage {
+        if now >= self.handovers.next {
             self.hand_over(now);
         }
         let Queue::DropTail(queue) = &mut self.queue else {
-            return self.pass_managed(ticket, segment, now);
+            return self.pass_managed(handle, segment, now);
         };
         let mut departure = self.serialiser.open(now.max(self.serialiser.busy_until));
         if departure == NEVER {
@@ -214,9 +217,9 @@ impl LinkDirection {
     }
 
     /// Like `pass`, for queues that do more than to count packets.
-    fn pass_managed(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+    fn pass_managed(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> Passage {
         if let Queue::Scheduled(_) = self.queue {
-            return self.pass_scheduled(ticket, segment, now);
+            return self.pass_scheduled(handle, segment, now);
         }
         let start = self.serialiser.open(now.max(self.serialiser.busy_until));
         if start == NEVER {
@@ -252,7 +255,12 @@ impl LinkDirection {
         self.propagate(segment, departure, marked)
     }
 
-    fn pass_scheduled(&mut self, ticket: Ticket, segment: &mut Segment, now: Nanos) -> Passage {
+    fn pass_scheduled(
+        &mut self,
+        handle: PacketHandle,
+        segment: &mut Segment,
+        now: Nanos,
+    ) -> Passage {
         let Queue::Scheduled(queue) = &mut self.queue else {
             return Passage::Waits;
         };
@@ -263,7 +271,7 @@ impl LinkDirection {
             return self.propagate(segment, departure, false);
         }
         let refused = queue.push(Waiting {
-            ticket,
+            handle,
             since: now,
             leg: segment.leg,
             ip_bytes: segment.ip_bytes,
@@ -271,8 +279,8 @@ impl LinkDirection {
             ect: segment.ecn != Ecn::NotEct,
         });
         match refused {
-            Some(packet) if packet.ticket == ticket => return Passage::Lost(DropCause::Queue),
-            Some(packet) => self.dropped.push((packet.ticket, DropCause::Queue)),
+            Some(packet) if packet.handle == handle => return Passage::Lost(DropCause::Queue),
+            Some(packet) => self.dropped.push((packet.handle, DropCause::Queue)),
             None => {}
         }
         let free = self.serialiser.busy_until.max(now);
@@ -283,13 +291,13 @@ impl LinkDirection {
     /// The next link takes over; the queue of this one is asked for what it holds as before.
     #[cold]
     fn hand_over(&mut self, now: Nanos) {
-        while let Some(next) = self.takeovers.take(now) {
-            let before = Former {
+        while let Some(next) = self.handovers.take(now) {
+            let before = DrainingLink {
                 serialiser: std::mem::replace(&mut self.serialiser, next.serialiser),
                 queue: std::mem::replace(&mut self.queue, next.queue),
                 next_service: std::mem::replace(&mut self.next_service, NEVER),
             };
-            self.takeovers.retire(before);
+            self.handovers.retire(before);
             if let Some(loss) = next.loss {
                 self.strikes = strikes(&loss, self.loss_applies_to);
                 self.loss = loss;
@@ -299,8 +307,8 @@ impl LinkDirection {
 
     /// Draws the conclusions from what the long way may have changed.
     fn note_change(&mut self) {
-        self.plain = self.plain_span();
-        self.next_ask = self.next_service.min(self.takeovers.next_service);
+        self.plain = self.steady_span();
+        self.next_ask = self.next_service.min(self.handovers.next_service);
     }
 
     /// Whether it is time to ask the queue for a packet.
@@ -310,32 +318,44 @@ impl LinkDirection {
     }
 
     /// Takes the next packet out of a queue that is asked for packets, and says what becomes of it.
-    pub fn release(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
-        let released = self.release_due(arena, now);
+    pub fn release(
+        &mut self,
+        pool: &mut PacketPool,
+        now: Nanos,
+    ) -> Option<(PacketHandle, Passage)> {
+        let released = self.release_due(pool, now);
         self.note_change();
         released
     }
 
-    fn release_due(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
-        let Some(mut before) = self.takeovers.due(now) else {
-            return self.release_own(arena, now);
+    fn release_due(
+        &mut self,
+        pool: &mut PacketPool,
+        now: Nanos,
+    ) -> Option<(PacketHandle, Passage)> {
+        let Some(mut before) = self.handovers.due(now) else {
+            return self.release_own(pool, now);
         };
         before.exchange(
             &mut self.serialiser,
             &mut self.queue,
             &mut self.next_service,
         );
-        let released = self.release_own(arena, now);
+        let released = self.release_own(pool, now);
         before.exchange(
             &mut self.serialiser,
             &mut self.queue,
             &mut self.next_service,
         );
-        self.takeovers.retire(before);
+        self.handovers.retire(before);
         released
     }
 
-    fn release_own(&mut self, arena: &mut Arena, now: Nanos) -> Option<(Ticket, Passage)> {
+    fn release_own(
+        &mut self,
+        pool: &mut PacketPool,
+        now: Nanos,
+    ) -> Option<(PacketHandle, Passage)> {
         self.next_service = self.serialiser.open(now);
         if self.next_service > now {
             return None;
@@ -346,8 +366,8 @@ impl LinkDirection {
         };
         let served = queue.pop(now, &mut self.dropped)?;
         let empty = queue.is_empty();
-        let ticket = served.packet.ticket;
-        let segment = arena.slot(ticket);
+        let handle = served.packet.handle;
+        let segment = pool.slot(handle);
         if served.marked {
             segment.ecn = Ecn::Ce;
         }
@@ -355,11 +375,11 @@ impl LinkDirection {
         if !empty {
             self.next_service = departure;
         }
-        Some((ticket, self.propagate(segment, departure, served.marked)))
+        Some((handle, self.propagate(segment, departure, served.marked)))
     }
 
     /// A packet that a queue gave up after it had taken it, if there is one.
-    pub fn take_dropped(&mut self) -> Option<(Ticket, DropCause)> {
+    pub fn take_dropped(&mut self) -> Option<(PacketHandle, DropCause)> {
         self.dropped.pop()
     }
 
@@ -418,9 +438,9 @@ impl LinkDirection {
     }
 
     /// Packets on their way or waiting.
-    pub fn in_flight(&self) -> impl Iterator<Item = Ticket> + '_ {
-        let flying = self.flying.iter().map(|flight| flight.parcel.ticket());
-        flying.chain(self.queue.held()).chain(self.takeovers.held())
+    pub fn in_flight(&self) -> impl Iterator<Item = PacketHandle> + '_ {
+        let flying = self.flying.iter().map(|flight| flight.packet.handle());
+        flying.chain(self.queue.held()).chain(self.handovers.held())
     }
 
     /// Whether packets must come at their own time, not ahead of it.
@@ -470,7 +490,7 @@ impl LinkDirection {
 
     /// Whether packets always arrive in the order in which they were taken.
     pub fn keeps_order(&self) -> bool {
-        let steady = self.serialiser.is_constant() && self.takeovers.next == NEVER;
+        let steady = self.serialiser.is_constant() && self.handovers.next == NEVER;
         self.in_order || (steady && self.loss.keeps_order() && self.jitter.is_none())
     }
 }

@@ -1,6 +1,6 @@
 //! The path of a run: link directions, the segments on their way over them, and the calendar of what happens next.
 //!
-//! Must not know what a node is beyond [`Endpoint`], nor TCP. Read `link` first.
+//! Does not depend on what a node is beyond [`Endpoint`], nor TCP. Read `link` first.
 
 mod lane;
 
@@ -8,7 +8,7 @@ use super::link::{DropCause, Flight, LinkDirection, Passage, Plain};
 use crate::sim::assembly::Leg;
 use crate::sim::calendar::Calendar;
 use crate::sim::node::{Endpoint, Sent};
-use crate::sim::packet_pool::{Arena, Parcel, Ticket};
+use crate::sim::packet_pool::{PacketHandle, PacketPool, RoutedPacket};
 use crate::sim::summary::FlowTally;
 use crate::sim::time::Nanos;
 use crate::sim::trace::{Event, Tap};
@@ -59,7 +59,7 @@ impl Route {
 /// A segment that is to travel, with what the links ask of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
-    parcel: Parcel,
+    packet: RoutedPacket,
     /// Link directions on which its way begins and ends.
     first: usize,
     last: usize,
@@ -71,11 +71,11 @@ pub struct Outgoing {
 
 impl Outgoing {
     #[inline]
-    fn new(ticket: Ticket, segment: &Segment, routes: &[Route]) -> Self {
+    fn new(handle: PacketHandle, segment: &Segment, routes: &[Route]) -> Self {
         let number = Route::number(segment);
         let Route { first, last, .. } = routes[number];
         Self {
-            parcel: Parcel::new(ticket, number as u32),
+            packet: RoutedPacket::new(handle, number as u32),
             first,
             last,
             ip_bytes: segment.ip_bytes,
@@ -103,7 +103,7 @@ pub struct Delivery {
     /// The node.
     pub node: usize,
     /// The segment, whose slot is the receiver's to free.
-    pub ticket: Ticket,
+    pub handle: PacketHandle,
 }
 
 /// The path with all that is on it.
@@ -111,9 +111,9 @@ pub struct Network<'a, T: Tap> {
     links: Vec<LinkDirection>,
     /// Ways of segments, by [`Route::number`].
     routes: Vec<Route>,
-    arena: Arena,
+    pool: PacketPool,
     /// The slot into which the next segment is written.
-    spare: Ticket,
+    spare: PacketHandle,
     calendar: Calendar,
     /// Link directions that the calendar is not told of (see `lane`), there and back; [`NO_LINK`] for none.
     lane: usize,
@@ -140,15 +140,15 @@ impl<'a, T: Tap> Network<'a, T> {
         for (link, onward) in links.iter_mut().zip(onward) {
             link.onward = onward;
         }
-        let mut arena = Arena::default();
+        let mut pool = PacketPool::default();
         Self {
             calendar: Calendar::new(links.len() + nodes),
             lane: NO_LINK,
             lane_back: NO_LINK,
             links,
             routes: legs.iter().flat_map(Route::both).collect(),
-            spare: arena.take(),
-            arena,
+            spare: pool.take(),
+            pool,
             tallies,
             end,
             tap,
@@ -178,8 +178,8 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// Segments that are on their way.
     pub fn in_flight(&self) -> impl Iterator<Item = &Segment> + '_ {
-        let tickets = self.links.iter().flat_map(LinkDirection::in_flight);
-        tickets.map(|ticket| self.arena.segment(ticket))
+        let handles = self.links.iter().flat_map(LinkDirection::in_flight);
+        handles.map(|handle| self.pool.segment(handle))
     }
 
     /// What happens next, and when: of a link direction by its number, or of a node by its number behind those.
@@ -212,21 +212,21 @@ impl<'a, T: Tap> Network<'a, T> {
         if number != self.lane_back {
             self.calendar.set(number, link.next_event());
         }
-        let parcel = flight?.parcel;
-        let Route { last, node, .. } = self.routes[parcel.route() as usize];
+        let packet = flight?.packet;
+        let Route { last, node, .. } = self.routes[packet.route() as usize];
         if number != last {
-            self.travel(parcel, next_link(number), now);
+            self.travel(packet, next_link(number), now);
             return None;
         }
-        let ticket = parcel.ticket();
-        self.tell_arrival(ticket, now);
-        Some(Delivery { node, ticket })
+        let handle = packet.handle();
+        self.notify_arrival(handle, now);
+        Some(Delivery { node, handle })
     }
 
     #[inline]
-    fn tell_arrival(&mut self, ticket: Ticket, now: Nanos) {
+    fn notify_arrival(&mut self, handle: PacketHandle, now: Nanos) {
         if T::LISTENS {
-            let segment = self.arena.segment(ticket);
+            let segment = self.pool.segment(handle);
             self.tap.event(now, Event::Arrived(segment));
         }
     }
@@ -238,7 +238,7 @@ impl<'a, T: Tap> Network<'a, T> {
         &mut self,
         end: &mut impl Endpoint,
         node: usize,
-        came: Option<Ticket>,
+        came: Option<PacketHandle>,
         now: Nanos,
     ) {
         self.serve(end, came, now);
@@ -247,7 +247,7 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// Like `exchange`, without that note.
     #[inline]
-    pub fn serve(&mut self, end: &mut impl Endpoint, came: Option<Ticket>, now: Nanos) {
+    pub fn serve(&mut self, end: &mut impl Endpoint, came: Option<PacketHandle>, now: Nanos) {
         self.hand(end, came, now);
         self.send_all(end, came, now);
     }
@@ -255,9 +255,9 @@ impl<'a, T: Tap> Network<'a, T> {
     /// Hands what has come to `end`, or tells it that its time has come.
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
-    pub fn hand(&mut self, end: &mut impl Endpoint, came: Option<Ticket>, now: Nanos) {
+    pub fn hand(&mut self, end: &mut impl Endpoint, came: Option<PacketHandle>, now: Nanos) {
         match came {
-            Some(ticket) => end.receive(self.arena.segment(ticket), now),
+            Some(handle) => end.receive(self.pool.segment(handle), now),
             None => end.on_deadline(now),
         }
     }
@@ -265,7 +265,12 @@ impl<'a, T: Tap> Network<'a, T> {
     /// Sends what `end` has to send; `free` is a slot that is no longer needed.
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
-    pub fn send_all(&mut self, end: &mut impl Endpoint, mut free: Option<Ticket>, now: Nanos) {
+    pub fn send_all(
+        &mut self,
+        end: &mut impl Endpoint,
+        mut free: Option<PacketHandle>,
+        now: Nanos,
+    ) {
         while let Some((outgoing, last)) = self.write(end, &mut free, now) {
             self.go(&outgoing, outgoing.first, now);
             if last {
@@ -282,10 +287,10 @@ impl<'a, T: Tap> Network<'a, T> {
     pub fn write(
         &mut self,
         end: &mut impl Endpoint,
-        free: &mut Option<Ticket>,
+        free: &mut Option<PacketHandle>,
         now: Nanos,
     ) -> Option<(Outgoing, bool)> {
-        let segment = self.arena.slot(self.spare);
+        let segment = self.pool.slot(self.spare);
         let sent = end.transmit(now, segment);
         if sent == Sent::Nothing {
             return None;
@@ -293,42 +298,42 @@ impl<'a, T: Tap> Network<'a, T> {
         let outgoing = Outgoing::new(self.spare, segment, &self.routes);
         // A segment of low priority keeps its own.
         if !segment.has(flags::DUMMY) {
-            segment.dscp = self.routes[outgoing.parcel.route() as usize].dscp;
+            segment.dscp = self.routes[outgoing.packet.route() as usize].dscp;
         }
         if T::LISTENS {
             self.tap.event(now, Event::Sent(segment));
         }
-        self.spare = free.take().unwrap_or_else(|| self.arena.take());
+        self.spare = free.take().unwrap_or_else(|| self.pool.take());
         Some((outgoing, sent == Sent::Last))
     }
 
     /// Gives back a slot that nothing was written into.
     #[inline]
-    pub fn free(&mut self, free: Option<Ticket>) {
-        if let Some(ticket) = free {
-            self.arena.free(ticket);
+    pub fn free(&mut self, free: Option<PacketHandle>) {
+        if let Some(handle) = free {
+            self.pool.free(handle);
         }
     }
 
     /// Sends a segment over link direction `number` and on.
     #[inline(never)]
-    fn travel(&mut self, parcel: Parcel, number: usize, now: Nanos) {
-        let ticket = parcel.ticket();
-        let outgoing = Outgoing::new(ticket, self.arena.segment(ticket), &self.routes);
+    fn travel(&mut self, packet: RoutedPacket, number: usize, now: Nanos) {
+        let handle = packet.handle();
+        let outgoing = Outgoing::new(handle, self.pool.segment(handle), &self.routes);
         self.go(&outgoing, number, now);
     }
 
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     fn go(&mut self, outgoing: &Outgoing, number: usize, now: Nanos) {
-        let parcel = outgoing.parcel;
+        let packet = outgoing.packet;
         match self.pass_on(outgoing, number, now) {
-            Reach::Over { number, arrival } => self.launch(number, Flight { arrival, parcel }),
+            Reach::Over { number, arrival } => self.launch(number, Flight { arrival, packet }),
             Reach::Before {
                 number,
                 now,
                 passage,
-            } => self.travel_on(parcel, (number, passage), now),
+            } => self.travel_on(packet, (number, passage), now),
         }
     }
 
@@ -348,7 +353,7 @@ impl<'a, T: Tap> Network<'a, T> {
         } = outgoing;
         loop {
             let link = &mut self.links[number];
-            let passage = link.pass_plainly(ip_bytes, carries_data, now);
+            let passage = link.pass_fast(ip_bytes, carries_data, now);
             let Plain::Arrives(arrival) = passage else {
                 return Reach::Before {
                     number,
@@ -375,36 +380,36 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// The way on from link direction `number`, over which the short way did not lead.
     #[inline(never)]
-    fn travel_on(&mut self, parcel: Parcel, (number, passage): (usize, Plain), now: Nanos) {
-        let ticket = parcel.ticket();
-        let segment = self.arena.slot(ticket);
+    fn travel_on(&mut self, packet: RoutedPacket, (number, passage): (usize, Plain), now: Nanos) {
+        let handle = packet.handle();
+        let segment = self.pool.slot(handle);
         let link = &mut self.links[number];
         let passage = match passage {
             Plain::Arrives(arrival) => Passage::Arrives(arrival),
             Plain::Lost => Passage::Lost(DropCause::Channel),
-            Plain::Unknown => link.pass(ticket, segment, now),
+            Plain::Unknown => link.pass(handle, segment, now),
         };
-        let Passage::Arrives(arrival) = self.settle(ticket, number, passage, now) else {
+        let Passage::Arrives(arrival) = self.settle(handle, number, passage, now) else {
             return;
         };
-        let last = self.routes[parcel.route() as usize].last;
+        let last = self.routes[packet.route() as usize].last;
         if let Some(onward) = self.links[number].onward.filter(|_| number != last) {
-            return self.travel(parcel, onward as usize, arrival);
+            return self.travel(packet, onward as usize, arrival);
         }
-        self.launch(number, Flight { arrival, parcel });
+        self.launch(number, Flight { arrival, packet });
     }
 
     /// The serialiser behind a queue that is asked for packets is idle: asks, and sends on what comes.
     #[cold]
     fn release(&mut self, number: usize, now: Nanos) {
-        let released = self.links[number].release(&mut self.arena, now);
+        let released = self.links[number].release(&mut self.pool, now);
         self.note_given_up(number, now);
-        if let Some((ticket, passage)) = released {
-            let passage = self.settle(ticket, number, passage, now);
+        if let Some((handle, passage)) = released {
+            let passage = self.settle(handle, number, passage, now);
             if let Passage::Arrives(arrival) = passage {
-                let route = Route::number(self.arena.segment(ticket)) as u32;
-                let parcel = Parcel::new(ticket, route);
-                self.links[number].launch(Flight { arrival, parcel });
+                let route = Route::number(self.pool.segment(handle)) as u32;
+                let packet = RoutedPacket::new(handle, route);
+                self.links[number].launch(Flight { arrival, packet });
             }
         }
         self.calendar.set(number, self.links[number].next_event());
@@ -412,14 +417,20 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// Notes what a link did to a segment besides letting it pass; a marked one arrives like any other.
     #[inline]
-    fn settle(&mut self, ticket: Ticket, number: usize, passage: Passage, now: Nanos) -> Passage {
+    fn settle(
+        &mut self,
+        handle: PacketHandle,
+        number: usize,
+        passage: Passage,
+        now: Nanos,
+    ) -> Passage {
         match passage {
             Passage::Arrives(_) => {}
             Passage::Marked(arrival) => {
-                self.note_mark(ticket, number, now);
+                self.note_mark(handle, number, now);
                 return Passage::Arrives(arrival);
             }
-            Passage::Lost(cause) => self.note_drop(ticket, number, cause, now),
+            Passage::Lost(cause) => self.note_drop(handle, number, cause, now),
             Passage::Waits => {
                 self.note_given_up(number, now);
                 self.calendar.set(number, self.links[number].next_event());
@@ -430,13 +441,13 @@ impl<'a, T: Tap> Network<'a, T> {
 
     /// Notes the packets that a queue took and gave up.
     fn note_given_up(&mut self, number: usize, now: Nanos) {
-        while let Some((ticket, cause)) = self.links[number].take_dropped() {
-            self.note_drop(ticket, number, cause, now);
+        while let Some((handle, cause)) = self.links[number].take_dropped() {
+            self.note_drop(handle, number, cause, now);
         }
     }
 
-    fn note_mark(&mut self, ticket: Ticket, number: usize, now: Nanos) {
-        let segment = self.arena.segment(ticket);
+    fn note_mark(&mut self, handle: PacketHandle, number: usize, now: Nanos) {
+        let segment = self.pool.segment(handle);
         let flow = self.routes[Route::number(segment)].flow;
         if now <= self.end {
             self.tallies[flow].note_mark();
@@ -448,8 +459,8 @@ impl<'a, T: Tap> Network<'a, T> {
     }
 
     #[cold]
-    fn note_drop(&mut self, ticket: Ticket, number: usize, cause: DropCause, now: Nanos) {
-        let segment = self.arena.segment(ticket);
+    fn note_drop(&mut self, handle: PacketHandle, number: usize, cause: DropCause, now: Nanos) {
+        let segment = self.pool.segment(handle);
         let flow = self.routes[Route::number(segment)].flow;
         // Worked out ahead: what would happen after the end does not happen.
         if now <= self.end {
@@ -465,7 +476,7 @@ impl<'a, T: Tap> Network<'a, T> {
                 },
             );
         }
-        self.arena.free(ticket);
+        self.pool.free(handle);
     }
 }
 

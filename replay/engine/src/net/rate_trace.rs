@@ -1,6 +1,6 @@
 //! A rate that a trace gives over time: when a packet that begins its service at some time has been sent.
 //!
-//! Must not know queues or packets, only octets. Unlike a new rate of the schedule, which holds from the next packet in
+//! Does not depend on queues or packets, only octets. Unlike a new rate of the schedule, which holds from the next packet in
 //! service, the trace's holds at once, as each of its intervals may be shorter than a packet takes. A rate of 0 sends
 //! nothing. At its end the trace starts again (as mm-link does). Read `docs/channels/interop.md`.
 

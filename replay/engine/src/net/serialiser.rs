@@ -1,6 +1,6 @@
 //! The serialiser of one direction of a link: what one octet takes, until when it is busy, and what the schedule changes.
 //!
-//! Must not know queues, loss or who waits. A new rate holds from the next packet in service; that of a rate trace holds
+//! Does not depend on queues, loss or who waits. A new rate holds from the next packet in service; that of a rate trace holds
 //! at once.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    fn is_plain(&self) -> bool {
+    fn on_fast_path(&self) -> bool {
         self.ns_per_byte > 0 && !self.down && !self.held
     }
 }
@@ -66,8 +66,8 @@ impl Serialiser {
     }
 
     /// What holds now is a rate and a delay, neither down nor held, and no trace.
-    pub fn is_plain(&self) -> bool {
-        self.trace.is_none() && self.now.is_plain()
+    pub fn on_fast_path(&self) -> bool {
+        self.trace.is_none() && self.now.on_fast_path()
     }
 
     /// Whether every packet meets the same rate and delay.

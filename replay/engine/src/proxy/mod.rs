@@ -1,7 +1,7 @@
 //! A split proxy: a receiver towards the data sender, a sender towards the data receiver, and one bounded buffer
 //! between them. Back-pressure is the advertised window alone; nothing is ever dropped inside.
 //!
-//! Must not know links. Read RFC 3135 §2 and Luglio et al.'s forwarding agent (half of the free memory is
+//! Does not depend on links. Read RFC 3135 §2 and Luglio et al.'s forwarding agent (half of the free memory is
 //! advertised) in `docs/proxies.md` first.
 
 use crate::app::sink::add_request;

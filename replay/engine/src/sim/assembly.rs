@@ -1,6 +1,6 @@
 //! From a configuration and a seed to the parts of a run: links with their random streams, nodes, legs.
 //!
-//! Must not know how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
+//! Does not depend on how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
 //! proxy: every variant of a comparison meets the same channel.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::config::{
     StackOverrides, StackParams, known_variant,
 };
 use crate::net::cross_traffic::DatagramSource;
-use crate::net::handover_forecast::{Outlook, PathNews};
+use crate::net::handover_forecast::{HandoverForecast, PathChange};
 use crate::net::jitter::Jitter;
 use crate::net::link::LinkDirection;
 use crate::proxy::{Proxy, RelayBuffer};
@@ -331,7 +331,7 @@ impl Plan<'_> {
         let params = self.stops[i].fixed(&self.params);
         let forecast = params
             .freeze_warning_ns
-            .map(|warning| Forecast::new(&self.outlook(i).outages, warning));
+            .map(|warning| Forecast::new(&self.forecast(i).outages, warning));
         Receiver::new(leg, &params, space(&self.stops[i + 1], &params)).warning_of(forecast)
     }
 
@@ -351,22 +351,22 @@ impl Plan<'_> {
         if !params.reads_schedule() {
             return sender;
         }
-        let outlook = self.outlook(i);
-        let told: &[PathNews] = match params.handover_adaptation {
+        let forecast = self.forecast(i);
+        let told: &[PathChange] = match params.handover_adaptation {
             HandoverRule::Off => &[],
-            HandoverRule::SlowStart | HandoverRule::Jump => &outlook.states,
+            HandoverRule::SlowStart | HandoverRule::Jump => &forecast.states,
         };
         // A router that knows no rate has nothing to limit.
-        let rate_bps = outlook.rate_at(self.flow.start_ns);
+        let rate_bps = forecast.rate_at(self.flow.start_ns);
         sender
             .told_of(told)
             .granted(Some(rate_bps.unwrap_or(f64::INFINITY)))
     }
 
     /// What the schedule says of the path of connection `i`.
-    fn outlook(&self, i: usize) -> Outlook {
+    fn forecast(&self, i: usize) -> HandoverForecast {
         let (from, to) = (self.stops[i].site, self.stops[i + 1].site);
-        Outlook::of(&self.config.path.links[from..to])
+        HandoverForecast::of(&self.config.path.links[from..to])
     }
 
     /// Adds the flow's source, its proxies and its sink, of both `ends` of each connection.

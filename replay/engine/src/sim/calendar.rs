@@ -1,13 +1,13 @@
 //! The earliest of a fixed set of sources, ties by the source's number: that number is the rank of stages.
 //!
-//! Must not know what a source is. Time and number share one word, so that the least word is the answer, which is kept.
+//! Does not depend on what a source is. Time and number share one word, so that the least word is the answer, which is kept.
 //! Words stand in groups of eight, groups of eight groups above them: up to eight sources a change is one store, and
 //! seven comparisons where it is the earliest that changes.
 
 use super::time::{NEVER, Nanos};
 
 /// Most sources; the rest of a word holds 52 days of nanoseconds.
-pub const MOST_SOURCES: usize = 1 << SOURCE_BITS;
+pub const MAX_SOURCES: usize = 1 << SOURCE_BITS;
 const SOURCE_BITS: u32 = 12;
 /// The latest time that it can tell: what comes later, or never, stands for this.
 pub const LATEST: Nanos = NEVER >> SOURCE_BITS;
@@ -27,14 +27,14 @@ pub struct Calendar {
 
 /// Written out, since a loop becomes vector code, for which the baseline processor has no comparison.
 #[inline]
-fn least(group: &[u64; GROUP]) -> u64 {
+fn min(group: &[u64; GROUP]) -> u64 {
     let low = group[0].min(group[1]).min(group[2].min(group[3]));
     let high = group[4].min(group[5]).min(group[6].min(group[7]));
     low.min(high)
 }
 
 impl Calendar {
-    /// A calendar of `sources` (at most [`MOST_SOURCES`]), none of which has a time.
+    /// A calendar of `sources` (at most [`MAX_SOURCES`]), none of which has a time.
     pub fn new(sources: usize) -> Self {
         let mut sizes = Vec::new();
         let mut below = sources.div_ceil(GROUP);
@@ -67,8 +67,8 @@ impl Calendar {
         }
         if word < self.earliest {
             self.earliest = word;
-        } else if self.earliest as usize & (MOST_SOURCES - 1) == source {
-            self.earliest = least(&self.top);
+        } else if self.earliest as usize & (MAX_SOURCES - 1) == source {
+            self.earliest = min(&self.top);
         }
     }
 
@@ -77,7 +77,7 @@ impl Calendar {
         for &first in &self.levels {
             let group = &mut self.groups[first + place / GROUP];
             group[place % GROUP] = word;
-            word = least(group);
+            word = min(group);
             place /= GROUP;
         }
         self.top[place % GROUP] = word;
@@ -87,7 +87,7 @@ impl Calendar {
     #[inline]
     pub fn earliest(&self) -> (usize, Nanos) {
         let word = self.earliest;
-        (word as usize & (MOST_SOURCES - 1), word >> SOURCE_BITS)
+        (word as usize & (MAX_SOURCES - 1), word >> SOURCE_BITS)
     }
 }
 
@@ -107,9 +107,9 @@ mod tests {
                 let source = (x >> 33) as usize % sources;
                 times[source] = (x >> 50) % 20;
                 calendar.set(source, times[source]);
-                let least = *times.iter().min().unwrap_or(&LATEST);
-                let first = times.iter().position(|&t| t == least).unwrap_or(0);
-                assert_eq!(calendar.earliest(), (first, least));
+                let min = *times.iter().min().unwrap_or(&LATEST);
+                let first = times.iter().position(|&t| t == min).unwrap_or(0);
+                assert_eq!(calendar.earliest(), (first, min));
             }
         }
     }

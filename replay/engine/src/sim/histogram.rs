@@ -1,6 +1,6 @@
 //! Quantiles of many durations in little memory: buckets of 1/64 of their power of two (Tene's HdrHistogram idea).
 //!
-//! Must not know what is measured. Equal values in a row, which queues and windows make of most of them, are counted
+//! Does not depend on what is measured. Equal values in a row, which queues and windows make of most of them, are counted
 //! and sorted into their bucket together.
 
 use super::time::Nanos;
@@ -14,7 +14,7 @@ pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
     sum: u128,
-    greatest: Nanos,
+    max: Nanos,
     /// The latest value, and how often in a row it has come; the rest does not know of it yet.
     latest: Nanos,
     run: u64,
@@ -44,7 +44,7 @@ impl Histogram {
         }
         self.total += run;
         self.sum += u128::from(run) * u128::from(self.latest);
-        self.greatest = self.greatest.max(self.latest);
+        self.max = self.max.max(self.latest);
         let index = bucket(self.latest);
         if let Some(count) = self.counts.get_mut(index) {
             *count += run;
@@ -80,8 +80,8 @@ impl Histogram {
     }
 
     /// The greatest value; none without values.
-    pub fn greatest(&self) -> Option<Nanos> {
-        (self.count() > 0).then(|| self.sorted().greatest)
+    pub fn max(&self) -> Option<Nanos> {
+        (self.count() > 0).then(|| self.sorted().max)
     }
 
     /// The value below which `share` of the values lie, to 1/64; none without values.
@@ -138,13 +138,13 @@ mod tests {
             );
         }
         assert_eq!(histogram.mean(), Some(5_000_500));
-        assert_eq!(histogram.greatest(), Some(10_000_000));
+        assert_eq!(histogram.max(), Some(10_000_000));
     }
 
     #[test]
     fn equal_values_in_a_row_count_one_by_one() {
         let mut histogram = Histogram::default();
-        assert_eq!((histogram.greatest(), histogram.mean()), (None, None));
+        assert_eq!((histogram.max(), histogram.mean()), (None, None));
         for (value, times) in [(0, 1), (40, 3), (7, 2), (40, 4)] {
             for _ in 0..times {
                 histogram.add(value);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(histogram.quantile(0.1), Some(0));
         assert_eq!(histogram.quantile(0.3), Some(7));
         assert_eq!(histogram.quantile(0.31), Some(40));
-        assert_eq!(histogram.greatest(), Some(40));
+        assert_eq!(histogram.max(), Some(40));
         histogram.add(8);
         assert_eq!((histogram.count(), histogram.quantile(1.0)), (11, Some(40)));
     }

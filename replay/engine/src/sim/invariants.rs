@@ -272,8 +272,8 @@ fn check_datagrams(config: &DatagramConfig, other: &DatagramSummary, duration: N
     // The first one leaves at once.
     let apart = other.sent as f64 - due;
     assert!((-0.01..1.01).contains(&apart), "{due} {config:?} {other:?}");
-    let most_bps = (due + 1.01) * packet_bits * 1e9 / span.max(1) as f64;
-    assert!(other.goodput_bps <= most_bps, "{config:?} {other:?}");
+    let max_bps = (due + 1.01) * packet_bits * 1e9 / span.max(1) as f64;
+    assert!(other.goodput_bps <= max_bps, "{config:?} {other:?}");
 }
 
 /// One that has an end reaches it, with every octet once.

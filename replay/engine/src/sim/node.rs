@@ -1,6 +1,6 @@
 //! Everything with a clock: the ends of connections and the proxies between them, behind four calls.
 //!
-//! Must not know links or the order of events.
+//! Does not depend on links or the order of events.
 
 use super::time::{NEVER, Nanos};
 use crate::app::sink::Sink;

@@ -1,8 +1,8 @@
-//! A controller alone: our sender is led through a recorded flow. What left, which ACKs came and when the retransmission
-//! timer fired are the record's; scoreboard, recovery and window are worked out from them by the very code of a run.
-//! Where the window then differs from the recorded sender's, a rule is wrong, not the path.
+//! Open-loop replay: a sender is driven by a recorded flow. The record decides which segments leave, which ACKs arrive and when
+//! the retransmission timer fires; scoreboard, recovery and window are computed by the code of an ordinary run. Where the
+//! window then differs from the recorded sender's, a rule is wrong, not the path.
 //!
-//! Must not know captures or tables. Read `sender/recorded.rs` next.
+//! Does not depend on captures or tables. Read `tcp/sender/open_loop.rs` next.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
@@ -62,7 +62,7 @@ fn segment(flags: u8, ack: u64, wnd_bytes: u32, ts_ecr: u32, sack: &[(u64, u64)]
 
 /// Our sender after one thing that the recorded sender did or met, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Alone {
+pub struct OpenLoopState {
     /// Window that governs transmission.
     pub cwnd_pkts: f64,
     /// Slow start threshold; none while it is not set.
@@ -75,7 +75,7 @@ pub struct Alone {
 
 /// Why a record cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum ReplayMismatch {
     /// The flow's configuration makes no sense.
     Config(ConfigError),
     /// Thing number `index` comes before the one before it.
@@ -94,7 +94,7 @@ pub enum Misfit {
     },
 }
 
-impl std::fmt::Display for Misfit {
+impl std::fmt::Display for ReplayMismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
@@ -116,24 +116,24 @@ impl std::fmt::Display for Misfit {
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for ReplayMismatch {}
 
 /// Leads a sender of flow number `flow` of `config` through `record`, in the order of time; returns its state after
 /// each thing.
 ///
 /// # Errors
-/// [`Misfit`].
-pub fn follow(
+/// [`ReplayMismatch`].
+pub fn replay_open_loop(
     config: &Config,
     flow: usize,
     record: &[(Nanos, Recorded)],
-) -> Result<Vec<Alone>, Misfit> {
-    let mut sender = sender(config, flow).map_err(Misfit::Config)?;
+) -> Result<Vec<OpenLoopState>, ReplayMismatch> {
+    let mut sender = sender(config, flow).map_err(ReplayMismatch::Config)?;
     let mut states = Vec::with_capacity(record.len());
     let mut latest = 0;
     for (index, &(now, thing)) in record.iter().enumerate() {
         if now < latest {
-            return Err(Misfit::Backwards { index });
+            return Err(ReplayMismatch::Backwards { index });
         }
         latest = now;
         match thing {
@@ -141,7 +141,7 @@ pub fn follow(
             Recorded::Departure { seq, payload_bytes } => {
                 let snd_nxt = sender.snd_nxt();
                 if !sender.record_departure(seq, payload_bytes, now) {
-                    return Err(Misfit::Gap {
+                    return Err(ReplayMismatch::Gap {
                         index,
                         seq,
                         snd_nxt,
@@ -179,9 +179,9 @@ fn sender(config: &Config, flow: usize) -> Result<Sender, ConfigError> {
     Ok(Sender::new(0, &params, controller))
 }
 
-fn state(sender: &Sender) -> Alone {
+fn state(sender: &Sender) -> OpenLoopState {
     let (cwnd_pkts, ssthresh) = sender.recorded_window();
-    Alone {
+    OpenLoopState {
         cwnd_pkts,
         ssthresh_pkts: ssthresh.is_finite().then_some(ssthresh),
         repairing: sender.is_repairing(),
@@ -244,10 +244,10 @@ mod tests {
         record
     }
 
-    fn followed(rest: &[(u64, Recorded)]) -> Result<Vec<Alone>, Misfit> {
+    fn followed(rest: &[(u64, Recorded)]) -> Result<Vec<OpenLoopState>, ReplayMismatch> {
         let mut record = begun();
         record.extend(rest.iter().map(|&(ms, thing)| (ms * MILLISECOND, thing)));
-        follow(&config("linux-reno", r#"{"kind": "none"}"#), 0, &record)
+        replay_open_loop(&config("linux-reno", r#"{"kind": "none"}"#), 0, &record)
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(states[12].cwnd_pkts, 14.0);
         let lost = states[14];
         assert_eq!((lost.ssthresh_pkts, lost.repairing), (Some(7.0), true));
-        let board = |lost: &Alone| {
+        let board = |lost: &OpenLoopState| {
             let b = lost.board;
             (b.outstanding, b.sacked, b.lost, b.retransmitted)
         };
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn octets_that_never_left_before_are_a_gap() {
-        let gap = Misfit::Gap {
+        let gap = ReplayMismatch::Gap {
             index: 12,
             seq: octet(12),
             snd_nxt: octet(11),
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn time_does_not_run_backwards() {
         let back = followed(&[(1099, ack(2, &[]))]);
-        assert_eq!(back, Err(Misfit::Backwards { index: 12 }));
+        assert_eq!(back, Err(ReplayMismatch::Backwards { index: 12 }));
     }
 
     /// What a run's sender did and met, and its window after that.
@@ -353,7 +353,7 @@ mod tests {
                 sent.rtos == 0 && sent.recoveries > 10,
                 "{variant}: {sent:?}"
             );
-            let states = follow(&config, 0, &scribe.record).expect("fits");
+            let states = replay_open_loop(&config, 0, &scribe.record).expect("fits");
             // A record per change: with the timeout in whole ticks many ACKs make none.
             assert!(scribe.windows.len() > 500, "{variant}");
             for (index, sample) in scribe.windows {

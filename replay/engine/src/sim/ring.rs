@@ -1,6 +1,6 @@
 //! A queue of plain values in a ring that grows by doubling: what `VecDeque` does, without its wrap-around branches.
 //!
-//! Must not know what it holds.
+//! Does not depend on what it holds.
 
 /// The queue. Entries have running numbers; entry `n` sits in slot `n & mask`.
 #[derive(Clone, Debug)]

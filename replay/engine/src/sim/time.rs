@@ -25,6 +25,6 @@ pub fn seconds(time: Nanos) -> f64 {
 
 /// Keeps the least of the values seen so far.
 #[inline]
-pub fn keep_least(least: &mut Option<Nanos>, value: Nanos) {
-    *least = Some(least.map_or(value, |before| before.min(value)));
+pub fn keep_min(min: &mut Option<Nanos>, value: Nanos) {
+    *min = Some(min.map_or(value, |before| before.min(value)));
 }

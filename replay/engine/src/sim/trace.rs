@@ -1,7 +1,7 @@
 //! What can be observed of a run: typed events, handed to a tap as they happen. The unit tap `()` sees nothing and
 //! costs nothing.
 //!
-//! Must not know who listens. A drop is told when the packet reaches the link that will drop it.
+//! Does not depend on who listens. A drop is told when the packet reaches the link that will drop it.
 
 use super::time::Nanos;
 use crate::net::link::DropCause;

@@ -1,7 +1,7 @@
 //! The run: hands over the earliest event until the end. Ties go to the lower source: link directions in the order
 //! of the path, then nodes.
 //!
-//! Must not know TCP. Read ARCHITECTURE.md, "The engine", first.
+//! Does not depend on TCP. Read ARCHITECTURE.md, "The engine", first.
 
 mod ahead;
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::assembly::{Leg, Parts, build};
 use super::node::{Endpoint, Node};
-use super::packet_pool::Ticket;
+use super::packet_pool::PacketHandle;
 use super::summary::{Books, FlowSummary, FlowTally, RunSummary};
 use super::time::{NEVER, Nanos};
 use super::trace::{Event, Tap};
@@ -216,14 +216,14 @@ impl<'a, T: Tap> World<'a, T> {
         let links = self.network.links().len();
         if source >= links {
             self.visit(source - links, None, now);
-        } else if let Some(Delivery { node, ticket }) = self.network.turn(source, now) {
-            self.visit(node, Some(ticket), now);
+        } else if let Some(Delivery { node, handle }) = self.network.turn(source, now) {
+            self.visit(node, Some(handle), now);
         }
     }
 
     /// Hands a node what has come for it, or tells it that its time has come, and sends what it has to send.
     #[inline]
-    fn visit(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
+    fn visit(&mut self, number: usize, came: Option<PacketHandle>, now: Nanos) {
         if self.network.has_lane() {
             self.visit_pair(number, came, now);
         } else {
@@ -233,12 +233,12 @@ impl<'a, T: Tap> World<'a, T> {
             self.note_ends(number);
         }
         if T::LISTENS {
-            self.tell_state(number, now);
+            self.trace_state(number, now);
         }
     }
 
     #[inline(never)]
-    fn visit_one(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
+    fn visit_one(&mut self, number: usize, came: Option<PacketHandle>, now: Nanos) {
         // A flow's nodes stand in the order of the path.
         let (before, after) = self.nodes.split_at_mut(number);
         let mut finished = None;
@@ -298,7 +298,7 @@ impl<'a, T: Tap> World<'a, T> {
         }
     }
 
-    fn tell_state(&mut self, node: usize, now: Nanos) {
+    fn trace_state(&mut self, node: usize, now: Nanos) {
         let Some(sender) = self.nodes[node].sender() else {
             return;
         };

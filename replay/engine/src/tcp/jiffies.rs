@@ -1,6 +1,6 @@
 //! The clock of Linux's timers: a tick, and the wheel on which a timer waits for it.
 //!
-//! Must not know what waits. Facts: Linux 6.18, kernel/time/timer.c. A run's own clock begins at a step of every level of
+//! Does not depend on what waits. Facts: Linux 6.18, kernel/time/timer.c. A run's own clock begins at a step of every level of
 //! the wheel.
 //!
 //! Deviation: a timer that is set anew for the tick for which it is set already stays where it was in Linux, which may be

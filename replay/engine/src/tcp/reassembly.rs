@@ -1,6 +1,6 @@
 //! What a receiver holds out of order, and the SACK blocks that report it.
 //!
-//! Must not know windows or timers. Read RFC 2018 §4 first: the block with the newest segment comes first, then the
+//! Does not depend on windows or timers. Read RFC 2018 §4 first: the block with the newest segment comes first, then the
 //! most recently reported ones.
 
 use std::collections::VecDeque;

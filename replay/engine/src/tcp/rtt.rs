@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout: RFC 6298, and Linux's variant of it.
 //!
-//! Must not know segments: it is told samples. Karn's rule (RFC 6298 §3) is the caller's business.
+//! Does not depend on segments: it is told samples. Karn's rule (RFC 6298 §3) is the caller's business.
 
 use super::jiffies;
 use super::ns2_rtt::Ticks;
@@ -65,7 +65,7 @@ impl RttEstimator {
     #[inline(always)]
     pub fn sample(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         let rtt = rtt.max(1);
-        self.note_least(rtt);
+        self.note_min(rtt);
         match self.rule {
             RtoRule::Rfc6298 => self.sample_rfc6298(rtt),
             RtoRule::Linux => self.sample_linux(rtt, snd_una, snd_nxt),
@@ -89,7 +89,7 @@ impl RttEstimator {
 
     /// Takes a sample for the least RTT only.
     #[inline]
-    pub fn note_least(&mut self, rtt: Nanos) {
+    pub fn note_min(&mut self, rtt: Nanos) {
         self.min_rtt = self.min_rtt.min(rtt.max(1));
     }
 
@@ -175,7 +175,7 @@ impl RttEstimator {
 
     /// Under ns-2's rule: a sample on a fine clock. The timer does not hear of it.
     pub fn sample_fine(&mut self, rtt: Nanos) {
-        self.note_least(rtt);
+        self.note_min(rtt);
         // RFC 6298 §2.3.
         let smoothed = self.fine_srtt.map_or(rtt, |srtt| (7 * srtt + rtt) / 8);
         self.fine_srtt = Some(smoothed);
@@ -230,7 +230,7 @@ impl RttEstimator {
         }
     }
 
-    /// Least sample; none before the first.
+    /// MinSample sample; none before the first.
     pub fn min_rtt(&self) -> Option<Nanos> {
         (self.min_rtt != Nanos::MAX).then_some(self.min_rtt)
     }

@@ -1,6 +1,6 @@
 //! The sender's scoreboard: a ring of segments from `snd_una` to `snd_nxt` with their marks, and counters over them.
 //!
-//! Must not know cwnd, timers or which algorithm asks. Nothing here walks the window per ACK: a segment is sacked,
+//! Does not depend on cwnd, timers or which algorithm asks. Nothing here walks the window per ACK: a segment is sacked,
 //! marked lost and acknowledged once each; runs of sacked segments are stepped over by boundary tags.
 //! Read RFC 6675 §4 first (IsLost, SetPipe).
 

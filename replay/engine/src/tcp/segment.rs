@@ -1,7 +1,7 @@
 //! A segment on its way: `Copy`, SACK inline, 80 octets. Sequence numbers are 64-bit stream offsets (SYN = 0, first
 //! octet of data = 1); only what leaves the engine as a capture folds them into 32 bits.
 //!
-//! Must not know endpoints. Read RFC 9293 §3.1 and RFC 2018 first.
+//! Does not depend on endpoints. Read RFC 9293 §3.1 and RFC 2018 first.
 
 /// Which way a segment travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

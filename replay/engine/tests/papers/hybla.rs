@@ -8,11 +8,11 @@ use crate::support::{ack, controller, near, near_both, signal, windows};
 /// The window after each of `acks` ACKs at a round-trip time in ms.
 fn grown(params: &str, start: (u32, Option<u32>), rtt_ms: u64, acks: usize) -> Vec<f64> {
     let mut controller = controller("hybla", params, start.0, start.1);
-    let mut hear = || {
+    let mut on_event = || {
         controller.on_ack(&ack(0, 1, rtt_ms));
         controller.cwnd()
     };
-    (0..acks).map(|_| hear()).collect()
+    (0..acks).map(|_| on_event()).collect()
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 //! events with random parameters, and sequences made by hand for what a rule needs. A variant that is added is here by
 //! being in the list.
 //!
-//! Must not know any variant by name. Where a model of the path keeps a rule in a form of its own, that stands beside it.
+//! Does not depend on any variant by name. Where a model of the path keeps a rule in a form of its own, that stands beside it.
 
 use std::ops::RangeInclusive;
 
@@ -66,8 +66,8 @@ struct Model {
     delivered_total: u64,
     min_rtt: Nanos,
     repair: Repair,
-    /// Greatest window so far, greatest rate in segments per second, longest round-trip time.
-    greatest: f64,
+    /// WindowedMax window so far, greatest rate in segments per second, longest round-trip time.
+    max: f64,
     fastest: f64,
     longest: Nanos,
 }
@@ -91,7 +91,7 @@ impl Model {
         Self {
             name: (variant, profile),
             values: values.clone(),
-            greatest: controller.cwnd(),
+            max: controller.cwnd(),
             fastest: 0.0,
             longest: 100 * MILLISECOND,
             controller,
@@ -158,7 +158,7 @@ impl Model {
     /// What a model of the path may have in flight at most: what the fastest rate delivers in the longest round-trip
     /// time at its greatest gain, and in 100 ms for ACKs in lumps, with three bursts and what an ACK delivers. The gain
     /// is that of the defaults.
-    fn most_of_model(&self) -> f64 {
+    fn max_of_model(&self) -> f64 {
         if !self.values.is_empty() {
             return f64::INFINITY;
         }
@@ -167,9 +167,9 @@ impl Model {
     }
 
     /// What a loss or a mark may leave of the window `before`: no more; ASRAN's hook takes the window of the loss before.
-    fn most_after_signal(&self, before: f64) -> f64 {
+    fn max_after_signal(&self, before: f64) -> f64 {
         let hook = self.values.get("mode") == Some(&ParamValue::Name("hook".into()));
-        if hook { self.greatest } else { before.max(2.0) }
+        if hook { self.max } else { before.max(2.0) }
     }
 
     fn signal(&self, signal: Signal) -> SignalEvidence {
@@ -202,7 +202,7 @@ impl Model {
             Happening::Idle => self.idle(before),
             Happening::RecoveryExit => self.leave_recovery(before),
         }
-        self.greatest = self.greatest.max(self.controller.cwnd());
+        self.max = self.max.max(self.controller.cwnd());
         self.check();
     }
 
@@ -216,21 +216,21 @@ impl Model {
         });
         self.controller.on_congestion(&self.signal(Signal::Loss));
         self.repair = Repair::Recovery;
-        let most = self.most_after_signal(before);
-        self.check_window("a loss", before, 0.0..=most);
+        let max = self.max_after_signal(before);
+        self.check_window("a loss", before, 0.0..=max);
     }
 
     fn mark(&mut self, before: f64) {
         let signal = self.signal(Signal::EcnEcho);
         self.controller.on_mark(&signal, None);
         // Linux's BBR takes note of a mark and keeps its window.
-        let least = if self.controller.models_path() {
+        let min = if self.controller.models_path() {
             before
         } else {
             1.0
         };
-        let most = self.most_after_signal(before);
-        self.check_window("a mark", before, least..=most);
+        let max = self.max_after_signal(before);
+        self.check_window("a mark", before, min..=max);
     }
 
     fn time_out(&mut self, before: f64) {
@@ -247,7 +247,7 @@ impl Model {
         self.controller.on_restart(self.now);
         // A model of the path keeps its window, and gives back what it had lowered to measure.
         let allowed = if self.controller.models_path() {
-            before..=self.greatest
+            before..=self.max
         } else {
             1.0..=before
         };
@@ -289,10 +289,10 @@ impl Model {
     fn check_growth(&self, before: f64, limited: bool) {
         let after = self.controller.cwnd();
         if self.controller.models_path() {
-            let most = self.greatest.max(self.most_of_model());
+            let max = self.max.max(self.max_of_model());
             assert!(
-                after <= most,
-                "{:?}: {before} to {after}, which exceeds {most}",
+                after <= max,
+                "{:?}: {before} to {after}, which exceeds {max}",
                 self.name
             );
         } else if self.name.1 != Profile::Ns2 {
@@ -486,7 +486,7 @@ fn a_loss_costs_and_undo_gives_it_back() {
 fn a_loss_costs_a_model_a_round_of_conservation_and_recoverys_end_gives_the_window_back() {
     for (variant, profile) in everyone() {
         let mut model = Model::new(variant, profile, SECOND);
-        if !model.controller.models_path() || model.controller.hears_losses() {
+        if !model.controller.models_path() || model.controller.wants_losses() {
             continue; // Of those that judge each loss, its own rule is the next one.
         }
         full_acks(&mut model, 60, 100);
@@ -519,7 +519,7 @@ fn a_loss_costs_a_model_a_round_of_conservation_and_recoverys_end_gives_the_wind
 fn a_model_that_judges_each_loss_keeps_its_window_and_undo_takes_nothing() {
     for (variant, profile) in everyone() {
         let mut model = Model::new(variant, profile, SECOND);
-        if !model.controller.hears_losses() {
+        if !model.controller.wants_losses() {
             continue;
         }
         full_acks(&mut model, 60, 100);

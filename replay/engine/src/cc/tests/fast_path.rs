@@ -1,6 +1,4 @@
-//! The short way of a model's quiet ACKs beside the long one, over random sequences of what can happen to it.
-//!
-//! Must not know what a model makes of an ACK.
+//! The fast path of the model-based controllers compared with their slow path, over random sequences of events.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 use proptest::prelude::*;
@@ -118,8 +116,8 @@ impl Path {
         self.ack.now += MILLISECOND;
         self.ack.delivered_total += 1;
         // Now and then there is a queue.
-        let most = 90.0 + 20.0 * (self.ack.now / (256 * MILLISECOND) % 2) as f64;
-        let flight = self.model.cwnd().min(most) as u32;
+        let max = 90.0 + 20.0 * (self.ack.now / (256 * MILLISECOND) % 2) as f64;
+        let flight = self.model.cwnd().min(max) as u32;
         let mut ack = AckEvidence {
             rtt: Some(RTT + MILLISECOND * u64::from(flight.saturating_sub(100))),
             flight,

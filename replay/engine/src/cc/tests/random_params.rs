@@ -1,6 +1,6 @@
-//! Random values of a variant's own parameters, for properties that must hold with any of them.
+//! Random values of a variant's parameters, for properties that must hold for all of them.
 //!
-//! Must not know any variant by name: the tables say what is allowed. Read `params` first.
+//! Does not depend on any variant by name: the tables say what is allowed. Read `params` first.
 
 use proptest::prelude::*;
 
@@ -37,22 +37,22 @@ fn value(spec: &ParamSpec) -> BoxedStrategy<ParamValue> {
             .prop_map(|name| ParamValue::Name(name.to_owned()))
             .boxed(),
         Kind::Number {
-            least, most, whole, ..
-        } => prop_oneof![1 => Just(least), 1 => Just(most), 6 => between(least, most)]
+            min, max, whole, ..
+        } => prop_oneof![1 => Just(min), 1 => Just(max), 6 => between(min, max)]
             .prop_map(move |number| if whole { libm::round(number) } else { number })
             .prop_map(ParamValue::Number)
             .boxed(),
     }
 }
 
-fn between(least: f64, most: f64) -> BoxedStrategy<f64> {
-    if least > 0.0 && most > WIDE * least {
-        let exponents = libm::log(least)..libm::log(most);
+fn between(min: f64, max: f64) -> BoxedStrategy<f64> {
+    if min > 0.0 && max > WIDE * min {
+        let exponents = libm::log(min)..libm::log(max);
         exponents
-            .prop_map(move |exponent| libm::exp(exponent).clamp(least, most))
+            .prop_map(move |exponent| libm::exp(exponent).clamp(min, max))
             .boxed()
     } else {
-        (least..most).boxed()
+        (min..max).boxed()
     }
 }
 
@@ -96,9 +96,9 @@ mod tests {
                 let found: Vec<_> = samples.iter().map(|values| values.get(spec.name)).collect();
                 let different: BTreeSet<String> =
                     found.iter().map(|value| format!("{value:?}")).collect();
-                let least = match spec.kind {
-                    Kind::Number { least, most, .. } => {
-                        for end in [least, most].map(ParamValue::Number) {
+                let min = match spec.kind {
+                    Kind::Number { min, max, .. } => {
+                        for end in [min, max].map(ParamValue::Number) {
                             let alone = [(spec.name.to_owned(), end.clone())].into();
                             let allowed = variant.contradiction(&alone).is_none();
                             assert!(!allowed || found.contains(&Some(&end)), "{spec:?}");
@@ -108,7 +108,7 @@ mod tests {
                     Kind::Flag { .. } => 3,
                     Kind::Choice { names, .. } => 1 + names.len(),
                 };
-                assert!(different.len() >= least, "{spec:?}: {different:?}");
+                assert!(different.len() >= min, "{spec:?}: {different:?}");
             }
         }
     }

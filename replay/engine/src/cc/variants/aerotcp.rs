@@ -1,10 +1,10 @@
 //! AeroTCP's window: the connection's share of the satellite link times its round-trip time, which nothing moves.
 //!
-//! Must not know recovery, which is the sender's (`sender/aerotcp.rs`). Read `docs/variants/aerotcp.md` first.
+//! Does not depend on recovery, which is the sender's (`tcp/recovery/aerotcp.rs`). Read `docs/variants/aerotcp.md` first.
 
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::{choices, parameters};
-use crate::cc::{Held, Windowed};
+use crate::cc::{FixedWindow, Windowed};
 use crate::config::{RecoveryKind, RtoRule};
 use crate::sim::time::{MILLISECOND, Nanos};
 
@@ -69,8 +69,8 @@ impl AerotcpParams {
     pub fn windowed(&self, packet_bytes: u32) -> Windowed {
         let pkts = self.window_pkts(packet_bytes);
         match self.allocation {
-            Allocation::Static => Held::windowed(pkts),
-            Allocation::Adaptive => Held::shared(pkts),
+            Allocation::Static => FixedWindow::windowed(pkts),
+            Allocation::Adaptive => FixedWindow::shared(pkts),
         }
     }
 }

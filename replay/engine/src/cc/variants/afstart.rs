@@ -1,10 +1,10 @@
 //! AFStart: slow start towards a threshold that the spacing of ACKs tells, by a share of what is missing.
 //!
-//! Must not know recovery. Read Zhang, Ansari, Wu and Yu 2012 (abstract) first, then `docs/variants/afstart.md`.
+//! Does not depend on recovery. Read Zhang, Ansari, Wu and Yu 2012 (abstract) first, then `docs/variants/afstart.md`.
 
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, LEAST_SSTHRESH, Reno, Repair, Window, WindowGrowth};
+use crate::cc::{AckEvidence, MIN_SSTHRESH, Reno, Repair, Window, WindowIncrease};
 use crate::sim::time::{Nanos, SECOND};
 
 parameters! {
@@ -98,11 +98,11 @@ impl Afstart {
             None => rate,
         };
         self.available = Some(available);
-        window.ssthresh = (available * min_rtt as f64 / SECOND as f64).max(LEAST_SSTHRESH);
+        window.ssthresh = (available * min_rtt as f64 / SECOND as f64).max(MIN_SSTHRESH);
     }
 }
 
-impl WindowGrowth for Afstart {
+impl WindowIncrease for Afstart {
     const OWNS_SLOW_START: bool = true;
 
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
@@ -129,8 +129,8 @@ impl WindowGrowth for Afstart {
         window.cwnd = (window.cwnd + step * acked).min(window.ssthresh);
     }
 
-    fn on_reduction(&mut self, before: &Window) {
-        self.reno.on_reduction(before);
+    fn on_decrease(&mut self, before: &Window) {
+        self.reno.on_decrease(before);
         self.stream = Stream::default();
     }
 
@@ -225,7 +225,7 @@ mod tests {
             cwnd: 1.0,
             ssthresh: 200.0,
         };
-        afstart.on_reduction(&window);
+        afstart.on_decrease(&window);
         afstart.on_timeout();
         // A segment per segment, towards no threshold.
         for n in 1..=20 {

@@ -1,13 +1,13 @@
 //! ASRAN: after a loss ssthresh is the window before the loss before it, if that is the larger, over any growth.
 //!
-//! Must not know how the window grows. Read `docs/variants/asran.md` first; the paper's Algorithm 1 can be read in more
+//! Does not depend on how the window grows. Read `docs/variants/asran.md` first; the paper's Algorithm 1 can be read in more
 //! ways than one, and each reading is a parameter.
 
 use super::cubic;
 use super::reno::Reno;
-use crate::cc::decrease::WindowReduction;
+use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{Definition, Made};
-use crate::cc::increase::Growth;
+use crate::cc::increase::Increase;
 use crate::cc::params::{ParamValues, choices, parameters};
 use crate::cc::{HALF, LOSS_WINDOW, SignalEvidence, Window};
 
@@ -63,11 +63,11 @@ pub const DEFINITION: Definition = Definition {
     params: AsranParams::SPECS,
     made: |stack, values, _| {
         let params = AsranParams::of(values);
-        let (growth, beta) = match params.base {
+        let (increase, beta) = match params.base {
             AsranBase::Newreno => (Reno::default().into(), HALF),
             AsranBase::Cubic => cubic::parts(stack.profile, &ParamValues::new()),
         };
-        Made::Parts(growth, Asran::new(params, beta).into())
+        Made::Parts(increase, Asran::new(params, beta).into())
     },
     ..Definition::BASE
 };
@@ -101,8 +101,8 @@ impl Asran {
     }
 }
 
-impl WindowReduction for Asran {
-    fn reduced(&mut self, window: &Window, _: &mut Growth, _: &SignalEvidence) -> Window {
+impl WindowDecrease for Asran {
+    fn reduced(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
         let (original, ssthresh) = self.revise(window.cwnd);
         let cwnd = match self.params.mode {
             AsranMode::HalveThenSlowStart => original,
@@ -118,7 +118,7 @@ impl WindowReduction for Asran {
     fn after_timeout(
         &mut self,
         window: &Window,
-        _: &mut Growth,
+        _: &mut Increase,
         signal: &SignalEvidence,
     ) -> Window {
         let ssthresh = if signal.signal == crate::cc::Signal::RepeatedTimeout {
@@ -157,14 +157,14 @@ mod tests {
             ..AsranParams::default()
         };
         let mut asran = Asran::new(params, 0.5);
-        let mut growth = Growth::from(Reno::default());
+        let mut increase = Increase::from(Reno::default());
         move |cwnd, kind| {
             let window = Window::at(cwnd);
             let after = match kind {
                 Signal::Loss | Signal::EcnEcho => {
-                    asran.reduced(&window, &mut growth, &signal(kind))
+                    asran.reduced(&window, &mut increase, &signal(kind))
                 }
-                _ => asran.after_timeout(&window, &mut growth, &signal(kind)),
+                _ => asran.after_timeout(&window, &mut increase, &signal(kind)),
             };
             (after.cwnd, after.ssthresh)
         }

@@ -1,18 +1,18 @@
 //! BIC: binary search between the window after the last reduction and the one before it, then a slow departure.
 //!
-//! Must not know slow start or recovery. Read Xu, Harfoush and Rhee 2004 §III first, then `docs/variants/bic.md`.
+//! Does not depend on slow start or recovery. Read Xu, Harfoush and Rhee 2004 §III first, then `docs/variants/bic.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, SignalEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
 parameters! {
     /// Parameters of BIC.
     pub struct BicParams {
         /// Window up to which it is Reno.
         low_window: number(14.0, "segments", 1.0, 1e6, "Xu et al. 2004 §III; Linux"),
-        /// Greatest growth per round trip (S_max).
+        /// WindowedMax growth per round trip (S_max).
         max_increment: number(16.0, "segments", 1.0, 1e6, "Linux; Xu et al. 2004 have 32"),
         /// Round trips that the search takes near the middle, by which the least growth (S_min) is smoothed.
         smooth_part: number(20.0, "", 1.0, 1000.0, "Linux"),
@@ -38,7 +38,7 @@ pub const DEFINITION: Definition = Definition {
 };
 
 /// Deviation: as Linux, before the first loss at least a segment per 20 acknowledged.
-const MOST_ACKED_BEFORE_LOSS: f64 = 20.0;
+const MAX_ACKED_BEFORE_LOSS: f64 = 20.0;
 
 /// State of BIC.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl BicParams {
         if last_max > 0.0 {
             price
         } else {
-            price.min(MOST_ACKED_BEFORE_LOSS)
+            price.min(MAX_ACKED_BEFORE_LOSS)
         }
     }
 }
@@ -92,13 +92,13 @@ impl Bic {
     }
 }
 
-impl WindowGrowth for Bic {
+impl WindowIncrease for Bic {
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
         let price = self.params.price(window.cwnd, self.last_max).max(1.0);
         self.credit.spend(&mut window.cwnd, price, acked);
     }
 
-    fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         let factor = if window.cwnd <= self.params.low_window {
             0.5
         } else {
@@ -108,7 +108,7 @@ impl WindowGrowth for Bic {
     }
 
     /// Xu et al. 2004 §III-C: a flow that was cut below its last maximum aims lower.
-    fn on_reduction(&mut self, before: &Window) {
+    fn on_decrease(&mut self, before: &Window) {
         self.last_max = if before.cwnd < self.last_max && self.params.fast_convergence {
             before.cwnd * (1.0 + self.params.beta) / 2.0
         } else {
@@ -159,11 +159,11 @@ mod tests {
             flight: 0.0,
             signal: Signal::Loss,
         };
-        assert_eq!(bic.reduced_window(&Window::at(100.0), &loss), 80.0);
-        assert_eq!(bic.reduced_window(&Window::at(14.0), &loss), 7.0);
-        bic.on_reduction(&Window::at(100.0));
+        assert_eq!(bic.decreased_window(&Window::at(100.0), &loss), 80.0);
+        assert_eq!(bic.decreased_window(&Window::at(14.0), &loss), 7.0);
+        bic.on_decrease(&Window::at(100.0));
         assert_eq!(bic.last_max, 100.0);
-        bic.on_reduction(&Window::at(80.0));
+        bic.on_decrease(&Window::at(80.0));
         assert!((bic.last_max - 72.0).abs() < 1e-9);
         bic.on_timeout();
         assert_eq!(bic.last_max, 0.0);

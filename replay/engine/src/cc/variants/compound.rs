@@ -1,11 +1,11 @@
 //! Compound TCP: Reno's window and beside it one that grows while no queue builds up.
 //!
-//! Must not know slow start or recovery. Read draft-sridharan-tcpm-ctcp-02 §3 first, then `docs/variants/compound.md`.
+//! Does not depend on slow start or recovery. Read draft-sridharan-tcpm-ctcp-02 §3 first, then `docs/variants/compound.md`.
 
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::{Delay, RttRound};
-use crate::cc::{AckEvidence, LOSS_WINDOW, Signal, SignalEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, LOSS_WINDOW, Signal, SignalEvidence, Window, WindowIncrease};
 use crate::sim::time::Nanos;
 
 parameters! {
@@ -75,7 +75,7 @@ impl Compound {
     }
 }
 
-impl WindowGrowth for Compound {
+impl WindowIncrease for Compound {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
@@ -98,7 +98,7 @@ impl WindowGrowth for Compound {
     }
 
     /// draft-sridharan-tcpm-ctcp-02 §3.2: Reno's part halves, the delay window takes what is left of (1 - beta) win.
-    fn reduced_window(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
+    fn decreased_window(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
         if matches!(signal.signal, Signal::Timeout | Signal::RepeatedTimeout) {
             return signal.flight / 2.0;
         }
@@ -164,12 +164,12 @@ mod tests {
         };
         // cwnd 40 -> 20; dwnd = 50 - 20.
         near(
-            compound.reduced_window(&Window::at(100.0), &signal(Signal::Loss)),
+            compound.decreased_window(&Window::at(100.0), &signal(Signal::Loss)),
             50.0,
         );
         near(compound.dwnd, 30.0);
         near(
-            compound.reduced_window(&Window::at(100.0), &signal(Signal::Timeout)),
+            compound.decreased_window(&Window::at(100.0), &signal(Signal::Timeout)),
             45.0,
         );
         compound.on_timeout();

@@ -1,12 +1,12 @@
 //! CUBIC's congestion avoidance (RFC 9438), windows in segments and times in seconds as the RFC writes them.
 //!
-//! Must not know slow start or recovery. Read RFC 9438 §4 first; each equation here is a function of its own.
+//! Does not depend on slow start or recovery. Read RFC 9438 §4 first; each equation here is a function of its own.
 
 use super::linux_cubic::LinuxCubic;
 use crate::cc::decrease::Factor;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::{ParamValues, parameters};
-use crate::cc::{AckEvidence, Growth, Window, WindowGrowth};
+use crate::cc::{AckEvidence, Increase, Window, WindowIncrease};
 use crate::config::{Profile, SlowStartKind};
 use crate::sim::time::{Nanos, seconds};
 
@@ -39,14 +39,14 @@ pub const DEFINITION: Definition = Definition {
         Profile::Rfc | Profile::Ns2 => SlowStartKind::Standard,
     },
     made: |stack, values, _| {
-        let (growth, beta) = parts(stack.profile, values);
-        Made::Parts(growth, Factor::of(beta, stack.profile).into())
+        let (increase, beta) = parts(stack.profile, values);
+        Made::Parts(increase, Factor::of(beta, stack.profile).into())
     },
     ..Definition::BASE
 };
 
 /// CUBIC's growth under `profile`, and what it keeps of its window.
-pub(super) fn parts(profile: Profile, values: &ParamValues) -> (Growth, f64) {
+pub(super) fn parts(profile: Profile, values: &ParamValues) -> (Increase, f64) {
     if profile == Profile::Linux {
         return (LinuxCubic::default().into(), LinuxCubic::BETA);
     }
@@ -164,12 +164,12 @@ impl Cubic {
     }
 }
 
-impl WindowGrowth for Cubic {
+impl WindowIncrease for Cubic {
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
         self.grow(&mut window.cwnd, acked, ack);
     }
 
-    fn on_reduction(&mut self, before: &Window) {
+    fn on_decrease(&mut self, before: &Window) {
         self.reduce(before.cwnd);
     }
 

@@ -1,12 +1,12 @@
 //! What a loss costs under FACK: half of the window, or a quarter where slow start had doubled it since the loss
 //! (overdamping), at once or spread over the round trip that follows (rampdown).
 //!
-//! Must not know how losses are found and repaired: that is the sender's (`sender/fack.rs`). Read Mathis and Mahdavi 1996
+//! Does not depend on how losses are found and repaired: that is the sender's (`tcp/recovery/fack.rs`). Read Mathis and Mahdavi 1996
 //! §4 first, then `docs/variants/fack.md`.
 
-use crate::cc::decrease::{Factor, WindowReduction};
+use crate::cc::decrease::{Factor, WindowDecrease};
 use crate::cc::definition::{Definition, Made};
-use crate::cc::increase::Growth;
+use crate::cc::increase::Increase;
 use crate::cc::params::parameters;
 use crate::cc::{HALF, SignalEvidence, Window};
 use crate::config::{Profile, RecoveryKind};
@@ -60,9 +60,14 @@ impl Fack {
     }
 }
 
-impl WindowReduction for Fack {
-    fn reduced(&mut self, window: &Window, growth: &mut Growth, signal: &SignalEvidence) -> Window {
-        Factor::of(self.share(window), self.profile).reduced(window, growth, signal)
+impl WindowDecrease for Fack {
+    fn reduced(
+        &mut self,
+        window: &Window,
+        increase: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window {
+        Factor::of(self.share(window), self.profile).reduced(window, increase, signal)
     }
 
     /// Of each segment that leaves the network, the part that is not replaced.
@@ -88,9 +93,9 @@ mod tests {
             lost_total: 1,
             signal: Signal::Loss,
         };
-        let mut growth = Growth::from(Reno::default());
+        let mut increase = Increase::from(Reno::default());
         let rampdown = fack.rampdown(&window);
-        (fack.reduced(&window, &mut growth, &signal), rampdown)
+        (fack.reduced(&window, &mut increase, &signal), rampdown)
     }
 
     #[test]

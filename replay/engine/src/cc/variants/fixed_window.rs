@@ -1,14 +1,14 @@
 //! A window that no evidence moves: for measurements of a channel or of the sender itself, where a congestion controller
 //! would decide what is measured, and for connections that own their share of a link.
 //!
-//! Must not know anything of the network.
+//! Does not depend on the network.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::cc::decrease::WindowReduction;
+use crate::cc::decrease::WindowDecrease;
 use crate::cc::evidence::{AckEvidence, SignalEvidence};
-use crate::cc::increase::{Growth, WindowGrowth};
+use crate::cc::increase::{Increase, WindowIncrease};
 use crate::cc::{SlowStart, Window, Windowed};
 
 /// Connections of a run that are open and share one window.
@@ -16,7 +16,7 @@ pub type Sharers = Arc<AtomicU32>;
 
 /// The window at which it is held, as growth and as reduction.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct FixedWindow {
     segments: f64,
     share: Option<Share>,
 }
@@ -28,7 +28,7 @@ struct Share {
     joined: bool,
 }
 
-impl Held {
+impl FixedWindow {
     /// A window that is held at `pkts` segments, two at least.
     pub fn windowed(pkts: u32) -> Windowed {
         Self::of(pkts, None)
@@ -83,7 +83,7 @@ impl Held {
     }
 }
 
-impl WindowGrowth for Held {
+impl WindowIncrease for FixedWindow {
     const OWNS_SLOW_START: bool = true;
 
     fn on_ack(&mut self, window: &mut Window, _acked: f64, _ack: &AckEvidence) {
@@ -91,12 +91,12 @@ impl WindowGrowth for Held {
     }
 }
 
-impl WindowReduction for Held {
-    fn reduced(&mut self, window: &Window, _: &mut Growth, _: &SignalEvidence) -> Window {
+impl WindowDecrease for FixedWindow {
+    fn reduced(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
         *window
     }
 
-    fn after_timeout(&mut self, window: &Window, _: &mut Growth, _: &SignalEvidence) -> Window {
+    fn after_timeout(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
         *window
     }
 }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn neither_loss_nor_timeout_nor_the_end_of_a_recovery_moves_it_for_longer_than_an_ack() {
-        let mut controller = Held::windowed(100);
+        let mut controller = FixedWindow::windowed(100);
         let signal = |signal| SignalEvidence {
             now: 0,
             flight: 30.0,
@@ -141,7 +141,7 @@ mod tests {
         let sharers = Sharers::default();
         let mut connections: Vec<Controller> = (0..3)
             .map(|_| {
-                let mut controller = Controller::from(Held::shared(160));
+                let mut controller = Controller::from(FixedWindow::shared(160));
                 controller.share_with(&sharers);
                 controller
             })

@@ -1,12 +1,12 @@
 //! HighSpeed TCP: the larger the window, the faster it grows and the less a loss costs, so that the response function
 //! becomes 0.12 / p^0.835.
 //!
-//! Must not know slow start or recovery. RFC 3649 throughout.
+//! Does not depend on slow start or recovery. RFC 3649 throughout.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, SignalEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
 parameters! {
     /// Parameters of HighSpeed TCP.
@@ -171,7 +171,7 @@ impl Highspeed {
     }
 }
 
-impl WindowGrowth for Highspeed {
+impl WindowIncrease for Highspeed {
     /// RFC 3649 §5: w gains a(w)/w per segment acknowledged.
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
         let price = window.cwnd / self.response(window.cwnd).0;
@@ -179,11 +179,11 @@ impl WindowGrowth for Highspeed {
     }
 
     /// RFC 3649 §5: w falls to (1 - b(w)) w; as Linux, by whole segments.
-    fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         window.cwnd - libm::floor(self.response(window.cwnd).1 * window.cwnd)
     }
 
-    fn on_reduction(&mut self, _before: &Window) {
+    fn on_decrease(&mut self, _before: &Window) {
         self.credit = Credit::default();
     }
 }
@@ -279,8 +279,8 @@ mod tests {
             flight: 0.0,
             signal: crate::cc::Signal::Loss,
         };
-        let after = highspeed.reduced_window(&Window::at(1058.0), &loss);
+        let after = highspeed.decreased_window(&Window::at(1058.0), &loss);
         assert!((0.66..0.68).contains(&(after / 1058.0)), "{after}");
-        assert_eq!(highspeed.reduced_window(&Window::at(30.0), &loss), 15.0);
+        assert_eq!(highspeed.decreased_window(&Window::at(30.0), &loss), 15.0);
     }
 }

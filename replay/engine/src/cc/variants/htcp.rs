@@ -1,11 +1,11 @@
 //! H-TCP: growth rises with the time since the last reduction, and a loss costs what the queue adds to the RTT.
 //!
-//! Must not know slow start or recovery. Read draft-leith-tcp-htcp-06 §2 first, then `docs/variants/htcp.md`.
+//! Does not depend on slow start or recovery. Read draft-leith-tcp-htcp-06 §2 first, then `docs/variants/htcp.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, Repair, SignalEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, Repair, SignalEvidence, Window, WindowIncrease};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND, seconds};
 
 parameters! {
@@ -33,14 +33,14 @@ pub const DEFINITION: Definition = Definition {
 };
 
 /// draft-leith-tcp-htcp-06 §2.2: bounds of what remains after a loss.
-const LEAST_BETA: f64 = 0.5;
-const GREATEST_BETA: f64 = 0.8;
+const MIN_BETA: f64 = 0.5;
+const MAX_BETA: f64 = 0.8;
 /// §2.2: relative change of the throughput that counts.
 const THROUGHPUT_CHANGE: f64 = 0.2;
 /// Linux: the scaled growth is one segment per round trip at least.
-const LEAST_INCREASE: f64 = 1.0;
+const MIN_INCREASE: f64 = 1.0;
 /// Linux: on paths shorter than this a loss costs half.
-const LEAST_ADAPTIVE_RTT: Nanos = 10 * MILLISECOND;
+const MIN_ADAPTIVE_RTT: Nanos = 10 * MILLISECOND;
 /// Linux: RTT samples this far above the greatest are spikes, not queues.
 const RTT_SPIKE: Nanos = 20 * MILLISECOND;
 /// Linux: at a reduction the greatest RTT moves this far back to the least, for routes change.
@@ -54,8 +54,8 @@ struct Throughput {
     since: Nanos,
     segments: f64,
     smoothed: f64,
-    most: f64,
-    most_before: f64,
+    max: f64,
+    max_before: f64,
 }
 
 /// State of H-TCP.
@@ -103,7 +103,7 @@ impl Htcp {
             cwnd: 0.0,
             min_rtt: None,
             max_rtt: 0,
-            beta: LEAST_BETA,
+            beta: MIN_BETA,
             adapts: false,
             throughput: Throughput::default(),
         }
@@ -114,7 +114,7 @@ impl Htcp {
         let since = self.now - self.last_reduction.unwrap_or(self.now);
         let mut alpha = increase(seconds(since), self.params.low_speed_time);
         if let (true, Some(min_rtt)) = (self.params.rtt_scaling, self.min_rtt) {
-            alpha = (alpha / rtt_scale(min_rtt)).max(LEAST_INCREASE);
+            alpha = (alpha / rtt_scale(min_rtt)).max(MIN_INCREASE);
         }
         2.0 * (1.0 - self.beta) * alpha
     }
@@ -123,7 +123,7 @@ impl Htcp {
         let Some(srtt) = ack.srtt else {
             return;
         };
-        let min_rtt = self.min_rtt.map_or(srtt, |least| least.min(srtt)).max(1);
+        let min_rtt = self.min_rtt.map_or(srtt, |min| min.min(srtt)).max(1);
         self.min_rtt = Some(min_rtt);
         if ack.repair == Repair::None {
             self.max_rtt = self.max_rtt.max(min_rtt);
@@ -150,10 +150,10 @@ impl Htcp {
         }
         let current = measured.segments * SECOND as f64 / elapsed as f64;
         if since_reduction / min_rtt <= SETTLING_ROUNDS {
-            (measured.smoothed, measured.most) = (current, current);
+            (measured.smoothed, measured.max) = (current, current);
         } else {
             measured.smoothed = (3.0 * measured.smoothed + current) / 4.0;
-            measured.most = measured.most.max(measured.smoothed);
+            measured.max = measured.max.max(measured.smoothed);
         }
         (measured.segments, measured.since) = (0.0, ack.now);
     }
@@ -161,27 +161,27 @@ impl Htcp {
     /// §2.2: what remains after a loss.
     fn update_beta(&mut self) {
         if self.params.bandwidth_switch {
-            let (now, before) = (self.throughput.most, self.throughput.most_before);
-            self.throughput.most_before = now;
+            let (now, before) = (self.throughput.max, self.throughput.max_before);
+            self.throughput.max_before = now;
             if (now - before).abs() > THROUGHPUT_CHANGE * before {
-                self.beta = LEAST_BETA;
+                self.beta = MIN_BETA;
                 self.adapts = false;
                 return;
             }
         }
         match self.min_rtt {
-            Some(min_rtt) if self.adapts && min_rtt > LEAST_ADAPTIVE_RTT && self.max_rtt > 0 => {
-                self.beta = (min_rtt as f64 / self.max_rtt as f64).clamp(LEAST_BETA, GREATEST_BETA);
+            Some(min_rtt) if self.adapts && min_rtt > MIN_ADAPTIVE_RTT && self.max_rtt > 0 => {
+                self.beta = (min_rtt as f64 / self.max_rtt as f64).clamp(MIN_BETA, MAX_BETA);
             }
             _ => {
-                self.beta = LEAST_BETA;
+                self.beta = MIN_BETA;
                 self.adapts = true;
             }
         }
     }
 }
 
-impl WindowGrowth for Htcp {
+impl WindowIncrease for Htcp {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
@@ -199,9 +199,9 @@ impl WindowGrowth for Htcp {
         self.credit.spend(&mut window.cwnd, price, acked);
     }
 
-    fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         self.update_beta();
-        if let Some(min_rtt) = self.min_rtt.filter(|&least| self.max_rtt > least) {
+        if let Some(min_rtt) = self.min_rtt.filter(|&min| self.max_rtt > min) {
             let queued = (self.max_rtt - min_rtt) as f64;
             self.max_rtt = min_rtt + (MAX_RTT_MEMORY * queued) as Nanos;
         }
@@ -216,10 +216,10 @@ impl WindowGrowth for Htcp {
     fn undo(&mut self, before: &Self) {
         self.last_reduction = before.last_reduction;
         (self.beta, self.adapts, self.max_rtt) = (before.beta, before.adapts, before.max_rtt);
-        self.throughput.most_before = before.throughput.most_before;
+        self.throughput.max_before = before.throughput.max_before;
     }
 
-    fn on_reduction(&mut self, _before: &Window) {
+    fn on_decrease(&mut self, _before: &Window) {
         // Before the first ACK there is no time to count from.
         self.last_reduction = self.last_reduction.map(|_| self.now);
         self.credit = Credit::default();
@@ -269,10 +269,10 @@ mod tests {
         htcp.max_rtt = max_rtt_ms * MILLISECOND;
         let mut after = 0.0;
         // The first reduction sees the throughput change from nothing, the second switches to adapting.
-        for most in [throughput[0], throughput[0], throughput[1]] {
-            htcp.throughput.most = most;
+        for max in [throughput[0], throughput[0], throughput[1]] {
+            htcp.throughput.max = max;
             htcp.max_rtt = max_rtt_ms * MILLISECOND;
-            after = htcp.reduced_window(&Window::at(100.0), &LOSS);
+            after = htcp.decreased_window(&Window::at(100.0), &LOSS);
         }
         after
     }
@@ -296,7 +296,7 @@ mod tests {
         htcp.observe(&ack(0, 100));
         let before = htcp.clone();
         htcp.observe(&ack(2 * SECOND, 100));
-        htcp.on_reduction(&Window::at(10.0));
+        htcp.on_decrease(&Window::at(10.0));
         htcp.on_recovery_exit(&ack(3 * SECOND, 100));
         htcp.observe(&ack(4 * SECOND, 100));
         assert!((htcp.alpha() - 1.0).abs() < 1e-9);
@@ -314,6 +314,6 @@ mod tests {
             htcp.observe(&ack(n * 10 * MILLISECOND, 100));
         }
         // 11 segments in 100 ms.
-        assert!((htcp.throughput.most - 110.0).abs() < 1e-9);
+        assert!((htcp.throughput.max - 110.0).abs() < 1e-9);
     }
 }

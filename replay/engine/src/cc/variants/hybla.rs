@@ -1,11 +1,11 @@
 //! Hybla: a flow over a long path grows as one over a path of RTT_0 would, by rho = RTT / RTT_0.
 //!
-//! Must not know recovery. Read Caini and Firrincieli 2004 §3 first, then `docs/variants/hybla.md`.
+//! Does not depend on recovery. Read Caini and Firrincieli 2004 §3 first, then `docs/variants/hybla.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, Reno, Repair, Window, WindowGrowth, WindowPacing};
+use crate::cc::{AckEvidence, Reno, Repair, Window, WindowIncrease, WindowPacing};
 use crate::sim::time::{Nanos, seconds};
 
 parameters! {
@@ -99,7 +99,7 @@ impl Hoe {
 pub struct Hybla {
     params: HyblaParams,
     rho: f64,
-    least_srtt: Option<Nanos>,
+    min_srtt: Option<Nanos>,
     /// Whether the first rho has scaled the windows.
     opened: bool,
     hoe: Hoe,
@@ -130,7 +130,7 @@ impl Hybla {
         Self {
             params,
             rho: 1.0,
-            least_srtt: None,
+            min_srtt: None,
             opened: false,
             hoe: if params.hoe_estimate {
                 Hoe::Awaited(Flight::default())
@@ -147,16 +147,16 @@ impl Hybla {
         let Some(srtt) = ack.srtt else {
             return;
         };
-        if self.least_srtt.is_some_and(|least| srtt >= least) {
+        if self.min_srtt.is_some_and(|min| srtt >= min) {
             return;
         }
-        self.least_srtt = Some(srtt);
+        self.min_srtt = Some(srtt);
         self.rho = (seconds(srtt) / self.params.rtt_0).max(1.0);
     }
 
     /// Scales window and ssthresh by the first rho. Deviation: Linux does so at once; a window that is not used stays here.
     fn open(&mut self, window: &mut Window) {
-        if self.opened || self.least_srtt.is_none() {
+        if self.opened || self.min_srtt.is_none() {
             return;
         }
         self.opened = true;
@@ -170,7 +170,7 @@ impl Hybla {
     }
 }
 
-impl WindowGrowth for Hybla {
+impl WindowIncrease for Hybla {
     const OWNS_SLOW_START: bool = true;
 
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
@@ -180,7 +180,7 @@ impl WindowGrowth for Hybla {
         }
         self.open(window);
         if let Some(estimate) = self.hoe.take(ack) {
-            window.ssthresh = window.ssthresh.min(estimate.max(crate::cc::LEAST_SSTHRESH));
+            window.ssthresh = window.ssthresh.min(estimate.max(crate::cc::MIN_SSTHRESH));
             window.cwnd = window.cwnd.min(window.ssthresh);
         }
         // Deviation: Reno until the estimate is there, since 2^rho - 1 would come before it at rho = 20; the paper does not
@@ -199,9 +199,9 @@ impl WindowGrowth for Hybla {
         }
     }
 
-    fn on_reduction(&mut self, before: &Window) {
+    fn on_decrease(&mut self, before: &Window) {
         self.credit = Credit::default();
-        self.reno.on_reduction(before);
+        self.reno.on_decrease(before);
         self.hoe = Hoe::Settled;
     }
 }
@@ -358,7 +358,7 @@ mod tests {
     fn a_loss_before_hoes_estimate_makes_it_superfluous() {
         let (mut hybla, mut window) = awaiting();
         grown(&mut hybla, &mut window, (500, 1, 4));
-        hybla.on_reduction(&window);
+        hybla.on_decrease(&window);
         window.ssthresh = 1000.0;
         assert_eq!(
             grown(&mut hybla, &mut window, (510, 2, 4)),

@@ -1,24 +1,24 @@
 //! TCP Illinois: the queueing delay, not its loss, says how fast the window grows and how much a loss costs.
 //!
-//! Must not know slow start or recovery. Read Liu, Başar and Srikant 2008 §3 first, then `docs/variants/illinois.md`.
+//! Does not depend on slow start or recovery. Read Liu, Başar and Srikant 2008 §3 first, then `docs/variants/illinois.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::{Delay, RttRound};
-use crate::cc::{AckEvidence, SignalEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 use crate::sim::time::{Nanos, seconds};
 
 parameters! {
     /// Parameters of TCP Illinois.
     pub struct IllinoisParams {
-        /// Greatest growth per round trip.
+        /// WindowedMax growth per round trip.
         alpha_max: number(10.0, "segments", 1.0, 1000.0, "Liu et al. 2008 §3.3"),
-        /// Least growth per round trip.
+        /// MinSample growth per round trip.
         alpha_min: number(0.3, "segments", 0.01, 1.0, "Liu et al. 2008 §3.3"),
-        /// Least share of the window that a loss costs.
+        /// MinSample share of the window that a loss costs.
         beta_min: number(0.125, "", 0.01, 0.5, "Liu et al. 2008 §3.3"),
-        /// Greatest share of the window that a loss costs.
+        /// WindowedMax share of the window that a loss costs.
         beta_max: number(0.5, "", 0.01, 0.9, "Liu et al. 2008 §3.3"),
         /// Window below which it is Reno.
         window_threshold: number(15.0, "segments", 0.0, 1e6, "Linux; Liu et al. 2008 have 10"),
@@ -137,7 +137,7 @@ impl Illinois {
     }
 }
 
-impl WindowGrowth for Illinois {
+impl WindowIncrease for Illinois {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
@@ -157,7 +157,7 @@ impl WindowGrowth for Illinois {
         self.credit.spend(&mut window.cwnd, price, acked);
     }
 
-    fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         libm::floor((1.0 - self.beta) * window.cwnd)
     }
 
@@ -167,7 +167,7 @@ impl WindowGrowth for Illinois {
         self.measured = None;
     }
 
-    fn on_reduction(&mut self, _before: &Window) {
+    fn on_decrease(&mut self, _before: &Window) {
         self.credit = Credit::default();
     }
 
@@ -238,8 +238,8 @@ mod tests {
             flight: 0.0,
             signal: Signal::Loss,
         };
-        assert_eq!(illinois.reduced_window(&Window::at(80.0), &loss), 70.0);
+        assert_eq!(illinois.decreased_window(&Window::at(80.0), &loss), 70.0);
         illinois.on_timeout();
-        assert_eq!(illinois.reduced_window(&Window::at(80.0), &loss), 40.0);
+        assert_eq!(illinois.decreased_window(&Window::at(80.0), &loss), 40.0);
     }
 }

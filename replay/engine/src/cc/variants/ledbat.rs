@@ -1,13 +1,13 @@
 //! LEDBAT: the window moves so that a fixed delay waits in queues, and yields to others.
 //!
-//! Must not know recovery. RFC 6817 throughout.
+//! Does not depend on recovery. RFC 6817 throughout.
 
 use std::collections::VecDeque;
 
 use super::reno::Reno;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, Window, WindowIncrease};
 use crate::sim::time::{Nanos, SECOND, seconds};
 
 parameters! {
@@ -49,7 +49,7 @@ const MINUTE: Nanos = 60 * SECOND;
 #[derive(Clone, Debug, Default)]
 pub struct Ledbat {
     params: LedbatParams,
-    /// Least delay of each of the last minutes.
+    /// MinSample delay of each of the last minutes.
     base: VecDeque<Nanos>,
     minute: Nanos,
     /// The last samples.
@@ -71,7 +71,7 @@ impl Ledbat {
     fn take(&mut self, delay: Nanos, now: Nanos) {
         let minute = now / MINUTE;
         match self.base.back_mut() {
-            Some(least) if minute == self.minute => *least = (*least).min(delay),
+            Some(min) if minute == self.minute => *min = (*min).min(delay),
             _ => {
                 self.base.push_back(delay);
                 self.minute = minute;
@@ -97,7 +97,7 @@ impl Ledbat {
     }
 }
 
-impl WindowGrowth for Ledbat {
+impl WindowIncrease for Ledbat {
     const OBSERVES: bool = true;
     const OWNS_SLOW_START: bool = true;
 
@@ -117,12 +117,12 @@ impl WindowGrowth for Ledbat {
         let grown = window.cwnd + self.params.gain * self.off_target() * acked / window.cwnd;
         // RFC 6817 §2.4.2: max_allowed_cwnd, against growth that nothing in flight has tested.
         let allowed = f64::from(ack.flight) + acked + ALLOWED_INCREASE;
-        let most = if ack.cwnd_limited {
+        let max = if ack.cwnd_limited {
             allowed.max(window.cwnd)
         } else {
             window.cwnd
         };
-        window.cwnd = grown.min(most).max(MIN_CWND);
+        window.cwnd = grown.min(max).max(MIN_CWND);
     }
 }
 

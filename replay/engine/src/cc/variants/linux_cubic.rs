@@ -1,17 +1,17 @@
 //! CUBIC's congestion avoidance as Linux counts it: whole segments, and a window that grows by one per so many
 //! segments acknowledged. The curve is RFC 9438's; where it is read and how it is rounded differ.
 //!
-//! Must not know slow start or recovery. Read RFC 9438 §4 first, then `docs/variants/cubic.md`.
+//! Does not depend on slow start or recovery. Read RFC 9438 §4 first, then `docs/variants/cubic.md`.
 
 use super::reno::Credit;
-use crate::cc::{AckEvidence, Window, WindowGrowth};
-use crate::sim::time::{Nanos, SECOND, keep_least};
+use crate::cc::{AckEvidence, Window, WindowIncrease};
+use crate::sim::time::{Nanos, SECOND, keep_min};
 use crate::tcp::jiffies::TICK;
 
 /// Linux: the curve's own unit of time is 1/1024 s.
 const UNITS_PER_SECOND: u64 = 1024;
 /// Distance from the origin at which the curve is steep enough for any window: 12 days.
-const MOST_UNITS: u64 = 1 << 30;
+const MAX_UNITS: u64 = 1 << 30;
 
 /// Deviation: as Linux, 717/1024 where RFC 9438 §4.6 has 0.7.
 const BETA: u64 = 717;
@@ -24,9 +24,9 @@ const RENO_EIGHTHS: u64 = 15;
 /// Deviation: as Linux, a segment per window/100 where the curve is flat.
 const PLATEAU_WINDOWS: u64 = 100;
 /// Deviation: as Linux, before the first loss at least a segment per 20 acknowledged.
-const MOST_ACKED_BEFORE_LOSS: u64 = 20;
+const MAX_ACKED_BEFORE_LOSS: u64 = 20;
 /// RFC 9438 §4.2: at most half as much again per round trip.
-const LEAST_ACKED: u64 = 2;
+const MIN_ACKED: u64 = 2;
 /// Deviation: as Linux, the curve is read again only after a thirty-second of a second unless cwnd has changed, and
 /// once per tick at most.
 const REREAD_AFTER_TICKS: u64 = SECOND / 32 / TICK;
@@ -39,8 +39,8 @@ pub struct LinuxCubic {
     /// Window at the plateau; 0 before the first reduction or after a timeout.
     w_max: u64,
     stage: Option<Stage>,
-    /// Least RTT of data.
-    least_rtt: Option<Nanos>,
+    /// MinSample RTT of data.
+    min_rtt: Option<Nanos>,
     /// Segments to be acknowledged per segment of growth.
     per_segment: u64,
     read: Option<Reading>,
@@ -76,7 +76,7 @@ fn k_units(below: u64) -> u64 {
 
 /// RFC 9438 §4.2 equation 1 in whole segments: the distance from the origin is rounded down on either side of it.
 fn target(origin: u64, k_units: u64, t_units: u64) -> u64 {
-    let offset = u128::from(t_units.abs_diff(k_units).min(MOST_UNITS));
+    let offset = u128::from(t_units.abs_diff(k_units).min(MAX_UNITS));
     let cube = u128::from(C_TIMES_1024) * offset * offset * offset;
     let distance = (cube / (1024 * u128::from(UNITS_PER_SECOND.pow(3)))) as u64;
     if t_units < k_units {
@@ -94,7 +94,7 @@ fn acked_per_segment(cwnd: u64, target: u64, before_loss: bool) -> u64 {
         PLATEAU_WINDOWS * cwnd
     };
     if before_loss {
-        count.min(MOST_ACKED_BEFORE_LOSS)
+        count.min(MAX_ACKED_BEFORE_LOSS)
     } else {
         count
     }
@@ -145,7 +145,7 @@ impl LinuxCubic {
     fn take_rtt(&mut self, rtt: Nanos, now: Nanos) {
         let settling = |stage: Stage| now.saturating_sub(stage.start) < SETTLING;
         if !self.stage.is_some_and(settling) {
-            keep_least(&mut self.least_rtt, rtt);
+            keep_min(&mut self.min_rtt, rtt);
         }
     }
 
@@ -167,7 +167,7 @@ impl LinuxCubic {
         if !read_now {
             self.read = Some(Reading { tick, cwnd });
             // Deviation: as Linux, the target lies the least RTT ahead, not the smoothed one (RFC 9438 §4.2).
-            let t_units = stage.t_units(now, self.least_rtt.unwrap_or(0));
+            let t_units = stage.t_units(now, self.min_rtt.unwrap_or(0));
             let target = target(stage.origin, stage.k_units, t_units);
             count = acked_per_segment(cwnd, target, w_max == 0);
         }
@@ -175,11 +175,11 @@ impl LinuxCubic {
         if let Some(friendly) = cwnd.checked_div(lead) {
             count = count.min(friendly);
         }
-        self.per_segment = count.max(LEAST_ACKED);
+        self.per_segment = count.max(MIN_ACKED);
     }
 }
 
-impl WindowGrowth for LinuxCubic {
+impl WindowIncrease for LinuxCubic {
     const OBSERVES: bool = true;
 
     /// RTT samples of data, in recovery too.
@@ -196,7 +196,7 @@ impl WindowGrowth for LinuxCubic {
     }
 
     /// RFC 9438 §4.6 and §4.7.
-    fn on_reduction(&mut self, before: &Window) {
+    fn on_decrease(&mut self, before: &Window) {
         let cwnd = before.cwnd as u64;
         self.w_max = w_max_after_reduction(cwnd, self.w_max);
         self.stage = None;
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(target(100, units(4), units(4)), 100);
         assert_eq!(target(100, units(4), units(6)), 103);
         assert_eq!(target(10, units(40), 0), 0);
-        assert_eq!(target(10, 0, u64::MAX), target(10, 0, MOST_UNITS));
+        assert_eq!(target(10, 0, u64::MAX), target(10, 0, MAX_UNITS));
     }
 
     #[test]
@@ -298,20 +298,20 @@ mod tests {
     fn the_target_lies_the_least_rtt_ahead_and_the_settling_second_gives_none() {
         let mut cubic = LinuxCubic::default();
         cubic.take_rtt(300 * MILLISECOND, 0);
-        cubic.on_reduction(&Window::at(100.0));
+        cubic.on_decrease(&Window::at(100.0));
         cubic.update(71, 1, SECOND);
         // K = cbrt(29 / C) = 4.168 s; 0.3 s ahead the curve stands 23.2 below the origin, at 77.
         assert_eq!(cubic.per_segment, 71 / (77 - 71));
         cubic.take_rtt(MILLISECOND, 2 * SECOND - 1);
-        assert_eq!(cubic.least_rtt, Some(300 * MILLISECOND));
+        assert_eq!(cubic.min_rtt, Some(300 * MILLISECOND));
         cubic.take_rtt(200 * MILLISECOND, 2 * SECOND);
-        assert_eq!(cubic.least_rtt, Some(200 * MILLISECOND));
+        assert_eq!(cubic.min_rtt, Some(200 * MILLISECOND));
     }
 
     #[test]
     fn the_curve_is_read_again_only_after_seven_ticks_or_at_another_window_in_another_tick() {
         let mut cubic = LinuxCubic::default();
-        cubic.on_reduction(&Window::at(1000.0));
+        cubic.on_decrease(&Window::at(1000.0));
         let mut count = |cwnd, ticks| {
             cubic.update(cwnd, 1, ticks * TICK);
             cubic.per_segment
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_timeout_forgets_the_plateau_and_idle_time_does_not_count() {
         let mut cubic = LinuxCubic::default();
-        cubic.on_reduction(&Window::at(100.0));
+        cubic.on_decrease(&Window::at(100.0));
         cubic.update(71, 1, 0);
         cubic.on_idle(5 * SECOND);
         cubic.update(70, 1, 5 * SECOND);

@@ -1,16 +1,16 @@
 //! Reno's windows as ns-2 moves them: an ACK buys one segment, or a share of one, whatever it acknowledges.
 //!
-//! Must not know recovery. RFC 5681 §3.1 in the form `cwnd += 1 / cwnd`.
+//! Does not depend on recovery. RFC 5681 §3.1 in the form `cwnd += 1 / cwnd`.
 
-use crate::cc::decrease::WindowReduction;
-use crate::cc::increase::Growth;
-use crate::cc::{AckEvidence, SignalEvidence, Window, WindowGrowth};
+use crate::cc::decrease::WindowDecrease;
+use crate::cc::increase::Increase;
+use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
 /// Growth by ACKs.
 #[derive(Clone, Debug, Default)]
 pub struct Ns2Reno;
 
-impl WindowGrowth for Ns2Reno {
+impl WindowIncrease for Ns2Reno {
     const OWNS_SLOW_START: bool = true;
 
     #[inline]
@@ -27,8 +27,8 @@ impl WindowGrowth for Ns2Reno {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ns2Half;
 
-impl WindowReduction for Ns2Half {
-    fn reduced(&mut self, _: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
+impl WindowDecrease for Ns2Half {
+    fn reduced(&mut self, _: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
         let half = signal.flight / 2.0;
         Window {
             cwnd: half,
@@ -66,8 +66,8 @@ mod tests {
             lost_total: 1,
             signal: Signal::Loss,
         };
-        let mut growth = Growth::from(Ns2Reno);
-        let half = Ns2Half.reduced(&Window::at(20.0), &mut growth, &signal);
+        let mut increase = Increase::from(Ns2Reno);
+        let half = Ns2Half.reduced(&Window::at(20.0), &mut increase, &signal);
         assert_eq!(
             (half.cwnd.to_bits(), half.ssthresh.to_bits()),
             (4.25_f64.to_bits(), 4.0_f64.to_bits())

@@ -1,15 +1,15 @@
 //! TCP-Peach: Reno's congestion avoidance; how far the window may open beyond it, answers to dummy segments of low
 //! priority say.
 //!
-//! Must not know when dummy segments leave, which is the sender's (`sender/dummies.rs`). Read Akyildiz, Morabito and
+//! Does not depend on when dummy segments leave, which is the sender's (`sender/low_priority_probes.rs`). Read Akyildiz, Morabito and
 //! Palazzo 2001 §III first, then `docs/variants/peach.md`.
 
 use super::reno::Reno;
 use crate::cc::decrease::Factor;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::{choices, parameters};
-use crate::cc::{AckEvidence, HALF, LEAST_SSTHRESH, SlowStart, Window, WindowGrowth, Windowed};
-use crate::config::{DummySegments, StackParams};
+use crate::cc::{AckEvidence, HALF, MIN_SSTHRESH, SlowStart, Window, WindowIncrease, Windowed};
+use crate::config::{ProbeSegments, StackParams};
 
 choices! {
     /// What a segment of low priority carries.
@@ -43,15 +43,15 @@ pub const DEFINITION: Definition = Definition {
     source: "Akyildiz, Morabito and Palazzo 2001",
     year: 2001,
     params: PeachParams::SPECS,
-    fix: |stack, values| stack.dummies = Some(PeachParams::of(values).dummy_segments()),
+    fix: |stack, values| stack.low_priority_probes = Some(PeachParams::of(values).dummy_segments()),
     made: |stack, _, _| Made::Window(Peach::windowed(f64::from(stack.initial_window_pkts), stack)),
     ..Definition::BASE
 };
 
 impl PeachParams {
     /// What the stack has to know of them.
-    pub fn dummy_segments(&self) -> DummySegments {
-        DummySegments {
+    pub fn dummy_segments(&self) -> ProbeSegments {
+        ProbeSegments {
             dscp: self.dscp as u8,
             sudden_start_pkts: self.sudden_start_pkts,
             recovery_share: self.recovery_share,
@@ -76,22 +76,17 @@ impl Peach {
             cwnd: segments,
             ssthresh: segments,
         };
-        let reduction = Factor::of(HALF, params.profile);
-        Windowed::new(
-            window,
-            SlowStart::standard(None),
-            Self::default(),
-            reduction,
-        )
+        let decrease = Factor::of(HALF, params.profile);
+        Windowed::new(window, SlowStart::standard(None), Self::default(), decrease)
     }
 }
 
-impl WindowGrowth for Peach {
+impl WindowIncrease for Peach {
     const OWNS_SLOW_START: bool = true;
 
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
         // RFC 5681 §3.1 equation 4: two segments at least.
-        window.ssthresh = window.ssthresh.min(window.cwnd.max(LEAST_SSTHRESH));
+        window.ssthresh = window.ssthresh.min(window.cwnd.max(MIN_SSTHRESH));
         if ack.cwnd_limited {
             self.reno.on_ack(window, acked, ack);
         }
@@ -99,8 +94,8 @@ impl WindowGrowth for Peach {
 
     /// If the queue dropped, the half of the window that was given up is room for as many dummy segments; what is
     /// answered beyond them shows that the path had room, so that the loss was the link's.
-    fn on_reduction(&mut self, before: &Window) {
-        self.reno.on_reduction(before);
+    fn on_decrease(&mut self, before: &Window) {
+        self.reno.on_decrease(before);
         // Akyildiz et al. 2001 §III-B: as many answers buy nothing as Rapid Recovery took from the window.
         self.awaited = (HALF * before.cwnd) as u32;
     }
@@ -111,7 +106,7 @@ impl WindowGrowth for Peach {
         self.awaited = 0;
     }
 
-    fn on_dummy_answer(&mut self, window: &mut Window) {
+    fn on_probe_answer(&mut self, window: &mut Window) {
         if self.awaited > 0 {
             self.awaited -= 1;
         } else {
@@ -137,7 +132,7 @@ mod tests {
 
     fn answers(controller: &mut Windowed, n: u32) -> f64 {
         for _ in 0..n {
-            controller.on_dummy_answer();
+            controller.on_probe_answer();
         }
         controller.cwnd()
     }

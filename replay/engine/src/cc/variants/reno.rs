@@ -1,8 +1,8 @@
 //! Reno's congestion avoidance: one segment per window of data acknowledged.
 //!
-//! Must not know cubic or slow start. RFC 5681 §3.1, the counting form that it recommends (RFC 3465 §2.1).
+//! Does not depend on cubic or slow start. RFC 5681 §3.1, the counting form that it recommends (RFC 3465 §2.1).
 
-use crate::cc::{AckEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, Window, WindowIncrease};
 
 /// Segments acknowledged that have not bought growth yet.
 #[derive(Clone, Debug, Default)]
@@ -59,13 +59,13 @@ impl Reno {
     }
 }
 
-impl WindowGrowth for Reno {
+impl WindowIncrease for Reno {
     #[inline]
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
         self.count(&mut window.cwnd, acked);
     }
 
-    fn on_reduction(&mut self, _before: &Window) {
+    fn on_decrease(&mut self, _before: &Window) {
         self.credit = Credit::default();
     }
 

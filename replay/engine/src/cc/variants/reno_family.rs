@@ -1,6 +1,6 @@
 //! The variants whose windows are RFC 5681's: they differ in how losses are found and repaired.
 //!
-//! Must not know recovery itself: each names the sender's part. Read RFC 5681 §3 first.
+//! Does not depend on recovery itself: each names the sender's part. Read RFC 5681 §3 first.
 
 use hindflight_kernels::StreamRng;
 

@@ -1,12 +1,12 @@
 //! Scalable TCP: a fixed share of growth per segment acknowledged and a fixed share of loss, so that recovery takes the
 //! same number of round trips at every window.
 //!
-//! Must not know slow start or recovery. Read Kelly 2003 §3 first, then `docs/variants/scalable.md`.
+//! Does not depend on slow start or recovery. Read Kelly 2003 §3 first, then `docs/variants/scalable.md`.
 
 use super::reno::Credit;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, SignalEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
 parameters! {
     /// Parameters of Scalable TCP.
@@ -50,7 +50,7 @@ impl Scalable {
     }
 }
 
-impl WindowGrowth for Scalable {
+impl WindowIncrease for Scalable {
     /// Kelly 2003 §3: cwnd += a; no slower than Reno, as Linux.
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
         let mut price = window.cwnd;
@@ -61,7 +61,7 @@ impl WindowGrowth for Scalable {
     }
 
     /// Kelly 2003 §3: cwnd -= b cwnd.
-    fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         let share = if window.cwnd > self.params.legacy_window {
             self.params.b
         } else {
@@ -70,7 +70,7 @@ impl WindowGrowth for Scalable {
         libm::floor((1.0 - share) * window.cwnd)
     }
 
-    fn on_reduction(&mut self, _before: &Window) {
+    fn on_decrease(&mut self, _before: &Window) {
         self.credit = Credit::default();
     }
 }
@@ -103,7 +103,7 @@ mod tests {
             flight: 0.0,
             signal: Signal::Loss,
         };
-        let after = |cwnd| Scalable::default().reduced_window(&Window::at(cwnd), &loss);
+        let after = |cwnd| Scalable::default().decreased_window(&Window::at(cwnd), &loss);
         assert_eq!([after(800.0), after(16.0)], [700.0, 8.0]);
     }
 }

@@ -1,6 +1,6 @@
 //! SCPS-TP's windows: Vegas or Van Jacobson's, or none but a fixed rate; and a loss that need not mean congestion.
 //!
-//! Must not know how holes are reported and repaired (`RecoveryKind::Snack`), nor how often the receiver acknowledges
+//! Does not depend on how holes are reported and repaired (`RecoveryKind::Snack`), nor how often the receiver acknowledges
 //! (`StackParams::acks_per_round_trip`). Read CCSDS 714.0-B-2 §3.2 first, then `docs/variants/scps-tp.md`.
 
 use super::reno::Reno;
@@ -8,9 +8,9 @@ use super::scps_vegas::ScpsVegas;
 use super::vegas::VegasParams;
 use crate::cc::decrease::Factor;
 use crate::cc::definition::{Definition, Made};
-use crate::cc::increase::Growth;
+use crate::cc::increase::Increase;
 use crate::cc::params::{choices, parameters};
-use crate::cc::{HALF, Held, SlowStart, Window, WindowPacing, Windowed};
+use crate::cc::{FixedWindow, HALF, SlowStart, Window, WindowPacing, Windowed};
 use crate::config::{RecoveryKind, StackParams};
 
 choices! {
@@ -92,9 +92,9 @@ impl ScpsTpParams {
                 fixed_pkts_per_s: Some(self.rate_pkts_per_s(params.packet_bytes())),
                 ..WindowPacing::SPACED
             };
-            return Held::windowed(NO_WINDOW_PKTS).paced(Some(pacing));
+            return FixedWindow::windowed(NO_WINDOW_PKTS).paced(Some(pacing));
         }
-        let growth: Growth = if self.congestion_control == CongestionControl::Vegas {
+        let increase: Increase = if self.congestion_control == CongestionControl::Vegas {
             let vegas = VegasParams {
                 alpha: self.alpha,
                 beta: self.beta,
@@ -107,9 +107,9 @@ impl ScpsTpParams {
         let slow_start = SlowStart::standard(None);
         // Deviation: in the reference implementation a timeout of Vegas costs nothing where losses are taken for corruption;
         // it may as well be an outage. Its van_jacobson pays for losses whatever they are taken for.
-        let reduction = Factor::of(HALF, params.profile);
+        let decrease = Factor::of(HALF, params.profile);
         // Few ACKs let much leave at once: it is spread, without a pause between two of them.
-        Windowed::new(Window::initial(params), slow_start, growth, reduction)
+        Windowed::new(Window::initial(params), slow_start, increase, decrease)
             .paced(Some(WindowPacing::SPACED))
             .sparing_losses(self.loss_cause == LossCause::Corruption)
     }

@@ -1,12 +1,12 @@
 //! Vegas where ACKs are few and losses are the link's: each RTT sample counts by itself, what ends slow start is the rate
 //! between two ACKs, and a round trip is told by time, since holes hold `snd_una` back.
 //!
-//! Must not know how often the receiver acknowledges. Read `vegas` first, then `docs/variants/scps-tp.md`.
+//! Does not depend on how often the receiver acknowledges. Read `vegas` first, then `docs/variants/scps-tp.md`.
 
 use super::reno::Reno;
-use super::vegas::{LEAST_WINDOW, VegasParams, diff};
-use crate::cc::{AckEvidence, Window, WindowGrowth};
-use crate::sim::time::{Nanos, keep_least, seconds};
+use super::vegas::{MIN_WINDOW, VegasParams, diff};
+use crate::cc::{AckEvidence, Window, WindowIncrease};
+use crate::sim::time::{Nanos, keep_min, seconds};
 
 /// State of SCPS-TP's Vegas.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,7 @@ pub struct ScpsVegas {
     params: VegasParams,
     base: Option<Nanos>,
     /// The least sample of the round, and when the round began.
-    least: Option<Nanos>,
+    min: Option<Nanos>,
     began: Nanos,
     /// Segments delivered so far, and how many they were when at the last sample.
     delivered: u64,
@@ -42,10 +42,7 @@ impl ScpsVegas {
             return;
         }
         let carried = self.rate * ack.srtt.map_or(0.0, seconds);
-        window.cwnd = window
-            .cwnd
-            .min(libm::floor(carried) + 1.0)
-            .max(LEAST_WINDOW);
+        window.cwnd = window.cwnd.min(libm::floor(carried) + 1.0).max(MIN_WINDOW);
         window.ssthresh = window.ssthresh.min(window.cwnd - 1.0);
         self.begin(ack);
     }
@@ -53,7 +50,7 @@ impl ScpsVegas {
     /// The once-per-round decision (Brakmo and Peterson 1995 §3.2).
     fn adjust(&mut self, window: &mut Window, waiting: f64, ack: &AckEvidence) {
         if waiting > self.params.beta {
-            window.cwnd = (window.cwnd - 1.0).max(LEAST_WINDOW);
+            window.cwnd = (window.cwnd - 1.0).max(MIN_WINDOW);
             window.ssthresh = window.ssthresh.min(window.cwnd - 1.0);
         } else if waiting < self.params.alpha && ack.cwnd_limited {
             window.cwnd += 1.0;
@@ -62,22 +59,22 @@ impl ScpsVegas {
     }
 
     fn begin(&mut self, ack: &AckEvidence) {
-        (self.began, self.least) = (ack.now, None);
+        (self.began, self.min) = (ack.now, None);
     }
 }
 
-impl WindowGrowth for ScpsVegas {
+impl WindowIncrease for ScpsVegas {
     const OBSERVES: bool = true;
     const OWNS_SLOW_START: bool = true;
-    const GROWS_IN_RECOVERY: bool = true;
+    const INCREASES_IN_RECOVERY: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
         self.delivered += u64::from(ack.delivered);
         let Some(rtt) = ack.rtt else {
             return;
         };
-        keep_least(&mut self.base, rtt);
-        keep_least(&mut self.least, rtt);
+        keep_min(&mut self.base, rtt);
+        keep_min(&mut self.min, rtt);
         if let Some((at, delivered)) = self.sampled.replace((ack.now, self.delivered))
             && ack.now > at
         {
@@ -86,7 +83,7 @@ impl WindowGrowth for ScpsVegas {
     }
 
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
-        let (Some(rtt), Some(base), Some(least)) = (ack.rtt, self.base, self.least) else {
+        let (Some(rtt), Some(base), Some(min)) = (ack.rtt, self.base, self.min) else {
             if window.in_slow_start() {
                 self.reno.grow(window, ack);
             }
@@ -96,13 +93,13 @@ impl WindowGrowth for ScpsVegas {
             let waiting = diff(window.cwnd, seconds(rtt), seconds(base));
             self.start(window, waiting, ack);
         } else if ack.now.saturating_sub(rtt) >= self.began {
-            let waiting = diff(window.cwnd, seconds(least), seconds(base));
+            let waiting = diff(window.cwnd, seconds(min), seconds(base));
             self.adjust(window, waiting, ack);
         }
     }
 
     fn on_idle(&mut self, _idle: Nanos) {
-        (self.base, self.least, self.sampled) = (None, None, None);
+        (self.base, self.min, self.sampled) = (None, None, None);
     }
 }
 
@@ -112,7 +109,7 @@ mod tests {
     use crate::sim::time::MILLISECOND;
 
     /// An ACK of so many segments at that time, its sample if it has one, with an SRTT of 625 ms.
-    fn hear(
+    fn on_event(
         vegas: &mut ScpsVegas,
         window: &mut Window,
         (now_ms, delivered, rtt_ms): (u64, u32, Option<u64>),
@@ -141,36 +138,45 @@ mod tests {
     fn slow_start_ends_at_the_rate_times_the_time_that_a_segment_takes() {
         let (mut vegas, mut window) = (ScpsVegas::default(), starting(400.0));
         // Over 500 ms nothing waits; at 503 ms 600 3 / 500 do.
-        assert_eq!(hear(&mut vegas, &mut window, (1000, 100, Some(500))), 500.0);
-        assert_eq!(hear(&mut vegas, &mut window, (1125, 100, Some(500))), 600.0);
+        assert_eq!(
+            on_event(&mut vegas, &mut window, (1000, 100, Some(500))),
+            500.0
+        );
+        assert_eq!(
+            on_event(&mut vegas, &mut window, (1125, 100, Some(500))),
+            600.0
+        );
         // 100 in 125 ms: 800 a second, 500 in 625 ms.
-        assert_eq!(hear(&mut vegas, &mut window, (1250, 100, Some(503))), 501.0);
+        assert_eq!(
+            on_event(&mut vegas, &mut window, (1250, 100, Some(503))),
+            501.0
+        );
         assert_eq!(window.ssthresh, 500.0);
         // It does not raise a window that is smaller.
         let (mut vegas, mut window) = (ScpsVegas::default(), starting(300.0));
-        hear(&mut vegas, &mut window, (1000, 10, Some(500)));
-        hear(&mut vegas, &mut window, (1125, 100, Some(560)));
+        on_event(&mut vegas, &mut window, (1000, 10, Some(500)));
+        on_event(&mut vegas, &mut window, (1125, 100, Some(560)));
         assert_eq!(window.cwnd, 310.0);
     }
 
     #[test]
     fn an_ack_that_has_waited_grows_slow_start_and_says_nothing_of_a_queue() {
         let (mut vegas, mut window) = (ScpsVegas::default(), starting(10.0));
-        hear(&mut vegas, &mut window, (500, 1, Some(500)));
-        assert_eq!(hear(&mut vegas, &mut window, (750, 9, None)), 20.0);
+        on_event(&mut vegas, &mut window, (500, 1, Some(500)));
+        assert_eq!(on_event(&mut vegas, &mut window, (750, 9, None)), 20.0);
         // Nor does it end a round or take part in it.
         window.ssthresh = 2.0;
-        assert_eq!(hear(&mut vegas, &mut window, (2000, 5, None)), 20.0);
+        assert_eq!(on_event(&mut vegas, &mut window, (2000, 5, None)), 20.0);
     }
 
     #[test]
     fn in_congestion_avoidance_the_window_moves_by_one_per_round_trip_toward_alpha_to_beta() {
         let moved = |rtt_ms| {
             let (mut vegas, mut window) = (ScpsVegas::default(), Window::at(500.0));
-            hear(&mut vegas, &mut window, (1000, 100, Some(500)));
-            vegas.least = None;
+            on_event(&mut vegas, &mut window, (1000, 100, Some(500)));
+            vegas.min = None;
             let course = [1125, 1250, 1375, 1500, 1510]
-                .map(|now_ms| hear(&mut vegas, &mut window, (now_ms, 100, Some(rtt_ms))));
+                .map(|now_ms| on_event(&mut vegas, &mut window, (now_ms, 100, Some(rtt_ms))));
             // The first answer to what left after the last decision, at 1000 ms, comes an RTT later.
             assert_eq!(course[..3], [501.0; 3]);
             course[4] - 501.0
@@ -183,16 +189,19 @@ mod tests {
     fn a_hole_that_holds_the_cumulative_ack_back_holds_no_round_back() {
         let (mut vegas, mut window) = (ScpsVegas::default(), Window::at(100.0));
         // `snd_una` stays where it is throughout.
-        let course =
-            [500, 1000, 1500].map(|now_ms| hear(&mut vegas, &mut window, (now_ms, 20, Some(500))));
+        let course = [500, 1000, 1500]
+            .map(|now_ms| on_event(&mut vegas, &mut window, (now_ms, 20, Some(500))));
         assert_eq!(course, [101.0, 102.0, 103.0]);
     }
 
     #[test]
     fn the_window_is_two_segments_at_least() {
         let (mut vegas, mut window) = (ScpsVegas::default(), Window::at(2.0));
-        hear(&mut vegas, &mut window, (1000, 1, Some(100)));
+        on_event(&mut vegas, &mut window, (1000, 1, Some(100)));
         window.cwnd = 2.0;
-        assert_eq!(hear(&mut vegas, &mut window, (9000, 1, Some(5000))), 2.0);
+        assert_eq!(
+            on_event(&mut vegas, &mut window, (9000, 1, Some(5000))),
+            2.0
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! Super TCP's window: the satellite link's rate times its round-trip time, or a share of it, which nothing moves.
 //!
-//! Must not know recovery, which is the sender's (`sender/supertcp.rs`). Read `docs/variants/supertcp.md` first.
+//! Does not depend on recovery, which is the sender's (`tcp/recovery/supertcp.rs`). Read `docs/variants/supertcp.md` first.
 
 use super::aerotcp::share_of_link_pkts;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
-use crate::cc::{Held, Windowed};
+use crate::cc::{FixedWindow, Windowed};
 use crate::config::RecoveryKind;
 
 parameters! {
@@ -39,7 +39,7 @@ impl SupertcpParams {
     /// A controller that holds the window of packets of `packet_bytes`, two segments at least.
     pub fn windowed(&self, packet_bytes: u32) -> Windowed {
         let rate = self.satellite_rate / f64::from(self.connections);
-        Held::windowed(share_of_link_pkts(rate, self.satellite_rtt, packet_bytes))
+        FixedWindow::windowed(share_of_link_pkts(rate, self.satellite_rtt, packet_bytes))
     }
 }
 

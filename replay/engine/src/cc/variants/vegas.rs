@@ -1,12 +1,12 @@
 //! Vegas: once per round trip the window moves by one segment so that between alpha and beta segments wait in queues.
 //!
-//! Must not know recovery. Read Brakmo and Peterson 1995 §3 first, then `docs/variants/vegas.md`.
+//! Does not depend on recovery. Read Brakmo and Peterson 1995 §3 first, then `docs/variants/vegas.md`.
 
 use super::reno::Reno;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::{Delay, RttRound};
-use crate::cc::{AckEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, Window, WindowIncrease};
 use crate::sim::time::Nanos;
 
 parameters! {
@@ -38,9 +38,9 @@ pub const DEFINITION: Definition = Definition {
 };
 
 /// Deviation: as Linux, a round with fewer samples says nothing, for one delayed ACK would be all of it.
-pub const LEAST_SAMPLES: u32 = 3;
+pub const MIN_SAMPLES: u32 = 3;
 /// The window never falls below this, in segments.
-pub const LEAST_WINDOW: f64 = 2.0;
+pub const MIN_WINDOW: f64 = 2.0;
 
 /// State of Vegas.
 #[derive(Clone, Debug, Default)]
@@ -83,13 +83,13 @@ impl Vegas {
         } else if diff < self.params.alpha && ack.cwnd_limited {
             window.cwnd += 1.0;
         }
-        window.cwnd = window.cwnd.max(LEAST_WINDOW);
+        window.cwnd = window.cwnd.max(MIN_WINDOW);
         // Deviation: as Linux, ssthresh never falls below three quarters of the window.
         window.ssthresh = window.ssthresh.max(0.75 * window.cwnd);
     }
 }
 
-impl WindowGrowth for Vegas {
+impl WindowIncrease for Vegas {
     const OBSERVES: bool = true;
     const OWNS_SLOW_START: bool = true;
 
@@ -99,8 +99,8 @@ impl WindowGrowth for Vegas {
 
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
         if self.round.turns(ack) {
-            match self.round.least() {
-                Some(delay) if self.round.samples() >= LEAST_SAMPLES => {
+            match self.round.min() {
+                Some(delay) if self.round.samples() >= MIN_SAMPLES => {
                     self.adjust(window, &delay, ack);
                 }
                 _ => self.reno.grow(window, ack),

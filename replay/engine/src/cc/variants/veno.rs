@@ -1,13 +1,13 @@
 //! Veno: Reno that tells random loss from congestion by the backlog that Vegas estimates. With fewer than beta segments
 //! waiting a loss costs a fifth; with more, growth halves and a loss costs half.
 //!
-//! Must not know recovery. Read Fu and Liew 2003 §III first, then `docs/variants/veno.md`.
+//! Does not depend on recovery. Read Fu and Liew 2003 §III first, then `docs/variants/veno.md`.
 
 use super::reno::Reno;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::RttRound;
-use crate::cc::{AckEvidence, SignalEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 use crate::sim::time::Nanos;
 
 parameters! {
@@ -58,7 +58,7 @@ impl Veno {
     }
 }
 
-impl WindowGrowth for Veno {
+impl WindowIncrease for Veno {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
@@ -71,7 +71,7 @@ impl WindowGrowth for Veno {
 
     /// Fu and Liew 2003 §III-A: Reno's growth, halved while the available bandwidth is fully used.
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
-        if let Some(delay) = self.round.least() {
+        if let Some(delay) = self.round.min() {
             self.backlog = delay.backlog(window.cwnd);
         }
         let before = *window;
@@ -85,8 +85,8 @@ impl WindowGrowth for Veno {
     }
 
     /// Fu and Liew 2003 §III-B.
-    fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
-        if let Some(delay) = self.round.least() {
+    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+        if let Some(delay) = self.round.min() {
             self.backlog = delay.backlog(window.cwnd);
         }
         let factor = if self.is_congested() {
@@ -97,8 +97,8 @@ impl WindowGrowth for Veno {
         libm::floor(factor * window.cwnd)
     }
 
-    fn on_reduction(&mut self, before: &Window) {
-        self.reno.on_reduction(before);
+    fn on_decrease(&mut self, before: &Window) {
+        self.reno.on_decrease(before);
     }
 
     fn on_idle(&mut self, _idle: Nanos) {
@@ -139,7 +139,7 @@ mod tests {
     fn a_loss_costs_a_fifth_below_beta_and_half_from_there() {
         let window = Window::at(50.0);
         // Waiting: 50 · 6/106 = 2.83 and 50 · 7/107 = 3.27.
-        let after = |rtt_ms| with_rtt(rtt_ms).reduced_window(&window, &LOSS);
+        let after = |rtt_ms| with_rtt(rtt_ms).decreased_window(&window, &LOSS);
         assert_eq!([after(100), after(106), after(107)], [40.0, 40.0, 25.0]);
     }
 

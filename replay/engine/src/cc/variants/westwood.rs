@@ -1,13 +1,13 @@
 //! Westwood+: after a loss the window is what the path delivered, rate times least RTT.
 //!
-//! Must not know how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
+//! Does not depend on how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
 
-use crate::cc::decrease::WindowReduction;
+use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{Definition, Made};
-use crate::cc::increase::Growth;
+use crate::cc::increase::Increase;
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, LEAST_SSTHRESH, LOSS_WINDOW, Signal, SignalEvidence, Window};
-use crate::sim::time::{Nanos, SECOND, keep_least};
+use crate::cc::{AckEvidence, LOSS_WINDOW, MIN_SSTHRESH, Signal, SignalEvidence, Window};
+use crate::sim::time::{Nanos, SECOND, keep_min};
 
 parameters! {
     /// Parameters of Westwood+.
@@ -41,7 +41,7 @@ pub fn westwood_window(
     signal: &SignalEvidence,
 ) -> Window {
     let ssthresh = min_rtt.map_or(signal.flight / 2.0, |min_rtt| {
-        (rate * min_rtt as f64 / SECOND as f64).max(LEAST_SSTHRESH)
+        (rate * min_rtt as f64 / SECOND as f64).max(MIN_SSTHRESH)
     });
     let cwnd = match signal.signal {
         Signal::Loss | Signal::EcnEcho => before.cwnd.min(ssthresh),
@@ -87,19 +87,19 @@ impl Westwood {
     }
 }
 
-impl WindowReduction for Westwood {
+impl WindowDecrease for Westwood {
     const OBSERVES: bool = true;
 
     /// One sample per round trip: segments delivered over the time it took.
     fn observe(&mut self, ack: &AckEvidence, _window: &Window) {
         if let Some(rtt) = ack.rtt {
             self.rtt = Some(rtt);
-            keep_least(&mut self.min_rtt, rtt);
+            keep_min(&mut self.min_rtt, rtt);
         }
         let since = *self.since.get_or_insert(ack.now);
         let elapsed = ack.now - since;
-        let least = (self.params.least_interval * SECOND as f64) as Nanos;
-        if self.rtt.is_some_and(|rtt| elapsed > rtt.max(least)) {
+        let min = (self.params.least_interval * SECOND as f64) as Nanos;
+        if self.rtt.is_some_and(|rtt| elapsed > rtt.max(min)) {
             self.filter(self.segments * SECOND as f64 / elapsed as f64);
             (self.segments, self.since) = (0.0, Some(ack.now));
         }
@@ -108,7 +108,7 @@ impl WindowReduction for Westwood {
 
     /// Grieco and Mascolo 2004 §II-A. Deviation: cwnd falls at once, where Linux repairs with Reno's half of the window
     /// and takes the estimate at the end of recovery.
-    fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
+    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
         let after = westwood_window(window, self.rate, self.min_rtt, signal);
         if matches!(signal.signal, Signal::Timeout) {
             // Linux: the path may be another one; the least RTT is measured anew.
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn a_loss_leaves_the_rate_times_the_least_rtt_and_never_raises_cwnd() {
-        let mut growth = Growth::from(Reno::default());
+        let mut increase = Increase::from(Reno::default());
         let mut reduced = |cwnd: f64, kind| {
             let mut westwood = Westwood {
                 rate: 200.0,
                 min_rtt: Some(100 * MILLISECOND),
                 ..Westwood::default()
             };
-            let after = westwood.reduced(&Window::at(cwnd), &mut growth, &signal(kind));
+            let after = westwood.reduced(&Window::at(cwnd), &mut increase, &signal(kind));
             (after, westwood.min_rtt)
         };
         let kept = Some(100 * MILLISECOND);
@@ -180,9 +180,9 @@ mod tests {
 
     #[test]
     fn without_an_estimate_a_loss_costs_half_the_flight() {
-        let mut growth = Growth::from(Reno::default());
+        let mut increase = Increase::from(Reno::default());
         let after =
-            Westwood::default().reduced(&Window::at(60.0), &mut growth, &signal(Signal::Loss));
+            Westwood::default().reduced(&Window::at(60.0), &mut increase, &signal(Signal::Loss));
         assert_eq!(after, Window::at(15.0));
     }
 }

@@ -1,18 +1,18 @@
 //! TCP Westwood with the adaptive bandwidth share estimate: samples over an interval between one ACK spacing and one RTT,
 //! the longer the more the window exceeds what the path delivers.
 //!
-//! Must not know how the window grows. Read Wang et al. 2002 §III first, then `docs/variants/westwood-abse.md`.
+//! Does not depend on how the window grows. Read Wang et al. 2002 §III first, then `docs/variants/westwood-abse.md`.
 
 use super::westwood::westwood_window;
 use super::westwood_bwe::tustin_gain;
-use crate::cc::decrease::WindowReduction;
+use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{Definition, Made};
-use crate::cc::delivery_window::Deliveries;
-use crate::cc::increase::Growth;
+use crate::cc::delivery_window::DeliveryWindow;
+use crate::cc::increase::Increase;
 use crate::cc::params::{choices, parameters};
-use crate::cc::windowed_max::Greatest;
+use crate::cc::windowed_max::WindowedMax;
 use crate::cc::{AckEvidence, SignalEvidence, Window};
-use crate::sim::time::{Nanos, SECOND, keep_least, seconds};
+use crate::sim::time::{Nanos, SECOND, keep_min, seconds};
 
 choices! {
     /// How the time constant of the filter is chosen.
@@ -88,12 +88,12 @@ pub struct WestwoodAbse {
     spacing_s: f64,
     min_rtt: Option<Nanos>,
     rtt: Option<Nanos>,
-    deliveries: Deliveries,
+    deliveries: DeliveryWindow,
     estimate: Estimate,
     /// The estimate before the last instant with ACKs.
     before: Estimate,
     /// The greatest instability lately.
-    unrest: Greatest,
+    unrest: WindowedMax,
 }
 
 /// Wang et al. 2002 §III-B, the HAPS/UAV paper equations (2) and (3): the sampling interval for a window of `cwnd` segments.
@@ -139,9 +139,9 @@ impl WestwoodAbse {
         } = &mut self.estimate;
         *instability = beta * *instability + (1.0 - beta) * (sample - *last).abs();
         let instability = *instability;
-        let most = self.unrest.take(instability);
-        if most > 0.0 {
-            rtt_s + self.params.n * rtt_s * instability / most
+        let max = self.unrest.take(instability);
+        if max > 0.0 {
+            rtt_s + self.params.n * rtt_s * instability / max
         } else {
             rtt_s
         }
@@ -166,7 +166,7 @@ impl WestwoodAbse {
     fn take(&mut self, ack: &AckEvidence, cwnd: f64) {
         if let Some(rtt) = ack.rtt {
             self.rtt = Some(rtt);
-            keep_least(&mut self.min_rtt, rtt);
+            keep_min(&mut self.min_rtt, rtt);
         }
         let longest = self.rtt.unwrap_or(0).max(SECOND);
         self.deliveries.add(ack.now, ack.delivered, longest);
@@ -199,7 +199,7 @@ impl WestwoodAbse {
     }
 }
 
-impl WindowReduction for WestwoodAbse {
+impl WindowDecrease for WestwoodAbse {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence, window: &Window) {
@@ -207,7 +207,7 @@ impl WindowReduction for WestwoodAbse {
     }
 
     /// The HAPS/UAV paper §2: ssthresh = ERE RTT_min, cwnd no higher.
-    fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
+    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
         westwood_window(window, self.estimate.rate, self.min_rtt, signal)
     }
 }
@@ -302,8 +302,8 @@ mod tests {
             flight: 10.0,
             signal: Signal::Loss,
         };
-        let mut growth = Growth::from(Reno::default());
-        let after = abse.reduced(&Window::at(80.0), &mut growth, &signal);
+        let mut increase = Increase::from(Reno::default());
+        let after = abse.reduced(&Window::at(80.0), &mut increase, &signal);
         assert!((after.cwnd - 50.0).abs() < 1.0, "{after:?}");
         assert_eq!(after.cwnd.to_bits(), after.ssthresh.to_bits());
     }

@@ -1,14 +1,14 @@
 //! TCP Westwood of 2001: a bandwidth sample per ACK, filtered by a low pass of its own time constant.
 //!
-//! Must not know how the window grows. Read Mascolo et al. 2001 §2 first, then `docs/variants/westwood-bwe.md`.
+//! Does not depend on how the window grows. Read Mascolo et al. 2001 §2 first, then `docs/variants/westwood-bwe.md`.
 
 use super::westwood::westwood_window;
-use crate::cc::decrease::WindowReduction;
+use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{Definition, Made};
-use crate::cc::increase::Growth;
+use crate::cc::increase::Increase;
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, SignalEvidence, Window};
-use crate::sim::time::{Nanos, keep_least, seconds};
+use crate::sim::time::{Nanos, keep_min, seconds};
 
 parameters! {
     /// Parameters of Westwood with bandwidth samples per ACK.
@@ -82,12 +82,12 @@ impl WestwoodBwe {
     }
 }
 
-impl WindowReduction for WestwoodBwe {
+impl WindowDecrease for WestwoodBwe {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence, _window: &Window) {
         if let Some(rtt) = ack.rtt {
-            keep_least(&mut self.min_rtt, rtt);
+            keep_min(&mut self.min_rtt, rtt);
         }
         let Some(last) = self.last_ack else {
             self.last_ack = Some(ack.now);
@@ -105,7 +105,7 @@ impl WindowReduction for WestwoodBwe {
     }
 
     /// Mascolo et al. 2001 §3.
-    fn reduced(&mut self, window: &Window, _: &mut Growth, signal: &SignalEvidence) -> Window {
+    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
         westwood_window(window, self.rate, self.min_rtt, signal)
     }
 }
@@ -179,9 +179,9 @@ mod tests {
             flight: 10.0,
             signal: Signal::Loss,
         };
-        let mut growth = Growth::from(Reno::default());
+        let mut increase = Increase::from(Reno::default());
         assert_eq!(
-            bwe.reduced(&Window::at(60.0), &mut growth, &signal),
+            bwe.reduced(&Window::at(60.0), &mut increase, &signal),
             Window::at(30.0)
         );
     }

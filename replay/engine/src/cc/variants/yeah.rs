@@ -1,13 +1,13 @@
 //! YeAH: Scalable TCP while few segments wait in queues; with more it drains the queue and grows as Reno.
 //!
-//! Must not know recovery. Read Baiocchi, Castellani and Vacirca 2007 §2 first, then `docs/variants/yeah.md`.
+//! Does not depend on recovery. Read Baiocchi, Castellani and Vacirca 2007 §2 first, then `docs/variants/yeah.md`.
 
 use super::reno::{Credit, Reno};
-use super::vegas::LEAST_SAMPLES;
+use super::vegas::MIN_SAMPLES;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::{Delay, RttRound};
-use crate::cc::{AckEvidence, SignalEvidence, Window, WindowGrowth};
+use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
 parameters! {
     /// Parameters of YeAH.
@@ -40,11 +40,11 @@ pub const DEFINITION: Definition = Definition {
 };
 
 /// Linux: one drain takes at most half of the window.
-const MOST_DRAINED: f64 = 0.5;
+const MAX_DRAINED: f64 = 0.5;
 /// Linux: without a competitor a loss costs an eighth of the window at least.
-const LEAST_COST: f64 = 1.0 / 8.0;
+const MIN_COST: f64 = 1.0 / 8.0;
 /// The window that Reno would have starts here, in segments.
-const LEAST_RENO: f64 = 2.0;
+const MIN_RENO: f64 = 2.0;
 
 /// State of YeAH.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Yeah {
             credit: Credit::default(),
             round: RttRound::default(),
             backlog: 0.0,
-            reno_count: LEAST_RENO,
+            reno_count: MIN_RENO,
             reno_rounds: 0,
             fast_rounds: 0,
         }
@@ -88,12 +88,12 @@ impl Yeah {
         let stretched = delay.rtt_s - delay.base_s > delay.base_s / self.params.phi;
         if self.backlog > self.params.alpha || stretched {
             if self.backlog > self.params.alpha && window.cwnd > self.reno_count {
-                let drained = (self.backlog / self.params.gamma).min(MOST_DRAINED * window.cwnd);
+                let drained = (self.backlog / self.params.gamma).min(MAX_DRAINED * window.cwnd);
                 window.cwnd = libm::floor(window.cwnd - drained).max(self.reno_count);
                 window.ssthresh = window.cwnd;
             }
-            self.reno_count = if self.reno_count <= LEAST_RENO {
-                (window.cwnd / 2.0).max(LEAST_RENO)
+            self.reno_count = if self.reno_count <= MIN_RENO {
+                (window.cwnd / 2.0).max(MIN_RENO)
             } else {
                 self.reno_count + 1.0
             };
@@ -101,14 +101,14 @@ impl Yeah {
         } else {
             self.fast_rounds += 1;
             if self.fast_rounds > self.params.zeta {
-                (self.reno_count, self.fast_rounds) = (LEAST_RENO, 0);
+                (self.reno_count, self.fast_rounds) = (MIN_RENO, 0);
             }
             self.reno_rounds = 0;
         }
     }
 }
 
-impl WindowGrowth for Yeah {
+impl WindowIncrease for Yeah {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
@@ -123,8 +123,8 @@ impl WindowGrowth for Yeah {
             self.reno.on_ack(window, acked, ack);
         }
         if self.round.turns(ack) {
-            if let Some(delay) = self.round.least()
-                && self.round.samples() >= LEAST_SAMPLES
+            if let Some(delay) = self.round.min()
+                && self.round.samples() >= MIN_SAMPLES
             {
                 self.choose_mode(window, &delay);
             }
@@ -133,10 +133,10 @@ impl WindowGrowth for Yeah {
     }
 
     /// Baiocchi et al. 2007 §2: without a competitor a loss costs the backlog; else half.
-    fn reduced_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
-        let half = (window.cwnd / 2.0).max(LEAST_RENO);
+    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+        let half = (window.cwnd / 2.0).max(MIN_RENO);
         let cost = if self.reno_rounds < self.params.rho {
-            self.backlog.max(LEAST_COST * window.cwnd).min(half)
+            self.backlog.max(MIN_COST * window.cwnd).min(half)
         } else {
             half
         };
@@ -152,11 +152,11 @@ impl WindowGrowth for Yeah {
         (self.reno_count, self.fast_rounds) = (before.reno_count, before.fast_rounds);
     }
 
-    fn on_reduction(&mut self, before: &Window) {
-        self.reno_count = (self.reno_count / 2.0).max(LEAST_RENO);
+    fn on_decrease(&mut self, before: &Window) {
+        self.reno_count = (self.reno_count / 2.0).max(MIN_RENO);
         self.fast_rounds = 0;
         self.credit = Credit::default();
-        self.reno.on_reduction(before);
+        self.reno.on_decrease(before);
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
                 reno_rounds,
                 ..Yeah::default()
             };
-            yeah.reduced_window(&Window::at(80.0), &loss)
+            yeah.decreased_window(&Window::at(80.0), &loss)
         };
         assert_eq!(
             [after(0.0, 0), after(20.0, 0), after(60.0, 0)],

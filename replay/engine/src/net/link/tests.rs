@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{ChangeConfig, JitterConfig, LossConfig, QueueConfig};
-use crate::sim::packet_pool::Arena;
+use crate::sim::packet_pool::PacketPool;
 use crate::sim::time::MILLISECOND;
 use crate::tcp::segment::Direction;
 use hindflight_kernels::{Purpose, StreamKey};
@@ -33,34 +33,39 @@ fn link(config: &DirectionConfig) -> LinkDirection {
 }
 
 /// Lets a packet fly.
-fn launch(link: &mut LinkDirection, ticket: Ticket, arrival: Nanos) {
+fn launch(link: &mut LinkDirection, handle: PacketHandle, arrival: Nanos) {
     link.launch(Flight {
         arrival,
-        parcel: Parcel::new(ticket, 0),
+        packet: RoutedPacket::new(handle, 0),
     });
 }
 
 /// What becomes of the packet in a slot, by the short way where it leads.
-fn pass(link: &mut LinkDirection, arena: &mut Arena, ticket: Ticket, now: Nanos) -> Passage {
-    let segment = arena.slot(ticket);
-    match link.pass_plainly(segment.ip_bytes, segment.payload_bytes > 0, now) {
+fn pass(
+    link: &mut LinkDirection,
+    pool: &mut PacketPool,
+    handle: PacketHandle,
+    now: Nanos,
+) -> Passage {
+    let segment = pool.slot(handle);
+    match link.pass_fast(segment.ip_bytes, segment.payload_bytes > 0, now) {
         Plain::Arrives(arrival) => Passage::Arrives(arrival),
         Plain::Lost => Passage::Lost(DropCause::Channel),
-        Plain::Unknown => link.pass(ticket, segment, now),
+        Plain::Unknown => link.pass(handle, segment, now),
     }
 }
 
 /// Offers a full packet at `now`; packets are told apart by the order in which they are offered.
-fn offer(link: &mut LinkDirection, arena: &mut Arena, now: Nanos) -> Result<Nanos, DropCause> {
-    let ticket = arena.take();
-    *arena.slot(ticket) = Segment {
+fn offer(link: &mut LinkDirection, pool: &mut PacketPool, now: Nanos) -> Result<Nanos, DropCause> {
+    let handle = pool.take();
+    *pool.slot(handle) = Segment {
         ip_bytes: 1500,
         payload_bytes: 1448,
         ..Segment::new(0, Direction::Forward)
     };
-    match pass(link, arena, ticket, now) {
+    match pass(link, pool, handle, now) {
         Passage::Arrives(arrival) | Passage::Marked(arrival) => {
-            launch(link, ticket, arrival);
+            launch(link, handle, arrival);
             Ok(arrival)
         }
         Passage::Lost(cause) => Err(cause),
@@ -72,7 +77,7 @@ fn arrivals(link: &mut LinkDirection) -> Vec<(u32, Nanos)> {
     let mut out = Vec::new();
     while let Some(flight) = link.take() {
         out.push((
-            flight.parcel.ticket().number(),
+            flight.packet.handle().number(),
             flight.arrival / MILLISECOND,
         ));
     }
@@ -129,19 +134,19 @@ proptest! {
         };
         let loss = || config.loss.process(key);
         let mut links = [0, 1].map(|_| LinkDirection::new(&config, loss(), StreamRng::new(key)));
-        let mut arena = Arena::default();
-        let ticket = arena.take();
+        let mut pool = PacketPool::default();
+        let handle = pool.take();
         let mut now = 0;
         for (after_us, ip_bytes, carries_data) in packets {
             now += after_us * MILLISECOND / 1000;
-            *arena.slot(ticket) = Segment {
+            *pool.slot(handle) = Segment {
                 ip_bytes,
                 payload_bytes: u16::from(carries_data),
                 ..Segment::new(0, Direction::Forward)
             };
             let [short, long] = &mut links;
-            let led = pass(short, &mut arena, ticket, now);
-            prop_assert_eq!(led, long.pass(ticket, arena.slot(ticket), now));
+            let led = pass(short, &mut pool, handle, now);
+            prop_assert_eq!(led, long.pass(handle, pool.slot(handle), now));
         }
     }
 }
@@ -149,9 +154,9 @@ proptest! {
 #[test]
 fn serialises_at_the_rate_and_then_propagates() {
     let mut link = link(&config(Some(1e6), 100, 10));
-    let mut arena = Arena::default();
+    let mut pool = PacketPool::default();
     for _ in 0..3 {
-        assert!(offer(&mut link, &mut arena, 0).is_ok());
+        assert!(offer(&mut link, &mut pool, 0).is_ok());
     }
     assert_eq!(arrivals(&mut link), [(0, 112), (1, 124), (2, 136)]);
 }
@@ -159,14 +164,14 @@ fn serialises_at_the_rate_and_then_propagates() {
 #[test]
 fn the_limit_counts_those_that_wait_besides_the_one_in_service() {
     let mut link = link(&config(Some(1e6), 0, 2));
-    let mut arena = Arena::default();
-    let fates: Vec<_> = (0..4).map(|_| offer(&mut link, &mut arena, 0)).collect();
+    let mut pool = PacketPool::default();
+    let fates: Vec<_> = (0..4).map(|_| offer(&mut link, &mut pool, 0)).collect();
     assert!(fates[..3].iter().all(|&fate| fate.is_ok()));
     assert_eq!(fates[3], Err(DropCause::Queue));
     // One leaves at 12 ms: exactly one more fits from then on.
-    assert!(offer(&mut link, &mut arena, 12 * MILLISECOND).is_ok());
+    assert!(offer(&mut link, &mut pool, 12 * MILLISECOND).is_ok());
     assert_eq!(
-        offer(&mut link, &mut arena, 12 * MILLISECOND),
+        offer(&mut link, &mut pool, 12 * MILLISECOND),
         Err(DropCause::Queue)
     );
 }
@@ -174,9 +179,9 @@ fn the_limit_counts_those_that_wait_besides_the_one_in_service() {
 #[test]
 fn without_a_rate_there_is_only_delay() {
     let mut link = link(&config(None, 5, 0));
-    let mut arena = Arena::default();
+    let mut pool = PacketPool::default();
     for _ in 0..3 {
-        assert!(offer(&mut link, &mut arena, 0).is_ok());
+        assert!(offer(&mut link, &mut pool, 0).is_ok());
     }
     assert_eq!(arrivals(&mut link), [(0, 5), (1, 5), (2, 5)]);
 }
@@ -200,9 +205,9 @@ fn a_new_rate_holds_from_the_next_packet_in_service() {
         ..at(6)
     }];
     let mut link = link(&config);
-    let mut arena = Arena::default();
+    let mut pool = PacketPool::default();
     for _ in 0..3 {
-        assert!(offer(&mut link, &mut arena, 0).is_ok());
+        assert!(offer(&mut link, &mut pool, 0).is_ok());
     }
     assert_eq!(arrivals(&mut link), [(0, 12), (1, 18), (2, 24)]);
 }
@@ -217,9 +222,9 @@ fn when_the_delay_falls_packets_overtake_unless_in_order() {
             ..at(20)
         }];
         let mut link = link(&config);
-        let mut arena = Arena::default();
-        assert!(offer(&mut link, &mut arena, 0).is_ok());
-        assert!(offer(&mut link, &mut arena, 0).is_ok());
+        let mut pool = PacketPool::default();
+        assert!(offer(&mut link, &mut pool, 0).is_ok());
+        assert!(offer(&mut link, &mut pool, 0).is_ok());
         assert_eq!(arrivals(&mut link), expected);
     }
 }
@@ -227,15 +232,15 @@ fn when_the_delay_falls_packets_overtake_unless_in_order() {
 /// Offers a packet at each time of `offered` (ms), runs the link to 300 ms, and returns arrivals.
 fn carried(config: &DirectionConfig, offered: &[u64]) -> Vec<(u32, Nanos)> {
     let mut link = link(config);
-    let mut arena = Arena::default();
+    let mut pool = PacketPool::default();
     for now in 0..300 {
         for _ in offered.iter().filter(|at| **at == now) {
-            offer(&mut link, &mut arena, now * MILLISECOND).ok();
+            offer(&mut link, &mut pool, now * MILLISECOND).ok();
         }
         while link.serves(now * MILLISECOND) {
-            let released = link.release(&mut arena, now * MILLISECOND);
-            if let Some((ticket, Passage::Arrives(arrival))) = released {
-                launch(&mut link, ticket, arrival);
+            let released = link.release(&mut pool, now * MILLISECOND);
+            if let Some((handle, Passage::Arrives(arrival))) = released {
+                launch(&mut link, handle, arrival);
             }
         }
     }
@@ -292,8 +297,8 @@ fn what_comes_late_is_overtaken_unless_in_order() {
         let process = config.loss.process(key);
         let mut link = LinkDirection::new(&config, process, StreamRng::new(key));
         assert_eq!(link.keeps_order(), in_order);
-        let mut arena = Arena::default();
-        let fates = [0, 1, 2, 3].map(|ms| offer(&mut link, &mut arena, ms * MILLISECOND));
+        let mut pool = PacketPool::default();
+        let fates = [0, 1, 2, 3].map(|ms| offer(&mut link, &mut pool, ms * MILLISECOND));
         assert_eq!(fates[3], Err(DropCause::Channel));
         assert_eq!(arrivals(&mut link), expected);
     }
@@ -308,9 +313,9 @@ fn in_order_holds_for_what_enters_long_after_the_change() {
         ..at(20)
     }];
     let mut link = link(&config);
-    let mut arena = Arena::default();
+    let mut pool = PacketPool::default();
     for entered in [15, 30, 60, 120] {
-        assert!(offer(&mut link, &mut arena, entered * MILLISECOND).is_ok());
+        assert!(offer(&mut link, &mut pool, entered * MILLISECOND).is_ok());
     }
     assert_eq!(
         arrivals(&mut link),
@@ -332,10 +337,10 @@ fn an_outage_takes_what_ends_its_service_or_would_arrive_in_it() {
         },
     ];
     let mut link = link(&config);
-    let mut arena = Arena::default();
+    let mut pool = PacketPool::default();
     // Service ends at 12, 24, 36, 48, 60; arrivals at 22, 34 (down), -, -, 70.
     let fates: Vec<_> = (0..5)
-        .map(|_| offer(&mut link, &mut arena, 0).is_ok())
+        .map(|_| offer(&mut link, &mut pool, 0).is_ok())
         .collect();
     assert_eq!(fates, [true, false, false, false, true]);
 }
@@ -359,21 +364,21 @@ fn a_link_that_is_held_keeps_what_is_queued_until_it_opens() {
             },
         ];
         let mut link = link(&config);
-        let mut arena = Arena::default();
+        let mut pool = PacketPool::default();
         for _ in 0..3 {
-            assert!(offer(&mut link, &mut arena, 0).is_ok());
+            assert!(offer(&mut link, &mut pool, 0).is_ok());
         }
         let mut now = 0;
         while now < 200 * MILLISECOND {
             if now == 50 * MILLISECOND {
-                assert!(offer(&mut link, &mut arena, now).is_ok());
+                assert!(offer(&mut link, &mut pool, now).is_ok());
             }
             while link.serves(now) {
-                let Some((ticket, passage)) = link.release(&mut arena, now) else {
+                let Some((handle, passage)) = link.release(&mut pool, now) else {
                     break;
                 };
                 if let Passage::Arrives(arrival) = passage {
-                    launch(&mut link, ticket, arrival);
+                    launch(&mut link, handle, arrival);
                 }
             }
             now += MILLISECOND;
@@ -391,10 +396,10 @@ fn a_link_that_never_opens_again_loses_what_comes() {
         ..at(5)
     }];
     let mut link = link(&config);
-    let mut arena = Arena::default();
-    assert!(offer(&mut link, &mut arena, 0).is_ok());
+    let mut pool = PacketPool::default();
+    assert!(offer(&mut link, &mut pool, 0).is_ok());
     assert_eq!(
-        offer(&mut link, &mut arena, 6 * MILLISECOND),
+        offer(&mut link, &mut pool, 6 * MILLISECOND),
         Err(DropCause::Outage)
     );
 }
@@ -416,11 +421,11 @@ fn with_jitter(in_order: bool) -> (Vec<f64>, Vec<u32>) {
     };
     let mut link = link(&config).with_jitter(Some(Jitter::new(law, StreamRng::new(key))));
     assert_eq!(link.keeps_order(), in_order);
-    let mut arena = Arena::default();
+    let mut pool = PacketPool::default();
     let delays = (0..200)
         .map(|i| {
             let now = i * MILLISECOND;
-            let arrival = offer(&mut link, &mut arena, now).expect("nothing is lost");
+            let arrival = offer(&mut link, &mut pool, now).expect("nothing is lost");
             (arrival - now) as f64 / MILLISECOND as f64
         })
         .collect();

@@ -1,13 +1,13 @@
 //! The lane: the way of a run's only connection, where its sender lets the receiving end take segments ahead of their time
 //! (see `world::ahead`) and takes the answers one after another.
 //!
-//! Must not know what either end does with them.
+//! Does not depend on what either end does with them.
 
 use super::{NO_LINK, Network, Outgoing, Reach};
 use crate::net::link::{Flight, LinkDirection};
 use crate::sim::assembly::Leg;
 use crate::sim::node::Endpoint;
-use crate::sim::packet_pool::Ticket;
+use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::{NEVER, Nanos};
 use crate::sim::trace::Tap;
 use crate::tcp::segment::Segment;
@@ -45,18 +45,18 @@ impl<T: Tap> Network<'_, T> {
     /// when it arrives.
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
-    pub fn take_answer(&mut self, time: Nanos) -> Option<(Ticket, Nanos)> {
-        let before = self.next_told().min(time);
+    pub fn take_answer(&mut self, time: Nanos) -> Option<(PacketHandle, Nanos)> {
+        let before = self.next_reported().min(time);
         let link = self.links.get_mut(self.lane_back)?;
-        let Flight { arrival, parcel } = link.take_before(before)?;
-        let ticket = parcel.ticket();
-        self.tell_arrival(ticket, arrival);
-        Some((ticket, arrival))
+        let Flight { arrival, packet } = link.take_before(before)?;
+        let handle = packet.handle();
+        self.notify_arrival(handle, arrival);
+        Some((handle, arrival))
     }
 
     /// When something happens that the calendar has been told of, or the run has ended.
     #[inline]
-    pub fn next_told(&self) -> Nanos {
+    pub fn next_reported(&self) -> Nanos {
         let (_, time) = self.calendar.earliest();
         time.min(self.end + 1)
     }
@@ -72,10 +72,10 @@ impl<T: Tap> Network<'_, T> {
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
     pub fn send_over_lane(&mut self, outgoing: &Outgoing, now: Nanos) -> Option<Flight> {
-        let parcel = outgoing.parcel;
+        let packet = outgoing.packet;
         match self.pass_on(outgoing, outgoing.first, now) {
             Reach::Over { number, arrival } => {
-                let flight = Flight { arrival, parcel };
+                let flight = Flight { arrival, packet };
                 if number == self.lane && self.links[number].is_clear() {
                     return Some(flight);
                 }
@@ -85,7 +85,7 @@ impl<T: Tap> Network<'_, T> {
                 number,
                 now,
                 passage,
-            } => self.travel_on(parcel, (number, passage), now),
+            } => self.travel_on(packet, (number, passage), now),
         }
         None
     }
@@ -98,11 +98,11 @@ impl<T: Tap> Network<'_, T> {
     /// Hands to `end` what came over the lane, but was not put on it.
     #[allow(clippy::inline_always, reason = "as `pass_on`")]
     #[inline(always)]
-    pub fn hand_from_lane(&mut self, end: &mut impl Endpoint, flight: Flight) -> Ticket {
-        let ticket = flight.parcel.ticket();
-        self.tell_arrival(ticket, flight.arrival);
-        end.receive(self.arena.segment(ticket), flight.arrival);
-        ticket
+    pub fn hand_from_lane(&mut self, end: &mut impl Endpoint, flight: Flight) -> PacketHandle {
+        let handle = flight.packet.handle();
+        self.notify_arrival(handle, flight.arrival);
+        end.receive(self.pool.segment(handle), flight.arrival);
+        handle
     }
 
     /// Whether something is on the lane.
@@ -115,16 +115,16 @@ impl<T: Tap> Network<'_, T> {
     #[inline]
     pub fn first_on_lane(&self) -> Option<(&Segment, Nanos)> {
         let flight = self.links[self.lane].first()?;
-        Some((self.arena.segment(flight.parcel.ticket()), flight.arrival))
+        Some((self.pool.segment(flight.packet.handle()), flight.arrival))
     }
 
     /// Takes it.
     #[inline]
-    pub fn take_from_lane(&mut self) -> Option<Ticket> {
+    pub fn take_from_lane(&mut self) -> Option<PacketHandle> {
         let flight = self.links[self.lane].take()?;
-        let ticket = flight.parcel.ticket();
-        self.tell_arrival(ticket, flight.arrival);
-        Some(ticket)
+        let handle = flight.packet.handle();
+        self.notify_arrival(handle, flight.arrival);
+        Some(handle)
     }
 
     /// Notes when what is left on the lane arrives.

@@ -1,6 +1,6 @@
 //! Who is in a first-in-first-out queue, with the departures that are already known.
 //!
-//! Must not know who may join.
+//! Does not depend on who may join.
 
 use crate::sim::ring::Ring;
 use crate::sim::time::Nanos;

@@ -1,6 +1,6 @@
 //! CoDel: packets that stayed too long, for too long, are dropped as they leave, ever more often until the delay falls.
 //!
-//! Must not know rates: a packet's own stay is the only measure. Read RFC 8289 §5 first.
+//! Does not depend on rates: a packet's own stay is the only measure. Read RFC 8289 §5 first.
 
 use super::scheduled::{Dropped, Served, Waiting};
 use crate::config::CodelConfig;
@@ -104,7 +104,7 @@ impl Codel {
         if self.config.ecn && head.packet.is_some_and(|packet| packet.ect) {
             return true;
         }
-        dropped.extend(head.packet.map(|packet| (packet.ticket, DropCause::Aqm)));
+        dropped.extend(head.packet.map(|packet| (packet.handle, DropCause::Aqm)));
         *head = self.take_head(now);
         false
     }

@@ -1,7 +1,7 @@
 //! Drop-tail: what comes joins the end of the queue unless the queue is full. In packets (the path that nearly all
 //! packets of all runs take, hence the shortest) or in octets.
 //!
-//! Must not know when a packet is served.
+//! Does not depend on when a packet is served.
 
 use super::backlog::Backlog;
 use super::{Arrival, Verdict};
@@ -18,7 +18,7 @@ pub struct DropTail {
     /// Place of the oldest.
     oldest: usize,
     /// L + 1.
-    most: usize,
+    max: usize,
 }
 
 /// Places of a new ring.
@@ -27,18 +27,18 @@ const FEW: usize = 16;
 impl DropTail {
     /// An empty queue in which `limit_pkts` may wait.
     pub fn new(limit_pkts: u32) -> Self {
-        let most = limit_pkts as usize + 1;
+        let max = limit_pkts as usize + 1;
         Self {
-            departures: vec![0; most.min(FEW)],
+            departures: vec![0; max.min(FEW)],
             oldest: 0,
-            most,
+            max,
         }
     }
 
     /// A packet joins at `now` whose service ends at `departure`, if it surely fits, without a look at whether the ring
     /// may grow. Says whether it did.
     #[inline]
-    pub fn joins_plainly(&mut self, now: Nanos, departure: Nanos) -> bool {
+    pub fn joins_fast(&mut self, now: Nanos, departure: Nanos) -> bool {
         let places = self.departures.as_mut_slice();
         let Some(oldest) = places.get_mut(self.oldest) else {
             return false;
@@ -67,10 +67,10 @@ impl DropTail {
     #[cold]
     fn grow(&mut self) -> bool {
         let few = self.departures.len();
-        if few == self.most {
+        if few == self.max {
             return false;
         }
-        let mut departures = vec![0; few.min(self.most - few)];
+        let mut departures = vec![0; few.min(self.max - few)];
         departures.extend_from_slice(&self.departures[self.oldest..]);
         departures.extend_from_slice(&self.departures[..self.oldest]);
         self.departures = departures;

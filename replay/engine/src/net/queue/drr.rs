@@ -1,7 +1,7 @@
 //! Deficit round robin: flows take turns, each turn is worth a quantum of octets, and what a turn leaves over is kept
 //! for the next one while the flow has packets. So flows share by octets, whatever the size of their packets.
 //!
-//! Must not know TCP: a flow is a connection's number. Read M. Shreedhar and G. Varghese, "Efficient Fair Queuing
+//! Does not depend on TCP: a flow is a connection's number. Read M. Shreedhar and G. Varghese, "Efficient Fair Queuing
 //! Using Deficit Round-Robin", IEEE/ACM ToN 4(3), 1996 (SV96 below), §III.
 
 use super::scheduled::Waiting;
@@ -189,11 +189,10 @@ mod tests {
             let packet = drr.pop().expect("there are more");
             sent[usize::from(packet.leg)] += u64::from(packet.ip_bytes);
         }
-        let (least, most) = (sent.iter().min(), sent.iter().max());
+        let (min, max) = (sent.iter().min(), sent.iter().max());
         // SV96 theorem 2: never more than a quantum and a packet apart.
         assert!(
-            most.zip(least)
-                .is_some_and(|(most, least)| most - least <= 3000),
+            max.zip(min).is_some_and(|(max, min)| max - min <= 3000),
             "{sent:?}"
         );
     }

@@ -8,7 +8,7 @@
 //! these are [`Scheduled`], hold the packets themselves, and are asked again each time the serialiser falls idle, which
 //! is an event of the run.
 //!
-//! Must not know TCP, rates or propagation: a queue sees sizes, times, DSCP, ECN and which connection a packet is of.
+//! Does not depend on TCP, rates or propagation: a queue sees sizes, times, DSCP, ECN and which connection a packet is of.
 //! Read docs/queues.md first.
 
 mod backlog;
@@ -24,7 +24,7 @@ use hindflight_kernels::StreamRng;
 
 use super::link::DropCause;
 use crate::config::QueueConfig;
-use crate::sim::packet_pool::Ticket;
+use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::Nanos;
 
 pub use drop_tail::DropTail;
@@ -112,10 +112,10 @@ impl Queue {
     }
 
     /// The packets that it holds; a queue that works departures out ahead holds none.
-    pub fn held(&self) -> Vec<Ticket> {
+    pub fn held(&self) -> Vec<PacketHandle> {
         match self {
             Self::DropTail(_) | Self::Early(_) => Vec::new(),
-            Self::Scheduled(queue) => queue.tickets(),
+            Self::Scheduled(queue) => queue.handles(),
         }
     }
 

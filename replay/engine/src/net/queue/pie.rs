@@ -1,7 +1,7 @@
 //! PIE: every 15 ms a proportional integral controller moves the probability with which coming packets are signalled,
 //! so that the queueing delay stays at its target.
 //!
-//! Must not know when a packet is served: what is in the queue, divided by its rate, is when the serialiser falls idle.
+//! Does not depend on when a packet is served: what is in the queue, divided by its rate, is when the serialiser falls idle.
 //! Read RFC 8033 §4 and §5 first. Of the optional parts it has ECN (§5.1), derandomisation (§5.4) and the cap on one
 //! step (§5.5), as Linux; the departure rate need not be estimated (§5.2), and it is always active (§5.3).
 
@@ -21,10 +21,10 @@ const IDLE_DECAY: f64 = 0.98;
 const EARLIEST: f64 = 0.85;
 /// See `EARLIEST`.
 const LATEST: f64 = 8.5;
-/// RFC 8033 §5.5: from this probability on a step is at most `GREATEST_STEP`.
+/// RFC 8033 §5.5: from this probability on a step is at most `MAX_STEP`.
 const CAPPED_FROM: f64 = 0.1;
 /// See `CAPPED_FROM`.
-const GREATEST_STEP: f64 = 0.02;
+const MAX_STEP: f64 = 0.02;
 /// RFC 8033 §4.2: below each probability (or at it) a step is divided by so much.
 const SCALES: [(f64, f64); 6] = [
     (1e-6, 2048.0),
@@ -129,7 +129,7 @@ impl Pie {
         let scale = SCALES.iter().find(|scale| self.probability < scale.0);
         step /= scale.map_or(1.0, |scale| scale.1);
         if self.probability >= CAPPED_FROM {
-            step = step.min(GREATEST_STEP);
+            step = step.min(MAX_STEP);
         }
         self.probability += step;
         if delay == 0 && self.old_delay == 0 {
@@ -237,9 +237,9 @@ mod tests {
         // 16 packets bring 0.8, 17 bring 0.85; then one in 20 is signalled: 16 + 20 on average; the 170th surely.
         let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
         assert!((mean - 36.0).abs() < 1.5, "{mean}");
-        let (least, most) = (gaps.iter().min(), gaps.iter().max());
-        assert!(matches!(least, Some(17 | 18)), "{least:?}");
-        assert!(most.is_some_and(|&gap| gap <= 171), "{most:?}");
+        let (min, max) = (gaps.iter().min(), gaps.iter().max());
+        assert!(matches!(min, Some(17 | 18)), "{min:?}");
+        assert!(max.is_some_and(|&gap| gap <= 171), "{max:?}");
         assert!(!pie.signals(3000), "two packets may always wait");
         pie.old_delay = 7 * MILLISECOND;
         assert!((0..1000).all(|_| !pie.signals(10_000)), "little delay");

@@ -1,7 +1,7 @@
 //! Strict priority: as long as a packet of a more urgent class waits, no other goes into service. Each class is
 //! drop-tail on its own; a packet in service is not interrupted.
 //!
-//! Must not know what classes mean. Read RFC 2474 §3 (the DSCP) and RFC 3246 §2 (why the served class must be policed).
+//! Does not depend on what classes mean. Read RFC 2474 §3 (the DSCP) and RFC 3246 §2 (why the served class must be policed).
 
 use super::scheduled::Waiting;
 use crate::config::PriorityConfig;

@@ -1,6 +1,6 @@
 //! RED: a moving average of the queue decides how likely a packet is to be signalled, before the queue is full.
 //!
-//! Must not know when a packet is served. Read S. Floyd and V. Jacobson, "Random Early Detection Gateways for
+//! Does not depend on when a packet is served. Read S. Floyd and V. Jacobson, "Random Early Detection Gateways for
 //! Congestion Avoidance", IEEE/ACM ToN 1(4), 1993 (FJ93 below), §IV and figure 2; gentle: S. Floyd, "Recommendation on
 //! using the gentle variant of RED", 2000; marks: RFC 3168 §7.
 

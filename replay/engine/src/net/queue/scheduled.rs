@@ -1,19 +1,19 @@
 //! Queues that are asked for a packet when the serialiser falls idle: they hold the packets themselves.
 //!
-//! Must not know when that is.
+//! Does not depend on when that is.
 
 use super::codel::Codel;
 use super::drr::Drr;
 use super::priority::Priority;
 use crate::net::link::DropCause;
-use crate::sim::packet_pool::Ticket;
+use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::Nanos;
 
 /// A packet that waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     /// Where it lies.
-    pub ticket: Ticket,
+    pub handle: PacketHandle,
     /// When it came.
     pub since: Nanos,
     /// Its connection.
@@ -36,7 +36,7 @@ pub struct Served {
 }
 
 /// Packets that will not be served, and why.
-pub type Dropped = Vec<(Ticket, DropCause)>;
+pub type Dropped = Vec<(PacketHandle, DropCause)>;
 
 /// A queue that is asked for packets.
 pub enum Scheduled {
@@ -88,11 +88,11 @@ impl Scheduled {
     }
 
     /// The packets that wait.
-    pub fn tickets(&self) -> Vec<Ticket> {
+    pub fn handles(&self) -> Vec<PacketHandle> {
         match self {
-            Self::Codel(queue) => queue.iter().map(|packet| packet.ticket).collect(),
-            Self::Priority(queue) => queue.iter().map(|packet| packet.ticket).collect(),
-            Self::Drr(queue) => queue.iter().map(|packet| packet.ticket).collect(),
+            Self::Codel(queue) => queue.iter().map(|packet| packet.handle).collect(),
+            Self::Priority(queue) => queue.iter().map(|packet| packet.handle).collect(),
+            Self::Drr(queue) => queue.iter().map(|packet| packet.handle).collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Random scenarios for the invariants: paths, queues, losses, flows with every kind of application, datagrams.
 //!
-//! Must not know what is checked.
+//! Does not depend on what is checked.
 
 use proptest::prelude::*;
 

@@ -6,14 +6,14 @@
 //! of its calls is made at the time and in the order in which the run would make it. It never gets beyond the end of the
 //! run, nor to the last octet of a flow, which may be that end.
 //!
-//! Must not know TCP. Read `world` and `network` first.
+//! Does not depend on TCP. Read `world` and `network` first.
 
 use super::World;
 use crate::config::{ApplicationConfig, Config};
 use crate::net::network::Network;
 use crate::sim::assembly::{Leg, Transport};
 use crate::sim::node::{Endpoint, Node};
-use crate::sim::packet_pool::Ticket;
+use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::{NEVER, Nanos};
 use crate::sim::trace::Tap;
 
@@ -21,7 +21,7 @@ use crate::sim::trace::Tap;
 const SOURCE: usize = 0;
 pub(super) const SINK: usize = 1;
 /// Further calls of the sending end that one visit answers at most before the run looks around.
-const MOST_CALLS: u32 = 64;
+const MAX_CALLS: u32 = 64;
 
 /// Whether the condition holds: one connection, which nothing but its last octet can end, over a path whose arrivals are
 /// known when it sends; an application that reads at once and asks for nothing; an end that speaks only when it is spoken
@@ -41,7 +41,7 @@ pub fn is_possible<T: Tap>(config: &Config, legs: &[Leg], network: &Network<'_, 
 impl<T: Tap> World<'_, T> {
     /// A visit of either end, and what the receiving one makes of what has been sent to it.
     #[inline]
-    pub(super) fn visit_pair(&mut self, number: usize, came: Option<Ticket>, now: Nanos) {
+    pub(super) fn visit_pair(&mut self, number: usize, came: Option<PacketHandle>, now: Nanos) {
         if number == SINK {
             self.visit_one(number, came, now);
             self.work_ahead(now);
@@ -55,8 +55,8 @@ impl<T: Tap> World<'_, T> {
     /// The sending end takes one answer after the other while nothing else happens.
     #[allow(clippy::inline_always, reason = "as `let_source_send`")]
     #[inline(always)]
-    fn visit_source(&mut self, came: Option<Ticket>, now: Nanos) {
-        let mut more = if self.alone { MOST_CALLS } else { 0 };
+    fn visit_source(&mut self, came: Option<PacketHandle>, now: Nanos) {
+        let mut more = if self.alone { MAX_CALLS } else { 0 };
         let (mut came, mut now) = (came, now);
         loop {
             if self.let_source_send(came, now) {
@@ -69,19 +69,19 @@ impl<T: Tap> World<'_, T> {
                 return;
             }
             more -= 1;
-            let Some((ticket, arrival)) = self.network.take_answer(NEVER) else {
+            let Some((handle, arrival)) = self.network.take_answer(NEVER) else {
                 return;
             };
-            (came, now) = (Some(ticket), arrival);
+            (came, now) = (Some(handle), arrival);
         }
     }
 
     /// The same where pacing calls for most of what leaves: the end has its deadlines in between, of which the calendar is not
     /// told. An answer that comes at the same time goes first, as a link before a node.
     #[inline(never)]
-    fn visit_paced_source(&mut self, came: Option<Ticket>, now: Nanos) {
+    fn visit_paced_source(&mut self, came: Option<PacketHandle>, now: Nanos) {
         self.network.call(SOURCE, NEVER);
-        let mut more = MOST_CALLS;
+        let mut more = MAX_CALLS;
         let (mut came, mut now) = (came, now);
         loop {
             self.let_source_send(came, now);
@@ -90,11 +90,11 @@ impl<T: Tap> World<'_, T> {
             }
             more -= 1;
             let deadline = self.source_deadline;
-            (came, now) = if let Some((ticket, arrival)) =
+            (came, now) = if let Some((handle, arrival)) =
                 self.network.take_answer(deadline.saturating_add(1))
             {
-                (Some(ticket), arrival)
-            } else if deadline < self.network.next_told() {
+                (Some(handle), arrival)
+            } else if deadline < self.network.next_reported() {
                 (None, deadline)
             } else {
                 break;
@@ -118,7 +118,7 @@ impl<T: Tap> World<'_, T> {
         reason = "the loop around it is the run of nearly every packet"
     )]
     #[inline(always)]
-    fn let_source_send(&mut self, came: Option<Ticket>, now: Nanos) -> bool {
+    fn let_source_send(&mut self, came: Option<PacketHandle>, now: Nanos) -> bool {
         let [Node::Source(source), Node::Sink(sink)] = &mut self.nodes[..] else {
             return false;
         };
@@ -134,9 +134,9 @@ impl<T: Tap> World<'_, T> {
                 {
                     network.put_on_lane(flight);
                 } else {
-                    let ticket = network.hand_from_lane(&mut **sink, flight);
+                    let handle = network.hand_from_lane(&mut **sink, flight);
                     source.note_arrives(sink.receiver().rcv_nxt(), arrival);
-                    network.send_all(&mut **sink, Some(ticket), arrival);
+                    network.send_all(&mut **sink, Some(handle), arrival);
                     let deadline = sink.next_deadline();
                     if deadline != self.sink_deadline {
                         self.sink_deadline = deadline;
@@ -175,8 +175,8 @@ impl<T: Tap> World<'_, T> {
                 network.call(SINK, deadline);
                 return network.close_lane();
             }
-            let ticket = network.take_from_lane();
-            network.serve(&mut **sink, ticket, arrival);
+            let handle = network.take_from_lane();
+            network.serve(&mut **sink, handle, arrival);
             source.note_arrives(sink.receiver().rcv_nxt(), arrival);
         }
         self.sink_deadline = sink.next_deadline();

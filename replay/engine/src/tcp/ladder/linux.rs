@@ -8,7 +8,7 @@ use crate::config::{Profile, StackOverrides};
 use crate::sim::time::MILLISECOND;
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::pacing::Pacer;
-use crate::tcp::sender::send_queue::Unsent;
+use crate::tcp::sender::send_queue::SendQueue;
 
 fn unprobed(pkts: u32) -> StackOverrides {
     StackOverrides {
@@ -135,7 +135,7 @@ fn linux_a_piece_that_a_write_has_just_filled_does_not_wait() {
     };
     let mut sender = sender(Variant::LinuxReno, Profile::Linux, overrides);
     sender.write_end = 1 + 14 * SMSS;
-    sender.unsent = Unsent::default();
+    sender.send_queue = SendQueue::default();
     let (mut now, mut left) = (0, Vec::new());
     let mut poll = |sender: &mut Sender, now| {
         while let Some(segment) = sender.poll_transmit(now) {

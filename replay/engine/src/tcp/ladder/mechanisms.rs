@@ -4,7 +4,7 @@
 use super::{check, sender, window};
 use crate::cc::catalogue::Variant;
 use crate::config::{HandoverRule, Profile, StackOverrides};
-use crate::net::handover_forecast::PathNews;
+use crate::net::handover_forecast::PathChange;
 use crate::sim::time::{MILLISECOND, Nanos};
 use crate::tcp::sender::Sender;
 
@@ -59,8 +59,8 @@ fn the_third_ack_after_an_outage_repairs_what_it_took() {
 }
 
 /// 100 packets of 1052 octets a second and 100 ms with their service: a product of ten.
-fn news(at_ms: u64) -> [PathNews; 2] {
-    let state = |at: Nanos, bps| PathNews {
+fn news(at_ms: u64) -> [PathChange; 2] {
+    let state = |at: Nanos, bps| PathChange {
         at,
         bottleneck_bps: Some(bps),
         rtt: 90 * MILLISECOND,

@@ -5,7 +5,7 @@ use super::{check, sender, window};
 use crate::cc::catalogue::Variant;
 use crate::config::Profile;
 use crate::tcp::sender::Sender;
-use crate::tcp::sender::probe_segments::Dummies;
+use crate::tcp::sender::probe_segments::LowPriorityProbes;
 
 fn peach(pkts: u32) -> Sender {
     sender(Variant::Peach, Profile::Rfc, window(pkts))
@@ -94,12 +94,12 @@ fn segments_of_low_priority_may_carry_what_is_not_acknowledged_the_oldest_first(
     let mut sender = peach(2);
     let nil = sender
         .params
-        .dummies
-        .map(|rule| crate::config::DummySegments {
+        .low_priority_probes
+        .map(|rule| crate::config::ProbeSegments {
             carry_unacknowledged: true,
             ..rule
         });
-    sender.dummies = nil.map(|rule| Box::new(Dummies::new(rule, 2.0)));
+    sender.low_priority_probes = nil.map(|rule| Box::new(LowPriorityProbes::new(rule, 2.0)));
     check(
         sender,
         "0.000 > 1 2 (cwnd 2 avoidance)

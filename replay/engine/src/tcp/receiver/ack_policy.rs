@@ -1,6 +1,6 @@
 //! When a segment is acknowledged: at once, together with the next one, or after a while.
 //!
-//! Must not know what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
+//! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
 //! does besides: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
 
 use super::periodic_acks::Periods;
@@ -12,7 +12,7 @@ use crate::tcp::jiffies;
 /// Linux (`TCP_DELACK_MAX`): the longest delay of an ACK.
 const LONGEST_DELAY: Nanos = 200 * MILLISECOND;
 /// Linux (`TCP_DELACK_MIN`): the least bound on a delay by the round-trip time.
-const LEAST_BOUND: Nanos = 40 * MILLISECOND;
+const MIN_BOUND: Nanos = 40 * MILLISECOND;
 /// RFC 6298 §2.1: a receiver's own RTO while no handshake has shown it a round trip.
 const FIRST_RTO: Nanos = SECOND;
 /// Linux (`tcp_comp_sack_delay_ns`): ACKs of a gap are sent together after this time; the timer's slack included.
@@ -24,8 +24,8 @@ const GAP_PROMPT_ACKS: u32 = 3;
 
 /// Linux (`tcp_delack_max`): the longest delay of an ACK is a tick short of the least RTO.
 fn longest_delay(min_rto: Nanos) -> Nanos {
-    let least = jiffies::up(min_rto).max(2 * jiffies::TICK);
-    LONGEST_DELAY.min(least - jiffies::TICK)
+    let min = jiffies::up(min_rto).max(2 * jiffies::TICK);
+    LONGEST_DELAY.min(min - jiffies::TICK)
 }
 
 /// A receiver's decisions on when to acknowledge.
@@ -106,7 +106,7 @@ impl AckPolicy {
             quick: 0,
             periodic: params.acks_per_round_trip.map(|times| Periods {
                 per_round_trip: times,
-                least: None,
+                min: None,
                 shakes_hands: params.handshake,
                 // Until the path is known: as of one as long as an ACK may wait.
                 period: (params.delayed_ack_timeout_ns as f64 / times) as Nanos,
@@ -121,7 +121,7 @@ impl AckPolicy {
     /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
     pub fn note_handshake(&mut self, rtt: Nanos) {
         self.rto = jiffies::up(rtt + (2 * rtt).max(self.min_rto));
-        let bound = jiffies::up(rtt).max(LEAST_BOUND);
+        let bound = jiffies::up(rtt).max(MIN_BOUND);
         self.longest_delay = longest_delay(self.min_rto).min(bound);
         if let Some(periods) = &mut self.periodic {
             periods.divide(rtt);

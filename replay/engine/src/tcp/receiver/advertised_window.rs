@@ -1,7 +1,7 @@
 //! The window that a receiver promises: what of its buffer is free, how far its right edge reaches, and when an update of
 //! it is worth a segment.
 //!
-//! Must not know when data are acknowledged otherwise. Read RFC 9293 §3.8.6 first; Linux 6.18 `tcp_select_window`.
+//! Does not depend on when data are acknowledged otherwise. Read RFC 9293 §3.8.6 first; Linux 6.18 `tcp_select_window`.
 
 use super::autotuning::GrowingWindow;
 use super::{Owed, Receiver, Space};
@@ -80,13 +80,13 @@ impl Receiver {
 
     #[inline]
     pub(super) fn move_edge(&mut self) {
-        let (unit, most) = (1_u64 << self.wscale, 0xFFFF << self.wscale);
+        let (unit, max) = (1_u64 << self.wscale, 0xFFFF << self.wscale);
         let (window, promised) = (self.free_window(), self.edge.saturating_sub(self.rcv_nxt));
         let window = if self.growing.is_some() {
             // Linux (`tcp_select_window`): what was promised stays so, to the unit.
-            window.max(promised.next_multiple_of(unit)).min(most)
+            window.max(promised.next_multiple_of(unit)).min(max)
         } else {
-            (window.min(most) / unit * unit).max(promised)
+            (window.min(max) / unit * unit).max(promised)
         };
         self.edge = self.edge.max(self.rcv_nxt + window);
     }

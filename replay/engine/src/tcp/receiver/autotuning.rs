@@ -1,7 +1,7 @@
 //! A receive window that grows as Linux 6.18 lets it: first by two segments for each full one that arrives, up to
 //! what the buffer holds; and, where allowed, the buffer itself with what the application reads per round trip.
 //!
-//! Must not know acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
+//! Does not depend on acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
 //! here (a full Ethernet segment and its book-keeping), half of itself before the first segment was seen.
 
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
@@ -11,7 +11,7 @@ const FIRST_SHARE: (u64, u64) = (4, 5);
 /// Linux: memory behind a window.
 const MEMORY: (u64, u64) = (8, 5);
 /// Linux (`tcp_grow_window`): segments smaller than this do not make it grow.
-const LEAST_GROWING_BYTES: u64 = 128;
+const MIN_GROWING_BYTES: u64 = 128;
 /// Segments by which a full one makes it grow.
 const GROWTH_SEGMENTS: u64 = 2;
 /// Segments that the first measure of a round trip assumes to have been read.
@@ -23,7 +23,7 @@ pub struct GrowingWindow {
     smss_bytes: u64,
     /// What the buffer holds, and up to where autotuning may raise it.
     limit: u64,
-    most: Option<u64>,
+    max: Option<u64>,
     /// What is promised at most by now.
     threshold: u64,
     rtt: Option<Nanos>,
@@ -44,14 +44,14 @@ struct Round {
 }
 
 impl GrowingWindow {
-    /// A window over a buffer that holds `limit` octets and grows to `most`, if it does.
-    pub fn new(limit: u64, most: Option<u64>, smss_bytes: u32) -> Self {
+    /// A window over a buffer that holds `limit` octets and grows to `max`, if it does.
+    pub fn new(limit: u64, max: Option<u64>, smss_bytes: u32) -> Self {
         let smss_bytes = u64::from(smss_bytes);
         let first = limit * FIRST_SHARE.0 / FIRST_SHARE.1;
         Self {
             smss_bytes,
             limit,
-            most,
+            max,
             // Linux offers a multiple of the segment at first.
             threshold: (first / smss_bytes * smss_bytes).max(first.min(smss_bytes)),
             rtt: None,
@@ -82,7 +82,7 @@ impl GrowingWindow {
             .limit
             .saturating_sub(held)
             .saturating_sub(self.threshold);
-        if room == 0 || len < LEAST_GROWING_BYTES {
+        if room == 0 || len < MIN_GROWING_BYTES {
             return false;
         }
         self.threshold += room.min(GROWTH_SEGMENTS * self.smss_bytes);
@@ -117,7 +117,7 @@ impl GrowingWindow {
                 return;
             }
             let took = now - start;
-            self.rtt = Some(self.rtt.map_or(took, |least| least.min(took)));
+            self.rtt = Some(self.rtt.map_or(took, |min| min.min(took)));
         }
         self.window_under_way = Some((now, edge));
     }
@@ -128,7 +128,7 @@ impl GrowingWindow {
     /// Linux (`tcp_rcv_space_adjust`) asks after each segment that is read, and what is queued then does not count as
     /// read, but as if it had never come: where a gap is filled, only its first segment is read yet.
     pub fn on_read(&mut self, read: u64, queued: u64, beyond: u64, now: Nanos) {
-        let (Some(rtt), Some(most)) = (self.rtt, self.most) else {
+        let (Some(rtt), Some(max)) = (self.rtt, self.max) else {
             return;
         };
         if now - self.round.start < rtt {
@@ -143,14 +143,14 @@ impl GrowingWindow {
         self.round.best = octets;
         // Twice what was read, as it was read a round trip ago; in slow start twice the growth on top.
         let wanted = 2 * octets + 2 * (2 * octets * (octets - before) / before) + beyond;
-        self.limit = self.limit.max(wanted.min(most));
+        self.limit = self.limit.max(wanted.min(max));
     }
 
     /// A segment came out of order, and `beyond` octets lie between the next one expected and its end or that of what came
     /// before: room for them (Linux, `tcp_data_queue_ofo`).
     pub fn on_gap(&mut self, beyond: u64) {
-        if let Some(most) = self.most {
-            self.limit = self.limit.max((2 * self.round.best + beyond).min(most));
+        if let Some(max) = self.max {
+            self.limit = self.limit.max((2 * self.round.best + beyond).min(max));
         }
     }
 }
@@ -267,8 +267,8 @@ mod tests {
 
     #[test]
     fn a_gap_asks_for_room_for_what_lies_behind_it_and_for_twice_a_round() {
-        let limit = |most| {
-            let mut window = GrowingWindow::new(50_000, most, 1000);
+        let limit = |max| {
+            let mut window = GrowingWindow::new(50_000, max, 1000);
             // Ten segments are assumed to be a round.
             [29_000, 31_000, 10_000, 80_000].map(|beyond| {
                 window.on_gap(beyond);

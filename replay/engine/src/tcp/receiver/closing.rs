@@ -3,7 +3,7 @@
 //! Its application has nothing more to say when the data have come to their end, so it closes at once (CLOSE-WAIT lasts no
 //! time): every acknowledgement from then on carries the FIN, which is repeated until it is acknowledged (LAST-ACK).
 //!
-//! Must not know congestion control or the window. Read RFC 9293 §3.6 and §3.10.7.4, and RFC 5961 §3.2 first.
+//! Does not depend on congestion control or the window. Read RFC 9293 §3.6 and §3.10.7.4, and RFC 5961 §3.2 first.
 
 use super::{Owed, Receiver};
 use crate::sim::time::Nanos;

@@ -1,7 +1,7 @@
-//! The short way of nearly every segment: data in order while nothing is held.
+//! The receiver's fast path: data in order while the reassembly queue is empty.
 //!
-//! It stands in for the long way (`receive_any`) under a condition, and leaves the same state behind; where the condition
-//! does not hold it does nothing and says so. Must not know a rule that the long way does not have.
+//! It replaces the slow path (`receive_any`) under a stated condition and leaves the same state. Where the condition does not
+//! hold it changes nothing and returns false.
 
 #![allow(
     clippy::inline_always,
@@ -16,16 +16,16 @@ use crate::tcp::segment::{Segment, flags};
 
 /// The way that ordinary segments take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum FastPath {
     /// The short one, where its condition holds.
-    Short,
+    Allowed,
     /// The short one, where its condition holds, but for dummy segments.
-    BesideDummies,
+    ExceptProbes,
     /// Always the long one.
-    Long,
+    Never,
 }
 
-impl Way {
+impl FastPath {
     /// The short one where a segment in order means nothing but that its octets are there: no FIN, no marks, no reader that
     /// lags, no word of slow start, nothing that Linux does besides. That the window does not grow is for the caller to see.
     pub fn of(params: &StackParams, space: &Space) -> Self {
@@ -41,19 +41,19 @@ impl Way {
             && !params.ecn
             && !params.delayed_ack_after_slow_start
             && params.profile != Profile::Linux;
-        match (plain, params.dummies) {
-            (true, None) => Self::Short,
-            (true, Some(_)) => Self::BesideDummies,
-            (false, _) => Self::Long,
+        match (plain, params.low_priority_probes) {
+            (true, None) => Self::Allowed,
+            (true, Some(_)) => Self::ExceptProbes,
+            (false, _) => Self::Never,
         }
     }
 
     #[inline(always)]
     fn may_take(self, segment: &Segment) -> bool {
         match self {
-            Self::Short => true,
-            Self::BesideDummies => !segment.has(flags::DUMMY),
-            Self::Long => false,
+            Self::Allowed => true,
+            Self::ExceptProbes => !segment.has(flags::DUMMY),
+            Self::Never => false,
         }
     }
 }
@@ -62,10 +62,14 @@ impl Receiver {
     /// The short way of nearly every segment: data in order while nothing is held. Leaves the
     /// state that `receive_any` would leave; where the condition does not hold it does nothing and says so.
     #[inline(always)]
-    pub(super) fn receive_plainly(&mut self, segment: &Segment, now: Nanos) -> bool {
+    pub(super) fn receive_fast(&mut self, segment: &Segment, now: Nanos) -> bool {
         let end = segment.end();
         let in_order = segment.seq == self.rcv_nxt && end > segment.seq && end <= self.edge;
-        if !in_order || !self.way.may_take(segment) || !self.established || !self.held.is_empty() {
+        if !in_order
+            || !self.fast_path.may_take(segment)
+            || !self.established
+            || !self.held.is_empty()
+        {
             return false;
         }
         self.counters.data_segments_in += 1;
@@ -77,7 +81,7 @@ impl Receiver {
         self.rcv_nxt = end;
         let unacknowledged = end - self.last_ack_sent;
         if self.policy.is_prompt(unacknowledged)
-            || self.is_due_plainly(unacknowledged, segment.ts_ecr, now)
+            || self.is_due_fast(unacknowledged, segment.ts_ecr, now)
         {
             self.owed = Owed::Acknowledgement;
         }
@@ -86,7 +90,7 @@ impl Receiver {
 
     /// Whether a segment that echoes `echo` is acknowledged now, by the policy's whole rule.
     #[inline(never)]
-    fn is_due_plainly(&mut self, unacknowledged: u64, echo: u32, now: Nanos) -> bool {
+    fn is_due_fast(&mut self, unacknowledged: u64, echo: u32, now: Nanos) -> bool {
         let arrival = InOrder {
             unacknowledged,
             rcv_nxt: self.rcv_nxt,
@@ -169,16 +173,16 @@ mod tests {
             }
             next = receiver.rcv_nxt();
         }
-        (receiver.way, receiver.steady_window) = (Way::Long, None);
+        (receiver.fast_path, receiver.steady_window) = (FastPath::Never, None);
         out + &format!("{receiver:?}")
     }
 
     proptest! {
         #[test]
         fn the_short_way_leaves_what_the_long_one_leaves(
-            (variant, way) in prop::sample::select(vec![
-                (Variant::Newreno, Way::Short),
-                (Variant::Peach, Way::BesideDummies),
+            (variant, fast_path) in prop::sample::select(vec![
+                (Variant::Newreno, FastPath::Allowed),
+                (Variant::Peach, FastPath::ExceptProbes),
             ]),
             delayed_ack: bool,
             buffer_bytes in prop::sample::select(vec![3_000_u64, 100_000]),
@@ -189,7 +193,7 @@ mod tests {
             ), 1..80),
         ) {
             let mut segments = segments;
-            if way == Way::Short {
+            if fast_path == FastPath::Allowed {
                 // Who expects no dummy segments is sent none.
                 for (_, _, flags) in &mut segments {
                     *flags = flags::ACK;
@@ -197,8 +201,8 @@ mod tests {
             }
             let mut plain = receiver(variant, delayed_ack, buffer_bytes);
             let mut long = receiver(variant, delayed_ack, buffer_bytes);
-            prop_assert_eq!(plain.way, way);
-            (long.way, long.steady_window) = (Way::Long, None);
+            prop_assert_eq!(plain.fast_path, fast_path);
+            (long.fast_path, long.steady_window) = (FastPath::Never, None);
             prop_assert_eq!(outcome(&mut plain, &segments), outcome(&mut long, &segments));
         }
     }

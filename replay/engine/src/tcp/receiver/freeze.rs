@@ -1,7 +1,7 @@
 //! Freeze-TCP's receiver: its window closes some time before an outage that it knows of, and three acknowledgements open
 //! it again when the outage is over.
 //!
-//! Must not know what the sender makes of it (`sender/freeze.rs`). Read Goff, Moronski, Phatak and Gupta 2000 §3 first,
+//! Does not depend on what the sender makes of it (`tcp/sender/freeze.rs`). Read Goff, Moronski, Phatak and Gupta 2000 §3 first,
 //! then `docs/variants/freeze-tcp.md`.
 
 use super::{Owed, Receiver};

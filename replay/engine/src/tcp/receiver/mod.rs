@@ -1,7 +1,7 @@
 //! The receiving half of a connection: reassembly, acknowledgements, the advertised window, the reading application.
 //!
-//! When an acknowledgement leaves is `policy`'s business, how the window grows `window`'s.
-//! Must not know congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
+//! When an acknowledgement leaves is decided in `ack_policy`, how the window grows in `autotuning`.
+//! Does not depend on congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
 #![allow(clippy::inline_always, reason = "parts of the short way")]
 
 mod ack_policy;
@@ -21,7 +21,7 @@ use crate::sim::timer::Timer;
 use ack_policy::{AckPolicy, InOrder};
 use autotuning::{GrowingWindow, linux_window_scale, window_scale};
 use closing::Ending;
-use fast_path::Way;
+use fast_path::FastPath;
 pub use freeze::Forecast;
 
 /// Where the free space of the receive buffer is decided.
@@ -72,7 +72,7 @@ pub struct ReceiverCounters {
 pub struct Receiver {
     leg: u16,
     params: StackParams,
-    way: Way,
+    fast_path: FastPath,
     space: Space,
     established: bool,
     /// When the last SYN-ACK left, and how many have.
@@ -87,7 +87,7 @@ pub struct Receiver {
     growing: Option<GrowingWindow>,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
     edge: u64,
-    /// The window that every ACK promises, where it is always the same (see `Way`).
+    /// The window that every ACK promises, where it is always the same (see `FastPath`).
     steady_window: Option<u64>,
     wscale: u8,
     last_ack_sent: u64,
@@ -103,7 +103,7 @@ pub struct Receiver {
     /// What it knows of outages, if it warns of them.
     forecast: Option<Box<Forecast>>,
     /// Answers to dummy segments that are due, and their code point.
-    dummy_answers: (u32, u8),
+    probe_answers: (u32, u8),
     ending: Ending,
     /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens; in the end the FIN's.
     reopen: Timer,
@@ -117,11 +117,11 @@ impl Receiver {
     pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
         let (buffer, growing) = match space {
             Space::Application { buffer_bytes, .. } => {
-                let most = params.receive_buffer_max_bytes;
-                let grows = params.receive_window_growth || most.is_some();
-                let growing = GrowingWindow::new(buffer_bytes, most, params.smss_bytes);
-                let greatest = most.unwrap_or(buffer_bytes).max(buffer_bytes);
-                (greatest, grows.then_some(growing))
+                let max = params.receive_buffer_max_bytes;
+                let grows = params.receive_window_growth || max.is_some();
+                let growing = GrowingWindow::new(buffer_bytes, max, params.smss_bytes);
+                let limit = max.unwrap_or(buffer_bytes).max(buffer_bytes);
+                (limit, grows.then_some(growing))
             }
             Space::Granted { buffer_bytes, .. } => (buffer_bytes, None),
         };
@@ -129,10 +129,10 @@ impl Receiver {
         let mut receiver = Self {
             leg,
             params: *params,
-            way: if linux {
-                Way::Long
+            fast_path: if linux {
+                FastPath::Never
             } else {
-                Way::of(params, &space)
+                FastPath::of(params, &space)
             },
             space,
             established: !params.handshake,
@@ -159,7 +159,7 @@ impl Receiver {
             echoes: false,
             dsack: None,
             forecast: None,
-            dummy_answers: (0, 0),
+            probe_answers: (0, 0),
             reopen: Timer::default(),
             ending: Ending::default(),
             control_rto: params.initial_rto_ns,
@@ -167,7 +167,8 @@ impl Receiver {
             counters: ReceiverCounters::default(),
         };
         receiver.move_edge();
-        let steady = receiver.way != Way::Long && matches!(space, Space::Application { .. });
+        let steady =
+            receiver.fast_path != FastPath::Never && matches!(space, Space::Application { .. });
         receiver.steady_window = steady.then_some(receiver.edge - receiver.rcv_nxt);
         receiver
     }
@@ -241,7 +242,7 @@ impl Receiver {
     /// Takes a segment.
     #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
-        if !self.receive_plainly(segment, now) {
+        if !self.receive_fast(segment, now) {
             self.receive_any(segment, now);
         }
     }
@@ -270,7 +271,7 @@ impl Receiver {
         }
         self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
         if segment.has(flags::DUMMY) {
-            self.take_dummy(segment, now);
+            self.take_low_priority_probe(segment, now);
             return;
         }
         if self.ecn {
@@ -428,7 +429,7 @@ impl Receiver {
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self.owed {
             Owed::Acknowledgement => self.acknowledge(now, slot),
-            Owed::Nothing => return self.answer_dummy(now, slot),
+            Owed::Nothing => return self.answer_low_priority_probe(now, slot),
             Owed::Acknowledgements(copies) => {
                 self.acknowledge(now, slot);
                 if copies > 1 {
@@ -444,7 +445,7 @@ impl Receiver {
     /// Whether it has nothing to send.
     #[inline]
     pub fn owes_nothing(&self) -> bool {
-        self.owed == Owed::Nothing && self.dummy_answers.0 == 0
+        self.owed == Owed::Nothing && self.probe_answers.0 == 0
     }
 
     fn answer_syn(&mut self, now: Nanos, slot: &mut Segment) {

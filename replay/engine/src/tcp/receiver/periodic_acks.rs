@@ -1,6 +1,6 @@
 //! Acknowledgements by time: a few per round-trip time, over a narrow way back.
 //!
-//! Must not know what arrives. `policy` decides by it.
+//! Does not depend on what arrives. `ack_policy` decides by it.
 
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
 
@@ -10,7 +10,7 @@ pub struct Periods {
     /// How many.
     pub per_round_trip: f64,
     /// Without a handshake: the least time from an ACK to what it set off, once there is one.
-    pub least: Option<Nanos>,
+    pub min: Option<Nanos>,
     /// The connection begins with a handshake, which tells of the path.
     pub shakes_hands: bool,
     /// How far apart they are, and when the last one was due.
@@ -34,8 +34,8 @@ impl Periods {
         }
         let ticks = timestamp(now).wrapping_sub(echo).max(1);
         let rtt = u64::from(ticks) * MILLISECOND;
-        if self.least.is_none_or(|least| rtt < least) {
-            self.least = Some(rtt);
+        if self.min.is_none_or(|min| rtt < min) {
+            self.min = Some(rtt);
             self.divide(rtt);
         }
     }

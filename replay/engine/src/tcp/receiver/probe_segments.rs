@@ -1,7 +1,7 @@
-//! Dummy segments at the receiving half: each is answered at once, by a segment of its own priority that acknowledges
-//! nothing new; the ACKs of data go on as if it had not come.
+//! Low-priority probe segments at the receiver: each is answered at once, by a segment of the same priority that acknowledges
+//! nothing new; the ACKs of data continue as if it had not arrived.
 //!
-//! Must not know what an answer is good for. Read `docs/variants/peach.md` first.
+//! Does not depend on what an answer is used for. Read `docs/variants/peach.md` first.
 
 use super::Receiver;
 use crate::sim::time::Nanos;
@@ -11,8 +11,8 @@ impl Receiver {
     /// Takes a dummy segment, and the octets that it carries where they are missing.
     ///
     /// Deviation: the paper's receiver discards a dummy; here the copy of a segment that was lost repairs it.
-    pub(super) fn take_dummy(&mut self, segment: &Segment, now: Nanos) {
-        self.dummy_answers = (self.dummy_answers.0 + 1, segment.dscp);
+    pub(super) fn take_low_priority_probe(&mut self, segment: &Segment, now: Nanos) {
+        self.probe_answers = (self.probe_answers.0 + 1, segment.dscp);
         self.catch_up(now);
         let fits = segment.end() <= self.edge;
         if segment.seq == self.rcv_nxt && fits {
@@ -27,12 +27,12 @@ impl Receiver {
 
     /// Writes the answer to a dummy segment into a slot, if one is due; says whether one is.
     #[inline]
-    pub(super) fn answer_dummy(&mut self, now: Nanos, slot: &mut Segment) -> bool {
-        let (due, dscp) = self.dummy_answers;
+    pub(super) fn answer_low_priority_probe(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        let (due, dscp) = self.probe_answers;
         if due == 0 {
             return false;
         }
-        self.dummy_answers.0 = due - 1;
+        self.probe_answers.0 = due - 1;
         self.write_bare(now, slot);
         slot.flags |= flags::DUMMY;
         slot.dscp = dscp;

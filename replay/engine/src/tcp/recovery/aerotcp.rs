@@ -1,7 +1,7 @@
 //! AeroTCP's recovery on the satellite leg: begun by the first duplicate ACK, with a window that no loss moves, a count
 //! of its own of what is in flight, and two copies after a timeout.
 //!
-//! Must not know how the window came to be. Read RFC 6675 §5 first, then `docs/variants/aerotcp.md`.
+//! Does not depend on how the window came to be. Read RFC 6675 §5 first, then `docs/variants/aerotcp.md`.
 
 use super::fast_recovery::Ack;
 use crate::config::RecoveryKind;

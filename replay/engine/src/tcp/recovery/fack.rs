@@ -2,7 +2,7 @@
 //! more than three segments below it is lost without waiting for three duplicates.
 //!
 //! awnd = snd_nxt - snd.fack + retran_data is the scoreboard's pipe where every segment below snd.fack that is not sacked
-//! counts as lost. Must not know what a loss costs. Read Mathis and Mahdavi 1996 §3 first, then `docs/variants/fack.md`.
+//! counts as lost. Does not depend on what a loss costs. Read Mathis and Mahdavi 1996 §3 first, then `docs/variants/fack.md`.
 
 use crate::config::RecoveryKind;
 use crate::tcp::scoreboard::DUP_THRESH;

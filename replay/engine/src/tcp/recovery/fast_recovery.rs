@@ -1,7 +1,7 @@
-//! How a sender reacts to an ACK: growth while open, and fast recovery as RFC 5681, RFC 6582 or RFC 6675 have it,
-//! with PRR and RACK as the other two choices.
+//! How a sender reacts to an ACK: window increase while open, and fast recovery by RFC 5681, RFC 6582 or RFC 6675, with PRR and
+//! RACK as the other two choices.
 //!
-//! Must not know timers' arithmetic or segments' layout.
+//! Does not depend on the arithmetic of timers or the layout of segments.
 
 use super::prr::Prr;
 use super::rack::PathView;
@@ -65,7 +65,7 @@ impl Sender {
             }
             Phase::Recovery(_) => {
                 self.react_in_recovery(ack, newly_lost);
-                if self.controller.grows_in_recovery() {
+                if self.controller.increases_in_recovery() {
                     self.grow(ack);
                 }
             }
@@ -97,8 +97,8 @@ impl Sender {
             srtt: self.rtt.srtt().unwrap_or(0),
             repairing: self.is_repairing(),
             // A hole that is reported is lost, whatever has been seen of reordering.
-            dup_thresh: if snack { 0 } else { self.doubt.reordering },
-            reordered: self.doubt.reordered && !snack,
+            dup_thresh: if snack { 0 } else { self.undo_state.reordering },
+            reordered: self.undo_state.reordered && !snack,
             as_linux: self.acts_as_linux(),
         }
     }
@@ -222,7 +222,7 @@ impl Sender {
         });
         self.fail_quick_start();
         self.marks.note_reduction();
-        self.doubt_recovery();
+        self.mark_recovery_for_undo();
     }
 
     /// The proportional rate reduction and where recovery ends: that of a congestion mark goes on, if there is one.
@@ -293,7 +293,7 @@ impl Sender {
         // What was sent during recovery may have been lost meanwhile.
         if self.loss_is_certain(0) {
             self.enter_recovery(ack);
-        } else if self.params.profile == Profile::Linux || self.controller.grows_in_recovery() {
+        } else if self.params.profile == Profile::Linux || self.controller.increases_in_recovery() {
             // Deviation: Linux lets the ACK that ends recovery grow the window.
             self.grow(ack);
         }

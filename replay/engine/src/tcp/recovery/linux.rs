@@ -1,11 +1,11 @@
 //! Recovery as Linux 6.18 runs it: one state machine for losses, for reductions that prove spurious (RFC 3522,
 //! RFC 3708, RFC 5682) and for reordering, with SACK and without it.
 //!
-//! Must not know windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
+//! Does not depend on windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
 //! §3.2 first; the order of the questions is that of `tcp_fastretrans_alert`.
 
 use super::fast_recovery::Ack;
-use super::undo::{Hold, MOST_REORDERING};
+use super::undo::{Hold, MAX_REORDERING};
 use crate::config::{Profile, RecoveryKind};
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::sender::Sender;
@@ -24,7 +24,7 @@ impl Sender {
     }
 
     pub(in crate::tcp) fn react_as_linux(&mut self, ack: &Ack) {
-        self.doubt.hold = Hold::Nothing;
+        self.undo_state.hold = Hold::Nothing;
         self.rack.awaits = false;
         let view = self.path_view(ack.now);
         self.rack.update(&ack.digest, &view);
@@ -40,7 +40,7 @@ impl Sender {
             }
             Phase::Open { .. } | Phase::Loss { .. } => {
                 // Linux: where reordering is known, SACK alone lets the window grow too.
-                let late = u64::from(self.doubt.reordering) > DUP_THRESH;
+                let late = u64::from(self.undo_state.reordering) > DUP_THRESH;
                 let grows = ack.advances || late && ack.digest.sacked > 0;
                 let sinks = self.sink(ack, ack.advances && !newly_lost);
                 // RFC 3168 §6.1.2: no growth on an echoed mark.
@@ -53,7 +53,7 @@ impl Sender {
 
     fn judge(&mut self, ack: &Ack) {
         match self.phase {
-            Phase::Open { .. } => self.doubt.first_sent = None,
+            Phase::Open { .. } => self.undo_state.first_sent = None,
             Phase::Recovery(FastRecovery { recovery_point, .. })
                 if self.snd_una >= recovery_point =>
             {
@@ -112,7 +112,7 @@ impl Sender {
     fn judge_in_recovery(&mut self, ack: &Ack) {
         if ack.advances && self.partial_was_late(ack) {
             if self.board.retransmitted() > 0 {
-                self.doubt.hold = Hold::Repairs;
+                self.undo_state.hold = Hold::Repairs;
                 return;
             }
             self.forget_first_sent();
@@ -131,11 +131,11 @@ impl Sender {
     /// RFC 3522 §3.2: a partial ACK echoes a timestamp older than the first retransmission: the segment was late, not
     /// lost.
     fn partial_was_late(&mut self, ack: &Ack) -> bool {
-        let late = self.doubt.marker.is_some() && self.was_delayed(ack, u64::MAX);
+        let late = self.undo_state.marker.is_some() && self.was_delayed(ack, u64::MAX);
         if late {
             let low = self.snd_una - ack.acked_bytes;
             let high = self.board.highest_sacked_seq(self.snd_una);
-            self.doubt
+            self.undo_state
                 .note_reordering(low, high, self.params.smss_bytes);
         }
         late
@@ -153,7 +153,7 @@ impl Sender {
             }
             return;
         }
-        if self.doubt.probing {
+        if self.undo_state.probing {
             // RFC 5682 §3.1 step 3b: something sent only once, before the timeout, has arrived.
             if self.original_arrived(ack, recovery_point) {
                 self.undo_timeout();
@@ -166,14 +166,14 @@ impl Sender {
             }
             if self.snd_nxt > recovery_point {
                 // Step 3a: the timeout was right.
-                self.doubt.probing &= ack.digest.sacked == 0 && !ack.duplicate;
+                self.undo_state.probing &= ack.digest.sacked == 0 && !ack.duplicate;
             } else if ack.advances && !recovered {
                 // Step 2b: new data shows whether the rest is lost.
                 self.phase = Phase::Loss {
                     recovery_point: self.snd_nxt,
                     dup_acks: 0,
                 };
-                self.doubt.hold = Hold::NewFirst;
+                self.undo_state.hold = Hold::NewFirst;
                 return;
             }
         }
@@ -199,7 +199,7 @@ impl Sender {
 
     /// RFC 3708: DSACKs have disproved the reduction.
     fn try_undo_by_dsack(&mut self) -> bool {
-        let disproved = self.doubt.disproved();
+        let disproved = self.undo_state.disproved();
         if disproved {
             self.undo(false);
         }
@@ -208,7 +208,7 @@ impl Sender {
 
     fn forget_first_sent(&mut self) {
         if !self.board.holds_retransmissions() {
-            self.doubt.first_sent = None;
+            self.undo_state.first_sent = None;
         }
     }
 
@@ -219,7 +219,7 @@ impl Sender {
             return;
         }
         let recovering = matches!(self.phase, Phase::Recovery(_));
-        let enough = !self.is_repairing() && self.board.sacked() >= self.doubt.reordering;
+        let enough = !self.is_repairing() && self.board.sacked() >= self.undo_state.reordering;
         if let Some(first) = self.board.first()
             && (enough || recovering && ack.advances)
         {
@@ -229,7 +229,8 @@ impl Sender {
 
     fn start_recovery(&mut self, ack: &Ack) {
         if self.params.undo {
-            self.doubt.begin(self.snd_una, self.board.retransmitted());
+            self.undo_state
+                .begin(self.snd_una, self.board.retransmitted());
         }
         self.enter_recovery(ack);
     }
@@ -248,16 +249,17 @@ impl Sender {
     }
 
     /// A timeout: what may be taken back, and whether new data asks if it was spurious. `reduces`: ssthresh falls.
-    pub(in crate::tcp) fn doubt_timeout(&mut self, reduces: bool) {
+    pub(in crate::tcp) fn mark_timeout_for_undo(&mut self, reduces: bool) {
         let fresh = !self.is_repairing();
         if reduces && self.params.undo {
-            self.doubt.begin(self.snd_una, self.board.retransmitted());
+            self.undo_state
+                .begin(self.snd_una, self.board.retransmitted());
         }
         let asks = self.params.undo && self.params.frto;
-        self.doubt.probing = asks && (fresh || self.timeouts_in_a_row > 0);
+        self.undo_state.probing = asks && (fresh || self.timeouts_in_a_row > 0);
         let sack = self.params.sack_enabled();
         if fresh && sack && u64::from(self.board.sacked()) >= DUP_THRESH {
-            self.doubt.reordering = self.doubt.reordering.min(DUP_THRESH as u32);
+            self.undo_state.reordering = self.undo_state.reordering.min(DUP_THRESH as u32);
         }
     }
 
@@ -274,7 +276,7 @@ impl Sender {
 
     /// Whether a duplicate ACK stands for a segment that arrived: not while repairs are held back because what is
     /// outstanding was sent after the loss, nor after a timeout before new data has left.
-    fn dup_acks_tell(&self) -> bool {
+    fn dupacks_report_loss(&self) -> bool {
         match self.phase {
             Phase::Open { .. } => true,
             Phase::Recovery(FastRecovery { recovery_point, .. }) => self.snd_una < recovery_point,
@@ -296,16 +298,16 @@ impl Sender {
         let delivered = if advances {
             self.board.eat_dup_acks(acked.saturating_sub(1));
             acked.saturating_sub(told).max(1)
-        } else if duplicate && self.dup_acks_tell() {
+        } else if duplicate && self.dupacks_report_loss() {
             self.board.add_dup_ack();
             1
         } else {
             0
         };
         if self.board.limit_dup_acks() {
-            let most = self.board.outstanding() + acked;
-            self.doubt.reordering = most.min(MOST_REORDERING);
-            self.doubt.reordered = true;
+            let max = self.board.outstanding() + acked;
+            self.undo_state.reordering = max.min(MAX_REORDERING);
+            self.undo_state.reordered = true;
             return delivered.saturating_sub(u32::from(duplicate));
         }
         delivered

@@ -2,7 +2,7 @@
 //! window. Setting it for one takes it from the others, and where the timeout takes its turn back, its time runs from
 //! when the oldest segment left, not from now. Of the sender's three timers one at most is set.
 //!
-//! Must not know how a window grows. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
+//! Does not depend on how a window grows. Facts: Linux 6.18 `tcp_rearm_rto`, `tcp_schedule_loss_probe`,
 //! `tcp_send_loss_probe`, `tcp_rack_reo_timeout`, `tcp_xmit_retransmit_queue`. It counts in ticks.
 //!
 //! Deviation: timers of the handshake, of a closed window and of a FIN are exact, and so are all of a sender whose
@@ -94,8 +94,8 @@ impl Sender {
         }
     }
 
-    /// RFC 8985 §7.2: a probe in two round trips, or after `most`. Says whether there is to be one.
-    fn set_probe(&mut self, now: Nanos, most: Nanos) -> bool {
+    /// RFC 8985 §7.2: a probe in two round trips, or after `max`. Says whether there is to be one.
+    fn set_probe(&mut self, now: Nanos, max: Nanos) -> bool {
         let open = !self.is_repairing() && self.board.sacked() == 0;
         if !open || !self.params.tail_loss_probe || !self.params.sack_enabled() {
             return false;
@@ -112,7 +112,7 @@ impl Sender {
         });
         self.rto_timer.stop();
         self.rack.reordering_timer.stop();
-        self.rack.probe_timer.set(self.fires(wait.min(most), now));
+        self.rack.probe_timer.set(self.fires(wait.min(max), now));
         true
     }
 }

@@ -1,7 +1,7 @@
 //! The sender of the profile `ns2`: recovery and window as the agents TCP/Reno, TCP/Newreno and TCP/Sack1 of ns-2.35
 //! have them, where they differ from RFC 5681, 6582 and 6675. Everything counts packets and ACKs.
 //!
-//! Must not know how a controller moves the window. Read `docs/validation.md` (the simulator ns-2) first.
+//! Does not depend on how a controller moves the window. Read `docs/validation.md` (the simulator ns-2) first.
 
 use super::fast_recovery::Ack;
 use crate::cc::{Signal, SignalEvidence};

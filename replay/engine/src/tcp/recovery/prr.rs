@@ -1,6 +1,6 @@
 //! Proportional rate reduction (RFC 9937, which replaces RFC 6937): how many segments may leave per ACK in recovery.
 //!
-//! Must not know the scoreboard: it is told the pipe. The names are the RFC's.
+//! Does not depend on the scoreboard: it is told the pipe. The names are the RFC's.
 
 /// State of one recovery.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! RACK-TLP (RFC 8985): losses told by time, and the probe of a tail loss.
 //!
-//! Must not know windows. Read RFC 8985 §6 and §7 first.
+//! Does not depend on windows. Read RFC 8985 §6 and §7 first.
 
 use crate::sim::time::Nanos;
 use crate::sim::timer::Timer;
@@ -13,8 +13,8 @@ pub struct Rack {
     latest: (Nanos, u64),
     /// Round-trip time of that transmission.
     rtt: Nanos,
-    /// Least RTT before the ACK that is being taken.
-    least_before: Nanos,
+    /// MinSample RTT before the ACK that is being taken.
+    min_before: Nanos,
     /// Fires when the reordering window of the oldest suspect closes.
     pub reordering_timer: Timer,
     /// The last look at the scoreboard set it.
@@ -65,7 +65,7 @@ pub struct Probe {
 pub struct PathView {
     /// Time.
     pub now: Nanos,
-    /// Least RTT.
+    /// MinSample RTT.
     pub min_rtt: Nanos,
     /// Smoothed RTT.
     pub srtt: Nanos,
@@ -82,8 +82,8 @@ pub struct PathView {
 
 impl Rack {
     /// An ACK came; the least RTT up to now.
-    pub fn note_least_rtt(&mut self, least: Option<Nanos>) {
-        self.least_before = least.unwrap_or(0);
+    pub fn note_min_rtt(&mut self, min: Option<Nanos>) {
+        self.min_before = min.unwrap_or(0);
     }
 
     /// RFC 8985 §6.2 steps 1 to 3: learns of deliveries.
@@ -99,7 +99,7 @@ impl Rack {
         };
         let rtt = view.now - sent_at;
         // A retransmission acknowledged sooner than any path allows: the ACK was for the original.
-        if retransmission && rtt < self.least_rtt(view) {
+        if retransmission && rtt < self.min_rtt(view) {
             return;
         }
         if (sent_at, end) > self.latest {
@@ -113,9 +113,9 @@ impl Rack {
 
     /// Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the least RTT before step 2 asks whether its RTT is below
     /// it; Linux (`tcp_clean_rtx_queue`) asks first.
-    fn least_rtt(&self, view: &PathView) -> Nanos {
+    fn min_rtt(&self, view: &PathView) -> Nanos {
         if view.as_linux {
-            self.least_before
+            self.min_before
         } else {
             view.min_rtt
         }
@@ -126,7 +126,7 @@ impl Rack {
     fn take_rtt_of_last(&mut self, digest: &Digest, view: &PathView) {
         if let Some((sent_at, retransmission)) = digest.last_acked.or(digest.last_sacked) {
             let rtt = view.now - sent_at;
-            if !retransmission || rtt >= self.least_rtt(view) {
+            if !retransmission || rtt >= self.min_rtt(view) {
                 self.rtt = rtt;
             }
         }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     /// Segments 0 and 1 left at 0; 0 again at 60 ms, and its ACK comes at 100 ms, as the least RTT of all.
-    fn believes_the_fastest_repair(as_linux: bool, least_before_ms: u64) -> bool {
+    fn believes_the_fastest_repair(as_linux: bool, min_before_ms: u64) -> bool {
         let mut board = Scoreboard::new(100, true);
         let mut digest = Digest::default();
         for number in [0, 1] {
@@ -242,7 +242,7 @@ mod tests {
         board.retransmit(0, 60 * MILLISECOND);
         board.acknowledge(101, &mut digest);
         let (mut rack, view) = (Rack::default(), view(100, as_linux));
-        rack.note_least_rtt(Some(least_before_ms * MILLISECOND));
+        rack.note_min_rtt(Some(min_before_ms * MILLISECOND));
         rack.update(&digest, &view);
         rack.detect(&mut board, &view)
     }

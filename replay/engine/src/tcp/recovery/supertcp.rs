@@ -1,7 +1,7 @@
 //! Super TCP's recovery on the satellite leg: begun by the first duplicate ACK without SACK, with a window that no loss
 //! moves; the first partial ACK shows how many segments are missing, and all of them leave again at once.
 //!
-//! Must not know how the window came to be. Read RFC 6582 §3.2 first, then `docs/variants/supertcp.md`.
+//! Does not depend on how the window came to be. Read RFC 6582 §3.2 first, then `docs/variants/supertcp.md`.
 
 use super::fast_recovery::Ack;
 use crate::config::RecoveryKind;

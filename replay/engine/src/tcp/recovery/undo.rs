@@ -1,8 +1,8 @@
-//! Whether the last reduction was right: what an echo (RFC 3522), a DSACK (RFC 3708) or new data (RFC 5682) disproves is
-//! taken back (RFC 4015), and what is known of reordering. Here is what every sender knows, and in which order those ask
-//! that recover as the RFCs have it; Linux's order is in `linux`.
+//! Undo of spurious reductions: an echoed timestamp (RFC 3522), a DSACK (RFC 3708) or new data (RFC 5682) shows that the
+//! retransmission was unnecessary, and the reduction is undone (RFC 4015). Also the observed degree of reordering. The order
+//! of the checks here is that of the senders that recover as the RFCs specify; Linux's order is in `linux`.
 //!
-//! Must not know how losses are found. Read RFC 3522 §3.2 and RFC 5682 §2.1 first.
+//! Does not depend on how losses are detected. Read RFC 3522 §3.2 and RFC 5682 §2.1 first.
 
 use super::fast_recovery::Ack;
 use crate::config::RecoveryKind;
@@ -12,11 +12,11 @@ use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::{FastRecovery, Phase};
 
 /// Linux (`tcp_max_reordering`): segments of reordering that are believed at most.
-pub(in crate::tcp) const MOST_REORDERING: u32 = 300;
+pub(in crate::tcp) const MAX_REORDERING: u32 = 300;
 
 /// Whether the last reduction was right, and what is known of reordering.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::tcp) struct Doubt {
+pub(in crate::tcp) struct UndoState {
     /// `snd_una` at the last reduction; none: there is nothing to take back.
     pub marker: Option<u64>,
     /// Retransmissions since then that no DSACK has called superfluous; none: none was made.
@@ -34,7 +34,7 @@ pub(in crate::tcp) struct Doubt {
     pub undone: u64,
 }
 
-impl Default for Doubt {
+impl Default for UndoState {
     fn default() -> Self {
         Self {
             marker: None,
@@ -60,7 +60,7 @@ pub(in crate::tcp) enum Hold {
     Repairs,
 }
 
-impl Doubt {
+impl UndoState {
     /// A reduction begins, with `retransmitted` segments in the network that were sent again before.
     pub fn begin(&mut self, snd_una: u64, retransmitted: u32) {
         self.marker = Some(snd_una);
@@ -100,7 +100,7 @@ impl Doubt {
             return;
         }
         let distance = (high - low).div_ceil(u64::from(smss_bytes)) as u32;
-        self.reordering = self.reordering.max(distance.min(MOST_REORDERING));
+        self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
         self.reordered = true;
     }
 }
@@ -126,29 +126,29 @@ impl Sender {
         let smss_bytes = self.params.smss_bytes;
         let counts = !self.acts_as_linux()
             || !matches!(self.phase, Phase::Loss { .. })
-            || self.doubt.marker.is_some();
+            || self.undo_state.marker.is_some();
         if let Some(low) = ack.digest.first_original_sacked
             && low < prior_high
             && counts
         {
-            self.doubt.note_reordering(low, high, smss_bytes);
+            self.undo_state.note_reordering(low, high, smss_bytes);
         }
         if let Some(low) = ack.digest.first_original_acked
             && low < prior_high
         {
-            self.doubt.note_reordering(low, high, smss_bytes);
+            self.undo_state.note_reordering(low, high, smss_bytes);
         }
     }
 
     /// Whether an echo or DSACKs disprove the reduction.
     pub(in crate::tcp) fn may_undo(&self, ack: &Ack, recovery_point: u64) -> bool {
-        let delayed = self.doubt.marker.is_some() && self.was_delayed(ack, recovery_point);
-        delayed || self.doubt.disproved()
+        let delayed = self.undo_state.marker.is_some() && self.was_delayed(ack, recovery_point);
+        delayed || self.undo_state.disproved()
     }
 
     /// RFC 3522 §3.2: the echoed timestamp is older than the first retransmission; or none was made.
     pub(in crate::tcp) fn was_delayed(&self, ack: &Ack, recovery_point: u64) -> bool {
-        match self.doubt.first_sent {
+        match self.undo_state.first_sent {
             Some(sent_at) => {
                 let stamp = timestamp(sent_at);
                 self.params.timestamps
@@ -166,15 +166,15 @@ impl Sender {
             self.board.forget_losses();
         }
         self.controller.undo();
-        self.doubt.marker = None;
-        self.doubt.undone += 1;
+        self.undo_state.marker = None;
+        self.undo_state.undone += 1;
     }
 }
 
 impl Sender {
     /// Whether it takes back what proves superfluous. ns-2's agents do not, nor those whose window no loss moves.
     #[inline]
-    fn doubts(&self) -> bool {
+    fn undo_applies(&self) -> bool {
         self.params.undo
             && !self.acts_as_linux()
             && !self.is_ns2()
@@ -185,29 +185,29 @@ impl Sender {
     }
 
     /// Fast recovery has begun, and has cost something.
-    pub(in crate::tcp) fn doubt_recovery(&mut self) {
-        if self.doubts() {
-            self.doubt
+    pub(in crate::tcp) fn mark_recovery_for_undo(&mut self) {
+        if self.undo_applies() {
+            self.undo_state
                 .begin_anew(self.snd_una, self.board.retransmitted());
         }
     }
 
     /// A timeout, before it changes the phase. RFC 5682 §2.1 step 1: it is asked about where nothing was being repaired;
     /// what an earlier one of the same row cost may still prove superfluous.
-    pub(in crate::tcp) fn doubt_rfc_timeout(&mut self) {
-        if !self.doubts() {
+    pub(in crate::tcp) fn mark_rfc_timeout_for_undo(&mut self) {
+        if !self.undo_applies() {
             return;
         }
-        self.doubt.hold = Hold::Nothing;
-        self.doubt.probing = false;
+        self.undo_state.hold = Hold::Nothing;
+        self.undo_state.probing = false;
         match self.phase {
             Phase::Open { .. } => {
-                self.doubt
+                self.undo_state
                     .begin_anew(self.snd_una, self.board.retransmitted());
                 // Deviation: the echo tells at once and without holding repairs back; RFC 5682 has no word on both.
-                self.doubt.probing = self.params.frto && !self.params.timestamps;
+                self.undo_state.probing = self.params.frto && !self.params.timestamps;
             }
-            Phase::Recovery(_) => self.doubt.marker = None,
+            Phase::Recovery(_) => self.undo_state.marker = None,
             Phase::Loss { .. } => {}
         }
     }
@@ -219,10 +219,10 @@ impl Sender {
         let Phase::Recovery(FastRecovery { recovery_point, .. }) = self.phase else {
             return false;
         };
-        if !self.doubts() || !self.is_disproved(ack, recovery_point) {
+        if !self.undo_applies() || !self.is_disproved(ack, recovery_point) {
             return false;
         }
-        self.take_back();
+        self.undo_and_reopen();
         let evidence = self.evidence(ack);
         self.controller.on_recovery_exit(&evidence, None);
         true
@@ -230,14 +230,14 @@ impl Sender {
 
     /// RFC 3708: the report may come after the end of the recovery that it disproves.
     pub(in crate::tcp) fn undo_past_recovery(&mut self) {
-        if self.doubt.disproved() && self.doubts() {
+        if self.undo_state.disproved() && self.undo_applies() {
             self.undo(false);
         }
     }
 
     /// Judges a timeout by an ACK; says whether that is all there is to do with the ACK.
     pub(in crate::tcp) fn answers_timeout(&mut self, ack: &Ack, recovery_point: u64) -> bool {
-        if !self.doubts() {
+        if !self.undo_applies() {
             return false;
         }
         match self.judge_timeout(ack, recovery_point) {
@@ -247,7 +247,7 @@ impl Sender {
                 true
             }
             Verdict::Spurious => {
-                self.take_back();
+                self.undo_and_reopen();
                 self.timeouts_in_a_row = 0;
                 true
             }
@@ -255,11 +255,11 @@ impl Sender {
     }
 
     fn judge_timeout(&mut self, ack: &Ack, recovery_point: u64) -> Verdict {
-        self.doubt.hold = Hold::Nothing;
+        self.undo_state.hold = Hold::Nothing;
         if self.is_disproved(ack, recovery_point) {
             return Verdict::Spurious;
         }
-        if !std::mem::take(&mut self.doubt.probing) {
+        if !std::mem::take(&mut self.undo_state.probing) {
             return Verdict::Right;
         }
         if self.snd_nxt > recovery_point {
@@ -278,8 +278,8 @@ impl Sender {
             return Verdict::Right;
         }
         // Step 2b: new data before any further repair.
-        self.doubt.probing = true;
-        self.doubt.hold = Hold::NewFirst;
+        self.undo_state.probing = true;
+        self.undo_state.hold = Hold::NewFirst;
         Verdict::Asked
     }
 
@@ -287,10 +287,10 @@ impl Sender {
     /// still be under way.
     fn is_disproved(&self, ack: &Ack, recovery_point: u64) -> bool {
         let late = ack.advances && self.may_undo(ack, recovery_point);
-        self.board.retransmitted() == 0 && (late || self.doubt.disproved())
+        self.board.retransmitted() == 0 && (late || self.undo_state.disproved())
     }
 
-    fn take_back(&mut self) {
+    fn undo_and_reopen(&mut self) {
         self.undo(true);
         self.forced = None;
         self.second_copy = None;

@@ -1,6 +1,6 @@
 //! What one ACK teaches, gathered by the scoreboard.
 //!
-//! Must not know who draws which conclusion from it.
+//! Does not depend on who draws which conclusion from it.
 
 use crate::sim::time::Nanos;
 

@@ -1,6 +1,6 @@
 //! The scoreboard without SACK: duplicate ACKs stand for segments that arrived.
 //!
-//! Must not know when one counts as a duplicate. Read RFC 5681 §3.2 first.
+//! Does not depend on when one counts as a duplicate. Read RFC 5681 §3.2 first.
 
 use super::Scoreboard;
 
@@ -18,9 +18,9 @@ impl Scoreboard {
     /// Without SACK: there are no more duplicates than segments that can have caused them; says whether there were.
     pub fn limit_dup_acks(&mut self) -> bool {
         let holes = self.lost.max(1).min(self.outstanding());
-        let most = self.outstanding() - holes;
-        let over = self.sacked > most;
-        self.sacked = self.sacked.min(most);
+        let max = self.outstanding() - holes;
+        let over = self.sacked > max;
+        self.sacked = self.sacked.min(max);
         over
     }
 

@@ -1,6 +1,6 @@
 //! The cumulative acknowledgement of segments that nothing has happened to.
 //!
-//! Must not know more than `acknowledge`, for which it stands in where its condition holds.
+//! Replaces `acknowledge` where its condition holds.
 
 use super::Scoreboard;
 use crate::sim::time::Nanos;
@@ -31,7 +31,7 @@ impl Scoreboard {
         reason = "part of the short way of nearly every segment; a hint is not heard"
     )]
     #[inline(always)]
-    pub fn acknowledge_plainly(&mut self, ack: u64) -> Option<Covered> {
+    pub fn acknowledge_fast(&mut self, ack: u64) -> Option<Covered> {
         debug_assert!(!self.keeps_order && !self.keeps_pieces && self.is_unmarked());
         if self.base == self.end {
             return None;

@@ -1,7 +1,7 @@
 //! The pieces in which a stack keeps what it has sent: segments that left as one are one piece until a repair or a
 //! SACK block cuts them, and sacked neighbours are joined.
 //!
-//! Must not know what a piece costs. Linux 6.x: an skb of the retransmission queue (`tcp_fragment`,
+//! Does not depend on what a piece costs. Linux 6.x: an skb of the retransmission queue (`tcp_fragment`,
 //! `tcp_shift_skb_data`, `tcp_trim_head`).
 
 use super::{PIECE, SACKED, Scoreboard};
@@ -43,14 +43,14 @@ impl Scoreboard {
         }
     }
 
-    /// Segment `number` leaves again at `now`: no more than `most` of its piece leave at once, the rest is cut off.
-    pub fn cut_piece(&mut self, number: u64, most: u64, now: Nanos) {
+    /// Segment `number` leaves again at `now`: no more than `max` of its piece leave at once, the rest is cut off.
+    pub fn cut_piece(&mut self, number: u64, max: u64, now: Nanos) {
         let follows = number > self.base && self.sent_at(number - 1) == now;
         if follows && !self.begins_piece(number) {
             return;
         }
         self.begin_piece(number);
-        let behind = number + most.max(1);
+        let behind = number + max.max(1);
         let whole = (number + 1..behind).any(|n| n >= self.end || self.begins_piece(n));
         if !whole {
             self.begin_piece(behind);
@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn a_repair_cuts_a_piece_where_less_than_all_of_it_leaves() {
         let mut board = pairs();
-        let mut repair = |number, most| {
-            board.cut_piece(number, most, 5);
+        let mut repair = |number, max| {
+            board.cut_piece(number, max, 5);
             board.retransmit(number, 5);
             board.pieces()
         };

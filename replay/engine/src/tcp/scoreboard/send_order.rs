@@ -1,6 +1,6 @@
 //! The order in which segments were last sent, for RACK (RFC 8985 §6.2 step 5): a list through the slots.
 //!
-//! Must not know what makes a segment lost.
+//! Does not depend on what makes a segment lost.
 
 use super::{NONE, Scoreboard, Slot};
 

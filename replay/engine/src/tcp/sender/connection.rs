@@ -4,7 +4,7 @@
 //! the timers treat it as they treat data. The states that RFC 9293 §3.3.2 tells apart while a FIN is under way
 //! (FIN-WAIT-1, FIN-WAIT-2) differ in what `snd_una` has passed, so they have no name of their own here.
 //!
-//! Must not know windows' arithmetic. Read RFC 9293 §3.3.2, §3.5 and §3.6 first.
+//! Does not depend on windows' arithmetic. Read RFC 9293 §3.3.2, §3.5 and §3.6 first.
 //!
 //! Deviation: TIME-WAIT keeps no time: it answers a FIN that comes again for as long as the run lasts.
 
@@ -18,7 +18,7 @@ const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp) enum Stage {
+pub(in crate::tcp) enum ConnectionState {
     /// Nothing sent yet.
     Closed,
     /// A SYN is due.
@@ -43,7 +43,7 @@ pub(in crate::tcp) enum Stage {
 
 /// How long the sender waits for an answer, and what it waits for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::tcp) struct Patience {
+pub(in crate::tcp) struct GiveUpPolicy {
     /// The first timeout in a row, or the first probe of a window that has been closed since.
     since: Nanos,
     /// Window probes that nobody answered.
@@ -54,19 +54,19 @@ impl Sender {
     /// Opens the connection. Without handshake it stands at once, with the `window_bytes` that the receiver promises.
     pub fn open(&mut self, now: Nanos, window_bytes: u64) {
         if self.params.handshake {
-            self.stage = Stage::SynDue;
+            self.state = ConnectionState::SynDue;
         } else {
-            self.stage = Stage::Established;
+            self.state = ConnectionState::Established;
             self.established_at = Some(now);
             self.edge = 1 + window_bytes;
             self.last_wnd_bytes = window_bytes as u32;
-            self.tell_established(now);
+            self.notify_established(now);
         }
     }
 
     /// Whether the connection has been asked to open.
     pub fn is_opening(&self) -> bool {
-        self.stage != Stage::Closed
+        self.state != ConnectionState::Closed
     }
 
     /// Whether pacing may hold back what the windows let leave.
@@ -82,7 +82,10 @@ impl Sender {
     /// Whether it is over: closed by both ends, given up, or reset.
     #[inline]
     pub fn has_ended(&self) -> bool {
-        matches!(self.stage, Stage::TimeWait { .. } | Stage::Reset { .. })
+        matches!(
+            self.state,
+            ConnectionState::TimeWait { .. } | ConnectionState::Reset { .. }
+        )
     }
 
     /// When it was given up or reset.
@@ -93,7 +96,7 @@ impl Sender {
     /// The next octet expected from the other end, of which data reach up to `data_end`: behind its FIN once that came.
     #[inline]
     pub fn ack_for(&self, data_end: u64) -> u64 {
-        data_end + u64::from(matches!(self.stage, Stage::TimeWait { .. }))
+        data_end + u64::from(matches!(self.state, ConnectionState::TimeWait { .. }))
     }
 
     /// The application writes no more: where connections are to close, a FIN follows what it has written.
@@ -107,9 +110,9 @@ impl Sender {
 
     /// The next segment while no data may leave.
     pub(in crate::tcp) fn poll_control(&mut self, now: Nanos) -> Option<Segment> {
-        match &mut self.stage {
-            Stage::SynDue => {
-                self.stage = Stage::SynSent;
+        match &mut self.state {
+            ConnectionState::SynDue => {
+                self.state = ConnectionState::SynSent;
                 self.rto_timer.set(now + self.rtt.rto());
                 self.last_sent_at = now;
                 let mut segment = self.bare(now, flags::SYN | self.marks.offer());
@@ -117,14 +120,14 @@ impl Sender {
                 segment.ip_bytes = self.params.syn_header_bytes() as u16;
                 Some(segment)
             }
-            Stage::AckDue => {
-                self.stage = Stage::Established;
+            ConnectionState::AckDue => {
+                self.state = ConnectionState::Established;
                 Some(self.bare(now, flags::ACK))
             }
-            Stage::TimeWait { ack_due } => {
+            ConnectionState::TimeWait { ack_due } => {
                 std::mem::take(ack_due).then(|| self.bare(now, flags::ACK))
             }
-            Stage::Reset { rst } => {
+            ConnectionState::Reset { rst } => {
                 let seq = rst.take()?;
                 Some(Segment {
                     seq,
@@ -137,19 +140,21 @@ impl Sender {
                     ..Segment::new(self.leg, Direction::Forward)
                 })
             }
-            Stage::Closed | Stage::SynSent | Stage::Established => None,
+            ConnectionState::Closed | ConnectionState::SynSent | ConnectionState::Established => {
+                None
+            }
         }
     }
 
     /// A segment while the connection does not stand, or no more.
     pub(in crate::tcp) fn receive_outside(&mut self, segment: &Segment, now: Nanos) {
-        match &mut self.stage {
-            Stage::SynSent if segment.has(flags::SYN | flags::ACK) => {
+        match &mut self.state {
+            ConnectionState::SynSent if segment.has(flags::SYN | flags::ACK) => {
                 self.take_syn_ack(segment, now);
             }
-            Stage::TimeWait { ack_due } => *ack_due |= segment.has(flags::FIN),
+            ConnectionState::TimeWait { ack_due } => *ack_due |= segment.has(flags::FIN),
             // RFC 9293 §3.5.2: where no connection is, what comes is answered with a reset it will believe.
-            Stage::Reset { rst } if !segment.has(flags::RST) => *rst = Some(segment.ack),
+            ConnectionState::Reset { rst } if !segment.has(flags::RST) => *rst = Some(segment.ack),
             _ => {}
         }
     }
@@ -158,7 +163,7 @@ impl Sender {
     pub(in crate::tcp) fn take_control(&mut self, segment: &Segment, now: Nanos) -> bool {
         if segment.has(flags::SYN) {
             // RFC 9293 §3.10.7.4: the SYN-ACK came again, so its answer got lost.
-            self.stage = Stage::AckDue;
+            self.state = ConnectionState::AckDue;
             return false;
         }
         if segment.has(flags::RST) {
@@ -167,13 +172,13 @@ impl Sender {
         }
         // The other end closes when it has our FIN.
         if self.fin_seq.is_some_and(|seq| segment.ack > seq) {
-            self.stage = Stage::TimeWait { ack_due: true };
+            self.state = ConnectionState::TimeWait { ack_due: true };
         }
         true
     }
 
     fn take_syn_ack(&mut self, segment: &Segment, now: Nanos) {
-        self.stage = Stage::AckDue;
+        self.state = ConnectionState::AckDue;
         self.marks.take_answer(segment);
         self.established_at = Some(now);
         self.rto_timer.stop();
@@ -185,10 +190,10 @@ impl Sender {
             self.begin_quick_start(now - self.last_sent_at);
         }
         self.timeouts_in_a_row = 0;
-        self.tell_established(now);
+        self.notify_established(now);
     }
 
-    fn tell_established(&mut self, now: Nanos) {
+    fn notify_established(&mut self, now: Nanos) {
         let delivered = self.rates.as_ref().map_or(0, |rates| rates.delivered());
         self.controller
             .on_established(now, self.rtt.min_rtt(), delivered);
@@ -211,7 +216,7 @@ impl Sender {
             // RFC 6298 §5.5.
             self.rtt.back_off();
         }
-        self.stage = Stage::SynDue;
+        self.state = ConnectionState::SynDue;
         self.timeouts_in_a_row += 1;
     }
 
@@ -221,7 +226,7 @@ impl Sender {
     /// Deviation: as Linux, the time counts from the first timeout; in RFC 5482 §1 from when the data left.
     pub(in crate::tcp) fn gives_up_data(&mut self, now: Nanos) -> bool {
         if self.timeouts_in_a_row == 0 {
-            self.patience.since = now;
+            self.give_up.since = now;
             return false;
         }
         let limit = self
@@ -236,22 +241,22 @@ impl Sender {
     /// RFC 9293 §3.8.6.1: not while probes are answered; but a user timeout holds all the same, as in Linux.
     pub(in crate::tcp) fn gives_up_window(&mut self, now: Nanos) -> bool {
         if self.persist_backoff == 0 {
-            self.patience = Patience {
+            self.give_up = GiveUpPolicy {
                 since: now,
                 probes: 0,
             };
         }
-        let unanswered = self.patience.probes;
+        let unanswered = self.give_up.probes;
         let limit = match (self.params.user_timeout_ns, self.params.retry_limit) {
             (None, Some(retries)) => (unanswered >= retries).then_some(0),
             (user_timeout, _) => user_timeout,
         };
-        self.patience.probes += 1;
+        self.give_up.probes += 1;
         self.abort_after(limit, now)
     }
 
     fn abort_after(&mut self, limit: Option<Nanos>, now: Nanos) -> bool {
-        let gives_up = limit.is_some_and(|limit| now - self.patience.since >= limit);
+        let gives_up = limit.is_some_and(|limit| now - self.give_up.since >= limit);
         if gives_up {
             // Deviation: RFC 9293 §3.10.8 and Linux give up in silence; here the other end is told.
             self.abort(now);
@@ -261,17 +266,17 @@ impl Sender {
 
     /// The user has no use for the connection any more (RFC 9293 §3.10.5).
     pub fn abort(&mut self, now: Nanos) {
-        self.calm = None;
+        self.fast_path_until = None;
         self.end_by_reset(Some(self.snd_nxt), now);
     }
 
     /// Linux (`tcp_model_timeout`): `retries` timeouts in a row as long as they take on a path without delay, whatever they
     /// take on this one.
     fn time_of(&self, retries: u32) -> Nanos {
-        let (least, most) = (self.params.min_rto_ns.max(1), self.params.max_rto_ns);
-        let doublings = (most / least).max(1).ilog2().min(retries);
-        let doubled = ((2 << doublings) - 1) * least;
-        doubled.saturating_add(u64::from(retries - doublings).saturating_mul(most))
+        let (min, max) = (self.params.min_rto_ns.max(1), self.params.max_rto_ns);
+        let doublings = (max / min).max(1).ilog2().min(retries);
+        let doubled = ((2 << doublings) - 1) * min;
+        doubled.saturating_add(u64::from(retries - doublings).saturating_mul(max))
     }
 
     /// When the retransmission timer that is set now strikes: after a timeout no later than the user timeout.
@@ -294,13 +299,13 @@ impl Sender {
     }
 
     fn while_patient(&self, due: Nanos, now: Nanos) -> Nanos {
-        self.params.user_timeout_ns.map_or(due, |most| {
-            due.min((self.patience.since + most).max(now + 1))
-        })
+        self.params
+            .user_timeout_ns
+            .map_or(due, |max| due.min((self.give_up.since + max).max(now + 1)))
     }
 
     fn end_by_reset(&mut self, rst: Option<u64>, now: Nanos) {
-        self.stage = Stage::Reset { rst };
+        self.state = ConnectionState::Reset { rst };
         self.reset_at = Some(now);
         self.rto_timer.stop();
         self.persist_timer.stop();

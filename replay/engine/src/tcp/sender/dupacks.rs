@@ -1,7 +1,7 @@
-//! How many segments an ACK tells of those who observe every ACK: the scoreboard's count with SACK, a count of duplicate
-//! and delayed ACKs without it.
+//! How many segments an ACK reports as received, for controllers that observe every ACK: the scoreboard's count with SACK, a
+//! count of duplicate and delayed ACKs without it.
 //!
-//! Must not know what the count is used for. Mascolo et al. 2001 call it AckedCount.
+//! Does not depend on what the count is used for. Mascolo et al. 2001 call it AckedCount.
 
 use super::Sender;
 
@@ -11,19 +11,19 @@ impl Sender {
     ///
     /// Deviation: an ACK that advances uses up one less than it acknowledges, as Linux (`tcp_remove_reno_sacks`), where
     /// AckedCount uses up all: no duplicate told of the segment that filled the gap, and so each counts once.
-    pub(in crate::tcp) fn heard_of(&mut self, acked: u32, duplicate: bool) -> u32 {
+    pub(in crate::tcp) fn newly_reported(&mut self, acked: u32, duplicate: bool) -> u32 {
         if self.params.sack_enabled() || self.counts_dup_acks() {
             return acked;
         }
         if duplicate {
-            self.told_by_duplicates += 1;
+            self.reported_by_dupacks += 1;
             return 1;
         }
         if acked == 0 {
             return 0;
         }
-        let told = self.told_by_duplicates;
-        self.told_by_duplicates = told.saturating_sub(acked - 1);
+        let told = self.reported_by_dupacks;
+        self.reported_by_dupacks = told.saturating_sub(acked - 1);
         acked.saturating_sub(told).max(1)
     }
 }
@@ -41,7 +41,7 @@ mod tests {
             ..StackOverrides::default()
         };
         let mut sender = sender(Variant::WestwoodBwe, profile, overrides);
-        let hear = |&acked: &u32| sender.heard_of(acked, acked == 0);
+        let hear = |&acked: &u32| sender.newly_reported(acked, acked == 0);
         acks.iter().map(hear).collect()
     }
 

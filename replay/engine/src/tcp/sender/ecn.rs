@@ -1,6 +1,6 @@
 //! The sender's half of ECN: what it negotiates, which packets may be marked, and what an echoed mark costs.
 //!
-//! Must not know queues. Read RFC 3168 §6.1 first; RFC 8511 for a mark that costs less than a loss.
+//! Does not depend on queues. Read RFC 3168 §6.1 first; RFC 8511 for a mark that costs less than a loss.
 
 use super::Sender;
 use crate::cc::{Signal, SignalEvidence};

@@ -1,8 +1,8 @@
-//! The short way of nearly every ACK and segment: nothing lost, nothing reported, nothing that a profile does besides.
+//! The sender's fast path: ACKs and new segments while nothing is lost, nothing is reported and the profile adds nothing.
 //!
-//! Each function here says under which condition it stands in for the long way (`receive_any`, `poll_transmit`), and
-//! leaves the same state behind, to the bit; where the condition does not hold it does nothing and says so. Must not
-//! know a rule that the long way does not have. Read `mod.rs` and `transmit.rs` first.
+//! Each function states the condition under which it replaces the slow path (`receive_any`, `poll_transmit`); it leaves the
+//! same state, to the bit. Where the condition does not hold it changes nothing and returns false. Read `mod.rs` and
+//! `transmit.rs` first.
 
 #![allow(
     clippy::inline_always,
@@ -10,7 +10,7 @@
 )]
 
 use super::Sender;
-use super::connection::Stage;
+use super::connection::ConnectionState;
 use super::pacing::Pacer;
 use super::phase::Phase;
 use super::rate::{Network, Newest};
@@ -34,16 +34,16 @@ enum Room {
 
 /// The way that ordinary segments take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::tcp) enum Way {
+pub(in crate::tcp) enum FastPath {
     /// The short one, where its condition holds.
-    Short,
+    Allowed,
     /// The long one while an outage is near or lasts.
     Suspended,
     /// Always the long one.
-    Long,
+    Never,
 }
 
-impl Way {
+impl FastPath {
     /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or
     /// Quick-Start.
     pub fn of(params: &StackParams) -> Self {
@@ -59,7 +59,7 @@ impl Way {
             && params.send_buffer_bytes.is_none()
             && !params.delayed_ack_after_slow_start
             && params.quick_start_bps.is_none();
-        if plain { Self::Short } else { Self::Long }
+        if plain { Self::Allowed } else { Self::Never }
     }
 }
 
@@ -76,22 +76,23 @@ impl Sender {
     /// Nothing is lost, reported or repeated, the receiver's window is not being probed, and the connection has no trade but
     /// to send on.
     #[inline(always)]
-    fn is_plain_now(&mut self) -> bool {
-        self.calm.is_some() || self.way == Way::Short && self.finds_calm()
+    fn on_fast_path_now(&mut self) -> bool {
+        self.fast_path_until.is_some()
+            || self.fast_path == FastPath::Allowed && self.enter_fast_path()
     }
 
     /// The condition itself, where the short way is open at all. The short way leaves all of it alone, the long way ends it
     /// before it changes any of it.
     #[inline(never)]
-    fn finds_calm(&mut self) -> bool {
-        let calm = self.stage == Stage::Established
+    fn enter_fast_path(&mut self) -> bool {
+        let fast_path_until = self.state == ConnectionState::Established
             && matches!(self.phase, Phase::Open { dup_acks: 0 })
             && self.board.is_unmarked()
             && self.forced.is_none()
             && !self.persist_timer.is_set()
             && !self.persist_due;
-        self.calm = calm.then(|| self.rarer_deadline());
-        calm
+        self.fast_path_until = fast_path_until.then(|| self.rarer_deadline());
+        fast_path_until
     }
 
     /// Its time has come for nothing but what pacing held back: takes note of it, and says whether that is so.
@@ -100,9 +101,9 @@ impl Sender {
         let Some(pacer) = &mut self.pacer else {
             return false;
         };
-        let only = self.calm.is_some_and(|others| others > now)
+        let only = self.fast_path_until.is_some_and(|others| others > now)
             && self.rto_timer.armed() > now
-            && self.dummies.is_none();
+            && self.low_priority_probes.is_none();
         if only {
             pacer.timer.fires(now);
         }
@@ -112,15 +113,15 @@ impl Sender {
     /// Takes an ACK that only acknowledges: it moves `snd_una` over whole segments that were sent once, and carries no
     /// SACK, payload or mark.
     #[inline(always)]
-    pub(in crate::tcp) fn receive_plainly(&mut self, segment: &Segment, now: Nanos) -> bool {
+    pub(in crate::tcp) fn receive_fast(&mut self, segment: &Segment, now: Nanos) -> bool {
         let only_acknowledges =
             segment.flags == flags::ACK && segment.sack_len == 0 && segment.payload_bytes == 0;
         let expected = segment.ack > self.snd_una && segment.ack <= self.snd_nxt;
-        if !only_acknowledges || !expected || !self.is_plain_now() {
+        if !only_acknowledges || !expected || !self.on_fast_path_now() {
             return false;
         }
         let prior_flight = self.board.outstanding();
-        let Some(covered) = self.board.acknowledge_plainly(segment.ack) else {
+        let Some(covered) = self.board.acknowledge_fast(segment.ack) else {
             return false;
         };
         let acked_bytes = segment.ack - self.snd_una;
@@ -132,7 +133,7 @@ impl Sender {
         self.last_wnd_bytes = segment.wnd_bytes;
         let path = now - covered.oldest_sent_at;
         if covered.segments > 1 {
-            self.rtt.note_least(now - covered.newest_sent_at);
+            self.rtt.note_min(now - covered.newest_sent_at);
         }
         self.rtt.sample(path, self.snd_una, self.snd_nxt);
         self.rtt_histogram.add(path);
@@ -143,13 +144,13 @@ impl Sender {
             now,
         };
         if self.pacer.is_none() {
-            if self.has_to_tell(covered.segments) {
-                self.tell_plainly(news());
+            if self.has_news(covered.segments) {
+                self.notify_fast(news());
             }
         } else if self.rates.is_none() {
-            self.tell_paced_plainly(news());
+            self.notify_paced_fast(news());
         } else {
-            self.tell_model_plainly(news());
+            self.notify_model_fast(news());
         }
         if self.board.outstanding() == 0 {
             self.note_finish();
@@ -158,14 +159,14 @@ impl Sender {
             // RFC 6298 §5.3.
             self.rto_timer.set(now + self.rtt.rto());
         }
-        if self.dummies.is_some() {
-            self.clock_dummies(covered.segments);
+        if self.low_priority_probes.is_some() {
+            self.clock_low_priority_probes(covered.segments);
         }
         true
     }
 
     #[inline(always)]
-    fn sample_rate_plainly(&mut self, covered: Covered, now: Nanos) -> Option<RateSample> {
+    fn sample_rate_fast(&mut self, covered: Covered, now: Nanos) -> Option<RateSample> {
         let rates = self.rates.as_mut()?;
         let newest = Newest {
             number: covered.newest,
@@ -177,22 +178,22 @@ impl Sender {
     /// Tells a model of the path of an ACK: of every one. The pace stands with the model, unless the least round-trip time
     /// of the connection, which bursts depend on, is not that of the path.
     #[inline(never)]
-    fn tell_model_plainly(&mut self, news: News) {
-        let rate = self.sample_rate_plainly(news.covered, news.now);
+    fn notify_model_fast(&mut self, news: News) {
+        let rate = self.sample_rate_fast(news.covered, news.now);
         let delivered_total = self.rates.as_ref().map_or(0, |rates| rates.delivered());
         let evidence = |sender: &Self| AckEvidence {
             delivered_total,
             rate,
-            ..sender.evidence_plainly(news)
+            ..sender.fast_evidence(news)
         };
         // Asked for twice, so that nobody gathers what a quiet ACK is not asked for.
         let seen = evidence(self);
-        let quiet = self.controller.take_quietly(&seen);
+        let quiet = self.controller.on_steady_ack(&seen);
         if !quiet {
             let whole = evidence(self);
             self.controller.learn(&whole);
         }
-        if !quiet || !self.paces_for_least_rtt() {
+        if !quiet || !self.paces_for_min_rtt() {
             self.update_pacing();
         }
         if self.controller.holds_back()
@@ -203,34 +204,34 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn paces_for_least_rtt(&self) -> bool {
-        let least = self.rtt.min_rtt();
-        self.pacer.as_ref().is_some_and(|pacer| pacer.is_for(least))
+    fn paces_for_min_rtt(&self) -> bool {
+        let min = self.rtt.min_rtt();
+        self.pacer.as_ref().is_some_and(|pacer| pacer.is_for(min))
     }
 
     /// Whether the controller has to be told of an ACK of so many segments: it can move it, and their number is not all that
     /// it wants to know, which it then has taken.
     #[inline(always)]
-    fn has_to_tell(&mut self, segments: u32) -> bool {
+    fn has_news(&mut self, segments: u32) -> bool {
         let limited = self.is_cwnd_limited();
         let heeds = self.controller.heeds(limited) || self.controller.observes();
         heeds && !(limited && self.controller.counts(segments))
     }
 
     #[inline(never)]
-    fn tell_paced_plainly(&mut self, news: News) {
-        if self.has_to_tell(news.covered.segments) {
-            self.tell_plainly(news);
+    fn notify_paced_fast(&mut self, news: News) {
+        if self.has_news(news.covered.segments) {
+            self.notify_fast(news);
         }
         self.update_pacing();
     }
 
     #[inline(never)]
-    fn tell_plainly(&mut self, news: News) {
-        let mut evidence = self.evidence_plainly(news);
+    fn notify_fast(&mut self, news: News) {
+        let mut evidence = self.fast_evidence(news);
         if self.controller.observes() {
             let segments = news.covered.segments;
-            evidence.delivered = self.heard_of(segments, false);
+            evidence.delivered = self.newly_reported(segments, false);
             self.controller.observe(&evidence);
             evidence.delivered = segments;
             evidence.cwnd_limited = self.is_cwnd_limited();
@@ -240,7 +241,7 @@ impl Sender {
 
     /// What the ACK means to a controller, but for rates.
     #[inline(always)]
-    fn evidence_plainly(&self, news: News) -> AckEvidence {
+    fn fast_evidence(&self, news: News) -> AckEvidence {
         let News {
             covered,
             acked_bytes,
@@ -274,25 +275,21 @@ impl Sender {
     /// Sends a full new segment, if windows and pacing let it leave; there is data in the network, so that nothing
     /// restarts. None where the long way has to find out.
     #[inline(always)]
-    pub(in crate::tcp) fn transmit_plainly(
-        &mut self,
-        now: Nanos,
-        slot: &mut Segment,
-    ) -> Option<Sent> {
-        if !self.is_plain_now() || self.board.outstanding() == 0 {
+    pub(in crate::tcp) fn transmit_fast(&mut self, now: Nanos, slot: &mut Segment) -> Option<Sent> {
+        if !self.on_fast_path_now() || self.board.outstanding() == 0 {
             return None;
         }
-        if self.dummies.is_some() && !self.dummies_are_quiet() {
+        if self.low_priority_probes.is_some() && !self.no_low_priority_probe_due() {
             return None;
         }
         let cwnd = self.controller.cwnd();
-        match self.room_plainly(cwnd, now) {
+        match self.room_fast(cwnd, now) {
             Room::Unknown => return None,
             Room::None => return Some(Sent::Nothing),
             Room::Free => {}
         }
         self.write_full_segment(now, slot);
-        match self.room_plainly(cwnd, now) {
+        match self.room_fast(cwnd, now) {
             Room::None => Some(Sent::Last),
             Room::Free | Room::Unknown => Some(Sent::One),
         }
@@ -300,7 +297,7 @@ impl Sender {
 
     /// Whether a full new segment may leave, and a note of what does not let it.
     #[inline(always)]
-    fn room_plainly(&mut self, cwnd: f64, now: Nanos) -> Room {
+    fn room_fast(&mut self, cwnd: f64, now: Nanos) -> Room {
         let outstanding = self.board.outstanding();
         let limited = f64::from(outstanding) + 1.0 > cwnd;
         if !limited {
@@ -321,7 +318,7 @@ impl Sender {
 
     /// A full segment leaves that the board knows: what pacing and rate samples make of it.
     #[inline(never)]
-    fn note_departure_plainly(&mut self, len: u16, now: Nanos) {
+    fn note_departure_fast(&mut self, len: u16, now: Nanos) {
         if let Some(pacer) = &mut self.pacer {
             let count = self.counters.segments_out + 1;
             pacer.on_send(self.snd_nxt, len.into(), count, now);
@@ -342,7 +339,7 @@ impl Sender {
         let len = self.params.smss_bytes as u16;
         self.board.push(self.snd_nxt, len, now);
         if self.pacer.is_some() || self.rates.is_some() {
-            self.note_departure_plainly(len, now);
+            self.note_departure_fast(len, now);
         }
         let seq = self.snd_nxt;
         self.snd_nxt += u64::from(len);
@@ -396,7 +393,7 @@ mod tests {
         /// Like `Advance(1)`, with data.
         Request,
         /// A dummy segment is answered.
-        DummyAnswer,
+        ProbeAnswer,
         /// Nothing comes for so many milliseconds.
         Wait(u64),
     }
@@ -408,7 +405,7 @@ mod tests {
             2 => (1_u64..6).prop_map(Step::Duplicate),
             1 => (0_u64..30).prop_map(Step::Window),
             1 => Just(Step::Request),
-            1 => Just(Step::DummyAnswer),
+            1 => Just(Step::ProbeAnswer),
             1 => (1_u64..3000).prop_map(Step::Wait),
         ]
     }
@@ -431,7 +428,7 @@ mod tests {
             }
             Step::Window(pkts) => ack.wnd_bytes = (pkts * SMSS) as u32,
             Step::Request => ack.payload_bytes = 100,
-            Step::DummyAnswer => (advance, ack.flags) = (0, flags::ACK | flags::DUMMY),
+            Step::ProbeAnswer => (advance, ack.flags) = (0, flags::ACK | flags::DUMMY),
             Step::Wait(_) => return None,
         }
         let within = if matches!(step, Step::Within) {
@@ -444,9 +441,13 @@ mod tests {
     }
 
     /// What a sender makes of the steps: what it sends, and itself after each.
-    fn outcome(mut sender: Sender, way: Way, steps: &[Step]) -> Vec<String> {
-        assert_eq!(sender.way, Way::Short, "else the test compares long ways");
-        sender.way = way;
+    fn outcome(mut sender: Sender, fast_path: FastPath, steps: &[Step]) -> Vec<String> {
+        assert_eq!(
+            sender.fast_path,
+            FastPath::Allowed,
+            "else the test compares long ways"
+        );
+        sender.fast_path = fast_path;
         let mut out = Vec::new();
         let mut now = 0;
         let mut slot = Segment::new(0, Direction::Forward);
@@ -466,10 +467,10 @@ mod tests {
             while sender.transmit(now, &mut slot) {
                 out.push(format!("{slot:?}"));
             }
-            let calm = format!("calm: {:?}", sender.calm);
-            let shown = format!("{sender:?}").replace(&calm, "calm: None");
-            let shown = shown.replace("way: Suspended", "way: Long");
-            out.push(shown.replace("way: Short", "way: Long"));
+            let fast_path_until = format!("fast_path_until: {:?}", sender.fast_path_until);
+            let shown = format!("{sender:?}").replace(&fast_path_until, "fast_path_until: None");
+            let shown = shown.replace("fast_path: Suspended", "fast_path: Never");
+            out.push(shown.replace("fast_path: Allowed", "fast_path: Never"));
         }
         out
     }
@@ -514,7 +515,7 @@ mod tests {
                 }
                 sender
             };
-            let (short, long) = (outcome(make(), Way::Short, &steps), outcome(make(), Way::Long, &steps));
+            let (short, long) = (outcome(make(), FastPath::Allowed, &steps), outcome(make(), FastPath::Never, &steps));
             for (short, long) in short.iter().zip(&long) {
                 prop_assert_eq!(short, long);
             }

@@ -1,11 +1,11 @@
 //! A sender whose receiver warns of outages: a closed window freezes window and timers, and the third acknowledgement that
 //! opens it repairs what was in flight.
 //!
-//! Must not know how the receiver knows. Read Goff, Moronski, Phatak and Gupta 2000 §3 first, then
+//! Does not depend on how the receiver knows. Read Goff, Moronski, Phatak and Gupta 2000 §3 first, then
 //! `docs/variants/freeze-tcp.md`.
 
 use super::Sender;
-use super::fast_path::Way;
+use super::fast_path::FastPath;
 use super::phase::Phase;
 use crate::sim::time::Nanos;
 use crate::tcp::scoreboard::DUP_THRESH;
@@ -69,10 +69,10 @@ impl Sender {
             },
             same => same,
         };
-        if self.way != Way::Long {
-            self.way = match self.freeze {
-                Freeze::Flowing => Way::Short,
-                Freeze::Frozen | Freeze::Thawing { .. } => Way::Suspended,
+        if self.fast_path != FastPath::Never {
+            self.fast_path = match self.freeze {
+                Freeze::Flowing => FastPath::Allowed,
+                Freeze::Frozen | Freeze::Thawing { .. } => FastPath::Suspended,
             };
         }
         match self.freeze {

@@ -1,26 +1,26 @@
 //! A sender that is told of handovers: window and round-trip time are set to the new path's at once.
 //!
-//! Must not know who tells it. Read `docs/mechanisms.md` first.
+//! Does not depend on who tells it. Read `docs/mechanisms.md` first.
 
 use super::Sender;
-use crate::cc::{LEAST_SSTHRESH, Window};
+use crate::cc::{MIN_SSTHRESH, Window};
 use crate::config::HandoverRule;
-use crate::net::handover_forecast::PathNews;
+use crate::net::handover_forecast::PathChange;
 use crate::sim::time::{NEVER, Nanos, SECOND};
 use crate::sim::timer::Timer;
 
 /// The handovers that are to come, the next one last.
 #[derive(Clone, Debug)]
 pub(in crate::tcp) struct Handovers {
-    news: Vec<PathNews>,
+    news: Vec<PathChange>,
     pub timer: Timer,
 }
 
 impl Sender {
     /// The same sender, told of the path's states; the first holds when the connection starts.
     #[must_use]
-    pub fn told_of(mut self, states: &[PathNews]) -> Self {
-        let mut news: Vec<PathNews> = states.iter().skip(1).copied().collect();
+    pub fn told_of(mut self, states: &[PathChange]) -> Self {
+        let mut news: Vec<PathChange> = states.iter().skip(1).copied().collect();
         news.reverse();
         let mut timer = Timer::default();
         if let Some(next) = news.last() {
@@ -53,7 +53,7 @@ impl Sender {
     }
 
     /// The window becomes the new path's product, the timeout that of its round-trip time.
-    fn adapt(&mut self, news: &PathNews, now: Nanos) {
+    fn adapt(&mut self, news: &PathChange, now: Nanos) {
         let Some(bps) = news.bottleneck_bps else {
             return;
         };
@@ -61,7 +61,7 @@ impl Sender {
         let service = (packet_bits / bps * SECOND as f64) as Nanos;
         let rtt = news.rtt + service;
         let product = libm::floor(bps * rtt as f64 / SECOND as f64 / packet_bits);
-        let product = product.max(LEAST_SSTHRESH);
+        let product = product.max(MIN_SSTHRESH);
         let cwnd = match self.params.handover_adaptation {
             HandoverRule::Off => return,
             HandoverRule::SlowStart => self.controller.cwnd().min(product),

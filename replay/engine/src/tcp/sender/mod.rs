@@ -1,7 +1,7 @@
 //! The sending half of a connection: sequence space, scoreboard, timers and the receiver's window. How losses are
-//! found and repaired is in `recovery`, what leaves next in `transmit`; the controller alone decides on cwnd.
+//! found and repaired is in `tcp/recovery`, what leaves next in `transmit`; the controller alone decides on cwnd.
 //!
-//! Must not know links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
+//! Does not depend on links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
 pub(in crate::tcp) mod connection;
 pub(in crate::tcp) mod dupacks;
@@ -28,15 +28,15 @@ use std::ops::AddAssign;
 
 use super::recovery::fast_recovery::Ack;
 use super::recovery::rack::Rack;
-use super::recovery::undo::Doubt;
-use connection::{Patience, Stage};
+use super::recovery::undo::UndoState;
+use connection::{ConnectionState, GiveUpPolicy};
 use ecn::Marks;
-use fast_path::Way;
+use fast_path::FastPath;
 use freeze::Freeze;
 use handover::Handovers;
 use pacing::Pacer;
 use phase::CwndUsage;
-use probe_segments::Dummies;
+use probe_segments::LowPriorityProbes;
 use quick_start::QuickStart;
 use rate::{Newest, RateSampler};
 
@@ -85,12 +85,12 @@ impl AddAssign for SenderCounters {
 pub struct Sender {
     pub(in crate::tcp) leg: u16,
     pub(in crate::tcp) params: StackParams,
-    pub(in crate::tcp) way: Way,
+    pub(in crate::tcp) fast_path: FastPath,
     /// While nothing stands against the short way: when the timers that it leaves alone want to be called. The long way
-    /// ends it (see `plain`).
-    pub(in crate::tcp) calm: Option<Nanos>,
-    pub(in crate::tcp) stage: Stage,
-    pub(in crate::tcp) patience: Patience,
+    /// ends it (see `fast_path`).
+    pub(in crate::tcp) fast_path_until: Option<Nanos>,
+    pub(in crate::tcp) state: ConnectionState,
+    pub(in crate::tcp) give_up: GiveUpPolicy,
     pub(in crate::tcp) established_at: Option<Nanos>,
     pub(in crate::tcp) reset_at: Option<Nanos>,
     pub(in crate::tcp) snd_una: u64,
@@ -100,13 +100,13 @@ pub struct Sender {
     pub(in crate::tcp) finished: bool,
     /// Number of the FIN, which takes the last octet before `write_end`.
     pub(in crate::tcp) fin_seq: Option<u64>,
-    pub(in crate::tcp) unsent: send_queue::Unsent,
+    pub(in crate::tcp) send_queue: send_queue::SendQueue,
     /// End of the last segment that left without being full.
     pub(in crate::tcp) small_end: u64,
     pub(in crate::tcp) burst: transmit::Burst,
     /// What could leave waits for the next ACK, to leave with more.
     pub(in crate::tcp) deferred: bool,
-    pub(in crate::tcp) doubt: Doubt,
+    pub(in crate::tcp) undo_state: UndoState,
     /// Right edge of the receiver's window.
     pub(in crate::tcp) edge: u64,
     pub(in crate::tcp) last_wnd_bytes: u32,
@@ -117,8 +117,8 @@ pub struct Sender {
     pub(in crate::tcp) phase: Phase,
     /// RFC 6582 §3.2: highest octet sent when the last recovery or timeout began.
     pub(in crate::tcp) recover: u64,
-    /// Segments that duplicate ACKs told of and none has acknowledged (see `heard`).
-    pub(in crate::tcp) told_by_duplicates: u32,
+    /// Segments that duplicate ACKs told of and none has acknowledged (see `dupacks`).
+    pub(in crate::tcp) reported_by_dupacks: u32,
     /// New segments sent on duplicate ACKs (RFC 3042): not part of FlightSize.
     pub(in crate::tcp) limited_transmitted: u32,
     /// Segment to be sent again at once, whatever the window says.
@@ -129,7 +129,7 @@ pub struct Sender {
     /// For controllers that ask for it.
     pub(in crate::tcp) pacer: Option<Pacer>,
     /// Where the variant has them.
-    pub(in crate::tcp) dummies: Option<Box<Dummies>>,
+    pub(in crate::tcp) low_priority_probes: Option<Box<LowPriorityProbes>>,
     /// See `pacer`.
     pub(in crate::tcp) rates: Option<Box<RateSampler>>,
     pub(in crate::tcp) marks: Marks,
@@ -154,10 +154,10 @@ impl Sender {
         Self {
             leg,
             params: *params,
-            way: Way::of(params),
-            calm: None,
-            stage: Stage::Closed,
-            patience: Patience::default(),
+            fast_path: FastPath::of(params),
+            fast_path_until: None,
+            state: ConnectionState::Closed,
+            give_up: GiveUpPolicy::default(),
             established_at: None,
             reset_at: None,
             snd_una: 1,
@@ -165,28 +165,29 @@ impl Sender {
             write_end: 1,
             finished: false,
             fin_seq: None,
-            unsent: send_queue::Unsent::default(),
+            send_queue: send_queue::SendQueue::default(),
             small_end: 1,
             burst: transmit::Burst::default(),
             deferred: false,
-            doubt: Doubt::default(),
+            undo_state: UndoState::default(),
             edge: 1,
             last_wnd_bytes: 0,
-            board: Scoreboard::new(params.smss_bytes, params.recovery.tells_losses_by_time())
+            board: Scoreboard::new(params.smss_bytes, params.recovery.detects_losses_by_time())
                 .noting_latest(controller.models_path())
-                .noting_losses(controller.hears_losses())
+                .noting_losses(controller.wants_losses())
                 .keeping_pieces(params.send_buffer_bytes.is_some()),
             rtt: RttEstimator::new(params),
             rtt_histogram: Histogram::default(),
             phase: Phase::Open { dup_acks: 0 },
             recover: 0,
-            told_by_duplicates: 0,
+            reported_by_dupacks: 0,
             limited_transmitted: 0,
             forced: None,
             second_copy: None,
             rack: Rack::default(),
             pacer: (controller.paces() || params.quick_start_bps.is_some()).then(Pacer::default),
-            dummies: (params.dummies).map(|rule| Box::new(Dummies::new(rule, controller.cwnd()))),
+            low_priority_probes: (params.low_priority_probes)
+                .map(|rule| Box::new(LowPriorityProbes::new(rule, controller.cwnd()))),
             rates: controller
                 .models_path()
                 .then(|| Box::new(RateSampler::new())),
@@ -249,17 +250,17 @@ impl Sender {
     #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         // A window that closes may mean more than that: see `freeze`.
-        if segment.wnd_bytes == 0 || !self.receive_plainly(segment, now) {
+        if segment.wnd_bytes == 0 || !self.receive_fast(segment, now) {
             self.receive_any(segment, now);
         }
     }
 
     #[inline(never)]
     pub(in crate::tcp) fn receive_any(&mut self, segment: &Segment, now: Nanos) {
-        self.calm = None;
+        self.fast_path_until = None;
         self.ts_recent = segment.ts_val;
         self.deferred = false;
-        if self.stage != Stage::Established {
+        if self.state != ConnectionState::Established {
             self.receive_outside(segment, now);
             return;
         }
@@ -267,7 +268,7 @@ impl Sender {
             return;
         }
         if segment.has(flags::DUMMY) {
-            self.take_dummy_answer();
+            self.take_probe_answer();
             return;
         }
         // RFC 9293 §3.10.7.4: old, or of what was never sent.
@@ -307,7 +308,7 @@ impl Sender {
         self.update_window(segment, now);
         let duplicate = self.heed_warning(segment, advances, now) || duplicate;
         if self.acts_as_linux() {
-            self.rack.note_least_rtt(self.rtt.min_rtt());
+            self.rack.note_min_rtt(self.rtt.min_rtt());
         }
         let rtt = self.take_rtt_sample(segment, &digest, now);
         if !(advances || duplicate || digest.sacked > 0 || dsack) {
@@ -334,7 +335,7 @@ impl Sender {
     pub(in crate::tcp) fn act_on(&mut self, ack: &Ack, prior_high: u64) {
         self.follow_quick_start(ack.prior_flight);
         if self.controller.observes() {
-            let delivered = self.heard_of(ack.digest.delivered, ack.duplicate);
+            let delivered = self.newly_reported(ack.digest.delivered, ack.duplicate);
             let evidence = AckEvidence {
                 delivered,
                 ..self.evidence(ack)
@@ -357,7 +358,7 @@ impl Sender {
         }
         self.update_pacing();
         self.rearm_after_ack(ack);
-        self.clock_dummies(ack.digest.delivered);
+        self.clock_low_priority_probes(ack.digest.delivered);
     }
 
     pub(in crate::tcp) fn sample_rate(
@@ -379,7 +380,7 @@ impl Sender {
 
     /// A model of the path hears of every ACK.
     pub(in crate::tcp) fn follow_model(&mut self, ack: &Ack) {
-        self.tell_losses();
+        self.notify_losses();
         let evidence = self.evidence(ack);
         self.controller.on_ack(&evidence);
         if self.controller.holds_back()
@@ -397,7 +398,7 @@ impl Sender {
     }
 
     /// Tells a controller that wants to know what has been marked lost since it was told last.
-    pub(in crate::tcp) fn tell_losses(&mut self) {
+    pub(in crate::tcp) fn notify_losses(&mut self) {
         let Some(rates) = &self.rates else {
             return;
         };
@@ -442,11 +443,12 @@ impl Sender {
         // RFC 8985 §7.4.2: the original of a probe came too: nothing was lost.
         let of_probe = (self.rack.probe.take_if(|probe| probe.high_seq == right)).is_some();
         // Deviation: RFC 8985 §6.2 step 4 takes every DSACK; Linux those that come once reordering is known.
-        let counts = self.doubt.reordered || !self.acts_as_linux();
+        let counts = self.undo_state.reordered || !self.acts_as_linux();
         if counts && !of_probe {
             self.rack.note_dsack(prior_una, self.snd_nxt);
         }
-        self.doubt.note_dsack(right, prior_una, segments as u32);
+        self.undo_state
+            .note_dsack(right, prior_una, segments as u32);
         true
     }
 
@@ -485,7 +487,7 @@ impl Sender {
             self.persist_backoff = 0;
         } else if self.persist_timer.is_set() && segment.payload_bytes == 0 {
             // The probe was answered: the window is still closed, the receiver is alive.
-            self.patience.probes = 0;
+            self.give_up.probes = 0;
             self.arm_persist(now);
         }
     }
@@ -522,7 +524,7 @@ impl Sender {
             newest = path;
         }
         if let Some(rtt) = path {
-            self.rtt.note_least(newest.unwrap_or(rtt));
+            self.rtt.note_min(newest.unwrap_or(rtt));
             if ns2 {
                 // ns-2's Vegas (`v_sendtime_`) times every segment beside the one that the timer has timed.
                 self.rtt.sample_fine(rtt);

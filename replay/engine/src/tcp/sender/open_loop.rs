@@ -1,10 +1,10 @@
-//! What a recorded sender did, done by this one whatever its own window says: departures, timeouts, and the timers that
-//! find losses. Its scoreboard and its controller then see just what the recorded sender's saw.
+//! Open-loop replay: the sender repeats what a recorded sender did, whatever its window allows: departures, timeouts, and the
+//! timers that detect losses. Its scoreboard and its controller then see exactly what the recorded sender's saw.
 //!
-//! Must not know where the record comes from: `alone` does.
+//! Does not depend on where the record comes from: `sim/open_loop.rs` does.
 
 use super::Sender;
-use super::connection::Stage;
+use super::connection::ConnectionState;
 use crate::sim::time::Nanos;
 use crate::tcp::segment::Segment;
 
@@ -86,7 +86,7 @@ impl Sender {
         // A probe that was due and did not leave: an ACK came first.
         self.rack.probe_due = false;
         self.receive(segment, now);
-        if self.stage == Stage::AckDue {
+        if self.state == ConnectionState::AckDue {
             self.poll_transmit(now);
         }
         self.note_recorded_stop(false, now);
@@ -94,7 +94,7 @@ impl Sender {
 
     /// Runs the timers of RACK and of the tail loss probe up to `now`; timeouts are in the record.
     fn pass_time(&mut self, now: Nanos) {
-        self.calm = None;
+        self.fast_path_until = None;
         loop {
             let timers = (&self.rack.reordering_timer, &self.rack.probe_timer);
             let at = timers.0.armed().min(timers.1.armed());

@@ -1,7 +1,7 @@
 //! Pacing as Linux enforces it inside TCP: bursts of a few segments, each of which pushes back when the next may
 //! leave. Costs nothing where a controller does not ask for it.
 //!
-//! Must not know why the rate is what it is.
+//! Does not depend on why the rate is what it is.
 
 use crate::cc::Pace;
 use crate::sim::time::{Nanos, SECOND};
@@ -12,7 +12,7 @@ const UNPACED_PKTS: u64 = 10;
 /// Linux: a burst is what is sent in 2⁻¹⁰ s, …
 const BURST_PER_S: f64 = 1024.0;
 /// … more on short paths: 64 KiB halved once per 512 µs of the least round-trip time, …
-const BURST_MOST_BYTES: u32 = 65_536;
+const BURST_MAX_BYTES: u32 = 65_536;
 const BURST_HALVING: Nanos = 512_000;
 /// … but never more than that.
 const BURST_HALVINGS: Nanos = 32;
@@ -67,7 +67,7 @@ impl Pacer {
     /// Whether the pace was set for a path of `min_rtt`.
     #[inline]
     pub fn is_for(&self, min_rtt: Option<Nanos>) -> bool {
-        self.set_for.is_some_and(|(_, least)| least == min_rtt)
+        self.set_for.is_some_and(|(_, min)| min == min_rtt)
     }
 
     /// Sets the pace of segments of `smss_bytes`.
@@ -87,14 +87,14 @@ impl Pacer {
         self.full = (self.duration(smss_bytes), smss_bytes);
         let halvings = min_rtt.unwrap_or(Nanos::MAX) / BURST_HALVING;
         let near = if halvings < BURST_HALVINGS {
-            BURST_MOST_BYTES >> halvings
+            BURST_MAX_BYTES >> halvings
         } else {
             0
         };
-        let bytes = (self.bytes_per_s / BURST_PER_S + f64::from(near)).min(BURST_MOST_BYTES.into());
+        let bytes = (self.bytes_per_s / BURST_PER_S + f64::from(near)).min(BURST_MAX_BYTES.into());
         self.burst_pkts = ((bytes / f64::from(smss_bytes)) as u32)
-            .max(pace.least_burst_pkts)
-            .min(pace.most_burst_pkts);
+            .max(pace.min_burst_pkts)
+            .min(pace.max_burst_pkts);
     }
 
     /// Whether the segment that begins at `seq` may leave now; else the timer is set.
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn a_burst_that_has_a_most_grows_neither_with_the_rate_nor_on_short_paths() {
-        let burst = |most_burst_pkts, min_rtt| {
+        let burst = |max_burst_pkts, min_rtt| {
             let mut pacer = Pacer::default();
             let pace = Pace {
-                most_burst_pkts,
+                max_burst_pkts,
                 ..Pace::new(1e9 / 1448.0, 1)
             };
             pacer.set_pace(pace, 1448, Some(min_rtt));

@@ -1,6 +1,6 @@
 //! What the sender is in the middle of: an enum that owns its data, and the record of what held transmission back.
 //!
-//! Must not know how a phase is entered or left: `recovery` and `timeout` do that.
+//! Does not depend on how a phase is entered or left: `tcp/recovery` and `timeout` do that.
 
 use crate::tcp::recovery::prr::Prr;
 
@@ -83,7 +83,7 @@ pub enum RecoveryWindow {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CwndUsage {
     limited: bool,
-    most_outstanding: u32,
+    max_outstanding: u32,
     round_end: u64,
     stopped_otherwise: bool,
 }
@@ -95,10 +95,10 @@ impl CwndUsage {
         self.stopped_otherwise = !limited;
         if limited
             || snd_una >= self.round_end
-            || (!self.limited && outstanding > self.most_outstanding)
+            || (!self.limited && outstanding > self.max_outstanding)
         {
             self.limited = limited;
-            self.most_outstanding = outstanding;
+            self.max_outstanding = outstanding;
             self.round_end = snd_nxt;
         }
     }
@@ -110,7 +110,7 @@ impl CwndUsage {
     )]
     #[inline(always)]
     pub fn is_limited(&self, cwnd: f64, in_slow_start: bool) -> bool {
-        self.limited || in_slow_start && cwnd < 2.0 * f64::from(self.most_outstanding)
+        self.limited || in_slow_start && cwnd < 2.0 * f64::from(self.max_outstanding)
     }
 
     /// Something other than cwnd stopped transmission last.

@@ -1,21 +1,21 @@
-//! When dummy segments leave: spread over the first round-trip time and over that after a timeout (Sudden Start), and one
-//! for each segment that a fast recovery hears to be delivered (Rapid Recovery).
+//! When low-priority probe segments (TCP-Peach's dummy segments) leave: spread over the first round-trip time and over that
+//! after a timeout (Sudden Start), and one for each segment that fast recovery learns to be delivered (Rapid Recovery).
 //!
-//! Must not know what an answer buys, which is the controller's. Read Akyildiz, Morabito and Palazzo 2001 §III first,
-//! then `docs/variants/peach.md`.
+//! Does not depend on what an answer adds to the window, which the controller decides. Read Akyildiz, Morabito and Palazzo
+//! 2001 §III first, then `docs/variants/peach.md`.
 
 use super::Sender;
-use super::connection::Stage;
+use super::connection::ConnectionState;
 use super::phase::Phase;
-use crate::config::DummySegments;
+use crate::config::ProbeSegments;
 use crate::sim::time::Nanos;
 use crate::sim::timer::Timer;
 use crate::tcp::segment::{Purpose, Segment, flags};
 
 /// Those of a connection.
 #[derive(Clone, Debug)]
-pub(in crate::tcp) struct Dummies {
-    rule: DummySegments,
+pub(in crate::tcp) struct LowPriorityProbes {
+    rule: ProbeSegments,
     schedule: Schedule,
     /// May leave now.
     due: u32,
@@ -35,21 +35,19 @@ enum Schedule {
     /// Nothing.
     Idle,
     /// Sudden Start of this many segments at most, when one of data has left and a round-trip time is known.
-    Waiting { most_pkts: u32 },
+    Waiting { max_pkts: u32 },
     /// Sudden Start: one per `spacing`.
     Spread { left: u32, spacing: Nanos },
     /// Rapid Recovery: one per segment delivered.
     Clocked { left: u32 },
 }
 
-impl Dummies {
+impl LowPriorityProbes {
     /// Before the first segment, of an initial window of `cwnd`.
-    pub fn new(rule: DummySegments, cwnd: f64) -> Self {
+    pub fn new(rule: ProbeSegments, cwnd: f64) -> Self {
         Self {
             rule,
-            schedule: Schedule::Waiting {
-                most_pkts: u32::MAX,
-            },
+            schedule: Schedule::Waiting { max_pkts: u32::MAX },
             due: 0,
             timer: Timer::default(),
             recoveries: 0,
@@ -92,8 +90,8 @@ impl Dummies {
     /// Deviation: ssthresh bounds Sudden Start after a timeout. The path has just had no room for twice that; the paper's
     /// N, sent anew after every timeout, keeps a path that holds less timing out.
     fn start_again(&mut self, ssthresh: f64) {
-        let most_pkts = ssthresh as u32;
-        self.schedule = Schedule::Waiting { most_pkts };
+        let max_pkts = ssthresh as u32;
+        self.schedule = Schedule::Waiting { max_pkts };
         self.due = 0;
         self.timer.stop();
     }
@@ -101,93 +99,98 @@ impl Dummies {
 
 impl Sender {
     /// An answer, which says nothing of data.
-    pub(in crate::tcp) fn take_dummy_answer(&mut self) {
-        if self.dummies.is_some() {
-            self.controller.on_dummy_answer();
+    pub(in crate::tcp) fn take_probe_answer(&mut self) {
+        if self.low_priority_probes.is_some() {
+            self.controller.on_probe_answer();
             self.update_pacing();
         }
     }
 
     /// After each ACK, which told of so many segments `delivered`: lets dummy segments of Rapid Recovery follow. The paper's
     /// one per ACK has a receiver that acknowledges each; one that tells of several at once lets as many follow.
-    pub(in crate::tcp) fn clock_dummies(&mut self, delivered: u32) {
+    pub(in crate::tcp) fn clock_low_priority_probes(&mut self, delivered: u32) {
         let recovers = matches!(self.phase, Phase::Recovery(_));
         let cwnd = self.controller.cwnd();
-        let Some(dummies) = &mut self.dummies else {
+        let Some(low_priority_probes) = &mut self.low_priority_probes else {
             return;
         };
         if !recovers {
-            if let Schedule::Clocked { .. } = dummies.schedule {
-                (dummies.schedule, dummies.due) = (Schedule::Idle, 0);
+            if let Schedule::Clocked { .. } = low_priority_probes.schedule {
+                (low_priority_probes.schedule, low_priority_probes.due) = (Schedule::Idle, 0);
             }
-            dummies.recoveries = self.counters.recoveries;
-            dummies.open_cwnd = cwnd;
+            low_priority_probes.recoveries = self.counters.recoveries;
+            low_priority_probes.open_cwnd = cwnd;
             return;
         }
-        if dummies.recoveries != self.counters.recoveries {
-            dummies.recoveries = self.counters.recoveries;
-            dummies.timer.stop();
-            dummies.next_unacknowledged = 0;
-            let left = (dummies.rule.recovery_share * dummies.open_cwnd) as u32;
-            dummies.schedule = Schedule::Clocked { left };
+        if low_priority_probes.recoveries != self.counters.recoveries {
+            low_priority_probes.recoveries = self.counters.recoveries;
+            low_priority_probes.timer.stop();
+            low_priority_probes.next_unacknowledged = 0;
+            let left =
+                (low_priority_probes.rule.recovery_share * low_priority_probes.open_cwnd) as u32;
+            low_priority_probes.schedule = Schedule::Clocked { left };
         }
-        if let Schedule::Clocked { left } = &mut dummies.schedule {
+        if let Schedule::Clocked { left } = &mut low_priority_probes.schedule {
             let follow = delivered.min(*left);
             *left -= follow;
-            dummies.due += follow;
+            low_priority_probes.due += follow;
         }
     }
 
     /// Whether none can leave now, and none has to be scheduled.
-    pub(in crate::tcp) fn dummies_are_quiet(&self) -> bool {
-        self.dummies.as_ref().is_none_or(|dummies| {
-            dummies.due == 0
-                && dummies.rtos == self.counters.rtos
-                && !matches!(dummies.schedule, Schedule::Waiting { .. })
-        })
+    pub(in crate::tcp) fn no_low_priority_probe_due(&self) -> bool {
+        self.low_priority_probes
+            .as_ref()
+            .is_none_or(|low_priority_probes| {
+                low_priority_probes.due == 0
+                    && low_priority_probes.rtos == self.counters.rtos
+                    && !matches!(low_priority_probes.schedule, Schedule::Waiting { .. })
+            })
     }
 
     /// The next dummy segment that may leave now, behind all that matters.
     #[inline]
-    pub(in crate::tcp) fn poll_dummy(&mut self, now: Nanos) -> Option<Segment> {
+    pub(in crate::tcp) fn poll_low_priority_probe(&mut self, now: Nanos) -> Option<Segment> {
         // RFC 7323 §2.2: the handshake's window is not scaled, and so says little of the receiver's.
         let told = self.snd_una > 1;
         let window_bytes = told.then(|| self.edge.saturating_sub(self.snd_una));
         let ssthresh = self.controller.ssthresh();
-        let dummies = self.dummies.as_mut()?;
-        if self.stage != Stage::Established || self.snd_nxt == 1 {
+        let low_priority_probes = self.low_priority_probes.as_mut()?;
+        if self.state != ConnectionState::Established || self.snd_nxt == 1 {
             return None;
         }
-        if dummies.rtos != self.counters.rtos {
-            dummies.rtos = self.counters.rtos;
-            dummies.start_again(ssthresh);
+        if low_priority_probes.rtos != self.counters.rtos {
+            low_priority_probes.rtos = self.counters.rtos;
+            low_priority_probes.start_again(ssthresh);
         }
-        if let Schedule::Waiting { most_pkts } = dummies.schedule
+        if let Schedule::Waiting { max_pkts } = low_priority_probes.schedule
             && let Some(srtt) = self.rtt.srtt()
         {
             let window_pkts = window_bytes
                 .and_then(|bytes| u32::try_from(bytes / u64::from(self.params.smss_bytes)).ok())
                 .unwrap_or(u32::MAX);
-            dummies.start_suddenly(window_pkts.min(most_pkts), srtt, now);
+            low_priority_probes.start_suddenly(window_pkts.min(max_pkts), srtt, now);
         }
-        if dummies.due == 0 {
+        if low_priority_probes.due == 0 {
             return None;
         }
-        dummies.due -= 1;
+        low_priority_probes.due -= 1;
         self.dummy(now)
     }
 
     fn dummy(&mut self, now: Nanos) -> Option<Segment> {
-        let dummies = self.dummies.as_mut()?;
-        let DummySegments {
+        let low_priority_probes = self.low_priority_probes.as_mut()?;
+        let ProbeSegments {
             dscp,
             carry_unacknowledged,
             ..
-        } = dummies.rule;
-        let oldest = (self.board.next_unacknowledged(dummies.next_unacknowledged))
-            .filter(|_| carry_unacknowledged);
+        } = low_priority_probes.rule;
+        let oldest = (self
+            .board
+            .next_unacknowledged(low_priority_probes.next_unacknowledged))
+        .filter(|_| carry_unacknowledged);
         if let Some(number) = oldest {
-            dummies.next_unacknowledged = number + 1;
+            low_priority_probes.next_unacknowledged = number + 1;
         }
         // Else a copy of what was sent last.
         let (seq, len) = if let Some(number) = oldest.or(self.board.last()) {

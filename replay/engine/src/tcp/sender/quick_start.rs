@@ -1,14 +1,14 @@
 //! Quick-Start: the SYN asks the routers for a rate, and the first window is sent at what they grant, paced.
 //!
-//! Must not know the routers: the rate that they grant is given. Read RFC 4782 §4 first, then `docs/mechanisms.md`.
+//! Does not depend on the routers: the rate that they grant is given. Read RFC 4782 §4 first, then `docs/mechanisms.md`.
 
 use super::Sender;
-use crate::cc::{LEAST_SSTHRESH, Window};
+use crate::cc::{MIN_SSTHRESH, Window};
 use crate::sim::time::{Nanos, SECOND};
 
 /// RFC 4782 §3.1: the rates that a request can name are 40 kbit/s times 2^N, N from 1 to 15.
 const RATE_UNIT_BPS: f64 = 40_000.0;
-const GREATEST_EXPONENT: f64 = 15.0;
+const MAX_EXPONENT: f64 = 15.0;
 
 /// Where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(in crate::tcp) struct QuickStart {
 
 /// RFC 4782 §3.1: the greatest rate of the table that is not above `bps`; none below the least.
 pub fn encoded_bps(bps: f64) -> Option<f64> {
-    let exponent = libm::floor(libm::log2(bps / RATE_UNIT_BPS)).min(GREATEST_EXPONENT);
+    let exponent = libm::floor(libm::log2(bps / RATE_UNIT_BPS)).min(MAX_EXPONENT);
     (exponent >= 1.0).then(|| RATE_UNIT_BPS * libm::exp2(exponent))
 }
 
@@ -104,8 +104,8 @@ impl Sender {
         match *stage {
             Stage::Sending { start } if una > start => {
                 *stage = Stage::Validating { start, end: nxt };
-                let least = f64::from(self.params.initial_window_pkts);
-                let used = f64::from(prior_flight).max(least);
+                let min = f64::from(self.params.initial_window_pkts);
+                let used = f64::from(prior_flight).max(min);
                 let (cwnd, ssthresh) = (self.controller.cwnd(), self.controller.ssthresh());
                 self.controller.set_window(Window {
                     cwnd: cwnd.min(used),
@@ -137,7 +137,7 @@ impl Sender {
                 .controller
                 .ssthresh()
                 .min(through / 2.0)
-                .max(LEAST_SSTHRESH),
+                .max(MIN_SSTHRESH),
         });
     }
 }

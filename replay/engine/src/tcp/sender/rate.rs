@@ -1,7 +1,7 @@
 //! Delivery rates (draft-cheng-iccrg-delivery-rate-estimation-02, as Linux takes them): what each segment knew when it
 //! was sent, and the rate that its acknowledgement shows. Kept only for controllers that ask for it.
 //!
-//! Must not know what a controller makes of a rate.
+//! Does not depend on what a controller makes of a rate.
 
 use crate::cc::{LostSegment, RateSample};
 use crate::sim::time::Nanos;
@@ -162,7 +162,7 @@ impl RateSampler {
         let send_interval = newest.sent_at.saturating_sub(sent.first_sent_at);
         let ack_interval = now.saturating_sub(sent.delivered_at);
         let interval = send_interval.max(ack_interval);
-        if interval == 0 || min_rtt.is_some_and(|least| interval < least) {
+        if interval == 0 || min_rtt.is_some_and(|min| interval < min) {
             return None;
         }
         Some(RateSample {
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_rate_above_a_flight_per_least_rtt_is_none() {
-        let sample = |least| sender(&[0]).on_ack(100 * MS, 1, Some(newest(0, 0)), Some(least * MS));
+        let sample = |min| sender(&[0]).on_ack(100 * MS, 1, Some(newest(0, 0)), Some(min * MS));
         assert!(sample(101).is_none());
         assert!(sample(100).is_some());
         assert!(sender(&[0]).on_ack(100 * MS, 0, None, None).is_none());

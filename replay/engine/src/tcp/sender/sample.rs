@@ -1,8 +1,8 @@
 //! What a sender shows of itself: the state that instruments record, and the part of it whose change is news.
 //!
-//! Must not know who records it. The names are those of the `instruments` table.
+//! Does not depend on who records it. The names are those of the `instruments` table.
 
-use super::connection::Stage;
+use super::connection::ConnectionState;
 use super::{Phase, Sender, SenderCounters};
 use crate::sim::time::Nanos;
 
@@ -43,16 +43,22 @@ impl Sender {
             snd_nxt: self.snd_nxt,
             snd_wnd_bytes: self.last_wnd_bytes,
             counters: self.counters,
-            undone: self.doubt.undone,
+            undone: self.undo_state.undone,
         }
     }
 
     fn phase_name(&self) -> PhaseName {
-        match (&self.phase, self.stage) {
-            (_, Stage::Closed | Stage::SynDue | Stage::SynSent | Stage::AckDue) => {
-                PhaseName::Handshake
+        match (&self.phase, self.state) {
+            (
+                _,
+                ConnectionState::Closed
+                | ConnectionState::SynDue
+                | ConnectionState::SynSent
+                | ConnectionState::AckDue,
+            ) => PhaseName::Handshake,
+            (_, ConnectionState::TimeWait { .. } | ConnectionState::Reset { .. }) => {
+                PhaseName::Limited
             }
-            (_, Stage::TimeWait { .. } | Stage::Reset { .. }) => PhaseName::Limited,
             (Phase::Recovery(_), _) => PhaseName::Recovery,
             (Phase::Loss { .. }, _) => PhaseName::Loss,
             (Phase::Open { .. }, _) if self.usage.stopped_otherwise() => PhaseName::Limited,
@@ -75,7 +81,7 @@ pub enum PhaseName {
     Recovery,
     /// After a retransmission timeout.
     Loss,
-    /// Held by the application or the receiver's window.
+    /// FixedWindow by the application or the receiver's window.
     Limited,
 }
 
@@ -100,7 +106,7 @@ pub struct SenderSample {
     pub rttvar_ns: Option<Nanos>,
     /// Retransmission timeout.
     pub rto_ns: Nanos,
-    /// Least RTT.
+    /// MinSample RTT.
     pub min_rtt_ns: Option<Nanos>,
     /// Oldest octet not acknowledged.
     pub snd_una: u64,

@@ -1,8 +1,8 @@
 //! The sender's timers: retransmission (RFC 6298 §5), zero window (RFC 9293 §3.8.6.1), RACK's and the probe's.
 //!
-//! Must not know how a window grows.
+//! Does not depend on how a window grows.
 
-use super::connection::Stage;
+use super::connection::ConnectionState;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::{RecoveryKind, Sender};
 use crate::cc::{Signal, SignalEvidence};
@@ -16,26 +16,30 @@ use crate::tcp::segment::Segment;
 impl Sender {
     /// When it wants to be called, where only the retransmission timeout can have changed since the long way.
     #[inline]
-    pub fn calm_deadline(&self) -> Option<Nanos> {
+    pub fn fast_path_deadline(&self) -> Option<Nanos> {
         // Pacing and dummy segments have timers that the short way sets.
         let others = self
-            .calm
-            .filter(|_| self.pacer.is_none() && self.dummies.is_none())?;
+            .fast_path_until
+            .filter(|_| self.pacer.is_none() && self.low_priority_probes.is_none())?;
         Some(others.min(self.rto_timer.armed()))
     }
 
     /// When it wants to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
-        let others = self.calm.unwrap_or_else(|| self.rarer_deadline());
+        let others = self
+            .fast_path_until
+            .unwrap_or_else(|| self.rarer_deadline());
         self.rto_timer
             .armed()
             .min(others)
             .min(self.pacer.map_or(NEVER, |pacer| pacer.timer.armed()))
             .min(
-                self.dummies
+                self.low_priority_probes
                     .as_ref()
-                    .map_or(NEVER, |dummies| dummies.timer.armed()),
+                    .map_or(NEVER, |low_priority_probes| {
+                        low_priority_probes.timer.armed()
+                    }),
             )
     }
 
@@ -55,7 +59,7 @@ impl Sender {
         if self.is_released(now) {
             return;
         }
-        self.calm = None;
+        self.fast_path_until = None;
         self.take_news(now);
         // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout begins anew.
         if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
@@ -72,8 +76,8 @@ impl Sender {
         if let Some(pacer) = &mut self.pacer {
             pacer.timer.fires(now);
         }
-        if let Some(dummies) = &mut self.dummies {
-            dummies.on_deadline(now);
+        if let Some(low_priority_probes) = &mut self.low_priority_probes {
+            low_priority_probes.on_deadline(now);
         }
         if self.rack.reordering_timer.fires(now) {
             self.on_reordering_timeout(now);
@@ -81,7 +85,7 @@ impl Sender {
     }
 
     pub(in crate::tcp) fn on_retransmission_timeout(&mut self, now: Nanos) {
-        if self.stage == Stage::SynSent {
+        if self.state == ConnectionState::SynSent {
             self.on_syn_timeout(now);
             return;
         }
@@ -104,10 +108,10 @@ impl Sender {
             (_, ns2) => ns2 || self.timeouts_in_a_row == 0,
         };
         if linux {
-            self.doubt_timeout(first);
+            self.mark_timeout_for_undo(first);
             self.board.forget_dup_acks();
         } else {
-            self.doubt_rfc_timeout();
+            self.mark_rfc_timeout_for_undo();
         }
         let flight = if ns2 {
             self.go_back();
@@ -124,7 +128,7 @@ impl Sender {
         } else {
             self.board.mark_all_lost();
         }
-        self.tell_losses();
+        self.notify_losses();
         self.controller.on_timeout(&SignalEvidence {
             now,
             flight,

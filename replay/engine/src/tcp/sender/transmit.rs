@@ -1,8 +1,8 @@
 //! What leaves next: the handshake, a forced retransmission, repairs, new data, speculative repairs, probes.
 //!
-//! Must not know why the window is what it is.
+//! Does not depend on why the window is what it is.
 
-use super::connection::Stage;
+use super::connection::ConnectionState;
 use super::phase::{FastRecovery, Phase, RecoveryWindow};
 use super::rate::Network;
 use super::{Profile, Sender};
@@ -15,7 +15,7 @@ use crate::tcp::recovery::undo::Hold;
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 
 /// Linux: segments that leave as one wherever the window has room for them, and the time whose data they carry.
-const LEAST_BURST: u32 = WindowPacing::LINUX.least_burst_pkts;
+const MIN_BURST: u32 = WindowPacing::LINUX.min_burst_pkts;
 const BURST_SPAN: Nanos = SECOND / 1024;
 
 /// Linux (`tcp_tso_win_divisor`): a third of the window is enough for a burst of its own.
@@ -44,8 +44,11 @@ impl Sender {
     )]
     #[inline(always)]
     pub fn transmit_next(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
-        self.transmit_plainly(now, slot).unwrap_or_else(|| {
-            match self.poll_transmit(now).or_else(|| self.poll_dummy(now)) {
+        self.transmit_fast(now, slot).unwrap_or_else(|| {
+            match self
+                .poll_transmit(now)
+                .or_else(|| self.poll_low_priority_probe(now))
+            {
                 Some(segment) => {
                     *slot = segment;
                     Sent::One
@@ -58,8 +61,8 @@ impl Sender {
     /// The long way: the next segment that may leave now, if any.
     #[inline(never)]
     pub(in crate::tcp) fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
-        self.calm = None;
-        if self.stage != Stage::Established {
+        self.fast_path_until = None;
+        if self.state != ConnectionState::Established {
             return self.poll_control(now);
         }
         if self.persist_due {
@@ -80,7 +83,7 @@ impl Sender {
         }
         if self.is_window_full() {
             self.note_usage(true);
-            self.unsent.pushed = false;
+            self.send_queue.pushed = false;
             return None;
         }
         self.poll_data(now)
@@ -88,7 +91,7 @@ impl Sender {
 
     fn poll_data(&mut self, now: Nanos) -> Option<Segment> {
         let repairs = self.is_repairing();
-        let held = self.doubt.hold != Hold::Nothing;
+        let held = self.undo_state.hold != Hold::Nothing;
         if repairs
             && !held
             && let Some(number) = self.board.next_repair()
@@ -103,7 +106,7 @@ impl Sender {
             if !self.pacing_allows(self.snd_nxt, now) {
                 return None;
             }
-            let pushed = std::mem::take(&mut self.unsent.pushed);
+            let pushed = std::mem::take(&mut self.send_queue.pushed);
             if !pushed && (self.deferred || self.waits_for_a_burst(now)) {
                 self.deferred = true;
                 self.note_usage(true);
@@ -111,9 +114,9 @@ impl Sender {
             }
             return Some(self.send_new_watched(len, now));
         }
-        if self.doubt.hold == Hold::NewFirst && self.snd_nxt == self.recover {
+        if self.undo_state.hold == Hold::NewFirst && self.snd_nxt == self.recover {
             // RFC 5682 §3.1 step 2b: there is no new data to ask with.
-            self.doubt.hold = Hold::Nothing;
+            self.undo_state.hold = Hold::Nothing;
             return self.poll_data(now);
         }
         self.note_usage(false);
@@ -275,7 +278,7 @@ impl Sender {
             let room = self.effective_window() - f64::from(self.in_network());
             let waiting = (self.write_end - self.snd_nxt) / u64::from(self.params.smss_bytes);
             let size = (room.max(1.0) as u32)
-                .min(self.most_of_burst())
+                .min(self.max_of_burst())
                 .min(waiting as u32);
             self.burst = Burst {
                 at: now,
@@ -310,23 +313,23 @@ impl Sender {
             return false;
         };
         let due = self.board.sent_at(first) + srtt;
-        room < f64::from(self.most_of_burst())
+        room < f64::from(self.max_of_burst())
             && room < window / BURST_SHARE
             && due <= now + (srtt / 2).min(MILLISECOND)
     }
 
     /// Linux (`tcp_tso_autosize`): what the pacing rate sends in a millisecond, at least two segments.
-    fn most_of_burst(&self) -> u32 {
+    fn max_of_burst(&self) -> u32 {
         if let Some(pacer) = &self.pacer {
             return pacer.burst_pkts();
         }
         let Some(srtt) = self.rtt.srtt() else {
-            return LEAST_BURST;
+            return MIN_BURST;
         };
         let cwnd = self.controller.cwnd();
         let share = WindowPacing::LINUX.share(cwnd, self.controller.ssthresh());
         let per_millisecond = share * cwnd * BURST_SPAN as f64 / srtt as f64;
-        (per_millisecond as u32).max(LEAST_BURST)
+        (per_millisecond as u32).max(MIN_BURST)
     }
 
     #[inline]
@@ -357,7 +360,7 @@ impl Sender {
             self.board.cut_piece(number, room.max(1.0) as u64, now);
         }
         self.board.retransmit(number, now);
-        self.doubt.note_retransmission(now);
+        self.undo_state.note_retransmission(now);
         if self.rates.is_some() {
             self.note_departure(Some(number), quiet, now);
         }

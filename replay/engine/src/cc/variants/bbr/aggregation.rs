@@ -1,7 +1,7 @@
 //! How much more than its bandwidth says BBR has seen acknowledged at once: links and receivers that aggregate ACKs
 //! would starve a window of exactly the path's product.
 //!
-//! Must not know the window. Facts: Linux 6.x, tcp_bbr.c, "ack aggregation".
+//! Does not depend on the window. Facts: Linux 6.x, tcp_bbr.c, "ack aggregation".
 
 use super::fixed::delivered_in;
 use crate::sim::time::{MILLISECOND, Nanos};
@@ -9,9 +9,9 @@ use crate::sim::time::{MILLISECOND, Nanos};
 /// Rounds that one of the two slots of the windowed maximum covers, as a rule.
 pub const SLOT_ROUNDS: u32 = 5;
 /// Excess that a window allows at most, in time at the model's bandwidth.
-pub const MOST_EXTRA: Nanos = 100 * MILLISECOND;
+pub const MAX_EXTRA: Nanos = 100 * MILLISECOND;
 /// An epoch that counted so many segments starts anew.
-const MOST_ACKED: u64 = 1 << 20;
+const MAX_ACKED: u64 = 1 << 20;
 
 /// State.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,8 +19,8 @@ pub struct Aggregation {
     epoch_start: Nanos,
     epoch_acked: u64,
     /// The most excess of this slot and of the one before.
-    most: u64,
-    most_before: u64,
+    max: u64,
+    max_before: u64,
     rounds: u32,
 }
 
@@ -38,22 +38,22 @@ impl Aggregation {
             self.rounds += 1;
             if self.rounds >= slot_rounds {
                 self.rounds = 0;
-                (self.most, self.most_before) = (0, self.most);
+                (self.max, self.max_before) = (0, self.max);
             }
         }
         let mut expected = delivered_in(bw, now.saturating_sub(self.epoch_start));
-        if self.epoch_acked <= expected || self.epoch_acked + acked >= MOST_ACKED {
+        if self.epoch_acked <= expected || self.epoch_acked + acked >= MAX_ACKED {
             self.restart_epoch(now);
             expected = 0;
         }
         self.epoch_acked += acked;
         let excess = (self.epoch_acked - expected).min(cwnd);
-        self.most = self.most.max(excess);
+        self.max = self.max.max(excess);
     }
 
     /// The most excess of the last five to ten rounds, in segments.
     pub fn extra_acked(&self) -> u64 {
-        self.most.max(self.most_before)
+        self.max.max(self.max_before)
     }
 }
 

@@ -1,10 +1,9 @@
-//! The short way of most ACKs: they leave the rate, the least round-trip time and the phase as they are, so that what
-//! follows from these stands.
+//! BBR's fast path: an ACK that leaves the bandwidth, min_rtt and the phase unchanged needs no new output.
 //!
-//! Stands in for the long way (`learn`) where its condition holds, and leaves the same state behind, to the bit; where the
-//! condition does not hold it does nothing and says so. Must not know a rule that the long way does not have.
+//! It replaces the slow path (`learn`) under a stated condition and leaves the same state, to the bit. Where the condition
+//! does not hold it changes nothing and returns false.
 
-use super::aggregation::MOST_EXTRA;
+use super::aggregation::MAX_EXTRA;
 use super::long_term::Counts;
 use super::max_filter::MaxFilter;
 use super::{Bbr, Mode, fixed};
@@ -19,7 +18,7 @@ pub(super) struct Standing {
     /// … of segments that left before so many had been delivered, …
     round_end: u64,
     /// … that show no lesser round-trip time, …
-    least_rtt: Nanos,
+    min_rtt: Nanos,
     /// … whether the application may have limited it, …
     may_be_limited: bool,
     /// … and, unless the phase ends by the clock alone, since when it lasts.
@@ -29,24 +28,24 @@ pub(super) struct Standing {
     ignored_bw: Option<u64>,
     /// Window of the model without room for aggregated ACKs, and that room at most.
     product: u64,
-    most_room: u64,
+    max_room: u64,
 }
 
 impl Standing {
     #[inline]
-    fn is_told_nothing(&self, ack: &AckEvidence, sample: &RateSample) -> bool {
+    fn is_unaffected(&self, ack: &AckEvidence, sample: &RateSample) -> bool {
         ack.delivered > 0
             && ack.now <= self.until
             && sample.prior_delivered < self.round_end
             && ack.repair == Repair::None
             && ack.newly_lost == 0
             && (self.may_be_limited || !sample.app_limited)
-            && ack.rtt.is_none_or(|rtt| rtt >= self.least_rtt)
+            && ack.rtt.is_none_or(|rtt| rtt >= self.min_rtt)
     }
 
     #[inline]
     fn ignores(&self, sample: &RateSample) -> bool {
-        let is_within = |most| fixed::is_within(most, sample.delivered, sample.interval);
+        let is_within = |max| fixed::is_within(max, sample.delivered, sample.interval);
         self.ignored_bw.is_some_and(is_within)
     }
 }
@@ -73,14 +72,14 @@ impl Bbr {
         if !steady {
             return None;
         }
-        let least_rtt = self.min_rtt.value?;
+        let min_rtt = self.min_rtt.value?;
         let cruises = self.pacing_gain() == fixed::UNIT;
-        let phase_end = if cruises { since + least_rtt } else { NEVER };
+        let phase_end = if cruises { since + min_rtt } else { NEVER };
         let bw = self.model_bw();
         Some(Standing {
             until: phase_end.min(self.min_rtt.seen_at + self.min_rtt_window),
             round_end: self.round.end,
-            least_rtt,
+            min_rtt,
             may_be_limited: self.long_term.waits_on(false),
             since: (!cruises).then_some(since),
             bw,
@@ -88,7 +87,7 @@ impl Bbr {
                 .bw
                 .ignores(self.params.bw_window_rounds.into(), self.round.count),
             product: self.bdp(bw, self.gains.cwnd),
-            most_room: fixed::delivered_in(bw, MOST_EXTRA),
+            max_room: fixed::delivered_in(bw, MAX_EXTRA),
         })
     }
 
@@ -98,11 +97,11 @@ impl Bbr {
         reason = "so that nobody gathers the evidence that it does not ask for; a hint is not heard"
     )]
     #[inline(always)]
-    pub(in crate::cc) fn take_quietly(&mut self, ack: &AckEvidence) -> bool {
+    pub(in crate::cc) fn on_steady_ack(&mut self, ack: &AckEvidence) -> bool {
         let (Some(standing), Some(sample)) = (&self.standing, &ack.rate) else {
             return false;
         };
-        if !standing.is_told_nothing(ack, sample) {
+        if !standing.is_unaffected(ack, sample) {
             return false;
         }
         let rates = (!standing.ignores(sample)).then(|| self.rates_with(*sample));
@@ -123,7 +122,7 @@ impl Bbr {
         let (acked, cwnd) = (u64::from(ack.delivered), self.output.cwnd);
         self.aggregation
             .update(ack.now, acked, standing.bw, None, cwnd);
-        let room = self.aggregation.extra_acked().min(standing.most_room);
+        let room = self.aggregation.extra_acked().min(standing.max_room);
         let target = self.with_bursts(standing.product + room);
         let window = cwnd.max(1) + acked;
         self.output.cwnd = window.min(target).max(self.params.least_cwnd.into());

@@ -1,7 +1,7 @@
 //! BBR's numbers as Linux keeps them: gains in 256ths, bandwidth in segments per microsecond times 2²⁴, whole
 //! segments. The rounding is part of what is rebuilt, so it stands here and nowhere else.
 //!
-//! Must not know the state machine.
+//! Does not depend on the state machine.
 
 use crate::sim::time::{Nanos, SECOND};
 
@@ -27,20 +27,17 @@ pub fn bandwidth_rounded_up(segments: u64, interval: Nanos) -> u64 {
     (segments * BW_UNIT).div_ceil(micros)
 }
 
-/// Whether `bandwidth` is surely no greater than `most`, without a division.
+/// Whether `bandwidth` is surely no greater than `max`, without a division.
 #[inline]
-pub fn is_within(most: u64, segments: u64, interval: Nanos) -> bool {
-    // What is rounded down to `most` is less than the next number.
-    segments * BW_UNIT
-        < most
-            .saturating_add(1)
-            .saturating_mul(interval / MICROSECOND)
+pub fn is_within(max: u64, segments: u64, interval: Nanos) -> bool {
+    // What is rounded down to `max` is less than the next number.
+    segments * BW_UNIT < max.saturating_add(1).saturating_mul(interval / MICROSECOND)
 }
 
 /// The same of `bandwidth_rounded_up`.
 #[inline]
-pub fn is_within_rounded_up(most: u64, segments: u64, interval: Nanos) -> bool {
-    segments * BW_UNIT <= most.saturating_mul(interval / MICROSECOND)
+pub fn is_within_rounded_up(max: u64, segments: u64, interval: Nanos) -> bool {
+    segments * BW_UNIT <= max.saturating_mul(interval / MICROSECOND)
 }
 
 /// Segments that `bw` delivers in `interval`, rounded down.

@@ -1,7 +1,7 @@
 //! Gains of a mode: how much faster than the path it sends, and how many products it has in flight; for version 1 what they
 //! are.
 //!
-//! Must not know when a mode begins.
+//! Does not depend on when a mode begins.
 
 use super::fixed;
 use super::fixed::UNIT;

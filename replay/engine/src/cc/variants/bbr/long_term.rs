@@ -1,13 +1,13 @@
 //! BBR's long-term bandwidth: two intervals in a row that end with losses above a fifth and had about the same
 //! throughput mean that a policer drops what is above its rate; then that rate is used for a while.
 //!
-//! Must not know gains or the cycle. Facts: Linux 6.x, tcp_bbr.c, "long-term bw".
+//! Does not depend on gains or the cycle. Facts: Linux 6.x, tcp_bbr.c, "long-term bw".
 
 use super::fixed::{UNIT, bandwidth, rate_pkts_per_s};
 use crate::sim::time::{MILLISECOND, Nanos};
 
 /// Rounds that an interval lasts at least; four times as many at most.
-const LEAST_ROUNDS: u32 = 4;
+const MIN_ROUNDS: u32 = 4;
 /// Lost of delivered, in 256ths, that speak of a policer.
 const LOSS_THRESHOLD: u64 = 50;
 /// Two intervals agree within an eighth …
@@ -15,7 +15,7 @@ const AGREEMENT: u64 = UNIT / 8;
 /// … or within 4 kbit/s.
 const AGREEMENT_BYTES_PER_S: f64 = 500.0;
 /// Rounds for which the long-term rate is used.
-const MOST_ROUNDS_IN_USE: u32 = 48;
+const MAX_ROUNDS_IN_USE: u32 = 48;
 
 /// What is counted so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,9 +125,9 @@ impl LongTerm {
             return Verdict::None;
         }
         self.rounds += u32::from(step.round_start);
-        if self.rounds > 4 * LEAST_ROUNDS {
+        if self.rounds > 4 * MIN_ROUNDS {
             self.reset(step.counts);
-        } else if self.rounds >= LEAST_ROUNDS
+        } else if self.rounds >= MIN_ROUNDS
             && step.losses
             && let Some(bw) = self.interval_bw(&step.counts)
         {
@@ -139,7 +139,7 @@ impl LongTerm {
     fn use_up(&mut self, step: &Step) -> Verdict {
         if step.probing && step.round_start {
             self.rounds += 1;
-            if self.rounds >= MOST_ROUNDS_IN_USE {
+            if self.rounds >= MAX_ROUNDS_IN_USE {
                 self.reset(step.counts);
                 return Verdict::ProbeAgain;
             }

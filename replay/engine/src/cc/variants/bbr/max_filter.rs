@@ -1,7 +1,7 @@
 //! The greatest value of the last rounds, kept in three samples (Kathleen Nichols' windowed filter): constant space,
 //! and each of the three is the greatest of what came after the one before it.
 //!
-//! Must not know what the values are.
+//! Does not depend on what the values are.
 
 /// A value and the round it was seen in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,12 @@ impl MaxFilter {
     /// The greatest value of `round` that `update` would leave everything as it is for; none where the round alone changes
     /// something, or every value does.
     pub fn ignores(&self, window: u64, round: u64) -> Option<u64> {
-        let least = self.best[2];
-        let tied = self.best.iter().filter(|best| best.value == least.value);
+        let min = self.best[2];
+        let tied = self.best.iter().filter(|best| best.value == min.value);
         let at_most = if tied.clone().all(|best| best.round == round) {
-            least.value
+            min.value
         } else {
-            least.value.checked_sub(1)?
+            min.value.checked_sub(1)?
         };
         // Age tells on all below the least alike.
         let leaves = |value| {
@@ -109,7 +109,7 @@ mod tests {
         let mut known = 0;
         for (round, value) in (0..2000_u64).map(|n| (n / 7, 3000 - n + n * 37 % 110)) {
             filter.update(10, round, value);
-            let Some(most) = filter.ignores(10, round) else {
+            let Some(max) = filter.ignores(10, round) else {
                 continue;
             };
             known += 1;
@@ -118,8 +118,8 @@ mod tests {
                 updated.update(10, round, value);
                 updated.best == filter.best
             };
-            assert!((0..=most).all(leaves), "{most}: {filter:?}");
-            assert!(!leaves(most + 1), "{most}: {filter:?}");
+            assert!((0..=max).all(leaves), "{max}: {filter:?}");
+            assert!(!leaves(max + 1), "{max}: {filter:?}");
         }
         assert!(known > 1500, "{known}");
         // Greater than what was best beside it, it has just been put in both lower places: what is less takes the last one.

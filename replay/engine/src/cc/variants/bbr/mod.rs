@@ -1,7 +1,7 @@
 //! BBR, version 1, as Linux 6.x has it: a model of the path (greatest delivery rate, least round-trip time) that sets
 //! a pacing rate and a window of twice the product, whatever is lost.
 //!
-//! Must not know segments or timers; the sender measures rates and enforces the pacing. Read Cardwell et al. 2016
+//! Does not depend on segments or timers; the sender measures rates and enforces the pacing. Read Cardwell et al. 2016
 //! (ACM Queue 14-5) and draft-cardwell-iccrg-bbr-congestion-control-00 first, then `docs/variants/bbr.md`.
 //! The arithmetic is in `fixed`; the parts with a state of their own have files of their own.
 
@@ -26,7 +26,7 @@ use crate::cc::definition::{Definition, Made};
 use crate::cc::evidence::{AckEvidence, RateSample, Repair, Signal, SignalEvidence};
 use crate::cc::params::parameters;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
-use aggregation::{Aggregation, MOST_EXTRA, SLOT_ROUNDS};
+use aggregation::{Aggregation, MAX_EXTRA, SLOT_ROUNDS};
 use fast_path::Standing;
 use fixed::UNIT;
 use gains::Gains;
@@ -52,9 +52,9 @@ parameters! {
         bw_window_rounds: whole(10, "rounds", 1, 1000, "Linux 6.x tcp_bbr.c"),
         /// Time for which the least round-trip time holds.
         min_rtt_window_s: number(10.0, "s", 0.1, 3600.0, "Linux 6.x tcp_bbr.c"),
-        /// Least stay in `PROBE_RTT`.
+        /// MinSample stay in `PROBE_RTT`.
         probe_rtt_ms: number(200.0, "ms", 1.0, 10_000.0, "Linux 6.x tcp_bbr.c"),
-        /// Least window.
+        /// MinSample window.
         least_cwnd: whole(4, "segments", 1, 1000, "Linux 6.x tcp_bbr.c"),
         /// Growth of the delivery rate per round below which the pipe may be full.
         full_bw_growth: number(1.25, "", 1.0, 4.0, "Linux 6.x tcp_bbr.c"),
@@ -221,7 +221,7 @@ impl Bbr {
 
     /// Every ACK, after the sender has reacted to it.
     pub fn on_ack(&mut self, ack: &AckEvidence) {
-        if !self.take_quietly(ack) {
+        if !self.on_steady_ack(ack) {
             self.learn(ack);
         }
     }
@@ -377,7 +377,7 @@ impl Bbr {
     /// A phase lasts a least round-trip time. Probing goes on until the flight has grown or something was lost;
     /// draining ends as soon as the flight fits.
     fn phase_is_over(&self, lasted: Nanos, lost: bool, flight: (u32, Nanos)) -> bool {
-        let whole = self.min_rtt.value.is_some_and(|least| lasted > least);
+        let whole = self.min_rtt.value.is_some_and(|min| lasted > min);
         let gain = self.pacing_gain();
         let flight = || self.flight_when_sent(flight);
         match gain.cmp(&UNIT) {
@@ -404,7 +404,7 @@ impl Bbr {
 
     fn bdp(&self, bw: u64, gain: u64) -> u64 {
         match self.min_rtt.value {
-            Some(least) => fixed::bdp(bw, least, gain),
+            Some(min) => fixed::bdp(bw, min, gain),
             None => INITIAL_WINDOW,
         }
     }
@@ -421,9 +421,9 @@ impl Bbr {
         if self.full_pipe.reached || !self.round.starts || limited {
             return;
         }
-        let growth = fixed::gain(self.params.full_bw_growth);
+        let increase = fixed::gain(self.params.full_bw_growth);
         let pipe = &mut self.full_pipe;
-        if self.bw.value() >= pipe.bw * growth / UNIT {
+        if self.bw.value() >= pipe.bw * increase / UNIT {
             pipe.bw = self.bw.value();
             pipe.rounds = 0;
             return;
@@ -484,7 +484,7 @@ impl Bbr {
 
     #[inline]
     fn lessens_min_rtt(&self, ack: &AckEvidence) -> bool {
-        let lessens = |rtt| self.min_rtt.value.is_none_or(|least| rtt < least);
+        let lessens = |rtt| self.min_rtt.value.is_none_or(|min| rtt < min);
         ack.rtt.is_some_and(lessens)
     }
 
@@ -565,8 +565,8 @@ impl Bbr {
         if !self.full_pipe.reached {
             return 0;
         }
-        let most = fixed::delivered_in(self.model_bw(), MOST_EXTRA);
-        self.aggregation.extra_acked().min(most)
+        let max = fixed::delivered_in(self.model_bw(), MAX_EXTRA);
+        self.aggregation.extra_acked().min(max)
     }
 
     /// Packet conservation in the first round of recovery, and the old window after it; says whether it governs.

@@ -1,6 +1,6 @@
 //! What a model of the path gives out, whatever its version: the window, the window to return to, and the pace.
 //!
-//! Must not know how any of it is found.
+//! Does not depend on how any of it is found.
 
 use super::pacer::Pacer;
 use crate::cc::Pace;

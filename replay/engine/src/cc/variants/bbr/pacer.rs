@@ -1,18 +1,18 @@
 //! BBR's pacing rate and the bursts that go with it: what a bandwidth means in segments per second, and what has to be
 //! in flight beside the product because segments leave in bursts. Every version paces like this.
 //!
-//! Must not know modes; a gain is an argument. Facts: Linux 6.x, tcp_bbr.c, "pacing" and "quantization budget".
+//! Does not depend on modes; a gain is an argument. Facts: Linux 6.x, tcp_bbr.c, "pacing" and "quantization budget".
 
 use super::fixed;
 use crate::cc::Pace;
 use crate::sim::time::{MILLISECOND, Nanos};
 
 /// Below this pacing rate bursts are single segments (1.2 Mbit/s).
-const LEAST_BURST_BYTES_PER_S: f64 = 150_000.0;
+const MIN_BURST_BYTES_PER_S: f64 = 150_000.0;
 /// Linux: a burst is what is sent in 2⁻¹⁰ s, at most about 64 KiB.
 const BURST_PER_S: f64 = 1024.0;
-const MOST_BURST_PKTS: f64 = 127.0;
-const MOST_BURST_BYTES: f64 = 65_216.0;
+const MAX_BURST_PKTS: f64 = 127.0;
+const MAX_BURST_BYTES: f64 = 65_216.0;
 /// Version 3 adds to it on short paths.
 const NEAR_BURST_BYTES: u32 = 65_536;
 const BURST_HALVING: Nanos = 512_000;
@@ -95,8 +95,8 @@ impl Pacer {
 
     fn keep_to(&mut self, pkts_per_s: f64) {
         self.pace.pkts_per_s = pkts_per_s;
-        let slow = self.bytes_per_s() < LEAST_BURST_BYTES_PER_S;
-        self.pace.least_burst_pkts = if slow { 1 } else { 2 };
+        let slow = self.bytes_per_s() < MIN_BURST_BYTES_PER_S;
+        self.pace.min_burst_pkts = if slow { 1 } else { 2 };
         self.burst_goal = self.burst_with(0.0);
     }
 
@@ -121,11 +121,11 @@ impl Pacer {
     }
 
     fn burst_with(&self, bytes: f64) -> u64 {
-        let bytes = (self.bytes_per_s() / BURST_PER_S + bytes).min(MOST_BURST_BYTES);
+        let bytes = (self.bytes_per_s() / BURST_PER_S + bytes).min(MAX_BURST_BYTES);
         let segments = libm::floor(bytes / self.smss_bytes);
         segments
-            .max(self.pace.least_burst_pkts.into())
-            .min(MOST_BURST_PKTS) as u64
+            .max(self.pace.min_burst_pkts.into())
+            .min(MAX_BURST_PKTS) as u64
     }
 
     /// `segments` with three bursts more: sent, on its way back, held for pacing.

@@ -1,6 +1,6 @@
 //! The phase with which a cycle of BBR begins: drawn, or as a capture shows it.
 //!
-//! Must not know gains.
+//! Does not depend on gains.
 
 use hindflight_kernels::StreamRng;
 
@@ -9,7 +9,7 @@ pub const CYCLE_LENGTH: u8 = 8;
 /// The phase that drains what the probing one before it has queued: no cycle begins with it.
 pub const DRAINING_PHASE: u8 = 1;
 /// All but that one.
-const DRAWN_PHASES: u64 = 7;
+const RANDOM_PHASES: u64 = 7;
 
 /// Where the phases come from.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl FirstPhases {
             return digit % CYCLE_LENGTH;
         }
         // Linux draws how many of seven phases to go back from the last, then advances by one.
-        let drawn = ((self.rng.next_u64() >> 32) * DRAWN_PHASES) >> 32;
+        let drawn = ((self.rng.next_u64() >> 32) * RANDOM_PHASES) >> 32;
         (CYCLE_LENGTH - drawn as u8) % CYCLE_LENGTH
     }
 }

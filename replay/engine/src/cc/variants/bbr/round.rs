@@ -1,6 +1,6 @@
 //! Round trips as BBR counts them: by what had been delivered when a segment left.
 //!
-//! Must not know what a round is counted for. Read draft-ietf-ccwg-bbr §5.5.1 first.
+//! Does not depend on what a round is counted for. Read draft-ietf-ccwg-bbr §5.5.1 first.
 
 use crate::cc::evidence::{AckEvidence, RateSample};
 

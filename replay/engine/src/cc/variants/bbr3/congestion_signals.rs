@@ -1,6 +1,6 @@
 //! What the path delivered, lost and marked in the last round trip, and in the cycle since the last probe.
 //!
-//! Must not know what follows from it. Read draft-ietf-ccwg-bbr §5.5.10.3 first. Its rounds are not those of the cycle:
+//! Does not depend on what follows from it. Read draft-ietf-ccwg-bbr §5.5.10.3 first. Its rounds are not those of the cycle:
 //! one begins with a loss, so that a whole round of deliveries is seen before anything is reduced.
 
 use crate::cc::evidence::{AckEvidence, LostSegment, RateSample};
@@ -11,8 +11,8 @@ use crate::cc::evidence::{AckEvidence, LostSegment, RateSample};
     clippy::struct_excessive_bools,
     reason = "independent facts about a round and a cycle"
 )]
-pub struct Signals {
-    /// Greatest rate of the round.
+pub struct CongestionSignals {
+    /// WindowedMax rate of the round.
     pub bw: u64,
     /// Most segments delivered while one was on its way.
     pub inflight: u64,
@@ -31,7 +31,7 @@ pub struct Signals {
     round_end: u64,
 }
 
-impl Signals {
+impl CongestionSignals {
     /// The first round ends with what leaves after `delivered` segments and one have been.
     pub fn begin(&mut self, delivered: u64) {
         self.round_end = delivered + 1;
@@ -94,7 +94,7 @@ impl Signals {
 }
 
 /// Segments of a lost one that a probe repaired, as the scoreboard would have told it.
-pub fn repaired_by_probe(signals: &Signals, app_limited: bool) -> LostSegment {
+pub fn repaired_by_probe(signals: &CongestionSignals, app_limited: bool) -> LostSegment {
     LostSegment {
         tx_in_flight: signals.inflight.min(u32::MAX.into()) as u32 + 1,
         lost: 1,
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    fn step(signals: &mut Signals, ack: &AckEvidence, bw: u64) -> (bool, u64, u64) {
+    fn step(signals: &mut CongestionSignals, ack: &AckEvidence, bw: u64) -> (bool, u64, u64) {
         signals.take(ack, bw);
         let seen = (signals.round_starts, signals.bw, signals.inflight);
         signals.advance(ack, bw);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_greatest_of_a_round_is_kept_until_the_next_begins() {
-        let mut signals = Signals::default();
+        let mut signals = CongestionSignals::default();
         signals.begin(1);
         assert_eq!(step(&mut signals, &ack(1, 2, 10), 100), (false, 100, 10));
         assert_eq!(step(&mut signals, &ack(2, 9, 8), 80), (true, 100, 10));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_first_loss_begins_a_round_and_later_ones_do_not() {
-        let mut signals = Signals::default();
+        let mut signals = CongestionSignals::default();
         signals.begin(1);
         step(&mut signals, &ack(2, 20, 10), 100);
         signals.note_loss(25);

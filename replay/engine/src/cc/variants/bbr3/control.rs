@@ -1,12 +1,12 @@
 //! What the model comes to: gains, the product and its bursts, the pacing rate and the window.
 //!
-//! Must not know how the model is learned. Read draft-ietf-ccwg-bbr §5.6 first.
+//! Does not depend on how the model is learned. Read draft-ietf-ccwg-bbr §5.6 first.
 
 use super::data_volume::UNBOUND;
 use super::probe_bw_cycle::Phase;
 use super::{Bbr3, Bbr3Params, Gains, Mode};
 use crate::cc::evidence::{AckEvidence, Repair};
-use crate::cc::variants::bbr::aggregation::MOST_EXTRA;
+use crate::cc::variants::bbr::aggregation::MAX_EXTRA;
 use crate::cc::variants::bbr::fixed;
 use crate::cc::variants::bbr::fixed::UNIT;
 use crate::sim::time::{NEVER, Nanos};
@@ -44,22 +44,22 @@ impl Bbr3 {
     }
 
     fn burst_goal(&self) -> u64 {
-        self.output.pacer.burst_goal_on(self.least_rtt.min_rtt())
+        self.output.pacer.burst_goal_on(self.probe_rtt.min_rtt())
     }
 
     pub(super) fn bdp(&self, bw: u64, gain: u64) -> u64 {
-        match self.least_rtt.min_rtt() {
+        match self.probe_rtt.min_rtt() {
             NEVER => self.initial_window,
-            least => fixed::bdp(bw, least, gain),
+            min => fixed::bdp(bw, min, gain),
         }
     }
 
     /// Three bursts at least, whatever the product (draft §5.6.4.2).
     fn with_budget(&self, segments: u64) -> u64 {
-        segments.max(self.least_budget()) + self.probe_room()
+        segments.max(self.min_budget()) + self.probe_room()
     }
 
-    pub(super) fn least_budget(&self) -> u64 {
+    pub(super) fn min_budget(&self) -> u64 {
         (3 * self.burst_goal()).max(self.least_cwnd())
     }
 
@@ -129,8 +129,8 @@ impl Bbr3 {
     }
 
     fn aggregation_room(&self) -> u64 {
-        let most = fixed::delivered_in(self.bw(), MOST_EXTRA);
-        self.aggregation.extra_acked().min(most)
+        let max = fixed::delivered_in(self.bw(), MAX_EXTRA);
+        self.aggregation.extra_acked().min(max)
     }
 
     /// Draft §5.6.4.7. Deviation: as Linux, DRAIN is not held to the upper bound.
@@ -143,9 +143,9 @@ impl Bbr3 {
             Mode::ProbeBw(Phase::Cruise) | Mode::ProbeRtt { .. } => {
                 self.upper_bound_with_headroom()
             }
-            Mode::ProbeBw(_) => self.bounds.inflight_hi,
+            Mode::ProbeBw(_) => self.data_volume.inflight_hi,
             Mode::Startup | Mode::Drain => UNBOUND,
         };
-        cap.min(self.bounds.inflight_lo).max(self.least_cwnd())
+        cap.min(self.data_volume.inflight_lo).max(self.least_cwnd())
     }
 }

@@ -1,7 +1,7 @@
 //! What losses and marks tell BBR of the path: a long-term upper bound of the flight, and short-term lower bounds of rate
 //! and flight that hold until the next probe.
 //!
-//! Must not know modes. Read draft-ietf-ccwg-bbr §5.5.10 first. Linux's `lo` is the draft's `shortterm`, `hi` its
+//! Does not depend on modes. Read draft-ietf-ccwg-bbr §5.5.10 first. Linux's `lo` is the draft's `shortterm`, `hi` its
 //! `longterm`.
 
 use crate::cc::evidence::LostSegment;
@@ -12,16 +12,16 @@ pub const UNBOUND: u64 = u64::MAX;
 
 /// The bounds, in segments and in the unit of bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Greatest rate until the next probe.
+pub struct DataVolume {
+    /// WindowedMax rate until the next probe.
     pub bw_lo: u64,
-    /// Greatest flight until the next probe.
+    /// WindowedMax flight until the next probe.
     pub inflight_lo: u64,
-    /// Greatest flight that has been seen to be safe.
+    /// WindowedMax flight that has been seen to be safe.
     pub inflight_hi: u64,
 }
 
-impl Default for Bounds {
+impl Default for DataVolume {
     fn default() -> Self {
         Self {
             bw_lo: UNBOUND,
@@ -31,7 +31,7 @@ impl Default for Bounds {
     }
 }
 
-impl Bounds {
+impl DataVolume {
     /// The bounds that hold until the next probe hold no longer.
     pub fn reset_lower(&mut self) {
         (self.bw_lo, self.inflight_lo) = (UNBOUND, UNBOUND);
@@ -60,13 +60,13 @@ impl Bounds {
         }
     }
 
-    /// The upper bound less what is left to others, `least` at least (draft §5.6.4.7).
-    pub fn with_headroom(&self, headroom: u64, least: u64) -> u64 {
+    /// The upper bound less what is left to others, `min` at least (draft §5.6.4.7).
+    pub fn with_headroom(&self, headroom: u64, min: u64) -> u64 {
         if self.inflight_hi == UNBOUND {
             return UNBOUND;
         }
         let free = (self.inflight_hi * headroom / UNIT).max(1);
-        self.inflight_hi.saturating_sub(free).max(least)
+        self.inflight_hi.saturating_sub(free).max(min)
     }
 
     /// Of these and `before`, each the greater.
@@ -105,32 +105,32 @@ mod tests {
 
     #[test]
     fn lower_bounds_begin_at_the_model_and_fall_to_seven_tenths_or_what_is_delivered() {
-        let mut bounds = Bounds::default();
-        bounds.lower_by_loss(1000, 100, 76, (500, 60));
+        let mut data_volume = DataVolume::default();
+        data_volume.lower_by_loss(1000, 100, 76, (500, 60));
         // 180/256 of 1000 and of 100.
-        assert_eq!((bounds.bw_lo, bounds.inflight_lo), (703, 70));
-        bounds.lower_by_loss(9999, 9999, 76, (500, 60));
-        assert_eq!((bounds.bw_lo, bounds.inflight_lo), (500, 60));
-        assert_eq!(bounds.inflight_hi, UNBOUND);
-        bounds.reset_lower();
-        assert_eq!(bounds, Bounds::default());
+        assert_eq!((data_volume.bw_lo, data_volume.inflight_lo), (703, 70));
+        data_volume.lower_by_loss(9999, 9999, 76, (500, 60));
+        assert_eq!((data_volume.bw_lo, data_volume.inflight_lo), (500, 60));
+        assert_eq!(data_volume.inflight_hi, UNBOUND);
+        data_volume.reset_lower();
+        assert_eq!(data_volume, DataVolume::default());
     }
 
     #[test]
     fn marks_take_their_share_of_the_flight_alone() {
-        let mut bounds = Bounds::default();
-        assert_eq!(bounds.lowered_by_marks(300, 85), 200);
-        assert_eq!((bounds.bw_lo, bounds.inflight_lo), (UNBOUND, 300));
+        let mut data_volume = DataVolume::default();
+        assert_eq!(data_volume.lowered_by_marks(300, 85), 200);
+        assert_eq!((data_volume.bw_lo, data_volume.inflight_lo), (UNBOUND, 300));
     }
 
     #[test]
     fn headroom_is_a_segment_at_least_and_leaves_the_least_window() {
         let hi = |inflight_hi| {
-            let bounds = Bounds {
+            let data_volume = DataVolume {
                 inflight_hi,
-                ..Bounds::default()
+                ..DataVolume::default()
             };
-            bounds.with_headroom(38, 4)
+            data_volume.with_headroom(38, 4)
         };
         // 38/256 of 100 are 14.8.
         assert_eq!([hi(100), hi(6), hi(4)], [86, 5, 4]);

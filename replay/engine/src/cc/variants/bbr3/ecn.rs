@@ -1,6 +1,6 @@
 //! Congestion marks as version 3 reads them on paths whose queues mark early: an average of the share that is marked.
 //!
-//! Must not know the state machine. Facts: Linux's v3 branch, tcp_bbr.c, "ECN"; the draft leaves marks out.
+//! Does not depend on the state machine. Facts: Linux's v3 branch, tcp_bbr.c, "ECN"; the draft leaves marks out.
 //!
 //! Deviation: an acknowledgement's echo stands for all that it delivers, as Linux takes it; with RFC 3168's receiver, which
 //! echoes until it is told, the share is too great.
@@ -12,8 +12,8 @@ use crate::sim::time::{MILLISECOND, Nanos};
 
 /// State.
 #[derive(Clone, Copy, Debug)]
-pub struct Marks {
-    /// Marks are answered on this connection.
+pub struct Ecn {
+    /// Ecn are answered on this connection.
     pub eligible: bool,
     /// Average share, in 256ths.
     alpha: u64,
@@ -23,7 +23,7 @@ pub struct Marks {
     startup_rounds: u32,
 }
 
-impl Default for Marks {
+impl Default for Ecn {
     fn default() -> Self {
         Self {
             eligible: false,
@@ -35,7 +35,7 @@ impl Default for Marks {
     }
 }
 
-impl Marks {
+impl Ecn {
     /// Every ACK.
     #[inline]
     pub fn take(&mut self, ack: &AckEvidence) {
@@ -75,13 +75,13 @@ impl Marks {
 mod tests {
     use super::*;
 
-    fn rounds(shares: &[u32], params: &Bbr3Params, min_rtt: Nanos) -> (Marks, Vec<bool>) {
-        let mut marks = Marks::default();
+    fn rounds(shares: &[u32], params: &Bbr3Params, min_rtt: Nanos) -> (Ecn, Vec<bool>) {
+        let mut ecn = Ecn::default();
         let mut total = 0;
         let ends = shares.iter().map(|&marked| {
             for n in 0..100 {
                 total += 1;
-                marks.take(&AckEvidence {
+                ecn.take(&AckEvidence {
                     delivered: 1,
                     ecn_echo: n < marked,
                     ..AckEvidence::default()
@@ -91,10 +91,10 @@ mod tests {
                 delivered_total: total,
                 ..AckEvidence::default()
             };
-            marks.end_round(&ack, min_rtt, params)
+            ecn.end_round(&ack, min_rtt, params)
         });
         let ends = ends.collect();
-        (marks, ends)
+        (ecn, ends)
     }
 
     #[test]
@@ -103,13 +103,13 @@ mod tests {
             ecn: true,
             ..Bbr3Params::default()
         };
-        let (marks, ends) = rounds(&[0], &params, MILLISECOND);
-        assert_eq!((marks.alpha, ends), (240, vec![false]), "15/16 of one");
-        assert_eq!(marks.cut(&params), 79, "85/256 of 240");
-        let (marks, ends) = rounds(&[50, 49, 50, 50], &params, MILLISECOND);
+        let (ecn, ends) = rounds(&[0], &params, MILLISECOND);
+        assert_eq!((ecn.alpha, ends), (240, vec![false]), "15/16 of one");
+        assert_eq!(ecn.cut(&params), 79, "85/256 of 240");
+        let (ecn, ends) = rounds(&[50, 49, 50, 50], &params, MILLISECOND);
         assert_eq!(ends, [false, false, false, true]);
         // 256: 240 + 8 = 248, 232 + 7 = 239, 224 + 8 = 232, 217 + 8 = 225.
-        assert_eq!(marks.alpha, 225);
+        assert_eq!(ecn.alpha, 225);
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! The short way of most ACKs: they tell the model nothing new, so that what follows from it stands.
+//! BBRv3's fast path: an ACK that leaves the model unchanged needs no new output.
 //!
-//! Stands in for the long way (`learn`) where its condition holds, and leaves the same state behind, to the bit; where the
-//! condition does not hold it does nothing and says so. Must not know a rule that the long way does not have.
+//! It replaces the slow path (`learn`) under a stated condition and leaves the same state, to the bit. Where the condition
+//! does not hold it changes nothing and returns false.
 
 use super::data_volume::UNBOUND;
 use super::probe_bw_cycle::Phase;
 use super::{Bbr3, Mode};
 use crate::cc::evidence::{AckEvidence, RateSample, Repair};
-use crate::cc::variants::bbr::aggregation::MOST_EXTRA;
+use crate::cc::variants::bbr::aggregation::MAX_EXTRA;
 use crate::cc::variants::bbr::fixed;
 use crate::cc::variants::bbr::fixed::UNIT;
 use crate::sim::time::{NEVER, Nanos};
@@ -19,12 +19,12 @@ pub(super) struct Standing {
     until: Nanos,
     /// … of segments that left before so many had been delivered, and with no more in flight, …
     round_end: u64,
-    most_flight: u64,
+    max_flight: u64,
     /// … that show no greater rate (one that the application limited is asked for less) …
-    most_bw: u64,
-    most_limited_bw: u64,
+    max_bw: u64,
+    max_limited_bw: u64,
     /// … and no lesser round-trip time …
-    least_rtt: Nanos,
+    min_rtt: Nanos,
     /// … while more than this is in flight, and where a queue is drained more than this when the next segment leaves.
     small_flight: u64,
     drained: Option<u64>,
@@ -33,9 +33,9 @@ pub(super) struct Standing {
     bw: u64,
     /// Window of the model without room for aggregated ACKs, and that room at most.
     product: u64,
-    most_room: u64,
-    /// Bounds of the window.
-    least: u64,
+    max_room: u64,
+    /// DataVolume of the window.
+    min: u64,
     cap: u64,
     /// Segments more while probing.
     extra: u64,
@@ -43,11 +43,11 @@ pub(super) struct Standing {
 
 impl Standing {
     #[inline]
-    fn is_told_nothing(&self, ack: &AckEvidence, sample: &RateSample) -> bool {
-        let most_bw = if sample.app_limited {
-            self.most_limited_bw
+    fn is_unaffected(&self, ack: &AckEvidence, sample: &RateSample) -> bool {
+        let max_bw = if sample.app_limited {
+            self.max_limited_bw
         } else {
-            self.most_bw
+            self.max_bw
         };
         ack.delivered > 0
             && ack.now <= self.until
@@ -57,10 +57,10 @@ impl Standing {
             && ack.lost_total <= sample.prior_lost
             && sample.marked == 0
             && !ack.ecn_echo
-            && u64::from(sample.tx_in_flight) <= self.most_flight
+            && u64::from(sample.tx_in_flight) <= self.max_flight
             && u64::from(ack.flight) > self.small_flight
-            && ack.rtt.is_none_or(|rtt| rtt >= self.least_rtt)
-            && fixed::is_within_rounded_up(most_bw, sample.delivered, sample.interval)
+            && ack.rtt.is_none_or(|rtt| rtt >= self.min_rtt)
+            && fixed::is_within_rounded_up(max_bw, sample.delivered, sample.interval)
     }
 }
 
@@ -74,16 +74,16 @@ impl Bbr3 {
     /// What stands after an ACK that took the long way; none where the next one has to take it too.
     pub(super) fn stand(&self, ack: &AckEvidence) -> Option<Standing> {
         let sample = ack.rate.as_ref()?;
-        let calm = ack.repair == Repair::None && ack.lost_total <= sample.prior_lost;
+        let fast_path_until = ack.repair == Repair::None && ack.lost_total <= sample.prior_lost;
         let known = self.full_pipe.reached
             && self.params.aggregation
-            && !self.marks.eligible
+            && !self.ecn.eligible
             && !self.output.pacer.lacks_rtt()
-            && self.least_rtt.is_settled();
-        if !(calm && known) {
+            && self.probe_rtt.is_settled();
+        if !(fast_path_until && known) {
             return None;
         }
-        let (bw, greatest) = (self.bw(), self.greatest_bw());
+        let (bw, max) = (self.bw(), self.max_bw());
         let enough = if self.full_pipe.now {
             u64::MAX
         } else {
@@ -91,19 +91,19 @@ impl Bbr3 {
         };
         let seen = self.signals.bw;
         let standing = Standing {
-            until: self.least_rtt.stands_until(),
+            until: self.probe_rtt.stands_until(),
             round_end: self.round.end.min(self.signals.round_end()),
-            most_flight: self.bounds.inflight_hi,
-            most_bw: seen.min(self.max_bw[1]).min(enough.saturating_sub(1)),
-            most_limited_bw: seen.min(self.max_bw[1].max(greatest.saturating_sub(1))),
-            least_rtt: self.least_rtt.least_seen(),
+            max_flight: self.data_volume.inflight_hi,
+            max_bw: seen.min(self.max_bw[1]).min(enough.saturating_sub(1)),
+            max_limited_bw: seen.min(self.max_bw[1].max(max.saturating_sub(1))),
+            min_rtt: self.probe_rtt.min_seen(),
             small_flight: 0,
             drained: None,
             due_cwnd: 0,
             bw,
             product: self.bdp(bw, self.gains.cwnd),
-            most_room: fixed::delivered_in(bw, MOST_EXTRA),
-            least: self.least_budget(),
+            max_room: fixed::delivered_in(bw, MAX_EXTRA),
+            min: self.min_budget(),
             cap: self.cap(),
             extra: self.probe_room(),
         };
@@ -118,7 +118,7 @@ impl Bbr3 {
             // A probe ends with the search, and raises a bound.
             Mode::ProbeBw(Phase::Up) => {
                 let searches = !self.full_pipe.now;
-                (searches && self.bounds.inflight_hi == UNBOUND).then_some(standing)
+                (searches && self.data_volume.inflight_hi == UNBOUND).then_some(standing)
             }
             Mode::ProbeBw(Phase::Cruise) => self.stand_until_due(standing),
             Mode::ProbeBw(Phase::Down) => self.stand_until_due(Standing {
@@ -138,11 +138,11 @@ impl Bbr3 {
         }
     }
 
-    /// By the clock, or by rounds: see [`Cycle::is_due`](super::probe_bw_cycle::Cycle::is_due).
+    /// By the clock, or by rounds: see [`ProbeBwCycle::is_due`](super::probe_bw_cycle::ProbeBwCycle::is_due).
     fn stand_until_due(&self, standing: Standing) -> Option<Standing> {
         let (due_at, rounds) = (self.cycle.due_at(), u64::from(self.cycle.rounds));
-        let most = self.inflight(standing.bw, UNIT);
-        let waits = rounds < most.min(self.params.probe_max_rounds.into());
+        let max = self.inflight(standing.bw, UNIT);
+        let waits = rounds < max.min(self.params.probe_max_rounds.into());
         waits.then(|| Standing {
             until: standing.until.min(due_at),
             due_cwnd: rounds,
@@ -156,11 +156,11 @@ impl Bbr3 {
         reason = "so that nobody gathers the evidence that it does not ask for; a hint is not heard"
     )]
     #[inline(always)]
-    pub(in crate::cc) fn take_quietly(&mut self, ack: &AckEvidence) -> bool {
+    pub(in crate::cc) fn on_steady_ack(&mut self, ack: &AckEvidence) -> bool {
         let (Some(standing), Some(sample)) = (&self.standing, &ack.rate) else {
             return false;
         };
-        if !standing.is_told_nothing(ack, sample) || self.output.cwnd <= standing.due_cwnd {
+        if !standing.is_unaffected(ack, sample) || self.output.cwnd <= standing.due_cwnd {
             return false;
         }
         let flight = (ack.prior_flight, ack.paced_for());
@@ -176,8 +176,8 @@ impl Bbr3 {
         let (acked, cwnd) = (u64::from(ack.delivered), self.output.cwnd);
         self.aggregation
             .update(ack.now, acked, standing.bw, None, cwnd);
-        let room = self.aggregation.extra_acked().min(standing.most_room);
-        let target = (standing.product + room).max(standing.least) + standing.extra;
+        let room = self.aggregation.extra_acked().min(standing.max_room);
+        let target = (standing.product + room).max(standing.min) + standing.extra;
         let least_cwnd = u64::from(self.params.least_cwnd);
         let window = (cwnd + acked).min(target).max(least_cwnd);
         self.output.cwnd = window.min(standing.cap);

@@ -1,10 +1,10 @@
 //! BBR, version 3, as Linux's branch of it has it: the model of version 1 bounded by what losses and marks tell, and
 //! probes for more at the pace of its rivals.
 //!
-//! Must not know segments or timers; the sender measures rates, tells each lost segment and enforces the pacing. Read
-//! draft-ietf-ccwg-bbr-05 §5 first, then `docs/variants/bbr3.md`. What every version shares is in `bbr`; here `bounds`,
-//! `signals`, `cycle`, `least_rtt` and `marks` have their own state; this file is the state machine over them, `probing`
-//! its longest part, `control` what comes out of it, `quiet` the short way of most ACKs.
+//! Does not depend on segments or timers; the sender measures rates, tells each lost segment and enforces the pacing. Read
+//! draft-ietf-ccwg-bbr-05 §5 first, then `docs/variants/bbr3.md`. What every version shares is in `bbr`; here `data_volume`,
+//! `congestion_signals`, `probe_bw_cycle`, `probe_rtt` and `ecn` have their own state; this file is the state machine over them, `probe_bw`
+//! its longest part, `control` what comes out of it, `fast_path` the fast path of most ACKs.
 
 mod congestion_signals;
 mod control;
@@ -32,13 +32,13 @@ use super::bbr::round::Round;
 use crate::cc::definition::{Definition, Made};
 use crate::cc::evidence::{AckEvidence, LostSegment, Repair, Signal, SignalEvidence};
 use crate::sim::time::{MILLISECOND, Nanos};
-use congestion_signals::{Signals, repaired_by_probe};
-use data_volume::{Bounds, UNBOUND, inflight_at_loss, loses_too_much};
-use ecn::Marks;
+use congestion_signals::{CongestionSignals, repaired_by_probe};
+use data_volume::{DataVolume, UNBOUND, inflight_at_loss, loses_too_much};
+use ecn::Ecn;
 use fast_path::Standing;
 use probe_bw::Judged;
-use probe_bw_cycle::{Cycle, Feedback, Phase};
-use probe_rtt::LeastRtt;
+use probe_bw_cycle::{Feedback, Phase, ProbeBwCycle};
+use probe_rtt::ProbeRtt;
 
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
@@ -110,16 +110,16 @@ pub struct Bbr3 {
     mode: Mode,
     gains: Gains,
     round: Round,
-    /// Greatest rates of the cycle before and of this one.
+    /// WindowedMax rates of the cycle before and of this one.
     max_bw: [u64; 2],
-    least_rtt: LeastRtt,
+    probe_rtt: ProbeRtt,
     full_pipe: FullPipe,
-    bounds: Bounds,
+    data_volume: DataVolume,
     /// The bounds before the losses being repaired.
-    bounds_before: Bounds,
-    signals: Signals,
-    cycle: Cycle,
-    marks: Marks,
+    bounds_before: DataVolume,
+    signals: CongestionSignals,
+    cycle: ProbeBwCycle,
+    ecn: Ecn,
     aggregation: Aggregation,
     /// What the sender repaired at the last ACK, and segments lost by then.
     repair: Repair,
@@ -146,13 +146,13 @@ impl Bbr3 {
             gains: control::gains(Mode::Startup, &params),
             round: Round::default(),
             max_bw: [0; 2],
-            least_rtt: LeastRtt::new(&params),
+            probe_rtt: ProbeRtt::new(&params),
             full_pipe: FullPipe::default(),
-            bounds: Bounds::default(),
-            bounds_before: Bounds::default(),
-            signals: Signals::default(),
-            cycle: Cycle::default(),
-            marks: Marks::default(),
+            data_volume: DataVolume::default(),
+            bounds_before: DataVolume::default(),
+            signals: CongestionSignals::default(),
+            cycle: ProbeBwCycle::default(),
+            ecn: Ecn::default(),
             aggregation: Aggregation::default(),
             repair: Repair::None,
             lost_total: 0,
@@ -179,7 +179,7 @@ impl Bbr3 {
     /// The connection stands; `rtt` is the handshake's round-trip time.
     pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
         (self.now, self.delivered) = (now, delivered);
-        self.least_rtt.begin(now, rtt);
+        self.probe_rtt.begin(now, rtt);
         self.round.end = delivered;
         self.signals.begin(delivered);
         self.aggregation.restart_epoch(now);
@@ -193,7 +193,7 @@ impl Bbr3 {
 
     /// Every ACK, after the sender has reacted to it (draft §5.2.3).
     pub fn on_ack(&mut self, ack: &AckEvidence) {
-        if !self.take_quietly(ack) {
+        if !self.on_steady_ack(ack) {
             self.learn(ack);
         }
     }
@@ -211,9 +211,9 @@ impl Bbr3 {
     fn learn_rate(&mut self, ack: &AckEvidence, bw: u64) {
         (self.now, self.delivered) = (ack.now, ack.delivered_total);
         self.app_limited = ack.rate.is_none_or(|sample| sample.app_limited);
-        self.marks.take(ack);
+        self.ecn.take(ack);
         self.update_round(ack);
-        self.signals.mark_in_round |= self.marks.eligible && ack.ecn_echo;
+        self.signals.mark_in_round |= self.ecn.eligible && ack.ecn_echo;
         self.signals.take(ack, bw);
         self.take_signals(ack, bw);
         self.update_aggregation(ack);
@@ -276,8 +276,8 @@ impl Bbr3 {
         }
         self.repair = Repair::Loss;
         self.full_pipe.search(0);
-        if !self.is_probing() && self.bounds.inflight_lo == UNBOUND {
-            self.bounds.inflight_lo = self.output.cwnd.max(self.output.prior_cwnd);
+        if !self.is_probing() && self.data_volume.inflight_lo == UNBOUND {
+            self.data_volume.inflight_lo = self.output.cwnd.max(self.output.prior_cwnd);
         }
         self.output.cwnd = 1;
         self.lost_total = signal.lost_total;
@@ -291,7 +291,7 @@ impl Bbr3 {
         self.full_pipe.search(0);
         self.signals.loss_in_round = false;
         let before = self.bounds_before;
-        self.bounds.undo(&before);
+        self.data_volume.undo(&before);
         self.output.restore_cwnd();
     }
 
@@ -320,14 +320,14 @@ impl Bbr3 {
         self.params.least_cwnd.into()
     }
 
-    /// Greatest rate of this cycle and the one before.
-    fn greatest_bw(&self) -> u64 {
+    /// WindowedMax rate of this cycle and the one before.
+    fn max_bw(&self) -> u64 {
         self.max_bw[0].max(self.max_bw[1])
     }
 
     /// The rate of the model: that, or less after losses.
     fn bw(&self) -> u64 {
-        self.greatest_bw().min(self.bounds.bw_lo)
+        self.max_bw().min(self.data_volume.bw_lo)
     }
 
     fn update_round(&mut self, ack: &AckEvidence) {
@@ -337,21 +337,21 @@ impl Bbr3 {
         };
         if self.round.take(sample, ack) {
             self.cycle.note_round();
-            let least = self.least_rtt.min_rtt();
-            let too_many = self.marks.end_round(ack, least, &self.params);
+            let min = self.probe_rtt.min_rtt();
+            let too_many = self.ecn.end_round(ack, min, &self.params);
             if too_many && !self.full_pipe.reached {
                 self.fill_pipe_by_losses();
             }
         }
     }
 
-    /// Greatest rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
+    /// WindowedMax rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
     fn take_signals(&mut self, ack: &AckEvidence, bw: u64) {
         let Some(sample) = ack.rate.as_ref().filter(|_| ack.delivered > 0) else {
             return;
         };
         // A rate that the application limited says nothing, unless it is greater than all.
-        if !sample.app_limited || bw >= self.greatest_bw() {
+        if !sample.app_limited || bw >= self.max_bw() {
             self.max_bw[1] = self.max_bw[1].max(bw);
         }
         self.signals.loss_in_round |= ack.newly_lost > 0;
@@ -368,17 +368,17 @@ impl Bbr3 {
         }
         let mut by_marks = UNBOUND;
         if self.signals.mark_in_round {
-            let share = self.marks.cut(&self.params);
-            by_marks = self.bounds.lowered_by_marks(self.output.cwnd, share);
+            let share = self.ecn.cut(&self.params);
+            by_marks = self.data_volume.lowered_by_marks(self.output.cwnd, share);
         }
         if self.signals.loss_in_round {
             let delivered = (self.signals.bw, self.signals.inflight);
             let beta = fixed::gain(self.params.beta);
-            let bw = self.greatest_bw();
-            self.bounds
+            let bw = self.max_bw();
+            self.data_volume
                 .lower_by_loss(bw, self.output.cwnd, beta, delivered);
         }
-        self.bounds.inflight_lo = self.bounds.inflight_lo.min(by_marks);
+        self.data_volume.inflight_lo = self.data_volume.inflight_lo.min(by_marks);
     }
 
     fn update_aggregation(&mut self, ack: &AckEvidence) {
@@ -414,8 +414,8 @@ impl Bbr3 {
 
     fn fill_pipe_by_losses(&mut self) {
         self.full_pipe.reached = true;
-        let product = self.inflight(self.greatest_bw(), UNIT);
-        self.bounds.inflight_hi = product.max(self.signals.inflight);
+        let product = self.inflight(self.max_bw(), UNIT);
+        self.data_volume.inflight_hi = product.max(self.signals.inflight);
     }
 
     /// Whether the flight of which `ack` delivers the newest segment lost too much, or was marked too much.
@@ -424,9 +424,9 @@ impl Bbr3 {
             return false;
         };
         let lost = ack.lost_total.saturating_sub(sample.prior_lost);
-        let most = || sample.delivered * fixed::gain(self.params.ecn_threshold) / UNIT;
+        let max = || sample.delivered * fixed::gain(self.params.ecn_threshold) / UNIT;
         lost > 0 && loses_too_much(lost, sample.tx_in_flight, self.loss_threshold())
-            || self.marks.eligible && sample.marked > most()
+            || self.ecn.eligible && sample.marked > max()
     }
 
     /// Draft §5.3.1.2.
@@ -445,18 +445,18 @@ impl Bbr3 {
 
     /// The pipe is not full while the rate grows well beyond `bw`.
     fn search_beyond(&mut self, bw: u64) {
-        let growth = fixed::gain(self.params.full_bw_growth);
-        self.full_pipe.search(bw * growth / UNIT);
+        let increase = fixed::gain(self.params.full_bw_growth);
+        self.full_pipe.search(bw * increase / UNIT);
     }
 
     fn check_drain(&mut self, ack: &AckEvidence) {
         if self.in_startup() && self.full_pipe.reached {
             self.enter(Mode::Drain);
-            self.output.ssthresh = self.inflight(self.greatest_bw(), UNIT) as f64;
+            self.output.ssthresh = self.inflight(self.max_bw(), UNIT) as f64;
             self.signals.reset();
         }
         if matches!(self.mode, Mode::Drain) {
-            let product = self.inflight(self.greatest_bw(), UNIT);
+            let product = self.inflight(self.max_bw(), UNIT);
             if self.flight_when_sent((ack.flight, ack.paced_for())) <= product {
                 self.start_down();
             }
@@ -465,7 +465,7 @@ impl Bbr3 {
 
     /// Draft §5.3.4.3.
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
-        let expired = self.least_rtt.take(ack);
+        let expired = self.probe_rtt.take(ack);
         let there = matches!(self.mode, Mode::ProbeRtt { .. });
         if expired && !self.idle_restart && !there {
             self.enter(Mode::ProbeRtt {
@@ -517,9 +517,9 @@ impl Bbr3 {
         if now <= until {
             return;
         }
-        self.least_rtt.note_probe(now);
+        self.probe_rtt.note_probe(now);
         self.output.restore_cwnd();
-        self.bounds.reset_lower();
+        self.data_volume.reset_lower();
         if self.full_pipe.reached {
             self.now = now;
             self.start_down();
@@ -532,6 +532,6 @@ impl Bbr3 {
     fn save_cwnd(&mut self) {
         let whole = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
         self.output.save_cwnd(whole);
-        self.bounds_before = self.bounds;
+        self.bounds_before = self.data_volume;
     }
 }

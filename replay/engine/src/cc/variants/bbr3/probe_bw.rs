@@ -1,6 +1,6 @@
 //! `PROBE_BW` at work: the upper bound that probes move, and the way round the cycle.
 //!
-//! Must not know rates or how the window follows. Read draft-ietf-ccwg-bbr §5.3.3 first.
+//! Does not depend on rates or how the window follows. Read draft-ietf-ccwg-bbr §5.3.3 first.
 
 use super::data_volume::UNBOUND;
 use super::probe_bw_cycle::{Feedback, Phase};
@@ -61,9 +61,9 @@ impl Bbr3 {
                 };
                 self.end_probe_too_high(at);
             }
-        } else if self.bounds.inflight_hi != UNBOUND {
+        } else if self.data_volume.inflight_hi != UNBOUND {
             let flight = ack.rate.map_or(0, |sample| sample.tx_in_flight);
-            self.bounds.inflight_hi = self.bounds.inflight_hi.max(flight.into());
+            self.data_volume.inflight_hi = self.data_volume.inflight_hi.max(flight.into());
             if matches!(self.mode, Mode::ProbeBw(Phase::Up)) {
                 self.raise_upper_bound(ack);
             }
@@ -91,10 +91,10 @@ impl Bbr3 {
 
     /// Draft §5.3.3.6, `BBRProbeInflightLongtermUpward`: only where the bound is what limits.
     fn raise_upper_bound(&mut self, ack: &AckEvidence) {
-        if !ack.cwnd_limited || self.output.cwnd < self.bounds.inflight_hi {
+        if !ack.cwnd_limited || self.output.cwnd < self.data_volume.inflight_hi {
             return;
         }
-        self.bounds.inflight_hi += self.cycle.rise(ack.delivered.into());
+        self.data_volume.inflight_hi += self.cycle.rise(ack.delivered.into());
         if self.round.starts {
             self.cycle.steepen(self.output.cwnd);
         }
@@ -107,7 +107,7 @@ impl Bbr3 {
         if !at.app_limited {
             let beta = fixed::gain(self.params.beta);
             let target = self.target_inflight() * (UNIT - beta) / UNIT;
-            self.bounds.inflight_hi = at.flight.max(target);
+            self.data_volume.inflight_hi = at.flight.max(target);
         }
         if self.mode == Mode::ProbeBw(Phase::Up) {
             self.start_down();
@@ -115,14 +115,14 @@ impl Bbr3 {
     }
 
     fn probe_if_due(&mut self, ack: &AckEvidence) -> bool {
-        if self.marks.eligible
+        if self.ecn.eligible
             && self.signals.mark_in_cycle
             && !self.signals.loss_in_cycle
             && ack.repair == Repair::None
             && self.params.ecn_reprobe_gain > 0.0
         {
-            // Marks without losses have ceased: the first step is that share of the bound.
-            let step = self.bounds.inflight_hi.min(u64::from(u32::MAX))
+            // Ecn without losses have ceased: the first step is that share of the bound.
+            let step = self.data_volume.inflight_hi.min(u64::from(u32::MAX))
                 * fixed::gain(self.params.ecn_reprobe_gain)
                 / UNIT;
             self.start_refill(step.max(1).ilog2());
@@ -139,9 +139,9 @@ impl Bbr3 {
     /// Draft §5.3.3.6: a probe ends where the last one went too far, or where the rate no longer grows.
     fn check_probe(&mut self, ack: &AckEvidence, bw: u64) {
         let flight = self.flight_when_sent((ack.prior_flight, ack.paced_for()));
-        let early = self.cycle.was_too_high && flight >= self.bounds.inflight_hi;
+        let early = self.cycle.was_too_high && flight >= self.data_volume.inflight_hi;
         self.cycle.stopped_early |= early;
-        if !early && ack.cwnd_limited && self.output.cwnd >= self.bounds.inflight_hi {
+        if !early && ack.cwnd_limited && self.output.cwnd >= self.data_volume.inflight_hi {
             // The bound is what keeps the rate from growing.
             self.search_beyond(bw);
         } else if early || self.full_pipe.now {
@@ -159,13 +159,13 @@ impl Bbr3 {
 
     /// Segments in flight at which what a probe has queued is drained.
     pub(super) fn drained_flight(&self) -> u64 {
-        let product = self.inflight(self.greatest_bw(), UNIT);
+        let product = self.inflight(self.max_bw(), UNIT);
         product.min(self.upper_bound_with_headroom())
     }
 
     pub(super) fn upper_bound_with_headroom(&self) -> u64 {
         let headroom = fixed::gain(self.params.headroom);
-        self.bounds.with_headroom(headroom, self.least_cwnd())
+        self.data_volume.with_headroom(headroom, self.least_cwnd())
     }
 
     pub(super) fn start_down(&mut self) {
@@ -176,15 +176,15 @@ impl Bbr3 {
     }
 
     pub(super) fn start_cruise(&mut self) {
-        if self.bounds.inflight_lo != UNBOUND {
-            let hi = self.bounds.inflight_hi;
-            self.bounds.inflight_lo = self.bounds.inflight_lo.min(hi);
+        if self.data_volume.inflight_lo != UNBOUND {
+            let hi = self.data_volume.inflight_hi;
+            self.data_volume.inflight_lo = self.data_volume.inflight_lo.min(hi);
         }
         self.enter(Mode::ProbeBw(Phase::Cruise));
     }
 
     fn start_refill(&mut self, doublings: u32) {
-        self.bounds.reset_lower();
+        self.data_volume.reset_lower();
         self.cycle.refill(doublings);
         self.round.end = self.delivered;
         self.enter(Mode::ProbeBw(Phase::Refill));

@@ -1,6 +1,6 @@
 //! The cycle of `PROBE_BW`: drain, cruise, refill, probe up; when the next probe is due, and how fast it rises.
 //!
-//! Must not know rates. Read draft-ietf-ccwg-bbr §5.3.3 first.
+//! Does not depend on rates. Read draft-ietf-ccwg-bbr §5.3.3 first.
 
 use hindflight_kernels::StreamRng;
 
@@ -37,12 +37,12 @@ pub enum Feedback {
 }
 
 /// Rounds that are counted at most, and doublings of a probe.
-const MOST_ROUNDS: u32 = 255;
-const MOST_DOUBLINGS: u32 = 30;
+const MAX_ROUNDS: u32 = 255;
+const MAX_DOUBLINGS: u32 = 30;
 
 /// State of the cycle.
 #[derive(Clone, Copy, Debug)]
-pub struct Cycle {
+pub struct ProbeBwCycle {
     /// When the phase under way (down, up) began.
     since: Nanos,
     /// Time from there to the next probe.
@@ -62,7 +62,7 @@ pub struct Cycle {
     acks: u64,
 }
 
-impl Default for Cycle {
+impl Default for ProbeBwCycle {
     fn default() -> Self {
         Self {
             since: 0,
@@ -79,10 +79,10 @@ impl Default for Cycle {
     }
 }
 
-impl Cycle {
+impl ProbeBwCycle {
     /// A round trip has passed.
     pub fn note_round(&mut self) {
-        self.rounds = (self.rounds + 1).min(MOST_ROUNDS);
+        self.rounds = (self.rounds + 1).min(MAX_ROUNDS);
     }
 
     /// A cycle begins: `rng` draws how long it is (draft §5.3.3.8).
@@ -125,7 +125,7 @@ impl Cycle {
     /// Every round of a probe adds twice as many segments as the one before: 1, 2, 4 …
     pub fn steepen(&mut self, cwnd: u64) {
         self.acks_per_step = (cwnd >> self.doublings).max(1);
-        self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+        self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
     }
 
     /// Segments by which the flight may rise for `delivered` more.
@@ -137,9 +137,9 @@ impl Cycle {
     }
 }
 
-/// A number below `most`, drawn.
-fn below(rng: &mut StreamRng, most: u64) -> u64 {
-    let drawn = u128::from(rng.next_u64() >> 32) * u128::from(most);
+/// A number below `max`, drawn.
+fn below(rng: &mut StreamRng, max: u64) -> u64 {
+    let drawn = u128::from(rng.next_u64() >> 32) * u128::from(max);
     (drawn >> 32) as u64
 }
 
@@ -159,22 +159,22 @@ mod tests {
 
     #[test]
     fn a_cycle_lasts_two_to_three_seconds_and_starts_at_round_zero_or_one() {
-        let (mut cycle, params, mut rng) = (Cycle::default(), Bbr3Params::default(), rng());
+        let (mut cycle, params, mut rng) = (ProbeBwCycle::default(), Bbr3Params::default(), rng());
         let (mut waits, mut firsts) = (Vec::new(), [0; 2]);
         for _ in 0..1000 {
             cycle.begin(SECOND, &params, &mut rng);
             waits.push(cycle.wait);
             firsts[cycle.rounds as usize] += 1;
         }
-        let (least, most) = (waits.iter().min(), waits.iter().max());
-        assert!(least.is_some_and(|w| (2 * SECOND..2 * SECOND + SECOND / 50).contains(w)));
-        assert!(most.is_some_and(|w| (3 * SECOND - SECOND / 50..3 * SECOND).contains(w)));
+        let (min, max) = (waits.iter().min(), waits.iter().max());
+        assert!(min.is_some_and(|w| (2 * SECOND..2 * SECOND + SECOND / 50).contains(w)));
+        assert!(max.is_some_and(|w| (3 * SECOND - SECOND / 50..3 * SECOND).contains(w)));
         assert!(firsts.iter().all(|n| (430..570).contains(n)), "{firsts:?}");
     }
 
     #[test]
     fn a_probe_is_due_by_the_clock_or_by_rounds() {
-        let (mut cycle, params) = (Cycle::default(), Bbr3Params::default());
+        let (mut cycle, params) = (ProbeBwCycle::default(), Bbr3Params::default());
         cycle.begin(SECOND, &params, &mut rng());
         cycle.rounds = 0;
         let end = SECOND + cycle.wait;
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_probe_rises_by_one_two_four_segments_a_round() {
-        let mut cycle = Cycle::default();
+        let mut cycle = ProbeBwCycle::default();
         cycle.refill(0);
         cycle.probe(0, 64);
         let rises: Vec<u64> = (0..4)

@@ -1,6 +1,6 @@
 //! The least round-trip time: of the last ten seconds for the model, and of the last five for when to look for it.
 //!
-//! Must not know modes. Read draft-ietf-ccwg-bbr §5.3.4.3 first.
+//! Does not depend on modes. Read draft-ietf-ccwg-bbr §5.3.4.3 first.
 
 use super::params::Bbr3Params;
 use crate::cc::evidence::AckEvidence;
@@ -8,12 +8,12 @@ use crate::sim::time::{NEVER, Nanos, SECOND};
 
 /// A least value and when it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Least {
+struct MinSample {
     value: Nanos,
     seen_at: Nanos,
 }
 
-impl Default for Least {
+impl Default for MinSample {
     fn default() -> Self {
         Self {
             value: NEVER,
@@ -24,20 +24,20 @@ impl Default for Least {
 
 /// Both.
 #[derive(Clone, Copy, Debug)]
-pub struct LeastRtt {
-    model: Least,
-    probe: Least,
+pub struct ProbeRtt {
+    model: MinSample,
+    probe: MinSample,
     /// For how long each of them holds.
     model_window: Nanos,
     probe_interval: Nanos,
 }
 
-impl LeastRtt {
+impl ProbeRtt {
     /// Before the connection stands.
     pub fn new(params: &Bbr3Params) -> Self {
         Self {
-            model: Least::default(),
-            probe: Least::default(),
+            model: MinSample::default(),
+            probe: MinSample::default(),
             model_window: (params.min_rtt_window_s * SECOND as f64) as Nanos,
             probe_interval: (params.probe_rtt_interval_s * SECOND as f64) as Nanos,
         }
@@ -45,11 +45,11 @@ impl LeastRtt {
 
     /// The connection stands.
     pub fn begin(&mut self, now: Nanos, rtt: Option<Nanos>) {
-        let least = Least {
+        let min = MinSample {
             value: rtt.unwrap_or(NEVER),
             seen_at: now,
         };
-        (self.model, self.probe) = (least, least);
+        (self.model, self.probe) = (min, min);
     }
 
     /// That of the model; [`NEVER`] before the first sample.
@@ -69,7 +69,7 @@ impl LeastRtt {
         if let Some(rtt) = ack.rtt
             && (expired || rtt < self.probe.value)
         {
-            self.probe = Least {
+            self.probe = MinSample {
                 value: rtt,
                 seen_at: ack.now,
             };
@@ -100,7 +100,7 @@ impl LeastRtt {
     }
 
     /// … for round-trip times that are no less than this.
-    pub fn least_seen(&self) -> Nanos {
+    pub fn min_seen(&self) -> Nanos {
         self.probe.value
     }
 }
@@ -112,36 +112,36 @@ mod tests {
 
     const MS: Nanos = MILLISECOND;
 
-    fn take(least: &mut LeastRtt, now: Nanos, rtt_ms: u64) -> bool {
+    fn take(min: &mut ProbeRtt, now: Nanos, rtt_ms: u64) -> bool {
         let ack = AckEvidence {
             now,
             rtt: Some(rtt_ms * MS),
             ..AckEvidence::default()
         };
-        least.take(&ack)
+        min.take(&ack)
     }
 
     #[test]
     fn the_model_keeps_its_least_for_ten_seconds_and_looks_after_five() {
-        let mut least = LeastRtt::new(&Bbr3Params::default());
-        least.begin(0, Some(100 * MS));
-        assert!(!take(&mut least, 5 * SECOND, 120));
-        assert!(take(&mut least, 5 * SECOND + 1, 120), "looks");
-        assert_eq!(least.min_rtt(), 100 * MS, "and remembers");
-        assert!(!take(&mut least, 10 * SECOND, 130));
-        assert_eq!(least.min_rtt(), 100 * MS);
-        take(&mut least, 10 * SECOND + 1, 130);
-        assert_eq!(least.min_rtt(), 120 * MS, "the least since it looked");
-        take(&mut least, 10 * SECOND + 2, 90);
-        assert_eq!(least.min_rtt(), 90 * MS, "at once");
+        let mut min = ProbeRtt::new(&Bbr3Params::default());
+        min.begin(0, Some(100 * MS));
+        assert!(!take(&mut min, 5 * SECOND, 120));
+        assert!(take(&mut min, 5 * SECOND + 1, 120), "looks");
+        assert_eq!(min.min_rtt(), 100 * MS, "and remembers");
+        assert!(!take(&mut min, 10 * SECOND, 130));
+        assert_eq!(min.min_rtt(), 100 * MS);
+        take(&mut min, 10 * SECOND + 1, 130);
+        assert_eq!(min.min_rtt(), 120 * MS, "the least since it looked");
+        take(&mut min, 10 * SECOND + 2, 90);
+        assert_eq!(min.min_rtt(), 90 * MS, "at once");
     }
 
     #[test]
     fn without_a_handshake_the_first_sample_counts() {
-        let mut least = LeastRtt::new(&Bbr3Params::default());
-        least.begin(0, None);
-        assert_eq!(least.min_rtt(), NEVER);
-        take(&mut least, 1, 100);
-        assert_eq!(least.min_rtt(), 100 * MS);
+        let mut min = ProbeRtt::new(&Bbr3Params::default());
+        min.begin(0, None);
+        assert_eq!(min.min_rtt(), NEVER);
+        take(&mut min, 1, 100);
+        assert_eq!(min.min_rtt(), 100 * MS);
     }
 }

@@ -182,7 +182,7 @@ fn a_round_of_recovery_with_six_losing_acks_and_two_percent_lost_ends_startup() 
             sample.tx_in_flight = 103;
             sample.prior_lost = total - lost;
         });
-        (path.bbr.mode, path.bbr.bounds.inflight_hi)
+        (path.bbr.mode, path.bbr.data_volume.inflight_hi)
     };
     // Two of 103 are 1.9 %. The bound: 200 a second in half a second, and one for the rounding.
     let left = (Mode::ProbeBw(Phase::Cruise), 101);
@@ -203,7 +203,7 @@ fn it_drains_at_nine_tenths_until_the_flight_leaves_headroom_and_then_cruises() 
     assert_eq!(path.phase(), Some(Phase::Down));
     // 232/256 * 99.
     assert!((89.6..89.9).contains(&path.rate()), "{}", path.rate());
-    path.bbr.bounds.inflight_hi = 50;
+    path.bbr.data_volume.inflight_hi = 50;
     path.ack.prior_flight = 44;
     path.ack(MILLISECOND, 1, 100, |_, _| {});
     assert_eq!(path.phase(), Some(Phase::Down), "50 less 7 are 43");
@@ -220,10 +220,10 @@ fn it_refills_by_the_clock_or_after_a_round_per_segment_and_then_probes() {
     let mut path = Path::cruising(&[("probe_rand_s", 0.0)]);
     path.ack(2 * SECOND, 1, 100, |_, _| {});
     assert_eq!(path.phase(), Some(Phase::Cruise), "2 s and not longer");
-    path.bbr.bounds.bw_lo = 1;
+    path.bbr.data_volume.bw_lo = 1;
     path.ack(MILLISECOND, 1, 100, |_, _| {});
     assert_eq!(path.phase(), Some(Phase::Refill));
-    assert_eq!(path.bbr.bounds.bw_lo, UNBOUND);
+    assert_eq!(path.bbr.data_volume.bw_lo, UNBOUND);
     assert!((98.9..99.1).contains(&path.rate()));
     path.ack(MILLISECOND, 1, 100, |_, _| {});
     assert_eq!(path.phase(), Some(Phase::Refill), "within the round");
@@ -235,7 +235,7 @@ fn it_refills_by_the_clock_or_after_a_round_per_segment_and_then_probes() {
     // Where the product is four, four rounds are enough.
     let mut path = Path::cruising(&[("probe_base_s", 3600.0)]);
     path.bbr.output.cwnd = 4;
-    path.bbr.bounds.inflight_lo = 4;
+    path.bbr.data_volume.inflight_lo = 4;
     let rounds = 4 - path.bbr.cycle.rounds;
     for round in 1..=rounds {
         assert_eq!(path.phase(), Some(Phase::Cruise), "before {round}");
@@ -264,28 +264,34 @@ fn a_probe_ends_when_the_rate_grows_no_more_and_the_rate_of_two_cycles_ago_is_fo
 #[test]
 fn a_probe_that_the_bound_limits_raises_it_by_one_then_two_a_round() {
     let mut path = Path::probing_up(&[]);
-    path.bbr.bounds.inflight_hi = 60;
+    path.bbr.data_volume.inflight_hi = 60;
     path.bbr.output.cwnd = 60;
     path.bbr.cycle.refill(0);
     path.bbr.cycle.probe(path.ack.now, 60);
     path.ack(MILLISECOND, 59, 100, |_, _| {});
-    assert_eq!(path.bbr.bounds.inflight_hi, 60);
+    assert_eq!(path.bbr.data_volume.inflight_hi, 60);
     path.ack(MILLISECOND, 1, 100, |_, _| {});
     assert_eq!(
-        (path.bbr.bounds.inflight_hi, path.bbr.output.cwnd),
+        (path.bbr.data_volume.inflight_hi, path.bbr.output.cwnd),
         (61, 61)
     );
     // The next round takes 60 / 2 = 30 for each; it begins with ten that count to the old step.
     path.round(100);
     path.ack(MILLISECOND, 19, 100, |_, _| {});
-    assert_eq!(path.bbr.bounds.inflight_hi, 61);
+    assert_eq!(path.bbr.data_volume.inflight_hi, 61);
     path.ack(MILLISECOND, 1, 100, |_, _| {});
-    assert_eq!(path.bbr.bounds.inflight_hi, 62);
+    assert_eq!(path.bbr.data_volume.inflight_hi, 62);
     path.ack.cwnd_limited = false;
     path.ack(MILLISECOND, 300, 100, |_, _| {});
-    assert_eq!(path.bbr.bounds.inflight_hi, 62, "not if it does not limit");
+    assert_eq!(
+        path.bbr.data_volume.inflight_hi, 62,
+        "not if it does not limit"
+    );
     path.ack(MILLISECOND, 1, 100, |_, sample| sample.tx_in_flight = 80);
-    assert_eq!(path.bbr.bounds.inflight_hi, 80, "what went well is safe");
+    assert_eq!(
+        path.bbr.data_volume.inflight_hi, 80,
+        "what went well is safe"
+    );
 }
 
 #[test]
@@ -296,16 +302,19 @@ fn a_probe_that_loses_more_than_two_percent_ends_and_sets_the_bound() {
     path.lose(2, false);
     assert_eq!(path.phase(), Some(Phase::Down));
     // 99 before it may have lost two: this one is the 100th.
-    assert_eq!(path.bbr.bounds.inflight_hi, 100);
+    assert_eq!(path.bbr.data_volume.inflight_hi, 100);
     path.lose(9, false);
-    assert_eq!(path.bbr.bounds.inflight_hi, 100, "once per probe");
+    assert_eq!(path.bbr.data_volume.inflight_hi, 100, "once per probe");
     let mut limited = Path::probing_up(&[]);
     limited.lose(2, true);
-    assert_eq!(limited.bbr.bounds.inflight_hi, UNBOUND);
+    assert_eq!(limited.bbr.data_volume.inflight_hi, UNBOUND);
     assert_eq!(limited.phase(), Some(Phase::Down));
     let mut cruising = Path::cruising(&[]);
     cruising.lose(50, false);
-    assert_eq!(cruising.bbr.bounds.inflight_hi, UNBOUND, "not of a probe");
+    assert_eq!(
+        cruising.bbr.data_volume.inflight_hi, UNBOUND,
+        "not of a probe"
+    );
 }
 
 #[test]
@@ -318,14 +327,14 @@ fn a_bound_is_never_set_below_seven_tenths_of_the_target() {
         delivered_total: path.ack.delivered_total,
     });
     // 180/256 of 53: the product, and two while probing.
-    assert_eq!(path.bbr.bounds.inflight_hi, 37);
+    assert_eq!(path.bbr.data_volume.inflight_hi, 37);
 }
 
 #[test]
 fn a_probe_stops_where_the_last_went_too_far_and_goes_on_if_nothing_is_lost() {
     let mut path = Path::probing_up(&[]);
     path.lose(3, false);
-    let bound = path.bbr.bounds.inflight_hi;
+    let bound = path.bbr.data_volume.inflight_hi;
     path.ack(MILLISECOND, 1, 100, |_, _| {});
     path.ack(4 * SECOND, 1, 100, |_, _| {});
     path.round(100);
@@ -353,23 +362,27 @@ fn losses_outside_of_a_probe_cost_three_tenths_a_round_but_not_what_is_delivered
     path.bbr.output.cwnd = 90;
     path.lose(1, false);
     path.ack(MILLISECOND, 1, 80, |ack, _| ack.newly_lost = 1);
-    assert_eq!(path.bbr.bounds.bw_lo, UNBOUND, "a round is seen first");
+    assert_eq!(path.bbr.data_volume.bw_lo, UNBOUND, "a round is seen first");
     path.round(80);
     // 180/256 of 100 a second are 70, and 80 have been seen; of 90 and the last ACKs 64 or 65.
-    assert_eq!(path.bbr.bounds.bw_lo, per_s(80));
-    assert!((63..=70).contains(&path.bbr.bounds.inflight_lo));
+    assert_eq!(path.bbr.data_volume.bw_lo, per_s(80));
+    assert!((63..=70).contains(&path.bbr.data_volume.inflight_lo));
     assert!((79.1..79.3).contains(&path.rate()), "{}", path.rate());
     path.lose(1, false);
     path.round(40);
     assert_eq!(
-        path.bbr.bounds.bw_lo,
+        path.bbr.data_volume.bw_lo,
         per_s(80),
         "seen at the round's beginning"
     );
     path.lose(1, false);
     path.round(40);
-    assert_eq!(path.bbr.bounds.bw_lo, per_s(80) * 180 / 256, "40 are less");
-    let bound = path.bbr.bounds.inflight_lo;
+    assert_eq!(
+        path.bbr.data_volume.bw_lo,
+        per_s(80) * 180 / 256,
+        "40 are less"
+    );
+    let bound = path.bbr.data_volume.inflight_lo;
     path.ack(MILLISECOND, 1, 40, |_, _| {});
     assert_eq!(path.bbr.output.cwnd, bound);
 }
@@ -387,7 +400,7 @@ fn probe_rtt_comes_after_five_seconds_with_half_the_product_for_200_ms_and_a_rou
     // Half of 50 and a bit, rounded up.
     assert_eq!((path.bbr.mode, path.bbr.output.cwnd), (waiting, 26));
     assert!(path.bbr.holds_back());
-    path.bbr.bounds.bw_lo = path.bbr.bw();
+    path.bbr.data_volume.bw_lo = path.bbr.bw();
     path.ack(MILLISECOND, 1, 100, |ack, _| ack.flight = 27);
     assert_eq!(path.bbr.mode, waiting);
     path.ack.flight = 26;
@@ -398,7 +411,7 @@ fn probe_rtt_comes_after_five_seconds_with_half_the_product_for_200_ms_and_a_rou
     path.round(100);
     assert_eq!(path.phase(), Some(Phase::Cruise));
     assert!(path.bbr.output.cwnd >= before && !path.bbr.holds_back());
-    assert_eq!(path.bbr.bounds, Bounds::default());
+    assert_eq!(path.bbr.data_volume, DataVolume::default());
 }
 
 #[test]
@@ -413,7 +426,7 @@ fn a_timeout_leaves_one_segment_and_its_end_the_window_before() {
     };
     path.bbr.on_timeout(&signal);
     assert_eq!((path.bbr.output.cwnd, path.bbr.output.prior_cwnd), (1, 90));
-    assert_eq!(path.bbr.bounds.inflight_lo, 90);
+    assert_eq!(path.bbr.data_volume.inflight_lo, 90);
     path.ack.repair = Repair::Loss;
     path.ack(RTT, 2, 100, |_, _| {});
     assert_eq!(path.bbr.output.cwnd, 4, "the least window");
@@ -435,7 +448,7 @@ fn undone_losses_give_bounds_and_window_back() {
         signal: Signal::Loss,
     };
     path.bbr.on_congestion(&signal);
-    path.bbr.bounds = Bounds {
+    path.bbr.data_volume = DataVolume {
         bw_lo: 1,
         inflight_lo: 5,
         inflight_hi: 7,
@@ -443,8 +456,8 @@ fn undone_losses_give_bounds_and_window_back() {
     path.bbr.output.cwnd = 5;
     path.bbr.undo();
     assert_eq!(
-        (path.bbr.output.cwnd, path.bbr.bounds),
-        (90, Bounds::default())
+        (path.bbr.output.cwnd, path.bbr.data_volume),
+        (90, DataVolume::default())
     );
 }
 
@@ -471,15 +484,15 @@ fn marks_lower_the_flight_by_a_third_of_their_share_and_leave_the_rate() {
     path.bbr.output.cwnd = 90;
     path.ack(MILLISECOND, 1, 100, |ack, _| ack.ecn_echo = true);
     path.round(100);
-    let share = path.bbr.marks.cut(&path.bbr.params);
+    let share = path.bbr.ecn.cut(&path.bbr.params);
     assert!((60..85).contains(&share), "{share}");
     let expected = 90 * (256 - share) / 256;
-    assert!((expected..=expected + 9).contains(&path.bbr.bounds.inflight_lo));
-    assert_eq!(path.bbr.bounds.bw_lo, UNBOUND);
+    assert!((expected..=expected + 9).contains(&path.bbr.data_volume.inflight_lo));
+    assert_eq!(path.bbr.data_volume.bw_lo, UNBOUND);
     let mut deaf = Path::cruising(&[]);
     deaf.round_with(100, |ack, _| ack.ecn_echo = true);
     deaf.round(100);
-    assert_eq!(deaf.bbr.bounds, Bounds::default());
+    assert_eq!(deaf.bbr.data_volume, DataVolume::default());
 }
 
 #[test]
