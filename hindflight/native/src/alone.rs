@@ -1,7 +1,7 @@
 //! `follow`: our sender led through a recorded flow. Decides nothing about TCP.
 
 use arrow_array::types::{Float64Type, UInt32Type};
-use hindflight_engine::{Alone, Nanos, Recorded, follow as follow_record};
+use hindflight_engine::{Nanos, OpenLoopState, Recorded, replay_open_loop};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -23,7 +23,7 @@ pub fn follow(
     let config = config(configuration)?;
     py.detach(|| {
         let things = record.iter().map(thing).collect::<PyResult<Vec<_>>>()?;
-        let states = follow_record(&config, flow, &things)
+        let states = replay_open_loop(&config, flow, &things)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         columns(&states)
     })
@@ -50,7 +50,7 @@ fn thing(event: &EventTuple) -> PyResult<(Nanos, Recorded)> {
     Ok((*now, thing))
 }
 
-fn columns(states: &[Alone]) -> PyResult<Columns> {
+fn columns(states: &[OpenLoopState]) -> PyResult<Columns> {
     Batch::new(states.len())
         .number::<Float64Type>("cwnd_pkts", each(states, |s| s.cwnd_pkts))
         .optional::<Float64Type>("ssthresh_pkts", each(states, |s| s.ssthresh_pkts))

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hindflight_engine::controller::{
-    AckEvidence, External, Externals, Heard, MakeExternal, Repair, Signal, SignalEvidence, Window,
+use hindflight_engine::cc::{
+    AckEvidence, ControllerEvent, External, Externals, MakeExternal, Repair, Signal,
+    SignalEvidence, Window,
 };
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
@@ -219,11 +220,11 @@ impl External for InPython {
         self.observes
     }
 
-    fn hear(&mut self, heard: &Heard, window: Window) -> Window {
+    fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Window {
         let Some(object) = &self.object else {
             return window;
         };
-        match Python::attach(|py| tell(object.bind(py), heard, window)) {
+        match Python::attach(|py| notify(object.bind(py), event, window)) {
             Ok(window) => window,
             Err(error) => {
                 self.failure.note(error);
@@ -234,16 +235,16 @@ impl External for InPython {
     }
 }
 
-fn tell(object: &Bound<'_, PyAny>, heard: &Heard, window: Window) -> PyResult<Window> {
-    let told = tell_of(object, heard, window);
+fn notify(object: &Bound<'_, PyAny>, event: &ControllerEvent, window: Window) -> PyResult<Window> {
+    let told = tell_of(object, event, window);
     told.map_err(|error| {
-        let (call, now) = match heard {
-            Heard::Observe(ack) => ("observe", Some(ack.now)),
-            Heard::Ack(ack) => ("on_ack", Some(ack.now)),
-            Heard::Congestion(signal) => ("on_congestion", Some(signal.now)),
-            Heard::Timeout(signal) => ("on_timeout", Some(signal.now)),
-            Heard::RecoveryExit(ack) => ("on_recovery_exit", Some(ack.now)),
-            Heard::Idle(..) => ("on_idle", None),
+        let (call, now) = match event {
+            ControllerEvent::Observe(ack) => ("observe", Some(ack.now)),
+            ControllerEvent::Ack(ack) => ("on_ack", Some(ack.now)),
+            ControllerEvent::Congestion(signal) => ("on_congestion", Some(signal.now)),
+            ControllerEvent::Timeout(signal) => ("on_timeout", Some(signal.now)),
+            ControllerEvent::RecoveryExit(ack) => ("on_recovery_exit", Some(ack.now)),
+            ControllerEvent::Idle(..) => ("on_idle", None),
         };
         let at = now.map_or(String::new(), |now| format!(" at {:.3} s", seconds(now)));
         let class = name_of(&object.get_type());
@@ -251,18 +252,28 @@ fn tell(object: &Bound<'_, PyAny>, heard: &Heard, window: Window) -> PyResult<Wi
     })
 }
 
-fn tell_of(object: &Bound<'_, PyAny>, heard: &Heard, window: Window) -> Result<Window, Wrong> {
+fn tell_of(
+    object: &Bound<'_, PyAny>,
+    event: &ControllerEvent,
+    window: Window,
+) -> Result<Window, Wrong> {
     object.setattr("cwnd", window.cwnd)?;
     object.setattr("ssthresh", window.ssthresh)?;
-    match heard {
-        Heard::Observe(ack) => object.call_method1("observe", (Ack::from(ack),))?,
-        Heard::Ack(ack) => object.call_method1("on_ack", (Ack::from(ack),))?,
-        Heard::Congestion(signal) => {
+    match event {
+        ControllerEvent::Observe(ack) => object.call_method1("observe", (Ack::from(ack),))?,
+        ControllerEvent::Ack(ack) => object.call_method1("on_ack", (Ack::from(ack),))?,
+        ControllerEvent::Congestion(signal) => {
             object.call_method1("on_congestion", (Congestion::from(signal),))?
         }
-        Heard::Timeout(signal) => object.call_method1("on_timeout", (Congestion::from(signal),))?,
-        Heard::RecoveryExit(ack) => object.call_method1("on_recovery_exit", (Ack::from(ack),))?,
-        Heard::Idle(initial, idle) => object.call_method1("on_idle", (*initial, seconds(*idle)))?,
+        ControllerEvent::Timeout(signal) => {
+            object.call_method1("on_timeout", (Congestion::from(signal),))?
+        }
+        ControllerEvent::RecoveryExit(ack) => {
+            object.call_method1("on_recovery_exit", (Ack::from(ack),))?
+        }
+        ControllerEvent::Idle(initial, idle) => {
+            object.call_method1("on_idle", (*initial, seconds(*idle)))?
+        }
     };
     window_of(object)
 }

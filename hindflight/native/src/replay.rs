@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use hindflight_engine::controller::Externals;
+use hindflight_engine::cc::Externals;
 use hindflight_engine::{
     Config, ConfigError, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
     VARIANTS, Variant, World, unheeded_by_all,
