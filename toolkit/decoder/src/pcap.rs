@@ -211,7 +211,9 @@ impl<R: Read> Records<R> {
             }
             self.number += 1;
             let mut record = self.header.parse_record(self.buffer.octets());
-            let valid = record.captured_bytes <= record.frame_bytes
+            // No frame is empty, but a file that lost its end in a power failure may be padded with zeros.
+            let valid = record.frame_bytes > 0
+                && record.captured_bytes <= record.frame_bytes
                 && record.captured_bytes <= self.header.max_captured_bytes()
                 && record.fraction < self.header.fractions_per_second();
             if !valid && !self.accept_invalid_header(&mut record, issues) {
@@ -281,7 +283,7 @@ impl<R: Read> Records<R> {
                 .parse_record(&self.buffer.octets()[record_bytes..]);
             return next.is_plausible(Some(record.seconds));
         }
-        self.buffer.octets().len() >= record_bytes
+        record.frame_bytes > 0 && self.buffer.octets().len() >= record_bytes
     }
 
     /// Skips to the next sequence of plausible records and adds an issue.

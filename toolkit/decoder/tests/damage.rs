@@ -137,6 +137,21 @@ fn a_damaged_tail_keeps_all_earlier_records() {
 }
 
 #[test]
+fn zeros_at_the_end_of_a_file_are_not_records() {
+    for zeros in [16, 17, 31, 32, 1 << 20] {
+        let mut octets = capture_of(5).octets;
+        octets.extend(vec![0; zeros]);
+        let mut reader = Reader::new(&octets[..]).expect("a capture");
+        while reader.next_segment().is_some() {}
+        assert_eq!(kinds(reader.issues()), [(6, IssueKind::RecordHeader)]);
+        let tally = reader.tally();
+        assert_eq!(tally.packets, 5, "{zeros} zeros");
+        let start_ns = tally.span_ns.map(|span| span.0);
+        assert_eq!(start_ns, Some(1_700_000_000_000_000_000));
+    }
+}
+
+#[test]
 fn an_invalid_record_header_before_a_valid_one_is_kept_with_an_issue() {
     let frame = tcp_frame(&Tcp::default());
     let mut capture = Capture::new(false, true, 60, 1);
