@@ -195,7 +195,7 @@ impl Decoder {
         self.issues
             .add(record.number, record.offset, IssueKind::FrameCut, || {
                 format!(
-                    "the captured {captured} of {frame} octets end within the {what}; not decoded"
+                    "{captured} of {frame} octets were captured, ending within the {what}; not decoded"
                 )
             });
         self.tally.other(Other::Undecoded, frame)
