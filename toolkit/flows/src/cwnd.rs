@@ -1,8 +1,8 @@
 //! Estimator of the congestion window, for a capture point at the sender.
 //!
-//! A sender with data to send fills its window, so the window is the maximum of the pipe over the last RTT. In recovery,
-//! the window follows the pipe (RFC 6937). While the application or the receive window limits the sender, the congestion
-//! window cannot be observed, and there is no estimate.
+//! A sender with data to send fills its window, so the window is the maximum of the pipe over the last RTT. In
+//! recovery, the window follows the pipe (RFC 6937). While the application or the receive window limits the sender, the
+//! congestion window cannot be observed, and there is no estimate.
 
 use std::collections::VecDeque;
 
@@ -72,8 +72,8 @@ pub struct Estimate {
 
 /// Detects whether ACKs clock the sender, that is, whether the window limits it.
 ///
-/// Two moving averages of the fraction of ACKs with an immediate response decide. The slow one is needed because a sender
-/// with its own pace responds to a few consecutive ACKs by chance.
+/// Two moving averages of the fraction of ACKs with an immediate response decide. The slow one is needed because a
+/// sender with its own pace responds to a few consecutive ACKs by chance.
 #[derive(Debug)]
 struct AckClock {
     /// Time of the last ACK of new data, and of the first segment after it.
@@ -141,8 +141,8 @@ pub struct CwndEstimator {
     ack_clock: AckClock,
     /// Start of the phase.
     phase_start_ns: i64,
-    /// Maximum of the pipe since the reduction in recovery is complete, and whether the pipe has fallen since. The window
-    /// does not fall then (RFC 6937 §3), so the sender has run out of data.
+    /// Maximum of the pipe since the reduction in recovery is complete, and whether the pipe has fallen since. The
+    /// window does not fall then (RFC 6937 §3), so the sender has run out of data.
     recovery_max_bytes: i64,
     drained: bool,
     /// The last estimate that is not a row yet, and the last one that is.

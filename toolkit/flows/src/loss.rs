@@ -363,8 +363,8 @@ fn add_loss(
 
 /// Decides on a range that was not acknowledged by the end of the capture.
 ///
-/// Transmissions older than `newest`, the last sent one that was delivered, were lost, and so was what left a gap that a
-/// retransmission filled. Of the others, nothing is known.
+/// Transmissions older than `newest`, the last sent one that was delivered, were lost, and so was what left a gap that
+/// a retransmission filled. Of the others, nothing is known.
 pub fn decide_unacknowledged(
     range: &Range,
     log: &Retransmissions,

@@ -1,6 +1,7 @@
 //! The order in which a sender sent two segments, from their timestamps (RFC 7323 §3) or IPv4 IDs (RFC 6864 §3).
 //!
-//! Downstream of a loss, a retransmission looks like a segment that was delayed. The order of sending distinguishes them.
+//! Downstream of a loss, a retransmission looks like a segment that was delayed. The order of sending distinguishes
+//! them.
 
 use crate::scoreboard::Transmission;
 

@@ -1,5 +1,5 @@
-//! Octets that were acknowledged although the capture does not show them: the capture dropped them, or it stores the two
-//! directions out of order and shows them later.
+//! Octets that were acknowledged although the capture does not show them: the capture dropped them, or it stores the
+//! two directions out of order and shows them later.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The round-trip time between the capture point and the data sender, measured with timestamps: from an ACK to the first
-//! data segment that echoes it (RFC 7323 §4.1).
+//! The round-trip time between the capture point and the data sender, measured with timestamps: from an ACK to the
+//! first data segment that echoes it (RFC 7323 §4.1).
 
 use std::collections::VecDeque;
 

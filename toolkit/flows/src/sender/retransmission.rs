@@ -95,7 +95,8 @@ impl Sender {
         self.order
             .sent_later(transmission, &gap.first)
             .unwrap_or_else(|| {
-                // Without timestamps and IDs: a retransmission comes at least an RTT later, a reordered segment earlier.
+                // Without timestamps and IDs: a retransmission comes at least an RTT later, a reordered segment
+                // earlier.
                 let rtt_ns = self.path_srtt_ns();
                 rtt_ns > 0 && transmission.t_ns - gap.first.t_ns >= rtt_ns / 10 * 9
             })
