@@ -191,7 +191,7 @@ def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str]
     with plain_os_errors(f"writing {path}"):
         temporary = beside(path)
         try:
-            with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+            with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
                 for batch in batches:
                     writer.write_table(batch.replace_schema_metadata(schema.metadata))
                     _count(tally, batch)
