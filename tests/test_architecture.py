@@ -322,3 +322,11 @@ def test_every_page_about_channels_is_listed() -> None:
     folder = ROOT / "docs" / "channels"
     listed = set(re.findall(r"\]\((\w+\.md)\)", (folder / "README.md").read_text()))
     assert listed == {page.name for page in folder.glob("*.md")} - {"README.md"}
+
+
+def test_the_page_on_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    named = [name for name in re.findall(r"`([a-z_]+(?:/[a-z_.]+)*/?)`", text) if "/" in name]
+    assert len(named) > 50
+    folders = (ROOT, ROOT / "replay/engine/src")
+    assert not [name for name in named if not any((folder / name).exists() for folder in folders)]
