@@ -1,6 +1,6 @@
 """`make bench`: every bench beside its peers, one after another. Run it on an idle machine.
 
-`python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine` or `channels`; `instructions` counts, with
+`python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine`, `channels` or `whatif`; `instructions` counts, with
 valgrind, what each variant takes.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benches import bench_channels, bench_engine, bench_ingest, engine_instructions
+from benches import bench_channels, bench_engine, bench_ingest, bench_whatif, engine_instructions
 
 BENCHES: dict[str, Callable[[list[str]], None]] = {
     "ingest": bench_ingest.main,
     "engine": bench_engine.main,
     "channels": bench_channels.main,
+    "whatif": bench_whatif.main,
 }
 
 

@@ -143,6 +143,7 @@ def replay(
     threads: int,
     segments: bool = True,
     samples: int | None = None,
+    transfer_ns: int | None = None,
     captures: str | PathLike[str] | None = None,
     controllers: Mapping[str, Callable[[float, float], object]] | None = None,
 ) -> dict[str, list[Columns]]:
@@ -153,6 +154,9 @@ def replay(
     Without `segments`, recorded jobs give `instruments` alone: every state of every leg's sender; with `samples`, of
     each of so many even intervals the first one (where nothing changes for a while, the one that holds), and the last,
     so that memory does not grow with the length of a run.
+    With `transfer_ns`, recorded jobs give for so long from their first data segment on one row of `transfers` (run_id,
+    start_ns, acked_bytes, retransmissions, rtos) and a batch of `windows` (cwnd_bytes, a row per data segment) of the
+    first flow, and no other series.
     With `captures`, a folder, recorded jobs also write `RUN-NODE.pcap` there for every node where connections end:
     nanoseconds, headers alone. OSError where the system refuses; ValueError where the headers of a flow are so long or
     short that no capture can hold its segments.

@@ -5,7 +5,7 @@ Knows scenarios, jobs and tables; not workspaces, captures or reports. Read docs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from hindflight.replay.catalogue import catalogue, profile_parameters
 from hindflight.replay.experiment.captures import capture_folder, place_captures
 from hindflight.replay.experiment.compare import compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
-from hindflight.replay.experiment.run import Recording, check_jobs, run_jobs
+from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
 from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates
 from hindflight.replay.experiment.traffic import setup_findings, traffic_findings
 from hindflight.replay.outcome import Outcome, measure, transfer_span
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 """Told the jobs done and the jobs in all."""
-
-REPLAYED_DIRECTION = "a2b"
-"""The engine's sender opens the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +89,19 @@ def replay_scenario(
     planned = plan_comparison(scenario, _with_reference(scenario, None))
     # Before anything runs: a slip in the last variant is not told after the runs of all others.
     check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)
-    counter = _Counter(len(checks) + len(planned), execution.on_progress)
+    counter = _Counter(len(checks) + bool(checks) + len(planned), execution.on_progress)
     ranked: list[Candidate] = []
     happened: Outcome | None = None
     rows: list[dict[str, Any]] = []
     parts: list[dict[str, pa.Table]] = []
     if captured is not None:
-        checked = run_jobs(scenario, dict(enumerate(checks, 1)), traces, threads=execution.threads, on_done=counter.add)
-        parts.append(checked)
         happened = _captured_outcome(captured, scenario)
-        replays = {
-            job.variant: _replayed_outcome(checked, run_id, happened.duration_ns)
-            for run_id, job in enumerate(checks, 1)
-        }
-        ranked = rank_candidates(happened, replays)
+        checked, ranked = _self_check(scenario, dict(enumerate(checks, 1)), traces, happened, execution, counter)
+        parts.append(checked)
         rows += describe_self_check(happened, ranked, variant_given=len(candidates) == 1)
     variants = _with_reference(scenario, ranked[0].variant if ranked else None)
     jobs = plan_comparison(scenario, variants)
-    counter.total = len(checks) + len(jobs)
+    counter.total = len(checks) + bool(checks) + len(jobs)
     compared, captures = _compare(scenario, dict(enumerate(jobs, 1 + len(checks))), traces, execution, counter)
     parts.append(compared)
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
@@ -122,6 +114,31 @@ def replay_scenario(
     rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_beyond_the_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
     return Study(tables, read, ranked, happened, reference, captures)
+
+
+def _self_check(  # noqa: PLR0913, PLR0917 -- what a run depends on, and the counter
+    scenario: Scenario,
+    jobs: dict[int, Job],
+    traces: Mapping[str, LossTrace],
+    happened: Outcome,
+    execution: Execution,
+    counter: _Counter,
+) -> tuple[dict[str, pa.Table], list[Candidate]]:
+    """Measure every candidate, then record the best match: return `runs` of all with its series, and the ranking."""
+    import pyarrow as pa
+
+    runs: list[pa.Table] = []
+
+    def outcomes() -> Iterator[tuple[str, Outcome]]:
+        for batch, measured in measure_jobs(scenario, jobs, traces, happened.duration_ns, execution.threads):
+            runs.append(batch)
+            counter.add(len(measured))
+            yield from ((jobs[run_id].variant, outcome) for run_id, outcome in measured)
+
+    ranked = rank_candidates(happened, outcomes())
+    best = {run_id: job for run_id, job in jobs.items() if job.variant == ranked[0].variant}
+    recorded = run_jobs(scenario, best, traces, threads=execution.threads, on_done=counter.add)
+    return {**recorded, "runs": pa.concat_tables(runs)}, ranked
 
 
 def _compare(
@@ -177,19 +194,6 @@ def _captured_outcome(captured: CapturedFlow, scenario: Scenario) -> Outcome:
     outcome = measure(captured.segments, captured.events, captured.instruments, captured.direction, duration_ns)
     if outcome is None:
         raise ChannelError("the captured flow carries no data, so there is nothing to replay")
-    return outcome
-
-
-def _replayed_outcome(tables: Mapping[str, pa.Table], run_id: int, duration_ns: int) -> Outcome:
-    import pyarrow.compute as pc
-
-    run = {
-        name: tables[name].filter(pc.and_(pc.equal(tables[name]["run_id"], run_id), pc.equal(tables[name]["leg"], 0)))
-        for name in ("segments", "events", "instruments")
-    }
-    outcome = measure(run["segments"], run["events"], run["instruments"], REPLAYED_DIRECTION, duration_ns)
-    if outcome is None:
-        raise ScenarioError("the replay sent no data within its duration")
     return outcome
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from hindflight.replay import _native
 from hindflight.replay.controllers.base import registered_controllers
 from hindflight.replay.experiment.engine_errors import in_file_words
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
+from hindflight.replay.outcome import Outcome
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import Scenario
 from hindflight.toolkit.errors import ControllerError, LogError, ScenarioError
@@ -23,6 +24,8 @@ from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.schema import conform, empty_table
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 SERIES = ("segments", "flows", "events", "instruments")
@@ -34,6 +37,9 @@ STUDIED = 1
 BATCH = 32
 """Jobs between two reports of progress."""
 
+MEASURED_BATCH = 8
+"""Jobs measured together: their congestion windows are in memory at the same time."""
+
 
 Event = tuple[int, str, int, int, int, list[tuple[int, int]]]
 """Of a recorded sender: time in ns, kind (syn, data, timeout, syn_ack, ack), octet (the first sent, or the next one
@@ -43,11 +49,13 @@ awaited), size (octets sent, or window), the time that an ACK echoes in ms of th
 @dataclass(frozen=True, slots=True)
 class Recording:
     """What recorded runs keep: with `segments` every table, without them `instruments` alone, with `samples` so many of
-    each sender at even times. With `captures` each of their nodes writes a capture, `RUN-NODE.pcap`, to that folder."""
+    each sender at even times. With `captures` each of their nodes writes a capture, `RUN-NODE.pcap`, to that folder. With
+    `transfer_ns` they keep no table: `measure_jobs` reads their transfer over that time."""
 
     segments: bool = True
     samples: int | None = None
     captures: Path | None = None
+    transfer_ns: int | None = None
 
 
 EVERYTHING = Recording()
@@ -94,6 +102,7 @@ def _replay(jobs: list[tuple[str, int, int, bool]], threads: int | None, recordi
             threads=threads or os.cpu_count() or 1,
             segments=recording.segments,
             samples=recording.samples,
+            transfer_ns=recording.transfer_ns,
             captures=recording.captures,
             controllers=registered_controllers(),
         )
@@ -151,6 +160,47 @@ def run_jobs(
     return {name: _concatenate(name, found) for name, found in parts.items()}
 
 
+def measure_jobs(
+    scenario: Scenario,
+    jobs: Mapping[int, Job],
+    traces: Mapping[str, LossTrace],
+    span_ns: int,
+    threads: int | None = None,
+) -> Iterator[tuple[pa.Table, list[tuple[int, Outcome]]]]:
+    """Run `jobs` and yield, batch by batch, their rows of `runs` and each run's outcome over `span_ns`.
+
+    Keeps eight octets per data segment of one batch, where `run_jobs` keeps whole tables. Errors as `run_jobs`, and
+    ScenarioError for a run that sends no data.
+    """
+    import pyarrow as pa
+
+    numbered = list(jobs.items())
+    for start in range(0, len(numbered), MEASURED_BATCH):
+        batch = numbered[start : start + MEASURED_BATCH]
+        columns = _run_columns(scenario, batch, traces, threads, Recording(transfer_ns=span_ns))
+        runs = pa.concat_tables([_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]])
+        outcomes = []
+        for transfer, windows in zip(columns["transfers"], columns["windows"], strict=True):
+            row, cwnd = pa.table(transfer).to_pylist()[0], pa.table(windows)["cwnd_bytes"].to_numpy()
+            if not len(cwnd):
+                raise ScenarioError("the replay sent no data within its duration")
+            outcomes.append((row["run_id"], _measured(row, cwnd, span_ns)))
+        yield runs, outcomes
+
+
+def _measured(row: Mapping[str, int], cwnd: npt.NDArray[np.int64], span_ns: int) -> Outcome:
+    return Outcome(
+        start_ns=row["start_ns"],
+        duration_ns=span_ns,
+        acked_bytes=row["acked_bytes"],
+        data_segments=len(cwnd),
+        retransmissions=row["retransmissions"],
+        rtos=row["rtos"],
+        cwnd_bytes=cwnd.astype(float),
+        cwnd_source="replay",
+    )
+
+
 def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, LossTrace]) -> None:
     """Raise ScenarioError, in the words of the file, for the first of `jobs` that the engine would refuse, or for an
     option that none of them heeds.
@@ -174,17 +224,28 @@ def _run_batch(
 ) -> dict[str, pa.Table]:
     import pyarrow as pa
 
+    columns = _run_columns(scenario, batch, traces, threads, recording)
+    runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]
+    tables = {name: [conform(name, pa.table(part)) for part in columns[name]] for name in SERIES}
+    return {name: _concatenate(name, found) for name, found in {"runs": runs, **tables}.items()}
+
+
+def _run_columns(
+    scenario: Scenario,
+    batch: Sequence[tuple[int, Job]],
+    traces: Mapping[str, LossTrace],
+    threads: int | None,
+    recording: Recording,
+) -> dict[str, Any]:
+    """Run one batch; return what the native core returns."""
     configs = [(_words(engine_config(scenario, job, traces)), job.seed, run_id, job.recorded) for run_id, job in batch]
     try:
-        columns = _replay(configs, threads, recording)
+        return _replay(configs, threads, recording)
     except ValueError as error:
         check_jobs(scenario, [job for _, job in batch], traces)
         raise ScenarioError(f"{scenario.where}: {error}") from error
     except RuntimeError as error:
         raise _of_controller(error) from error.__cause__
-    runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]
-    tables = {name: [conform(name, pa.table(part)) for part in columns[name]] for name in SERIES}
-    return {name: _concatenate(name, found) for name, found in {"runs": runs, **tables}.items()}
 
 
 def _of_controller(error: RuntimeError) -> ControllerError:

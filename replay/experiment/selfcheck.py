@@ -6,7 +6,7 @@ report. Knows outcomes (hindflight.replay.outcome), not tables or the engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +46,8 @@ class Candidate:
         return abs(self.retransmissions - self.retransmissions_captured) <= allowed
 
 
-def rank_candidates(captured: Outcome, replays: Mapping[str, Outcome]) -> list[Candidate]:
-    """Return one candidate per variant of `replays`, nearest first."""
+def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -> list[Candidate]:
+    """Return one candidate per variant of `replays`, best match first; keeps none of the outcomes."""
     candidates = [
         Candidate(
             variant=variant,
@@ -57,7 +57,7 @@ def rank_candidates(captured: Outcome, replays: Mapping[str, Outcome]) -> list[C
             rtos_difference=replay.rtos - captured.rtos,
             cwnd_error=cwnd_error(replay, captured),
         )
-        for variant, replay in replays.items()
+        for variant, replay in replays
     ]
     return sorted(candidates, key=lambda candidate: candidate.distance)
 

@@ -103,7 +103,7 @@ def test_cwnd_error_is_relative_to_the_second_and_ignores_what_is_unknown() -> N
 
 def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
     captured = _outcome()
-    ranked = rank_candidates(captured, {"cubic": _outcome(1.3, 14.0), "sack": _outcome(0.98, 10.1)})
+    ranked = rank_candidates(captured, [("cubic", _outcome(1.3, 14.0)), ("sack", _outcome(0.98, 10.1))])
     assert [c.variant for c in ranked] == ["sack", "cubic"]
     rows = describe_self_check(captured, ranked, variant_given=False)
     differences = {row["subject"]: row for row in rows if row["metric"] == "goodput_difference"}
@@ -120,11 +120,11 @@ def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
 
 def test_retransmissions_may_differ_by_a_tenth_or_ten() -> None:
     captured = _outcome(retransmissions=200)
-    near, far = (rank_candidates(captured, {"x": _outcome(retransmissions=n)})[0] for n in (220, 221))
+    near, far = (rank_candidates(captured, [("x", _outcome(retransmissions=n))])[0] for n in (220, 221))
     assert near.retransmissions_agree
     assert not far.retransmissions_agree
     few = _outcome(retransmissions=3)
-    near, far = (rank_candidates(few, {"x": _outcome(retransmissions=n)})[0] for n in (13, 14))
+    near, far = (rank_candidates(few, [("x", _outcome(retransmissions=n))])[0] for n in (13, 14))
     assert near.retransmissions_agree
     assert not far.retransmissions_agree
 

@@ -15,6 +15,7 @@ mod rows;
 mod runs;
 mod sampler;
 mod told;
+mod transfer;
 mod wire;
 
 use pyo3::prelude::*;

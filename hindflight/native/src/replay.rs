@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hindflight_engine::cc::Externals;
 use hindflight_engine::{
-    Config, ConfigError, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
+    Config, ConfigError, Leg, Nanos, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
     VARIANTS, Variant, World, unheeded_by_all,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -23,6 +23,7 @@ use crate::controller::{Failure, externals};
 use crate::recorder::{Recorder, RunTables};
 use crate::runs::{Finished, runs};
 use crate::sampler::Sampler;
+use crate::transfer::Transfer;
 
 /// How often the waiting thread looks for Ctrl-C.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
@@ -45,6 +46,8 @@ enum Series {
     Full,
     /// States alone: every one, or so many of each sender at most, at even times, and the last.
     States(Option<NonZeroU32>),
+    /// What the self-check compares, for so long from the first data segment on.
+    Transfer(Nanos),
 }
 
 /// What is kept of recorded jobs.
@@ -133,9 +136,12 @@ pub fn check(
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
-/// `samples` so many at most; with `captures` a capture of each of their nodes is written to that folder.
+/// `samples` so many at most; with `transfer_ns` they give `transfers` and `windows` alone; with `captures` a capture
+/// of each of their nodes is written to that folder.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads, segments = true, samples = None, captures = None, controllers = None))]
+#[pyo3(signature = (
+    jobs, *, threads, segments = true, samples = None, transfer_ns = None, captures = None, controllers = None
+))]
 #[allow(
     clippy::too_many_arguments,
     reason = "named ones, each with its own default, are what Python offers"
@@ -146,10 +152,14 @@ pub fn replay(
     threads: usize,
     segments: bool,
     samples: Option<NonZeroU32>,
+    transfer_ns: Option<Nanos>,
     captures: Option<PathBuf>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let series = series(segments, samples)?;
+    let series = match transfer_ns {
+        Some(span) => Series::Transfer(span),
+        None => series(segments, samples)?,
+    };
     let keep = Keep { series, captures };
     let (runs, tables) = py.detach(|| {
         let failure = Arc::new(Failure::default());
@@ -176,6 +186,8 @@ pub fn replay(
     out.set_item("flows", tables.flows)?;
     out.set_item("events", tables.events)?;
     out.set_item("instruments", tables.instruments)?;
+    out.set_item("transfers", tables.transfers)?;
+    out.set_item("windows", tables.windows)?;
     Ok(out)
 }
 
@@ -347,6 +359,12 @@ impl Job {
                 let (summary, sampler) =
                     self.record(sampler, Sampler::begin, captures, interrupt)?;
                 (summary, sampler.finish()?)
+            }
+            Series::Transfer(span) => {
+                let transfer = Transfer::new(run_id, span);
+                let (summary, transfer) =
+                    self.record(transfer, Transfer::begin, captures, interrupt)?;
+                (summary, transfer.finish()?)
             }
         };
         Ok(Outcome { summary, tables })
