@@ -8,7 +8,7 @@ use crate::config::Spread;
 
 /// Shape of the Pareto distribution: ns-2's `Application/Traffic/Pareto`.
 const PARETO_SHAPE: f64 = 1.5;
-/// WindowedMax quantity that a draw may give: a century in nanoseconds, and far more octets than any run moves.
+/// Maximum quantity that a draw may give: a century in nanoseconds, and far more octets than any run moves.
 const MAX: f64 = 3.2e18;
 
 /// A quantity of mean `mean`.

@@ -54,7 +54,7 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Up to where it grows with cwnd; none: it does not.
     pub max_bytes: Option<u64>,
-    /// SendQueue octets that are enough (`TCP_NOTSENT_LOWAT`); none: any number.
+    /// Unsent octets that are enough (`TCP_NOTSENT_LOWAT`); none: any number.
     pub unsent_bytes: Option<u64>,
     /// Largest segment that the other end takes.
     pub mss_bytes: u32,

@@ -29,7 +29,7 @@ pub struct AckEvidence {
     pub rtt: Option<Nanos>,
     /// Smoothed round-trip time.
     pub srtt: Option<Nanos>,
-    /// MinSample round-trip time of the connection.
+    /// Minimum round-trip time of the connection.
     pub min_rtt: Option<Nanos>,
     /// Sequence space: oldest octet not acknowledged and …
     pub snd_una: u64,

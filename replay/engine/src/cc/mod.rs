@@ -44,7 +44,7 @@ use crate::sim::time::Nanos;
 use variants::bbr::Bbr;
 use variants::bbr3::Bbr3;
 
-/// MinSample ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
+/// Minimum ssthresh after a reduction, in segments (RFC 5681 §3.1 equation 4).
 pub const MIN_SSTHRESH: f64 = 2.0;
 /// What a loss leaves of the flight (RFC 5681 §3.1 equation 4).
 pub const HALF: f64 = 0.5;

@@ -32,9 +32,9 @@ pub enum Kind {
     Number {
         /// Default.
         default: f64,
-        /// MinSample value.
+        /// Minimum value.
         min: f64,
-        /// WindowedMax value.
+        /// Maximum value.
         max: f64,
         /// Whole numbers only.
         whole: bool,

@@ -19,7 +19,7 @@ pub struct RttRound {
 /// What a round has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
-    /// MinSample RTT of the connection, in seconds.
+    /// Minimum RTT of the connection, in seconds.
     pub base_s: f64,
     /// RTT of the round, in seconds.
     pub rtt_s: f64,

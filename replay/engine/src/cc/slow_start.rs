@@ -43,7 +43,7 @@ const MAX_BURST_DELAY: Nanos = MILLISECOND;
 #[derive(Clone, Copy, Debug, Default)]
 struct Hystart {
     round: RttRound,
-    /// MinSample RTT of data; the handshake's does not count, its segments are short.
+    /// Minimum RTT of data; the handshake's does not count, its segments are short.
     delay_min: Option<Nanos>,
     round_start: Nanos,
     last_ack: Nanos,

@@ -157,7 +157,7 @@ pub struct PriorityConfig {
 
 /// CS7, CS6 (RFC 4594 §3.1: routing) and EF (RFC 3246).
 const URGENT_DSCP: [u8; 3] = [56, 48, 46];
-/// WindowedMax DSCP: six bits (RFC 2474 §3).
+/// Maximum DSCP: six bits (RFC 2474 §3).
 pub const MAX_DSCP: u8 = 63;
 
 impl Default for PriorityConfig {

@@ -248,11 +248,11 @@ pub struct StackParams {
     pub recovery: RecoveryKind,
     /// Formula of the retransmission timeout.
     pub rto_rule: RtoRule,
-    /// MinSample retransmission timeout (RFC 6298 §2.4: 1 s).
+    /// Minimum retransmission timeout (RFC 6298 §2.4: 1 s).
     pub min_rto_ns: Nanos,
     /// Timeout before the first RTT sample (RFC 6298 §2.1: 1 s).
     pub initial_rto_ns: Nanos,
-    /// WindowedMax timeout (RFC 6298 §2.5: at least 60 s).
+    /// Maximum timeout (RFC 6298 §2.5: at least 60 s).
     pub max_rto_ns: Nanos,
     /// Clock granularity G (RFC 6298 §2.3).
     pub clock_granularity_ns: Nanos,
@@ -293,7 +293,7 @@ pub struct StackParams {
     pub send_buffer_bytes: Option<u64>,
     /// Up to where the send buffer grows with cwnd; none: it does not.
     pub send_buffer_max_bytes: Option<u64>,
-    /// SendQueue octets in the send buffer that are enough (Linux: `TCP_NOTSENT_LOWAT`); none: any number.
+    /// Unsent octets in the send buffer that are enough (Linux: `TCP_NOTSENT_LOWAT`); none: any number.
     pub notsent_lowat_bytes: Option<u64>,
     /// Negotiate ECN (RFC 3168 §6.1). Linux asks for it only where `tcp_ecn` says so.
     pub ecn: bool,

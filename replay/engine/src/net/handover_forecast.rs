@@ -11,7 +11,7 @@ use crate::sim::time::Nanos;
 pub struct PathChange {
     /// When it is known at the data sender: the way back after the change.
     pub at: Nanos,
-    /// MinSample rate of the way there; none where a direction has none, or one that a trace gives.
+    /// Minimum rate of the way there; none where a direction has none, or one that a trace gives.
     pub bottleneck_bps: Option<f64>,
     /// Propagation there and back.
     pub rtt: Nanos,

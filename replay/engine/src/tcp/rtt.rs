@@ -230,7 +230,7 @@ impl RttEstimator {
         }
     }
 
-    /// MinSample sample; none before the first.
+    /// Minimum sample; none before the first.
     pub fn min_rtt(&self) -> Option<Nanos> {
         (self.min_rtt != Nanos::MAX).then_some(self.min_rtt)
     }

@@ -7,7 +7,7 @@ use crate::support::{ack, after_loss, controller, near, near_both, signal, windo
 
 #[test]
 fn samples_and_both_stages_of_the_filter() {
-    // MinSample round-trip time 1 s, so that ssthresh is the rate. The ACK that closes a sample belongs to the next one.
+    // Minimum round-trip time 1 s, so that ssthresh is the rate. The ACK that closes a sample belongs to the next one.
     let table = [
         (0, 100, 1000, 2.0),
         (600, 100, 1000, 2.0),

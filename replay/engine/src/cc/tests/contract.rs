@@ -66,7 +66,7 @@ struct Model {
     delivered_total: u64,
     min_rtt: Nanos,
     repair: Repair,
-    /// WindowedMax window so far, greatest rate in segments per second, longest round-trip time.
+    /// Maximum window so far, greatest rate in segments per second, longest round-trip time.
     max: f64,
     fastest: f64,
     longest: Nanos,

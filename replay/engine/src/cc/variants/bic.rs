@@ -12,7 +12,7 @@ parameters! {
     pub struct BicParams {
         /// Window up to which it is Reno.
         low_window: number(14.0, "segments", 1.0, 1e6, "Xu et al. 2004 §III; Linux"),
-        /// WindowedMax growth per round trip (S_max).
+        /// Maximum growth per round trip (S_max).
         max_increment: number(16.0, "segments", 1.0, 1e6, "Linux; Xu et al. 2004 have 32"),
         /// Round trips that the search takes near the middle, by which the least growth (S_min) is smoothed.
         smooth_part: number(20.0, "", 1.0, 1000.0, "Linux"),

@@ -12,13 +12,13 @@ use crate::sim::time::{Nanos, seconds};
 parameters! {
     /// Parameters of TCP Illinois.
     pub struct IllinoisParams {
-        /// WindowedMax growth per round trip.
+        /// Maximum growth per round trip.
         alpha_max: number(10.0, "segments", 1.0, 1000.0, "Liu et al. 2008 §3.3"),
-        /// MinSample growth per round trip.
+        /// Minimum growth per round trip.
         alpha_min: number(0.3, "segments", 0.01, 1.0, "Liu et al. 2008 §3.3"),
-        /// MinSample share of the window that a loss costs.
+        /// Minimum share of the window that a loss costs.
         beta_min: number(0.125, "", 0.01, 0.5, "Liu et al. 2008 §3.3"),
-        /// WindowedMax share of the window that a loss costs.
+        /// Maximum share of the window that a loss costs.
         beta_max: number(0.5, "", 0.01, 0.9, "Liu et al. 2008 §3.3"),
         /// Window below which it is Reno.
         window_threshold: number(15.0, "segments", 0.0, 1e6, "Linux; Liu et al. 2008 have 10"),

@@ -49,7 +49,7 @@ const MINUTE: Nanos = 60 * SECOND;
 #[derive(Clone, Debug, Default)]
 pub struct Ledbat {
     params: LedbatParams,
-    /// MinSample delay of each of the last minutes.
+    /// Minimum delay of each of the last minutes.
     base: VecDeque<Nanos>,
     minute: Nanos,
     /// The last samples.

@@ -39,7 +39,7 @@ pub struct LinuxCubic {
     /// Window at the plateau; 0 before the first reduction or after a timeout.
     w_max: u64,
     stage: Option<Stage>,
-    /// MinSample RTT of data.
+    /// Minimum RTT of data.
     min_rtt: Option<Nanos>,
     /// Segments to be acknowledged per segment of growth.
     per_segment: u64,

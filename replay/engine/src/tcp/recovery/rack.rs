@@ -13,7 +13,7 @@ pub struct Rack {
     latest: (Nanos, u64),
     /// Round-trip time of that transmission.
     rtt: Nanos,
-    /// MinSample RTT before the ACK that is being taken.
+    /// Minimum RTT before the ACK that is being taken.
     min_before: Nanos,
     /// Fires when the reordering window of the oldest suspect closes.
     pub reordering_timer: Timer,
@@ -65,7 +65,7 @@ pub struct Probe {
 pub struct PathView {
     /// Time.
     pub now: Nanos,
-    /// MinSample RTT.
+    /// Minimum RTT.
     pub min_rtt: Nanos,
     /// Smoothed RTT.
     pub srtt: Nanos,

@@ -81,7 +81,7 @@ pub enum PhaseName {
     Recovery,
     /// After a retransmission timeout.
     Loss,
-    /// FixedWindow by the application or the receiver's window.
+    /// Held back by the application or the receiver's window.
     Limited,
 }
 
@@ -106,7 +106,7 @@ pub struct SenderSample {
     pub rttvar_ns: Option<Nanos>,
     /// Retransmission timeout.
     pub rto_ns: Nanos,
-    /// MinSample RTT.
+    /// Minimum RTT.
     pub min_rtt_ns: Option<Nanos>,
     /// Oldest octet not acknowledged.
     pub snd_una: u64,

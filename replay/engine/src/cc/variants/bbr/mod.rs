@@ -52,9 +52,9 @@ parameters! {
         bw_window_rounds: whole(10, "rounds", 1, 1000, "Linux 6.x tcp_bbr.c"),
         /// Time for which the least round-trip time holds.
         min_rtt_window_s: number(10.0, "s", 0.1, 3600.0, "Linux 6.x tcp_bbr.c"),
-        /// MinSample stay in `PROBE_RTT`.
+        /// Minimum stay in `PROBE_RTT`.
         probe_rtt_ms: number(200.0, "ms", 1.0, 10_000.0, "Linux 6.x tcp_bbr.c"),
-        /// MinSample window.
+        /// Minimum window.
         least_cwnd: whole(4, "segments", 1, 1000, "Linux 6.x tcp_bbr.c"),
         /// Growth of the delivery rate per round below which the pipe may be full.
         full_bw_growth: number(1.25, "", 1.0, 4.0, "Linux 6.x tcp_bbr.c"),

@@ -12,7 +12,7 @@ use crate::cc::evidence::{AckEvidence, LostSegment, RateSample};
     reason = "independent facts about a round and a cycle"
 )]
 pub struct CongestionSignals {
-    /// WindowedMax rate of the round.
+    /// Maximum rate of the round.
     pub bw: u64,
     /// Most segments delivered while one was on its way.
     pub inflight: u64,

@@ -13,11 +13,11 @@ pub const UNBOUND: u64 = u64::MAX;
 /// The bounds, in segments and in the unit of bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataVolume {
-    /// WindowedMax rate until the next probe.
+    /// Maximum rate until the next probe.
     pub bw_lo: u64,
-    /// WindowedMax flight until the next probe.
+    /// Maximum flight until the next probe.
     pub inflight_lo: u64,
-    /// WindowedMax flight that has been seen to be safe.
+    /// Maximum flight that has been seen to be safe.
     pub inflight_hi: u64,
 }
 

@@ -13,7 +13,7 @@ use crate::sim::time::{MILLISECOND, Nanos};
 /// State.
 #[derive(Clone, Copy, Debug)]
 pub struct Ecn {
-    /// Ecn are answered on this connection.
+    /// Marks are answered on this connection.
     pub eligible: bool,
     /// Average share, in 256ths.
     alpha: u64,

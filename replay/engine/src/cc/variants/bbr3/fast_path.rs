@@ -34,7 +34,7 @@ pub(super) struct Standing {
     /// Window of the model without room for aggregated ACKs, and that room at most.
     product: u64,
     max_room: u64,
-    /// DataVolume of the window.
+    /// Bounds of the window.
     min: u64,
     cap: u64,
     /// Segments more while probing.

@@ -110,7 +110,7 @@ pub struct Bbr3 {
     mode: Mode,
     gains: Gains,
     round: Round,
-    /// WindowedMax rates of the cycle before and of this one.
+    /// Maximum rates of the cycle before and of this one.
     max_bw: [u64; 2],
     probe_rtt: ProbeRtt,
     full_pipe: FullPipe,
@@ -320,7 +320,7 @@ impl Bbr3 {
         self.params.least_cwnd.into()
     }
 
-    /// WindowedMax rate of this cycle and the one before.
+    /// Maximum rate of this cycle and the one before.
     fn max_bw(&self) -> u64 {
         self.max_bw[0].max(self.max_bw[1])
     }
@@ -345,7 +345,7 @@ impl Bbr3 {
         }
     }
 
-    /// WindowedMax rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
+    /// Maximum rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
     fn take_signals(&mut self, ack: &AckEvidence, bw: u64) {
         let Some(sample) = ack.rate.as_ref().filter(|_| ack.delivered > 0) else {
             return;

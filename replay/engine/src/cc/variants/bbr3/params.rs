@@ -45,11 +45,11 @@ parameters! {
         min_rtt_window_s: number(10.0, "s", 0.1, 3600.0, "Linux v3 tcp_bbr.c; draft §2.13.1"),
         /// Time without a lesser one after which `PROBE_RTT` looks for it.
         probe_rtt_interval_s: number(5.0, "s", 0.1, 3600.0, "Linux v3 tcp_bbr.c; draft §2.13.2"),
-        /// MinSample stay in `PROBE_RTT`.
+        /// Minimum stay in `PROBE_RTT`.
         probe_rtt_ms: number(200.0, "ms", 1.0, 10_000.0, "Linux v3 tcp_bbr.c; draft §2.13.2"),
         /// Window gain of `PROBE_RTT`.
         probe_rtt_cwnd_gain: number(0.5, "", 0.0, 1.0, "Linux v3 tcp_bbr.c; draft §2.13.2"),
-        /// MinSample window.
+        /// Minimum window.
         least_cwnd: whole(4, "segments", 1, 1000, "Linux v3 tcp_bbr.c; draft §2.7"),
         /// What the pacing rate stays below the model's.
         pacing_margin_percent: number(1.0, "%", 0.0, 50.0, "Linux v3 tcp_bbr.c; draft §5.6.2"),
@@ -57,7 +57,7 @@ parameters! {
         aggregation: flag(true, "Linux v3 tcp_bbr.c; draft §5.5.9"),
         /// Answer congestion marks, as on a path whose queues mark early.
         ecn: flag(false, "Linux v3: on routes with the feature ecn_low only; the draft leaves ECN out"),
-        /// MinSample RTT up to which marks are answered; 0: whatever it is.
+        /// Minimum RTT up to which marks are answered; 0: whatever it is.
         ecn_max_rtt_ms: number(5.0, "ms", 0.0, 10_000.0, "Linux v3 tcp_bbr.c"),
         /// Weight of a round in the share of marks.
         ecn_alpha_gain: number(0.0625, "", 0.001, 1.0, "Linux v3 tcp_bbr.c"),

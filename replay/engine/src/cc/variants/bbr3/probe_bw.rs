@@ -121,7 +121,7 @@ impl Bbr3 {
             && ack.repair == Repair::None
             && self.params.ecn_reprobe_gain > 0.0
         {
-            // Ecn without losses have ceased: the first step is that share of the bound.
+            // Marks without losses have ceased: the first step is that share of the bound.
             let step = self.data_volume.inflight_hi.min(u64::from(u32::MAX))
                 * fixed::gain(self.params.ecn_reprobe_gain)
                 / UNIT;
