@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 from typing import Any
 
 from hindflight.toolkit.schema import run_subject
@@ -33,20 +33,11 @@ class Interval:
         return Interval(self.mean * factor, low, high)
 
 
-def t_quantile_975(degrees: int) -> float:
-    """Return Student's t at 97.5 %; within 0.1 % from 4 degrees of freedom up.
+def t_quantile_975(degrees: float) -> float:
+    """Return Student's t at 97.5 %."""
+    from scipy.special import stdtrit
 
-    Source: Abramowitz & Stegun 26.7.5, expansion in 1/degrees about the normal quantile.
-    """
-    z = NormalDist().inv_cdf(0.975)
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return float(sum(term / degrees**i for i, term in enumerate(terms)))
+    return float(stdtrit(degrees, 0.975))
 
 
 def mean_interval(values: list[float]) -> Interval:

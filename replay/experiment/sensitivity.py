@@ -19,6 +19,7 @@ from hindflight.channels.fitting.fit import Fit, fit_models
 from hindflight.channels.fitting.loss_sequence import fates_of
 from hindflight.channels.models.losses import Bernoulli, FourState, GilbertElliott, Markov
 from hindflight.channels.trace import Trace
+from hindflight.replay.experiment.compare import t_quantile_975
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
 from hindflight.replay.experiment.experiment import load_traces
 from hindflight.replay.experiment.run import Configuration, run_configurations
@@ -42,9 +43,6 @@ FITTED = ("bernoulli", "gilbert_elliott", "four_state", "markov3")
 
 REPORTED_SEEDS = 8
 """Seeds of the spread in a report, beside those of the comparison."""
-
-STUDENT = 1.96
-"""Quantile of the intervals; seeds are some dozens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +176,7 @@ def spread_findings(scenario: Scenario, folder: Path, *, threads: int | None = N
 def _outcome(key: tuple[str, str, Way], values: list[float]) -> Outcome:
     if len(values) == 1:
         return Outcome(*key, values[0], None, None)
-    half = STUDENT * stdev(values) / sqrt(len(values))
+    half = t_quantile_975(len(values) - 1) * stdev(values) / sqrt(len(values))
     return Outcome(*key, mean(values), mean(values) - half, mean(values) + half)
 
 
