@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
@@ -52,18 +52,23 @@ def catalogue() -> tuple[Variant, ...]:
     """Return every variant, in the order in which they are listed."""
     return tuple(
         Variant(
-            name,
-            family,
-            summary,
-            source,
-            year,
-            parameters=tuple(Parameter(*row) for row in parameters),
-            profiles=tuple(profiles),
-            needs_forecast=forecast,
-            other_names=tuple(others),
+            name=known.name,
+            family=known.family,
+            summary=known.summary,
+            source=known.source,
+            year=known.year,
+            parameters=tuple(_parameter(parameter) for parameter in known.parameters),
+            profiles=tuple(known.profiles),
+            needs_forecast=known.needs_forecast,
+            other_names=tuple(known.other_names),
         )
-        for name, family, summary, source, year, parameters, profiles, forecast, others in _native.variants()
+        for known in _native.variants()
     )
+
+
+def _parameter(known: _native.Parameter) -> Parameter:
+    names = (field.name for field in fields(Parameter))
+    return Parameter(**{name: getattr(known, name) for name in names})
 
 
 @cache
@@ -96,7 +101,7 @@ def meant_variant(name: str, known: Iterable[str], *, lead: str = "") -> str:
 
 def engine_variant_names() -> tuple[str, ...]:
     """Return the names of the engine's variants."""
-    return tuple(name for name, *_ in _native.variants())
+    return tuple(known.name for known in _native.variants())
 
 
 def profile_parameters(profile: str) -> dict[str, Any]:

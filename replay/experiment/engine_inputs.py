@@ -176,10 +176,10 @@ def _loss(loss: Loss, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, 
             return {
                 "kind": "trace",
                 "mode": "resampled" if mode == "resampled" else "replayed",
-                "positions": list(trace.lost),
+                "positions": trace.lost,
                 "known_pkts": trace.length,
                 "block_pkts": block or default_block_pkts(trace),
-                "late": list(trace.late),
+                "late": trace.late,
             }
         case _:
             return loss.config()

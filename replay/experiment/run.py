@@ -5,7 +5,6 @@ Knows jobs and tables; statistics are made elsewhere. The result depends on the 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindflight.replay import _native
 from hindflight.replay.controllers.base import registered_controllers
+from hindflight.replay.experiment.engine_documents import EngineDocuments
 from hindflight.replay.experiment.engine_errors import in_file_words
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
 from hindflight.replay.outcome import Outcome
@@ -49,8 +49,8 @@ awaited), size (octets sent, or window), the time that an ACK echoes in ms of th
 @dataclass(frozen=True, slots=True)
 class Recording:
     """What recorded runs keep: with `segments` every table, without them `instruments` alone, with `samples` so many of
-    each sender at even times. With `captures` each of their nodes writes a capture, `RUN-NODE.pcap`, to that folder. With
-    `transfer_ns` they keep no table: `measure_jobs` reads their transfer over that time."""
+    each sender at even times. With `captures` each of their nodes writes a capture, `RUN-NODE.pcap`, to that folder.
+    With `transfer_ns` they keep no table: `measure_jobs` reads their transfer over that time."""
 
     segments: bool = True
     samples: int | None = None
@@ -84,9 +84,13 @@ def run_configurations(
     """
     import pyarrow as pa
 
-    jobs = [(_words(c.config), c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
+    documents = EngineDocuments()
+    jobs = [
+        (documents.text(_with_controllers(c.config)), c.seed, run_id, c.recorded)
+        for run_id, c in enumerate(configurations, 1)
+    ]
     try:
-        columns = _replay(jobs, threads, Recording(segments, samples))
+        columns = _replay(jobs, documents, threads, Recording(segments, samples))
     except ValueError as error:
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
     except RuntimeError as error:
@@ -95,7 +99,9 @@ def run_configurations(
     return {"runs": pa.concat_tables([pa.table(part) for part in columns["runs"]]), **tables}
 
 
-def _replay(jobs: list[tuple[str, int, int, bool]], threads: int | None, recording: Recording) -> dict[str, Any]:
+def _replay(
+    jobs: list[tuple[str, int, int, bool]], documents: EngineDocuments, threads: int | None, recording: Recording
+) -> dict[str, Any]:
     with plain_os_errors(f"writing captures to {recording.captures}"):
         return _native.replay(
             jobs,
@@ -105,6 +111,7 @@ def _replay(jobs: list[tuple[str, int, int, bool]], threads: int | None, recordi
             transfer_ns=recording.transfer_ns,
             captures=recording.captures,
             controllers=registered_controllers(),
+            arrays=documents.arrays,
         )
 
 
@@ -116,14 +123,16 @@ def follow(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.
     """
     import pyarrow as pa
 
+    documents = EngineDocuments()
+    text = documents.text(config)
     try:
-        return pa.table(_native.follow(json.dumps(config), flow, list(record)))
+        return pa.table(_native.follow(text, flow, list(record), documents.arrays))
     except ValueError as error:
         raise LogError(f"the record cannot be followed: {error}") from error
 
 
-def _words(config: Mapping[str, Any]) -> str:
-    """Return `config` in the engine's words, where a user's controller is `external:NAME`."""
+def _with_controllers(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `config` with a user's controllers as the engine names them, `external:NAME`."""
     own = registered_controllers()
 
     def named(holder: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,7 +142,7 @@ def _words(config: Mapping[str, Any]) -> str:
     flows = [
         {**named(flow), "proxies": [named(proxy) for proxy in flow.get("proxies", ())]} for flow in config["flows"]
     ]
-    return json.dumps({**config, "flows": flows})
+    return {**config, "flows": flows}
 
 
 def run_jobs(
@@ -208,8 +217,9 @@ def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, Los
     What differs in the seed alone is looked at once.
     """
     different = list({(job.variant, job.proxy, job.mode): job for job in jobs}.values())
-    configurations = [_words(engine_config(scenario, job, traces)) for job in different]
-    refused = _native.check(configurations, registered_controllers())
+    documents = EngineDocuments()
+    texts = [documents.text(_with_controllers(engine_config(scenario, job, traces))) for job in different]
+    refused = _native.check(texts, registered_controllers(), documents.arrays)
     if refused is not None:
         number, key, problem = refused
         raise ScenarioError(in_file_words(scenario, different[number], key, problem))
@@ -238,9 +248,13 @@ def _run_columns(
     recording: Recording,
 ) -> dict[str, Any]:
     """Run one batch; return what the native core returns."""
-    configs = [(_words(engine_config(scenario, job, traces)), job.seed, run_id, job.recorded) for run_id, job in batch]
+    documents = EngineDocuments()
+    jobs = [
+        (documents.text(_with_controllers(engine_config(scenario, job, traces))), job.seed, run_id, job.recorded)
+        for run_id, job in batch
+    ]
     try:
-        return _replay(configs, threads, recording)
+        return _replay(jobs, documents, threads, recording)
     except ValueError as error:
         check_jobs(scenario, [job for _, job in batch], traces)
         raise ScenarioError(f"{scenario.where}: {error}") from error

@@ -23,8 +23,8 @@ class RateTrace:
     end_ns: int
 
     def config(self) -> dict[str, Any]:
-        """The engine's words."""
-        return {"starts_ns": list(self.starts_ns), "rates_bps": list(self.rates_bps), "end_ns": self.end_ns}
+        """Return the engine's configuration."""
+        return {"starts_ns": self.starts_ns, "rates_bps": self.rates_bps, "end_ns": self.end_ns}
 
 
 def read_rates(path: Path, direction: Direction = "a2b") -> RateTrace:

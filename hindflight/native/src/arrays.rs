@@ -10,7 +10,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, StructArray, make_array};
 use hindflight_engine::{
-    ApplicationConfig, ChangeConfig, Config, DirectionConfig, LossConfig, SpanConfig,
+    ApplicationConfig, ChangeConfig, Config, DirectionConfig, JitterConfig, LossConfig, SpanConfig,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -72,7 +72,10 @@ fn fill(config: &mut Config, path: &str, array: &ArrayRef) -> Filled {
     let unknown = || format!("{path}: no list of a configuration");
     match steps.as_slice() {
         ["path", "links", link, way, rest @ ..] => {
-            let link = link.parse().ok().and_then(|i: usize| config.path.links.get_mut(i));
+            let link = link
+                .parse()
+                .ok()
+                .and_then(|i: usize| config.path.links.get_mut(i));
             let link = link.ok_or_else(unknown)?;
             let direction = match *way {
                 "forward" => &mut link.forward,
@@ -82,7 +85,10 @@ fn fill(config: &mut Config, path: &str, array: &ArrayRef) -> Filled {
             fill_direction(direction, rest, array).ok_or_else(unknown)?
         }
         ["flows", flow, "application", name] => {
-            let flow = flow.parse().ok().and_then(|i: usize| config.flows.get_mut(i));
+            let flow = flow
+                .parse()
+                .ok()
+                .and_then(|i: usize| config.flows.get_mut(i));
             match (flow.map(|flow| &mut flow.application), *name) {
                 (Some(ApplicationConfig::Writes { at_ns, .. }), "at_ns") => {
                     numbers::<UInt64Type>(array).map(|values| *at_ns = values)
@@ -98,7 +104,11 @@ fn fill(config: &mut Config, path: &str, array: &ArrayRef) -> Filled {
 }
 
 /// None where `steps` lead to no list.
-fn fill_direction(direction: &mut DirectionConfig, steps: &[&str], array: &ArrayRef) -> Option<Filled> {
+fn fill_direction(
+    direction: &mut DirectionConfig,
+    steps: &[&str],
+    array: &ArrayRef,
+) -> Option<Filled> {
     match steps {
         ["rate_trace", name] => {
             let trace = direction.rate_trace.as_mut()?;
@@ -112,6 +122,12 @@ fn fill_direction(direction: &mut DirectionConfig, steps: &[&str], array: &Array
                 _ => None,
             }
         }
+        ["jitter", "delays_ns"] => match &mut direction.jitter {
+            Some(JitterConfig::Recorded { delays_ns }) => {
+                Some(numbers::<UInt64Type>(array).map(|values| *delays_ns = values))
+            }
+            _ => None,
+        },
         ["schedule"] => Some(changes(array).map(|values| direction.schedule = values)),
         ["loss", rest @ ..] => fill_loss(&mut direction.loss, rest, array),
         _ => None,
@@ -150,7 +166,10 @@ fn numbers<T: ArrowPrimitiveType>(array: &dyn Array) -> Result<Vec<T::Native>, S
 }
 
 /// A column of numbers that may be null.
-fn optional<T: ArrowPrimitiveType>(rows: &StructArray, name: &str) -> Result<Vec<Option<T::Native>>, String> {
+fn optional<T: ArrowPrimitiveType>(
+    rows: &StructArray,
+    name: &str,
+) -> Result<Vec<Option<T::Native>>, String> {
     let column = column(rows, name)?;
     let typed = column.as_primitive_opt::<T>();
     let typed = typed.ok_or_else(|| format!("{name}: an array of {}", column.data_type()))?;
@@ -166,7 +185,8 @@ fn flags(rows: &StructArray, name: &str) -> Result<Vec<Option<bool>>, String> {
 }
 
 fn column<'a>(rows: &'a StructArray, name: &str) -> Result<&'a ArrayRef, String> {
-    rows.column_by_name(name).ok_or_else(|| format!("no field {name}"))
+    rows.column_by_name(name)
+        .ok_or_else(|| format!("no field {name}"))
 }
 
 fn rows(array: &ArrayRef) -> Result<&StructArray, String> {

@@ -70,5 +70,5 @@ def test_an_outage_of_the_way_is_one_of_its_first_hop_that_takes_the_same_packet
 
 def test_losses_of_an_outage_have_no_position() -> None:
     trace = _trace(*(_packet(i, cause) for i, cause in enumerate(("none", "channel", "outage", "none"))))
-    assert loss_trace(trace, "t").lost == (1,)
+    assert loss_trace(trace, "t").lost.to_pylist() == [1]
     assert loss_trace(trace, "t").length == 4
