@@ -281,6 +281,7 @@ def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Ta
     labels = {
         "scenario": [scenario.name] * len(order),
         "variant": named,
+        "compared_variant": [job.variant for job in order],
         "role": ["studied" if flow_id == STUDIED else "cross" for flow_id in flow_ids],
         "proxy": [job.proxy for job in order],
         "purpose": [job.purpose for job in order],

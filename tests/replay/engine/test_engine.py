@@ -15,7 +15,7 @@ import pytest
 from hindflight import _native
 from hindflight.toolkit.schema import TABLES, arrow_schema, conform
 
-LABELS = {"scenario", "proxy", "purpose", "channel_mode", "role"}
+LABELS = {"scenario", "compared_variant", "proxy", "purpose", "channel_mode", "role"}
 """Columns of `runs` that the Python side adds."""
 
 

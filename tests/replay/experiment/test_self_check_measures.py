@@ -13,7 +13,7 @@ from hindflight.replay.catalogue import engine_variant_names
 from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.experiment import CapturedFlow, Execution, replay_scenario
 from hindflight.replay.experiment.run import measure_jobs, run_jobs
-from hindflight.replay.outcome import measure
+from hindflight.replay.outcome import Outcome, measure
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 
 _HERE = Path()
@@ -39,7 +39,7 @@ def test_every_variant_measures_as_its_tables_do(profile: str) -> None:
     shared = [{"name": "other", "variant": "newreno", "start": "3 s"}]
     scenario = _scenario(flow={"profile": profile, "start": "1 s"}, flows=shared)
     jobs = {i: Job(variant, "none", "self_check", "model", 1, recorded=True) for i, variant in enumerate(VARIANTS, 1)}
-    measured = {}
+    measured: dict[int, Outcome] = {}
     for runs, outcomes in measure_jobs(scenario, jobs, {}, SPAN_NS):
         assert set(runs["purpose"].cast("string").to_pylist()) == {"self_check"}
         measured.update(outcomes)
@@ -50,7 +50,7 @@ def test_every_variant_measures_as_its_tables_do(profile: str) -> None:
             table.filter((pc.field("run_id") == run_id) & (pc.field("flow_id") == 1) & (pc.field("leg") == 0))
             for table in (recorded[name] for name in ("segments", "events", "instruments"))
         ]
-        expected = measure(*tables, "a2b", SPAN_NS)
+        expected = measure(*tables, direction="a2b", duration_ns=SPAN_NS)
         assert expected is not None
         ours = measured[run_id]
         named = [(o.start_ns, o.acked_bytes, o.data_segments, o.retransmissions, o.rtos) for o in (ours, expected)]
@@ -75,3 +75,18 @@ def test_only_the_best_match_keeps_its_series() -> None:
         kept = set(study.tables[name]["run_id"].to_pylist()) & set(checks["run_id"].to_pylist())
         assert kept == set(best), name
     assert study.candidates[0].goodput_difference == 0
+
+
+def test_rows_of_every_flow_name_the_compared_variant() -> None:
+    shared = [{"name": "other", "variant": "newreno"}]
+    scenario = _scenario(flows=shared, datagrams=[{"name": "u", "packet": "200 B", "rate": "64 kbit/s"}])
+    jobs = {i: Job(name, "none", "what_if", "model", 1, recorded=False) for i, name in enumerate(("cubic", "bbr"), 1)}
+    runs = run_jobs(scenario, jobs, {})["runs"].to_pylist()
+    assert [(run["flow"], run["variant"], run["compared_variant"]) for run in runs] == [
+        ("flow", "cubic", "cubic"),
+        ("other", "newreno", "cubic"),
+        ("u", "udp", "cubic"),
+        ("flow", "bbr", "bbr"),
+        ("other", "newreno", "bbr"),
+        ("u", "udp", "bbr"),
+    ]
