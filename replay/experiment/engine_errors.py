@@ -39,7 +39,7 @@ def _flow_key(scenario: Scenario, job: Job, number: int, rest: str) -> str:
     variant = scenario.flows[number - 1].variant if number else job.variant
     split = re.fullmatch(r"proxies\[\d+\]\.(.*)", rest)
     if split:
-        variant = variant if number else scenario.proxy.variant or variant
+        variant = scenario.proxy.variant or variant
         rest = split.group(1)
     part, _, name = rest.partition(".")
     match part:
@@ -49,7 +49,7 @@ def _flow_key(scenario: Scenario, job: Job, number: int, rest: str) -> str:
             key = f"{table}.{_own(name)}"
         case "node":
             key = f"{table}.proxies" if number else "compare.proxies"
-        case _ if split and not (part == "variant" and number):
+        case _ if split and (part != "variant" or scenario.proxy.variant):
             key = f"proxy.{_own(part)}"
         case "variant" if not number:
             key = "compare.variants"

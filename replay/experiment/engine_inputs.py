@@ -79,8 +79,7 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
     """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
     proxies = []
     if job.proxy != "none":
-        words = engine_words(scenario.proxy.variant or job.variant, scenario.variants)
-        proxies.append({"node": job.proxy, **_relay(scenario), **words})
+        proxies.append(_proxy(scenario, job.proxy, job.variant))
     return {
         "duration_ns": scenario.duration,
         "path": {
@@ -107,19 +106,20 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
     }
 
 
-def _relay(scenario: Scenario) -> dict[str, Any]:
-    return {"buffer_pkts": scenario.proxy.buffer, "advertise": scenario.proxy.advertise}
+def _proxy(scenario: Scenario, node: str, variant: str) -> dict[str, Any]:
+    """A proxy of a flow of `variant`: its own connection has the variant of `[proxy]`, or else the flow's."""
+    proxy = scenario.proxy
+    words = engine_words(proxy.variant or variant, scenario.variants)
+    return {"node": node, "buffer_pkts": proxy.buffer, "advertise": proxy.advertise, **words}
 
 
 def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
-    words = engine_words(flow.variant, scenario.variants)
-    ordered = [node for node in scenario.path if node in flow.proxies]
     return {
         "name": flow.name,
-        **words,
+        **engine_words(flow.variant, scenario.variants),
         "from": flow.sender,
         "to": flow.receiver,
-        "proxies": [{"node": node, **_relay(scenario), **words} for node in ordered],
+        "proxies": [_proxy(scenario, node, flow.variant) for node in scenario.path if node in flow.proxies],
         **flow.engine_flow(),
     }
 

@@ -118,9 +118,7 @@ def draft_scenario(draft: Draft) -> str:
         *_buffer_lines(stack.receive_buffer_bytes),
         f"profile = {quote(stack.profile)}  # timers and recovery of the stack",
         "",
-        "[proxy]",
-        'buffer = "200 pkts"',
-        "",
+        *_proxy_lines(draft.proxies),
         "[compare]",
         f"variants = {quote(list(draft.variants))}",
         f"proxies = {quote(list(draft.proxies))}",
@@ -134,6 +132,11 @@ def draft_scenario(draft: Draft) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _proxy_lines(proxies: Sequence[str]) -> list[str]:
+    """The table of the proxies, where there is one to compare."""
+    return ["[proxy]", 'buffer = "200 pkts"', ""] if any(proxy != "none" for proxy in proxies) else []
 
 
 def _interval(value: Value, scale: float, unit: str) -> str:

@@ -187,7 +187,7 @@ def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
         ("flows[0].proxies[0].buffer_pkts", "proxy.buffer"),
         ("flows[0].proxies[0].node", "compare.proxies"),
         ("flows[0].proxies[0].variant", "proxy.variant"),
-        ("flows[1].proxies[0].variant", "flows[0].variant"),
+        ("flows[1].proxies[0].variant", "proxy.variant"),
         ("flows[1].proxies[0].advertise", "proxy.advertise"),
         ("flows[0].variant", "compare.variants"),
         ("flows[1].params.beta", "variants.third.beta"),

@@ -89,3 +89,14 @@ def test_blocks_are_long_beside_bursts_and_short_beside_the_trace() -> None:
     assert default_block_pkts(lost(range(20), 1000)) == 200
     assert default_block_pkts(lost(range(90), 1000)) == 250
     assert default_block_pkts(lost((), 2)) == 1
+
+
+def test_every_proxy_has_the_variant_of_its_table() -> None:
+    shared = [{"name": "other", "variant": "cubic", "proxies": ["relay"]}]
+    for given, expected in (({"variant": "sack"}, "sack"), ({}, "cubic")):
+        scenario = _scenario(proxy=given, flows=shared)
+        job = plan_comparison(scenario, ("newreno",))[0]
+        flow, other = engine_config(scenario, job, TRACES)["flows"]
+        assert other["variant"] == "cubic"
+        assert [proxy["variant"] for proxy in other["proxies"]] == [expected]
+        assert flow["variant"] == "newreno"
