@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from hindflight.channels.models.parameters import LONGEST_NS
 from hindflight.replay.scenario.quantities import Part, Rate, Size, Time, whole
 from hindflight.toolkit.units import SIZE, TIME
 
@@ -81,7 +82,7 @@ class Stream(Part):
 
     kind: Literal["stream"]
     rate: Rate
-    write_every: Annotated[int, whole(TIME), Field(ge=1000)] = 40_000_000
+    write_every: Annotated[int, whole(TIME), Field(ge=1000, le=LONGEST_NS)] = 40_000_000
     startup: Time = 1_000_000_000
     resume: Time = 1_000_000_000
 
@@ -114,7 +115,7 @@ class Writes(Part):
 
     def engine(self) -> dict[str, Any]:
         """Return the engine's words."""
-        return {"kind": "writes", "at_ns": list(self.at), "bytes": list(self.sizes)}
+        return {"kind": "writes", "at_ns": self.at, "bytes": self.sizes}
 
 
 Application = Annotated[Greedy | OnOff | Pages | Stream | Writes, Field(discriminator="kind")]
