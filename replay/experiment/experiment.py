@@ -116,7 +116,7 @@ def replay_scenario(
     return Study(tables, read, ranked, happened, reference, captures)
 
 
-def _self_check(  # noqa: PLR0913, PLR0917 -- what a run depends on, and the counter
+def _self_check(
     scenario: Scenario,
     jobs: dict[int, Job],
     traces: Mapping[str, LossTrace],

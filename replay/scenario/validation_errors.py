@@ -1,4 +1,4 @@
-"""What is wrong with a scenario file, in one line: the key path and what is allowed there.
+"""What is wrong with a scenario file, a line for each error: the key path and what is allowed there.
 
 Knows what pydantic reports and which table has which keys, as it is told; no scenario. Read docs/scenario.md, "Errors".
 """
@@ -45,13 +45,14 @@ class Tables:
     choices: Mapping[str, tuple[str, tuple[str, ...]]]
 
 
-def describe(error: ValidationError, tables: Tables) -> str:
-    """Return the most telling of the errors in one line: a misspelt key before the key that it leaves missing."""
+def describe(error: ValidationError, tables: Tables) -> list[str]:
+    """Return a line for each error, with its key path: misspelt keys first, before the keys that they leave missing."""
     errors = sorted(_own(error.errors()), key=lambda e: e["type"] != "extra_forbidden")
-    first = errors[0]
-    path = _key_path(first["loc"], tables)
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{path + ': ' if path else ''}{_message(first, tables)}{more}"
+    lines = []
+    for each in errors:
+        path = _key_path(each["loc"], tables)
+        lines.append(f"{path + ': ' if path else ''}{_message(each, tables)}")
+    return lines
 
 
 def nearest(given: object, names: Sequence[str], allowed: str = "") -> str:

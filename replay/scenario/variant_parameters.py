@@ -7,7 +7,7 @@ Knows names, values and their units; the ranges are the engine's to hold, which 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict
 from hindflight.replay.catalogue import Parameter, parameters
 from hindflight.replay.scenario.quantities import Name
 from hindflight.replay.scenario.validation_errors import nearest
-from hindflight.toolkit.errors import ScenarioError
 from hindflight.toolkit.units import RATE, TIME, Quantity
 
 QUANTITIES: dict[str, tuple[Quantity, float]] = {
@@ -36,18 +35,19 @@ class Tuned(BaseModel):
 
     variant: Name
 
-    def check(self, where: str) -> None:
-        """Raise ScenarioError, which begins with `where` and the key, for what no parameter can be."""
+    def problems(self) -> Iterator[str]:
+        """Yield what no parameter can be, each with its key."""
         known = _parameters(self.variant)
         for name, value in self.__pydantic_extra__.items():
             if not known:
-                raise ScenarioError(f"{where}.{name}: {self.variant} has no parameters")
-            if name not in known:
-                raise ScenarioError(f"{where}.{name}: no such parameter{nearest(name, tuple(known))}")
-            try:
-                _number_or_text(known[name], value)
-            except ValueError as error:
-                raise ScenarioError(f"{where}.{name}: {error}") from None
+                yield f"{name}: {self.variant} has no parameters"
+            elif name not in known:
+                yield f"{name}: no such parameter{nearest(name, tuple(known))}"
+            else:
+                try:
+                    _number_or_text(known[name], value)
+                except ValueError as error:
+                    yield f"{name}: {error}"
 
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, each in the unit of the catalogue."""
