@@ -50,7 +50,8 @@ def test_every_variant_measures_as_its_tables_do(profile: str) -> None:
             table.filter((pc.field("run_id") == run_id) & (pc.field("flow_id") == 1) & (pc.field("leg") == 0))
             for table in (recorded[name] for name in ("segments", "events", "instruments"))
         ]
-        expected = measure(*tables, direction="a2b", duration_ns=SPAN_NS)
+        segments, events, instruments = tables
+        expected = measure(segments, events, instruments, "a2b", SPAN_NS)
         assert expected is not None
         ours = measured[run_id]
         named = [(o.start_ns, o.acked_bytes, o.data_segments, o.retransmissions, o.rtos) for o in (ours, expected)]
