@@ -142,8 +142,9 @@ def read_states(channel: pa.Table, direction: Direction, where: str) -> list[Sta
     rows = [row for row in channel.to_pylist() if row["kind"] == "interval" and row["direction"] == direction]
     hops = sorted({row["hop"] for row in rows})
     if len(hops) > 1:
+        names = ", ".join(hop if hop.isprintable() else repr(hop) for hop in hops)
         raise ChannelError(
-            f"{where}: its intervals are of several hops ({', '.join(hops)}), and a link is one",
+            f"{where}: its intervals are of several hops ({names}), and a link is one",
             "one file for each hop",
         )
     said = [_state(row) for row in rows]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from hindflight.channels import _native
 from hindflight.channels.fitting.loss_sequence import Fates
@@ -26,6 +27,9 @@ IN_TIME = "gilbert_time"
 
 MOST_LEVEL = 0.9999
 LEAST_LEVEL = 0.5
+
+BY_CHANCE = 1e-6
+"""A sequence that repeats itself is periodic if a random one would do so less often than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +81,26 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """Losses that repeat exactly: `losses` of every `packets` packets, at the same positions of each period."""
+
+    packets: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fits:
-    """Every fit to one trace, the lowest BIC first, and the trace's own `shape` (docs/channels/fit.md)."""
+    """Every fit to one trace, the lowest BIC first, and the trace's own `shape` (docs/channels/fit.md).
+
+    Where the losses are periodic, no random model fits.
+    """
 
     fits: tuple[Fit, ...]
     level: float
     packets: int
     losses: int
     shape: dict[str, Any]
+    period: Period | None = None
 
     @property
     def best(self) -> Fit:
@@ -123,13 +139,59 @@ def fit_models(fates: Fates, names: Sequence[str] = ("all",), level: float = 0.9
     octets = fates.lost.tobytes()
     t_ns = fates.t_ns.astype(np.int64).tobytes() if timed and IN_TIME in chosen else None
     fits = [_fit(found) for found in _native.fit_losses(octets, chosen, level, t_ns)]
+    period = period_of(fates.lost)
+    if period is not None:
+        fits = [replace(fit, verdict="does not fit") for fit in fits]
     return Fits(
         fits=tuple(sorted(fits, key=lambda fit: fit.bic)),
         level=level,
         packets=len(fates),
         losses=losses,
         shape=_native.loss_shape(octets),
+        period=period,
     )
+
+
+def period_of(lost: npt.NDArray[np.uint8]) -> Period | None:
+    """Return the shortest period of a sequence of losses; None if there is none or it may be by chance.
+
+    The whole sequence must repeat itself, at least once. By chance it does so with about the probability that a
+    two-state chain with the sequence's own rates of change gives to everything behind the first period.
+    """
+    at = np.flatnonzero(lost)
+    cycle = _cycle(np.diff(at).tolist())
+    if cycle is None:
+        return None
+    length = int(at[cycle] - at[0])
+    if 2 * length > len(lost) or not np.array_equal(lost[length:], lost[:-length]):
+        return None
+    behind = 1 - length / len(lost)
+    if behind * _log_likelihood(lost) + math.log(len(lost)) > math.log(BY_CHANCE):
+        return None
+    return Period(length, cycle)
+
+
+def _cycle(values: list[int]) -> int | None:
+    """The length of the shortest cycle of which values are made (Knuth, Morris and Pratt, 1977); None without two."""
+    border, borders = 0, [0]
+    for value in values[1:]:
+        while border and values[border] != value:
+            border = borders[border - 1]
+        border += values[border] == value
+        borders.append(border)
+    cycle = len(values) - borders[-1]
+    return cycle if 0 < 2 * cycle <= len(values) else None
+
+
+def _log_likelihood(lost: npt.NDArray[np.uint8]) -> float:
+    """Natural logarithm of the probability of a sequence under the simple chain; a change has at most one half."""
+    changes = np.bincount(2 * lost[:-1] + lost[1:], minlength=4)
+    total = 0.0
+    for stayed, changed in ((changes[0], changes[1]), (changes[3], changes[2])):
+        if changed:
+            leave = min(changed / (stayed + changed), 0.5)
+            total += changed * math.log(leave) + stayed * math.log1p(-leave)
+    return float(total)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:

@@ -249,7 +249,11 @@ def _loss_words(trace: Trace, states: Sequence[State], where: str, said: list[st
     if len(numbered) and pc.any(numbered["lost"]).as_py():
         fates = fates_of(trace, where)
         if 0 < fates.losses < len(fates):
-            best = fit_models(fates, ("bernoulli", "gilbert_elliott", "four_state")).best
+            fits = fit_models(fates, ("bernoulli", "gilbert_elliott", "four_state"))
+            best = fits.best
+            if fits.period is not None:
+                lost, every = fits.period.losses, fits.period.packets
+                said.append(f"the losses are periodic ({lost} of every {every} packets); netem's are random")
             said.append(
                 f"which packets were lost is not in it: the fitted model {best.model} is, which "
                 f"{best.verdict if best.verdict != 'too few losses to tell' else 'has too few losses to be tested'}"

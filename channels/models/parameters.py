@@ -22,10 +22,10 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from hindflight.toolkit.errors import ChannelError, MachineError, did_you_mean
-from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
+from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity, quantity_of
 
 LONGEST_NS = 30 * 86_400 * 10**9
-"""A month: longer is a slip of the unit (the engine's own limit)."""
+"""The longest duration of a channel, a state or a scenario: 30 days, as in the engine. Longer is a slip of the unit."""
 
 BOUNDS = {
     "greater_than_equal": "at least",
@@ -126,7 +126,9 @@ def describe(error: ValidationError) -> str:
             message = "this key is missing"
         case kind if kind in BOUNDS:
             words, bound = broken_bound(first)
-            message = f"{first['input']!r} is out of range; {words} {bound:g}"
+            quantity = quantity_of(first["input"]) if isinstance(first["input"], str) else None
+            limit = quantity.write(bound) if quantity is not None else f"{bound:g}"
+            message = f"{first['input']!r} is out of range; {words} {limit}"
         case "finite_number":
             message = f"{first['input']!r} is no number to reckon with"
         case "literal_error":

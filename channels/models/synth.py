@@ -17,11 +17,13 @@ from pydantic import Field
 from hindflight.channels.intervals import Direction, State, merged, tables, until
 from hindflight.channels.models import losses
 from hindflight.channels.models.link_layer import Guarded, LinkModel
-from hindflight.channels.models.parameters import parse, read_toml
+from hindflight.channels.models.parameters import LONGEST_NS, parse, read_toml
 from hindflight.channels.models.state_sequences import chain_states
 from hindflight.channels.trace import METADATA_KEY, Trace
+from hindflight.toolkit.errors import ChannelError
 from hindflight.toolkit.files import beside, plain_os_errors
 from hindflight.toolkit.schema import arrow_schema
+from hindflight.toolkit.units import TIME
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +45,9 @@ MODELS: tuple[str, ...] = tuple(get_args(kind.model_fields["model"].annotation)[
 
 BATCH_PKTS = 262_144
 
+MOST_PACKETS = 10**9
+"""Packets of one synthesis, at most."""
+
 
 @dataclass(slots=True)
 class Tally:
@@ -57,12 +62,22 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much to draw: `span_ns` of a model in time; of one that knows packets only, `packets` of them."""
+    """How much to draw: `span_ns` of a model in time; of one that knows packets only, `packets` of them.
+
+    ChannelError beyond `LONGEST_NS` and `MOST_PACKETS`.
+    """
 
     span_ns: int = 60 * 10**9
     packets: int = 100_000
     size_bytes: int = 1500
     spacing_ns: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if self.span_ns > LONGEST_NS:
+            longest = TIME.write(LONGEST_NS)
+            raise ChannelError(f"a channel of {self.span_ns / 1e9:g} s is too long; at most {longest}")
+        if self.packets > MOST_PACKETS:
+            raise ChannelError(f"{self.packets} packets are too many; at most {MOST_PACKETS}")
 
 
 def read_model(name: str, settings: dict[str, Any] | None = None) -> Model:
@@ -176,7 +191,7 @@ def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str]
     with plain_os_errors(f"writing {path}"):
         temporary = beside(path)
         try:
-            with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+            with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
                 for batch in batches:
                     writer.write_table(batch.replace_schema_metadata(schema.metadata))
                     _count(tally, batch)

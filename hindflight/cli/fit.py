@@ -75,6 +75,7 @@ def _document(fits: Fits, outage: int, unsure: int) -> dict[str, Any]:
         "losses_not_known_for_certain": unsure,
         "level": fits.level,
         "best": fits.best.model,
+        "period": None if fits.period is None else asdict(fits.period),
         "fits": [{name: value for name, value in asdict(fit).items() if name != "expected"} for fit in fits.fits],
     }
 
@@ -99,6 +100,10 @@ def _print(fits: Fits, where: str) -> None:
         for fit in fits.fits
     ]
     print_table(names, rows, title=f"{where}: {fits.losses} of {fits.packets} packets lost; lowest BIC first")
+    if fits.period is not None:
+        lost, every = fits.period.losses, fits.period.packets
+        print(f"The losses are periodic: {lost} of every {every} packets, at the same positions of each period.")
+        print('No random model fits. Replay them by position: loss = { model = "trace", file = … }')
     for fit in fits.fits:
         _print_fit(fit, fits.level)
 

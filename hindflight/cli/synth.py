@@ -42,9 +42,10 @@ def synth(
 
     check_parquet_name(out)
     chosen = read_model(model, dict(setting(text) for text in settings or ()))
+    extent = Extent(span_ns(duration), packets)
     if skyline is not None:
-        _write_skyline(chosen, skyline, span_ns(duration), seed)
-    tally = synthesise(chosen, out, seed=seed, extent=Extent(span_ns(duration), packets))
+        _write_skyline(chosen, skyline, extent.span_ns, seed)
+    tally = synthesise(chosen, out, seed=seed, extent=extent)
     of, lost = (tally.packets, tally.lost_packets) if tally.packets else (tally.span_ns, tally.lost_ns)
     if as_json:
         clock = "packets" if tally.packets else "time"
@@ -82,7 +83,8 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def span_ns(text: str) -> int:
-    """Return `--duration` in ns; ChannelError if it is none."""
+    """Return `--duration` in ns; ChannelError if it is not a time or out of range."""
+    from hindflight.channels.models.parameters import LONGEST_NS
     from hindflight.toolkit.errors import ChannelError
     from hindflight.toolkit.units import TIME
 
@@ -92,4 +94,6 @@ def span_ns(text: str) -> int:
         raise ChannelError(f"--duration: {error}") from None
     if span < 1_000_000:
         raise ChannelError("--duration: give at least 1 ms")
+    if span > LONGEST_NS:
+        raise ChannelError(f"--duration: {text!r} is too long; at most {TIME.write(LONGEST_NS)}")
     return span

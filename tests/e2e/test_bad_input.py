@@ -27,7 +27,7 @@ def plain() -> bytes:
 @pytest.mark.parametrize("command", [["info"], ["flows"], ["series", "--flow", "1"], ["ingest", "-w", "ws"]])
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "empty"), (b"hello world, this is text\n" * 9, "no capture"), (b"\0" * 4096, "no capture")],
+    [(b"", "empty"), (b"hello world, this is text\n" * 9, "not a capture"), (b"\0" * 4096, "not a capture")],
 )
 def test_what_is_no_capture(
     hindflight: Command, tmp_path: Path, command: list[str], content: bytes, message: str

@@ -167,7 +167,7 @@ def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[
         (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is no node"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
         (["whatif", FLOW / "rcv.pcap.xz"], "stands at the receiver"),
-        (["channel", "extract", FLOW / "scenario.json"], "is no capture"),
+        (["channel", "extract", FLOW / "scenario.json"], "is not a capture"),
         (["replay", "none.toml", "-w", "ws"], "no such scenario file"),
         (["report", ".", "-o", "r.html"], "is not a workspace"),
     ],

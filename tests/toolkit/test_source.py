@@ -57,7 +57,7 @@ def test_the_temporary_folder_goes_with_the_object(scratch: Path) -> None:
 
 def test_a_failure_leaves_no_folder(scratch: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no capture")
-    with pytest.raises(hf.HindflightError, match="no capture"):
+    with pytest.raises(hf.HindflightError, match="not a capture"):
         hf.open(tmp_path / "x")
     with pytest.raises(hf.HindflightError, match="does not exist"):
         hf.open(tmp_path / "nix")
