@@ -1,4 +1,4 @@
-"""`make bench`: every bench beside its peers, one after another. Run it on an idle machine.
+"""`make bench`: every bench with its peers, one after another. Run it on an idle machine.
 
 `python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine`, `channels` or `whatif`; `instructions` counts,
 with valgrind, what each variant takes; `lines` counts the lines of the engine's code.

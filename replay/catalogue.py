@@ -1,6 +1,6 @@
-"""The engine's variants as the catalogue tells them: family, source, year and typed parameters.
+"""The engine's catalogue of variants: family, source, year and typed parameters.
 
-Knows nothing of how a variant works; `docs/variants/<name>.md` has its equations.
+Does not depend on how a variant works; `docs/variants/<name>.md` has its equations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Parameter:
 
     @property
     def bounds(self) -> str:
-        """The range of a number in words, with its unit."""
+        """The range of a number as text, with its unit."""
         return f"{self.allowed.replace('..', ' and ')} {self.unit}".strip()
 
 
@@ -82,18 +82,18 @@ def parameters(variant: str) -> dict[str, Parameter]:
 
 
 def find_variant(name: str) -> Variant:
-    """Return the variant called `name`. Raises HindflightError with the nearest name if there is none."""
+    """Return the variant called `name`. HindflightError, with the most similar name, if there is none."""
     known = {variant.name: variant for variant in catalogue()}
     if name in known:
         return known[name]
-    guess = meant_variant(name, known)
+    guess = suggest_variant(name, known)
     raise HindflightError(f"there is no variant {name}", guess or f"there are {', '.join(known)}")
 
 
-def meant_variant(name: str, known: Iterable[str], *, lead: str = "") -> str:
+def suggest_variant(name: str, known: Iterable[str], *, lead: str = "") -> str:
     """Return `lead` and the question that suggests which of the `known` variants is meant; "" where none is like it.
 
-    A name that a variant goes by elsewhere is taken for that variant, however unlike its own.
+    A name that other implementations use for a variant suggests that variant, whatever its name here.
     """
     elsewhere = {other: variant.name for variant in catalogue() for other in variant.other_names}
     return did_you_mean(elsewhere.get(name.lower(), name), known, lead=lead)

@@ -1,6 +1,6 @@
-"""The `ns2` profile beside ns-2 itself: sessions over one GEO satellite and over two, with bit errors on every hop.
+"""The `ns2` profile compared with ns-2: sessions over one GEO satellite and over two, with bit errors on every hop.
 
-Knows the engine's configuration and `simulator`. The paths are those of 003 in the papers' list: 31 s sessions,
+Depends on the engine's configuration and `simulator`. The paths are those of 003 in the papers' list: 31 s sessions,
 packets of 1500 octets, data and ACKs alike exposed, windows not limited by the ends.
 """
 

@@ -1,6 +1,6 @@
 """A whole replay: self-check first, then the comparison, into tables with their findings.
 
-Knows scenarios, jobs and tables; not workspaces, captures or reports. Read docs/scenario.md.
+Depends on scenarios, jobs and tables, not on workspaces, captures or reports. Read docs/scenario.md.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
 
 Progress = Callable[[int, int], None]
-"""Told the jobs done and the jobs in all."""
+"""Called with the jobs done and the jobs in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How runs are made, which no table depends on: threads, who is told of progress, and the folder where captures of
-    the recorded runs of the comparison go, if they are wanted."""
+    """How runs are made, which no table depends on: threads, a callback for progress, and the folder for captures of
+    the recorded runs of the comparison, if they are wanted."""
 
     threads: int | None = None
     on_progress: Progress = lambda _done, _all: None
@@ -46,7 +46,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class CapturedFlow:
-    """The captured flow beside which replays are held: its rows of each table, and its data direction."""
+    """The captured flow that replays are compared with: its rows of each table, and its data direction."""
 
     segments: pa.Table
     events: pa.Table
@@ -55,10 +55,10 @@ class CapturedFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class ExperimentResult:
     """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
-    the candidates of the self-check, nearest first, and what happened, where there is a captured flow; and the captures
-    that were written."""
+    the candidates of the self-check, best match first, and what happened, where there is a captured flow; and the
+    captures that were written."""
 
     tables: dict[str, pa.Table]
     traces: dict[str, Trace]
@@ -73,7 +73,7 @@ def replay_scenario(
     folder: Path,
     captured: CapturedFlow | None,
     execution: Execution,
-) -> Study:
+) -> ExperimentResult:
     """Replay `scenario`, whose trace files are relative to `folder`.
 
     Raises ScenarioError, ChannelError (a trace cannot be used), MachineError (captures cannot be
@@ -87,7 +87,7 @@ def replay_scenario(
     candidates = _candidates(scenario) if captured is not None else ()
     checks = plan_self_check(scenario, candidates)
     planned = plan_comparison(scenario, _with_reference(scenario, None))
-    # Before anything runs: a slip in the last variant is not told after the runs of all others.
+    # Before anything runs: an error in the last variant must not appear after the runs of all others.
     check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)
     counter = _Counter(len(checks) + bool(checks) + len(planned), execution.on_progress)
     ranked: list[Candidate] = []
@@ -111,9 +111,9 @@ def replay_scenario(
     rows += traffic_findings(runs)
     profiles = {flow.profile for flow in (scenario.flow, *scenario.flows)}
     rows += setup_findings(scenario, {profile: profile_parameters(profile) for profile in profiles})
-    rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_beyond_the_trace(tables["runs"]))]
+    rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_sent_beyond_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
-    return Study(tables, read, ranked, happened, reference, captures)
+    return ExperimentResult(tables, read, ranked, happened, reference, captures)
 
 
 def _self_check(
@@ -181,7 +181,7 @@ def _candidates(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _with_reference(scenario: Scenario, best: str | None) -> tuple[str, ...]:
-    """Return the variants to compare, the one that stands for the captured flow first."""
+    """Return the variants to compare, the one that represents the captured flow first."""
     named = scenario.compare.variants
     return named if best is None else (best, *(v for v in named if v != best))
 
@@ -197,11 +197,11 @@ def _captured_outcome(captured: CapturedFlow, scenario: Scenario) -> Outcome:
     return outcome
 
 
-def _beyond_the_trace(runs: pa.Table) -> list[str]:
+def _sent_beyond_trace(runs: pa.Table) -> list[str]:
     """Say which replays outran the captured trace: what the channel would have done then is not known."""
     return [
         f"{run_subject(run['variant'], run['proxy'])}, on the channel as captured, sent {run['trace_beyond_pkts']} of "
-        f"{run['segments_out']} data packets beyond the end of the trace, where the trace begins anew."
+        f"{run['segments_out']} data packets beyond the end of the trace, where the trace starts again."
         for run in runs.to_pylist()
         if run["purpose"] == "what_if" and run["channel_mode"] == "replayed" and run["trace_beyond_pkts"]
         if run["role"] == "studied"
@@ -222,11 +222,11 @@ def _unknown(sentence: str) -> dict[str, Any]:
 class _Counter:
     """Adds up the jobs of several calls for one progress bar."""
 
-    def __init__(self, total: int, tell: Progress) -> None:
+    def __init__(self, total: int, report: Progress) -> None:
         self.total = total
         self._done = 0
-        self._tell = tell
+        self._report = report
 
     def add(self, count: int) -> None:
         self._done += count
-        self._tell(self._done, self.total)
+        self._report(self._done, self.total)

@@ -1,6 +1,6 @@
-"""Jobs through the engine, in parallel, into tables. The one module of this room that calls the native core.
+"""Jobs through the engine, in parallel, into tables. The only module of this package that calls the native core.
 
-Knows jobs and tables; statistics are made elsewhere. The result depends on the jobs alone, never on `threads`.
+Depends on jobs and tables; statistics are computed elsewhere. The result depends on the jobs alone, never on `threads`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hindflight.replay import _native
 from hindflight.replay.controllers.base import registered_controllers
 from hindflight.replay.experiment.engine_documents import EngineDocuments
-from hindflight.replay.experiment.engine_errors import in_file_words
+from hindflight.replay.experiment.engine_errors import in_scenario_terms
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
 from hindflight.replay.outcome import Outcome
 from hindflight.replay.scenario.loss_trace import LossTrace
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SERIES = ("segments", "flows", "events", "instruments")
 """Tables that recorded jobs fill; every job adds a row to `runs`."""
 
-STUDIED = 1
+FLOW_UNDER_TEST = 1
 """Number of the flow that a scenario is about."""
 
 BATCH = 32
@@ -63,7 +63,7 @@ EVERYTHING = Recording()
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One run in the engine's own terms (`hindflight._native.replay`), for what no scenario can say."""
+    """One run as an engine configuration (`hindflight._native.replay`), for what no scenario can express."""
 
     config: Mapping[str, Any]
     seed: int
@@ -116,7 +116,8 @@ def _replay(
 
 
 def follow(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.Table:
-    """Lead a sender of flow number `flow` (from 0) of `config` through `record`; return its state after each event.
+    """Replay, open loop, a sender of flow number `flow` (from 0) of `config` through `record`; return its state after
+    each event.
 
     Columns: cwnd_pkts, ssthresh_pkts (null while not set), repairing, and of the scoreboard outstanding_pkts,
     sacked_pkts, lost_pkts and retransmitted_pkts. LogError where the record leaves out octets that were sent.
@@ -133,11 +134,11 @@ def follow(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.
 
 def _with_controllers(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return `config` with a user's controllers as the engine names them, `external:NAME`."""
-    own = registered_controllers()
+    registered = registered_controllers()
 
     def named(holder: Mapping[str, Any]) -> dict[str, Any]:
         variant = holder.get("variant")
-        return {**holder, "variant": f"external:{variant}"} if variant in own else dict(holder)
+        return {**holder, "variant": f"external:{variant}"} if variant in registered else dict(holder)
 
     flows = [
         {**named(flow), "proxies": [named(proxy) for proxy in flow.get("proxies", ())]} for flow in config["flows"]
@@ -156,7 +157,7 @@ def run_jobs(
 ) -> dict[str, pa.Table]:
     """Run `jobs` and return the tables `runs`, `segments`, `flows`, `events` and `instruments`.
 
-    `jobs` are the runs by number. `on_done` is told the number of jobs done so far. Raises ScenarioError
+    `jobs` are the runs by number. `on_done` is called with the number of jobs of each batch. Raises ScenarioError
     where the engine refuses the configuration, with the key path; MachineError where captures cannot be written.
     """
     parts: dict[str, list[pa.Table]] = {name: [] for name in ("runs", *SERIES)}
@@ -211,8 +212,8 @@ def _measured(row: Mapping[str, int], cwnd: npt.NDArray[np.int64], span_ns: int)
 
 
 def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, LossTrace]) -> None:
-    """Raise ScenarioError, in the words of the file, for the first of `jobs` that the engine would refuse, or for an
-    option that none of them heeds.
+    """Raise ScenarioError, with the key path of the file, for the first of `jobs` that the engine would refuse, or for
+    an option that has no effect in any of them.
 
     What differs in the seed alone is looked at once.
     """
@@ -222,7 +223,7 @@ def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, Los
     refused = _native.check(texts, registered_controllers(), documents.arrays)
     if refused is not None:
         number, key, problem = refused
-        raise ScenarioError(in_file_words(scenario, different[number], key, problem))
+        raise ScenarioError(in_scenario_terms(scenario, different[number], key, problem))
 
 
 def _run_batch(
@@ -263,18 +264,18 @@ def _run_columns(
 
 
 def _of_controller(error: RuntimeError) -> ControllerError:
-    return ControllerError(str(error), "hf.check_controller plays the rules that every controller keeps")
+    return ControllerError(str(error), "hf.check_controller checks the rules that every controller keeps")
 
 
 def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Table:
-    """Add what the engine does not know: the scenario's names, and the job behind each run."""
+    """Add what the engine does not return: the scenario's names, and the job of each run."""
     import pyarrow as pa
 
     order = [jobs[run_id] for run_id in runs["run_id"].to_pylist()]
     flow_ids = runs["flow_id"].to_pylist()
-    own = {number: flow.variant for number, flow in enumerate(scenario.flows, STUDIED + 1)}
+    shared = {number: flow.variant for number, flow in enumerate(scenario.flows, FLOW_UNDER_TEST + 1)}
     named = [
-        job.variant if flow_id == STUDIED else own.get(flow_id, variant)
+        job.variant if flow_id == FLOW_UNDER_TEST else shared.get(flow_id, variant)
         for job, flow_id, variant in zip(order, flow_ids, runs["variant"].to_pylist(), strict=True)
     ]
     runs = runs.drop_columns("variant")
@@ -282,7 +283,7 @@ def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Ta
         "scenario": [scenario.name] * len(order),
         "variant": named,
         "compared_variant": [job.variant for job in order],
-        "role": ["studied" if flow_id == STUDIED else "cross" for flow_id in flow_ids],
+        "role": ["studied" if flow_id == FLOW_UNDER_TEST else "cross" for flow_id in flow_ids],
         "proxy": [job.proxy for job in order],
         "purpose": [job.purpose for job in order],
         "channel_mode": [job.mode for job in order],

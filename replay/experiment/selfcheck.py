@@ -1,7 +1,8 @@
-"""The self-check: candidates for the variant that flew, replayed over the captured channel, beside what happened.
+"""The self-check: candidates for the captured variant, replayed over the captured channel and compared with the
+capture.
 
-A replay that cannot reproduce the captured flow has nothing to say about others, so this comes first in every
-report. Knows outcomes (hindflight.replay.outcome), not tables or the engine.
+A replay that cannot reproduce the captured flow says nothing about other variants, so this comes first in every
+report. Depends on outcomes (hindflight.replay.outcome), not on tables or the engine.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ RTOS_BOUND = 1
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One variant beside the capture. Differences are relative to the capture; `cwnd_error` is a median or None."""
+    """One variant compared with the capture. Differences are relative to the capture; `cwnd_error` is a median or
+    None."""
 
     variant: str
     goodput_difference: float
@@ -35,7 +37,7 @@ class Candidate:
 
     @property
     def distance(self) -> float:
-        """How far from the capture: goodput and, where known, cwnd; smaller is nearer."""
+        """How far from the capture: goodput and, where known, cwnd; smaller is a better match."""
         return abs(self.goodput_difference) + (self.cwnd_error or 0.0)
 
     @property
@@ -63,10 +65,11 @@ def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -
 
 
 def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_given: bool) -> list[dict[str, Any]]:
-    """Return `findings` rows of section `self_check`: what happened, then every candidate, nearest first.
+    """Return `findings` rows of section `self_check`: what happened, then every candidate, best match first.
 
     `goodput_difference` (%) carries the verdict against GOODPUT_BOUND, `retransmissions` and `rtos` theirs against
-    RETRANSMISSIONS_BOUND and RTOS_BOUND; the sentence is about the nearest, which the other replays are compared with.
+    RETRANSMISSIONS_BOUND and RTOS_BOUND; the sentence is about the best match, which the other replays are compared
+    with.
     """
     best = ranked[0]
     rows = [
@@ -103,7 +106,7 @@ def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_give
 
 
 def _sentence(captured: Outcome, best: Candidate, tried: int, variant_given: bool) -> str:
-    how = "the variant that was given" if variant_given else f"the nearest of {tried} variants tried"
+    how = "the variant that was given" if variant_given else f"the best match of {tried} variants tried"
     judged = (
         "so replays of other variants can be compared with the capture"
         if abs(best.goodput_difference) <= GOODPUT_BOUND

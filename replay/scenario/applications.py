@@ -1,6 +1,7 @@
 """The kinds of application in a scenario file: what feeds a flow.
 
-Knows the file's words and the engine's (`hindflight._native.replay`); not how applications run. Read docs/scenario.md.
+Depends on the keys of the file and of the engine (`hindflight._native.replay`), not on how applications run. Read
+docs/scenario.md.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Greedy(Part):
     first: Time = 0
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {"kind": "greedy", "write_bytes": self.write, "first_write_ns": self.first}
 
 
@@ -44,7 +45,7 @@ class OnOff(Part):
     write: Write | None = None
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {
             "kind": "on_off",
             "rate_bps": self.rate,
@@ -66,7 +67,7 @@ class Pages(Part):
     pages: Annotated[int, Field(ge=1, le=2**32, strict=True)] | None = None
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {
             "kind": "pages",
             "page_bytes": self.page,
@@ -87,7 +88,7 @@ class Stream(Part):
     resume: Time = 1_000_000_000
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {
             "kind": "stream",
             "rate_bps": self.rate,
@@ -114,7 +115,7 @@ class Writes(Part):
         return self
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {"kind": "writes", "at_ns": self.at, "bytes": self.sizes}
 
 

@@ -16,12 +16,12 @@ from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_valid
 from hindflight.channels.models import losses
 from hindflight.channels.models.link_layer import Arq, Fec, Guarded, LinkModel
 from hindflight.channels.models.parameters import LONGEST_NS, InputFile
-from hindflight.replay.catalogue import meant_variant
+from hindflight.replay.catalogue import suggest_variant
 from hindflight.replay.scenario.applications import APPLICATIONS, written_at
 from hindflight.replay.scenario.flows import Datagrams, Flow, SharingFlow
 from hindflight.replay.scenario.quantities import (
-    GREATEST_SEED,
-    MOST_PKTS,
+    MAX_PKTS,
+    MAX_SEED,
     Count,
     Duration,
     Name,
@@ -34,8 +34,8 @@ from hindflight.replay.scenario.quantities import (
 )
 from hindflight.replay.scenario.queues import QUEUES, DropTail, Queue
 from hindflight.replay.scenario.rates import RateTrace, read_rates
-from hindflight.replay.scenario.validation_errors import Tables, describe, nearest
-from hindflight.replay.scenario.variant_parameters import Tuned
+from hindflight.replay.scenario.validation_errors import Tables, describe, suggestion
+from hindflight.replay.scenario.variant_parameters import VariantParameters
 from hindflight.toolkit.errors import MachineError, ScenarioError
 from hindflight.toolkit.units import PACKETS, TIME
 
@@ -52,28 +52,28 @@ Loss = Annotated[losses.NoLoss | losses.PacketLoss | losses.TimeLoss | Guarded |
 
 
 class ChannelFile(Part):
-    """A channel over time from a file of any format that tells it; `file` is relative to the scenario file."""
+    """A channel over time from a file of any format that has one; `file` is relative to the scenario file."""
 
     model: Literal["file"]
     file: InputFile
 
 
 Channel = Annotated[LinkModel | Guarded | ChannelFile, Field(discriminator="model")]
-"""What gives a link's rate, delay and loss over time: a model in the words of `channel synth`, or a file."""
+"""What gives a link's rate, delay and loss over time: a model with the keys of `channel synth`, or a file."""
 
 
 class Jitter(Part):
-    """What is added to the delay of each packet, drawn from a law.
+    """What is added to the delay of each packet: a random value.
 
-    `spread` is the most of a uniform one, the mean of an exponential one, the standard deviation of the normal one
-    whose size a half-normal draw is.
+    `spread` is the maximum of a uniform one, the mean of an exponential one, the standard deviation of the normal one
+    whose absolute value a half-normal one is.
     """
 
     kind: Literal["uniform", "exponential", "half_normal"]
     spread: Annotated[int, whole(TIME), Field(ge=1, le=LONGEST_NS)]
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {"kind": self.kind, "spread_ns": self.spread}
 
 
@@ -159,7 +159,8 @@ class Link(Part):
 
     @property
     def may_reorder(self) -> bool:
-        """Whether a packet may overtake another: by jitter, a change of delay, or the late repairs of a link layer."""
+        """Whether a packet may overtake another: by jitter, a change of delay, or late retransmissions of a link
+        layer."""
         ways = (self.forward, self.backward)
         varies = any(way.jitter is not None or isinstance(way.loss, Trace | Guarded) for way in ways)
         return varies or self.channel is not None or any(change.delay is not None for change in self.changes)
@@ -197,7 +198,7 @@ class Link(Part):
 class Proxy(Part):
     """Split proxies: every node that `compare.proxies` names has one of these. docs/proxies.md has the policies."""
 
-    buffer: Annotated[int, whole(PACKETS), Field(ge=4, le=MOST_PKTS)] = 200
+    buffer: Annotated[int, whole(PACKETS), Field(ge=4, le=MAX_PKTS)] = 200
     variant: Name | None = None
     advertise: Literal["half_free", "free", "third"] = "half_free"
 
@@ -208,7 +209,7 @@ class Compare(Part):
     variants: Names
     proxies: Names = ("none",)
     seeds: Annotated[Count, Field(le=100_000)] = 20
-    first_seed: Annotated[Count, Field(le=GREATEST_SEED)] = 1
+    first_seed: Annotated[Count, Field(le=MAX_SEED)] = 1
 
 
 class Keep(Part):
@@ -251,7 +252,7 @@ class Scenario(Part):
     flows: tuple[SharingFlow, ...] = ()
     datagrams: tuple[Datagrams, ...] = ()
     proxy: Proxy = Proxy()
-    variants: dict[Name, Tuned] = Field(default_factory=dict)
+    variants: dict[Name, VariantParameters] = Field(default_factory=dict)
     compare: Compare
     keep: Keep = Keep()
     captured: Captured | None = None
@@ -290,14 +291,14 @@ class Scenario(Part):
     def problems(self) -> Iterator[str]:
         """Yield what contradicts itself between the tables, each with its key path."""
         if len(set(self.path)) != len(self.path):
-            yield "path: a node stands there twice"
+            yield "path: a node is listed twice"
         if len(self.links) != len(self.path) - 1:
             yield f"links: {len(self.links)} given, {len(self.path) - 1} needed between {len(self.path)} nodes"
         relays = self.path[1:-1]
         for i, proxy in enumerate(self.compare.proxies):
             if proxy != "none" and proxy not in relays:
-                guess = nearest(proxy, ("none", *relays))
-                yield f"compare.proxies[{i}]: {proxy!r} is no node between sender and receiver{guess}"
+                guess = suggestion(proxy, ("none", *relays))
+                yield f"compare.proxies[{i}]: {proxy!r} is not a node between sender and receiver{guess}"
         used = any(proxy != "none" for proxy in self.compare.proxies) or any(flow.proxies for flow in self.flows)
         if "proxy" in self.model_fields_set and not used:
             where = "compare.proxies or in the proxies of one of [[flows]]"
@@ -337,12 +338,12 @@ class Scenario(Part):
         names = ["flow"]
         for key, other in self._others():
             if other.name in names:
-                yield f"{key}.name: {other.name!r} stands there twice ('flow' is the flow under test)"
+                yield f"{key}.name: {other.name!r} is there twice ('flow' is the flow under test)"
             names.append(other.name)
             if other.start >= self.duration:
                 yield f"{key}.start: not before the end of the run"
             unknown = [
-                f"{key}.{end}: {name!r} is no node of the path{nearest(name, self.path)}"
+                f"{key}.{end}: {name!r} is not a node of the path{suggestion(name, self.path)}"
                 for end, name in (("from", other.sender), ("to", other.receiver))
                 if name is not None and name not in self.path
             ]
@@ -361,7 +362,7 @@ class Scenario(Part):
             for node in getattr(other, "proxies", ()):
                 if node not in between:
                     allowed = ", ".join(between) or "there is none"
-                    yield f"{key}.proxies: {node!r} is no node between its ends; allowed: {allowed}"
+                    yield f"{key}.proxies: {node!r} is not a node between its ends; allowed: {allowed}"
 
     def _others(self) -> list[tuple[str, SharingFlow | Datagrams]]:
         flows = [(f"flows[{i}]", flow) for i, flow in enumerate(self.flows)]
@@ -447,12 +448,12 @@ def _problems_of_variants(scenario: Scenario, known_variants: tuple[str, ...]) -
 
 
 def _unknown_variant(where: str, variant: str, known: tuple[str, ...]) -> Problem:
-    guess = meant_variant(variant, known, lead="; ")
+    guess = suggest_variant(variant, known, lead="; ")
     return f"{where}: unknown variant {variant!r}{guess}", f"allowed: {', '.join(known)}"
 
 
 def check_variant(where: str, variant: str, known_variants: tuple[str, ...]) -> None:
-    """Raise ScenarioError unless `variant` is known, with the nearest name."""
+    """Raise ScenarioError unless `variant` is known, with the most similar name."""
     if variant not in known_variants:
         raise ScenarioError(*_unknown_variant(where, variant, known_variants))
 

@@ -110,7 +110,7 @@ def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
     assert list(differences) == ["sack", "cubic"]
     assert [row["verdict"] for row in differences.values()] == ["pass", "miss"]
     assert differences["sack"]["value"] == pytest.approx(-2.0)
-    assert "nearest of 2" in differences["sack"]["text"]
+    assert "best match of 2" in differences["sack"]["text"]
     assert "can be compared with the capture" in differences["sack"]["text"]
     assert [row["value"] for row in rows if row["subject"] == "capture"] == [1e6, 100, 2]
     table_from_rows("findings", rows)
