@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hindflight.channels.extraction.extract import Extraction
     from hindflight.channels.trace import Trace
-    from hindflight.replay.experiment.experiment import Execution, Study
+    from hindflight.replay.experiment.experiment import Execution, ExperimentResult
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.replay.scenario.model import Scenario
     from hindflight.toolkit.captured_flow import Flow
@@ -96,7 +96,9 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) ->
     return trace_path
 
 
-def replay_into(workspace: Workspace, scenario: Scenario, folder: Path, command: str, execution: Execution) -> Study:
+def replay_into(
+    workspace: Workspace, scenario: Scenario, folder: Path, command: str, execution: Execution
+) -> ExperimentResult:
     """Replay a scenario into the workspace, in place of an earlier replay, with findings for the report.
 
     The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
@@ -109,15 +111,15 @@ def replay_into(workspace: Workspace, scenario: Scenario, folder: Path, command:
     if flow is not None:
         tables = flow.tables
         captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction)
-    study = replay_scenario(scenario, folder, captured, execution)
-    study.tables["findings"] = report_findings(study, scenario, folder, execution.threads)
+    result = replay_scenario(scenario, folder, captured, execution)
+    result.tables["findings"] = report_findings(result, scenario, folder, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:
-        for name, table in study.tables.items():
+        for name, table in result.tables.items():
             transaction.write(name, table)
         if flow is not None:
-            for trace in study.traces.values():
+            for trace in result.traces.values():
                 transaction.write("channel", trace.channel)
-    return study
+    return result
 
 
 def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:

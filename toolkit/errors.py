@@ -35,13 +35,21 @@ def did_you_mean(given: str, names: Iterable[str], *, lead: str = "") -> str:
 
 
 class HindflightError(Exception):
-    """What happened, in one line; `hint` says what to do next. Exit code 2 unless a subclass says otherwise."""
+    """What happened, in one line; `hint` says what to do next. Exit code 2 unless a subclass says otherwise.
+
+    `others` has a line for each further error of the same input; the text of the error is all lines.
+    """
 
     exit_code = 2
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, others: tuple[str, ...] = ()) -> None:
         super().__init__(message)
+        self.message = message
         self.hint = hint
+        self.others = others
+
+    def __str__(self) -> str:
+        return "\n".join((self.message, *self.others))
 
 
 class CaptureError(HindflightError):

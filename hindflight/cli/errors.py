@@ -68,7 +68,9 @@ def _tell(error: Exception, debug: bool) -> int:
                 "please report it" if debug else "run again with --debug and report what it prints",
             )
             return OURS
-    _say(_line(str(shown)), shown.hint)
+    for line in (shown.message, *shown.others):
+        _say(_line(line))
+    _hint(shown.hint)
     return code
 
 
@@ -89,5 +91,9 @@ def _line(text: str) -> str:
 
 def _say(message: str, hint: str | None = None) -> None:
     print(f"hindflight: {message}", file=sys.stderr)
+    _hint(hint)
+
+
+def _hint(hint: str | None) -> None:
     if hint:
         print(f"  hint: {hint}", file=sys.stderr)

@@ -11,7 +11,7 @@ import typer
 from hindflight.cli.output import AsJson, Row, command_line, print_json, print_table, progress_on_stderr, say
 
 if TYPE_CHECKING:
-    from hindflight.replay.experiment.experiment import Study
+    from hindflight.replay.experiment.experiment import ExperimentResult
     from hindflight.replay.scenario.model import Scenario
     from hindflight.toolkit.workspace import Workspace
 
@@ -45,17 +45,17 @@ def replay(
 
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
-    study = run(kept, loaded, scenario.parent, threads, pcap)
+    result = run(kept, loaded, scenario.parent, threads, pcap)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
-    show(study, as_json)
+    show(result, as_json)
     if pcap is not None:
-        say(f"wrote {len(study.captures)} captures to {pcap}")
+        say(f"wrote {len(result.captures)} captures to {pcap}")
 
 
 def run(
     workspace: Workspace, scenario: Scenario, folder: Path, threads: int | None, captures: Path | None = None
-) -> Study:
+) -> ExperimentResult:
     """Replay into the workspace with progress on stderr."""
     from hindflight.replay.experiment.experiment import Execution
     from hindflight.workflow import replay_into
@@ -66,17 +66,17 @@ def run(
         return replay_into(workspace, scenario, folder, command_line(), execution)
 
 
-def show(study: Study, as_json: bool) -> None:
+def show(result: ExperimentResult, as_json: bool) -> None:
     """Print the self-check, the comparison, each flow that shared the path, and what connections were reset."""
-    findings = study.tables["findings"].to_pylist()
+    findings = result.tables["findings"].to_pylist()
     if as_json:
-        print_json({"findings": findings, "runs": study.tables["runs"].to_pylist()})
+        print_json({"findings": findings, "runs": result.tables["runs"].to_pylist()})
         return
     for row in findings:
         if row["section"] == "self_check" and row["text"]:
             print(row["text"])
-    modes = {run["channel_mode"] for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if"}
-    print_table([name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes], _comparison(study))
+    modes = {run["channel_mode"] for run in result.tables["runs"].to_pylist() if run["purpose"] == "what_if"}
+    print_table([name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes], _comparison(result))
     print(_how_to_read(modes))
     if sharing := _sharing(findings):
         print()
@@ -107,15 +107,17 @@ def _sharing(findings: list[Row]) -> list[Row]:
     return rows
 
 
-def _comparison(study: Study) -> list[Row]:
+def _comparison(result: ExperimentResult) -> list[Row]:
     from hindflight.toolkit.schema import run_subject
 
     found = {
         (row["subject"], row["metric"]): row
-        for row in study.tables["findings"].to_pylist()
+        for row in result.tables["findings"].to_pylist()
         if row["section"] == "what_if"
     }
-    runs = [run for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "studied"]
+    runs = [
+        run for run in result.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "studied"
+    ]
     rows = []
     for variant, proxy in dict.fromkeys((run["variant"], run["proxy"]) for run in runs):
         mine = [run for run in runs if (run["variant"], run["proxy"]) == (variant, proxy)]
@@ -128,7 +130,7 @@ def _comparison(study: Study) -> list[Row]:
             _kbps(as_captured, "value"),
             _kbps(mean, "value"),
             _interval(mean),
-            "reference" if (variant, proxy) == study.reference else _gain(gain),
+            "reference" if (variant, proxy) == result.reference else _gain(gain),
             f"{sum(run['rtos'] for run in mine) / len(mine):.1f}",
         )
         rows.append(dict(zip(_COLUMNS, values, strict=True)))

@@ -10,7 +10,7 @@ import typer
 from hindflight.cli.output import AsJson, print_json, print_table
 
 if TYPE_CHECKING:
-    from hindflight.replay.experiment.sensitivity import Outcome, Spread
+    from hindflight.replay.experiment.sensitivity import Outcome, Sensitivity
 
 
 def spread(
@@ -19,10 +19,10 @@ def spread(
     as_json: AsJson = False,
 ) -> None:
     """Replay a captured channel by position, by time and by a fitted model, and say how far apart the results lie."""
-    from hindflight.replay.experiment.sensitivity import measure_spread
+    from hindflight.replay.experiment.sensitivity import measure_sensitivity
     from hindflight.workflow import read_scenario
 
-    found = measure_spread(read_scenario(scenario), scenario.parent, threads=threads)
+    found = measure_sensitivity(read_scenario(scenario), scenario.parent, threads=threads)
     if as_json:
         from dataclasses import asdict
 
@@ -41,7 +41,7 @@ def spread(
         _print(found)
 
 
-def _print(found: Spread) -> None:
+def _print(found: Sensitivity) -> None:
     from hindflight.replay.experiment.sensitivity import WAYS
 
     names = ("variant", "proxy", *WAYS, "spread %")

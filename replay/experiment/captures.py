@@ -1,6 +1,6 @@
-"""Captures of recorded runs in a folder: written apart, and all put in place under names that tell runs apart.
+"""Captures of recorded runs in a folder: written to a temporary folder, then moved under names that identify the run.
 
-Knows jobs and files; the native core writes what is in them. Read docs/scenario.md, "Captures of a replay".
+Depends on jobs and files; the native core writes the contents. Read docs/scenario.md, "Captures of a replay".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hindflight.toolkit.files import plain_os_errors, sync_folder
 
 @contextmanager
 def capture_folder(out: Path | None, keep: Keep) -> Iterator[Path | None]:
-    """Make a folder beside where the captures go, for as long as they are written; None where none are wanted.
+    """Make a temporary folder next to the captures while they are written; None where none are wanted.
 
     ScenarioError: no run is recorded, so there is nothing to write. MachineError, HindflightError: the system refuses.
     """

@@ -1,6 +1,6 @@
-"""A first scenario file from what a capture told: estimates with their intervals, and what is not known.
+"""A first scenario file from a capture: estimates with their intervals, and what is not known.
 
-Writes text for people to edit; knows neither captures nor the engine. The result reads back with `model`.
+Writes text for people to edit; does not depend on captures or the engine. The result reads back with `model`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LinkChange:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Everything that a scenario file needs. `rate` and `queue` are None where the capture cannot tell."""
+    """Everything that a scenario file needs. `rate` and `queue` are None where the capture does not show them."""
 
     name: str
     duration_ns: int
@@ -71,7 +71,7 @@ class Draft:
 
 
 RELAY_SHARE = 0.5
-"""Where the relay stands, as a share of the path's delay: a capture cannot tell; a satellite is midway."""
+"""Position of the relay, as a share of the path's delay: a capture does not show it; a satellite is midway."""
 
 UNKNOWN_QUEUE_PKTS = 1000
 """Queue limit where the capture never filled the queue: large enough not to invent losses."""
@@ -118,9 +118,7 @@ def draft_scenario(draft: Draft) -> str:
         *_buffer_lines(stack.receive_buffer_bytes),
         f"profile = {quote(stack.profile)}  # timers and recovery of the stack",
         "",
-        "[proxy]",
-        'buffer = "200 pkts"',
-        "",
+        *_proxy_lines(draft.proxies),
         "[compare]",
         f"variants = {quote(list(draft.variants))}",
         f"proxies = {quote(list(draft.proxies))}",
@@ -130,10 +128,15 @@ def draft_scenario(draft: Draft) -> str:
         f"input = {quote(draft.input_name)}",
         f"sha256 = {quote(draft.input_sha256)}",
         f"flow_id = {draft.flow_id}",
-        f'variant = {quote(draft.variant)}  # "auto": the self-check tries all and takes the nearest',
+        f'variant = {quote(draft.variant)}  # "auto": the self-check tries all and takes the best match',
         "",
     ]
     return "\n".join(lines)
+
+
+def _proxy_lines(proxies: Sequence[str]) -> list[str]:
+    """The table of the proxies, where there is one to compare."""
+    return ["[proxy]", 'buffer = "200 pkts"', ""] if any(proxy != "none" for proxy in proxies) else []
 
 
 def _interval(value: Value, scale: float, unit: str) -> str:
@@ -144,7 +147,7 @@ def _interval(value: Value, scale: float, unit: str) -> str:
 
 def _rate_lines(rate: Value | None) -> list[str]:
     if rate is None:
-        return ["# rate: the capture never filled the link, so it cannot tell; without a rate nothing queues"]
+        return ["# rate: the capture never filled the link, so its rate is not known; without a rate nothing queues"]
     return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, 1e6, "Mbit/s")}']
 
 
@@ -175,7 +178,7 @@ def _buffer_lines(receive_buffer_bytes: int | None) -> list[str]:
 
 
 def _assumed_lines(draft: Draft) -> list[str]:
-    """Rate and queue of the hop behind the relay, of which the capture tells nothing."""
+    """Rate and queue of the hop behind the relay, which the capture does not show."""
     lines = [] if draft.rate is None else [f'rate = "{format_rate(draft.rate.value)}"  # assumed: that of the uplink']
     queue_pkts = UNKNOWN_QUEUE_PKTS if draft.queue is None else round(draft.queue.value)
     return [*lines, f'queue = "{queue_pkts} pkts"  # assumed']

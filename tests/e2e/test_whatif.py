@@ -164,7 +164,7 @@ def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[
         (["whatif", CAPTURE, "--variants", "cubik"], "--variants: unknown variant 'cubik'; did you mean 'cubic'?"),
         (["whatif", CAPTURE, "--variants", ","], "--variants names nothing"),
         (["whatif", CAPTURE, "--flow", "9"], "snd.pcap.xz has no flow 9 with data"),
-        (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is no node"),
+        (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is not a node"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
         (["whatif", FLOW / "rcv.pcap.xz"], "stands at the receiver"),
         (["channel", "extract", FLOW / "scenario.json"], "is not a capture"),

@@ -93,6 +93,14 @@ RUNS = Table(
             values=("studied", "cross"),
         ),
         Column("variant", "text", "", "TCP variant of the flow; `udp` for a stream of datagrams"),
+        Column(
+            "compared_variant",
+            "text",
+            "",
+            "TCP variant of the flow under test in this run, also in the rows of the flows that share its path; null in "
+            "workspaces of Hindflight 0.1",
+            nullable=True,
+        ),
         Column("proxy", "text", "", "Node that splits the connection; `none` without a proxy"),
         Column(
             "purpose",

@@ -10,10 +10,11 @@ from hindflight.replay.experiment.compare import compare_runs, mean_interval, t_
 
 
 @pytest.mark.parametrize(
-    ("degrees", "table"), [(4, 2.776445), (5, 2.570582), (9, 2.262157), (19, 2.093024), (99, 1.984217)]
+    ("degrees", "table"),
+    [(1, 12.706205), (2, 4.302653), (4, 2.776445), (5, 2.570582), (9, 2.262157), (19, 2.093024), (99, 1.984217)],
 )
 def test_t_quantile_matches_the_printed_table(degrees: int, table: float) -> None:
-    assert t_quantile_975(degrees) == pytest.approx(table, rel=1e-3)
+    assert t_quantile_975(degrees) == pytest.approx(table, rel=1e-6)
 
 
 def test_interval_of_a_mean() -> None:
