@@ -13,6 +13,7 @@ from typing import Literal
 import altair as alt
 import polars as pl
 import vl_convert
+from polars import selectors
 
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.frames import Tables, read
@@ -20,6 +21,7 @@ from hindflight.reports.sections import Picture, Section, sections
 from hindflight.reports.style import Mode, recolour, vega_config
 from hindflight.toolkit.errors import MachineError, ReportError
 from hindflight.toolkit.files import write_whole
+from hindflight.toolkit.text import csv_cell
 
 Format = Literal["png", "svg"]
 _SCALE = 2.0
@@ -99,5 +101,7 @@ def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
     if runs.is_empty():
         raise ReportError("No variant was replayed, so there is no what-if table.")
     whole = Path(path)
+    texts = selectors.string(include_categorical=True)
+    runs = runs.with_columns(texts.cast(pl.String).map_elements(csv_cell, return_dtype=pl.String))
     write_whole(whole, runs.write_csv())
     return whole

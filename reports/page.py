@@ -22,6 +22,7 @@ from hindflight.reports.charts.axes import ZOOM
 from hindflight.reports.frames import TIME
 from hindflight.reports.sections import Picture, Section
 from hindflight.reports.style import DARK, vega_config
+from hindflight.toolkit.text import printable
 
 
 @dataclass(slots=True)
@@ -81,6 +82,7 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
         loader=PackageLoader("hindflight.reports", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -100,6 +102,11 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
         data=Markup(store.to_json()),  # noqa: S704  (no "<" in it)
         scripts=[Markup(script) for script in scripts],  # noqa: S704  (ours and Vega's)
     )
+
+
+def _shown(value: Any) -> Any:
+    """What the template prints of a value: text of others without control characters, markup of ours as it is."""
+    return printable(value, keep="\n\t") if type(value) is str else value
 
 
 @cache

@@ -9,7 +9,7 @@ import typer
 
 from hindflight.cli.convert import convert, show
 from hindflight.cli.fit import fit
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.output import AsJson, echo, print_json, print_table, say
 from hindflight.cli.spread import spread
 from hindflight.cli.synth import synth
 from hindflight.cli.times import From, To, capture_span
@@ -93,12 +93,12 @@ def _print(flow_id: int, extraction: Extraction) -> None:
     print_table(names, rows, title=f"Link of flow {flow_id}")
     counted = {name: count for name, count in extraction.counts.items() if count or name == "lost"}
     print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
-    print("How it was found:")
+    echo("How it was found:")
     for e in extraction.estimates:
-        print(f"  {e.name}: {e.how}")
-    print("Not known:")
+        echo(f"  {e.name}: {e.how}")
+    echo("Not known:")
     for sentence in extraction.unknowns:
-        print(f"  {sentence}")
+        echo(f"  {sentence}")
 
 
 def _quantity(value: float | None, unit: str) -> str:

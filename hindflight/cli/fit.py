@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.output import AsJson, echo, print_json, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,17 +113,17 @@ def _print_fit(fit: Fit, level: float) -> None:
     print_table(names, rows, title=f"{fit.model}: {fit.verdict}")
     for test in fit.tests:
         if test.p_value is None:
-            print(f"  {test.name}: too few losses to test")
+            echo(f"  {test.name}: too few losses to test")
         else:
-            print(f"  {test.name}: chi-square {test.statistic:.1f} on {test.freedom}, p = {test.p_value:.2g}")
+            echo(f"  {test.name}: chi-square {test.statistic:.1f} on {test.freedom}, p = {test.p_value:.2g}")
             if fit.verdict == "does not fit" and test.p_value < 0.01:
-                print(f"    {test.worst}")
+                echo(f"    {test.worst}")
     if not fit.identified:
-        print("  The trace does not tell all parameters: several values are as likely.")
+        echo("  The trace does not tell all parameters: several values are as likely.")
 
 
 def _print_left_out(outage: int, unsure: int) -> None:
     if outage:
-        print(f"{outage} packets lost in outages are left out: an outage has a time, not a position.")
+        echo(f"{outage} packets lost in outages are left out: an outage has a time, not a position.")
     if unsure:
-        print(f"Of {unsure} losses the capture does not tell for certain that the channel took them.")
+        echo(f"Of {unsure} losses the capture does not tell for certain that the channel took them.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, Row, command_line, print_json, print_table, progress_on_stderr, say
+from hindflight.cli.output import AsJson, Row, command_line, echo, print_json, print_table, progress_on_stderr, say
 
 if TYPE_CHECKING:
     from hindflight.replay.experiment.experiment import Study
@@ -74,17 +74,17 @@ def show(study: Study, as_json: bool) -> None:
         return
     for row in findings:
         if row["section"] == "self_check" and row["text"]:
-            print(row["text"])
+            echo(row["text"])
     modes = {run["channel_mode"] for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if"}
     print_table([name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes], _comparison(study))
-    print(_how_to_read(modes))
+    echo(*_how_to_read(modes).splitlines())
     if sharing := _sharing(findings):
-        print()
+        echo()
         print_table(_SHARING, sharing, "Each flow that shared the path")
-        print("lost %: data packets, for each one sent.")
+        echo("lost %: data packets, for each one sent.")
     for row in findings:
         if row["section"] == "what_if" and row["metric"] == "resets":
-            print(row["text"])
+            echo(row["text"])
 
 
 def _how_to_read(modes: set[str]) -> str:

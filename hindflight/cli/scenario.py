@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.output import AsJson, echo, print_json, print_table, say
 from hindflight.cli.times import From, To, capture_span
 from hindflight.toolkit.errors import HindflightError
 
@@ -68,13 +68,13 @@ def profiles(
         print_json({"settings": [asdict(setting) for setting in shown]})
     elif key:
         (setting,) = shown
-        print(f"{setting.key}: {setting.meaning}")
+        echo(f"{setting.key}: {setting.meaning}")
         print_table(["profile", "value"], [{"profile": name, "value": value} for name, value in setting.values.items()])
-        print(f"allowed: {setting.allowed}\nsource: {setting.source}")
+        echo(f"allowed: {setting.allowed}", f"source: {setting.source}")
     else:
         names = list(shown[0].values)
         print_table(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown])
-        print("hindflight scenario profiles KEY says what it is and where its values come from.")
+        echo("hindflight scenario profiles KEY says what it is and where its values come from.")
 
 
 def listed(text: str, option: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, say
+from hindflight.cli.output import AsJson, echo, print_json, say
 
 if TYPE_CHECKING:
     from hindflight.channels.models.synth import Model
@@ -52,9 +52,9 @@ def synth(
         return
     share = f"{100 * lost / of:.3g} %"
     if tally.packets:
-        print(f"{chosen.model}: {tally.packets} packets, {share} of them lost")
+        echo(f"{chosen.model}: {tally.packets} packets, {share} of them lost")
     else:
-        print(f"{chosen.model}: {tally.span_ns / 1e9:g} s in {tally.rows} rows; nothing passes in {share} of the time")
+        echo(f"{chosen.model}: {tally.span_ns / 1e9:g} s in {tally.rows} rows; nothing passes in {share} of the time")
     say(f"wrote {out}")
 
 
