@@ -102,7 +102,8 @@ def read_trace(path: Path | str) -> Trace:
     if path.is_dir():
         raise ChannelError(f"{path}: is a folder, not a channel trace")
     try:
-        table = pq.read_table(path)
+        with path.open("rb") as file:  # pyarrow opens no file whose name is not UTF-8
+            table = pq.read_table(file)
     except FileNotFoundError:
         raise ChannelError(f"{path}: there is no such file") from None
     except pa.ArrowInvalid as error:

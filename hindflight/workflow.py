@@ -73,6 +73,7 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) ->
     from hindflight.replay.scenario.model import parse_scenario
     from hindflight.toolkit.captured_flow import input_of, place_of
     from hindflight.toolkit.files import write_whole
+    from hindflight.toolkit.text import name_to_text
 
     check_choice(choice)
     extraction = extract_channel(flow, workspace)
@@ -89,7 +90,7 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) ->
         input_name=source.name,
         input_sha256=source.sha256,
     )
-    text = draft_from_capture(sender, trace, trace_path.name, choice)
+    text = draft_from_capture(sender, trace, name_to_text(trace_path.name), choice)
     parse_scenario(tomllib.loads(text), "the drafted scenario", variant_names())
     write_trace(trace, trace_path)
     write_whole(path, text)
@@ -175,13 +176,15 @@ def replay_file(
     from hindflight.replay.experiment.experiment import Execution
     from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.source import temporary_tables
+    from hindflight.toolkit.text import name_to_text
 
     scenario = read_scenario(Path(path))
     tables = temporary_tables()
+    command = f"replay {name_to_text(str(path))}"
     try:
-        Ingest(tables.workspace, f"replay {path}")([Path(capture) for capture in captures])
+        Ingest(tables.workspace, command)([Path(capture) for capture in captures])
         execution = Execution(threads, captures=None if pcap is None else Path(pcap))
-        replay_into(tables.workspace, scenario, Path(path).parent, f"replay {path}", execution)
+        replay_into(tables.workspace, scenario, Path(path).parent, command, execution)
     except BaseException:
         tables.close()
         raise

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.schema import TABLES
+from hindflight.toolkit.text import name_to_text
 from hindflight.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def open_source(
     stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1])
     opened = temporary_tables()
     try:
-        with opened.workspace.transaction(f"open {source}") as transaction:
+        with opened.workspace.transaction(f"open {name_to_text(source)}") as transaction:
             transaction.add_input(source, "capture")
             write_capture(stream, transaction, CAPTURE_TABLES if tables is None else tables)
     except BaseException:

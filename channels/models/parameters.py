@@ -15,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
@@ -22,6 +23,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from hindflight.toolkit.errors import ChannelError, MachineError, did_you_mean
+from hindflight.toolkit.text import name_from_text, name_to_text
 from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
 
 LONGEST_NS = 30 * 86_400 * 10**9
@@ -71,11 +73,11 @@ class Parameters(BaseModel):
 
 
 def _beside(path: str, info: ValidationInfo) -> str:
-    return str(Path((info.context or {}).get("folder", ".")) / path)
+    return str(Path((info.context or {}).get("folder", ".")) / name_from_text(path))
 
 
-InputFile = Annotated[str, AfterValidator(_beside)]
-"""A file named in a file of parameters: relative to that file."""
+InputFile = Annotated[str, AfterValidator(_beside), PlainSerializer(name_to_text)]
+"""A file named in a file of parameters: relative to that file; a `file:` URI where its name is not UTF-8."""
 
 
 def parse(kind: Any, data: object, where: str, folder: Path = Path()) -> Any:

@@ -37,6 +37,7 @@ def report(
     """Write the report on all that a workspace holds."""
     from hindflight.reports.exports import write_charts, write_what_if_csv
     from hindflight.toolkit.schema import TABLES
+    from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace
     from hindflight.workflow import write_report_of
 
@@ -45,10 +46,14 @@ def report(
     if csv is not None:
         write_what_if_csv(tables, csv)
     drawn = [] if charts is None else write_charts(tables, charts, form.value)
-    write_report_of(kept, out, title or f"Hindflight report: {workspace.name}", utc)
+    write_report_of(kept, out, title or f"Hindflight report: {name_to_text(workspace.name)}", utc)
     if as_json:
         print_json(
-            {"report": str(out), "charts": [str(path) for path in drawn], "csv": None if csv is None else str(csv)}
+            {
+                "report": name_to_text(out),
+                "charts": [name_to_text(path) for path in drawn],
+                "csv": None if csv is None else name_to_text(csv),
+            }
         )
         return
     if csv is not None:

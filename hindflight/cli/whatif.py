@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from dataclasses import dataclass
 from functools import partial
@@ -78,6 +77,7 @@ def _study(job: Job, as_json: bool) -> None:
     from hindflight.reports.bundle import prepare
     from hindflight.toolkit.captured_flow import read_flow
     from hindflight.toolkit.ingest import Ingest
+    from hindflight.toolkit.text import name_to_text, shell_line
     from hindflight.toolkit.workspace import Workspace
     from hindflight.workflow import read_scenario, write_draft, write_report_of
 
@@ -93,8 +93,10 @@ def _study(job: Job, as_json: bool) -> None:
     write_draft(workspace, chosen, draft, job.choice)
     result = run(workspace, read_scenario(draft), job.out, job.threads)
     page = job.out / "report.html"
-    write_report_of(workspace, page, f"{job.inputs[0].name}: what TCP did, and what it could have done", utc=False)
+    write_report_of(
+        workspace, page, f"{name_to_text(job.inputs[0].name)}: what TCP did, and what it could have done", utc=False
+    )
     show(result, as_json)
     say(f"report: {page}")
-    again = shlex.join(["hindflight", "replay", str(draft), "-w", str(workspace.path)])
+    again = shell_line(["hindflight", "replay", str(draft), "-w", str(workspace.path)])
     say(f"to try another path, edit {draft} and run: {again}")

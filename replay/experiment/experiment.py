@@ -24,6 +24,7 @@ from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
 from hindflight.replay.scenario.model import Scenario
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 from hindflight.toolkit.schema import run_subject, table_from_rows
+from hindflight.toolkit.text import name_from_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,7 +147,7 @@ def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
     """Read every trace that the scenario names. Raises ScenarioError with the key path, ChannelError with the file."""
     traces = {}
     for key, loss in trace_files(scenario):
-        path = folder / loss.file
+        path = folder / name_from_text(loss.file)
         if not path.is_file():
             raise ScenarioError(
                 f"{scenario.where}: {key}: no such file {path}",
