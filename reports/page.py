@@ -22,6 +22,7 @@ from hindflight.reports.charts.axes import ZOOM
 from hindflight.reports.frames import TIME
 from hindflight.reports.sections import Picture, Section
 from hindflight.reports.style import DARK, vega_config
+from hindflight.toolkit.seal import EMPTY_SEAL
 from hindflight.toolkit.text import printable
 
 
@@ -76,7 +77,9 @@ class Store:
 
 
 def render(title: str, lead: str, generated: str, sections: list[Section]) -> str:
-    """Return the page. Everything that comes from tables is escaped, by Jinja2 in text and by hand in data."""
+    """Return the page, its digest yet to be filled in.
+
+    Everything that comes from tables is escaped, by Jinja2 in text and by hand in data."""
     store = Store()
     environment = Environment(
         loader=PackageLoader("hindflight.reports", "assets"),
@@ -97,6 +100,7 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
     return environment.get_template("page.html.j2").render(
         title=title,
         policy=_policy(scripts),
+        seal=EMPTY_SEAL,
         style=Markup(_asset("report.css")),  # noqa: S704  (ours, not the user's)
         body=Markup(body),  # noqa: S704  (rendered with escaping, just above)
         data=Markup(store.to_json()),  # noqa: S704  (no "<" in it)

@@ -81,6 +81,11 @@ class Workspace:
         return cls.open(path) if (Path(path) / manifests.NAME).exists() else cls.create(path)
 
     @property
+    def manifest_path(self) -> Path:
+        """The file that lists all others."""
+        return self.path / manifests.NAME
+
+    @property
     def inputs(self) -> tuple[Input, ...]:
         """The files that were read."""
         return self.manifest.inputs

@@ -72,11 +72,26 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-def _beside(path: str, info: ValidationInfo) -> str:
-    return str(Path((info.context or {}).get("folder", ".")) / name_from_text(path))
+class FileName(str):
+    """The path of an input file that a file of parameters names."""
 
 
-InputFile = Annotated[str, AfterValidator(_beside), PlainSerializer(name_to_text)]
+def _found(path: str, info: ValidationInfo) -> FileName:
+    return FileName(Path((info.context or {}).get("folder", ".")) / name_from_text(path))
+
+
+def input_files(model: BaseModel) -> list[Path]:
+    """Return the files that a model names, in its parts too."""
+    found: list[Path] = []
+    for _, value in model:
+        if isinstance(value, FileName):
+            found.append(Path(value))
+        elif isinstance(value, BaseModel):
+            found += input_files(value)
+    return found
+
+
+InputFile = Annotated[str, AfterValidator(_found), PlainSerializer(name_to_text)]
 """A file named in a file of parameters: relative to that file; a `file:` URI where its name is not UTF-8."""
 
 

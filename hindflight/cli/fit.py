@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsJson, echo, print_json, print_table, say
+from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hindflight.channels.fitting.fit import Fit, Fits
 
 Charts = Annotated[Path | None, typer.Option("--charts", help="Write pictures into this folder.")]
+CHARTS = ("states", "runs", "autocorrelation", "skyline")
+"""Pictures that `--charts` may write."""
 FromFormat = Annotated[str | None, typer.Option("--from", help="Format of the trace, where its name does not tell.")]
 
 
@@ -27,6 +29,7 @@ def fit(
     level: Annotated[float, typer.Option("--level", help="How often intervals hold the truth.")] = 0.95,
     charts: Charts = None,
     form: FromFormat = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit loss models by maximum likelihood: parameters with intervals, AIC, BIC, and whether each fits."""
@@ -34,6 +37,8 @@ def fit(
     from hindflight.channels.fitting.loss_sequence import fates_of
     from hindflight.channels.formats import read_channel
 
+    if charts is not None:
+        check_charts(charts, [trace], force=force)
     fates = fates_of(read_channel(trace, form), str(trace))
     fits = fit_models(fates, model or ["all"], level)
     if as_json:
@@ -43,6 +48,13 @@ def fit(
         _print_left_out(fates.outage, fates.unsure)
     if charts is not None:
         draw(pictured(fits), charts)
+
+
+def check_charts(folder: Path, inputs: list[Path], *, force: bool) -> None:
+    """Check that `draw` may write into `folder`: see `check_outputs`."""
+    from hindflight.toolkit.files import check_outputs
+
+    check_outputs([folder / f"{name}.png" for name in CHARTS], inputs, force=force)
 
 
 def draw(tables: dict[str, pa.Table], folder: Path) -> None:
@@ -56,10 +68,7 @@ def draw(tables: dict[str, pa.Table], folder: Path) -> None:
     with plain_os_errors(f"making {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
     drawing: dict[str, Callable[[pl.DataFrame], alt.TopLevelMixin]] = {
-        "states": states,
-        "runs": run_lengths,
-        "autocorrelation": autocorrelation,
-        "skyline": skyline,
+        **dict(zip(CHARTS, (states, run_lengths, autocorrelation, skyline), strict=True))
     }
     for name, table in tables.items():
         say(f"wrote {write_chart(drawing[name](pl.DataFrame(pl.from_arrow(table))), folder / f'{name}.png')}")

@@ -21,6 +21,10 @@ from hindflight.toolkit.text import csv_cell, escape_json, printable, shell_line
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="CSV on stdout.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace files even if hindflight did not write them or they were changed since."),
+]
 
 SHOWN_ROWS = 1000
 """Rows of a table for people; --json and --csv give all."""

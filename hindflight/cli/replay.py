@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, Row, command_line, echo, print_json, print_table, progress_on_stderr, say
+from hindflight.cli.output import (
+    AsJson,
+    Force,
+    Row,
+    command_line,
+    echo,
+    print_json,
+    print_table,
+    progress_on_stderr,
+    say,
+)
 
 if TYPE_CHECKING:
     from hindflight.replay.experiment.experiment import Study
@@ -34,6 +44,7 @@ def replay(
         Path | None, typer.Option("--pcap", help="Folder for captures at each node of the recorded runs.")
     ] = None,
     threads: Threads = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay a scenario: the captured variant first if its capture is in the workspace, then all to compare.
@@ -45,12 +56,23 @@ def replay(
 
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
+    if pcap is not None:
+        _check_captures(kept, scenario, pcap, force=force)
     study = run(kept, loaded, scenario.parent, threads, pcap)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
     show(study, as_json)
     if pcap is not None:
         say(f"wrote {len(study.captures)} captures to {pcap}")
+
+
+def _check_captures(workspace: Workspace, scenario: Path, folder: Path, *, force: bool) -> None:
+    """Check that captures may be written into `folder`: none is there without `force`, and none is an input."""
+    from hindflight.replay.experiment.captures import placed_captures
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.source import input_files
+
+    check_outputs(placed_captures(folder), [scenario, *input_files(workspace)], force=force)
 
 
 def run(

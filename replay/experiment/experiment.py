@@ -41,11 +41,12 @@ REPLAYED_DIRECTION = "a2b"
 @dataclass(frozen=True, slots=True)
 class Execution:
     """How runs are made, which no table depends on: threads, who is told of progress, and the folder where captures of
-    the recorded runs of the comparison go, if they are wanted."""
+    the recorded runs of the comparison go, if they are wanted, and whether they may replace others there."""
 
     threads: int | None = None
     on_progress: Progress = lambda _done, _all: None
     captures: Path | None = None
+    force: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _compare(
     scenario: Scenario, jobs: dict[int, Job], traces: Mapping[str, LossTrace], execution: Execution, counter: _Counter
 ) -> tuple[dict[str, pa.Table], tuple[Path, ...]]:
     keep = scenario.keep
-    with capture_folder(execution.captures, keep) as folder:
+    with capture_folder(execution.captures, keep, force=execution.force) as folder:
         tables = run_jobs(
             scenario,
             jobs,
