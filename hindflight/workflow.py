@@ -62,21 +62,25 @@ def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
     )
 
 
-def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) -> Path:
+def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice, *, force: bool = True) -> Path:
     """Extract the flow's channel and write a scenario drafted from it to `path`; return the trace beside it.
 
     ScenarioError: an unknown variant was chosen. ChannelError: the capture does not tell. MachineError: no room.
+    Without `force` HindflightError if one of the two files may not be replaced (toolkit/files.py).
     """
     from hindflight.channels.trace import write_trace
     from hindflight.replay.controllers.base import variant_names
     from hindflight.replay.scenario.from_capture import CapturedSender, check_choice, draft_from_capture
     from hindflight.replay.scenario.model import parse_scenario
     from hindflight.toolkit.captured_flow import input_of, place_of
-    from hindflight.toolkit.files import write_whole
+    from hindflight.toolkit.files import check_outputs, write_whole
+    from hindflight.toolkit.seal import SEAL_NOTE, sealed
+    from hindflight.toolkit.text import name_to_text
 
     check_choice(choice)
     extraction = extract_channel(flow, workspace)
-    trace_path = path.with_suffix(".channel.parquet")
+    trace_path = draft_files(path)[1]
+    check_outputs(draft_files(path), (), force=force)
     trace = trace_of(extraction, workspace, flow)
     source = input_of(workspace, flow)
     sender = CapturedSender(
@@ -89,11 +93,16 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) ->
         input_name=source.name,
         input_sha256=source.sha256,
     )
-    text = draft_from_capture(sender, trace, trace_path.name, choice)
+    text = draft_from_capture(sender, trace, name_to_text(trace_path.name), choice)
     parse_scenario(tomllib.loads(text), "the drafted scenario", variant_names())
     write_trace(trace, trace_path)
-    write_whole(path, text)
+    write_whole(path, sealed(f"{text}# {SEAL_NOTE}\n".encode()))
     return trace_path
+
+
+def draft_files(path: Path) -> tuple[Path, Path]:
+    """Return the files that `write_draft` writes for `path`: the scenario and its trace."""
+    return path, path.with_suffix(".channel.parquet")
 
 
 def replay_into(
@@ -140,8 +149,11 @@ def read_scenario(path: Path) -> Scenario:
     return load_scenario(path, variant_names())
 
 
-def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> None:
-    """Write the report on a workspace. MachineError where the file cannot be written."""
+def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, force: bool = True) -> None:
+    """Write the report on a workspace. MachineError where the file cannot be written.
+
+    Without `force` HindflightError if it may not be replaced (toolkit/files.py).
+    """
     from hindflight.reports.document import ReportMeta, write_report
     from hindflight.toolkit.schema import TABLES
 
@@ -162,7 +174,7 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> 
         },
         utc=utc,
     )
-    write_report(tables, meta, path)
+    write_report(tables, meta, path, force=force)
 
 
 def replay_file(
@@ -177,13 +189,15 @@ def replay_file(
     from hindflight.replay.experiment.experiment import Execution
     from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.source import temporary_tables
+    from hindflight.toolkit.text import name_to_text
 
     scenario = read_scenario(Path(path))
     tables = temporary_tables()
+    command = f"replay {name_to_text(str(path))}"
     try:
-        Ingest(tables.workspace, f"replay {path}")([Path(capture) for capture in captures])
+        Ingest(tables.workspace, command)([Path(capture) for capture in captures])
         execution = Execution(threads, captures=None if pcap is None else Path(pcap))
-        replay_into(tables.workspace, scenario, Path(path).parent, f"replay {path}", execution)
+        replay_into(tables.workspace, scenario, Path(path).parent, command, execution)
     except BaseException:
         tables.close()
         raise

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.schema import TABLES
+from hindflight.toolkit.text import name_from_text, name_to_text
 from hindflight.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -102,13 +103,30 @@ def open_source(
     stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1])
     opened = temporary_tables()
     try:
-        with opened.workspace.transaction(f"open {source}") as transaction:
+        with opened.workspace.transaction(f"open {name_to_text(source)}") as transaction:
             transaction.add_input(source, "capture")
             write_capture(stream, transaction, CAPTURE_TABLES if tables is None else tables)
     except BaseException:
         opened.close()
         raise
     return opened
+
+
+def files_of(source: Path) -> list[Path]:
+    """Return the files that a command reads for `source`: of a workspace its own and the inputs that it was made from.
+
+    WorkspaceError: the folder is not a workspace.
+    """
+    if not source.is_dir():
+        return [source]
+    workspace = Workspace.open(source)
+    parts = (path for name in TABLES for path in workspace.parts(name))
+    return [workspace.manifest_path, *parts, *input_files(workspace)]
+
+
+def input_files(workspace: Workspace) -> list[Path]:
+    """Return where the files were that the workspace was made from."""
+    return [Path(name_from_text(entry.path)) for entry in workspace.inputs]
 
 
 def temporary_tables() -> Tables:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hindflight.toolkit import manifest as manifests
 from hindflight.toolkit.database import connect
@@ -22,6 +22,7 @@ from hindflight.toolkit.errors import WorkspaceError
 from hindflight.toolkit.files import os_error, plain_os_errors, sha256_of, sync_folder, write_whole
 from hindflight.toolkit.manifest import PART_NAME, Command, Input, Manifest, Part, read_manifest
 from hindflight.toolkit.schema import TABLES, arrow_schema, conform, empty_table
+from hindflight.toolkit.text import name_to_text
 from hindflight.toolkit.version import versions
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class Workspace:
         return cls.open(path) if (Path(path) / manifests.NAME).exists() else cls.create(path)
 
     @property
+    def manifest_path(self) -> Path:
+        """The file that lists all others."""
+        return self.path / manifests.NAME
+
+    @property
     def inputs(self) -> tuple[Input, ...]:
         """The files that were read."""
         return self.manifest.inputs
@@ -106,12 +112,15 @@ class Workspace:
         """Return table `name` as a pyarrow dataset, not read yet."""
         import pyarrow as pa
         import pyarrow.dataset as ds
+        import pyarrow.fs as pafs
 
         paths = self.parts(name)
         if not paths:
             return ds.dataset(empty_table(name))
         try:
-            return ds.dataset([str(path) for path in paths], schema=arrow_schema(name), format="parquet")
+            form = ds.ParquetFileFormat()
+            fragments = [form.make_fragment(_arrow_file(path), pafs.LocalFileSystem()) for path in paths]
+            return ds.FileSystemDataset(fragments, arrow_schema(name), form)
         except (pa.ArrowInvalid, OSError) as error:
             raise _damaged(self.path, name, error) from error
 
@@ -130,6 +139,8 @@ class Workspace:
         import polars as pl
 
         paths = self.parts(name)
+        if paths and not _is_utf8(self.path):  # Polars opens no such file by its name.
+            return pl.scan_pyarrow_dataset(self.dataset(name))
         return pl.scan_parquet(paths) if paths else pl.DataFrame(empty_table(name)).lazy()
 
     def relation(self, name: str) -> duckdb.DuckDBPyRelation:
@@ -221,8 +232,8 @@ class Transaction:
         entry = Input(
             input_id=len(self._before.inputs) + len(self._inputs) + 1,
             kind=kind,
-            path=str(path.absolute()),
-            name=path.name,
+            path=name_to_text(path.absolute()),
+            name=name_to_text(path.name),
             size_bytes=size_bytes,
             sha256=sha256 or sha256_of(path),
         )
@@ -302,6 +313,7 @@ class PartWriter:
         self._pending_rows = 0
         self._rows = 0
         self._file: Any = None
+        self._sink: BinaryIO | None = None
 
     def write(self, batch: Any) -> None:
         """Append a pyarrow Table, RecordBatch or anything with `__arrow_c_array__`; columns as the schema says.
@@ -326,7 +338,8 @@ class PartWriter:
             return
         try:
             if self._file is None:
-                self._file = pq.ParquetWriter(self._temporary, arrow_schema(self._name), compression="zstd")
+                self._sink = self._temporary.open("wb")
+                self._file = pq.ParquetWriter(self._sink, arrow_schema(self._name), compression="zstd")
             self._file.write_table(data, row_group_size=ROWS_PER_GROUP)
         except OSError as error:
             raise os_error(error, f"writing {self._temporary}") from error
@@ -335,19 +348,21 @@ class PartWriter:
     def _finish(self) -> Part | None:
         if self._pending:
             self._flush()
-        if self._file is None:
+        if self._file is None or self._sink is None:
             return None
         self._file.close()
-        with self._temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        self._sink.flush()
+        os.fsync(self._sink.fileno())
+        self._sink.close()
         self._temporary.replace(self._path)
         return Part(self._path.name, self._rows, self._path.stat().st_size)
 
     def _abandon(self) -> None:
         self._pending = []
-        if self._file is not None:
-            with suppress(OSError):  # Closing writes the footer, and the disk may be full.
-                self._file.close()
+        for each in (self._file, self._sink):
+            if each is not None:
+                with suppress(OSError):  # Closing writes the footer, and the disk may be full.
+                    each.close()
 
 
 def _next_key(workspace: Workspace, table: str, column: str) -> int:
@@ -356,6 +371,21 @@ def _next_key(workspace: Workspace, table: str, column: str) -> int:
     if not workspace.rows(table):
         return 1
     return int(pc.max(workspace.table(table, [column])[column]).as_py()) + 1
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _arrow_file(path: Path) -> Any:
+    """What pyarrow opens for `path`: the name, or an open file where the name is not UTF-8."""
+    import pyarrow as pa
+
+    return str(path) if _is_utf8(path) else pa.OSFile(os.fsencode(path))
 
 
 def _known(name: str) -> None:

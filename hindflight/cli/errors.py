@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.text import printable
 
 OURS, USER, MACHINE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 3, 130, 141, 143
 
@@ -86,14 +87,15 @@ def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
 
 
 def _line(text: str) -> str:
+    """Return the message of another library in one line."""
     return " ".join(text.split()).rstrip(".")
 
 
 def _say(message: str, hint: str | None = None) -> None:
-    print(f"hindflight: {message}", file=sys.stderr)
+    print(f"hindflight: {printable(message)}", file=sys.stderr)
     _hint(hint)
 
 
 def _hint(hint: str | None) -> None:
     if hint:
-        print(f"  hint: {hint}", file=sys.stderr)
+        print(f"  hint: {printable(hint)}", file=sys.stderr)

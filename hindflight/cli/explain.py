@@ -5,13 +5,13 @@ Imports nothing heavy: it answers in the time a person takes to press return.
 
 from __future__ import annotations
 
-import json
 import shutil
 import textwrap
 from typing import Annotated, Any
 
 import typer
 
+from hindflight.cli.output import echo, print_json
 from hindflight.toolkit.errors import HindflightError, did_you_mean
 from hindflight.toolkit.schema import SCHEMA_VERSION, TABLES, Column, Table
 
@@ -34,11 +34,11 @@ def explain(
         tables, columns = [table], [_column(table, column_name)] if column_name else None
     if as_json:
         document = {"schema_version": SCHEMA_VERSION, "tables": [_document(t, columns) for t in tables]}
-        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+        print_json(document)
     elif not name:
-        typer.echo(_overview())
+        echo(*_overview().splitlines())
     else:
-        typer.echo(_text(tables[0], columns))
+        echo(*_text(tables[0], columns).splitlines())
 
 
 def _table(name: str, column_name: str) -> Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hindflight.channels.fitting.fit import Fit, Fits
 
 Charts = Annotated[Path | None, typer.Option("--charts", help="Write pictures into this folder.")]
+CHARTS = ("states", "runs", "autocorrelation", "skyline")
+"""Pictures that `--charts` may write."""
 FromFormat = Annotated[str | None, typer.Option("--from", help="Format of the trace, where its name does not tell.")]
 
 
@@ -27,6 +29,7 @@ def fit(
     level: Annotated[float, typer.Option("--level", help="How often intervals hold the truth.")] = 0.95,
     charts: Charts = None,
     form: FromFormat = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit loss models by maximum likelihood: parameters with intervals, AIC, BIC, and whether each fits."""
@@ -34,6 +37,8 @@ def fit(
     from hindflight.channels.fitting.loss_sequence import fates_of
     from hindflight.channels.formats import read_channel
 
+    if charts is not None:
+        check_charts(charts, [trace], force=force)
     fates = fates_of(read_channel(trace, form), str(trace))
     fits = fit_models(fates, model or ["all"], level)
     if as_json:
@@ -43,6 +48,13 @@ def fit(
         _print_left_out(fates.outage, fates.unsure)
     if charts is not None:
         draw(pictured(fits), charts)
+
+
+def check_charts(folder: Path, inputs: list[Path], *, force: bool) -> None:
+    """Check that `draw` may write into `folder`: see `check_outputs`."""
+    from hindflight.toolkit.files import check_outputs
+
+    check_outputs([folder / f"{name}.png" for name in CHARTS], inputs, force=force)
 
 
 def draw(tables: dict[str, pa.Table], folder: Path) -> None:
@@ -56,10 +68,7 @@ def draw(tables: dict[str, pa.Table], folder: Path) -> None:
     with plain_os_errors(f"making {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
     drawing: dict[str, Callable[[pl.DataFrame], alt.TopLevelMixin]] = {
-        "states": states,
-        "runs": run_lengths,
-        "autocorrelation": autocorrelation,
-        "skyline": skyline,
+        **dict(zip(CHARTS, (states, run_lengths, autocorrelation, skyline), strict=True))
     }
     for name, table in tables.items():
         say(f"wrote {write_chart(drawing[name](pl.DataFrame(pl.from_arrow(table))), folder / f'{name}.png')}")
@@ -118,17 +127,17 @@ def _print_fit(fit: Fit, level: float) -> None:
     print_table(names, rows, title=f"{fit.model}: {fit.verdict}")
     for test in fit.tests:
         if test.p_value is None:
-            print(f"  {test.name}: too few losses to test")
+            echo(f"  {test.name}: too few losses to test")
         else:
-            print(f"  {test.name}: chi-square {test.statistic:.1f} on {test.freedom}, p = {test.p_value:.2g}")
+            echo(f"  {test.name}: chi-square {test.statistic:.1f} on {test.freedom}, p = {test.p_value:.2g}")
             if fit.verdict == "does not fit" and test.p_value < 0.01:
-                print(f"    {test.worst}")
+                echo(f"    {test.worst}")
     if not fit.identified:
-        print("  The trace does not tell all parameters: several values are as likely.")
+        echo("  The trace does not tell all parameters: several values are as likely.")
 
 
 def _print_left_out(outage: int, unsure: int) -> None:
     if outage:
-        print(f"{outage} packets lost in outages are left out: an outage has a time, not a position.")
+        echo(f"{outage} packets lost in outages are left out: an outage has a time, not a position.")
     if unsure:
-        print(f"Of {unsure} losses the capture does not tell for certain that the channel took them.")
+        echo(f"Of {unsure} losses the capture does not tell for certain that the channel took them.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsJson, endpoint, print_json, print_table
+from hindflight.cli.output import AsJson, echo, endpoint, print_json, print_table
 from hindflight.cli.times import utc_text
 
 if TYPE_CHECKING:
@@ -56,9 +56,11 @@ def _sent_bytes(flow: dict[str, Any]) -> int:
 
 def _document(capture: Path, summary: Summary, flows: list[dict[str, Any]], issues: Counter[str]) -> dict[str, Any]:
     start_ns, end_ns = summary.start_ns, summary.end_ns
+    from hindflight.toolkit.text import name_to_text
+
     total = summary.tcp.frame_bytes + sum(kind.frame_bytes for kind in summary.other.values())
     return {
-        "capture": str(capture),
+        "capture": name_to_text(capture),
         "file_bytes": summary.bytes_total,
         "compression": summary.compression,
         "link_type": summary.link_type,
@@ -124,7 +126,7 @@ def _print(document: dict[str, Any]) -> None:
     }
     width = max(map(len, lines))
     for name, text in lines.items():
-        print(f"{name:<{width}}  {text}")
+        echo(f"{name:<{width}}  {text}")
     flows = document["top_flows"]
     if flows:
         shown = [{_HEADS[name]: value for name, value in flow.items()} for flow in flows]

@@ -27,6 +27,7 @@ def ingest(
 ) -> None:
     """Read captures and kernel logs into a workspace. What is there already is not read again."""
     from hindflight.toolkit.ingest import Ingest, counted
+    from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace
 
     with progress_on_stderr() as progress:
@@ -38,10 +39,10 @@ def ingest(
     if as_json:
         print_json(
             {
-                "workspace": str(workspace),
+                "workspace": name_to_text(workspace),
                 "inputs": [
                     {
-                        "path": str(one.path),
+                        "path": name_to_text(one.path),
                         "kind": one.kind,
                         "input_id": one.input_id,
                         "known": one.known,

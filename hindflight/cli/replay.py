@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, Row, command_line, print_json, print_table, progress_on_stderr, say
+from hindflight.cli.output import (
+    AsJson,
+    Force,
+    Row,
+    command_line,
+    echo,
+    print_json,
+    print_table,
+    progress_on_stderr,
+    say,
+)
 
 if TYPE_CHECKING:
     from hindflight.replay.experiment.experiment import ExperimentResult
@@ -34,6 +44,7 @@ def replay(
         Path | None, typer.Option("--pcap", help="Folder for captures at each node of the recorded runs.")
     ] = None,
     threads: Threads = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Replay a scenario: the captured variant first if its capture is in the workspace, then all to compare.
@@ -45,12 +56,23 @@ def replay(
 
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
+    if pcap is not None:
+        _check_captures(kept, scenario, pcap, force=force)
     result = run(kept, loaded, scenario.parent, threads, pcap)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
     show(result, as_json)
     if pcap is not None:
         say(f"wrote {len(result.captures)} captures to {pcap}")
+
+
+def _check_captures(workspace: Workspace, scenario: Path, folder: Path, *, force: bool) -> None:
+    """Check that captures may be written into `folder`: none is there without `force`, and none is an input."""
+    from hindflight.replay.experiment.captures import placed_captures
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.source import input_files
+
+    check_outputs(placed_captures(folder), [scenario, *input_files(workspace)], force=force)
 
 
 def run(
@@ -74,17 +96,17 @@ def show(result: ExperimentResult, as_json: bool) -> None:
         return
     for row in findings:
         if row["section"] == "self_check" and row["text"]:
-            print(row["text"])
+            echo(row["text"])
     modes = {run["channel_mode"] for run in result.tables["runs"].to_pylist() if run["purpose"] == "what_if"}
     print_table([name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes], _comparison(result))
-    print(_how_to_read(modes))
+    echo(*_how_to_read(modes).splitlines())
     if sharing := _sharing(findings):
-        print()
+        echo()
         print_table(_SHARING, sharing, "Each flow that shared the path")
-        print("lost %: data packets, for each one sent.")
+        echo("lost %: data packets, for each one sent.")
     for row in findings:
         if row["section"] == "what_if" and row["metric"] == "resets":
-            print(row["text"])
+            echo(row["text"])
 
 
 def _how_to_read(modes: set[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
 from hindflight.cli.times import From, To, capture_span
 from hindflight.toolkit.errors import HindflightError
 
@@ -40,17 +40,20 @@ def init(
     captured_variant: CapturedVariant = "auto",
     from_: From = "",
     to: To = "",
+    force: Force = False,
 ) -> None:
     """Draft a scenario from a capture: estimates with their intervals as comments, losses in a trace."""
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.toolkit.captured_flow import read_flow
-    from hindflight.toolkit.source import open_source
-    from hindflight.workflow import write_draft
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.source import files_of, open_source
+    from hindflight.workflow import draft_files, write_draft
 
+    check_outputs(draft_files(out), files_of(source), force=force)
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
     with open_source(source, span=capture_span(source, from_, to)) as tables:
         chosen = read_flow(tables.workspace, flow)
-        trace = write_draft(tables.workspace, chosen, out, choice)
+        trace = write_draft(tables.workspace, chosen, out, choice, force=force)
     say(f"wrote {out} and {trace}")
 
 
@@ -68,13 +71,13 @@ def profiles(
         print_json({"settings": [asdict(setting) for setting in shown]})
     elif key:
         (setting,) = shown
-        print(f"{setting.key}: {setting.meaning}")
+        echo(f"{setting.key}: {setting.meaning}")
         print_table(["profile", "value"], [{"profile": name, "value": value} for name, value in setting.values.items()])
-        print(f"allowed: {setting.allowed}\nsource: {setting.source}")
+        echo(f"allowed: {setting.allowed}", f"source: {setting.source}")
     else:
         names = list(shown[0].values)
         print_table(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown])
-        print("hindflight scenario profiles KEY says what it is and where its values come from.")
+        echo("hindflight scenario profiles KEY says what it is and where its values come from.")
 
 
 def listed(text: str, option: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table
+from hindflight.cli.output import AsJson, echo, print_json, print_table
 
 if TYPE_CHECKING:
     from hindflight.replay.experiment.sensitivity import Outcome, Sensitivity
@@ -52,13 +52,13 @@ def _print(found: Sensitivity) -> None:
         rows.append(dict(zip(names, values, strict=True)))
     print_table(names, rows, title="Goodput in kbit/s by the way in which the losses are replayed")
     for way, what in WAYS.items():
-        print(f"{way}: {what}")
+        echo(f"{way}: {what}")
     for name, (model, verdict) in found.fits.items():
-        print(f"The model of {name} is {model}: {verdict}.")
+        echo(f"The model of {name} is {model}: {verdict}.")
     if found.same_order():
-        print("All ways put variants and proxies in the same order.")
+        echo("All ways put variants and proxies in the same order.")
     else:
-        print("The ways put variants and proxies in different orders: this capture does not decide between them.")
+        echo("The ways put variants and proxies in different orders: this capture does not decide between them.")
 
 
 def _kbps(outcome: Outcome) -> str:

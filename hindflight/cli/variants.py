@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table
+from hindflight.cli.output import AsJson, echo, print_json, print_table
 
 
 def register(app: typer.Typer) -> None:
@@ -30,19 +30,19 @@ def variants(
     elif not name:
         rows = [{**asdict(variant), "parameters": len(variant.parameters)} for variant in shown]
         print_table(["name", "family", "year", "source", "parameters", "summary"], rows)
-        typer.echo("hindflight variants NAME lists its parameters; hindflight scenario profiles: what the stacks set.")
+        echo("hindflight variants NAME lists its parameters; hindflight scenario profiles: what the stacks set.")
     else:
         variant = shown[0]
         others = f"; also called {', '.join(variant.other_names)}" if variant.other_names else ""
-        typer.echo(f"{variant.name}: {variant.summary} ({variant.source}, {variant.year}){others}")
+        echo(f"{variant.name}: {variant.summary} ({variant.source}, {variant.year}){others}")
         if variant.parameters:
             names = ["name", "default", "allowed", "unit", "source", "meaning"]
             print_table(names, [asdict(parameter) for parameter in variant.parameters])
             if set(variant.profiles) < set(PROFILES):
-                typer.echo(f"Under the {_listed(variant.profiles)} alone: others fix them.")
-            typer.echo("A scenario sets them in [variants.NAME]; a time or a rate is a text with its unit there.")
+                echo(f"Under the {_listed(variant.profiles)} alone: others fix them.")
+            echo("A scenario sets them in [variants.NAME]; a time or a rate is a text with its unit there.")
         else:
-            typer.echo("No parameters of its own.")
+            echo("No parameters of its own.")
 
 
 def _listed(profiles: Sequence[str]) -> str:

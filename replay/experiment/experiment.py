@@ -24,6 +24,7 @@ from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
 from hindflight.replay.scenario.model import Scenario
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 from hindflight.toolkit.schema import run_subject, table_from_rows
+from hindflight.toolkit.text import name_from_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,12 +37,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How runs are made, which no table depends on: threads, a callback for progress, and the folder for captures of
-    the recorded runs of the comparison, if they are wanted."""
+    """How runs are made, which no table depends on: threads, a callback for progress, the folder for captures of the
+    recorded runs of the comparison, if they are wanted, and whether they may replace others there."""
 
     threads: int | None = None
     on_progress: Progress = lambda _done, _all: None
     captures: Path | None = None
+    force: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def _compare(
     scenario: Scenario, jobs: dict[int, Job], traces: Mapping[str, LossTrace], execution: Execution, counter: _Counter
 ) -> tuple[dict[str, pa.Table], tuple[Path, ...]]:
     keep = scenario.keep
-    with capture_folder(execution.captures, keep) as folder:
+    with capture_folder(execution.captures, keep, force=execution.force) as folder:
         tables = run_jobs(
             scenario,
             jobs,
@@ -163,7 +165,7 @@ def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
     """Read every trace that the scenario names. Raises ScenarioError with the key path, ChannelError with the file."""
     traces = {}
     for key, loss in trace_files(scenario):
-        path = folder / loss.file
+        path = folder / name_from_text(loss.file)
         if not path.is_file():
             raise ScenarioError(
                 f"{scenario.where}: {key}: no such file {path}",

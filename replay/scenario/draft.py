@@ -5,10 +5,10 @@ Writes text for people to edit; does not depend on captures or the engine. The r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hindflight.toolkit.text import printable
 from hindflight.toolkit.units import format_rate, format_time
 
 
@@ -84,14 +84,14 @@ def draft_scenario(draft: Draft) -> str:
     up_ns = round(one_way_ns * RELAY_SHARE)
     down_ns = round(one_way_ns - up_ns)
     stack = draft.stack
-    quote = json.dumps
     lines = [
-        f"# Drafted from {draft.input_name}, flow {draft.flow_id}. Estimates carry their 95 % interval; edit freely.",
-        f"name = {quote(draft.name)}",
-        f"duration = {quote(format_time(draft.duration_ns))}",
+        f"# Drafted from {printable(draft.input_name)}, flow {draft.flow_id}. Estimates carry their 95 % interval; "
+        "edit freely.",
+        f"name = {_toml(draft.name)}",
+        f"duration = {_toml(format_time(draft.duration_ns))}",
         'path = ["sender", "relay", "receiver"]',
         "unknowns = [",
-        *(f"  {quote(sentence)}," for sentence in draft.unknowns),
+        *(f"  {_toml(sentence)}," for sentence in draft.unknowns),
         "]",
         "",
         "[[links]]",
@@ -99,7 +99,7 @@ def draft_scenario(draft: Draft) -> str:
         *_rate_lines(draft.rate),
         _delay_line(up_ns, round_trip, RELAY_SHARE),
         _queue_line(draft.queue),
-        f'loss = {{ model = "trace", file = {quote(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
+        f'loss = {{ model = "trace", file = {_toml(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
         *_reverse_lines(draft.rate, up_ns),
         *_change_lines(draft, RELAY_SHARE, outages=True),
         "",
@@ -116,19 +116,19 @@ def draft_scenario(draft: Draft) -> str:
         f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
         *_window_lines(stack.initial_window_pkts),
         *_buffer_lines(stack.receive_buffer_bytes),
-        f"profile = {quote(stack.profile)}  # timers and recovery of the stack",
+        f"profile = {_toml(stack.profile)}  # timers and recovery of the stack",
         "",
         *_proxy_lines(draft.proxies),
         "[compare]",
-        f"variants = {quote(list(draft.variants))}",
-        f"proxies = {quote(list(draft.proxies))}",
+        f"variants = {_toml(list(draft.variants))}",
+        f"proxies = {_toml(list(draft.proxies))}",
         f"seeds = {draft.seeds}",
         "",
         "[captured]",
-        f"input = {quote(draft.input_name)}",
-        f"sha256 = {quote(draft.input_sha256)}",
+        f"input = {_toml(draft.input_name)}",
+        f"sha256 = {_toml(draft.input_sha256)}",
         f"flow_id = {draft.flow_id}",
-        f'variant = {quote(draft.variant)}  # "auto": the self-check tries all and takes the best match',
+        f'variant = {_toml(draft.variant)}  # "auto": the self-check tries all and takes the best match',
         "",
     ]
     return "\n".join(lines)
@@ -137,6 +137,13 @@ def draft_scenario(draft: Draft) -> str:
 def _proxy_lines(proxies: Sequence[str]) -> list[str]:
     """The table of the proxies, where there is one to compare."""
     return ["[proxy]", 'buffer = "200 pkts"', ""] if any(proxy != "none" for proxy in proxies) else []
+
+
+def _toml(value: object) -> str:
+    """Return a value in TOML."""
+    import tomlkit
+
+    return tomlkit.item(value).as_string()
 
 
 def _interval(value: Value, scale: float, unit: str) -> str:

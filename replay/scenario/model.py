@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError, model_validator
 
 from hindflight.channels.models import losses
 from hindflight.channels.models.link_layer import Arq, Fec, Guarded, LinkModel
@@ -37,14 +37,25 @@ from hindflight.replay.scenario.rates import RateTrace, read_rates
 from hindflight.replay.scenario.validation_errors import Tables, describe, suggestion
 from hindflight.replay.scenario.variant_parameters import VariantParameters
 from hindflight.toolkit.errors import MachineError, ScenarioError
+from hindflight.toolkit.text import name_from_text
 from hindflight.toolkit.units import PACKETS, TIME
+
+
+def _name(text: str) -> str:
+    """Return `text` if it names a file: ValueError for a URI that does not."""
+    name_from_text(text)
+    return text
+
+
+FileName = Annotated[str, AfterValidator(_name)]
+"""A file, relative to the scenario; a `file:` URI where its name is not UTF-8 (`name_from_text`)."""
 
 
 class Trace(Part):
     """Losses of a captured channel, by position; `file` is relative to the scenario file."""
 
     model: Literal["trace"]
-    file: str
+    file: FileName
     block: Packets = 0
 
 
@@ -81,7 +92,7 @@ class Direction(Part):
     """One direction of a link. No rate: packets are not serialised and never queue."""
 
     rate: Rate | None = None
-    rate_file: str | None = None
+    rate_file: FileName | None = None
     delay: Time
     jitter: Jitter | None = None
     queue: Queue = DropTail()
@@ -121,7 +132,7 @@ class Link(Part):
 
     name: Name
     rate: Rate | None = None
-    rate_file: str | None = None
+    rate_file: FileName | None = None
     delay: Time
     jitter: Jitter | None = None
     queue: Queue = DropTail()
@@ -277,10 +288,11 @@ class Scenario(Part):
                 name = direction.rate_file
                 if name is None or name in self._rates:
                     continue
-                if not (folder / name).is_file():
+                path = folder / name_from_text(name)
+                if not path.is_file():
                     hint = "its path is relative to the scenario"
-                    raise ScenarioError(f"{self.where}: links[{i}]{key}.rate_file: no such file {folder / name}", hint)
-                self._rates[name] = read_rates(folder / name)
+                    raise ScenarioError(f"{self.where}: links[{i}]{key}.rate_file: no such file {path}", hint)
+                self._rates[name] = read_rates(path)
 
     def rate_trace(self, name: str) -> RateTrace:
         """The rate over time in the file `name`; ScenarioError if `read_rate_files` has not read it."""
