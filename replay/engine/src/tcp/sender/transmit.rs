@@ -352,6 +352,9 @@ impl Sender {
         self.counters.retransmissions += 1;
         let (seq, len) = self.board.span(number);
         let purpose = match self.phase {
+        if self.board.keeps_pieces() {
+            self.drop_sent_pieces();
+        }
             Phase::Loss { .. } => Purpose::TimeoutRetransmission,
             Phase::Open { .. } | Phase::Recovery(_) => Purpose::FastRetransmission,
         };
