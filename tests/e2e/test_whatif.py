@@ -154,7 +154,9 @@ def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[
     wrong.write_text(change(drafted.read_text()))
     ended = hindflight("replay", wrong, "-w", "ws")
     assert ended.returncode == 2
-    assert message in error_line(ended)
+    first, *others = ended.stderr.splitlines()
+    assert message in first
+    assert all(line.startswith(("hindflight: ", "  hint: ")) for line in others)
     assert not (drafted.parent / "ws").exists()
 
 

@@ -33,10 +33,10 @@ pub struct Variant {
 /// Every variant of the catalogue with its parameters.
 #[pyfunction]
 pub fn variants(py: Python<'_>) -> PyResult<Vec<Variant>> {
-    VARIANTS.iter().map(|known| variant(py, known)).collect()
+    VARIANTS.iter().map(|known| variant(py, *known)).collect()
 }
 
-fn variant(py: Python<'_>, known: &Known) -> PyResult<Variant> {
+fn variant(py: Python<'_>, known: Known) -> PyResult<Variant> {
     let info = known.info();
     let parameters = info.params.iter().map(|parameter| {
         let parameter = Parameter {

@@ -122,7 +122,7 @@ def test_no_gain_is_told_of_connections_that_were_reset(dead: str) -> None:
     gain, resets = died["cubic", "goodput_gain"], died[dead, "resets"]
     assert (gain["verdict"], gain["value"], died["cubic", "goodput_difference"]["value"]) == ("unknown", None, None)
     counts = "1 here, 0 there" if dead == "cubic" else "0 here, 1 there"
-    said = f"cubic: no gain over newreno can be told: connections were reset ({counts}, in 8 runs each)"
+    said = f"cubic: no gain over newreno can be given: connections were reset ({counts}, in 8 runs each)"
     assert gain["text"].startswith(said)
     assert resets["value"] == 1
     assert resets["text"] == (

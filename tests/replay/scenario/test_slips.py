@@ -38,7 +38,7 @@ SLIPS = [
     ("link", 'loss={model="trace",file="no.parquet"}', "links[0].loss.file: no such file no.parquet"),
     ("link", 'loss={model="trace"}', "links[0].loss.file: this key is missing"),
     ("link", 'loss="1 %"', "links[0].loss: '1 %' is not a table"),
-    ("link", 'loss={model="bernoulli",per=nan}', "links[0].loss.per: nan is no finite number"),
+    ("link", 'loss={model="bernoulli",per=nan}', "links[0].loss.per: nan is not a finite number"),
     ("link", 'loss={model="ber",ber=-1e-9}', "links[0].loss.ber: -1e-09 is out of range; at least 0"),
     ("link", 'loss={model="gilbert_elliott",p=0.1}', "links[0].loss: give p and r, or mean_loss and mean_burst"),
     ("link", 'loss={model="gilbert_elliott",p=0.1,r=0.1,hh=1}', "links[0].loss.hh: unknown key; did you mean 'h'?"),
