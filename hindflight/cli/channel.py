@@ -9,6 +9,7 @@ import typer
 
 from hindflight.cli.convert import convert, show
 from hindflight.cli.fit import fit
+from hindflight.cli.layout import paragraph
 from hindflight.cli.output import AsJson, print_json, print_table, say
 from hindflight.cli.spread import spread
 from hindflight.cli.synth import synth
@@ -95,10 +96,10 @@ def _print(flow_id: int, extraction: Extraction) -> None:
     print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
     print("How it was found:")
     for e in extraction.estimates:
-        print(f"  {e.name}: {e.how}")
+        paragraph(f"  {e.name}: {e.how}", "    ")
     print("Not known:")
     for sentence in extraction.unknowns:
-        print(f"  {sentence}")
+        paragraph(f"  {sentence}", "    ")
 
 
 def _quantity(value: float | None, unit: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hindflight.cli.fit import Charts, FromFormat, draw
+from hindflight.cli.layout import paragraph
 from hindflight.cli.output import AsJson, print_json, print_table, say
 from hindflight.cli.synth import Packets, Seed, Settings, Span
 
@@ -72,7 +73,7 @@ def show(
             mine = [{"what": row.name, "value": _quantity(row)} for row in rows if row.section == section]
             print_table(("what", "value"), mine, title=section)
         for sentence in trace.unknowns:
-            print(sentence)
+            paragraph(sentence)
     if charts is not None:
         draw({**pictured(trace, source), **({} if skyline is None else {"skyline": skyline})}, charts)
 

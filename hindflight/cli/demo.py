@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from hindflight.cli.layout import Wide
 from hindflight.cli.output import AsJson
 
 
@@ -20,6 +21,7 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for workspace, scenario and report.")] = Path(
         "hindflight-demo"
     ),
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the main job: a real Linux TCP flow over a GEO-like link with burst loss, and what else could have been."""
@@ -30,4 +32,4 @@ def demo(
 
     with ExitStack() as stack:
         inputs = [stack.enter_context(demo_file(name)) for name in (CAPTURE, TCP_INFO)]
-        study(Job(inputs, out, None, Choice(), all_of_it, None), as_json)
+        study(Job(inputs, out, None, Choice(), all_of_it, None), as_json, wide)

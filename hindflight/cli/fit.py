@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.layout import Wide, paragraph, print_fitting
+from hindflight.cli.output import AsJson, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,7 @@ def fit(
     level: Annotated[float, typer.Option("--level", help="How often intervals hold the truth.")] = 0.95,
     charts: Charts = None,
     form: FromFormat = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit loss models by maximum likelihood: parameters with intervals, AIC, BIC, and whether each fits."""
@@ -39,7 +41,7 @@ def fit(
     if as_json:
         print_json(_document(fits, fates.outage, fates.unsure))
     else:
-        _print(fits, str(trace))
+        _print(fits, str(trace), wide)
         _print_left_out(fates.outage, fates.unsure)
     if charts is not None:
         draw(pictured(fits), charts)
@@ -79,8 +81,8 @@ def _document(fits: Fits, outage: int, unsure: int) -> dict[str, Any]:
     }
 
 
-def _print(fits: Fits, where: str) -> None:
-    names = ("model", "parameters", "log likelihood", "AIC", "BIC", "verdict")
+def _print(fits: Fits, where: str, wide: bool) -> None:
+    names = ("model", "parameters", "BIC", "verdict", "AIC", "log likelihood")
     rows = [
         dict(
             zip(
@@ -88,29 +90,29 @@ def _print(fits: Fits, where: str) -> None:
                 (
                     fit.model,
                     len(fit.parameters),
-                    f"{fit.log_likelihood:.1f}",
-                    f"{fit.aic:.1f}",
                     f"{fit.bic:.1f}",
                     fit.verdict,
+                    f"{fit.aic:.1f}",
+                    f"{fit.log_likelihood:.1f}",
                 ),
                 strict=True,
             )
         )
         for fit in fits.fits
     ]
-    print_table(names, rows, title=f"{where}: {fits.losses} of {fits.packets} packets lost; lowest BIC first")
+    print_fitting(names, rows, wide, f"{where}: {fits.losses} of {fits.packets} packets lost; lowest BIC first")
     for fit in fits.fits:
         _print_fit(fit, fits.level)
 
 
 def _print_fit(fit: Fit, level: float) -> None:
-    names = ("parameter", "value", "standard error", f"{100 * level:g} % interval")
+    names = ("parameter", "value", f"{100 * level:g} % interval", "standard error")
     rows = []
     for p in fit.parameters:
         error = "-" if p.standard_error is None else f"{p.standard_error:.3g}"
         high = "no limit" if p.high is None else f"{p.high:.4g}"
-        rows.append(dict(zip(names, (p.name, f"{p.value:.5g}", error, f"{p.low:.4g} to {high}"), strict=True)))
-    print_table(names, rows, title=f"{fit.model}: {fit.verdict}")
+        rows.append(dict(zip(names, (p.name, f"{p.value:.5g}", f"{p.low:.4g} to {high}", error), strict=True)))
+    print_fitting(names, rows, title=f"{fit.model}: {fit.verdict}")
     for test in fit.tests:
         if test.p_value is None:
             print(f"  {test.name}: too few losses to test")
@@ -119,11 +121,11 @@ def _print_fit(fit: Fit, level: float) -> None:
             if fit.verdict == "does not fit" and test.p_value < 0.01:
                 print(f"    {test.worst}")
     if not fit.identified:
-        print("  The trace does not tell all parameters: several values are as likely.")
+        paragraph("  The trace does not determine all parameters: several values are equally likely.", "  ")
 
 
 def _print_left_out(outage: int, unsure: int) -> None:
     if outage:
-        print(f"{outage} packets lost in outages are left out: an outage has a time, not a position.")
+        paragraph(f"{outage} packets lost in outages are left out: an outage has a time, not a position.")
     if unsure:
-        print(f"Of {unsure} losses the capture does not tell for certain that the channel took them.")
+        paragraph(f"For {unsure} losses the capture does not show for certain that the channel caused them.")

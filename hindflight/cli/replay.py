@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, Row, command_line, print_json, print_table, progress_on_stderr, say
+from hindflight.cli.layout import Wide, paragraph, print_fitting
+from hindflight.cli.output import AsJson, Row, command_line, print_json, progress_on_stderr, say
 
 if TYPE_CHECKING:
     from hindflight.replay.experiment.experiment import Study
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per processor.")]
 
-_AS_CAPTURED = "as captured kbit/s"
-_COLUMNS = ("variant", "proxy", _AS_CAPTURED, "mean kbit/s", "95 % interval", "gain %", "RTOs per run")
-_SHARING = ("flow", "mean kbit/s", "95 % interval", "lost %")
+_AS_CAPTURED = "as captured"
+_COLUMNS = ("variant", "proxy", _AS_CAPTURED, "mean", "gain %", "RTOs", "95 % interval")
+_SHARING = ("flow", "mean kbit/s", "lost %", "95 % interval")
 
 
 def register(app: typer.Typer) -> None:
@@ -34,21 +34,28 @@ def replay(
         Path | None, typer.Option("--pcap", help="Folder for captures at each node of the recorded runs.")
     ] = None,
     threads: Threads = None,
+    page: Annotated[Path | None, typer.Option("--report", help="Write the report on the workspace here.")] = None,
+    title: Annotated[str, typer.Option("--title", help="Title of that report.")] = "",
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a scenario: the captured variant first if its capture is in the workspace, then all to compare.
+    """Replay a scenario: first the captured variant, if its capture is in the workspace, then the variants to compare.
 
-    The runs take the place of an earlier replay's in the same workspace.
+    The runs replace those of an earlier replay in the same workspace.
     """
     from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import captured_flow, read_scenario
+    from hindflight.workflow import captured_flow, read_scenario, write_report_of
 
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
     study = run(kept, loaded, scenario.parent, threads, pcap)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
-    show(study, as_json)
+    if page is not None:
+        write_report_of(kept, page, title or f"Hindflight report: {workspace.name}", utc=False)
+    show(study, as_json, wide)
+    if page is not None:
+        say(f"report: {page}")
     if pcap is not None:
         say(f"wrote {len(study.captures)} captures to {pcap}")
 
@@ -66,7 +73,7 @@ def run(
         return replay_into(workspace, scenario, folder, command_line(), execution)
 
 
-def show(study: Study, as_json: bool) -> None:
+def show(study: Study, as_json: bool, wide: bool) -> None:
     """Print the self-check, the comparison, each flow that shared the path, and what connections were reset."""
     findings = study.tables["findings"].to_pylist()
     if as_json:
@@ -74,26 +81,28 @@ def show(study: Study, as_json: bool) -> None:
         return
     for row in findings:
         if row["section"] == "self_check" and row["text"]:
-            print(row["text"])
+            paragraph(row["text"])
     modes = {run["channel_mode"] for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if"}
-    print_table([name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes], _comparison(study))
-    print(_how_to_read(modes))
+    names = [name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes]
+    print_fitting(names, _comparison(study), wide, "Goodput in kbit/s")
+    paragraph(_how_to_read(modes))
     if sharing := _sharing(findings):
         print()
-        print_table(_SHARING, sharing, "Each flow that shared the path")
-        print("lost %: data packets, for each one sent.")
+        print_fitting(_SHARING, sharing, wide, "Flows that shared the path")
+        paragraph("lost %: share of the data packets sent.")
     for row in findings:
         if row["section"] == "what_if" and row["metric"] == "resets":
-            print(row["text"])
+            paragraph(row["text"])
 
 
 def _how_to_read(modes: set[str]) -> str:
     """Say what the columns are, for runs over channels of these modes."""
-    words = ["as captured: over the trace as it was"] if "replayed" in modes else []
-    words += ["mean: over its blocks drawn anew, one run per seed"] if "resampled" in modes else []
-    words += ["mean: one run for each seed, which draws the channel from its model"] if "model" in modes else []
-    words += ["gain: over the first row, paired by seed"] if modes != {"replayed"} else []
-    return textwrap.fill(f"{'; '.join(words)}. Intervals are 95 %, of the mean.", 105)
+    words = ["as captured: over the trace as extracted"] if "replayed" in modes else []
+    words += ["mean: over the trace with its blocks resampled, one run per seed"] if "resampled" in modes else []
+    words += ["mean: one run per seed, each over a channel generated by the model"] if "model" in modes else []
+    if modes != {"replayed"}:
+        words += ["gain: of the mean over the first row, paired by seed, with its 95 % interval"]
+    return f"{'; '.join(words)}; RTOs: timeouts per run."
 
 
 def _sharing(findings: list[Row]) -> list[Row]:
@@ -103,7 +112,7 @@ def _sharing(findings: list[Row]) -> list[Row]:
     for subject in dict.fromkeys(subject for subject, _ in found):
         mean, lost = found.get((subject, "goodput")), found.get((subject, "lost_packets"))
         share = "-" if lost is None else f"{lost['value']:.2f}"
-        rows.append(dict(zip(_SHARING, (subject, _kbps(mean, "value"), _interval(mean), share), strict=True)))
+        rows.append(dict(zip(_SHARING, (subject, _kbps(mean, "value"), share, _interval(mean)), strict=True)))
     return rows
 
 
@@ -127,9 +136,9 @@ def _comparison(study: Study) -> list[Row]:
             proxy,
             _kbps(as_captured, "value"),
             _kbps(mean, "value"),
-            _interval(mean),
             "reference" if (variant, proxy) == study.reference else _gain(gain),
             f"{sum(run['rtos'] for run in mine) / len(mine):.1f}",
+            _interval(mean),
         )
         rows.append(dict(zip(_COLUMNS, values, strict=True)))
     return rows
@@ -147,6 +156,6 @@ def _gain(row: Row | None) -> str:
     if row is None:
         return "-"
     if row["value"] is None:
-        return "not told: reset"
+        return "n/a (connection reset)"
     bounds = "" if row["low"] is None else f" ({row['low']:+.1f} to {row['high']:+.1f})"
     return f"{row['value']:+.1f}{bounds}"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hindflight.cli.layout import Wide, paragraph, print_fitting
 from hindflight.cli.output import AsJson, print_json, print_table, say
 from hindflight.cli.times import From, To, capture_span
 from hindflight.toolkit.errors import HindflightError
@@ -56,6 +57,7 @@ def init(
 
 def profiles(
     key: Annotated[str, typer.Argument(metavar="[KEY]", help="One key, with its meaning and source.")] = "",
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """List what the stack profiles linux, rfc and ns2 set, key by key. Each key of [flow] can override them."""
@@ -68,13 +70,14 @@ def profiles(
         print_json({"settings": [asdict(setting) for setting in shown]})
     elif key:
         (setting,) = shown
-        print(f"{setting.key}: {setting.meaning}")
+        paragraph(f"{setting.key}: {setting.meaning}")
         print_table(["profile", "value"], [{"profile": name, "value": value} for name, value in setting.values.items()])
-        print(f"allowed: {setting.allowed}\nsource: {setting.source}")
+        paragraph(f"allowed: {setting.allowed}")
+        paragraph(f"source: {setting.source}")
     else:
         names = list(shown[0].values)
-        print_table(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown])
-        print("hindflight scenario profiles KEY says what it is and where its values come from.")
+        print_fitting(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown], wide)
+        print("hindflight scenario profiles KEY explains one key and gives the source of its values.")
 
 
 def listed(text: str, option: str) -> tuple[str, ...]:

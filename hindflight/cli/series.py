@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json, print_table
+from hindflight.cli.layout import Wide, print_fitting
+from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json
 from hindflight.cli.times import From, To, Utc, seconds_text, span, utc_text
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.schema import SOURCES
@@ -15,7 +16,8 @@ from hindflight.toolkit.schema import SOURCES
 if TYPE_CHECKING:
     from hindflight.toolkit.source import Tables
 
-_SHOWN = ("phase", "cwnd_bytes", "ssthresh_bytes", "flight_bytes", "snd_wnd_bytes")
+_SHOWN = ("phase", "cwnd_bytes", "flight_bytes", "ssthresh_bytes")
+_SHOWN_LAST = ("snd_wnd_bytes",)
 _SHOWN_MS = {"srtt ms": "srtt_ns", "rto ms": "rto_ns"}
 
 
@@ -34,6 +36,7 @@ def series(
     from_: From = "",
     to: To = "",
     utc: Utc = False,
+    wide: Wide = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
@@ -57,9 +60,10 @@ def series(
         print_csv(names, [_shown(row, start_ns, utc, names) for row in rows])
     else:
         several = len({row["source"] for row in rows}) > 1
-        names = ["time_utc" if utc else "t_s", *(["source"] if several or not origin else []), *_SHOWN]
+        names = ["time_utc" if utc else "t_s", *(["source"] if several or not origin else []), *_SHOWN, *_SHOWN_LAST]
         shown = [_shown(row, start_ns, utc, names) | _times_ms(row) for row in rows]
-        print_table([*names, *_SHOWN_MS], shown)
+        order = [name for name in names if name not in _SHOWN_LAST]
+        print_fitting([*order, *_SHOWN_MS, *_SHOWN_LAST], shown, wide)
 
 
 def _start_ns(tables: Tables, run: int, flow: int) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hindflight.cli.layout import Wide
 from hindflight.cli.output import AsJson, command_line, progress_on_stderr, say
 from hindflight.cli.replay import Threads
 from hindflight.cli.scenario import CapturedVariant, Proxies, Seeds, Variants, listed
@@ -39,6 +40,7 @@ def whatif(
     from_: From = "",
     to: To = "",
     threads: Threads = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what other variants, and a split proxy, would have done with a captured flow on its own link."""
@@ -46,7 +48,7 @@ def whatif(
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
     job = Job(inputs, out, flow, choice, partial(capture_span, from_text=from_, to_text=to), threads)
-    study(job, as_json)
+    study(job, as_json, wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +63,18 @@ class Job:
     threads: int | None
 
 
-def study(job: Job, as_json: bool) -> None:
+def study(job: Job, as_json: bool, wide: bool) -> None:
     """Do the whole job and print its outcome; a folder that it made goes again if it fails."""
     fresh = not job.out.exists()
     try:
-        _study(job, as_json)
+        _study(job, as_json, wide)
     except BaseException:
         if fresh:
             shutil.rmtree(job.out, ignore_errors=True)
         raise
 
 
-def _study(job: Job, as_json: bool) -> None:
+def _study(job: Job, as_json: bool, wide: bool) -> None:
     from hindflight.cli.replay import run, show
     from hindflight.replay.scenario.from_capture import check_choice
     from hindflight.reports.bundle import prepare
@@ -93,8 +95,10 @@ def _study(job: Job, as_json: bool) -> None:
     write_draft(workspace, chosen, draft, job.choice)
     result = run(workspace, read_scenario(draft), job.out, job.threads)
     page = job.out / "report.html"
-    write_report_of(workspace, page, f"{job.inputs[0].name}: what TCP did, and what it could have done", utc=False)
-    show(result, as_json)
+    title = f"{job.inputs[0].name}: what happened, and what if"
+    write_report_of(workspace, page, title, utc=False)
+    show(result, as_json, wide)
     say(f"report: {page}")
-    again = shlex.join(["hindflight", "replay", str(draft), "-w", str(workspace.path)])
-    say(f"to try another path, edit {draft} and run: {again}")
+    words = ["hindflight", "replay", str(draft), "-w", str(workspace.path), "--report", str(page)]
+    say(f"To change the path or the comparison, edit {draft} and run:")
+    say(f"  {shlex.join(words)}")
