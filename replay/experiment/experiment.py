@@ -6,7 +6,7 @@ Knows scenarios, jobs and tables; not workspaces, captures or reports. Read docs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +190,10 @@ def _replayed_outcome(tables: Mapping[str, pa.Table], run_id: int, duration_ns: 
     outcome = measure(run["segments"], run["events"], run["instruments"], REPLAYED_DIRECTION, duration_ns)
     if outcome is None:
         raise ScenarioError("the replay sent no data within its duration")
-    return outcome
+    # Goodput is what `runs` says, which the report gives elsewhere too: octets that the application received.
+    runs = tables["runs"]
+    (row,) = runs.filter(pc.and_(pc.equal(runs["run_id"], run_id), pc.equal(runs["role"], "studied"))).to_pylist()
+    return replace(outcome, delivered_bytes=row["delivered_bytes"], duration_ns=row["duration_ns"])
 
 
 def _beyond_the_trace(runs: pa.Table) -> list[str]:
