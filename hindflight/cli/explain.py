@@ -72,7 +72,7 @@ def _text(table: Table, columns: list[Column] | None) -> str:
     kind_width = max(len(_kind(column)) for column in shown)
     lines = [f"{column.name:<{name_width}}  {_kind(column):<{kind_width}}  {_meaning(column)}" for column in shown]
     head = f"{table.name}: {table.row}"
-    return "\n".join([head, "", *_wrapped(lines, name_width + kind_width + 4)])
+    return "\n".join([*_wrapped([head], 2), "", *_wrapped(lines, name_width + kind_width + 4)])
 
 
 def _kind(column: Column) -> str:

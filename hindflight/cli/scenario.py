@@ -77,7 +77,7 @@ def profiles(
     else:
         names = list(shown[0].values)
         print_fitting(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown], wide)
-        print("hindflight scenario profiles KEY explains one key and gives the source of its values.")
+        paragraph("hindflight scenario profiles KEY explains one key and gives the source of its values.")
 
 
 def listed(text: str, option: str) -> tuple[str, ...]:
