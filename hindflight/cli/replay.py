@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +13,7 @@ from hindflight.cli.layout import Wide, paragraph, print_fitting
 from hindflight.cli.output import AsJson, Row, command_line, print_json, progress_on_stderr, say
 
 if TYPE_CHECKING:
-    from hindflight.replay.experiment.experiment import Study
-    from hindflight.replay.scenario.model import Scenario
-    from hindflight.toolkit.workspace import Workspace
+    from hindflight.replay.experiment.experiment import Execution, Study
 
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per processor.")]
 
@@ -44,11 +44,12 @@ def replay(
     The runs replace those of an earlier replay in the same workspace.
     """
     from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import captured_flow, read_scenario, write_report_of
+    from hindflight.workflow import captured_flow, read_scenario, replay_into, write_report_of
 
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
-    study = run(kept, loaded, scenario.parent, threads, pcap)
+    with replay_progress(threads, pcap) as execution:
+        study = replay_into(kept, loaded, scenario.parent, command_line(), execution)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
     if page is not None:
@@ -60,17 +61,14 @@ def replay(
         say(f"wrote {len(study.captures)} captures to {pcap}")
 
 
-def run(
-    workspace: Workspace, scenario: Scenario, folder: Path, threads: int | None, captures: Path | None = None
-) -> Study:
-    """Replay into the workspace with progress on stderr."""
+@contextmanager
+def replay_progress(threads: int | None, captures: Path | None = None) -> Iterator[Execution]:
+    """Give the execution of a replay that reports its progress on stderr."""
     from hindflight.replay.experiment.experiment import Execution
-    from hindflight.workflow import replay_into
 
     with progress_on_stderr() as report:
         label = Path("replays")
-        execution = Execution(threads, lambda done, total: report(label, done / max(total, 1)), captures)
-        return replay_into(workspace, scenario, folder, command_line(), execution)
+        yield Execution(threads, lambda done, total: report(label, done / max(total, 1)), captures)
 
 
 def show(study: Study, as_json: bool, wide: bool) -> None:

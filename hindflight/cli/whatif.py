@@ -75,13 +75,13 @@ def study(job: Job, as_json: bool, wide: bool) -> None:
 
 
 def _study(job: Job, as_json: bool, wide: bool) -> None:
-    from hindflight.cli.replay import run, show
+    from hindflight.cli.replay import replay_progress, show
     from hindflight.replay.scenario.from_capture import check_choice
     from hindflight.reports.bundle import prepare
     from hindflight.toolkit.captured_flow import read_flow
     from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import read_scenario, write_draft, write_report_of
+    from hindflight.workflow import study_capture, write_report_of
 
     check_choice(job.choice)
     prepare()
@@ -92,8 +92,8 @@ def _study(job: Job, as_json: bool, wide: bool) -> None:
     captures = {entry.input_id for entry in read if entry.kind == "capture"}
     chosen = read_flow(workspace, job.flow, captures)
     draft = job.out / "scenario.toml"
-    write_draft(workspace, chosen, draft, job.choice)
-    result = run(workspace, read_scenario(draft), job.out, job.threads)
+    with replay_progress(job.threads) as execution:
+        result = study_capture(workspace, chosen, job.out, job.choice, command, execution)
     page = job.out / "report.html"
     title = f"{job.inputs[0].name}: what happened, and what if"
     write_report_of(workspace, page, title, utc=False)
