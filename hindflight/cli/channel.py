@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="What links do: take it from a capture, or synthesise it.", no_args_is_help=True)
+    group = typer.Typer(help="Extract, generate, fit, convert and show channels.", no_args_is_help=True)
     group.command("extract")(extract)
     group.command("synth")(synth)
     group.command("fit")(fit)
@@ -33,16 +33,18 @@ def register(app: typer.Typer) -> None:
 
 def extract(
     source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
-    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    flow: Annotated[
+        int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the trace here (Parquet).")] = None,
     receiver: Annotated[
-        Path | None, typer.Option("--receiver", help="Capture of the same connection at the receiver: what arrived.")
+        Path | None, typer.Option("--receiver", help="Capture of the same connection at the receiver.")
     ] = None,
     from_: From = "",
     to: To = "",
     as_json: AsJson = False,
 ) -> None:
-    """Extract losses, rate, delay and queue of the link from a capture at the sender, and one at the receiver."""
+    """Extract the channel from a capture. Losses, rate, delay and queue, from a capture at the sender."""
     from hindflight.channels.formats import check_parquet_name
     from hindflight.channels.trace import write_trace
     from hindflight.toolkit.captured_flow import read_flow

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 def convert(
     source: Annotated[Path, typer.Argument(help="Channel in any format, plain, .gz or .xz.")],
-    out: Annotated[Path, typer.Argument(help="File to write; its name tells the format.")],
+    out: Annotated[Path, typer.Argument(help="File to write; its suffix selects the format.")],
     form: FromFormat = None,
-    to: Annotated[str | None, typer.Option("--to", help="Format to write, where the name does not tell.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Output format, if the file name does not show it.")] = None,
 ) -> None:
-    """Convert a channel: Parquet, CSV, Mahimahi, TheaterQ, netem, ns-2, ns-3; says what the format cannot hold."""
+    """Convert a channel to another format. Parquet, CSV, Mahimahi, TheaterQ, netem, ns-2, ns-3."""
     from hindflight.channels.formats import read_channel, write_channel
 
     trace = read_channel(source, form)
@@ -47,9 +47,9 @@ def show(
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a channel is like: losses, their runs and autocorrelation, rates, delays, outages; a street's skyline.
+    """Print statistics of a channel. Losses, their runs and autocorrelation, rates, delays, outages.
 
-    A model is drawn first, as `channel synth` does it.
+    For a model, a channel is generated first, as `channel synth` does.
     """
     from hindflight.channels.fitting.statistics import pictured, statistics
     from hindflight.channels.models.skyline import is_skyline

@@ -24,7 +24,7 @@ def demo(
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the main job: a real Linux TCP flow over a GEO-like link with burst loss, and what else could have been."""
+    """Run whatif on the capture that ships with Hindflight. A Linux Reno flow over an emulated GEO link."""
     from hindflight.cli.whatif import Job, study
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.toolkit.demo import CAPTURE, TCP_INFO, demo_file

@@ -25,7 +25,7 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="[TABLE[.COLUMN]]", help="Table, or column of a table.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
-    """Explain the tables and their columns. What a row is, and each column's type, unit and meaning."""
+    """Explain the tables and their columns. Shows what a row is, and the type, unit and meaning of each column."""
     if not name:
         tables, columns = list(TABLES.values()), None
     else:

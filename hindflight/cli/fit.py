@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from hindflight.channels.fitting.fit import Fit, Fits
 
 Charts = Annotated[Path | None, typer.Option("--charts", help="Write pictures into this folder.")]
-FromFormat = Annotated[str | None, typer.Option("--from", help="Format of the trace, where its name does not tell.")]
+FromFormat = Annotated[str | None, typer.Option("--from", help="Input format, if the file name does not show it.")]
 
 
 def fit(
     trace: Annotated[Path, typer.Argument(help="Trace with packets: Parquet, CSV, or any format of `convert`.")],
-    model: Annotated[list[str] | None, typer.Option("--model", help="Model to fit; without it all.")] = None,
-    level: Annotated[float, typer.Option("--level", help="How often intervals hold the truth.")] = 0.95,
+    model: Annotated[list[str] | None, typer.Option("--model", help="Model to fit, repeatable [default: all].")] = None,
+    level: Annotated[float, typer.Option("--level", help="Confidence level of the intervals.")] = 0.95,
     charts: Charts = None,
     form: FromFormat = None,
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit loss models by maximum likelihood: parameters with intervals, AIC, BIC, and whether each fits."""
+    """Fit loss models by maximum likelihood. Prints parameters with intervals, BIC and goodness of fit."""
     from hindflight.channels.fitting.fit import fit_models, pictured
     from hindflight.channels.fitting.loss_sequence import fates_of
     from hindflight.channels.formats import read_channel

@@ -12,7 +12,7 @@ from hindflight.cli.output import AsCsv, AsJson, Row, endpoint, print_csv, print
 from hindflight.cli.times import From, To, Utc, seconds_text, span, utc_text
 
 Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
-Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is what was captured or logged.")]
+Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is the capture and its logs.")]
 
 
 def register(app: typer.Typer) -> None:

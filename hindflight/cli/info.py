@@ -28,7 +28,7 @@ def info(
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Summarise a capture: time span, link type, largest TCP flows and other traffic."""
+    """Summarise a capture. Shows its time span, link type, largest TCP flows and other traffic."""
     from hindflight.toolkit.capture import CaptureStream
 
     stream = CaptureStream(capture)

@@ -15,7 +15,7 @@ from hindflight.cli.output import AsJson, Row, command_line, print_json, progres
 if TYPE_CHECKING:
     from hindflight.replay.experiment.experiment import Execution, Study
 
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per processor.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads [default: one per processor].")]
 
 _AS_CAPTURED = "as captured"
 _COLUMNS = ("variant", "proxy", _AS_CAPTURED, "mean", "gain %", "RTOs", "95 % interval")
@@ -29,18 +29,23 @@ def register(app: typer.Typer) -> None:
 
 def replay(
     scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML).")],
-    workspace: Annotated[Path, typer.Option("-w", "--workspace", help="Workspace to write to; made if need be.")],
+    workspace: Annotated[
+        Path, typer.Option("-w", "--workspace", help="Workspace to write to; created if it does not exist.")
+    ],
     pcap: Annotated[
-        Path | None, typer.Option("--pcap", help="Folder for captures at each node of the recorded runs.")
+        Path | None, typer.Option("--pcap", help="Folder for captures at every node of the recorded runs.")
     ] = None,
     threads: Threads = None,
-    page: Annotated[Path | None, typer.Option("--report", help="Write the report on the workspace here.")] = None,
+    page: Annotated[
+        Path | None, typer.Option("--report", help="Write the report on the workspace to this HTML file.")
+    ] = None,
     title: Annotated[str, typer.Option("--title", help="Title of that report.")] = "",
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a scenario: first the captured variant, if its capture is in the workspace, then the variants to compare.
+    """Replay a scenario and compare its variants.
 
+    The captured variant runs first, as a self-check, if its capture is in the workspace.
     The runs replace those of an earlier replay in the same workspace.
     """
     from hindflight.toolkit.workspace import Workspace

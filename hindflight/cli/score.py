@@ -25,7 +25,7 @@ def score(
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the inferred cwnd with the kernel's, once per round trip."""
+    """Compare inferred cwnd with the kernel's. One comparison per round trip."""
     from hindflight.toolkit.score import score as compare
     from hindflight.toolkit.workspace import Workspace
 

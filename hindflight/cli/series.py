@@ -32,7 +32,7 @@ def series(
     origin: Annotated[
         str, typer.Option("--source", help=f"Where the values come from: {', '.join(SOURCES)}; all without it.")
     ] = "",
-    run: Annotated[int, typer.Option("--run", help="Replay run; 0 is what was captured or logged.")] = 0,
+    run: Annotated[int, typer.Option("--run", help="Replay run; 0 is the capture and its logs.")] = 0,
     from_: From = "",
     to: To = "",
     utc: Utc = False,
@@ -40,7 +40,7 @@ def series(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Print cwnd, RTT and phase over time, all sources by time. Seconds count from the flow's first segment."""
+    """Print cwnd, RTT and phase of a flow over time. Seconds count from the first segment of the flow."""
     from hindflight.toolkit.source import open_source
 
     if origin and origin not in SOURCES:

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 def spread(
     scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML) with a loss trace.")],
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per core.")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads [default: one per processor].")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a captured channel by position, by time and by a fitted model, and say how far apart the results lie."""
+    """Measure the sensitivity to the loss model. Replays losses by position, by time and by a fitted model."""
     from hindflight.replay.experiment.sensitivity import measure_spread
     from hindflight.workflow import read_scenario
 

@@ -25,7 +25,7 @@ def variants(
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the TCP variants: family, source, year. With a name: its parameters, defaults, units and sources."""
+    """List the TCP variants, or the parameters of one."""
     from hindflight.replay.catalogue import catalogue, find_variant
     from hindflight.replay.scenario.profiles import PROFILES
 

@@ -28,11 +28,13 @@ def register(app: typer.Typer) -> None:
 
 
 def whatif(
-    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, and kernel logs of it if there are.")],
+    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, and optionally its kernel logs.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for workspace, scenario and report.")] = Path(
         "whatif"
     ),
-    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    flow: Annotated[
+        int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
+    ] = None,
     variants: Variants = "newreno,cubic",
     proxy: Proxies = "none,relay",
     seeds: Seeds = 20,
@@ -43,7 +45,7 @@ def whatif(
     wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what other variants, and a split proxy, would have done with a captured flow on its own link."""
+    """Replay other variants over the channel of a captured flow. Also with a split proxy; writes a report."""
     from hindflight.replay.scenario.from_capture import Choice
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
