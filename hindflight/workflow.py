@@ -6,6 +6,7 @@ Puts the packages together; each step is theirs.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,6 +132,23 @@ def replay_into(
     return result
 
 
+def study_capture(
+    workspace: Workspace,
+    flow: Flow,
+    folder: Path,
+    choice: Choice,
+    command: str,
+    execution: Execution,
+) -> ExperimentResult:
+    """Draft `scenario.toml` from a captured flow into `folder` and replay it into the workspace.
+
+    HindflightError if files of the draft may not be replaced (toolkit/files.py) and `execution` does not force it.
+    """
+    draft = folder / "scenario.toml"
+    write_draft(workspace, flow, draft, choice, force=execution.force)
+    return replay_into(workspace, read_scenario(draft), folder, command, execution)
+
+
 def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
     """Return the flow that the scenario was drafted from, if its capture is in the workspace."""
     from hindflight.toolkit.captured_flow import read_flow
@@ -202,3 +220,47 @@ def replay_file(
         tables.close()
         raise
     return tables
+
+
+def what_if(capture: Path, logs: Sequence[Path], flow: int | None, choice: Choice, threads: int | None) -> Tables:
+    """Study one flow of a capture: extract its channel, draft a scenario, replay it. Return the tables of all of it.
+
+    CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: no room for the tables.
+    """
+    from hindflight.replay.experiment.experiment import Execution
+    from hindflight.replay.scenario.from_capture import check_choice
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.ingest import Ingest
+    from hindflight.toolkit.source import temporary_tables
+
+    check_choice(choice)
+    tables = temporary_tables()
+    try:
+        command = f"what-if of {capture}"
+        read = Ingest(tables.workspace, command)([capture, *logs])
+        chosen = read_flow(tables.workspace, flow, {entry.input_id for entry in read if entry.kind == "capture"})
+        folder = tables.workspace.path.parent
+        study_capture(tables.workspace, chosen, folder, choice, command, Execution(threads))
+    except BaseException:
+        tables.close()
+        raise
+    return tables
+
+
+def channel_of(source: Path, flow: int | None, receiver: Path | None) -> Trace:
+    """Extract the channel of one flow of a capture or workspace. CaptureError, WorkspaceError, ChannelError."""
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.source import open_source
+
+    with open_source(source) as tables:
+        chosen = read_flow(tables.workspace, flow)
+        return trace_of(extract_channel(chosen, tables.workspace, receiver), tables.workspace, chosen)
+
+
+def draft_of(source: Path, path: Path, flow: int | None, choice: Choice) -> Path:
+    """Draft a scenario from one flow of a capture or workspace; return the path of its trace. See `write_draft`."""
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.source import open_source
+
+    with open_source(source) as tables:
+        return write_draft(tables.workspace, read_flow(tables.workspace, flow), path, choice)

@@ -6,6 +6,7 @@ HindflightError
 ├── CaptureError     the input is no capture, or cannot be read
 ├── LogError         the input is no kernel log, or belongs to no flow here
 ├── WorkspaceError   the folder is not a workspace, or is damaged
+├── UnknownTableError  there is no table of this name; a KeyError and an AttributeError too
 ├── QueryError       the SQL is not one SELECT, or fails
 ├── ChannelError     a channel trace cannot be extracted, read or used
 ├── ScenarioError    a scenario file is wrong: key path and allowed values
@@ -62,6 +63,12 @@ class LogError(HindflightError):
 
 class WorkspaceError(HindflightError):
     """The folder is not a workspace, or is damaged."""
+
+
+class UnknownTableError(HindflightError, KeyError, AttributeError):
+    """There is no table of this name. A KeyError and an AttributeError too, as mappings and attributes require."""
+
+    __str__ = Exception.__str__  # That of KeyError would quote the message.
 
 
 class QueryError(HindflightError):

@@ -24,22 +24,43 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+class TemporaryFolder:
+    """A folder that is removed with the last object that refers to this one, or at the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.remove = weakref.finalize(self, shutil.rmtree, path, True)
+
+    def check(self) -> None:
+        """HindflightError if the folder has been removed."""
+        if not self.remove.alive:
+            raise HindflightError("these tables are closed", "read them before `close` or the end of the `with`")
+
+
 class Tables(Mapping[str, "pl.LazyFrame"]):
     """The tables of one source, each as Polars, Arrow or DuckDB; `tables.flows` is short for `tables.polars("flows")`.
 
     As a mapping it gives each table by name as a Polars LazyFrame, which is what charts take.
 
-    What is opened from a capture lives in a temporary folder until `close`, the end of a `with`, or of the object.
+    What is opened from a capture lives in a temporary folder until `close`, the end of a `with`, or of this object and
+    all frames and relations made from it.
     """
 
-    def __init__(self, workspace: Workspace, temporary: Path | None = None) -> None:
+    def __init__(self, workspace: Workspace, folder: TemporaryFolder | None = None) -> None:
         self.workspace = workspace
-        self._remove = weakref.finalize(self, shutil.rmtree, temporary, True) if temporary is not None else None
+        self._folder = folder
 
     def __getattr__(self, name: str) -> pl.LazyFrame:
-        if name not in TABLES:
-            raise AttributeError(f"no table {name}; tables are {', '.join(TABLES)}")
+        if name.startswith("_"):
+            raise AttributeError(name)  # Of copy, pickle and notebooks, which ask for special names.
         return self.polars(name)
+
+    def __repr__(self) -> str:
+        """Say where the tables come from and how many rows each has; empty tables are left out."""
+        sources = ", ".join(entry.name for entry in self.workspace.inputs) or "no capture"
+        counts = ((name, self.workspace.rows(name)) for name in TABLES)
+        rows = [f"{name} {count:,}" for name, count in counts if count]
+        return f"<Tables of {sources}: {'; '.join(rows) or 'all empty'}>"
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *TABLES]
@@ -54,8 +75,9 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
         return len(TABLES)
 
     def polars(self, name: str) -> pl.LazyFrame:
-        """Return table `name` as a Polars LazyFrame; KeyError if there is no such table."""
-        return self.workspace.scan(name)
+        """Return table `name` as a Polars LazyFrame. UnknownTableError: there is no such table."""
+        frame = self.workspace.scan(name)
+        return frame if self._folder is None else _owning(frame, self._folder)
 
     def arrow(self, name: str) -> pa.Table:
         """Return table `name` as a pyarrow Table, with units and meanings in its schema."""
@@ -63,7 +85,7 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
 
     def duckdb(self, name: str) -> duckdb.DuckDBPyRelation:
         """Return table `name` as a DuckDB relation."""
-        return self.workspace.relation(name)
+        return self.workspace.relation(name, self._folder)
 
     def sql(self, select: str) -> pa.Table:
         """Run one SELECT over the tables. QueryError: it is not one, or DuckDB refuses it."""
@@ -73,8 +95,8 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
 
     def close(self) -> None:
         """Remove the temporary folder, if there is one."""
-        if self._remove is not None:
-            self._remove()
+        if self._folder is not None:
+            self._folder.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -133,4 +155,19 @@ def temporary_tables() -> Tables:
     """Return an empty workspace in a temporary folder. MachineError: there is no room for one."""
     with plain_os_errors("making a temporary folder"):
         folder = Path(tempfile.mkdtemp(prefix="hindflight-"))
-    return Tables(Workspace.create(folder / "workspace"), folder)
+    return Tables(Workspace.create(folder / "workspace"), TemporaryFolder(folder))
+
+
+def _owning(frame: pl.LazyFrame, owner: TemporaryFolder) -> pl.LazyFrame:
+    """Return `frame` as one that keeps `owner`, as does every frame made from it."""
+    from polars.io.plugins import register_io_source
+
+    def read(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _batch_rows: int | None
+    ) -> Iterator[pl.DataFrame]:
+        owner.check()
+        wanted = frame if predicate is None else frame.filter(predicate)
+        wanted = wanted if columns is None else wanted.select(columns)
+        yield (wanted if rows is None else wanted.head(rows)).collect()
+
+    return register_io_source(read, schema=frame.collect_schema())

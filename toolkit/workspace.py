@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hindflight.toolkit import manifest as manifests
 from hindflight.toolkit.database import connect
-from hindflight.toolkit.errors import WorkspaceError
+from hindflight.toolkit.errors import UnknownTableError, WorkspaceError, did_you_mean
 from hindflight.toolkit.files import os_error, plain_os_errors, sha256_of, sync_folder, write_whole
 from hindflight.toolkit.manifest import PART_NAME, Command, Input, Manifest, Part, read_manifest
 from hindflight.toolkit.schema import TABLES, arrow_schema, conform, empty_table
@@ -96,12 +97,12 @@ class Workspace:
 
     def rows(self, name: str) -> int:
         """Return the number of rows of table `name`, from the manifest alone."""
-        _known(name)
+        check_table(name)
         return sum(part.rows for part in self.manifest.tables.get(name, ()))
 
     def parts(self, name: str) -> list[Path]:
         """Return the Parquet files of table `name`. WorkspaceError: one is missing, or is not a plain file."""
-        _known(name)
+        check_table(name)
         paths = [self.path / part.file for part in self.manifest.tables.get(name, ())]
         for path in paths:
             if path.is_symlink() or not path.is_file():
@@ -143,10 +144,16 @@ class Workspace:
             return pl.scan_pyarrow_dataset(self.dataset(name))
         return pl.scan_parquet(paths) if paths else pl.DataFrame(empty_table(name)).lazy()
 
-    def relation(self, name: str) -> duckdb.DuckDBPyRelation:
-        """Return table `name` as a DuckDB relation."""
-        _known(name)
-        return connect(self.dataset).table(name)
+    def relation(self, name: str, owner: object = None) -> duckdb.DuckDBPyRelation:
+        """Return table `name` as a DuckDB relation; `owner`, of the files perhaps, lives as long as the relation."""
+        check_table(name)
+
+        def dataset(name: str) -> ds.Dataset:
+            opened = self.dataset(name)
+            weakref.finalize(opened, _released, owner)  # DuckDB holds the dataset, and this its owner.
+            return opened
+
+        return connect(dataset).table(name)
 
     @contextmanager
     def transaction(self, command: str, *, replay: bool = False) -> Iterator[Transaction]:
@@ -251,7 +258,7 @@ class Transaction:
 
     def writer(self, name: str) -> PartWriter:
         """Return the writer that appends to table `name`; the same one each time."""
-        _known(name)
+        check_table(name)
         if name not in self._writers:
             number = self._before.next_part + len(self._writers)
             self._writers[name] = PartWriter(name, self._folder / f"{name}-{number:06d}.parquet")
@@ -263,7 +270,7 @@ class Transaction:
 
     def drop(self, name: str) -> None:
         """Forget the rows that table `name` had before this transaction."""
-        _known(name)
+        check_table(name)
         self._dropped.add(name)
 
     def _commit(self, command: str) -> Manifest:
@@ -365,6 +372,10 @@ class PartWriter:
                     each.close()
 
 
+def _released(_owner: object) -> None:
+    """Let go of an owner."""
+
+
 def _next_key(workspace: Workspace, table: str, column: str) -> int:
     import pyarrow.compute as pc
 
@@ -388,9 +399,13 @@ def _arrow_file(path: Path) -> Any:
     return str(path) if _is_utf8(path) else pa.OSFile(os.fsencode(path))
 
 
-def _known(name: str) -> None:
+def check_table(name: str) -> None:
+    """UnknownTableError if there is no table `name`."""
     if name not in TABLES:
-        raise KeyError(f"no table {name}; tables are {', '.join(TABLES)}")
+        guess = did_you_mean(name, TABLES)
+        raise UnknownTableError(
+            f"there is no table {name!r}{'; ' if guess else ''}{guess}", f"tables: {', '.join(TABLES)}"
+        )
 
 
 def _is_ours(name: str) -> bool:

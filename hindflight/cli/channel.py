@@ -9,6 +9,7 @@ import typer
 
 from hindflight.cli.convert import convert, show
 from hindflight.cli.fit import fit
+from hindflight.cli.layout import paragraph
 from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
 from hindflight.cli.spread import spread
 from hindflight.cli.synth import synth
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="What links do: take it from a capture, or synthesise it.", no_args_is_help=True)
+    group = typer.Typer(help="Extract, generate, fit, convert and show channels.", no_args_is_help=True)
     group.command("extract")(extract)
     group.command("synth")(synth)
     group.command("fit")(fit)
@@ -32,17 +33,19 @@ def register(app: typer.Typer) -> None:
 
 def extract(
     source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
-    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    flow: Annotated[
+        int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the trace here (Parquet).")] = None,
     receiver: Annotated[
-        Path | None, typer.Option("--receiver", help="Capture of the same connection at the receiver: what arrived.")
+        Path | None, typer.Option("--receiver", help="Capture of the same connection at the receiver.")
     ] = None,
     from_: From = "",
     to: To = "",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Extract losses, rate, delay and queue of the link from a capture at the sender, and one at the receiver."""
+    """Extract the channel from a capture. Losses, rate, delay and queue, from a capture at the sender."""
     from hindflight.channels.formats import check_parquet_name
     from hindflight.channels.trace import write_trace
     from hindflight.toolkit.captured_flow import read_flow
@@ -99,10 +102,10 @@ def _print(flow_id: int, extraction: Extraction) -> None:
     print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
     echo("How it was found:")
     for e in extraction.estimates:
-        echo(f"  {e.name}: {e.how}")
+        paragraph(f"  {e.name}: {e.how}", "    ")
     echo("Not known:")
     for sentence in extraction.unknowns:
-        echo(f"  {sentence}")
+        paragraph(f"  {sentence}", "    ")
 
 
 def _quantity(value: float | None, unit: str) -> str:

@@ -25,7 +25,7 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="[TABLE[.COLUMN]]", help="Table, or column of a table.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
-    """Explain the tables and their columns. What a row is, and each column's type, unit and meaning."""
+    """Explain the tables and their columns. Shows what a row is, and the type, unit and meaning of each column."""
     if not name:
         tables, columns = list(TABLES.values()), None
     else:
@@ -72,7 +72,7 @@ def _text(table: Table, columns: list[Column] | None) -> str:
     kind_width = max(len(_kind(column)) for column in shown)
     lines = [f"{column.name:<{name_width}}  {_kind(column):<{kind_width}}  {_meaning(column)}" for column in shown]
     head = f"{table.name}: {table.row}"
-    return "\n".join([head, "", *_wrapped(lines, name_width + kind_width + 4)])
+    return "\n".join([*_wrapped([head], 2), "", *_wrapped(lines, name_width + kind_width + 4)])
 
 
 def _kind(column: Column) -> str:

@@ -19,13 +19,13 @@ def register(app: typer.Typer) -> None:
 
 def ingest(
     inputs: Annotated[list[Path], typer.Argument(help="Captures (pcap) and kernel logs (WEB100, TCP_INFO as CSV).")],
-    workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; made if there is none.")],
+    workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; created if it does not exist.")],
     flow: Annotated[int | None, typer.Option("--flow", help="Flow that the logs belong to.")] = None,
     from_: From = "",
     to: To = "",
     as_json: AsJson = False,
 ) -> None:
-    """Read captures and kernel logs into a workspace. What is there already is not read again."""
+    """Read captures and kernel logs into a workspace. Files that it already holds are skipped."""
     from hindflight.toolkit.ingest import Ingest, counted
     from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace

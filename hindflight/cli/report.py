@@ -29,13 +29,13 @@ def report(
     out: Annotated[Path, typer.Option("-o", "--out", help="HTML file to write.")],
     title: Annotated[str, typer.Option("--title", help="Title of the page.")] = "",
     utc: Utc = False,
-    charts: Annotated[Path | None, typer.Option("--charts", help="Folder to write every chart into as well.")] = None,
-    form: Annotated[Form, typer.Option("--format", help="Kind of those charts.")] = Form.png,
-    csv: Annotated[Path | None, typer.Option("--csv", help="File to write the what-if runs to as well.")] = None,
+    charts: Annotated[Path | None, typer.Option("--charts", help="Also write every chart into this folder.")] = None,
+    form: Annotated[Form, typer.Option("--format", help="Format of those charts.")] = Form.png,
+    csv: Annotated[Path | None, typer.Option("--csv", help="Also write the what-if runs to this CSV file.")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report on all that a workspace holds."""
+    """Write an HTML report on a workspace."""
     from hindflight.reports.exports import write_charts, write_what_if_csv
     from hindflight.toolkit.files import check_outputs
     from hindflight.toolkit.schema import TABLES

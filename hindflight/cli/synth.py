@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 
 Settings = Annotated[
-    list[str] | None, typer.Option("-p", "--param", help="A parameter as KEY=VALUE; may stand several times.")
+    list[str] | None, typer.Option("-p", "--param", help="A model parameter as KEY=VALUE; repeatable.")
 ]
-Span = Annotated[str, typer.Option("--duration", help="How long, for models in time.")]
-Packets = Annotated[int, typer.Option("--packets", min=1, help="How many, for models that know packets only.")]
+Span = Annotated[str, typer.Option("--duration", help="Duration, for models in time.")]
+Packets = Annotated[int, typer.Option("--packets", min=1, help="Number of packets, for models per packet.")]
 Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**64 - 1, help="Equal seeds give equal channels on every machine.")
+    int,
+    typer.Option("--seed", min=0, max=2**64 - 1, help="Random seed; a seed gives the same channel on every machine."),
 ]
 
 
@@ -31,13 +32,11 @@ def synth(
     duration: Span = "60 s",
     packets: Packets = 100_000,
     seed: Seed = 1,
-    skyline: Annotated[
-        Path | None, typer.Option(help="Write the buildings of a street here too (CSV); a street reads them back.")
-    ] = None,
+    skyline: Annotated[Path | None, typer.Option(help="Also write the buildings of a street to this CSV file.")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Synthesise a channel from a model: bursts, a street canyon, UAV links, handovers (docs/channels)."""
+    """Generate a channel from a model. Loss bursts, street canyons, UAV links, handovers: see docs/channels."""
     from hindflight.channels.formats import check_parquet_name
     from hindflight.channels.models.parameters import input_files
     from hindflight.channels.models.synth import Extent, read_model, synthesise

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hindflight.cli.layout import Wide
 from hindflight.cli.output import AsJson, Force, command_line, progress_on_stderr, say
 from hindflight.cli.replay import Threads
 from hindflight.cli.scenario import CapturedVariant, Proxies, Seeds, Variants, listed
 from hindflight.cli.times import From, To, capture_span
 
 if TYPE_CHECKING:
-    from hindflight.replay.experiment.experiment import Study
+    from hindflight.replay.experiment.experiment import ExperimentResult
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.toolkit.ingest import SpanOf
 
@@ -27,11 +28,13 @@ def register(app: typer.Typer) -> None:
 
 
 def whatif(
-    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, and kernel logs of it if there are.")],
+    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, and optionally its kernel logs.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for workspace, scenario and report.")] = Path(
         "whatif"
     ),
-    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    flow: Annotated[
+        int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
+    ] = None,
     variants: Variants = "newreno,cubic",
     proxy: Proxies = "none,relay",
     seeds: Seeds = 20,
@@ -40,14 +43,15 @@ def whatif(
     to: To = "",
     threads: Threads = None,
     force: Force = False,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what other variants, and a split proxy, would have done with a captured flow on its own link."""
+    """Replay other variants over the channel of a captured flow. Also with a split proxy; writes a report."""
     from hindflight.replay.scenario.from_capture import Choice
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
     job = Job(inputs, out, flow, choice, partial(capture_span, from_text=from_, to_text=to), threads, force)
-    study(job, as_json)
+    study(job, as_json, wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class Job:
         return self.out / "report.html"
 
 
-def study(job: Job, as_json: bool) -> None:
+def study(job: Job, as_json: bool, wide: bool) -> None:
     """Do the whole job and print its outcome; a folder that it made goes again if it fails."""
     from hindflight.cli.replay import show
     from hindflight.toolkit.text import shell_line
@@ -85,15 +89,16 @@ def study(job: Job, as_json: bool) -> None:
         if fresh:
             shutil.rmtree(job.out, ignore_errors=True)
         raise
-    show(result, as_json)
+    show(result, as_json, wide)
     say(f"report: {job.report}")
-    again = shell_line(["hindflight", "replay", str(job.scenario), "-w", str(workspace)])
-    say(f"to try another path, edit {job.scenario} and run: {again}")
+    words = ["hindflight", "replay", str(job.scenario), "-w", str(workspace), "--report", str(job.report)]
+    say(f"To change the path or the comparison, edit {job.scenario} and run:")
+    say(f"  {shell_line(words)}")
 
 
-def _study(job: Job) -> tuple[Study, Path]:
+def _study(job: Job) -> tuple[ExperimentResult, Path]:
     """Do the whole job; return its outcome and the workspace."""
-    from hindflight.cli.replay import run
+    from hindflight.cli.replay import replay_progress
     from hindflight.replay.scenario.from_capture import check_choice
     from hindflight.reports.bundle import prepare
     from hindflight.toolkit.captured_flow import read_flow
@@ -101,7 +106,7 @@ def _study(job: Job) -> tuple[Study, Path]:
     from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import draft_files, read_scenario, write_draft, write_report_of
+    from hindflight.workflow import draft_files, study_capture, write_report_of
 
     check_choice(job.choice)
     check_outputs([*draft_files(job.scenario), job.report], job.inputs, force=job.force)
@@ -112,8 +117,8 @@ def _study(job: Job) -> tuple[Study, Path]:
         read = Ingest(workspace, command, progress=report, span_of=job.span_of)(job.inputs)
     captures = {entry.input_id for entry in read if entry.kind == "capture"}
     chosen = read_flow(workspace, job.flow, captures)
-    write_draft(workspace, chosen, job.scenario, job.choice, force=job.force)
-    result = run(workspace, read_scenario(job.scenario), job.out, job.threads)
-    title = f"{name_to_text(job.inputs[0].name)}: what TCP did, and what it could have done"
+    with replay_progress(job.threads, force=job.force) as execution:
+        result = study_capture(workspace, chosen, job.out, job.choice, command, execution)
+    title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
     write_report_of(workspace, job.report, title, utc=False, force=job.force)
     return result, workspace.path

@@ -115,7 +115,7 @@ def _number(metric: str, value: float | None, unit: str, text: str) -> dict[str,
 
 def _goodput_of_capture(captured: Outcome, rate: Estimate | None) -> str:
     achieved = (
-        f"In {captured.duration_ns / 1e9:.0f} s the captured flow moved {captured.acked_bytes / 1e6:.1f} MB, "
+        f"In {captured.duration_ns / 1e9:.0f} s the captured flow moved {captured.delivered_bytes / 1e6:.1f} MB, "
         f"{format_rate(captured.goodput_bps)} of payload"
     )
     if rate is None or rate.value is None:

@@ -164,7 +164,7 @@ def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[
     ("arguments", "message"),
     [
         (["whatif", CAPTURE, "--variants", "cubik"], "--variants: unknown variant 'cubik'; did you mean 'cubic'?"),
-        (["whatif", CAPTURE, "--variants", ","], "--variants names nothing"),
+        (["whatif", CAPTURE, "--variants", ","], "--variants is empty"),
         (["whatif", CAPTURE, "--flow", "9"], "snd.pcap.xz has no flow 9 with data"),
         (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is not a node"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),

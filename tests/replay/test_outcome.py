@@ -76,13 +76,13 @@ def test_counts_what_happened_up_to_the_end() -> None:
     assert transfer_span(LADDER, "a2b") == (100, 220)
     outcome = measure(LADDER, empty_table("events"), instruments, "a2b", 150)
     assert outcome is not None
-    assert (outcome.acked_bytes, outcome.data_segments, outcome.retransmissions, outcome.rtos) == (1000, 4, 1, 0)
+    assert (outcome.delivered_bytes, outcome.data_segments, outcome.retransmissions, outcome.rtos) == (1000, 4, 1, 0)
     assert outcome.cwnd_source == "tcp_info"
     assert outcome.cwnd_bytes.tolist() == [2000, 2000, 2000, 1500]
     assert outcome.goodput_bps == pytest.approx(1000 * 8 / 150e-9)
     whole = measure(LADDER, empty_table("events"), empty_table("instruments"), "a2b", 10_000)
     assert whole is not None
-    assert whole.acked_bytes == 3000
+    assert whole.delivered_bytes == 3000
     assert whole.cwnd_source == "none"
 
 

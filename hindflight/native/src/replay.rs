@@ -131,7 +131,7 @@ pub fn replay(
         let failure = Arc::new(Failure::default());
         let externals = externals(controllers.unwrap_or_default(), &failure);
         let jobs = parse(&jobs, &arrays.unwrap_or_default(), &externals)?;
-        let outcomes = run_all(&jobs, threads, &keep, &failure.interrupt);
+        let outcomes = run_all(&jobs, threads, &keep, &failure);
         let outcomes = failure.take().map_or(outcomes, Err)?;
         let finished = jobs.iter().zip(&outcomes).map(|(job, outcome)| Finished {
             run_id: job.run_id,
@@ -222,25 +222,20 @@ struct Pool<'a> {
     jobs: &'a [Job],
     keep: &'a Keep,
     next: AtomicUsize,
-    interrupt: &'a AtomicBool,
+    failure: &'a Failure,
     results: Vec<Mutex<Option<PyResult<Outcome>>>>,
     working: Mutex<usize>,
     stopped: Condvar,
 }
 
 /// Hands the jobs to `threads` threads; all stop when one fails or the user interrupts.
-fn run_all(
-    jobs: &[Job],
-    threads: usize,
-    keep: &Keep,
-    interrupt: &AtomicBool,
-) -> PyResult<Vec<Outcome>> {
+fn run_all(jobs: &[Job], threads: usize, keep: &Keep, failure: &Failure) -> PyResult<Vec<Outcome>> {
     let threads = threads.clamp(1, jobs.len().max(1));
     let pool = Pool {
         jobs,
         keep,
         next: AtomicUsize::new(0),
-        interrupt,
+        failure,
         results: jobs.iter().map(|_| Mutex::new(None)).collect(),
         working: Mutex::new(threads),
         stopped: Condvar::new(),
@@ -261,20 +256,22 @@ fn run_all(
 impl Pool<'_> {
     fn work(&self) {
         let _leaving = Leaving(self);
-        while !self.interrupt.load(Ordering::Relaxed) {
+        let interrupt = &self.failure.interrupt;
+        while !interrupt.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = self.jobs.get(number) else {
                 return;
             };
-            let result = job.run(self.keep, self.interrupt);
+            let result = job.run(self.keep, interrupt);
             if result.is_err() {
-                self.interrupt.store(true, Ordering::Relaxed);
+                interrupt.store(true, Ordering::Relaxed);
             }
             *lock(&self.results[number]) = Some(result);
         }
     }
 
-    /// Waits for all threads; on Ctrl-C stops them and hands on what Python raises.
+    /// Waits for all threads; on Ctrl-C stops them, also inside a controller's Python code, and returns what Python
+    /// raised.
     fn wait(&self) -> PyResult<()> {
         let mut signal = Ok(());
         let mut working = lock(&self.working);
@@ -283,9 +280,14 @@ impl Pool<'_> {
             working = waited.unwrap_or_else(PoisonError::into_inner).0;
             if signal.is_ok() {
                 signal = check_signals();
-                if signal.is_err() {
-                    self.interrupt.store(true, Ordering::Relaxed);
-                }
+            }
+            if signal.is_err() {
+                self.failure.interrupt.store(true, Ordering::Relaxed);
+                // Without the lock: a controller may be in the middle of Python code, a thread may want to end.
+                drop(working);
+                let raised = self.failure.interrupt_calls();
+                signal = signal.and(raised);
+                working = lock(&self.working);
             }
         }
         signal
