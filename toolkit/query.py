@@ -27,8 +27,9 @@ def query(workspace: Workspace, sql: str) -> pa.Table:
     import duckdb
 
     _one_select(sql)
+    connection = connect(workspace.dataset)
     try:
-        return _distinct_names(connect(workspace.dataset).sql(sql).to_arrow_table())
+        return _distinct_names(connection.sql(sql).to_arrow_table())
     except duckdb.OutOfMemoryException as error:
         raise MachineError("the query needs more memory than there is", "select fewer rows or columns") from error
     except duckdb.PermissionException as error:

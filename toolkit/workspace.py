@@ -8,6 +8,7 @@ tables and files, not where the rows come from. Read toolkit/manifest.py for wha
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +21,7 @@ from hindflight.toolkit import manifest as manifests
 from hindflight.toolkit.database import connect
 from hindflight.toolkit.errors import WorkspaceError
 from hindflight.toolkit.files import os_error, plain_os_errors, sha256_of, sync_folder, write_whole
-from hindflight.toolkit.manifest import PART_NAME, Command, Input, Manifest, Part, read_manifest
+from hindflight.toolkit.manifest import MAKE_AGAIN, PART_NAME, Command, Input, Manifest, Part, read_manifest
 from hindflight.toolkit.schema import TABLES, arrow_schema, conform, empty_table
 from hindflight.toolkit.text import name_to_text
 from hindflight.toolkit.version import versions
@@ -102,10 +103,12 @@ class Workspace:
     def parts(self, name: str) -> list[Path]:
         """Return the Parquet files of table `name`. WorkspaceError: one is missing, or is not a plain file."""
         _known(name)
-        paths = [self.path / part.file for part in self.manifest.tables.get(name, ())]
-        for path in paths:
+        parts = self.manifest.tables.get(name, ())
+        paths = [self.path / part.file for part in parts]
+        for path, part in zip(paths, parts, strict=True):
             if path.is_symlink() or not path.is_file():
-                raise WorkspaceError(f"{path} is missing", "make the workspace anew from its inputs")
+                raise WorkspaceError(f"{path} is missing", MAKE_AGAIN)
+            _check_part(path, part)
         return paths
 
     def dataset(self, name: str) -> ds.Dataset:
@@ -118,10 +121,13 @@ class Workspace:
         if not paths:
             return ds.dataset(empty_table(name))
         try:
-            form = ds.ParquetFileFormat()
+            checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+            form = ds.ParquetFileFormat(default_fragment_scan_options=checked)
             fragments = [form.make_fragment(_arrow_file(path), pafs.LocalFileSystem()) for path in paths]
+            for fragment in fragments:
+                _check_columns(name, fragment.physical_schema)
             return ds.FileSystemDataset(fragments, arrow_schema(name), form)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(self.path, name, error) from error
 
     def table(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> pa.Table:
@@ -130,9 +136,9 @@ class Workspace:
 
         try:
             data = self.dataset(name).to_table(columns=None if columns is None else list(columns), filter=where)
-        except (pa.ArrowInvalid, OSError) as error:
+            return conform(name, data, columns)
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(self.path, name, error) from error
-        return conform(name, data, columns)
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name` as a Polars LazyFrame."""
@@ -339,7 +345,9 @@ class PartWriter:
         try:
             if self._file is None:
                 self._sink = self._temporary.open("wb")
-                self._file = pq.ParquetWriter(self._sink, arrow_schema(self._name), compression="zstd")
+                self._file = pq.ParquetWriter(
+                    self._sink, arrow_schema(self._name), compression="zstd", write_page_checksum=True
+                )
             self._file.write_table(data, row_group_size=ROWS_PER_GROUP)
         except OSError as error:
             raise os_error(error, f"writing {self._temporary}") from error
@@ -355,7 +363,8 @@ class PartWriter:
         os.fsync(self._sink.fileno())
         self._sink.close()
         self._temporary.replace(self._path)
-        return Part(self._path.name, self._rows, self._path.stat().st_size)
+        size_bytes = self._path.stat().st_size
+        return Part(self._path.name, self._rows, size_bytes, footer_sha256=_footer_sha256(self._path, size_bytes))
 
     def _abandon(self) -> None:
         self._pending = []
@@ -388,6 +397,33 @@ def _arrow_file(path: Path) -> Any:
     return str(path) if _is_utf8(path) else pa.OSFile(os.fsencode(path))
 
 
+def _check_part(path: Path, part: Part) -> None:
+    """WorkspaceError if the file is not as long as it was, or its footer has changed; pages carry checksums."""
+    with plain_os_errors(f"reading {path}"):
+        size_bytes = path.stat().st_size
+        whole = size_bytes == part.size_bytes
+        if whole and part.footer_sha256:
+            whole = _footer_sha256(path, size_bytes) == part.footer_sha256
+    if not whole:
+        raise WorkspaceError(f"{path} is damaged: it is not the file that was written", MAKE_AGAIN)
+
+
+def _footer_sha256(path: Path, size_bytes: int) -> str:
+    """The SHA-256 of a Parquet file's metadata, their length and the magic number at its end."""
+    with path.open("rb") as file:
+        file.seek(max(0, size_bytes - 8))
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(max(0, size_bytes - 8 - length))
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def _check_columns(name: str, schema: pa.Schema) -> None:
+    """ValueError if a file lacks a column that is never null: it would be read as nulls."""
+    for column in TABLES[name].columns:
+        if not column.nullable and column.name not in schema.names:
+            raise ValueError(f"column {column.name} is missing")
+
+
 def _known(name: str) -> None:
     if name not in TABLES:
         raise KeyError(f"no table {name}; tables are {', '.join(TABLES)}")
@@ -399,7 +435,5 @@ def _is_ours(name: str) -> bool:
 
 
 def _damaged(folder: Path, name: str, error: Exception) -> WorkspaceError:
-    reason = str(error).splitlines()[0]
-    return WorkspaceError(
-        f"table {name} of workspace {folder} cannot be read: {reason}", "make the workspace anew from its inputs"
-    )
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return WorkspaceError(f"table {name} of workspace {folder} cannot be read: {reason}", MAKE_AGAIN)
