@@ -1,6 +1,6 @@
-"""The manifest of a workspace: what went in, by which commands, and which Parquet parts hold each table.
+"""The manifest of a workspace: its inputs, the commands that changed it, and the Parquet parts of each table.
 
-Pure description: reads and checks JSON, touches no Parquet file. `workspace` decides when it is written.
+Reads and checks JSON; opens no Parquet file. toolkit/workspace.py decides when the manifest is written.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Parquet file of a table. `replay`: it holds what a replay gave, and the next replay takes its place.
+    """One Parquet file of a table. `replay`: it has the rows of a replay, which the next replay replaces.
 
     `footer_sha256` is that of the file's footer; "" in a workspace of format version 1.
     """
@@ -68,7 +68,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The state of a workspace. `next_part` numbers parts through and is never used twice."""
+    """The state of a workspace. `next_part` is the number of the next part; no number is used twice."""
 
     inputs: tuple[Input, ...] = ()
     commands: tuple[Command, ...] = ()
@@ -89,7 +89,7 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of workspace `folder`.
 
-    WorkspaceError: there is none, it is damaged, or a newer hindflight wrote it.
+    WorkspaceError: the folder is not a workspace, its manifest is damaged, or a newer hindflight wrote it.
     """
     path = folder / NAME
     if not path.is_file():
@@ -147,7 +147,7 @@ def _checked(name: str, value: Any, kind: type[V]) -> V:
 
 
 def _text(value: str) -> str:
-    """ValueError if JSON gave what is no Unicode text: half of a surrogate pair."""
+    """ValueError if a JSON string is not Unicode text (half of a surrogate pair)."""
     value.encode()
     return value
 
@@ -156,5 +156,5 @@ def _part(table: str, entry: dict[str, Any]) -> Part:
     part = _entry(Part, entry)
     match = PART_NAME.fullmatch(part.file)
     if table not in TABLES or match is None or match["table"] != table:
-        raise ValueError(f"{part.file} is no part of a table {table}")
+        raise ValueError(f"{part.file} is not a part of table {table}")
     return part

@@ -1,4 +1,4 @@
-"""SQL over a workspace: one SELECT, every table a view of the same name, and no file within its reach.
+"""SQL over a workspace: one SELECT, every table a view of the same name, and no access to files.
 
 Read docs/tables.md for the tables.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def query(workspace: Workspace, sql: str) -> pa.Table:
     """Run one SELECT over the tables of `workspace` and return its result.
 
-    QueryError: not one SELECT, or DuckDB refuses it. MachineError: it needs more memory than there is.
+    QueryError: it is not one SELECT, or DuckDB rejects it. MachineError: it needs more memory than there is.
     """
     import duckdb
 
@@ -71,7 +71,7 @@ def _distinct_names(data: pa.Table) -> pa.Table:
 
 
 def plain_rows(data: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows of `data` in JSON's own types: octets in hexadecimal, times in ISO 8601, NaN as null."""
+    """Return the rows of `data` in types of JSON: octets in hexadecimal, times in ISO 8601, NaN as null."""
     return [{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()]
 
 

@@ -1,8 +1,8 @@
-"""A workspace: a folder of Parquet parts and the manifest that lists them. Killed at any moment it is old or new.
+"""A workspace: a folder of Parquet parts and the manifest that lists them. A crash leaves its old or its new state.
 
-A transaction writes its parts beside the others, makes them durable, and then replaces manifest.json in one step;
-what the manifest does not list does not exist, and the next transaction sweeps it away. Parts never change. Knows
-tables and files, not where the rows come from. Read toolkit/manifest.py for what the manifest holds.
+A transaction writes its parts next to the others, makes them durable, and then replaces manifest.json in one step.
+A part that the manifest does not list does not exist; the next transaction removes it. Parts never change. Does not
+depend on where rows come from. toolkit/manifest.py describes the manifest.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LOCK_NAME = ".lock"
 ROWS_PER_GROUP = 1 << 16
-"""Rows of a Parquet row group, and so what a writer holds in memory per table."""
+"""Rows of a Parquet row group, and so what a writer keeps in memory per table."""
 
 
 class Workspace:
@@ -56,19 +56,17 @@ class Workspace:
         if folder.exists() and not folder.is_dir():
             raise WorkspaceError(f"{folder} is a file, not a folder for a workspace")
         with plain_os_errors(f"reading {folder}"):
-            strangers = (
-                [entry.name for entry in folder.iterdir() if not _is_ours(entry.name)] if folder.exists() else []
-            )
-        if strangers:
+            foreign = [entry.name for entry in folder.iterdir() if not _is_ours(entry.name)] if folder.exists() else []
+        if foreign:
             raise WorkspaceError(
-                f"{folder} is not a workspace and not empty (it holds {strangers[0]})",
+                f"{folder} is not a workspace and not empty (it contains {foreign[0]})",
                 "choose a new folder for the workspace",
             )
         return cls(folder, Manifest())
 
     @classmethod
     def open(cls, path: Path | str) -> Workspace:
-        """Open the workspace in folder `path`. WorkspaceError: it is none, or is damaged, or newer than we are."""
+        """Open the workspace in folder `path`. WorkspaceError: it is not one, is damaged, or newer."""
         folder = Path(path)
         if not folder.exists():
             raise WorkspaceError(f"{folder} does not exist", "`hindflight ingest CAPTURE -w FOLDER` makes a workspace")
@@ -131,7 +129,7 @@ class Workspace:
             raise _damaged(self.path, name, error) from error
 
     def table(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> pa.Table:
-        """Read table `name`: all of it, or some `columns` of the rows `where` a pyarrow expression holds."""
+        """Read table `name`: all of it, or some `columns` of the rows where the pyarrow expression `where` is true."""
         import pyarrow as pa
 
         try:
@@ -158,7 +156,7 @@ class Workspace:
     def transaction(self, command: str, *, replay: bool = False) -> Iterator[Transaction]:
         """Write rows and inputs, all or nothing; `command` is recorded with the time and the versions.
 
-        With `replay` the rows are those of a replay and take the place of an earlier replay's.
+        With `replay` the rows are those of a replay and replace those of an earlier one.
 
         WorkspaceError: another process is writing. MachineError: disk full or no permission; nothing has changed.
         """
@@ -187,7 +185,7 @@ class Workspace:
             try:
                 yield
             finally:
-                self._unmake()
+                self._remove_if_empty()
         finally:
             os.close(descriptor)
 
@@ -200,7 +198,7 @@ class Workspace:
             return False
 
     def _sweep(self) -> None:
-        """Remove what an unfinished transaction left behind: our own files that the manifest does not list."""
+        """Remove what an unfinished transaction left: our files that the manifest does not list."""
         listed: set[str] = set()
         if (self.path / manifests.NAME).exists():
             listed = {part.file for parts in read_manifest(self.path).tables.values() for part in parts}
@@ -209,7 +207,7 @@ class Workspace:
                 with suppress(FileNotFoundError):
                     entry.unlink()
 
-    def _unmake(self) -> None:
+    def _remove_if_empty(self) -> None:
         """Leave no folder behind where no transaction ever ended."""
         if not (self.path / manifests.NAME).exists():
             with suppress(OSError):
@@ -274,7 +272,7 @@ class Transaction:
 
     def _commit(self, command: str) -> Manifest:
         before = self._before.tables
-        tables = {name: tuple(p for p in parts if not self._leaves(name, p)) for name, parts in before.items()}
+        tables = {name: tuple(p for p in parts if not self._is_replaced(name, p)) for name, parts in before.items()}
         with plain_os_errors(f"writing workspace {self._folder}"):
             for name, writer in self._writers.items():
                 part = writer._finish()
@@ -295,12 +293,12 @@ class Transaction:
         with suppress(OSError):  # The next transaction sweeps what cannot be removed now.
             for name, parts in before.items():
                 for old in parts:
-                    if self._leaves(name, old):
+                    if self._is_replaced(name, old):
                         (self._folder / old.file).unlink()
         return after
 
-    def _leaves(self, name: str, part: Part) -> bool:
-        """Whether an earlier part goes with this transaction."""
+    def _is_replaced(self, name: str, part: Part) -> bool:
+        """Whether this transaction removes an earlier part."""
         return name in self._dropped or (self._replay and part.replay)
 
     def _abandon(self) -> None:
