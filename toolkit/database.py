@@ -1,8 +1,8 @@
 """A DuckDB connection that sees the tables of a workspace and nothing else.
 
 DuckDB gets the tables as Arrow datasets, and no access to the file system at all. That is stricter than
-`allowed_directories`: since DuckDB 2.0 a SELECT may hold a COPY TO in its WITH clause, which could overwrite a part of
-the workspace.
+`allowed_directories`: since DuckDB 2.0 a SELECT may contain a COPY TO in its WITH clause, which could overwrite a
+part of the workspace.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Files: written whole or not at all, replaced only where that loses nothing, and the machine's errors in one line.
 
 A command may replace a file that hindflight wrote and nobody has changed since: one with a valid seal
-(toolkit/seal.py), or one that holds just what would be written. Anything else stays until the user says `--force`, and
-what a command reads it never writes. Depends on no table and no format.
+(toolkit/seal.py), or one that has exactly the content to be written. Anything else stays until the user says
+`--force`, and a command never writes what it reads. Depends on no table and no format.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MACHINE = {
 
 @contextmanager
 def plain_os_errors(doing: str) -> Iterator[None]:
-    """Turn an OSError inside into one line: MachineError for the machine's fault, HindflightError for the user's.
+    """Turn an OSError raised inside into a MachineError or, where the user is at fault, a HindflightError.
 
-    `doing` says what was under way, as in "writing report.html".
+    `doing` is the operation, as in "writing report.html".
     """
     try:
         yield
@@ -94,12 +94,12 @@ def _check_replaceable(path: Path, content: bytes | None, force: bool) -> None:
             raise _not_ours(path) from None
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise HindflightError(f"{path} is not a regular file, so it cannot be replaced", "write to another file")
-        if force or stat.S_ISDIR(mode) or is_unchanged(path) or (content is not None and _holds(path, content)):
+        if force or stat.S_ISDIR(mode) or is_unchanged(path) or (content is not None and _has_content(path, content)):
             return
     raise _not_ours(path)
 
 
-def _holds(path: Path, content: bytes) -> bool:
+def _has_content(path: Path, content: bytes) -> bool:
     return path.stat().st_size == len(content) and path.read_bytes() == content
 
 
@@ -139,7 +139,7 @@ def whole_file(path: Path, *, force: bool = True) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: str | bytes, *, force: bool = True) -> None:
-    """Write `content` so that `path` holds either what it held before or all of `content`, also after a crash.
+    """Write `content` so that `path` has either its old content or all of `content`, also after a crash.
 
     Without `force` HindflightError where `path` may not be replaced: see the head of this file.
     """

@@ -1,4 +1,4 @@
-"""SQL over a workspace: one SELECT, every table a view of the same name, and no file within its reach.
+"""SQL over a workspace: one SELECT, every table a view of the same name, and no access to files.
 
 Read docs/tables.md for the tables.
 """
@@ -37,8 +37,8 @@ def query(workspace: Workspace, sql: str, memory: int | None = None) -> pa.Table
     import duckdb
 
     _one_select(sql)
+    connection = connect(workspace.dataset, memory)
     try:
-        connection = connect(workspace.dataset, memory)
         return _distinct_names(_interruptible(connection, lambda: connection.sql(sql).to_arrow_table()))
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         hint = "select fewer rows or columns, or aggregate; `hindflight query --memory` sets the limit"
@@ -114,7 +114,7 @@ def _distinct_names(data: pa.Table) -> pa.Table:
 
 
 def plain_rows(data: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows of `data` in JSON's own types: octets in hexadecimal, times in ISO 8601, NaN as null."""
+    """Return the rows of `data` in types of JSON: octets in hexadecimal, times in ISO 8601, NaN as null."""
     return [{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()]
 
 

@@ -1,8 +1,8 @@
 """The digest that a file carries of itself, by which a file that nobody has changed since it was written is known.
 
-A sealed file holds `hindflight-sha256:` and 64 digits: the SHA-256 of its octets with zeros in place of these digits.
-Where they stand is the format's choice: a comment (TOML, SVG, scripts), a `meta` element (HTML), key-value metadata
-(Parquet), a tEXt chunk (PNG). Ground floor: imports nothing of ours.
+A sealed file contains `hindflight-sha256:` and 64 digits: the SHA-256 of its octets with zeros in place of the digits.
+Where they are depends on the format: a comment (TOML, SVG, scripts), a `meta` element (HTML), key-value metadata
+(Parquet), a tEXt chunk (PNG). Imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A capture or a workspace, opened alike: the tables of both under the same names.
+"""Opens a capture or a workspace: the tables of both have the same names.
 
-A capture becomes a workspace in a temporary folder that goes away with the object. Knows no command line.
+A capture becomes a workspace in a temporary folder that is removed with the object.
 """
 
 from __future__ import annotations
@@ -110,12 +110,15 @@ def open_source(
 ) -> Tables:
     """Open the capture or workspace at `path`; of a capture keep only `tables`, if given, in `span`.
 
-    CaptureError, WorkspaceError: it is neither, or cannot be read. MachineError: no room for the temporary tables.
+    CaptureError, WorkspaceError: it is neither a capture nor a workspace, or cannot be read. MachineError: no space for
+    temporary tables.
     """
     source = Path(path)
     if source.is_dir():
         if span != (None, None):
-            raise HindflightError("a workspace is taken as it is", "cut a capture when it is read: ingest --from --to")
+            raise HindflightError(
+                "a workspace is read as a whole", "select a part of a capture with ingest --from --to"
+            )
         return Tables(Workspace.open(source))
     if not source.exists():
         raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
@@ -135,7 +138,7 @@ def open_source(
 
 
 def files_of(source: Path) -> list[Path]:
-    """Return the files that a command reads for `source`: of a workspace its own and the inputs that it was made from.
+    """Return the files that a command reads for `source`: of a workspace its files and its inputs.
 
     WorkspaceError: the folder is not a workspace.
     """
@@ -152,7 +155,7 @@ def input_files(workspace: Workspace) -> list[Path]:
 
 
 def temporary_tables() -> Tables:
-    """Return an empty workspace in a temporary folder. MachineError: there is no room for one."""
+    """Return an empty workspace in a temporary folder. MachineError: there is no space for it."""
     with plain_os_errors("making a temporary folder"):
         folder = Path(tempfile.mkdtemp(prefix="hindflight-"))
     return Tables(Workspace.create(folder / "workspace"), TemporaryFolder(folder))

@@ -1,6 +1,6 @@
 """Text of others (names of files, scenarios, columns) made safe for a terminal, a CSV cell, a shell and UTF-8.
 
-Ground floor: imports nothing of ours.
+Imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import PurePath
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 _JOINERS = "\u200c\u200d"
-"""Format characters without an effect of their own: scripts and emoji need them."""
+"""Format characters that are kept: scripts and emoji need them."""
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -45,7 +45,7 @@ def _escaped(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # an octet that is not UTF-8, as os.fsdecode stands for it
+    if 0xDC80 <= code <= 0xDCFF:  # an octet that is not UTF-8, as os.fsdecode represents it
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
@@ -63,7 +63,7 @@ def _json_escape(character: str) -> str:
 def csv_cell(text: str) -> str:
     """Return `text` for a cell of a CSV file: with an apostrophe in front where a spreadsheet would see a formula.
 
-    A formula begins with = + - @, a tab or a carriage return; a number is none. `from_csv_cell` is the inverse.
+    A formula begins with = + - @, a tab or a carriage return; a number does not. `from_csv_cell` is the inverse.
     """
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
@@ -105,7 +105,7 @@ def name_from_text(text: str) -> str:
         rest = slash + path
     octets = unquote_to_bytes(rest)
     if b"\0" in octets:
-        raise ValueError(f"{text!r} holds an octet 0, which no file name has")
+        raise ValueError(f"{text!r} contains an octet 0, which no file name has")
     return os.fsdecode(octets)
 
 

@@ -20,13 +20,13 @@ OURS, USER, MACHINE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 3, 130, 141, 1
 
 
 def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
-    """Run `command` with `arguments` less `--debug`, and return the exit code; every error is told in one line."""
+    """Run `command` with `arguments` less `--debug`, and return the exit code; every error is reported in one line."""
     words, debug = _without_debug(arguments)
     try:
         result = command(words)
         sys.stdout.flush()
     except Exception as error:
-        code = _tell(error, debug)
+        code = _report(error, debug)
         if debug and code != BROKEN_PIPE:
             traceback.print_exc()
         return code
@@ -41,7 +41,7 @@ def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
     return code
 
 
-def _tell(error: Exception, debug: bool) -> int:
+def _report(error: Exception, debug: bool) -> int:
     from hindflight.toolkit.files import os_error
 
     match error:

@@ -26,8 +26,9 @@ def ingest(
     as_json: AsJson = False,
 ) -> None:
     """Read captures and kernel logs into a workspace. Files that it already holds are skipped."""
-    from hindflight.toolkit.ingest import Ingest, counted
+    from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.text import name_to_text
+    from hindflight.toolkit.units import counted
     from hindflight.toolkit.workspace import Workspace
 
     with progress_on_stderr() as progress:

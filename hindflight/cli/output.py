@@ -1,7 +1,7 @@
 """What commands print: one JSON document, CSV, or a table for people on stdout; messages and progress on stderr.
 
-Everything that may hold text of others (names of files, scenarios and columns, cells of a query) is printed here and
-nowhere else, so that no control character of it reaches the terminal and no cell of a CSV is a formula.
+All text that may come from others (names of files, scenarios and columns, cells of a query) is printed here and nowhere
+else, so that no control character reaches the terminal and no cell of a CSV is a formula.
 """
 
 from __future__ import annotations
