@@ -28,6 +28,11 @@ NATIVE = "hindflight._native"
 LARGEST_FILE, LARGEST_FOLDER = 600, 25
 
 PUBLIC_NAMES = {
+    "Tables",
+    "Trace",
+    "draft_scenario",
+    "extract_channel",
+    "whatif",
     "Controller",
     "HindflightError",
     "__version__",
