@@ -135,7 +135,7 @@ def spread_findings(scenario: Scenario, folder: Path, *, threads: int | None = N
     """
     compare = scenario.compare.model_copy(update={"seeds": min(scenario.compare.seeds, REPORTED_SEEDS)})
     few = scenario.model_copy(update={"compare": compare})
-    plain = {"section": "spread", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
+    plain = {"section": "sensitivity", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
     try:
         found = measure_spread(few, folder, threads=threads)
     except ChannelError as error:

@@ -81,7 +81,7 @@ def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
     scenario = load_scenario(tmp_path / "a.toml", VARIANTS)
     rows = table_from_rows("findings", spread_findings(scenario, tmp_path, threads=1)).to_pylist()
     found = measure_spread(scenario, tmp_path, threads=1)
-    assert {row["section"] for row in rows} == {"spread"}
+    assert {row["section"] for row in rows} == {"sensitivity"}
     numbers = {(row["subject"], row["metric"]): row["value"] for row in rows if row["metric"]}
     assert len(numbers) == 2 * (len(WAYS) + 1)
     assert numbers["reno", "spread"] == 100 * found.of("reno", "none")
