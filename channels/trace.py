@@ -1,6 +1,6 @@
 """Channel traces on disk: a `channel` table as Parquet, with estimates and unknowns in its metadata.
 
-Knows the schema and the file's shape; not how a trace was made. Read docs/channels/extract.md and docs/tables.md.
+See docs/channels/extract.md and docs/tables.md.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from hindflight.toolkit.schema import SCHEMA_VERSION, conform
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_BPS = 1e13
-"""The greatest rate: more is a slip of the unit (the engine's own limit)."""
+MAX_RATE_BPS = 1e13
+"""Maximum rate in bit/s, as in the engine; more is probably an error of the unit."""
 
 METADATA_KEY = b"hindflight.channel"
-"""Where the Parquet metadata holds estimates, unknowns, counts and source as JSON."""
+"""Key of the Parquet metadata that holds estimates, unknowns, counts and source as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A channel table with what was said about it; `source` names the input (file, sha256, flow) it came from."""
+    """A channel table with estimates, unknowns and counts; `source` describes its input (file, sha256, flow)."""
 
     channel: pa.Table
     estimates: Sequence[Estimate] = ()
@@ -41,15 +41,15 @@ class Trace:
     source: dict[str, str] = field(default_factory=dict)
 
     def estimate(self, name: str) -> Estimate | None:
-        """The estimate called `name`; None if the trace carries none."""
+        """Return the estimate called `name`; None if there is none."""
         return next((e for e in self.estimates if e.name == name), None)
 
     def packets(self) -> pa.Table:
-        """Rows of kind packet."""
+        """Return the rows of kind packet."""
         return _of_kind(self.channel, "packet")
 
     def intervals(self) -> pa.Table:
-        """Rows of kind interval."""
+        """Return the rows of kind interval."""
         return _of_kind(self.channel, "interval")
 
 
@@ -61,7 +61,7 @@ def _of_kind(channel: pa.Table, kind: str) -> pa.Table:
 
 
 def forward_intervals(trace: Trace) -> pa.Table:
-    """Intervals of the data's direction: that of the packets, else the first that stands there."""
+    """Return the intervals of the data direction: that of the packets, or else of the first interval."""
     import pyarrow.compute as pc
 
     intervals, packets = trace.intervals(), trace.packets()
@@ -73,9 +73,9 @@ def forward_intervals(trace: Trace) -> pa.Table:
 
 
 def write_trace(trace: Trace, path: Path | str) -> None:
-    """Write `trace` to `path`, whole or not at all.
+    """Write `trace` to `path`, completely or not at all.
 
-    ChannelError if the table is no sound channel trace, MachineError if the disk or a permission is in the way.
+    Raises ChannelError if the table is not a valid channel trace, MachineError if the file cannot be written.
     """
     import pyarrow.parquet as pq
 
@@ -94,7 +94,7 @@ def write_trace(trace: Trace, path: Path | str) -> None:
 
 
 def read_trace(path: Path | str) -> Trace:
-    """Read a channel trace; ChannelError that says what is wrong with it."""
+    """Read a channel trace. Raises ChannelError if the file is not one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -133,17 +133,17 @@ def _check_version(metadata: dict[bytes, bytes], path: Path) -> None:
     version = metadata.get(b"hindflight.schema_version", b"")
     if version.isdigit() and int(version) > SCHEMA_VERSION:
         raise ChannelError(
-            f"{path}: was written with schema {int(version)}, this program knows up to {SCHEMA_VERSION}",
+            f"{path}: was written with schema {int(version)}, this program supports up to {SCHEMA_VERSION}",
             "use a newer hindflight",
         )
 
 
 def _checked(table: pa.Table, name: str) -> pa.Table:
-    """Return `table` as a channel table; ChannelError with the first row that a replay could not use."""
+    """Return `table` as a channel table. Raises ChannelError with the first row that is not valid."""
     import pyarrow as pa
 
     for late in ("per", "added_ns", "overlap_ns"):
-        # The file may have been written before there was such a column.
+        # Older files lack these columns.
         if late not in table.column_names:
             table = table.append_column(late, pa.nulls(len(table), pa.float64()))
     try:
@@ -158,8 +158,8 @@ def _checked(table: pa.Table, name: str) -> pa.Table:
             raise ChannelError(f"{name}: {column} must be finite and not negative")
         if column != "rate_bps" and np.any(values > 1):
             raise ChannelError(f"{name}: {column} is a probability and cannot be more than 1")
-        if np.any(values > MOST_BPS):
-            raise ChannelError(f"{name}: {column} is {values.max():g}; at most {MOST_BPS:g}")
+        if np.any(values > MAX_RATE_BPS):
+            raise ChannelError(f"{name}: {column} is {values.max():g}; at most {MAX_RATE_BPS:g}")
     for column in ("t_ns", "delay_ns", "added_ns", "overlap_ns"):
         if np.any(channel[column].drop_null().to_numpy() < 0):
             raise ChannelError(f"{name}: {column} must not be negative")
@@ -173,7 +173,7 @@ def _check_packets(packets: pa.Table, name: str) -> None:
     backwards = np.flatnonzero(np.diff(t_ns) < 0)
     if len(backwards):
         raise ChannelError(
-            f"{name}: is not sorted by time: packet row {backwards[0] + 1} is earlier than the one before"
+            f"{name}: is not sorted by time: packet row {backwards[0] + 1} is earlier than the previous one"
         )
     numbered = packets["position"].is_valid()
     if packets.filter(numbered)["position"].to_pylist() != list(range(packets.filter(numbered).num_rows)):
@@ -184,7 +184,7 @@ def _check_packets(packets: pa.Table, name: str) -> None:
 
 
 def check_intervals(intervals: pa.Table, name: str) -> None:
-    """ChannelError with the first row of kind interval that a replay could not use."""
+    """Raise ChannelError with the first row of kind interval that is not valid."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -206,12 +206,12 @@ def check_intervals(intervals: pa.Table, name: str) -> None:
     for link in where.unique():
         of = pc.equal(where, link).to_numpy()
         for down in (False, True):
-            # An outage may stand over a state, whose rate and delay hold again after it.
+            # An outage may interrupt a state, whose rate and delay continue after it.
             rows = np.flatnonzero(of & (outage == down) & (end > start))
             over = np.flatnonzero(start[rows[1:]] < end[rows[:-1]])
             if len(over):
                 first, second = rows[over[0]] + 1, rows[over[0] + 1] + 1
                 raise ChannelError(
-                    f"{name}: intervals {first} and {second} overlap, so what holds is not told",
-                    "only an outage (lost, cause outage) may stand over another interval of its link and direction",
+                    f"{name}: intervals {first} and {second} overlap, so the state of the link is ambiguous",
+                    "only an outage (lost, cause outage) may overlap another interval of its link and direction",
                 )

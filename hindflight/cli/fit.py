@@ -30,19 +30,19 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit loss models by maximum likelihood: parameters with intervals, AIC, BIC, and whether each fits."""
-    from hindflight.channels.fitting.fit import fit_models, pictured
-    from hindflight.channels.fitting.loss_sequence import fates_of
+    from hindflight.channels.fitting.fit import chart_data, fit_models
+    from hindflight.channels.fitting.loss_sequence import loss_sequence_of
     from hindflight.channels.formats import read_channel
 
-    fates = fates_of(read_channel(trace, form), str(trace))
+    fates = loss_sequence_of(read_channel(trace, form), str(trace))
     fits = fit_models(fates, model or ["all"], level)
     if as_json:
-        print_json(_document(fits, fates.outage, fates.unsure))
+        print_json(_document(fits, fates.outage, fates.uncertain))
     else:
         _print(fits, str(trace))
-        _print_left_out(fates.outage, fates.unsure)
+        _print_left_out(fates.outage, fates.uncertain)
     if charts is not None:
-        draw(pictured(fits), charts)
+        draw(chart_data(fits), charts)
 
 
 def draw(tables: dict[str, pa.Table], folder: Path) -> None:

@@ -10,7 +10,7 @@ from tests.e2e.conftest import ROOT, Command, error_line
 LOG = ROOT / "fixtures" / "kernel" / "S9-reno" / "link.csv.xz"
 
 
-def test_fit_tells_what_fits_and_what_does_not(hindflight: Command, tmp_path: Path) -> None:
+def test_fit_reports_accepted_and_rejected_models(hindflight: Command, tmp_path: Path) -> None:
     ended = hindflight("channel", "fit", LOG, "--model", "gilbert", "--model", "bernoulli", "--charts", "pictures")
     assert ended.returncode == 0, ended.stderr
     assert "gilbert: fits" in ended.stdout
@@ -24,7 +24,7 @@ def test_fit_tells_what_fits_and_what_does_not(hindflight: Command, tmp_path: Pa
     assert p["low"] < 0.0012626263 < p["high"]
 
 
-def test_convert_and_show_round(hindflight: Command, tmp_path: Path) -> None:
+def test_convert_and_show_round_trip(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "a.down").write_text("1\n2\n2\n5\n")
     ended = hindflight("channel", "convert", "a.down", "a.csv")
     assert ended.returncode == 0, ended.stderr
@@ -37,7 +37,7 @@ def test_convert_and_show_round(hindflight: Command, tmp_path: Path) -> None:
     assert "mean rate" in hindflight("channel", "show", "a.csv").stdout
 
 
-def test_show_draws_a_model_and_the_skyline_of_a_street(hindflight: Command, tmp_path: Path) -> None:
+def test_show_draws_charts_of_a_model_and_a_skyline(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "street.toml").write_text(
         'model = "street"\nsatellite = { azimuth = 60.0, elevation = 40.0 }\nspeed = "20 m/s"\n'
     )
@@ -57,7 +57,7 @@ def test_show_draws_a_model_and_the_skyline_of_a_street(hindflight: Command, tmp
     assert "there is no such file" in error_line(ended)
 
 
-def test_what_is_parquet_is_not_written_under_another_formats_name(hindflight: Command, tmp_path: Path) -> None:
+def test_parquet_is_not_written_with_the_suffix_of_another_format(hindflight: Command, tmp_path: Path) -> None:
     capture = ROOT / "fixtures" / "kernel" / "S2-reno" / "snd.pcap.xz"
     for command in (("synth", "uav"), ("extract", capture)):
         ended = hindflight("channel", *command, "-o", "a.csv")
@@ -68,7 +68,7 @@ def test_what_is_parquet_is_not_written_under_another_formats_name(hindflight: C
     assert "outages" in hindflight("channel", "show", "a").stdout
 
 
-def test_a_wrong_file_is_one_line(hindflight: Command, tmp_path: Path) -> None:
+def test_invalid_file_gives_one_line(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "a.down").write_text("5\n4\n")
     ended = hindflight("channel", "show", "a.down")
     assert ended.returncode == 2

@@ -32,7 +32,7 @@ seeds = 1
 """
 
 
-def test_nothing_captured_is_spoken_of_and_resets_are_told(hindflight: Command, tmp_path: Path) -> None:
+def test_report_of_a_model_mentions_no_capture_and_reports_resets(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(SCENARIO)
     ended = hindflight("replay", "s.toml", "-w", "ws")
     assert ended.returncode == 0, ended.stderr

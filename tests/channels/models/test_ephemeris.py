@@ -45,7 +45,7 @@ def test_geostationary_satellites_of_paper_003(
     assert seen.delay_ns / 1e6 == pytest.approx(delay_ms, abs=0.15)
 
 
-def test_directions_are_those_of_the_compass() -> None:
+def test_azimuth_counts_clockwise_from_north() -> None:
     here = Place(0.0, 10.0)
     for place, azimuth in ((Place(1.0, 10.0), 0), (Place(0.0, 11.0), 90), (Place(-1.0, 10.0), 180), (Place(0, 9), 270)):
         seen = look(here, earth_fixed(Place(place.latitude, place.longitude, 50_000)))
@@ -60,7 +60,7 @@ def test_sidereal_time_of_the_standard_epoch() -> None:
     assert math.degrees(_sidereal(2_451_545.0, 0.0)) == pytest.approx(280.46062, abs=1e-4)
 
 
-def test_elements_of_a_geostationary_orbit_stay_over_their_longitude() -> None:
+def test_geostationary_elements_keep_their_longitude() -> None:
     orbit = Orbit(elements(1.00273791), "made")
     angles = []
     for hours in range(0, 24, 3):
@@ -74,7 +74,7 @@ def test_elements_of_a_geostationary_orbit_stay_over_their_longitude() -> None:
     assert angles[0] % 360 == pytest.approx(expected, abs=0.1)
 
 
-def test_a_low_satellite_rises_and_sets_over_a_street(tmp_path: Path) -> None:
+def test_leo_satellite_rises_and_sets_over_a_street(tmp_path: Path) -> None:
     line1, line2 = elements(15.2, inclination=53.0, anomaly=20.0)
     (tmp_path / "leo.tle").write_text(f"PASSER\n{line1}\n{line2}\n")
     satellite = {"tle": "leo.tle", "name": "PASSER", "at": "2026-03-01T00:00:00Z"}
@@ -99,7 +99,7 @@ def _under(orbit: Orbit) -> dict[str, float]:
     return {"latitude": math.degrees(math.atan2(z, math.hypot(x, y))), "longitude": math.degrees(math.atan2(y, x))}
 
 
-def test_bad_elements_are_one_clear_line(tmp_path: Path) -> None:
+def test_invalid_elements_give_one_line(tmp_path: Path) -> None:
     line1, line2 = elements(15.2)
     path = tmp_path / "x.tle"
     for text, says in [

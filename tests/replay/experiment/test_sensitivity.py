@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hindflight.channels.fitting.fit import fit_models
-from hindflight.channels.fitting.loss_sequence import Fates
+from hindflight.channels.fitting.loss_sequence import LossSequence
 from hindflight.channels.trace import Trace, write_trace
 from hindflight.replay.experiment.sensitivity import (
     WAYS,
@@ -129,7 +129,7 @@ def test_a_list_without_times_has_no_replay_by_time() -> None:
 @pytest.mark.parametrize("model", ["bernoulli", "gilbert_elliott", "four_state", "markov3"])
 def test_fitted_models_are_written_in_the_engines_words(model: str) -> None:
     lost = np.asarray(bursts().packets()["lost"]).astype(np.uint8)
-    fit = fit_models(Fates(lost, np.arange(2000), 0, 0), (model,)).fits[0]
+    fit = fit_models(LossSequence(lost, np.arange(2000), 0, 0), (model,)).fits[0]
     words = model_config(fit)
     assert words["kind"] in {"bernoulli", "gilbert_elliott", "chain"}
     if model == "gilbert_elliott":
