@@ -145,12 +145,12 @@ def read_states(channel: pa.Table, direction: Direction, where: str) -> list[Sta
             f"{where}: the intervals belong to several hops ({', '.join(hops)}); a link is one hop",
             "write one file per hop",
         )
-    said = [_state(row) for row in rows]
+    rows_as_states = [_state(row) for row in rows]
     states: list[State] = []
-    for state in _apply_outages(said):
+    for state in _apply_outages(rows_as_states):
         if states and state.start_ns > states[-1].end_ns:
             end_ns = states[-1].end_ns
-            number = 1 + sum(other.start_ns < state.start_ns for other in said)
+            number = 1 + sum(other.start_ns < state.start_ns for other in rows_as_states)
             raise ChannelError(
                 f"{where}: interval {number} of {direction} begins at {state.start_ns} ns, the previous one ends at "
                 f"{end_ns} ns: the link is undefined for {(state.start_ns - end_ns) / 1e9:g} s",
@@ -189,19 +189,19 @@ def _piece(start_ns: int, end_ns: int, held: Sequence[State]) -> State:
     if len(held) == 1 and (held[0].start_ns, held[0].end_ns) == (start_ns, end_ns):
         return held[0]
 
-    def said(name: str, rows: Sequence[State] = held) -> Any:
+    def first_value(name: str, rows: Sequence[State] = held) -> Any:
         return next((value for row in rows if (value := getattr(row, name)) is not None), None)
 
     return State(
         start_ns,
         end_ns,
-        rate_bps=said("rate_bps"),
-        delay_ns=said("delay_ns"),
-        per=said("per"),
-        ber=said("ber"),
+        rate_bps=first_value("rate_bps"),
+        delay_ns=first_value("delay_ns"),
+        per=first_value("per"),
+        ber=first_value("ber"),
         outage=held[0].outage,
         # A handover happens at the start of its row only, not again after an outage.
-        overlap_ns=said("overlap_ns", [row for row in held if row.start_ns == start_ns]),
+        overlap_ns=first_value("overlap_ns", [row for row in held if row.start_ns == start_ns]),
     )
 
 

@@ -129,13 +129,17 @@ def _cell(row: Row | None) -> Cell:
     return Cell(value, interval(low, high, unit), _verdict(row), number=True)
 
 
+_SHOWN_VERDICTS = {"info": "", "miss": "fail"}
+"""Verdicts of `findings` that a report shows by another word."""
+
+
 def _verdict(row: Row) -> str:
     if row["section"] == "what_if" and row["metric"] == "goodput_gain":
         if row["verdict"] == "unknown":
             return "undecided"
         return _sign_of_interval(_number(row["low"]), _number(row["high"]))
     verdict = str(row["verdict"])
-    return "" if verdict == "info" else verdict
+    return _SHOWN_VERDICTS.get(verdict, verdict)
 
 
 def _sign_of_interval(low: float | None, high: float | None) -> str:

@@ -118,7 +118,7 @@ def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The level above which packets were lost: the queue limit, in packets waiting besides the one in service."""
+    """The level above which packets were lost: the queue limit, in packets waiting, without the one in service."""
 
     limit: float
     low: float

@@ -177,14 +177,14 @@ def _test(
     return Test(name, statistic, freedom, p_value, "" if worst is None else _where(name, *worst))
 
 
-def _where(name: str, least: int, most: int, expected: float, observed: float, deviation: float) -> str:
-    span = f"{least}" if least == most else f"{least} to {most}"
+def _where(name: str, first: int, last: int, expected: float, observed: float, deviation: float) -> str:
+    span = f"{first}" if first == last else f"{first} to {last}"
     if name == "autocorrelation":
         sense = "more" if deviation > 0 else "less"
-        return f"losses {span} packets apart go together {sense} than the model has it ({deviation:+.1f} deviations)"
+        return f"losses {span} packets apart are correlated {sense} than in the model ({deviation:+.1f} deviations)"
     kind = "losses" if name == "runs of losses" else "packets without a loss"
     return (
-        f"of runs that reached {span} {kind} {observed:.0f} ended there, {expected:.1f} were expected "
+        f"of runs of at least {span} {kind}, {observed:.0f} ended there and {expected:.1f} were expected "
         f"({deviation:+.1f} deviations)"
     )
 

@@ -116,13 +116,13 @@ class Slots(Parameters):
         return merge(truncate(self._states(seed, owner), span_ns))
 
     def _states(self, seed: int, owner: int) -> Iterator[State]:
-        drawn = normals(seed, owner)
+        numbers = normals(seed, owner)
         first = self.first % self.slot
         for number in count():
             start_ns = max(0, first + (number - 1) * self.slot)
             end_ns = first + number * self.slot
-            rate = self.rate_low + (self.rate_high - self.rate_low) * uniform(next(drawn))
-            delay = round(self.delay_low + (self.delay_high - self.delay_low) * uniform(next(drawn)))
+            rate = self.rate_low + (self.rate_high - self.rate_low) * uniform(next(numbers))
+            delay = round(self.delay_low + (self.delay_high - self.delay_low) * uniform(next(numbers)))
             open_ns = start_ns + (self.gap if number else 0)
             yield gap(start_ns, open_ns, delay, self.queued)
             yield State(open_ns, end_ns, rate, delay, overlap_ns=self.overlap if number and start_ns else None)

@@ -57,11 +57,11 @@ class Rain(Parameters):
         """Yield the attenuation in dB per step of `steps_s` seconds, without end."""
         memory = exp(-self.beta * steps_s)
         fresh = math.sqrt(1 - memory * memory)
-        drawn = normals(seed, owner)
-        value = next(drawn)
+        numbers = normals(seed, owner)
+        value = next(numbers)
         while True:
             yield max(0.0, self.median_db * exp(self.sigma * value) - self.offset_db)
-            value = memory * value + fresh * next(drawn)
+            value = memory * value + fresh * next(numbers)
 
 
 class Budget(Parameters):

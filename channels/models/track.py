@@ -176,11 +176,11 @@ class Lane(Canyon):
 
 
 class Track(Parameters):
-    """A link between two ends that move or stand.
+    """A link between two ends, each moving or at rest.
 
-    Down while the far end stands lower than `min_elevation` seen from the near one, outside `field_of_view` around the
-    near end's upward axis (tilted by its roll and pitch), or behind the Earth. With `budget` the range gives a bit
-    error rate. With `street` the near end goes through a street whose buildings may stand in the way.
+    The link is down while the far end is below `min_elevation` as seen from the near end, outside `field_of_view`
+    around the near end's upward axis (tilted by roll and pitch), or behind Earth. With `budget`, the range gives a bit
+    error rate. With `street`, the near end moves through a street whose buildings can obstruct the line of sight.
     """
 
     model: Literal["track"]

@@ -101,7 +101,7 @@ def _trace_of(source: str, form: str | None, drawing: Drawing) -> tuple[Trace, p
     model = read_model(source, dict(setting(text) for text in drawing.settings))
     span = span_ns(drawing.duration)
     trace = synthesise_trace(model, seed=drawing.seed, extent=Extent(span, drawing.packets))
-    return trace, chart_data(model.drawn(span, drawing.seed)) if isinstance(model, Street) else None
+    return trace, chart_data(model.skyline_for(span, drawing.seed)) if isinstance(model, Street) else None
 
 
 def _show_skyline(path: Path, charts: Path | None) -> None:

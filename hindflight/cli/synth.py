@@ -65,7 +65,7 @@ def _write_skyline(model: Model, path: Path, span_ns: int, seed: int) -> None:
 
     if not isinstance(model, Street):
         raise ChannelError(f"--skyline: model {model.model!r} has no buildings; only a street has")
-    write_skyline(model.drawn(span_ns, seed), path)
+    write_skyline(model.skyline_for(span_ns, seed), path)
 
 
 def setting(text: str) -> tuple[str, Any]:

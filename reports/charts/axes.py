@@ -101,8 +101,8 @@ def decimation_note(what: str, *parts: Decimated) -> list[str]:
     """Return the note of a chart that does not draw every row, as a list of one sentence; else an empty list."""
     if not any(part.decimated for part in parts):
         return []
-    drawn, rows = sum(part.frame.height for part in parts), sum(part.rows for part in parts)
-    return [f"Decimated: {drawn:,} marks represent {rows:,} {what}; minima and maxima are kept."]
+    marks, rows = sum(part.frame.height for part in parts), sum(part.rows for part in parts)
+    return [f"Decimated: {marks:,} marks represent {rows:,} {what}; minima and maxima are kept."]
 
 
 @dataclass(frozen=True, slots=True)

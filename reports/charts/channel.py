@@ -30,14 +30,14 @@ def run_lengths(frame: pl.DataFrame, title: str = "Lengths of loss bursts and ga
     """
     observed = frame.filter((pl.col("series") == TRACE) & (pl.col("longer") > 0))["longer"].to_list()
     smallest = max(_SMALLEST, 0.1 * min(observed, default=1.0))
-    drawn = frame.filter((pl.col("length_pkts") > 0) & (pl.col("longer") > smallest))
-    if drawn.is_empty():
+    visible = frame.filter((pl.col("length_pkts") > 0) & (pl.col("longer") > smallest))
+    if visible.is_empty():
         raise ReportError("No run of losses or deliveries is longer than one packet, so there are no lengths to draw.")
     names = _series(frame)
-    panels = [_panel(drawn.filter(pl.col("kind") == kind), names, _KINDS[kind]) for kind in _KINDS]
+    panels = [_panel(visible.filter(pl.col("kind") == kind), names, _KINDS[kind]) for kind in _KINDS]
     chart: alt.HConcatChart = alt.hconcat(*panels).properties(
         title=alt.Title(title),
-        description=f"{title}: probability that a run is longer than a number of packets; {_series_names(drawn)}.",
+        description=f"{title}: probability that a run is longer than a number of packets; {_series_names(visible)}.",
     )
     return chart
 

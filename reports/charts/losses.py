@@ -66,8 +66,8 @@ def losses(tables: Tables, view: View | None = None) -> alt.LayerChart:
     counts = dict(rows.group_by("lane").len().iter_rows())
     lanes = [lane for lane in _COLOURS if lane in counts or lane in _ALWAYS]
     labels = {lane: f"{lane} ({counts.get(lane, 0):,})" for lane in lanes}
-    drawn = _decimated(rows, flow)
-    frame = drawn.frame.with_columns(pl.col("lane").replace(labels))
+    decimated = _decimated(rows, flow)
+    frame = decimated.frame.with_columns(pl.col("lane").replace(labels))
     lane = alt.Y(
         "lane",
         type="nominal",
@@ -82,12 +82,12 @@ def losses(tables: Tables, view: View | None = None) -> alt.LayerChart:
     )
     bars = alt.Chart(inline(lasting)).mark_bar(height=10, yOffset=8, opacity=0.8, clip=True, aria=False)
     layers = [
-        bars.encode(time_axis(flow), alt.X2("t_end"), lane, colour, tooltip=_tooltip(drawn, flow)),
-        ticks.encode(time_axis(flow), lane, colour, tooltip=_tooltip(drawn, flow)).add_params(zoom()),
+        bars.encode(time_axis(flow), alt.X2("t_end"), lane, colour, tooltip=_tooltip(decimated, flow)),
+        ticks.encode(time_axis(flow), lane, colour, tooltip=_tooltip(decimated, flow)).add_params(zoom()),
     ]
     description = f"Timeline of losses and retransmissions: {', '.join(labels.values())}."
-    text = ChartText("Losses and retransmissions", description, decimation_note("events", drawn))
-    return layered_chart(layers, text, height=36 * len(lanes), marks=drawn.frame.height)
+    text = ChartText("Losses and retransmissions", description, decimation_note("events", decimated))
+    return layered_chart(layers, text, height=36 * len(lanes), marks=decimated.frame.height)
 
 
 def _events(tables: Tables, flow: Flow) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Equal seeds, equal channels, on every machine: exact bits of functions, and of models whose numbers Python makes."""
+"""Bit-exact functions and models, so that equal seeds give equal channels on every machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_functions_are_bit_exact(name: str, arguments: tuple[float, ...], bits: 
 
 
 def states(model: str, count: int, **data: Any) -> list[tuple[int, str | None, int | None, str | None]]:
-    """Begin, rate, delay and bit error rate of the first states, each number with all its bits."""
+    """Return start, rate, delay and bit error rate of the first states, with all their bits."""
     drawn = model_states(parse(ANY_MODEL, {"model": model, **data}, model), 60 * 10**9, 5)
     return [(s.start_ns, bits(s.rate_bps), s.delay_ns, bits(s.ber)) for s, _ in zip(drawn, range(count), strict=False)]
 

@@ -1,4 +1,4 @@
-"""Trace files: what is written reads back; what is no trace says why in one line."""
+"""Channel traces on disk: round trips, and one line for files that are not valid."""
 
 from __future__ import annotations
 

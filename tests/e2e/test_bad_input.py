@@ -1,4 +1,4 @@
-"""Whatever is wrong: one clear line, the exit code of whose fault it is, and nothing half-written."""
+"""Invalid input: one line, the exit code of its cause, and no partial output."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def test_missing_permission_is_one_line(hindflight: Command, tmp_path: Path) -> 
 
 @pytest.fixture
 def long_capture(tmp_path: Path, plain: bytes) -> Path:
-    """The fixture's records over and over: enough for a second of work."""
+    """The records of the fixture, repeated to take a second to read."""
     file = tmp_path / "long.pcap"
     with file.open("wb") as out:
         out.write(plain[:FILE_HEADER_BYTES])

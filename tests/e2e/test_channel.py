@@ -1,4 +1,4 @@
-"""`channel fit`, `convert` and `show` as a user runs them."""
+"""`channel fit`, `convert` and `show` on the command line."""
 
 from __future__ import annotations
 

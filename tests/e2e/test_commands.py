@@ -1,4 +1,4 @@
-"""The reading commands on one real flow: what they say, for the eye and for programs."""
+"""The reading commands on one recorded flow: output for terminals and for programs."""
 
 from __future__ import annotations
 

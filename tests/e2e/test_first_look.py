@@ -1,4 +1,4 @@
-"""What `info`, `flows` and `series` say of one capture: one definition, plain words where there is nothing."""
+"""`info`, `flows` and `series` of one capture: consistent definitions, and sentences for missing data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a replay's runs, and captures of them, as a user goes."""
+"""`[keep]` and `--pcap`: what a replay records of its runs."""
 
 from __future__ import annotations
 

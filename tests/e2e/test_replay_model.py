@@ -1,4 +1,4 @@
-"""`hindflight replay` and `report` on a scenario without a capture: none is spoken of, and nothing is kept back."""
+"""`hindflight replay` and `report` of a scenario without a capture."""
 
 from __future__ import annotations
 

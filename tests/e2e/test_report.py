@@ -1,4 +1,4 @@
-"""The report and its exports as a user makes them, from one small replay."""
+"""The report and its exports on the command line, from one small replay."""
 
 from __future__ import annotations
 

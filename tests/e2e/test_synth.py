@@ -1,4 +1,4 @@
-"""`hindflight channel synth` as a user runs it: a trace, what it says of it, and one line for every mistake."""
+"""`hindflight channel synth` on the command line: traces, summaries, and one line for invalid input."""
 
 from __future__ import annotations
 

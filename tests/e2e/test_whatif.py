@@ -1,4 +1,4 @@
-"""From a capture to a report, as a user goes: drafts, replays, and what is said when something is wrong."""
+"""From a capture to a report on the command line: drafts, replays, invalid input."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_equal_seeds_give_equal_bytes_for_any_number_of_threads(hindflight: Comm
 
 
 def test_self_check_uses_the_capture_of_each_scenario(hindflight: Command, drafted: Path) -> None:
-    """Flow numbers of a workspace depend on what was read before; a scenario names its flow by input and place."""
+    """Flow numbers depend on the order of ingest; a scenario names its flow by input and index."""
     with demo_file(demo.CAPTURE) as other:
         assert hindflight("ingest", other, CAPTURE, "-w", "both").returncode == 0
     assert hindflight("ingest", CAPTURE, "-w", "one").returncode == 0
@@ -191,7 +191,7 @@ def test_file_that_is_not_a_trace_is_refused(hindflight: Command, drafted: Path)
 
 
 def _processor_s(pid: int) -> float:
-    """Time that a process has had on the processors."""
+    """Return the processor time of a process in s."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""A capture at each end: what is lost is seen, not inferred, and so are lost acknowledgements."""
+"""Captures at both ends: losses of data and of ACKs are observed instead of inferred."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_packets_missing_at_the_receiver_are_lost(ends: tuple[Capture, Capture])
 
 
 def flow_data(receiver: Capture, flow: dict[str, object]) -> int:
-    """Segments of the data's direction in the receiver's capture."""
+    """Return the segments of the data direction in the receiver's capture."""
     return sum(way == flow["data_direction"] for way in receiver.segments["direction"].to_pylist())
 
 

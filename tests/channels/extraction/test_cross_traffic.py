@@ -1,4 +1,4 @@
-"""Other traffic in a capture counts in what is extracted: flows that the engine synthesised, and a recorded pair."""
+"""Extraction with cross traffic in the capture: flows simulated by the engine, and a recorded pair of flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extraction against a twin whose truth is known: causes, positions, estimates, and saying what cannot be known."""
+"""Extraction compared with a twin whose channel is known: causes, positions, estimates, unknowns."""
 
 from __future__ import annotations
 

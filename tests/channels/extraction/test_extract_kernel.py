@@ -1,4 +1,4 @@
-"""Extraction on the kernel's recorded flows against the link's own log; runs that are not at hand are skipped."""
+"""Extraction of recorded kernel flows compared with the link's log. Skips runs that are not available."""
 
 from __future__ import annotations
 

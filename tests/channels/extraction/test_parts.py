@@ -1,4 +1,4 @@
-"""The parts of extraction by hand-made numbers: levels of a series, a queue's replay, its ceiling."""
+"""Parts of the extraction with constructed input: change points, queue replay, ceiling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits through their Python face: names, verdicts in words, refusals; the kernels' own tests hold the numbers."""
+"""The Python interface of fits: names, verdicts, refusals. The kernels' tests check the numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sequence(lost: list[int]) -> LossSequence:
 
 
 def bursts(count: int = 40, length: int = 8, gap: int = 500) -> LossSequence:
-    """Losses in bursts of one length: no chain has them."""
+    """Return losses in bursts of constant length, which no Markov chain generates."""
     return sequence(([0] * gap + [1] * length) * count + [0] * gap)
 
 
@@ -118,7 +118,7 @@ def test_rejected_fit_names_the_worst_deviation() -> None:
     assert worst.p_value is not None
     assert worst.p_value < 1e-6
     assert re.fullmatch(
-        r"of runs that reached [\d to]+ losses \d+ ended there, [\d.]+ were expected \([+-][\d.]+ deviations\)",
+        r"of runs of at least [\d to]+ losses, \d+ ended there and [\d.]+ were expected \([+-][\d.]+ deviations\)",
         worst.worst,
     )
 

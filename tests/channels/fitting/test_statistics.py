@@ -1,4 +1,4 @@
-"""What `channel show` tells of a trace, against traces whose numbers are known."""
+"""Statistics of `channel show`, compared with traces whose statistics are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other tools' formats: round trips, what is said to be left out, and one clear line for what is wrong."""
+"""Formats of other tools: round trips, reported omissions, and one line for invalid files."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ def test_invalid_files_give_one_line_with_the_record(tmp_path: Path, name: str, 
 
 
 def outages(rate_bps: float | None) -> Trace:
-    """A state of 40 ms with an outage in it, which may say a rate, and one behind it."""
+    """Return a state of 40 ms with an outage, which may have a rate, in it, and a state after it."""
     rows: list[dict[str, object]] = [
         {
             "kind": "interval", "hop": "link", "direction": "a2b", "t_ns": start * MS, "end_ns": end * MS,

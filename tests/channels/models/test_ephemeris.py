@@ -1,4 +1,4 @@
-"""Where satellites stand: published geometry, elements that turn with the Earth, bad elements in one line."""
+"""Satellite positions: published geometry, rotation of Earth, and one line for invalid elements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EPOCH = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def elements(mean_motion: float, *, inclination: float = 0.001, anomaly: float = 0.0) -> tuple[str, str]:
-    """Two-line elements of a round orbit at EPOCH, with checksums."""
+    """Return two-line elements of a circular orbit at EPOCH, with checksums."""
     lines = [
         "1 99999U 26001A   26060.00000000  .00000000  00000-0  00000-0 0  999",
         f"2 99999 {inclination:8.4f}   0.0000 0000001   0.0000 {anomaly:8.4f} {mean_motion:11.8f}    0",
@@ -94,7 +94,7 @@ WIDE = {"law": "constant", "value": "400 m"}
 
 
 def _under(orbit: Orbit) -> dict[str, float]:
-    """The place that the satellite passes over 12 minutes after EPOCH."""
+    """Return the place below the satellite 12 minutes after EPOCH."""
     x, y, z = orbit.position(EPOCH + timedelta(minutes=12))
     return {"latitude": math.degrees(math.atan2(z, math.hypot(x, y))), "longitude": math.degrees(math.atan2(y, x))}
 

@@ -1,4 +1,4 @@
-"""Numbers that no link has: one line for each, with the key and what is allowed, never a failure of ours."""
+"""Parameters out of range give one line with the key and the allowed values, not an internal error."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_street_repeats_after_its_maximum_length() -> None:
     model = parse(
         ANY_MODEL, {**STREET, "speed": "1e5 m/s", "blocks": None, "facades": {"law": "constant", "value": "1 km"}}, "m"
     )
-    assert model.drawn(10**13, 1).length_m == 1e6
+    assert model.skyline_for(10**13, 1).length_m == 1e6
 
 
 @pytest.mark.parametrize(

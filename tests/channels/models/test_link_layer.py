@@ -1,4 +1,4 @@
-"""Link layers over a loss model: residual loss and added delay by closed form."""
+"""ARQ and FEC over a loss model: residual loss and added delay compared with closed forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss models packet by packet: what they lose, what they refuse, and that time and packets are told apart."""
+"""Loss models: loss rates and bursts, invalid parameters, models per packet and in time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lost(data: dict[str, Any], packets: int, *, seed: int = 1, spacing_ns: int =
 
 
 def bursts(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Lengths of runs of neighbouring losses."""
+    """Return the lengths of runs of consecutive losses."""
     cuts = np.flatnonzero(np.diff(positions) != 1)
     return np.diff(np.concatenate([[-1], cuts, [len(positions) - 1]]))
 

@@ -1,4 +1,4 @@
-"""Signals, budgets, rain, shadowing and moving ends: by closed form, by geometry, and bad input in one line."""
+"""Signals, link budgets, rain, shadowing and moving ends: closed forms, geometry, invalid input."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_rain_attenuation_is_log_normal_and_correlated() -> None:
         ({}, "give one of"),
         ({"ebn0_db": 3.0, "cn0_dbhz": 60.0}, "give one of"),
         ({"cn0_dbhz": 60.0}, "give bit_rate with cn0_dbhz"),
-        ({"ebn0_db": float("nan")}, "nan is no number"),
+        ({"ebn0_db": float("nan")}, "nan is not a finite number"),
         ({"ebn0_db": 3.0, "rain": {"median_db": -1.0, "sigma": 1.0}}, "more than 0"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The street canyon: shares by closed form, every position by brute force, satellites, bad input."""
+"""The street canyon: closed forms, brute force at every position, satellites, invalid input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def phi(z: float) -> float:
 
 
 def share_above(threshold_m: float, median_m: float = 20.6) -> float:
-    """Share of log-normal heights above a threshold."""
+    """Return the share of log-normal heights above a threshold."""
     return 1 - phi(math.log(threshold_m / median_m) / 0.44)
 
 
@@ -108,7 +108,7 @@ def test_rayleigh_heights_match_itu_r_p681() -> None:
 @pytest.mark.parametrize("azimuth", [3.0, 90.0, 134.0, 250.0])
 def test_line_of_sight_matches_brute_force_at_every_position(depth: float, azimuth: float) -> None:
     model = street(length="180 m", blocks={"law": "uniform", "low": "30 m", "high": "50 m"}, depth=f"{depth} m")
-    drawn = model.drawn(HOUR_NS, 7)
+    drawn = model.skyline_for(HOUR_NS, 7)
     walls = boxes(drawn, depth, -400.0, 800.0)
     places = [0.61 * i for i in range(600)]
     angle = math.radians(azimuth)
@@ -247,7 +247,7 @@ def test_skyline_requires_a_constant_width(tmp_path: Path) -> None:
         parse(Street, wide, "x", tmp_path)
     assert "\n" not in str(caught.value)
     even: Street = parse(Street, {**wide, "width": {"law": "constant", "value": "30 m"}}, "x", tmp_path)
-    assert even.drawn(10**9, 1).distance_m == (15.0, 15.0)
+    assert even.skyline_for(10**9, 1).distance_m == (15.0, 15.0)
 
 
 def test_geo_satellite_below_the_horizon_is_refused() -> None:

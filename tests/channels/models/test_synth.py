@@ -1,4 +1,4 @@
-"""Synthesis: any model becomes a sound trace, equal for equal seeds; UAV links and handovers are what they say."""
+"""Synthesis: valid traces, equal for equal seeds; UAV links and handovers follow their parameters."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_overlapping_links_round_trip_through_a_file(tmp_path: Path) -> None:
 
 
 def per_second(states: list[State], seconds: int, rate_bps: float) -> np.ndarray[Any, Any]:
-    """Delivered share of the full rate, second by second."""
+    """Return the delivered share of the full rate in each second."""
     got = np.zeros(seconds)
     for s in states:
         if s.lost or not s.rate_bps:

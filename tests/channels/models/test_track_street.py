@@ -1,4 +1,4 @@
-"""A track through a street: where its buildings stand in the way, beside brute force and beside the street alone."""
+"""A track through a street, compared with brute force and with the street model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GEO = 40.0
 
 
 def walked(folder: Path, corners: list[tuple[float, float, float]]) -> dict[str, Any]:
-    """An end that goes through corners: s, metres east, metres north."""
+    """Return an end that moves around corners: time in s, metres east, metres north."""
     rows = [f"{t},{LATITUDE + north / NORTH_M!r},{LONGITUDE + east / EAST_M!r},0" for t, east, north in corners]
     (folder / "walk.csv").write_text("\n".join(["t_s,latitude,longitude,altitude_m", *rows]) + "\n")
     return {"file": "walk.csv"}
