@@ -15,7 +15,7 @@ def test_fit_reports_accepted_and_rejected_models(hindflight: Command, tmp_path:
     assert ended.returncode == 0, ended.stderr
     assert "gilbert: fits" in ended.stdout
     assert "bernoulli: does not fit" in ended.stdout
-    assert "go together more than the model has it" in ended.stdout
+    assert "are correlated more than in the model" in ended.stdout
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"runs.png", "autocorrelation.png"}
     found = json.loads(hindflight("channel", "fit", LOG, "--model", "gilbert", "--level", "0.99", "--json").stdout)
     assert (found["packets"], found["losses"], found["best"]) == (9235, 46, "gilbert")
@@ -28,7 +28,7 @@ def test_convert_and_show_round_trip(hindflight: Command, tmp_path: Path) -> Non
     (tmp_path / "a.down").write_text("1\n2\n2\n5\n")
     ended = hindflight("channel", "convert", "a.down", "a.csv")
     assert ended.returncode == 0, ended.stderr
-    assert "a.csv: estimates, unknowns, counts and source of the trace are not in it." in ended.stderr
+    assert "a.csv: estimates, unknowns, counts and source of the trace are omitted." in ended.stderr
     assert hindflight("channel", "convert", "a.csv", "b.down").returncode == 0
     assert (tmp_path / "b.down").read_text() == "1\n2\n2\n5\n"
     shown = json.loads(hindflight("channel", "show", "b.down", "--json").stdout)
@@ -62,7 +62,7 @@ def test_parquet_is_not_written_with_the_suffix_of_another_format(hindflight: Co
     for command in (("synth", "uav"), ("extract", capture)):
         ended = hindflight("channel", *command, "-o", "a.csv")
         assert ended.returncode == 2
-        assert error_line(ended) == "a.csv: its name says csv, and Parquet is what is written here"
+        assert error_line(ended) == "a.csv: the suffix is that of csv, but this command writes Parquet"
         assert not (tmp_path / "a.csv").exists()
     assert hindflight("channel", "synth", "uav", "-o", "a").returncode == 0
     assert "outages" in hindflight("channel", "show", "a").stdout
@@ -72,4 +72,4 @@ def test_invalid_file_gives_one_line(hindflight: Command, tmp_path: Path) -> Non
     (tmp_path / "a.down").write_text("5\n4\n")
     ended = hindflight("channel", "show", "a.down")
     assert ended.returncode == 2
-    assert "a.down: line 2: 4 ms is earlier than the line before (5 ms)" in error_line(ended)
+    assert "a.down: line 2: 4 ms is earlier than the previous line (5 ms)" in error_line(ended)

@@ -60,7 +60,7 @@ def test_invalid_exports_are_refused(hindflight: Command, tmp_path: Path) -> Non
     assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
     ended = hindflight("report", "ws", "-o", "r.html", "--csv", "runs.csv")
     assert ended.returncode == 2
-    assert error_line(ended) == "No variant was replayed, so there is no what-if table"
+    assert error_line(ended) == "No variant was replayed, so there are no what-if runs to write"
     assert not (tmp_path / "r.html").exists()
     ended = hindflight("report", "ws", "-o", "r.html", "--charts", "charts", "--format", "gif")
     assert ended.returncode == 2

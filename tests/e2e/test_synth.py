@@ -46,7 +46,7 @@ def test_model_file_gives_the_same_trace_for_the_same_seed(hindflight: Command, 
     [
         (("stret",), "did you mean 'street'?"),
         (("bernoulli",), "bernoulli.per: this key is missing"),
-        (("bernoulli", "-p", "per=nan"), "nan is no number"),
+        (("bernoulli", "-p", "per=nan"), "nan is not a finite number"),
         (("uav", "--duration", "-3 s"), "--duration: '-3 s': a time cannot be negative"),
         (("uav", "-p", "share_zero"), "write it as KEY=VALUE"),
         (("uav", "--seed", str(2**64)), f"0<=x<={2**64 - 1}"),

@@ -168,7 +168,7 @@ def test_invalid_scenario_gives_one_line(
         (["whatif", CAPTURE, "--flow", "9"], "snd.pcap.xz has no flow 9 with data"),
         (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is no node"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
-        (["whatif", FLOW / "rcv.pcap.xz"], "stands at the receiver"),
+        (["whatif", FLOW / "rcv.pcap.xz"], "taken at the receiver"),
         (["channel", "extract", FLOW / "scenario.json"], "is no capture"),
         (["replay", "none.toml", "-w", "ws"], "no such scenario file"),
         (["report", ".", "-o", "r.html"], "is not a workspace"),
