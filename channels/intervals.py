@@ -141,8 +141,9 @@ def read_states(channel: pa.Table, direction: Direction, where: str) -> list[Sta
     rows = [row for row in channel.to_pylist() if row["kind"] == "interval" and row["direction"] == direction]
     hops = sorted({row["hop"] for row in rows})
     if len(hops) > 1:
+        names = ", ".join(hop if hop.isprintable() else repr(hop) for hop in hops)
         raise ChannelError(
-            f"{where}: the intervals belong to several hops ({', '.join(hops)}); a link is one hop",
+            f"{where}: the intervals belong to several hops ({names}); a link is one hop",
             "write one file per hop",
         )
     rows_as_states = [_state(row) for row in rows]

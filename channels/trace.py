@@ -8,10 +8,11 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +20,16 @@ from hindflight.channels.estimate import Estimate
 from hindflight.toolkit.errors import ChannelError, MachineError
 from hindflight.toolkit.files import write_whole
 from hindflight.toolkit.schema import SCHEMA_VERSION, conform
+from hindflight.toolkit.seal import EMPTY_SEAL, PARQUET_KEY, sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_RATE_BPS = 1e13
 """Maximum rate in bit/s, as in the engine; more is probably an error of the unit."""
+
+MAX_REASON_CHARS = 120
+"""Maximum number of characters of a library's error in a message."""
 
 METADATA_KEY = b"hindflight.channel"
 """Key of the Parquet metadata that holds estimates, unknowns, counts and source as JSON."""
@@ -72,10 +77,11 @@ def forward_intervals(trace: Trace) -> pa.Table:
     return intervals.filter(pc.equal(intervals["direction"].cast("string"), direction))
 
 
-def write_trace(trace: Trace, path: Path | str) -> None:
+def write_trace(trace: Trace, path: Path | str, *, force: bool = True) -> None:
     """Write `trace` to `path`, completely or not at all.
 
-    Raises ChannelError if the table is not a valid channel trace, MachineError if the file cannot be written.
+    Raises ChannelError if the table is not a valid channel trace, MachineError if the file cannot be written. Without
+    `force`, raises HindflightError if the file must not be replaced (toolkit/files.py).
     """
     import pyarrow.parquet as pq
 
@@ -88,42 +94,68 @@ def write_trace(trace: Trace, path: Path | str) -> None:
         "source": trace.source,
     }
     metadata = {**(channel.schema.metadata or {}), METADATA_KEY: json.dumps(note, allow_nan=False).encode()}
+    metadata[PARQUET_KEY] = EMPTY_SEAL.encode()
     octets = io.BytesIO()
-    pq.write_table(channel.replace_schema_metadata(metadata), octets, compression="zstd")
-    write_whole(path, octets.getvalue())
+    pq.write_table(channel.replace_schema_metadata(metadata), octets, compression="zstd", write_page_checksum=True)
+    write_whole(path, sealed(octets.getvalue()), force=force)
 
 
 def read_trace(path: Path | str) -> Trace:
     """Read a channel trace. Raises ChannelError if the file is not one."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = Path(path)
     if path.is_dir():
         raise ChannelError(f"{path}: is a folder, not a channel trace")
-    try:
-        table = pq.read_table(path)
-    except FileNotFoundError:
-        raise ChannelError(f"{path}: there is no such file") from None
-    except pa.ArrowInvalid as error:
-        hint = "`hindflight channel extract` writes channel traces"
-        raise ChannelError(f"{path}: is not a Parquet file ({str(error).splitlines()[0]})", hint) from None
-    except OSError as error:
-        raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from error
+    table = _read_parquet(path)
     metadata = table.schema.metadata or {}
     _check_version(metadata, path)
     channel = _checked(table, str(path))
     try:
-        note = json.loads(metadata.get(METADATA_KEY, b"{}"))
-        return Trace(
-            channel=channel,
-            estimates=tuple(Estimate(**estimate) for estimate in note.get("estimates", ())),
-            unknowns=tuple(note.get("unknowns", ())),
-            counts=dict(note.get("counts", {})),
-            source=dict(note.get("source", {})),
-        )
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ChannelError(f"{path}: its metadata cannot be read ({error})") from None
+        return Trace(channel, **_note(metadata.get(METADATA_KEY, b"{}")))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ChannelError(f"{path}: its metadata cannot be read ({_reason(error)})") from None
+
+
+def _note(text: bytes) -> dict[str, Any]:
+    """Return the metadata as arguments of Trace. Raises ValueError, TypeError or AttributeError if it is damaged."""
+    note = json.loads(text)
+    estimates = tuple(Estimate(**estimate) for estimate in note.get("estimates", ()))
+    for estimate in estimates:
+        numbers = (estimate.value, estimate.low, estimate.high)
+        if not all(number is None or (type(number) in (int, float) and math.isfinite(number)) for number in numbers):
+            raise ValueError(f"the estimate {estimate.name!r} has a value that is not a number")
+    unknowns, counts, source = tuple(note.get("unknowns", ())), note.get("counts", {}), note.get("source", {})
+    if not all(type(text) is str for text in (*unknowns, *source.values())):
+        raise ValueError("a text is missing")
+    if not all(type(count) is int for count in counts.values()):
+        raise ValueError("a count is not a whole number")
+    return {"estimates": estimates, "unknowns": unknowns, "counts": dict(counts), "source": dict(source)}
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as file:  # pyarrow opens no file whose name is not UTF-8
+            table = pq.read_table(file, page_checksum_verification=True)
+        # Checks lengths, indices and text, which the reader does not.
+        table.validate(full=True)
+        return table
+    except FileNotFoundError:
+        raise ChannelError(f"{path}: there is no such file") from None
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
+        # A damaged file is an OSError too, but without errno.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from error
+        hint = "`hindflight channel extract` writes channel traces"
+        raise ChannelError(f"{path}: is not a Parquet file, or is damaged ({_reason(error)})", hint) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return what an error of a library says, as one short printable line."""
+    line = next(iter(str(error).splitlines()), "") or type(error).__name__
+    line = "".join(character if character.isprintable() else "?" for character in line)
+    return line if len(line) <= MAX_REASON_CHARS else f"{line[:MAX_REASON_CHARS]}…"
 
 
 def _check_version(metadata: dict[bytes, bytes], path: Path) -> None:
@@ -148,8 +180,8 @@ def _checked(table: pa.Table, name: str) -> pa.Table:
             table = table.append_column(late, pa.nulls(len(table), pa.float64()))
     try:
         channel = conform("channel", table)
-    except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ChannelError(f"{name}: is not a channel table: {error}") from None
+    except (ValueError, TypeError, KeyError, pa.ArrowException) as error:
+        raise ChannelError(f"{name}: is not a channel table: {_reason(error)}") from None
     if len(channel) == 0:
         raise ChannelError(f"{name}: the channel table is empty")
     for column in ("rate_bps", "ber", "per"):

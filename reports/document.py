@@ -32,6 +32,7 @@ from hindflight.reports.bundle import prepare
 from hindflight.reports.frames import Tables
 from hindflight.reports.sections import sections, summary
 from hindflight.toolkit.files import write_whole
+from hindflight.toolkit.seal import sealed
 
 __all__ = ["ReportMeta", "prepare", "write_report"]
 
@@ -52,14 +53,15 @@ class ReportMeta:
     utc: bool = False
 
 
-def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str]) -> Path:
+def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str], *, force: bool = True) -> Path:
     """Write a report of `tables` to `path` and return the path. The file is written completely or not at all.
 
     `tables` maps names of toolkit/schema to tables: flows, segments, instruments, events, channel, runs, findings and
-    issues. Any may be missing. Raises MachineError if the file cannot be written.
+    issues. Any may be missing. Raises MachineError if the file cannot be written. Without `force`, raises
+    HindflightError if the file must not be replaced (toolkit/files.py).
     """
     prepare()
     text = page.render(meta.title, summary(tables), meta.generated, sections(tables, meta.manifest, utc=meta.utc))
     target = Path(path)
-    write_whole(target, text)
+    write_whole(target, sealed(text.encode()), force=force)
     return target

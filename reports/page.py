@@ -22,6 +22,8 @@ from hindflight.reports.charts.axes import ZOOM
 from hindflight.reports.frames import TIME
 from hindflight.reports.sections import Figure, Section
 from hindflight.reports.style import DARK, vega_config
+from hindflight.toolkit.seal import EMPTY_SEAL
+from hindflight.toolkit.text import printable
 
 
 @dataclass(slots=True)
@@ -75,12 +77,16 @@ class Store:
 
 
 def render(title: str, lead: str, generated: str, sections: list[Section]) -> str:
-    """Return the page as HTML. Jinja2 escapes text from tables; `Store.to_json` escapes data."""
+    """Return the page as HTML, with an empty digest (toolkit/seal.py).
+
+    Jinja2 escapes text from tables; `Store.to_json` escapes data.
+    """
     store = Store()
     environment = Environment(
         loader=PackageLoader("hindflight.reports", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -95,11 +101,17 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
     return environment.get_template("page.html.j2").render(
         title=title,
         policy=_policy(scripts),
+        seal=EMPTY_SEAL,
         style=Markup(_asset("report.css")),  # noqa: S704  (a file of this package)
         body=Markup(body),  # noqa: S704  (Jinja2 has escaped it)
         data=Markup(store.to_json()),  # noqa: S704  (contains no "<")
         scripts=[Markup(script) for script in scripts],  # noqa: S704  (files of this package and of Vega)
     )
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as the template prints it: text from input without control characters, markup unchanged."""
+    return printable(value, keep="\n\t") if type(value) is str else value
 
 
 @cache

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from hindflight.channels import _native
 from hindflight.channels.fitting.loss_sequence import LossSequence
@@ -26,6 +27,9 @@ IN_TIME = "gilbert_time"
 
 MAX_LEVEL = 0.9999
 MIN_LEVEL = 0.5
+
+BY_CHANCE = 1e-6
+"""Maximum probability that a random sequence repeats itself, if a sequence that does is to count as periodic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,26 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """Losses that repeat exactly: `losses` of every `packets` packets, at the same positions of each period."""
+
+    packets: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fits:
-    """All fits to one trace by ascending BIC, and the statistics of the trace, `shape` (docs/channels/fit.md)."""
+    """All fits to one trace by ascending BIC, and the statistics of the trace, `shape` (docs/channels/fit.md).
+
+    If the losses are periodic, no random model fits.
+    """
 
     fits: tuple[Fit, ...]
     level: float
     packets: int
     losses: int
     shape: dict[str, Any]
+    period: Period | None = None
 
     @property
     def best(self) -> Fit:
@@ -125,13 +141,61 @@ def fit_models(sequence: LossSequence, names: Sequence[str] = ("all",), level: f
     octets = sequence.lost.tobytes()
     t_ns = sequence.t_ns.astype(np.int64).tobytes() if timed and IN_TIME in chosen else None
     fits = [_fit(found) for found in _native.fit_losses(octets, chosen, level, t_ns)]
+    period = period_of(sequence.lost)
+    if period is not None:
+        fits = [replace(fit, verdict="does not fit") for fit in fits]
     return Fits(
         fits=tuple(sorted(fits, key=lambda fit: fit.bic)),
         level=level,
         packets=len(sequence),
         losses=losses,
         shape=_native.loss_shape(octets),
+        period=period,
     )
+
+
+def period_of(lost: npt.NDArray[np.uint8]) -> Period | None:
+    """Return the shortest period of a loss sequence; None if it has none or may repeat by chance.
+
+    The whole sequence must consist of at least two periods. The probability of a repetition by chance is about that of
+    all packets after the first period in a two-state chain with the sequence's transition probabilities.
+    """
+    at = np.flatnonzero(lost)
+    cycle = _cycle(np.diff(at).tolist())
+    if cycle is None:
+        return None
+    length = int(at[cycle] - at[0])
+    if 2 * length > len(lost) or not np.array_equal(lost[length:], lost[:-length]):
+        return None
+    behind = 1 - length / len(lost)
+    if behind * _log_likelihood(lost) + math.log(len(lost)) > math.log(BY_CHANCE):
+        return None
+    return Period(length, cycle)
+
+
+def _cycle(values: list[int]) -> int | None:
+    """Return the length of the shortest cycle of `values` (Knuth, Morris and Pratt, 1977); None if it occurs once."""
+    border, borders = 0, [0]
+    for value in values[1:]:
+        while border and values[border] != value:
+            border = borders[border - 1]
+        border += values[border] == value
+        borders.append(border)
+    cycle = len(values) - borders[-1]
+    return cycle if 0 < 2 * cycle <= len(values) else None
+
+
+def _log_likelihood(lost: npt.NDArray[np.uint8]) -> float:
+    """Return the natural logarithm of the probability of a sequence under a two-state chain, whose transition
+    probabilities are at most one half.
+    """
+    changes = np.bincount(2 * lost[:-1] + lost[1:], minlength=4)
+    total = 0.0
+    for stayed, changed in ((changes[0], changes[1]), (changes[3], changes[2])):
+        if changed:
+            leave = min(changed / (stayed + changed), 0.5)
+            total += changed * math.log(leave) + stayed * math.log1p(-leave)
+    return float(total)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:

@@ -107,25 +107,31 @@ def _losses(shape: dict[str, Any], outage: int, uncertain: int) -> list[Statisti
 
 def _of_intervals(intervals: pa.Table) -> list[Statistic]:
     start, end = (np.asarray(intervals[name]).astype(np.float64) for name in ("t_ns", "end_ns"))
+    lost, down = _lost_and_down(intervals)
     lasting = end - start
-    lost = np.asarray(intervals["lost"])
     span = float(end.max() - start.min())
-    down = _joined(start[lost], end[lost])
-    outages = (down[1] - down[0]).tolist()
-    lasting -= np.where(lost, 0.0, _time_in(down, start, end))
+    outages = _joined(start[down], end[down])
+    lasting -= np.where(down, 0.0, _time_in(outages, start, end))
     section = "link over time"
     rows = [
         Statistic(section, "intervals", len(intervals), ""),
         Statistic(section, "duration", span, "ns"),
-        Statistic(section, "outages", len(outages), ""),
-        Statistic(section, "time in outage", float(sum(outages)), "ns"),
-        Statistic(section, "share of time in outage", float(sum(outages)) / span if span else None, ""),
-        Statistic(section, "longest outage", max(outages, default=0.0), "ns"),
+        *_spans(
+            section,
+            ("outages", "time in outage", "share of time in outage", "longest outage"),
+            outages[1] - outages[0],
+            span,
+        ),
     ]
+    blocked = lost & ~down & (lasting > 0)
+    if blocked.any():
+        names = ("blockages", "time blocked", "share of time blocked", "longest blockage")
+        begin, until = _joined(start[blocked], end[blocked])
+        rows += _spans(section, names, until - begin - _time_in(outages, begin, until), span)
     up: list[Statistic] = []
     for column, name, unit in (("rate_bps", "rate", "bit/s"), ("delay_ns", "delay", "ns"), ("per", "loss rate", "")):
         values = np.array([np.nan if v is None else v for v in intervals[column].to_pylist()], dtype=np.float64)
-        held = np.isfinite(values) & (lasting > 0) & ~lost
+        held = np.isfinite(values) & (lasting > 0) & ~down
         if not held.any():
             continue
         mean = float(np.average(values[held], weights=lasting[held]))
@@ -138,6 +144,19 @@ def _of_intervals(intervals: pa.Table) -> list[Statistic]:
     known = np.asarray(intervals["known"])
     share = float(np.average(known, weights=end - start)) if span else None
     return [*rows, Statistic(section, "share of time with known state", share, ""), *up]
+
+
+def _lost_and_down(intervals: pa.Table) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which intervals lose every packet, and which of them do so by an outage, not by fading or shadowing."""
+    lost = np.asarray(intervals["lost"])
+    return lost, lost & (np.asarray(intervals["cause"].cast("string")) == "outage")
+
+
+def _spans(section: str, names: tuple[str, str, str, str], lengths: Floats, whole: float) -> list[Statistic]:
+    """Return the number, total, share of `whole` and maximum of the lengths of intervals."""
+    total = float(lengths.sum())
+    values = (len(lengths), total, total / whole if whole else None, float(lengths.max(initial=0.0)))
+    return [Statistic(section, *row) for row in zip(names, values, ("", "ns", "", "ns"), strict=True)]
 
 
 def _joined(start: Floats, end: Floats) -> tuple[Floats, Floats]:
@@ -204,8 +223,7 @@ def chart_data(trace: Trace, where: str) -> dict[str, pa.Table]:
 
 def _states(intervals: pa.Table) -> list[dict[str, object]]:
     start, end = (np.asarray(intervals[name]).astype(np.float64) for name in ("t_ns", "end_ns"))
-    lost = np.asarray(intervals["lost"])
-    outage = np.asarray(intervals["cause"].cast("string")) == "outage"
+    lost, down = _lost_and_down(intervals)
     origin = float(start.min())
     edges = np.linspace(origin, float(end.max()), BINS + 1)
     rows: list[dict[str, object]] = []
@@ -213,12 +231,12 @@ def _states(intervals: pa.Table) -> list[dict[str, object]]:
         values = _values(intervals, column)
         if np.isnan(values).all():
             continue
-        values = np.where(lost & (quantity == "rate_mbps"), 0.0, values) * scale
-        rows += _binned(quantity, (start, end, values, lost), edges, origin)
+        values = np.where(down & (quantity == "rate_mbps"), 0.0, values) * scale
+        rows += _binned(quantity, (start, end, values, down), edges, origin)
     per, ber = (np.nan_to_num(_values(intervals, column)) for column in ("per", "ber"))
     gone = np.where(lost, 1.0, np.maximum(per, -np.expm1(8 * PACKET_BYTES * np.log1p(-np.minimum(ber, 1 - 1e-12)))))
     if gone.any():
-        rows += _binned("loss_share", (start, end, gone, lost & outage), edges, origin)
+        rows += _binned("loss_share", (start, end, gone, down), edges, origin)
     return rows
 
 
@@ -229,7 +247,7 @@ def _values(intervals: pa.Table, column: str) -> Floats:
 def _binned(
     quantity: str, held: tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]], edges: Floats, origin: float
 ) -> list[dict[str, object]]:
-    start, end, values, lost = held
+    start, end, values, down = held
     rows: list[dict[str, object]] = []
     for low, high in pairwise(edges.tolist()):
         within = slice(int(np.searchsorted(end, low, side="right")), int(np.searchsorted(start, high, side="left")))
@@ -242,7 +260,7 @@ def _binned(
             {
                 "quantity": quantity, "start_s": (low - origin) / 1e9, "end_s": (high - origin) / 1e9,
                 "low": float(seen.min()), "mean": float(np.average(seen, weights=weight)), "high": float(seen.max()),
-                "out": float(np.average(lost[within][known], weights=weight)),
+                "out": float(np.average(down[within][known], weights=weight)),
             }
         )  # fmt: skip
     return rows

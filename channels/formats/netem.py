@@ -80,7 +80,7 @@ def read(source: Source) -> Trace:
         elif key in _UNSUPPORTED:
             unknowns.append(f"`{' '.join([key, *values])}` is not read: the channel table has no column for it.")
     table = table_of("interval", columns, 1)
-    return Trace(table, estimates=estimates, unknowns=tuple(unknowns), source={"name": source.path.name})
+    return Trace(table, estimates=estimates, unknowns=tuple(unknowns), source={"name": source.name})
 
 
 def _command(source: Source) -> tuple[int, list[str]]:
@@ -251,7 +251,11 @@ def _loss_words(trace: Trace, states: Sequence[State], where: str, omitted: list
     if len(numbered) and pc.any(numbered["lost"]).as_py():
         sequence = loss_sequence_of(trace, where)
         if 0 < sequence.losses < len(sequence):
-            best = fit_models(sequence, ("bernoulli", "gilbert_elliott", "four_state")).best
+            fits = fit_models(sequence, ("bernoulli", "gilbert_elliott", "four_state"))
+            best = fits.best
+            if fits.period is not None:
+                lost, every = fits.period.losses, fits.period.packets
+                omitted.append(f"the losses are periodic ({lost} of every {every} packets); netem's are random")
             omitted.append(
                 f"the loss sequence is omitted: netem gets the fitted model {best.model}, which "
                 f"{best.verdict if best.verdict != 'too few losses to tell' else 'has too few losses to be tested'}"

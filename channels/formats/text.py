@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hindflight.toolkit.errors import ChannelError
 from hindflight.toolkit.files import plain_os_errors
+from hindflight.toolkit.text import name_to_text
 
 INT64_MAX = 2**63 - 1
 """Maximum of times and counts in the tables."""
@@ -30,6 +31,11 @@ class Source:
 
     path: Path
     text: str
+
+    @property
+    def name(self) -> str:
+        """The file's name, for the source of a trace."""
+        return name_to_text(self.path.name)
 
     def first_line(self) -> str:
         """Return the first line that is neither blank nor a comment; empty if there is none."""

@@ -17,8 +17,11 @@ from hindflight.toolkit.errors import ChannelError
 LIGHT_MPS = 299_792_458.0
 GEO_RADIUS_M = 42_164_172.0
 """Radius of the geostationary orbit: cube root of GM / omega^2, GM 3.986004418e14 m3/s2, one sidereal day."""
-_MAJOR_M = 6_378_137.0
+MAJOR_M = 6_378_137.0
+"""Equatorial radius of the WGS 84 ellipsoid."""
 _FLATTENING = 1 / 298.257223563
+MINOR_M = MAJOR_M * (1 - _FLATTENING)
+"""Polar radius of the WGS 84 ellipsoid."""
 _ECCENTRICITY_2 = _FLATTENING * (2 - _FLATTENING)
 _DIGITS = 12
 """Angles are rounded to this many decimals: SGP4 uses the platform's sines, which differ in the last place."""
@@ -52,7 +55,7 @@ class Look:
 def earth_fixed(place: Place) -> Vector:
     """Return the Earth-centred, Earth-fixed coordinates of a place in m (WGS 84)."""
     latitude, longitude = math.radians(place.latitude), math.radians(place.longitude)
-    normal = _MAJOR_M / math.sqrt(1 - _ECCENTRICITY_2 * sin(latitude) * sin(latitude))
+    normal = MAJOR_M / math.sqrt(1 - _ECCENTRICITY_2 * sin(latitude) * sin(latitude))
     across = (normal + place.altitude_m) * cos(latitude)
     up = (normal * (1 - _ECCENTRICITY_2) + place.altitude_m) * sin(latitude)
     return across * cos(longitude), across * sin(longitude), up

@@ -31,6 +31,18 @@ from hindflight.channels.portable import exp, of_db
 
 _ROWS = 65_536
 
+STEPS_NS = (1_000_000, 500_000, 250_000, 125_000)
+"""Steps to choose from: the longest that misses few fades."""
+
+MISSED_FADES = 0.005
+"""Maximum share of the fades that fall between two steps."""
+
+_POINTS = 100
+"""Number of points of an integral over power."""
+
+_SHADOWS = [(i / 2, exp(-(i * i) / 8)) for i in range(-8, 9)]
+"""Standard normal values and their weights."""
+
 
 class ShadowState(Parameters):
     """A state of shadowing: its mean length, and the signal in dB relative to the unshadowed direct signal.
@@ -49,7 +61,7 @@ class Lms(Parameters):
     """A terminal that moves at `speed` through states of shadowing.
 
     A fade either loses all packets, below `margin_db`, or gives a bit error rate by `ebn0_db` (of the unshadowed direct
-    signal) and `modulation`.
+    signal) and `modulation`. Without `step`, samples are so close that few fades fall between two of them.
     """
 
     model: Literal["lms"]
@@ -58,7 +70,7 @@ class Lms(Parameters):
     speed: Speed = 2.0
     frequency: Frequency = 1.5e9
     correlation_length: Annotated[Metres, Field(gt=0)] = 1.5
-    step: Stay = 1_000_000
+    step: Stay | None = None
     margin_db: Gain | None = None
     ebn0_db: Decibels | None = None
     modulation: Modulation = "qpsk"
@@ -113,20 +125,53 @@ class Lms(Parameters):
 
         from hindflight.channels._native import FadeWalk
 
-        doppler_hz = self.speed * self.frequency / LIGHT_MPS
+        step_ns = self.step_ns()
         shadowing_ns = self.correlation_length / self.speed * 1e9
-        steps = max(1, -(-span_ns // self.step))
+        steps = max(1, -(-span_ns // step_ns))
         lift_db = self._lift_db()
         signals = [
             (None if s.direct_db is None else s.direct_db + lift_db, s.direct_sigma_db,
              s.multipath_db + lift_db, s.multipath_sigma_db)
             for s in self.states_
         ]  # fmt: skip
-        pace = (doppler_hz, shadowing_ns, self.step, steps, self.level_db)
+        pace = (self.doppler_hz, shadowing_ns, step_ns, steps, self.level_db)
         walk = FadeWalk(json.dumps(self.chain()), signals, pace, seed=seed, owner=owner)
         while (runs := walk.read(_ROWS)) is not None:
             for start, end, state, level in zip(*(c.to_pylist() for c in pa.table(runs).columns), strict=True):
                 yield start, end, state, level * self.level_db - lift_db
+
+    @property
+    def doppler_hz(self) -> float:
+        """Maximum Doppler shift."""
+        return self.speed * self.frequency / LIGHT_MPS
+
+    def step_ns(self) -> int:
+        """Return `step`, or else the longest of `STEPS_NS` that is short enough; if none is, the shortest.
+
+        With a margin, at most `MISSED_FADES` of the fades may fall between two steps. The share of deep Rayleigh fades
+        of mean length T that do is 0.196 (step / T)^2 (Rice, Bell System Technical Journal 37(3), 1958). With a bit
+        error rate, a period of the maximum Doppler shift has at least 16 steps.
+        """
+        if self.step is not None:
+            return self.step
+        longest_s = 1 / (16 * self.doppler_hz)
+        if self.margin_db is not None:
+            longest_s = self._longest_step_s(of_db(-self.margin_db))
+        return next((step for step in STEPS_NS if step <= longest_s * 1e9), STEPS_NS[-1])
+
+    def _longest_step_s(self, power: float) -> float:
+        """Return the longest step, from rates and lengths of fades below `power` over all states and shadowings."""
+        rates, squares = 0.0, 0.0
+        for share, state in zip(self.shares(), self.states_, strict=True):
+            shadowed = state.direct_sigma_db > 0 or state.multipath_sigma_db > 0
+            for shadow, weight in _SHADOWS if shadowed else [(0.0, 1.0)]:
+                direct = 0.0 if state.direct_db is None else of_db(state.direct_db + state.direct_sigma_db * shadow)
+                mean = of_db(state.multipath_db + state.multipath_sigma_db * shadow)
+                below, rate = fades_below(power, direct, mean, self.doppler_hz)
+                rates += share * weight * rate
+                inverse = rate / below if below > 0 else 0.0
+                squares += share * weight * rate * inverse * inverse
+        return math.sqrt(MISSED_FADES / 0.196 * rates / squares) if squares > 0 else math.inf
 
     def _lift_db(self) -> float:
         """Return the offset of all signals that places the margin between two levels of the kernel."""
@@ -180,3 +225,37 @@ def lutz(
 def rayleigh_below(power_db: float, mean_db: float) -> float:
     """Return the share of time that a Rayleigh signal of mean power `mean_db` is below `power_db`."""
     return 1 - exp(-of_db(power_db - mean_db))
+
+
+def fades_below(power: float, direct: float, mean: float, doppler_hz: float) -> tuple[float, float]:
+    """Return the share of time below `power` and the fades per second of a Rice signal.
+
+    `direct` is the power of the direct part (0: Rayleigh), `mean` that of the multipath, which arrives from all
+    directions alike (S. O. Rice, Bell System Technical Journal 27, 1948).
+    """
+
+    def density(value: float) -> float:
+        away = math.sqrt(value) - math.sqrt(direct)
+        return exp(-away * away / mean) * _scaled_bessel(2 * math.sqrt(direct * value) / mean) / mean
+
+    width = power / _POINTS
+    below = width * math.fsum(density((i + 0.5) * width) for i in range(_POINTS))
+    return below, math.sqrt(math.tau * power * mean) * doppler_hz * density(power)
+
+
+def _scaled_bessel(z: float) -> float:
+    """e^-z I0(z) to 2e-7: Abramowitz and Stegun, 9.8.1 and 9.8.2."""
+    if z < 3.75:
+        return exp(-z) * _polynomial(_SMALL, (z / 3.75) ** 2)
+    return _polynomial(_LARGE, 3.75 / z) / math.sqrt(z)
+
+
+_SMALL = (1.0, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.0360768, 0.0045813)
+_LARGE = (0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281, -0.02057706, 0.02635537, -0.01647633, 0.00392377)
+
+
+def _polynomial(terms: Sequence[float], x: float) -> float:
+    value = 0.0
+    for term in reversed(terms):
+        value = value * x + term
+    return value

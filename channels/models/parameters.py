@@ -15,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
@@ -22,10 +23,11 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from hindflight.toolkit.errors import ChannelError, MachineError, did_you_mean
-from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
+from hindflight.toolkit.text import name_from_text, name_to_text
+from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity, quantity_of
 
 LONGEST_NS = 30 * 86_400 * 10**9
-"""Maximum duration, 30 days, as in the engine; more is probably an error of the unit."""
+"""Maximum duration of a channel, a state or a scenario: 30 days, as in the engine. More is probably a wrong unit."""
 
 BOUNDS = {
     "greater_than_equal": "at least",
@@ -70,12 +72,27 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-def _relative_path(path: str, info: ValidationInfo) -> str:
-    return str(Path((info.context or {}).get("folder", ".")) / path)
+class FileName(str):
+    """The path of an input file that a parameter file names."""
 
 
-InputFile = Annotated[str, AfterValidator(_relative_path)]
-"""The name of a file in a parameter file, relative to that file."""
+def _relative_path(path: str, info: ValidationInfo) -> FileName:
+    return FileName(Path((info.context or {}).get("folder", ".")) / name_from_text(path))
+
+
+def input_files(model: BaseModel) -> list[Path]:
+    """Return the files that a model and its parts name."""
+    found: list[Path] = []
+    for _, value in model:
+        if isinstance(value, FileName):
+            found.append(Path(value))
+        elif isinstance(value, BaseModel):
+            found += input_files(value)
+    return found
+
+
+InputFile = Annotated[str, AfterValidator(_relative_path), PlainSerializer(name_to_text)]
+"""The name of a file in a parameter file, relative to that file; a `file:` URI if the name is not UTF-8."""
 
 
 def parse(kind: Any, data: object, where: str, folder: Path = Path()) -> Any:
@@ -126,7 +143,9 @@ def describe(error: ValidationError) -> str:
             message = "this key is missing"
         case kind if kind in BOUNDS:
             words, bound = violated_bound(first)
-            message = f"{first['input']!r} is out of range; {words} {bound:g}"
+            quantity = quantity_of(first["input"]) if isinstance(first["input"], str) else None
+            limit = quantity.write(bound) if quantity is not None else f"{bound:g}"
+            message = f"{first['input']!r} is out of range; {words} {limit}"
         case "finite_number":
             message = f"{first['input']!r} is not a finite number"
         case "literal_error":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -17,11 +16,14 @@ from pydantic import Field
 from hindflight.channels.intervals import Direction, State, merge, tables, truncate
 from hindflight.channels.models import losses
 from hindflight.channels.models.link_layer import LinkModel, LinkProtection
-from hindflight.channels.models.parameters import parse, read_toml
+from hindflight.channels.models.parameters import LONGEST_NS, parse, read_toml
 from hindflight.channels.models.state_sequences import chain_states
 from hindflight.channels.trace import METADATA_KEY, Trace
-from hindflight.toolkit.files import beside, plain_os_errors
+from hindflight.toolkit.errors import ChannelError
+from hindflight.toolkit.files import whole_file
 from hindflight.toolkit.schema import arrow_schema
+from hindflight.toolkit.seal import EMPTY_SEAL, PARQUET_KEY, seal_file
+from hindflight.toolkit.units import TIME
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +44,9 @@ MODELS: tuple[str, ...] = tuple(get_args(kind.model_fields["model"].annotation)[
 
 BATCH_PKTS = 262_144
 
+MAX_PACKETS = 10**9
+"""Maximum number of packets of a synthesis."""
+
 
 @dataclass(slots=True)
 class Tally:
@@ -56,12 +61,22 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Length of a synthesis: `span_ns` of a model in continuous time, `packets` of a model per packet."""
+    """Length of a synthesis: `span_ns` of a model in continuous time, `packets` of a model per packet.
+
+    Raises ChannelError beyond `LONGEST_NS` and `MAX_PACKETS`.
+    """
 
     span_ns: int = 60 * 10**9
     packets: int = 100_000
     size_bytes: int = 1500
     spacing_ns: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if self.span_ns > LONGEST_NS:
+            longest = TIME.write(LONGEST_NS)
+            raise ChannelError(f"a channel of {self.span_ns / 1e9:g} s is too long; at most {longest}")
+        if self.packets > MAX_PACKETS:
+            raise ChannelError(f"{self.packets} packets are too many; at most {MAX_PACKETS}")
 
 
 def read_model(name: str, settings: dict[str, Any] | None = None) -> Model:
@@ -164,26 +179,27 @@ def synthesise_trace(model: Model, *, seed: int, extent: Extent = Extent()) -> T
     return Trace(pa.concat_tables(list(states)), source=source)
 
 
-def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str]) -> Tally:
-    """Write batches of a channel table to `path`, completely or not at all, and return their totals."""
+def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str], *, force: bool = True) -> Tally:
+    """Write batches of a channel table to `path`, completely or not at all, and return their totals.
+
+    Without `force`, raises HindflightError if the file must not be replaced (toolkit/files.py).
+    """
     import pyarrow.parquet as pq
 
     note = {"estimates": [], "unknowns": [], "counts": {}, "source": source}
     schema = arrow_schema("channel")
-    schema = schema.with_metadata({**(schema.metadata or {}), METADATA_KEY: json.dumps(note).encode()})
+    added = {METADATA_KEY: json.dumps(note).encode(), PARQUET_KEY: EMPTY_SEAL.encode()}
+    schema = schema.with_metadata({**(schema.metadata or {}), **added})
     tally = Tally()
-    with plain_os_errors(f"writing {path}"):
-        temporary = beside(path)
-        try:
-            with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-                for batch in batches:
-                    writer.write_table(batch.replace_schema_metadata(schema.metadata))
-                    _count(tally, batch)
-            temporary.replace(path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-            raise
+    with whole_file(path, force=force) as temporary:
+        with (
+            temporary.open("wb") as file,
+            pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+        ):
+            for batch in batches:
+                writer.write_table(batch.replace_schema_metadata(schema.metadata))
+                _count(tally, batch)
+        seal_file(temporary)
     return tally
 
 
@@ -209,10 +225,11 @@ def synthesise(
     seed: int,
     extent: Extent = Extent(),
     directions: Sequence[Direction] = ("a2b", "b2a"),
+    force: bool = True,
 ) -> Tally:
-    """Generate a trace of `model` and write it to `path`; equal seeds give equal files."""
+    """Generate a trace of `model` and write it to `path`, see `write_tables`. Equal seeds give equal files."""
     source = {"model": model.model_dump_json(exclude_none=True), "seed": str(seed)}
     if isinstance(model, PacketModel | LinkProtection):
-        return write_tables(packet_tables(model, seed, extent), path, {**source, "clock": "packets"})
+        return write_tables(packet_tables(model, seed, extent), path, {**source, "clock": "packets"}, force=force)
     states = model_states(model, extent.span_ns, seed)
-    return write_tables(tables(states, directions=directions), path, {**source, "clock": "time"})
+    return write_tables(tables(states, directions=directions), path, {**source, "clock": "time"}, force=force)

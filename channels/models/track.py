@@ -36,8 +36,11 @@ from hindflight.channels.models.signal import Budget, read_columns
 from hindflight.channels.portable import acos, cos, dot, hypot, sin
 from hindflight.toolkit.errors import ChannelError
 
-EARTH_M = 6_356_752.0
-"""Polar radius: a ray that comes closer to the centre meets the ground at any latitude."""
+HIGHEST_GROUND_M = 9_000.0
+"""Above all terrain: a fixed place up to this altitude is a terminal on the ground, a higher one is a platform."""
+
+ANTENNA_M = 2.0
+"""Minimum height of either end above the ground."""
 
 MIN_MOVE_M = 1e-3
 """Minimum movement per step that changes the direction of travel."""
@@ -179,8 +182,10 @@ class Track(Parameters):
     """A link between two ends, each moving or at rest.
 
     The link is down while the far end is below `min_elevation` as seen from the near end, outside `field_of_view`
-    around the near end's upward axis (tilted by roll and pitch), or behind Earth. With `budget`, the range gives a bit
-    error rate. With `street`, the near end moves through a street whose buildings can obstruct the line of sight.
+    around the near end's upward axis (tilted by roll and pitch), or behind Earth. Without `min_elevation`, the limit is
+    the horizon (0 degrees) between a terminal on the ground and a satellite, and only Earth otherwise. With `budget`,
+    the range gives a bit error rate. With `street`, the near end moves through a street whose buildings can obstruct
+    the line of sight.
     """
 
     model: Literal["track"]
@@ -188,7 +193,7 @@ class Track(Parameters):
     far: End
     step: Stay = 100_000_000
     rate: Rate | None = None
-    min_elevation: Angle = -90.0
+    min_elevation: Angle | None = None
     field_of_view: Annotated[float, Field(gt=0, le=180, strict=True)] = 180.0
     budget: Budget | None = None
     street: Lane | None = None
@@ -217,12 +222,21 @@ class Track(Parameters):
             (shadowed,) = canyon.blocked([place_m], at.azimuth - ahead, at.elevation)
             yield replace(at, shadowed=shadowed)
 
+    @property
+    def lowest_elevation(self) -> float:
+        """Elevation in degrees below which the far end is hidden: `min_elevation` or its default."""
+        if self.min_elevation is not None:
+            return self.min_elevation
+        on_ground = self.near.latitude is not None and self.near.altitude <= HIGHEST_GROUND_M
+        to_satellite = self.far.geo is not None or self.far.tle is not None
+        return 0.0 if on_ground and to_satellite else -90.0
+
     def _at(self, t_ns: int, near: Pose, far: Pose) -> Geometry:
         place = near.place or sky.Place(0.0, 0.0)
         seen = sky.look(place, far.fixed)
         tilt = _off_axis(seen, near)
-        low = math.degrees(seen.elevation) < self.min_elevation
-        hidden = low or tilt > self.field_of_view or _behind_earth(near.fixed, far.fixed)
+        low = math.degrees(seen.elevation) < self.lowest_elevation
+        hidden = low or tilt > self.field_of_view or _behind_earth(near, far)
         return Geometry(t_ns, seen.range_m, seen.azimuth, seen.elevation, hidden)
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
@@ -278,12 +292,20 @@ def _off_axis(seen: sky.Look, near: Pose) -> float:
     return math.degrees(acos(max(-1.0, min(1.0, dot(line, up)))))
 
 
-def _behind_earth(one: sky.Vector, other: sky.Vector) -> bool:
-    """Return whether the straight line between two places passes closer to Earth's centre than its polar radius."""
+def _behind_earth(near: Pose, far: Pose) -> bool:
+    """Return whether the straight line between two ends goes through the ground, the WGS 84 ellipsoid.
+
+    The ellipsoid is lowered where an end is not `ANTENNA_M` above it: the real ground is up to 106 m lower.
+    """
+    ends_m = [pose.place.altitude_m for pose in (near, far) if pose.place is not None]
+    ground_m = min([0.0, *(altitude_m - ANTENNA_M for altitude_m in ends_m)])
+    # Coordinates in which the ellipsoid is the unit sphere.
+    across, up = sky.MAJOR_M + ground_m, sky.MINOR_M + ground_m
+    one, other = ((x / across, y / across, z / up) for x, y, z in (near.fixed, far.fixed))
     along = [b - a for a, b in zip(one, other, strict=True)]
     square = dot(along, along)
     if square == 0:
         return False
     part = max(0.0, min(1.0, -dot(one, along) / square))
     nearest = [a + part * x for a, x in zip(one, along, strict=True)]
-    return 0 < part < 1 and hypot(*nearest) < EARTH_M
+    return 0 < part < 1 and hypot(*nearest) < 1

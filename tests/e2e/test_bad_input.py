@@ -27,7 +27,7 @@ def plain() -> bytes:
 @pytest.mark.parametrize("command", [["info"], ["flows"], ["series", "--flow", "1"], ["ingest", "-w", "ws"]])
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "empty"), (b"hello world, this is text\n" * 9, "no capture"), (b"\0" * 4096, "no capture")],
+    [(b"", "empty"), (b"hello world, this is text\n" * 9, "not a capture"), (b"\0" * 4096, "not a capture")],
 )
 def test_file_that_is_not_a_capture_is_refused(
     hindflight: Command, tmp_path: Path, command: list[str], content: bytes, message: str
@@ -131,9 +131,9 @@ def test_unknown_flow_is_refused(hindflight: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--from", "yesterday"], "'yesterday' is no time"),
+        (["--from", "yesterday"], "'yesterday' is not a time"),
         (["--from", "9", "--to", "3"], "--from 9 is after --to 3"),
-        (["--from", "nan"], "'nan' is no time"),
+        (["--from", "nan"], "'nan' is not a time"),
     ],
 )
 def test_invalid_times_are_refused(hindflight: Command, arguments: list[str], message: str) -> None:

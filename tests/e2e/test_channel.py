@@ -73,3 +73,15 @@ def test_invalid_file_gives_one_line(hindflight: Command, tmp_path: Path) -> Non
     ended = hindflight("channel", "show", "a.down")
     assert ended.returncode == 2
     assert "a.down: line 2: 4 ms is earlier than the previous line (5 ms)" in error_line(ended)
+
+
+def test_damaged_trace_gives_one_line(hindflight: Command, tmp_path: Path) -> None:
+    synth = ("channel", "synth", "bernoulli", "-p", "per=0.1", "--packets", 100, "-o", "a.parquet")
+    assert hindflight(*synth).returncode == 0
+    octets = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(octets[:200] + bytes([octets[200] ^ 255]) + octets[201:])
+    for command in (("show", "a.parquet"), ("fit", "a.parquet"), ("convert", "a.parquet", "b.csv")):
+        ended = hindflight("channel", *command)
+        assert ended.returncode == 2
+        assert "a.parquet: is not a Parquet file, or is damaged (" in error_line(ended)
+    assert not (tmp_path / "b.csv").exists()

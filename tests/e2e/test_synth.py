@@ -48,6 +48,8 @@ def test_model_file_gives_the_same_trace_for_the_same_seed(hindflight: Command, 
         (("bernoulli",), "bernoulli.per: this key is missing"),
         (("bernoulli", "-p", "per=nan"), "nan is not a finite number"),
         (("uav", "--duration", "-3 s"), "--duration: '-3 s': a time cannot be negative"),
+        (("uav", "--duration", "1e30 s"), "--duration: '1e30 s' is too long; at most 720 h"),
+        (("bernoulli", "-p", "per=0.1", "--packets", str(10**18)), "packets are too many; at most 1000000000"),
         (("uav", "-p", "share_zero"), "write it as KEY=VALUE"),
         (("uav", "--seed", str(2**64)), f"0<=x<={2**64 - 1}"),
         (("nowhere.toml",), "there is no such file"),
@@ -89,7 +91,7 @@ def test_model_with_a_missing_file_gives_one_line(hindflight: Command, tmp_path:
 def test_interrupted_synth_leaves_nothing(
     tmp_path: Path, environment: dict[str, str], stop: signal.Signals, code: int, said: str
 ) -> None:
-    arguments = ("channel", "synth", "bernoulli", "-p", "per=0.01", "--packets", 2_000_000_000, "-o", "a.parquet")
+    arguments = ("channel", "synth", "bernoulli", "-p", "per=0.01", "--packets", 1_000_000_000, "-o", "a.parquet")
     running = subprocess.Popen(words(*arguments), cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     while running.poll() is None and not list(tmp_path.glob(".a.parquet.*")):
         time.sleep(0.05)

@@ -456,3 +456,12 @@ def test_sections_of_older_workspaces_are_read_under_their_new_names(former: str
     tables = {"findings": table_from_rows("findings", [finding(former, "flow 1", text="It flew.")])}
     assert [row["text"] for row in findings_of(tables, section)] == ["It flew."]
     assert findings_of(tables, "what_if") == []
+
+
+def test_no_control_character_of_a_name_is_in_the_page(tmp_path: Path) -> None:
+    evil = "a\x1b[31m\x9b\u202e" + "\udce9"
+    meta = ReportMeta(evil, manifest={"inputs": [{"name": evil, "sha256": "0"}]})
+    text = write_report({}, meta, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.count(r"a\x1b[31m\x9b\u202e\xe9") >= 3
+    for character in "\x1b\x9b\u202e":
+        assert character not in text

@@ -1,13 +1,11 @@
 //! Fading of a signal in the states of a land-mobile-satellite channel: a direct part that may be shadowed, and
 //! multipath that moves with the terminal.
 //!
-//! Must not know packets or thresholds. Read `docs/channels/lms.md` first. Multipath is a sum of sinusoids with the
-//! angles of Zheng and Xiao (IEEE Communications Letters 6(6), 2002); shadowing is a first-order Gauss-Markov process in
-//! dB. Memory does not grow with the time that passes.
-
-use std::f64::consts::{PI, TAU};
+//! Does not depend on packets or thresholds. Read `docs/channels/lms.md` first. Multipath is in `multipath.rs`; shadowing
+//! is a second-order Gauss-Markov process in dB. Memory does not grow with the time that passes.
 
 use crate::chain::{ChainParams, Walk};
+use crate::multipath::Multipath;
 use crate::rng::StreamRng;
 use crate::steps::end_of_run;
 
@@ -39,36 +37,49 @@ pub struct FadingPace {
     pub level_db: f64,
 }
 
-/// Sinusoids per quadrature.
-const WAVES: usize = 32;
 /// Below this, in dB, the signal is as good as gone.
 const LEAST_DB: f64 = -60.0;
 
-/// A wave that turns by the same angle every step.
-#[derive(Clone, Copy, Debug)]
-struct Wave {
-    cos: f64,
-    sin: f64,
-    turn_cos: f64,
-    turn_sin: f64,
+/// Decay of the shadowing per `shadowing_ns`: (1 + x) e^-x = 1/e.
+const SHADOWING_DECAY: f64 = 2.146_193_220_620_582_5;
+
+/// Standard normal shadowing: a second-order Gauss-Markov process, critically damped, with the autocorrelation
+/// (1 + a t) e^(-a t).
+///
+/// A first-order process is not differentiable: the number of fades would grow without bound as the step shrinks.
+#[derive(Clone, Debug)]
+struct Shadowing {
+    /// How much of each stage stays from step to step.
+    memory: f64,
+    /// 1 - `memory`.
+    fresh: f64,
+    /// Standard deviation of what is added to the first stage.
+    innovation: f64,
+    /// What makes the second stage standard normal.
+    gain: f64,
+    stages: [f64; 2],
 }
 
-impl Wave {
-    fn new(phase: f64, turn: f64) -> Self {
+impl Shadowing {
+    /// In its steady state.
+    fn new(pace: FadingPace, rng: &mut StreamRng) -> Self {
+        let decay = SHADOWING_DECAY * pace.step_ns as f64 / pace.shadowing_ns;
+        let memory = libm::exp(-decay);
+        let first = rng.normal();
         Self {
-            cos: libm::cos(phase),
-            sin: libm::sin(phase),
-            turn_cos: libm::cos(turn),
-            turn_sin: libm::sin(turn),
+            memory,
+            fresh: -libm::expm1(-decay),
+            innovation: libm::sqrt(-libm::expm1(-2.0 * decay)),
+            gain: (1.0 + memory) / libm::sqrt(1.0 + memory * memory),
+            // Variance of the second stage (1 + m^2) / (1 + m)^2, covariance of the two 1 / (1 + m).
+            stages: [first, (first + memory * rng.normal()) / (1.0 + memory)],
         }
     }
 
-    fn step(&mut self) -> f64 {
-        let value = self.cos;
-        let cos = self.cos * self.turn_cos - self.sin * self.turn_sin;
-        self.sin = self.sin * self.turn_cos + self.cos * self.turn_sin;
-        self.cos = cos;
-        value
+    fn step(&mut self, rng: &mut StreamRng) -> f64 {
+        self.stages[0] = self.memory * self.stages[0] + self.innovation * rng.normal();
+        self.stages[1] = self.memory * self.stages[1] + self.fresh * self.stages[0];
+        self.stages[1] * self.gain
     }
 }
 
@@ -78,10 +89,8 @@ pub struct Fading {
     walk: Walk,
     signals: Vec<StateSignal>,
     pace: FadingPace,
-    quadratures: [Vec<Wave>; 2],
-    /// Standard normal shadowing of the present step, and how much of it stays.
-    shadow: f64,
-    memory: f64,
+    multipath: Multipath,
+    shadowing: Shadowing,
     rng: StreamRng,
     state: usize,
     state_end_ns: u64,
@@ -111,29 +120,14 @@ impl Fading {
         walk: StreamRng,
         mut rng: StreamRng,
     ) -> Self {
-        let theta = PI * (2.0 * rng.unit() - 1.0);
-        let turn = TAU * pace.doppler_hz * pace.step_ns as f64 / 1e9;
-        let mut quadrature = |crossed: bool| -> Vec<Wave> {
-            (0..WAVES)
-                .map(|n| {
-                    let angle = (TAU * (n as f64 + 1.0) - PI + theta) / (4.0 * WAVES as f64);
-                    let along = if crossed {
-                        libm::sin(angle)
-                    } else {
-                        libm::cos(angle)
-                    };
-                    Wave::new(TAU * rng.unit(), turn * along)
-                })
-                .collect()
-        };
-        let quadratures = [quadrature(false), quadrature(true)];
+        let multipath = Multipath::new(pace.doppler_hz, pace.step_ns, &mut rng);
+        let shadowing = Shadowing::new(pace, &mut rng);
         let mut fading = Self {
             walk: Walk::new(chain, walk),
             signals,
             pace,
-            quadratures,
-            shadow: rng.normal(),
-            memory: libm::exp(-(pace.step_ns as f64) / pace.shadowing_ns),
+            multipath,
+            shadowing,
             rng,
             state: 0,
             state_end_ns: 0,
@@ -151,8 +145,6 @@ impl Fading {
             self.state = state;
             self.state_end_ns = self.state_end_ns.saturating_add(stay.max(1));
         }
-        let innovation = libm::sqrt(1.0 - self.memory * self.memory);
-        self.shadow = self.memory * self.shadow + innovation * self.rng.normal();
         let power = self.power();
         let db = (10.0 * libm::log10(power)).max(LEAST_DB);
         (self.state, libm::round(db / self.pace.level_db) as i16)
@@ -162,14 +154,13 @@ impl Fading {
     fn power(&mut self) -> f64 {
         let signal = self.signals[self.state];
         let amplitude = |db: f64| libm::pow(10.0, db / 20.0);
-        let scale = amplitude(signal.multipath_db + signal.multipath_sigma_db * self.shadow)
-            / libm::sqrt(WAVES as f64);
-        let [a, b] = &mut self.quadratures;
-        let mut sums = [a, b].map(|waves| waves.iter_mut().map(Wave::step).sum::<f64>() * scale);
+        let shadow = self.shadowing.step(&mut self.rng);
+        let scale = amplitude(signal.multipath_db + signal.multipath_sigma_db * shadow);
+        let mut parts = self.multipath.step().map(|part| part * scale);
         if let Some(direct_db) = signal.direct_db {
-            sums[0] += amplitude(direct_db + signal.direct_sigma_db * self.shadow);
+            parts[0] += amplitude(direct_db + signal.direct_sigma_db * shadow);
         }
-        sums[0] * sums[0] + sums[1] * sums[1]
+        parts[0] * parts[0] + parts[1] * parts[1]
     }
 }
 
@@ -194,6 +185,8 @@ impl Iterator for Fading {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::TAU;
+
     use super::*;
     use crate::chain::{Clock, StateLoss, Stay};
     use crate::rng::{Purpose, StreamKey};
@@ -325,6 +318,28 @@ mod tests {
                 (share - expected).abs() < 0.03,
                 "{share} against {expected}"
             );
+        }
+    }
+
+    #[test]
+    fn shadowing_is_standard_normal_and_falls_to_1_over_e() {
+        // Also where a step is as long as the shadowing lasts.
+        for (step_ns, lag, expected) in [(1_000_000, 50, libm::exp(-1.0)), (50_000_000, 1, 0.230_7)]
+        {
+            let pace = FadingPace { step_ns, ..PACE };
+            let (mut squares, mut products, mut count) = (0.0, 0.0, 0.0);
+            for seed in 0..400 {
+                let mut rng = rng(seed, Purpose::Fading);
+                let mut process = Shadowing::new(pace, &mut rng);
+                let values: Vec<_> = (0..2000).map(|_| process.step(&mut rng)).collect();
+                squares += values.iter().map(|x| x * x).sum::<f64>();
+                let pairs = values.iter().zip(&values[lag..]);
+                products += pairs.map(|(a, b)| a * b).sum::<f64>() * 2000.0 / (2000 - lag) as f64;
+                count += 2000.0;
+            }
+            assert!((squares / count - 1.0).abs() < 0.03, "{squares} {count}");
+            let found = products / squares;
+            assert!((found - expected).abs() < 0.03, "{found} {expected}");
         }
     }
 

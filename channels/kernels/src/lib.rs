@@ -11,6 +11,7 @@ mod chain;
 mod fading;
 pub mod fit;
 mod gilbert_elliott;
+mod multipath;
 mod passage;
 mod process;
 mod protect;

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hindflight.channels._native import LossStream
-from hindflight.channels.fitting.fit import Fits, chart_data, fit_models, models
+from hindflight.channels.fitting.fit import Fits, Period, chart_data, fit_models, models, period_of
 from hindflight.channels.fitting.loss_sequence import LossSequence, loss_sequence_of
 from hindflight.channels.formats import read_channel
 from hindflight.channels.models.synth import read_model
@@ -121,6 +121,40 @@ def test_rejected_fit_names_the_worst_deviation() -> None:
         r"of runs of at least [\d to]+ losses, \d+ ended there and [\d.]+ were expected \([+-][\d.]+ deviations\)",
         worst.worst,
     )
+
+
+def test_no_random_model_fits_periodic_losses() -> None:
+    fits = fit_models(sequence(([0] * 49 + [1]) * 40))
+    assert fits.period == Period(packets=50, losses=1)
+    assert {fit.verdict for fit in fits.fits} == {"does not fit"}
+
+
+@pytest.mark.parametrize(
+    ("lost", "period"),
+    [
+        (([0, 0, 1, 0, 1, 1, 0, 0, 0, 0]) * 30, Period(10, 3)),
+        ([1, 0] * 200, Period(2, 1)),
+        ([0, 1, 1] * 100 + [0, 1], Period(3, 2)),  # the last period is cut
+        (([0] * 7 + [1]) * 50 + [1], None),  # one loss out of step
+        ([0] * 9 + ([0] * 7 + [1]) * 50, None),  # one loss is missing at the beginning
+        (([0] * 7 + [1]) * 50 + [0] * 8, None),  # and at the end
+        (([0] * 999 + [1]) * 2, None),  # two losses that far apart are no period, three not either
+        (([0] * 999 + [1]) * 3, None),
+        ([0] * 20 + [1] + [0] * 19 + [1] + [0] * 20, None),
+        (([0] * 50 + [1] * 5) * 3, None),
+    ],
+)
+def test_period_is_exact_and_not_by_chance(lost: list[int], period: Period | None) -> None:
+    assert period_of(np.array(lost, dtype=np.uint8)) == period
+
+
+def test_random_losses_have_no_period() -> None:
+    # Includes short sequences, of which some repeat by chance.
+    rng = np.random.default_rng(11)
+    for per in (0.02, 0.2, 0.5, 0.9):
+        for packets in (6, 10, 20, 40, 200):
+            for _ in range(500):
+                assert period_of((rng.random(packets) < per).astype(np.uint8)) is None
 
 
 def test_few_losses_give_no_verdict() -> None:

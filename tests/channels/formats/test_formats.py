@@ -65,6 +65,18 @@ def test_csv_contains_the_whole_table(tmp_path: Path) -> None:
     assert equal(read_channel(path).channel, both)
 
 
+def test_formulas_in_csv_names_are_escaped_for_spreadsheets(tmp_path: Path) -> None:
+    hops = ["=1+1", "'=1", "@a", "-1.5", "link"]
+    rows = packets(set(), len(hops)).channel.to_pylist()
+    channel = table_from_rows("channel", [row | {"hop": hop} for row, hop in zip(rows, hops, strict=True)])
+    write_channel(Trace(channel), tmp_path / "a.csv")
+    text = (tmp_path / "a.csv").read_text()
+    assert ",'=1+1," in text
+    assert ",''=1," in text
+    assert ",-1.5," in text
+    assert equal(read_channel(tmp_path / "a.csv").channel, channel)
+
+
 def test_parquet_is_detected_by_its_first_bytes(tmp_path: Path) -> None:
     trace = packets({3})
     for name in ("a.csv", "a.xyz"):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hindflight.channels.models.parameters import parse, read_toml
-from hindflight.channels.models.synth import ANY_MODEL, Extent, synthesise_trace
+from hindflight.channels.models.parameters import LONGEST_NS, parse, read_toml
+from hindflight.channels.models.synth import ANY_MODEL, MAX_PACKETS, Extent, synthesise_trace
 from hindflight.toolkit.errors import ChannelError
 
 RAIN = {"median_db": 2.0, "sigma": 1.2}
@@ -59,7 +59,9 @@ def refused(data: dict[str, Any], folder: Path = Path()) -> str:
             },
             "steps[2].overlap begins within that of the previous step: three links at once",
         ),
-        ({**STREET, "length": "1e7 m"}, "length: '1e7 m' is out of range; at most 1e+06"),
+        ({**STREET, "length": "1e7 m"}, "length: '1e7 m' is out of range; at most 1000 km"),
+        ({**STREET, "step": "1e30 s"}, "step: '1e30 s' is out of range; at most 720 h"),
+        ({"model": "uav", "slot": "721 h"}, "slot: '721 h' is out of range; at most 720 h"),
         ({**STREET, "diffraction": {"frequency": "1 GHz", "margin_db": 1e308}}, "margin_db: 1e+308 is out of range"),
         (
             {**STREET, "diffraction": {"frequency": "1 GHz", "margin_db": 5.0, "step_db": 1e-308}},
@@ -86,6 +88,14 @@ def test_parameters_out_of_range_give_one_line(data: dict[str, Any], message: st
 def test_series_out_of_range_give_one_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     assert message in refused({"model": "signal", "file": "a.csv"}, tmp_path)
+
+
+def test_channel_longer_than_30_days_is_refused() -> None:
+    assert Extent(span_ns=LONGEST_NS, packets=MAX_PACKETS).span_ns == 30 * 86_400 * 10**9
+    with pytest.raises(ChannelError, match=r"a channel of 2.592e\+06 s is too long; at most 720 h"):
+        Extent(span_ns=LONGEST_NS + 1)
+    with pytest.raises(ChannelError, match="1000000001 packets are too many; at most 1000000000"):
+        Extent(packets=MAX_PACKETS + 1)
 
 
 def test_track_with_altitude_out_of_range_is_refused(tmp_path: Path) -> None:

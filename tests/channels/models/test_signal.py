@@ -11,7 +11,7 @@ import pytest
 
 from hindflight.channels.intervals import State
 from hindflight.channels.models.budget import bit_error_rate, free_space_db
-from hindflight.channels.models.lms import Lms, lutz, rayleigh_below
+from hindflight.channels.models.lms import Lms, fades_below, lutz, rayleigh_below
 from hindflight.channels.models.parameters import parse
 from hindflight.channels.models.signal import Budget, Rain, Signal, held, interpolated
 from hindflight.channels.models.synth import read_model
@@ -199,6 +199,56 @@ def test_three_states_have_the_steady_state_shares() -> None:
     for start, end, state, _ in model.fades(3000 * SECOND, 1):
         passed[state] += end - start
     assert passed / passed.sum() == pytest.approx(model.shares(), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("power_db", "direct_db", "mean_db"), [(-10.0, None, 0.0), (-6.0, 0.0, -10.0), (3.0, 0.0, -32.0)]
+)
+def test_fades_have_the_rates_and_shares_of_rice(power_db: float, direct_db: float | None, mean_db: float) -> None:
+    power, mean = (10 ** (db / 10) for db in (power_db, mean_db))
+    direct = 0.0 if direct_db is None else 10 ** (direct_db / 10)
+    below, rate = fades_below(power, direct, mean, 30.0)
+    if direct_db is None:
+        assert below == pytest.approx(1 - math.exp(-power / mean), rel=1e-4)
+        assert rate == pytest.approx(math.sqrt(2 * math.pi * power / mean) * 30 * math.exp(-power / mean), rel=1e-9)
+        return
+    # Bit by bit: two independent quadratures, and their slopes, which have the variance (2 pi f_d)^2 mean / 4.
+    rng = np.random.default_rng(7)
+    parts = rng.normal(scale=math.sqrt(mean / 2), size=(2, 400_000)) + np.array([[math.sqrt(direct)], [0.0]])
+    assert np.mean((parts**2).sum(axis=0) < power) == pytest.approx(below, rel=0.04)
+    width = 0.02 * power
+    near = np.mean(np.abs((parts**2).sum(axis=0) - power) < width) / (2 * width)
+    slope = math.tau * 30 * math.sqrt(mean) / 2 / math.sqrt(math.tau)
+    assert 2 * math.sqrt(power) * near * slope == pytest.approx(rate, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "step_us"),
+    [
+        ({}, 1000),  # 50 Hz, 6 dB: fades of a few ms
+        ({"margin_db": 20.0}, 250),
+        ({"margin_db": 40.0, "speed": "2 m/s"}, 125),  # the shortest
+        ({"margin_db": 20.0, "step": "3 ms"}, 3000),
+        ({"margin_db": None, "ebn0_db": 9.0}, 1000),
+        ({"margin_db": None, "ebn0_db": 9.0, "frequency": "12 GHz"}, 125),
+    ],
+)
+def test_the_step_follows_from_the_doppler_shift_and_the_margin(changes: dict[str, Any], step_us: int) -> None:
+    assert two_states(**changes).step_ns() == step_us * 1000
+
+
+def test_few_fades_fall_between_two_steps() -> None:
+    rayleigh = [{"mean_length": "10 m", "multipath_db": 0.0}]
+    below, rate = fades_below(0.01, 0.0, 1.0, 2 * 1.5e9 / 299_792_458)
+    found = []
+    for step in ({}, {"step": "4 ms"}):
+        model = two_states(states=rayleigh, margin_db=20.0, speed="2 m/s", level_db=10.0, **step)
+        fades = [s for seed in range(3) for s in model.states(200 * SECOND, seed) if s.lost]
+        assert sum(s.end_ns - s.start_ns for s in fades) / SECOND == pytest.approx(600 * below, rel=0.1)
+        found.append(len(fades) / (600 * rate))
+    # 1490 fades of 4 ms are expected; of those shorter than the step many are missed.
+    assert found[0] == pytest.approx(1.0, abs=0.06)
+    assert found[1] < 0.85
 
 
 @pytest.mark.parametrize(
