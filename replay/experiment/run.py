@@ -189,20 +189,22 @@ def measure_jobs(
         batch = numbered[start : start + MEASURED_BATCH]
         columns = _run_columns(scenario, batch, traces, threads, Recording(transfer_ns=span_ns))
         runs = pa.concat_tables([_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]])
+        rows = {row["run_id"]: row for row in runs.to_pylist() if row["role"] == "studied"}
         outcomes = []
         for transfer, windows in zip(columns["transfers"], columns["windows"], strict=True):
             row, cwnd = pa.table(transfer).to_pylist()[0], pa.table(windows)["cwnd_bytes"].to_numpy()
             if not len(cwnd):
                 raise ScenarioError("the replay sent no data within its duration")
-            outcomes.append((row["run_id"], _measured(row, cwnd, span_ns)))
+            outcomes.append((row["run_id"], _measured(row, cwnd, rows[row["run_id"]])))
         yield runs, outcomes
 
 
-def _measured(row: Mapping[str, int], cwnd: npt.NDArray[np.int64], span_ns: int) -> Outcome:
+def _measured(row: Mapping[str, int], cwnd: npt.NDArray[np.int64], run: Mapping[str, Any]) -> Outcome:
+    """The outcome of a transfer; its goodput is that of `runs`, which the report gives elsewhere too."""
     return Outcome(
         start_ns=row["start_ns"],
-        duration_ns=span_ns,
-        acked_bytes=row["acked_bytes"],
+        duration_ns=run["duration_ns"],
+        delivered_bytes=run["delivered_bytes"],
         data_segments=len(cwnd),
         retransmissions=row["retransmissions"],
         rtos=row["rtos"],
