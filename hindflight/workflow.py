@@ -28,8 +28,8 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     import pyarrow.compute as pc
 
     from hindflight.channels.extraction.arrivals import arrivals_of
-    from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, crossing_of
-    from hindflight.channels.extraction.extract import Beside, extract
+    from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, cross_traffic_of
+    from hindflight.channels.extraction.extract import Context, extract
     from hindflight.toolkit.capture import load_capture
 
     input_id = flow.row["input_id"]
@@ -39,13 +39,13 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     segments = workspace.table("segments", SEGMENT_COLUMNS, beside & (pc.field("flow_id") != flow.flow_id))
     events = workspace.table("events", ("kind", "record"), beside & (pc.field("flow_id") != flow.flow_id))
     others = workspace.table("others", where=pc.field("input_id") == input_id)
-    crossing = crossing_of(flow.row, segments, flows, events, others)
+    crossing = cross_traffic_of(flow.row, segments, flows, events, others)
     arrivals = None
     if receiver is not None:
         there = load_capture(receiver)
         arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
     own = flow.tables
-    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Beside(crossing, arrivals))
+    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Context(crossing, arrivals))
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:

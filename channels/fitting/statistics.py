@@ -1,6 +1,6 @@
-"""What a channel trace is like in numbers: losses, runs, autocorrelation, rates, delays, outages, and what is known.
+"""Statistics of a channel trace: losses, runs, autocorrelation, rates, delays, outages.
 
-Knows traces, no models. Read docs/channels/interop.md for the words.
+See docs/channels/interop.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hindflight.channels import _native
-from hindflight.channels.fitting.loss_sequence import fates_of
+from hindflight.channels.fitting.loss_sequence import loss_sequence_of
 from hindflight.channels.trace import Trace, forward_intervals
 from hindflight.toolkit.errors import ChannelError
 
@@ -24,18 +24,18 @@ Floats = npt.NDArray[np.float64]
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 LAGS = (1, 2, 8, 64)
-"""Lags of which the autocorrelation is told in words."""
+"""Lags of the reported autocorrelation, in packets."""
 
 PACKET_BYTES = 1500
-"""Length of the packets of which a bit error rate loses a share, where that is drawn."""
+"""Packet length for which a bit error rate is converted to a loss probability, in bytes."""
 
 BINS = 430
-"""Bins of a picture over time: two pixels each."""
+"""Bins of a chart over time, two pixels each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One number with its unit; `section` says what it is about."""
+    """A statistic with its unit; `section` is its heading."""
 
     section: str
     name: str
@@ -44,7 +44,7 @@ class Statistic:
 
 
 def statistics(trace: Trace, where: str) -> list[Statistic]:
-    """Return the numbers of a trace, packets first; what it does not hold has no row."""
+    """Return the statistics of a trace, those of packets first. A quantity that the trace lacks has no row."""
     rows: list[Statistic] = []
     if trace.packets().num_rows:
         rows += _of_packets(trace, where)
@@ -61,35 +61,35 @@ def _of_packets(trace: Trace, where: str) -> list[Statistic]:
     delays = packets["delay_ns"].drop_null().to_numpy().astype(np.float64)
     numbered = len(packets) > packets["position"].null_count
     if numbered:
-        fates = fates_of(trace, where)
-        shape = _native.loss_shape(fates.lost.tobytes())
-        rows += _losses(shape, fates.outage, fates.unsure)
+        sequence = loss_sequence_of(trace, where)
+        shape = _native.loss_shape(sequence.lost.tobytes())
+        rows += _losses(shape, sequence.outage, sequence.uncertain)
     rows.append(Statistic("packets", "dropped by the queue", queue, "pkts"))
     if len(delays):
         rows += [
-            Statistic("packets", f"round trip, {_quantile(q)}", float(value), "ns")
+            Statistic("packets", f"round-trip time, {_quantile(q)}", float(value), "ns")
             for q, value in zip(QUANTILES, np.quantile(delays, QUANTILES), strict=True)
         ]
     added = packets["added_ns"].drop_null().to_numpy().astype(np.float64)
     if len(added):
         late = int(np.count_nonzero(added))
         rows += [
-            Statistic("packets", "late by the link layer's repair", late, "pkts"),
+            Statistic("packets", "delayed by link-layer protection", late, "pkts"),
             Statistic("packets", "added delay, mean", float(added.mean()), "ns"),
-            Statistic("packets", "added delay, greatest", float(added.max()), "ns"),
+            Statistic("packets", "added delay, maximum", float(added.max()), "ns"),
         ]
     return rows
 
 
-def _losses(shape: dict[str, Any], outage: int, unsure: int) -> list[Statistic]:
+def _losses(shape: dict[str, Any], outage: int, uncertain: int) -> list[Statistic]:
     packets, losses = shape["packets"], shape["losses"]
     section = "losses"
     rows = [
         Statistic(section, "packets at the loss stage", packets, "pkts"),
         Statistic(section, "lost by the channel", losses, "pkts"),
         Statistic(section, "loss rate", losses / packets if packets else None, ""),
-        Statistic(section, "of these not known for certain", unsure, "pkts"),
-        Statistic(section, "lost in outages, besides", outage, "pkts"),
+        Statistic(section, "of these, cause uncertain", uncertain, "pkts"),
+        Statistic(section, "lost in outages (not included)", outage, "pkts"),
     ]
     if losses:
         bursts, gaps = shape["burst_count"], shape["gap_count"]
@@ -115,14 +115,17 @@ def _of_intervals(intervals: pa.Table) -> list[Statistic]:
     section = "link over time"
     rows = [
         Statistic(section, "intervals", len(intervals), ""),
-        Statistic(section, "from the first to the last", span, "ns"),
+        Statistic(section, "duration", span, "ns"),
         *_spans(
-            section, ("outages", "time out", "share of the time out", "longest outage"), outages[1] - outages[0], span
+            section,
+            ("outages", "time in outage", "share of time in outage", "longest outage"),
+            outages[1] - outages[0],
+            span,
         ),
     ]
     blocked = lost & ~down & (lasting > 0)
     if blocked.any():
-        names = ("blockages", "time blocked", "share of the time blocked", "longest blockage")
+        names = ("blockages", "time blocked", "share of time blocked", "longest blockage")
         begin, until = _joined(start[blocked], end[blocked])
         rows += _spans(section, names, until - begin - _time_in(outages, begin, until), span)
     up: list[Statistic] = []
@@ -140,24 +143,24 @@ def _of_intervals(intervals: pa.Table) -> list[Statistic]:
         ]
     known = np.asarray(intervals["known"])
     share = float(np.average(known, weights=end - start)) if span else None
-    return [*rows, Statistic(section, "share of the time that is known", share, ""), *up]
+    return [*rows, Statistic(section, "share of time with known state", share, ""), *up]
 
 
 def _lost_and_down(intervals: pa.Table) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """In which intervals every packet is lost, and in which of them by an outage (elsewhere by fading or shadowing)."""
+    """Return which intervals lose every packet, and which of them do so by an outage, not by fading or shadowing."""
     lost = np.asarray(intervals["lost"])
     return lost, lost & (np.asarray(intervals["cause"].cast("string")) == "outage")
 
 
 def _spans(section: str, names: tuple[str, str, str, str], lengths: Floats, whole: float) -> list[Statistic]:
-    """Number, total, share of `whole` and maximum of the lengths of spans."""
+    """Return the number, total, share of `whole` and maximum of the lengths of intervals."""
     total = float(lengths.sum())
     values = (len(lengths), total, total / whole if whole else None, float(lengths.max(initial=0.0)))
     return [Statistic(section, *row) for row in zip(names, values, ("", "ns", "", "ns"), strict=True)]
 
 
 def _joined(start: Floats, end: Floats) -> tuple[Floats, Floats]:
-    """Where spans begin and end that may touch and overlap, those that do as one."""
+    """Return the start and end times of the union of intervals that may touch and overlap."""
     order = np.argsort(start, kind="stable")
     begin, latest = start[order], np.maximum.accumulate(end[order])
     first = np.flatnonzero(np.append(True, begin[1:] > latest[:-1])) if len(begin) else np.array([], dtype=np.int64)
@@ -166,7 +169,7 @@ def _joined(start: Floats, end: Floats) -> tuple[Floats, Floats]:
 
 
 def _time_in(spans: tuple[Floats, Floats], start: Floats, end: Floats) -> Floats:
-    """How much of each time from `start` to `end` lies in `spans`, which ascend."""
+    """Return how much of each interval from `start` to `end` lies in the ascending `spans`."""
     edges = np.ravel(spans, order="F")
     if not len(edges):
         return np.zeros(len(start))
@@ -175,7 +178,7 @@ def _time_in(spans: tuple[Floats, Floats], start: Floats, end: Floats) -> Floats
 
 
 def _weighted(values: Floats, weights: Floats) -> Floats:
-    """Values that hold for the quantiles' share of the time."""
+    """Return the quantiles of values weighted by their duration."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order]) / weights.sum()
     at = np.minimum(np.searchsorted(share, np.array(QUANTILES) - 1e-12), len(values) - 1)
@@ -183,18 +186,19 @@ def _weighted(values: Floats, weights: Floats) -> Floats:
 
 
 def _quantile(q: float) -> str:
-    return {0.0: "least", 0.5: "median", 1.0: "greatest"}.get(q, f"{100 * q:g} %")
+    return {0.0: "minimum", 0.5: "median", 1.0: "maximum"}.get(q, f"{100 * q:g} %")
 
 
-def pictured(trace: Trace, where: str) -> dict[str, pa.Table]:
-    """Return what the pictures of a trace draw, as far as it holds it: `runs` and `autocorrelation` as
-    `fitting.fit.pictured` has them, and `states` (quantity, start_s, end_s, low, mean, high, out)."""
+def chart_data(trace: Trace, where: str) -> dict[str, pa.Table]:
+    """Return the data of a trace's charts, as far as the trace has it: `runs` and `autocorrelation` as in
+    `fitting.fit.chart_data`, and `states` (quantity, start_s, end_s, low, mean, high, out).
+    """
     import pyarrow as pa
 
     tables: dict[str, pa.Table] = {}
     packets = trace.packets()
     if len(packets) > packets["position"].null_count:
-        shape = _native.loss_shape(fates_of(trace, where).lost.tobytes())
+        shape = _native.loss_shape(loss_sequence_of(trace, where).lost.tobytes())
         runs = [
             {"series": "trace", "kind": kind, "length_pkts": length, "longer": longer}
             for kind in ("burst", "gap")
@@ -213,7 +217,7 @@ def pictured(trace: Trace, where: str) -> dict[str, pa.Table]:
     if states:
         tables["states"] = pa.Table.from_pylist(states)
     if not tables:
-        raise ChannelError(f"{where}: holds neither packets by position nor states over time: there is nothing to draw")
+        raise ChannelError(f"{where}: has neither packets by position nor intervals, so there is nothing to draw")
     return tables
 
 

@@ -1,6 +1,6 @@
-"""Links whose ends move: delay, elevation, azimuth and masking over time from tracks, places and satellites.
+"""Links between moving ends: delay, elevation, azimuth and visibility from tracks, places and satellites.
 
-For GEO, LEO, HAPS and UAV links alike. Parameters and the states they give. Read docs/channels/track.md.
+For GEO, LEO, HAPS and UAV links. See docs/channels/track.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hindflight.channels.intervals import State, merged
+from hindflight.channels.intervals import State, merge
 from hindflight.channels.models import ephemeris as sky
 from hindflight.channels.models.budget import Modulation, bit_error_rate
 from hindflight.channels.models.canyon import Canyon
@@ -37,23 +37,23 @@ from hindflight.channels.portable import acos, cos, dot, hypot, sin
 from hindflight.toolkit.errors import ChannelError
 
 HIGHEST_GROUND_M = 9_000.0
-"""Above all ground: a fixed place up to this altitude is a terminal on the ground, a higher one is a platform."""
+"""Above all terrain: a fixed place up to this altitude is a terminal on the ground, a higher one is a platform."""
 
 ANTENNA_M = 2.0
-"""The ground is taken to lie at least this far below either end."""
+"""Minimum height of either end above the ground."""
 
-STILL_M = 1e-3
-"""What moves less from step to step keeps its direction."""
+MIN_MOVE_M = 1e-3
+"""Minimum movement per step that changes the direction of travel."""
 
-HIGHEST_M = 1e9
-"""Beyond it (of either sign) an altitude is a slip."""
+MAX_ALTITUDE_M = 1e9
+"""Maximum magnitude of an altitude."""
 
 Angle = Annotated[float, Field(ge=-90, le=180, allow_inf_nan=False, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """Where an end is, and how it lies: degrees; None where nothing is said."""
+    """Position and attitude of an end; angles in degrees, None if unknown."""
 
     place: sky.Place | None
     fixed: sky.Vector
@@ -65,8 +65,8 @@ class Pose:
 class End(Parameters):
     """One end of a link: a place, a track file, or a satellite (`geo` by longitude, `tle` from the time `at` on).
 
-    A track is CSV: t_s, latitude, longitude, altitude_m, and if it has them roll, pitch, heading (degrees). Before its
-    first row and past its last the end stands still.
+    A track is CSV: t_s, latitude, longitude, altitude_m, and optionally roll, pitch, heading (degrees). The end stands
+    still before the first row and after the last.
     """
 
     latitude: Latitude | None = None
@@ -89,7 +89,7 @@ class End(Parameters):
         return self
 
     def poses(self, span_ns: int) -> Callable[[int], Pose]:
-        """Return where the end is as a function of time in ns. ChannelError for files that make no sense."""
+        """Return the pose as a function of time in ns. Raises ChannelError for an invalid file."""
         if self.latitude is not None and self.longitude is not None:
             place = sky.Place(self.latitude, self.longitude, self.altitude)
             standing = Pose(place, sky.earth_fixed(place))
@@ -110,8 +110,8 @@ def _track(path: Path) -> Callable[[int], Pose]:
     rows = read_columns(path, tuple(columns))
     if not all(-90 <= row[1] <= 90 and -360 <= row[2] <= 360 for row in rows):
         raise ChannelError(f"{path}: a latitude or longitude is out of range")
-    if not all(-HIGHEST_M <= row[3] <= HIGHEST_M for row in rows):
-        raise ChannelError(f"{path}: an altitude is beyond {HIGHEST_M:g} m")
+    if not all(-MAX_ALTITUDE_M <= row[3] <= MAX_ALTITUDE_M for row in rows):
+        raise ChannelError(f"{path}: an altitude is beyond {MAX_ALTITUDE_M:g} m")
     attitude = _attitude(path)
     times = [row[0] for row in rows]
 
@@ -138,7 +138,7 @@ def _attitude(path: Path) -> list[list[float]] | None:
 
 
 def _between(rows: list[list[float]], times: list[float], t_s: float, turning: tuple[int, ...]) -> list[float]:
-    """In proportion to the time; the columns `turning` are angles of a full turn, and go the short way round."""
+    """Interpolate linearly in time; columns in `turning` are angles and take the shorter way."""
     after = bisect_right(times, t_s)
     if after == 0 or after == len(rows):
         return rows[min(after, len(rows) - 1) if after else 0]
@@ -151,7 +151,7 @@ def _between(rows: list[list[float]], times: list[float], t_s: float, turning: t
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """The link at a time: how far, in which direction the far end stands, and whether anything is in the way."""
+    """Geometry of the link at a time: range, direction of the far end, and whether it is obstructed."""
 
     t_ns: int
     range_m: float
@@ -159,18 +159,18 @@ class Geometry:
     elevation: float
     hidden: bool
     shadowed: bool = False
-    """Whether a building of the street stands in the way."""
+    """Whether a building of the street obstructs the line of sight."""
 
     @property
     def delay_ns(self) -> int:
-        """Time that light takes."""
+        """Propagation delay at the speed of light."""
         return round(self.range_m / sky.LIGHT_MPS * 1e9)
 
 
 class Lane(Canyon):
-    """The street through which the near end goes: it runs where that goes, and bends with its way.
+    """The street along which the near end moves; it follows the track of the near end.
 
-    `azimuth` is its direction until the near end has moved. In the shadow all is lost, or bits with `blocked_ber`.
+    `azimuth` is its direction until the near end has moved. A shadow loses all packets, or bits with `blocked_ber`.
     """
 
     azimuth: Degrees = 0.0
@@ -179,13 +179,13 @@ class Lane(Canyon):
 
 
 class Track(Parameters):
-    """A link between two ends that move or stand.
+    """A link between two ends, each moving or at rest.
 
-    The link is down while the far end is lower than `min_elevation` as seen from the near end, outside `field_of_view`
-    around the near end's upward axis (tilted by its roll and pitch), or behind the Earth. Without `min_elevation` the
-    limit is the horizon (0 degrees) between a terminal on the ground and a satellite, and the Earth alone otherwise.
-    With `budget` the range gives a bit error rate. With `street` the near end goes through a street whose buildings may
-    stand in the way.
+    The link is down while the far end is below `min_elevation` as seen from the near end, outside `field_of_view`
+    around the near end's upward axis (tilted by roll and pitch), or behind Earth. Without `min_elevation`, the limit is
+    the horizon (0 degrees) between a terminal on the ground and a satellite, and only Earth otherwise. With `budget`,
+    the range gives a bit error rate. With `street`, the near end moves through a street whose buildings can obstruct
+    the line of sight.
     """
 
     model: Literal["track"]
@@ -208,7 +208,7 @@ class Track(Parameters):
         return self
 
     def geometry(self, span_ns: int, seed: int = 0, owner: int = 0) -> Iterator[Geometry]:
-        """Return the link step by step; the street, where there is one, is drawn by seed."""
+        """Yield the geometry step by step; a street is generated by seed."""
         near, far = self.near.poses(span_ns), self.far.poses(span_ns)
         times = range(0, span_ns, self.step)
         if self.street is None:
@@ -224,7 +224,7 @@ class Track(Parameters):
 
     @property
     def lowest_elevation(self) -> float:
-        """Elevation in degrees below which the far end is masked: `min_elevation` or its default."""
+        """Elevation in degrees below which the far end is hidden: `min_elevation` or its default."""
         if self.min_elevation is not None:
             return self.min_elevation
         on_ground = self.near.latitude is not None and self.near.altitude <= HIGHEST_GROUND_M
@@ -240,8 +240,8 @@ class Track(Parameters):
         return Geometry(t_ns, seen.range_m, seen.azimuth, seen.elevation, hidden)
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """Delay, outages, shadows and bit error rate over time; only a street is drawn. ChannelError if never up."""
-        return merged(self._states(span_ns, seed, owner))
+        """Return delay, outages, shadows and bit error rate over time. Raises ChannelError if the link is never up."""
+        return merge(self._states(span_ns, seed, owner))
 
     def _states(self, span_ns: int, seed: int, owner: int) -> Iterator[State]:
         highest, seen = -math.inf, False
@@ -267,18 +267,18 @@ class Track(Parameters):
 
 
 def _way(near: Callable[[int], Pose], times: range, street: Lane) -> Iterator[tuple[int, float, float]]:
-    """Times, how far along the street the near end is, and which way it goes on from there (radians from north)."""
+    """Yield time, distance of the near end along the street, and its direction of travel (radians from north)."""
     place_m, ahead = street.start, math.radians(street.azimuth)
     for t_ns in times:
         move = sky.look(near(t_ns).place or sky.Place(0.0, 0.0), near(t_ns + times.step).fixed)
         went_m = move.range_m * cos(move.elevation)
-        ahead = move.azimuth if went_m >= STILL_M else ahead
+        ahead = move.azimuth if went_m >= MIN_MOVE_M else ahead
         yield t_ns, place_m, ahead
         place_m += went_m
 
 
 def _off_axis(seen: sky.Look, near: Pose) -> float:
-    """Degrees between the far end and the near end's upward axis."""
+    """Return the angle in degrees between the far end and the upward axis of the near end."""
     flat = cos(seen.elevation)
     line = (flat * sin(seen.azimuth), flat * cos(seen.azimuth), sin(seen.elevation))
     roll, pitch, heading = (math.radians(a) for a in (near.roll, near.pitch, near.heading or 0.0))
@@ -293,7 +293,7 @@ def _off_axis(seen: sky.Look, near: Pose) -> float:
 
 
 def _behind_earth(near: Pose, far: Pose) -> bool:
-    """Whether the straight line between two ends goes through the ground: the WGS 84 ellipsoid.
+    """Return whether the straight line between two ends goes through the ground, the WGS 84 ellipsoid.
 
     The ellipsoid is lowered where an end is not `ANTENNA_M` above it: the real ground is up to 106 m lower.
     """

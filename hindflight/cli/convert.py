@@ -56,7 +56,7 @@ def show(
 
     For a model, a channel is generated first, as `channel synth` does.
     """
-    from hindflight.channels.fitting.statistics import pictured, statistics
+    from hindflight.channels.fitting.statistics import chart_data, statistics
     from hindflight.channels.models.skyline import is_skyline
 
     if charts is not None:
@@ -82,7 +82,7 @@ def show(
         for sentence in trace.unknowns:
             paragraph(sentence)
     if charts is not None:
-        draw({**pictured(trace, source), **({} if skyline is None else {"skyline": skyline})}, charts)
+        draw({**chart_data(trace, source), **({} if skyline is None else {"skyline": skyline})}, charts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ class Drawing:
 def _trace_of(source: str, form: str | None, drawing: Drawing) -> tuple[Trace, pa.Table | None]:
     """The trace of a file or of a model drawn anew, and the skyline of a street."""
     from hindflight.channels.formats import read_channel
-    from hindflight.channels.models.skyline import pictured
+    from hindflight.channels.models.skyline import chart_data
     from hindflight.channels.models.street import Street
-    from hindflight.channels.models.synth import MODELS, Extent, drawn_trace, read_model
+    from hindflight.channels.models.synth import MODELS, Extent, read_model, synthesise_trace
     from hindflight.cli.synth import setting, span_ns
 
     path = Path(source)
@@ -108,12 +108,12 @@ def _trace_of(source: str, form: str | None, drawing: Drawing) -> tuple[Trace, p
         return read_channel(path, form), None
     model = read_model(source, dict(setting(text) for text in drawing.settings))
     span = span_ns(drawing.duration)
-    trace = drawn_trace(model, seed=drawing.seed, extent=Extent(span, drawing.packets))
-    return trace, pictured(model.drawn(span, drawing.seed)) if isinstance(model, Street) else None
+    trace = synthesise_trace(model, seed=drawing.seed, extent=Extent(span, drawing.packets))
+    return trace, chart_data(model.skyline_for(span, drawing.seed)) if isinstance(model, Street) else None
 
 
 def _show_skyline(path: Path, charts: Path | None) -> None:
-    from hindflight.channels.models.skyline import pictured, read_skyline
+    from hindflight.channels.models.skyline import chart_data, read_skyline
 
     skyline = read_skyline(path, width_m=1.0, lateral=0.5)
     rows = []
@@ -124,7 +124,7 @@ def _show_skyline(path: Path, charts: Path | None) -> None:
         rows.append({"side": side, "buildings": len(heights), "median height": median, "built": f"{100 * built:.0f} %"})
     print_table(("side", "buildings", "median height", "built"), rows, title=f"Street of {skyline.length_m:.0f} m")
     if charts is not None:
-        draw({"skyline": pictured(skyline)}, charts)
+        draw({"skyline": chart_data(skyline)}, charts)
 
 
 def _quantity(row: Statistic) -> str:

@@ -35,21 +35,21 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit loss models by maximum likelihood. Prints parameters with intervals, BIC and goodness of fit."""
-    from hindflight.channels.fitting.fit import fit_models, pictured
-    from hindflight.channels.fitting.loss_sequence import fates_of
+    from hindflight.channels.fitting.fit import chart_data, fit_models
+    from hindflight.channels.fitting.loss_sequence import loss_sequence_of
     from hindflight.channels.formats import read_channel
 
     if charts is not None:
         check_charts(charts, [trace], force=force)
-    fates = fates_of(read_channel(trace, form), str(trace))
-    fits = fit_models(fates, model or ["all"], level)
+    sequence = loss_sequence_of(read_channel(trace, form), str(trace))
+    fits = fit_models(sequence, model or ["all"], level)
     if as_json:
-        print_json(_document(fits, fates.outage, fates.unsure))
+        print_json(_document(fits, sequence.outage, sequence.uncertain))
     else:
         _print(fits, str(trace), wide)
-        _print_left_out(fates.outage, fates.unsure)
+        _print_left_out(sequence.outage, sequence.uncertain)
     if charts is not None:
-        draw(pictured(fits), charts)
+        draw(chart_data(fits), charts)
 
 
 def check_charts(folder: Path, inputs: list[Path], *, force: bool) -> None:

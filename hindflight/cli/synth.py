@@ -71,7 +71,7 @@ def _write_skyline(model: Model, path: Path, span_ns: int, seed: int, *, force: 
 
     if not isinstance(model, Street):
         raise ChannelError(f"--skyline: model {model.model!r} has no buildings; only a street has")
-    write_skyline(model.drawn(span_ns, seed), path, force=force)
+    write_skyline(model.skyline_for(span_ns, seed), path, force=force)
 
 
 def setting(text: str) -> tuple[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hindflight.channels.fitting.fit import Fit, fit_models
-from hindflight.channels.fitting.loss_sequence import fates_of
+from hindflight.channels.fitting.loss_sequence import loss_sequence_of
 from hindflight.channels.models.losses import Bernoulli, FourState, GilbertElliott, Markov
 from hindflight.channels.trace import Trace
 from hindflight.replay.experiment.compare import t_quantile_975
@@ -134,7 +134,7 @@ def sensitivity_findings(scenario: Scenario, folder: Path, *, threads: int | Non
     """
     compare = scenario.compare.model_copy(update={"seeds": min(scenario.compare.seeds, REPORTED_SEEDS)})
     few = scenario.model_copy(update={"compare": compare})
-    plain = {"section": "spread", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
+    plain = {"section": "sensitivity", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
     try:
         found = measure_sensitivity(few, folder, threads=threads)
     except ChannelError as error:
@@ -196,12 +196,12 @@ def losses_by_time(trace: Trace, where: str) -> dict[str, Any]:
 
     ChannelError if the packets have no times.
     """
-    fates = fates_of(trace, where)
-    if fates.t_ns[-1] == fates.t_ns[0]:
+    sequence = loss_sequence_of(trace, where)
+    if sequence.t_ns[-1] == sequence.t_ns[0]:
         raise ChannelError(f"{where}: its packets have no times, so it cannot be replayed by time")
     trip = next((e.value for name in ("base_rtt_ns", "min_rtt_ns") if (e := trace.estimate(name)) and e.value), 0.0)
-    t_ns = fates.t_ns - fates.t_ns[0] + round(trip)
-    edges = np.flatnonzero(np.diff(fates.lost, prepend=0, append=0))
+    t_ns = sequence.t_ns - sequence.t_ns[0] + round(trip)
+    edges = np.flatnonzero(np.diff(sequence.lost, prepend=0, append=0))
     spans: list[dict[str, Any]] = [{"start_ns": 0, "per": 0.0}]
     for first, after in edges.reshape(-1, 2).tolist():
         start = t_ns[first] if first == 0 else (t_ns[first - 1] + t_ns[first]) // 2
@@ -215,7 +215,7 @@ def losses_by_time(trace: Trace, where: str) -> dict[str, Any]:
 
 
 def _best(trace: Trace, where: str) -> Fit:
-    return fit_models(fates_of(trace, where), FITTED).best
+    return fit_models(loss_sequence_of(trace, where), FITTED).best
 
 
 def model_config(fit: Fit) -> dict[str, Any]:

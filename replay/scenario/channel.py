@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from hindflight.channels.formats import read_channel
 from hindflight.channels.intervals import Direction as Way
-from hindflight.channels.intervals import State, loss_words, merged, read_states, until
-from hindflight.channels.models.link_layer import Guarded, LossModel
+from hindflight.channels.intervals import State, loss_config, merge, read_states, truncate
+from hindflight.channels.models.link_layer import LinkProtection, LossModel
 from hindflight.channels.models.synth import model_states
 from hindflight.replay.scenario.model import ChannelFile
 from hindflight.replay.scenario.quantities import MIN_RATE_BPS
@@ -31,14 +31,14 @@ OWNERS_PER_LINK = 64
 
 def channel_config(channel: Channel, span_ns: int, *, seed: int, owner: int, way: Way) -> dict[str, Any]:
     """Return rate_bps, delay_ns, schedule and loss of one direction of a link; None where the channel says nothing."""
-    if isinstance(channel, Guarded):
+    if isinstance(channel, LinkProtection):
         if isinstance(channel.over, LossModel):
             return {"loss": channel.config(), "loss_applies_to": "all"}
         states = link_states(channel.over, span_ns + channel.reach_ns, seed, owner, way)
         # An outage is a loss to the link layer, which may repair it, as in `channels.models.link_layer`; else it is the
         # link's.
         config = _config([replace(state, outage=False) for state in states])
-        return {**config, "loss": channel.guard(loss_words(states, outages=True))}
+        return {**config, "loss": channel.guard(loss_config(states, outages=True))}
     return _config(link_states(channel, span_ns, seed, owner, way))
 
 
@@ -48,7 +48,7 @@ def _config(states: Sequence[State]) -> dict[str, Any]:
         "rate_bps": first.rate_bps or None,  # a rate of 0 is no rate to begin with: the link is held
         "delay_ns": first.delay_ns,
         "schedule": list(_schedule(states, first)),
-        "loss": loss_words(states, outages=False),
+        "loss": loss_config(states, outages=False),
         "loss_applies_to": "all",
     }
 
@@ -63,7 +63,7 @@ def link_states(channel: Channel, span_ns: int, seed: int, owner: int, way: Way)
 
 @lru_cache(maxsize=8)
 def _file_states(path: Path, _changed_ns: int, span_ns: int, way: Way) -> tuple[State, ...]:
-    return tuple(merged(until(_played(path, way), span_ns)))
+    return tuple(merge(truncate(_played(path, way), span_ns)))
 
 
 @lru_cache(maxsize=32)

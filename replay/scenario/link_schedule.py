@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hindflight.channels.intervals import Direction, State, merged, read_states
+from hindflight.channels.intervals import Direction, State, merge, read_states
 from hindflight.replay.scenario.draft import RELAY_SHARE, LinkChange
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def link_schedule_of(trace: Trace, direction: Direction) -> LinkSchedule:
 
     ChannelError if the intervals leave a time open.
     """
-    states = list(merged(read_states(trace.intervals(), direction, "the trace")))
+    states = list(merge(read_states(trace.intervals(), direction, "the trace")))
     origin_ns = states[0].start_ns
     levels = [(a, b) for a, b in pairwise(states) if (a.rate_bps, a.delay_ns) != (b.rate_bps, b.delay_ns)]
     outages = any(state.outage for state in states)

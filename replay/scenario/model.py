@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError, model_validator
 
 from hindflight.channels.models import losses
-from hindflight.channels.models.link_layer import Arq, Fec, Guarded, LinkModel
+from hindflight.channels.models.link_layer import Arq, Fec, LinkModel, LinkProtection
 from hindflight.channels.models.parameters import LONGEST_NS, InputFile
 from hindflight.replay.catalogue import suggest_variant
 from hindflight.replay.scenario.applications import APPLICATIONS, written_at
@@ -59,7 +59,9 @@ class Trace(Part):
     block: Packets = 0
 
 
-Loss = Annotated[losses.NoLoss | losses.PacketLoss | losses.TimeLoss | Guarded | Trace, Field(discriminator="model")]
+Loss = Annotated[
+    losses.NoLoss | losses.PacketLoss | losses.TimeLoss | LinkProtection | Trace, Field(discriminator="model")
+]
 
 
 class ChannelFile(Part):
@@ -69,7 +71,7 @@ class ChannelFile(Part):
     file: InputFile
 
 
-Channel = Annotated[LinkModel | Guarded | ChannelFile, Field(discriminator="model")]
+Channel = Annotated[LinkModel | LinkProtection | ChannelFile, Field(discriminator="model")]
 """What gives a link's rate, delay and loss over time: a model with the keys of `channel synth`, or a file."""
 
 
@@ -148,7 +150,7 @@ class Link(Part):
             if after.at < before.at:
                 raise ValueError(f"changes[{i}].at is earlier than the one before it")
         for key, direction in (("loss", self.forward), ("reverse.loss", self.backward)):
-            if isinstance(direction.loss, Guarded) and isinstance(direction.loss.over, LinkModel):
+            if isinstance(direction.loss, LinkProtection) and isinstance(direction.loss.over, LinkModel):
                 raise ValueError(f"{key}.over says what a whole link is like: give it as channel")
         if self.channel is not None and (self.changes or not isinstance(self.loss, losses.NoLoss)):
             raise ValueError("channel says what is lost and what changes: leave out loss and changes")
@@ -173,7 +175,7 @@ class Link(Part):
         """Whether a packet may overtake another: by jitter, a change of delay, or late retransmissions of a link
         layer."""
         ways = (self.forward, self.backward)
-        varies = any(way.jitter is not None or isinstance(way.loss, Trace | Guarded) for way in ways)
+        varies = any(way.jitter is not None or isinstance(way.loss, Trace | LinkProtection) for way in ways)
         return varies or self.channel is not None or any(change.delay is not None for change in self.changes)
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from hindflight.channels.models.parameters import BOUNDS, broken_bound, wrong_model
+from hindflight.channels.models.parameters import BOUNDS, model_error, violated_bound
 from hindflight.toolkit.errors import did_you_mean
 from hindflight.toolkit.units import quantity_of
 
@@ -79,7 +79,7 @@ def _message(error: ErrorDetails, tables: Tables) -> str:
             names = [name.strip("'") for name in expected.replace(" or ", ", ").split(", ")]
             message = f"{_shown(given)} is not allowed{suggestion(given, names, expected)}"
         case "union_tag_invalid" | "union_tag_not_found" if "channel" in error["loc"]:
-            message = wrong_model(error)
+            message = model_error(error)
         case "union_tag_invalid" | "union_tag_not_found":
             message = _of_kind(str(error["loc"][-1]), given, tables)
         case "value_error":
@@ -96,7 +96,7 @@ def _shown(given: object) -> str:
 
 def _limit(error: ErrorDetails) -> str:
     """Return the bound that a value broke, in the unit of what was given."""
-    relation, bound = broken_bound(error)
+    relation, bound = violated_bound(error)
     given = error["input"]
     quantity = quantity_of(given) if isinstance(given, str) else None
     number = str(bound) if isinstance(bound, int) else f"{bound:.12g}"

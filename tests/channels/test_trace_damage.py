@@ -14,7 +14,7 @@ import pytest
 from hindflight.channels.fitting.statistics import statistics
 from hindflight.channels.formats import FORMATS, read_channel, write_channel
 from hindflight.channels.intervals import State, read_states, tables
-from hindflight.channels.models.synth import Extent, drawn_trace, read_model
+from hindflight.channels.models.synth import Extent, read_model, synthesise_trace
 from hindflight.channels.trace import METADATA_KEY, Trace, read_trace, write_trace
 from hindflight.toolkit.errors import ChannelError
 
@@ -25,7 +25,7 @@ def traces() -> dict[str, Trace]:
     model = read_model("gilbert_elliott", {"mean_loss": 0.1, "mean_burst": 3.0})
     link = [State(0, 9 * MS, 1e6, 5 * MS), State(9 * MS, 12 * MS, outage=True), State(12 * MS, 30 * MS, 2e6, per=0.1)]
     return {
-        "packets": drawn_trace(model, seed=1, extent=Extent(packets=60)),
+        "packets": synthesise_trace(model, seed=1, extent=Extent(packets=60)),
         "states": Trace(pa.concat_tables(tables(link))),
     }
 

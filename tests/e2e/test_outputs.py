@@ -135,7 +135,7 @@ def test_an_input_is_never_replaced(
         pass
     ended = hindflight(*command, name, "--force")
     assert ended.returncode == 2
-    assert "input" in ended.stderr.splitlines()[0] or "Parquet is what is written" in ended.stderr.splitlines()[0]
+    assert "input" in ended.stderr.splitlines()[0] or "this command writes Parquet" in ended.stderr.splitlines()[0]
     assert (made / target).read_bytes() == before
     assert (made / name).read_bytes() == before
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hindflight.channels.fitting.fit import fit_models
-from hindflight.channels.fitting.loss_sequence import Fates
+from hindflight.channels.fitting.loss_sequence import LossSequence
 from hindflight.channels.trace import Trace, write_trace
 from hindflight.replay.experiment.sensitivity import (
     WAYS,
@@ -81,7 +81,7 @@ def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
     scenario = load_scenario(tmp_path / "a.toml", VARIANTS)
     rows = table_from_rows("findings", sensitivity_findings(scenario, tmp_path, threads=1)).to_pylist()
     found = measure_sensitivity(scenario, tmp_path, threads=1)
-    assert {row["section"] for row in rows} == {"spread"}
+    assert {row["section"] for row in rows} == {"sensitivity"}
     numbers = {(row["subject"], row["metric"]): row["value"] for row in rows if row["metric"]}
     assert len(numbers) == 2 * (len(WAYS) + 1)
     assert numbers["reno", "spread"] == 100 * found.of("reno", "none")
@@ -129,7 +129,7 @@ def test_a_list_without_times_has_no_replay_by_time() -> None:
 @pytest.mark.parametrize("model", ["bernoulli", "gilbert_elliott", "four_state", "markov3"])
 def test_fitted_models_are_written_in_the_engines_words(model: str) -> None:
     lost = np.asarray(bursts().packets()["lost"]).astype(np.uint8)
-    fit = fit_models(Fates(lost, np.arange(2000), 0, 0), (model,)).fits[0]
+    fit = fit_models(LossSequence(lost, np.arange(2000), 0, 0), (model,)).fits[0]
     words = model_config(fit)
     assert words["kind"] in {"bernoulli", "gilbert_elliott", "chain"}
     if model == "gilbert_elliott":

@@ -257,9 +257,9 @@ def test_an_extracted_trace_is_out_as_long_as_it_says(tmp_path: Path) -> None:
     [
         (
             "link,a2b,0,1000000000\nlink,a2b,10000000000,20000000000\n",
-            "c.csv: interval 2 of a2b begins at 10000000000 ns, the one before ends at 1000000000 ns",
+            "c.csv: interval 2 of a2b begins at 10000000000 ns, the previous one ends at 1000000000 ns",
         ),
-        ("link,a2b,0,5\nsky,a2b,5,10\n", "c.csv: its intervals are of several hops (link, sky)"),
+        ("link,a2b,0,5\nsky,a2b,5,10\n", "c.csv: the intervals belong to several hops (link, sky)"),
         ("link,a2b,5,5\n", "c.csv: its intervals cover no time"),
     ],
 )
@@ -334,7 +334,7 @@ def test_the_other_street_of_a_link_is_not_that_of_the_next_link() -> None:
         ({"loss": {"model": "gilbert_elliott", "p": 0.1}}, "links[0].loss: give p and r"),
         ({"loss": {"model": "arq", "over": {"model": "uav"}}}, "loss.over says what a whole link is like"),
         ({"channel": {"model": "handover", "steps": [{"at": "0 s", "overlap": "1 s"}]}}, "no link before the first"),
-        ({"channel": {"model": "slots", "gap": "1 s", "overlap": "1 s"}}, "give one of them"),
+        ({"channel": {"model": "slots", "gap": "1 s", "overlap": "1 s"}}, "not both"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(link: dict[str, Any], says: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hindflight.channels.extraction.arrivals import arrivals_of
-from hindflight.channels.extraction.extract import Beside, Extraction, extract
+from hindflight.channels.extraction.extract import Context, Extraction, extract
 from hindflight.channels.trace import Trace, write_trace
 from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.run import Configuration, Recording, run_configurations, run_jobs
@@ -109,13 +109,13 @@ def test_what_an_outage_takes_of_acknowledgements_is_no_loss_of_the_channel() ->
     ends = [load_capture(KERNEL / "S7-reno" / f"{end}.pcap.xz") for end in ("snd", "rcv")]
     flow = ends[0].flows.to_pylist()[0]
     arrivals = arrivals_of(flow, ends[0].segments, ends[1].flows, ends[1].segments)
-    share = extract(ends[0].segments, ends[0].flows, ends[0].events, 1, Beside(None, arrivals)).estimate(
+    share = extract(ends[0].segments, ends[0].flows, ends[0].events, 1, Context(None, arrivals)).estimate(
         "ack_loss_share"
     )
     # The link's log: 24 acknowledgements were lost, all of them in outages.
     assert arrivals.acks_lost == 24
     assert share.value == 0.0
-    assert "besides 24 of " in share.how
+    assert "not counting 24 of " in share.how
 
 
 def _flown(breaks_s: tuple[tuple[float, float, int], ...], folder: Path) -> Extraction:
