@@ -4,13 +4,13 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-UV := $(shell command -v uv 2>/dev/null)
 OUT ?= out
 DATA ?= fixtures/kernel
 
-RUST_SOURCES := $(shell find toolkit channels replay -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock clippy.toml
+RUST_SOURCES := $(shell find toolkit channels replay hindflight -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 
-.PHONY: demo test test-rust test-python lint bench bench-channels bench-engine check-fits validate golden clean setup
+.PHONY: demo test test-rust test-python lint bench bench-channels bench-engine check-fits validate golden wheel clean setup
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.built ## build everything into .venv
@@ -19,31 +19,21 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "hindflight needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11"; exit 2; }
 	@command -v cargo >/dev/null || { echo "hindflight needs a Rust toolchain (cargo), see https://rustup.rs"; exit 2; }
-ifdef UV
-	$(UV) venv --quiet --python $(PYTHON) $(VENV)
-else
-	$(PYTHON) -m venv $(VENV) \
-	  || { echo "python venv failed; on Debian: apt-get install python3-venv"; exit 2; }
-endif
+	@echo "creating the Python environment $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { echo "python venv failed; on Debian: apt-get install python3-venv"; exit 2; }
 
 $(VENV)/.deps: requirements.lock | $(VENV)/bin/python
-ifdef UV
-	VIRTUAL_ENV=$(VENV) $(UV) pip install --quiet --require-hashes -r requirements.lock
-else
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-endif
+	@echo "installing the packages of requirements.lock"
+	@$(PIP) --require-hashes -r requirements.lock
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.deps pyproject.toml $(RUST_SOURCES)
-ifdef UV
-	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --uv --quiet
-else
-	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
-endif
+	@echo "compiling the native module and installing hindflight into $(VENV)"
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: $(VENV)/.built ## the main job on the capture that ships with the package
-	$(BIN)/hindflight demo --out $(OUT)
+	@$(BIN)/hindflight demo --out $(OUT)
 
 test: test-rust test-python ## everything, in under 15 minutes on 2 cores
 
@@ -57,7 +47,7 @@ lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest toolkit._native
+	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml hindflight._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
@@ -74,11 +64,15 @@ bench-channels: $(VENV)/.built ## speed of the channel kernels and fits on one c
 check-fits: ## whether the 95 % intervals of fits hold the truth in 93 to 97 % of 1000 traces, a minute
 	cargo test --release --locked --quiet -p hindflight-kernels --test fit_coverage -- --ignored --nocapture
 
-validate: $(VENV)/.built ## the engine beside closed forms and the recorded Linux runs in DATA
-	$(BIN)/hindflight validate --data $(DATA)
+validate: $(VENV)/.built ## the engine compared with closed forms and the recorded Linux runs in DATA
+	$(BIN)/python -m validation --data $(DATA)
 
-golden: $(VENV)/.built ## write the generated fixtures and goldens anew; read the diff before you commit it
-	$(BIN)/python -m fixtures
+golden: $(VENV)/.built ## write the generated pages of docs again; read the diff before you commit it
+	$(BIN)/python -m docs.scripts
+
+wheel: $(VENV)/.built ## the wheel, in dist
+	@rm -rf build dist
+	@$(BIN)/python -m pip --quiet --disable-pip-version-check wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## everything that the targets above made
-	rm -rf $(VENV) target $(OUT) dist toolkit/_native*.so
+	rm -rf $(VENV) target $(OUT) build dist hindflight.egg-info hindflight/_native*.so

@@ -1,7 +1,7 @@
 """`make bench`: every bench beside its peers, one after another. Run it on an idle machine.
 
 `python -m benches NAME [OPTIONS]` runs one of them: `ingest`, `engine` or `channels`; `instructions` counts, with
-valgrind, what each variant takes.
+valgrind, what each variant takes; `lines` counts the lines of the engine's code.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from benches import bench_channels, bench_engine, bench_ingest, engine_instructions
+from benches import bench_channels, bench_engine, bench_ingest, engine_instructions, engine_lines
 
 BENCHES: dict[str, Callable[[list[str]], None]] = {
     "ingest": bench_ingest.main,
@@ -25,7 +25,7 @@ def main(words: list[str]) -> None:
             bench([])
         return
     name, *options = words
-    named = {**BENCHES, "instructions": engine_instructions.main}
+    named = {**BENCHES, "instructions": engine_instructions.main, "lines": engine_lines.main}
     if name not in named:
         raise SystemExit(f"no bench {name!r}; there are {', '.join(named)}")
     named[name](options)

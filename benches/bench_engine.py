@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 from benches.engine_worker import PYTHON_RENO, Figures
-from replay.run import engine_variant_names
+from hindflight.replay.catalogue import engine_variant_names
 
 HERE = Path(__file__).resolve().parent
 NS2_SCRIPT = HERE / "newreno.tcl"

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from toolkit.capture import CaptureStream
+from hindflight.toolkit.capture import CaptureStream
 
 SNAPLEN = 100
 MSS = 1448

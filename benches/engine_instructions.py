@@ -14,7 +14,7 @@ import tempfile
 from typing import Any
 
 from benches.bench_engine import HERE, variant_session
-from replay.run import engine_variant_names
+from hindflight.replay.catalogue import engine_variant_names
 
 BUILD = ("cargo", "build", "--release", "--locked", "-p", "hindflight-engine", "--message-format=json", "--example")
 COUNT = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")

@@ -2,7 +2,7 @@
 
 `measure` prints data packets, nanoseconds on the processor and by the wall, and kB by which the greatest size of the
 process exceeds its size before the run; `compare` prints nanoseconds on the processor per data packet of two sessions
-that take turns. Knows the engine through `replay.run` alone.
+that take turns. Knows the engine through `hindflight.replay.experiment.run` alone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from replay.controller import Controller
-from replay.run import Configuration, run_configurations
+from hindflight.replay.controllers.base import Controller
+from hindflight.replay.experiment.run import Configuration, run_configurations
 
 PYTHON_RENO = "python-reno"
 MOST_GUESSES = 12

@@ -1,5 +1,1 @@
-"""What links do to packets: taken from captures, fitted to models, or synthesised. Sees `toolkit.schema`
-only.
-
-A room of hindflight.
-"""
+"""What a link does: models, extraction from captures, fits, and the file formats of other tools."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit._native import (
+from hindflight._native import (
     FadeWalk,
     LossStream,
     StateWalk,
@@ -22,7 +22,7 @@ from toolkit._native import (
     normal_numbers,
     sin,
 )
-from toolkit._native import (
+from hindflight._native import (
     pow as power,
 )
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolkit.errors import ChannelError
-from toolkit.schema import table_from_rows
+from hindflight.toolkit.errors import ChannelError
+from hindflight.toolkit.schema import table_from_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

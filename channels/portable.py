@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from channels._native import acos, atan2, cos, erfc, exp, log, log10, power, sin
+from hindflight.channels._native import acos, atan2, cos, erfc, exp, log, log10, power, sin
 
 __all__ = ["acos", "atan2", "cos", "dot", "erfc", "exp", "hypot", "log", "log10", "of_db", "sin"]
 

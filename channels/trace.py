@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from channels._estimates import Estimate
-from toolkit.errors import ChannelError, MachineError
-from toolkit.files import write_whole
-from toolkit.schema import SCHEMA_VERSION, conform
+from hindflight.channels.estimate import Estimate
+from hindflight.toolkit.errors import ChannelError, MachineError
+from hindflight.toolkit.files import write_whole
+from hindflight.toolkit.schema import SCHEMA_VERSION, conform
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,6 +62,18 @@ def _of_kind(channel: pa.Table, kind: str) -> pa.Table:
     import pyarrow.compute as pc
 
     return channel.filter(pc.equal(channel["kind"].cast(pa.string()), kind))
+
+
+def forward_intervals(trace: Trace) -> pa.Table:
+    """Intervals of the data's direction: that of the packets, else the first that stands there."""
+    import pyarrow.compute as pc
+
+    intervals, packets = trace.intervals(), trace.packets()
+    if intervals.num_rows == 0:
+        return intervals
+    of = packets if packets.num_rows else intervals
+    direction = of["direction"].cast("string")[0]
+    return intervals.filter(pc.equal(intervals["direction"].cast("string"), direction))
 
 
 def write_trace(trace: Trace, path: Path | str) -> None:

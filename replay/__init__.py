@@ -1,4 +1,1 @@
-"""Scenarios, replays through the engine, self-check and comparison (see docs/scenario.md).
-
-A room of hindflight.
-"""
+"""What TCP does over a channel: scenarios, runs of the engine, self-check and comparison (see docs/scenario.md)."""

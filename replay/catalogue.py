@@ -5,12 +5,14 @@ Knows nothing of how a variant works; `docs/variants/<name>.md` has its equation
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from replay.run import variant_rows
-from toolkit.errors import HindflightError, did_you_mean
+from hindflight.replay import _native
+from hindflight.toolkit.errors import HindflightError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def catalogue() -> tuple[Variant, ...]:
             needs_forecast=forecast,
             other_names=tuple(others),
         )
-        for name, family, summary, source, year, parameters, profiles, forecast, others in variant_rows()
+        for name, family, summary, source, year, parameters, profiles, forecast, others in _native.variants()
     )
 
 
@@ -90,3 +92,14 @@ def meant_variant(name: str, known: Iterable[str], *, lead: str = "") -> str:
     """
     elsewhere = {other: variant.name for variant in catalogue() for other in variant.other_names}
     return did_you_mean(elsewhere.get(name.lower(), name), known, lead=lead)
+
+
+def engine_variant_names() -> tuple[str, ...]:
+    """Return the names of the engine's variants."""
+    return tuple(name for name, *_ in _native.variants())
+
+
+def profile_parameters(profile: str) -> dict[str, Any]:
+    """Return the stack parameters that `profile` fixes, by the engine's names; ValueError for an unknown profile."""
+    parameters: dict[str, Any] = json.loads(_native.profile(profile))
+    return parameters

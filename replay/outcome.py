@@ -1,6 +1,6 @@
 """What a flow achieved, from its tables alone: the same code reads a capture and a replay of it.
 
-Knows the tables of toolkit.schema and nothing of where they came from.
+Knows the tables of hindflight.toolkit.schema and nothing of where they came from.
 """
 
 from __future__ import annotations

@@ -1,4 +1,1 @@
-"""Charts and documents out of the tables. Knows toolkit.schema and nothing of captures, engines or workspaces.
-
-A room of hindflight.
-"""
+"""Charts and documents from the tables. Depends on hindflight.toolkit.schema only."""

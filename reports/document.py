@@ -8,7 +8,7 @@ Shows, computes nothing: statements, statistics and verdicts come in the table `
                  become columns; the overlay charts draw the first candidate whose run kept its series
     channel      one row per estimate of the link, like key_numbers; stands in "What was"
     what_was     sentences on the captured flows
-    what_if      subject as toolkit.schema.run_subject spells it; metrics become columns. `goodput` [bit/s] (mean and
+    what_if      subject as `run_subject` spells it; metrics become columns. `goodput` [bit/s] (mean and
                  95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the reference, which has
                  none itself) are drawn too; `goodput_gain` [%] wears `more`, `less` or `undecided` by its interval
     sharing      one subject per flow that shared the path of each what-if subject; metrics become columns
@@ -25,11 +25,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reports import page
-from reports.bundle import prepare
-from reports.frames import Tables
-from reports.sections import sections, summary
-from toolkit.files import write_whole
+from hindflight.reports import page
+from hindflight.reports.bundle import prepare
+from hindflight.reports.frames import Tables
+from hindflight.reports.sections import sections, summary
+from hindflight.toolkit.files import write_whole
 
 __all__ = ["ReportMeta", "prepare", "write_report"]
 

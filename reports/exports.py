@@ -14,12 +14,12 @@ import altair as alt
 import polars as pl
 import vl_convert
 
-from reports.bundle import vega_lite_version
-from reports.frames import Tables, read
-from reports.sections import Picture, Section, sections
-from reports.style import Mode, recolour, vega_config
-from toolkit.errors import MachineError, ReportError
-from toolkit.files import write_whole
+from hindflight.reports.bundle import vega_lite_version
+from hindflight.reports.frames import Tables, read
+from hindflight.reports.sections import Picture, Section, sections
+from hindflight.reports.style import Mode, recolour, vega_config
+from hindflight.toolkit.errors import MachineError, ReportError
+from hindflight.toolkit.files import write_whole
 
 Format = Literal["png", "svg"]
 _SCALE = 2.0

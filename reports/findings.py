@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from reports.frames import TIME, Flow, Tables, read, runs_with_subject
-from reports.link import events_of
-from reports.numbers import interval, quantity
+from hindflight.reports.frames import TIME, Flow, Tables, read, runs_with_subject
+from hindflight.reports.link import events_of
+from hindflight.reports.numbers import interval, quantity
 
 COLUMNS = ("section", "subject", "metric", "value", "low", "high", "unit", "verdict", "text")
 LOSSES_SHOWN = 200

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import polars as pl
 import pyarrow as pa
 
-from toolkit import schema
-from toolkit.errors import ReportError
+from hindflight.toolkit import schema
+from hindflight.toolkit.errors import ReportError
 
 Source: TypeAlias = "pa.Table | pl.DataFrame | pl.LazyFrame"
 Tables: TypeAlias = Mapping[str, Source]

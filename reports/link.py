@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from reports.frames import TIME, Flow, Tables, on_axis, read, read_flow
+from hindflight.reports.frames import TIME, Flow, Tables, on_axis, read, read_flow
 
 _EVENT = ["t_ns", "end_ns", "kind", "cause", "record", "seq_start", "seq_end", "evidence"]
 _END = "t_end"

@@ -17,11 +17,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from reports.bundle import vega_bundle
-from reports.charts.axes import ZOOM
-from reports.frames import TIME
-from reports.sections import Picture, Section
-from reports.style import DARK, vega_config
+from hindflight.reports.bundle import vega_bundle
+from hindflight.reports.charts.axes import ZOOM
+from hindflight.reports.frames import TIME
+from hindflight.reports.sections import Picture, Section
+from hindflight.reports.style import DARK, vega_config
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
     """Return the page. Everything that comes from tables is escaped, by Jinja2 in text and by hand in data."""
     store = Store()
     environment = Environment(
-        loader=PackageLoader("reports", "assets"),
+        loader=PackageLoader("hindflight.reports", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -104,7 +104,7 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
 
 @cache
 def _asset(name: str) -> str:
-    return (files("reports") / "assets" / name).read_text(encoding="utf-8")
+    return (files("hindflight.reports") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _inline(script: str) -> str:

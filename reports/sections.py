@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import altair as alt
 
-from reports import charts, findings
-from reports.findings import Grid
-from reports.frames import Tables, View, captured_flows, flow_of, is_modelled, read_flow
-from reports.numbers import quantity
-from reports.texts import HOW, HOW_TO_READ, HOW_TO_READ_MODEL
-from toolkit.errors import ReportError
+from hindflight.reports import charts, findings
+from hindflight.reports.findings import Grid
+from hindflight.reports.frames import Tables, View, captured_flows, flow_of, is_modelled, read_flow
+from hindflight.reports.numbers import quantity
+from hindflight.reports.texts import HOW, HOW_TO_READ, HOW_TO_READ_MODEL
+from hindflight.toolkit.errors import ReportError
 
 FLOWS_SHOWN = 4
 """Flows that get their charts: those with the most data; a page of forty flows would be nobody's reading."""

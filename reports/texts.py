@@ -48,7 +48,7 @@ HOW = {
     "what_if_cwnd": "One panel for each variant and proxy, over the captured channel as it was.",
     "what_if_cwnd_model": "One panel for each variant and proxy, over the channel that the first seed draws.",
 }
-"""How each chart is read, by the name of its function in reports.charts; `_model` where no channel was captured."""
+"""How each chart is read, by the name of its function in `charts`; `_model` where no channel was captured."""
 
 _ZOOM = (
     "drag to move, hold Alt or Ctrl and turn the wheel to zoom, double-click to see everything again. By "

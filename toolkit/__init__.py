@@ -1,4 +1,1 @@
-"""Tables and their schema, ingest, reconstruction, workspace and command line (see docs/tables.md).
-
-A room of hindflight.
-"""
+"""What a capture or a kernel log says: the schema of all tables, ingest, flow reconstruction and the workspace."""

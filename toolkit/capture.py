@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolkit import _native
-from toolkit.errors import CaptureError, HindflightError, MachineError
-from toolkit.schema import arrow_schema
+from hindflight import _native
+from hindflight.toolkit.errors import CaptureError, HindflightError, MachineError
+from hindflight.toolkit.schema import arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

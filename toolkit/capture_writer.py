@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.capture import CaptureStream
-from toolkit.workspace import Transaction
+from hindflight.toolkit.capture import CaptureStream
+from hindflight.toolkit.workspace import Transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from toolkit.errors import HindflightError, MachineError
+from hindflight.toolkit.errors import HindflightError, MachineError
 
 _MACHINE = {
     errno.ENOSPC: ("the disk is full", "free some space, or choose a folder on another disk"),

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from toolkit.capture import CaptureStream
-from toolkit.capture_writer import CAPTURE_TABLES, Progress, silent, write_capture
-from toolkit.errors import LogError
-from toolkit.files import sha256_of
-from toolkit.logs import KernelLog, log_kind, read_log
-from toolkit.logs.join import find_flow, own_flow
-from toolkit.schema import table_from_rows
-from toolkit.workspace import Transaction, Workspace
+from hindflight.toolkit.capture import CaptureStream
+from hindflight.toolkit.capture_writer import CAPTURE_TABLES, Progress, silent, write_capture
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.files import sha256_of
+from hindflight.toolkit.logs import KernelLog, log_kind, read_log
+from hindflight.toolkit.logs.join import find_flow, own_flow
+from hindflight.toolkit.schema import table_from_rows
+from hindflight.toolkit.workspace import Transaction, Workspace
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,6 +1,6 @@
 """The manifest of a workspace: what went in, by which commands, and which Parquet parts hold each table.
 
-Pure description: reads and checks JSON, touches no Parquet file. `toolkit.workspace` decides when it is written.
+Pure description: reads and checks JSON, touches no Parquet file. `workspace` decides when it is written.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import WorkspaceError
-from toolkit.files import plain_os_errors
-from toolkit.schema import SCHEMA_VERSION, TABLES
+from hindflight.toolkit.errors import WorkspaceError
+from hindflight.toolkit.files import plain_os_errors
+from hindflight.toolkit.schema import SCHEMA_VERSION, TABLES
 
 NAME = "manifest.json"
 FORMAT = "hindflight workspace"

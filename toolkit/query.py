@@ -1,8 +1,6 @@
 """SQL over a workspace: one SELECT, every table a view of the same name, and no file within its reach.
 
-DuckDB gets the tables as Arrow datasets that are opened here, and no access to the file system at all. That is
-stricter than `allowed_directories`: since DuckDB 2.0 a SELECT may hold a COPY TO in its WITH clause, which could
-overwrite a part of the workspace. Read docs/tables.md for the tables.
+Read docs/tables.md for the tables.
 """
 
 from __future__ import annotations
@@ -11,36 +9,14 @@ import math
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import MachineError, QueryError
-from toolkit.schema import TABLES
+from hindflight.toolkit.database import connect
+from hindflight.toolkit.errors import MachineError, QueryError
+from hindflight.toolkit.schema import TABLES
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
-    from toolkit.workspace import Workspace
-
-_SETTINGS = (
-    "SET python_enable_replacements = false",
-    "SET autoinstall_known_extensions = false",
-    "SET autoload_known_extensions = false",
-    "SET temp_directory = ''",
-    "SET enable_external_access = false",
-    "SET TimeZone = 'UTC'",
-    "SET lock_configuration = true",
-)
-
-
-def connect(workspace: Workspace) -> duckdb.DuckDBPyConnection:
-    """Return a DuckDB connection that sees the tables of `workspace`, also the empty ones, and nothing else."""
-    import duckdb
-
-    connection = duckdb.connect(":memory:")
-    for name in TABLES:
-        connection.register(name, workspace.dataset(name))
-    for setting in _SETTINGS:
-        connection.execute(setting)
-    return connection
+    from hindflight.toolkit.workspace import Workspace
 
 
 def query(workspace: Workspace, sql: str) -> pa.Table:
@@ -52,7 +28,7 @@ def query(workspace: Workspace, sql: str) -> pa.Table:
 
     _one_select(sql)
     try:
-        return _distinct_names(connect(workspace).sql(sql).to_arrow_table())
+        return _distinct_names(connect(workspace.dataset).sql(sql).to_arrow_table())
     except duckdb.OutOfMemoryException as error:
         raise MachineError("the query needs more memory than there is", "select fewer rows or columns") from error
     except duckdb.PermissionException as error:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.errors import HindflightError
+from hindflight.toolkit.errors import HindflightError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from toolkit.workspace import Workspace
+    from hindflight.toolkit.workspace import Workspace
 
 TRUTHS = ("tcp_info", "web100", "tcp_probe")
 """Sources that tell the kernel's own cwnd."""

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from toolkit.errors import HindflightError
-from toolkit.files import plain_os_errors
-from toolkit.schema import TABLES
-from toolkit.workspace import Workspace
+from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.files import plain_os_errors
+from hindflight.toolkit.schema import TABLES
+from hindflight.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,7 +66,7 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
 
     def sql(self, select: str) -> pa.Table:
         """Run one SELECT over the tables. QueryError: it is not one, or DuckDB refuses it."""
-        from toolkit.query import query
+        from hindflight.toolkit.query import query
 
         return query(self.workspace, select)
 
@@ -96,8 +96,8 @@ def open_source(
         return Tables(Workspace.open(source))
     if not source.exists():
         raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
-    from toolkit.capture import CaptureStream
-    from toolkit.capture_writer import CAPTURE_TABLES, write_capture
+    from hindflight.toolkit.capture import CaptureStream
+    from hindflight.toolkit.capture_writer import CAPTURE_TABLES, write_capture
 
     stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1])
     opened = temporary_tables()

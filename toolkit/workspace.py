@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit import manifest as manifests
-from toolkit.errors import WorkspaceError
-from toolkit.files import os_error, plain_os_errors, sha256_of, sync_folder, write_whole
-from toolkit.manifest import PART_NAME, Command, Input, Manifest, Part, read_manifest
-from toolkit.schema import TABLES, arrow_schema, conform, empty_table
-from toolkit.version import versions
+from hindflight.toolkit import manifest as manifests
+from hindflight.toolkit.database import connect
+from hindflight.toolkit.errors import WorkspaceError
+from hindflight.toolkit.files import os_error, plain_os_errors, sha256_of, sync_folder, write_whole
+from hindflight.toolkit.manifest import PART_NAME, Command, Input, Manifest, Part, read_manifest
+from hindflight.toolkit.schema import TABLES, arrow_schema, conform, empty_table
+from hindflight.toolkit.version import versions
 
 if TYPE_CHECKING:
     import duckdb
@@ -133,10 +134,8 @@ class Workspace:
 
     def relation(self, name: str) -> duckdb.DuckDBPyRelation:
         """Return table `name` as a DuckDB relation."""
-        from toolkit.query import connect
-
         _known(name)
-        return connect(self).table(name)
+        return connect(self.dataset).table(name)
 
     @contextmanager
     def transaction(self, command: str, *, replay: bool = False) -> Iterator[Transaction]:

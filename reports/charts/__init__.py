@@ -7,14 +7,14 @@ notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": vega
 
 from __future__ import annotations
 
-from reports.charts.check import self_check_cwnd, self_check_sequence
-from reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
-from reports.charts.losses import losses
-from reports.charts.path import rtt, throughput
-from reports.charts.sequence import time_sequence
-from reports.charts.window import cwnd
-from reports.frames import Tables, View
-from reports.style import vega_config
+from hindflight.reports.charts.check import self_check_cwnd, self_check_sequence
+from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
+from hindflight.reports.charts.losses import losses
+from hindflight.reports.charts.path import rtt, throughput
+from hindflight.reports.charts.sequence import time_sequence
+from hindflight.reports.charts.window import cwnd
+from hindflight.reports.frames import Tables, View
+from hindflight.reports.style import vega_config
 
 __all__ = [
     "Tables",

@@ -1,7 +1,7 @@
 """What charts share: inline data, the time axis, axes in bytes, legends, notes on decimation.
 
-Knows Altair and reports.style; no table. Charts carry no configuration of their own (Altair cannot layer charts that
-do): reports.style.vega_config is applied where they are drawn.
+Knows Altair and `style`; no table. Charts carry no configuration of their own (Altair cannot layer charts that
+do): `style.vega_config` is applied where they are drawn.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Literal
 import altair as alt
 import polars as pl
 
-from reports.decimation import Thinned
-from reports.frames import TIME, Flow
-from reports.style import WIDTH
+from hindflight.reports.decimation import Thinned
+from hindflight.reports.frames import TIME, Flow
+from hindflight.reports.style import WIDTH
 
 ZOOM = "time"
 """Name of the selection that zooms every chart over time."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import across_axis, inline, value_axis
-from reports.style import INK, SHADE, SHADE_RED, WIDTH, category_colours
-from toolkit.errors import ReportError
+from hindflight.reports.charts.axes import across_axis, inline, value_axis
+from hindflight.reports.style import INK, SHADE, SHADE_RED, WIDTH, category_colours
+from hindflight.toolkit.errors import ReportError
 
 TRACE = "trace"
 """The series that was seen; every other one is a model."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, zoom
-from reports.decimation import Thinned, m4, steps
-from reports.frames import (
+from hindflight.reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, zoom
+from hindflight.reports.decimation import Thinned, m4, steps
+from hindflight.reports.frames import (
     TIME,
     TRUTH,
     Flow,
@@ -26,8 +26,8 @@ from reports.frames import (
     read_flow,
     runs_with_subject,
 )
-from reports.style import SHADE, VERMILLION
-from toolkit.errors import ReportError
+from hindflight.reports.style import SHADE, VERMILLION
+from hindflight.toolkit.errors import ReportError
 
 CAPTURED, REPLAYED = "captured", "replayed"
 _LEGEND = Legend([(CAPTURED, SHADE), (REPLAYED, VERMILLION)])

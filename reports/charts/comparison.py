@@ -1,7 +1,7 @@
 """What other variants and proxies would have done: goodput, paired differences, delay, congestion windows.
 
 Draws `runs`, and the means, intervals and paired differences of `findings` (section what_if, metrics `goodput` and
-`goodput_difference`, subject as toolkit.schema.run_subject spells it). Computes none of them.
+`goodput_difference`, subject as hindflight.toolkit.schema.run_subject spells it). Computes none of them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,22 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import Legend, Words, across_axis, byte_axis, finish, inline, note, value_axis
-from reports.charts.check import SINCE_FIRST, window_since_first_data
-from reports.decimation import Thinned
-from reports.frames import TIME, Tables, View, flow_of, greatest, has_series, is_modelled, read, runs_with_subject
-from reports.style import BLUE, GREY, INK, SHADE, WIDTH, category_colours
-from toolkit.errors import ReportError
+from hindflight.reports.charts.axes import Legend, Words, across_axis, byte_axis, finish, inline, note, value_axis
+from hindflight.reports.charts.check import SINCE_FIRST, window_since_first_data
+from hindflight.reports.decimation import Thinned
+from hindflight.reports.frames import (
+    TIME,
+    Tables,
+    View,
+    flow_of,
+    greatest,
+    has_series,
+    is_modelled,
+    read,
+    runs_with_subject,
+)
+from hindflight.reports.style import BLUE, GREY, INK, SHADE, WIDTH, category_colours
+from hindflight.toolkit.errors import ReportError
 
 REPLAYED, SEED, MEAN = "captured trace replayed", "one resampled seed", "mean and 95 % interval over the seeds"
 DRAWN = "one seed"

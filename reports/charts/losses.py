@@ -8,12 +8,12 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import LABELS, Words, finish, inline, note, time_axis, time_tooltip, zoom
-from reports.decimation import Thinned
-from reports.frames import TIME, Flow, Tables, View, flow_of, read_flow
-from reports.link import events_of
-from reports.style import AMBER, BLUE, GREEN, GREY, INK, PURPLE, VERMILLION
-from toolkit.errors import ReportError
+from hindflight.reports.charts.axes import LABELS, Words, finish, inline, note, time_axis, time_tooltip, zoom
+from hindflight.reports.decimation import Thinned
+from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, read_flow
+from hindflight.reports.link import events_of
+from hindflight.reports.style import AMBER, BLUE, GREEN, GREY, INK, PURPLE, VERMILLION
+from hindflight.toolkit.errors import ReportError
 
 _LOSS_LANES = {
     "channel": "lost to the channel",

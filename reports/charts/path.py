@@ -10,13 +10,23 @@ import math
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import Legend, Words, finish, inline, note, time_axis, time_tooltip, value_axis, zoom
-from reports.charts.window import instruments, srtt_of
-from reports.decimation import m4
-from reports.frames import TIME, TRUTH, Flow, Tables, View, flow_of, on_axis, read_flow
-from reports.link import states_of
-from reports.style import AMBER, BLUE, GREEN, INK, SKY, VERMILLION
-from toolkit.errors import ReportError
+from hindflight.reports.charts.axes import (
+    Legend,
+    Words,
+    finish,
+    inline,
+    note,
+    time_axis,
+    time_tooltip,
+    value_axis,
+    zoom,
+)
+from hindflight.reports.charts.window import instruments, srtt_of
+from hindflight.reports.decimation import m4
+from hindflight.reports.frames import TIME, TRUTH, Flow, Tables, View, flow_of, on_axis, read_flow
+from hindflight.reports.link import states_of
+from hindflight.reports.style import AMBER, BLUE, GREEN, INK, SKY, VERMILLION
+from hindflight.toolkit.errors import ReportError
 
 SAMPLE, FLOOR = "RTT sample", "propagation, both ways"
 SENT, GOODPUT, RATE = "sent, retransmissions included", "goodput (acknowledged in order)", "bottleneck rate"

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
-from reports.decimation import Thinned, cells, m4, steps
-from reports.frames import TIME, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
-from reports.link import events_of
-from reports.style import AMBER, BLUE, GREEN, INK, PURPLE, VERMILLION
-from toolkit.errors import ReportError
+from hindflight.reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
+from hindflight.reports.decimation import Thinned, cells, m4, steps
+from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
+from hindflight.reports.link import events_of
+from hindflight.reports.style import AMBER, BLUE, GREEN, INK, PURPLE, VERMILLION
+from hindflight.toolkit.errors import ReportError
 
 SENT, AGAIN, ACK, WINDOW = "data segment", "retransmission", "cumulative ACK", "window edge"
 SACK, LOST = "SACK block", "lost"

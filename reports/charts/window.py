@@ -8,11 +8,21 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
-from reports.decimation import Thinned, m4, steps
-from reports.frames import TIME, TRUTH, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
-from reports.style import BLUE, GREY, INK, PURPLE, SHADE_AMBER, SHADE_GREEN, SHADE_GREY, SHADE_RED, VERMILLION
-from toolkit.errors import ReportError
+from hindflight.reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
+from hindflight.reports.decimation import Thinned, m4, steps
+from hindflight.reports.frames import TIME, TRUTH, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
+from hindflight.reports.style import (
+    BLUE,
+    GREY,
+    INK,
+    PURPLE,
+    SHADE_AMBER,
+    SHADE_GREEN,
+    SHADE_GREY,
+    SHADE_RED,
+    VERMILLION,
+)
+from hindflight.toolkit.errors import ReportError
 
 INFERRED, REPLAY, FLIGHT, SSTHRESH = "cwnd, inferred from packets", "cwnd, replay", "flight", "ssthresh"
 _TRUE = {f"cwnd, {source}" for source in TRUTH}

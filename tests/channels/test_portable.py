@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from channels import portable
-from channels.parameters import parse
-from channels.synth import ANY_MODEL, model_states
+from hindflight.channels import portable
+from hindflight.channels.models.parameters import parse
+from hindflight.channels.models.synth import ANY_MODEL, model_states
 
 ROOM = Path(portable.__file__).parent
 PLATFORM = re.compile(r"math\.(exp|log|pow|erf|sin|cos|tan|asin|acos|atan|hypot|dist|cbrt|gamma|lgamma)\w*\(")

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from channels.extract import Estimate
-from channels.trace import Trace, read_trace, write_trace
-from toolkit.errors import ChannelError, HindflightError
-from toolkit.schema import SCHEMA_VERSION, arrow_schema, empty_table, table_from_rows
+from hindflight.channels.estimate import Estimate
+from hindflight.channels.trace import Trace, read_trace, write_trace
+from hindflight.toolkit.errors import ChannelError, HindflightError
+from hindflight.toolkit.schema import SCHEMA_VERSION, arrow_schema, empty_table, table_from_rows
 
 RATE = Estimate("rate_bps", 4e6, 3.9e6, 4.1e6, "bit/s", known=True, how="timed")
 QUEUE = Estimate("queue_limit_pkts", None, 7.0, None, "pkts", known=False, how="never filled")

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from channels.interop import FORMATS, read_channel, write_channel
-from channels.intervals import State, read_states, tables
-from channels.statistics import statistics
-from channels.synth import Extent, drawn_trace, read_model
-from channels.trace import METADATA_KEY, Trace, read_trace, write_trace
-from toolkit.errors import ChannelError
+from hindflight.channels.fitting.statistics import statistics
+from hindflight.channels.formats import FORMATS, read_channel, write_channel
+from hindflight.channels.intervals import State, read_states, tables
+from hindflight.channels.models.synth import Extent, drawn_trace, read_model
+from hindflight.channels.trace import METADATA_KEY, Trace, read_trace, write_trace
+from hindflight.toolkit.errors import ChannelError
 
 MS = 1_000_000
 

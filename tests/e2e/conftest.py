@@ -25,10 +25,10 @@ def words(*arguments: object) -> list[str]:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """The environment of a command: our package, and a temporary folder whose leftovers can be seen."""
+    """The environment of a command, with a temporary folder whose leftovers can be seen."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    return os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(scratch), "COLUMNS": "200"}
+    return os.environ | {"TMPDIR": str(scratch), "COLUMNS": "200"}
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def plain() -> bytes:
 @pytest.mark.parametrize("command", [["info"], ["flows"], ["series", "--flow", "1"], ["ingest", "-w", "ws"]])
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "empty"), (b"hello world, this is text\n" * 9, "no capture"), (b"\0" * 4096, "no capture")],
+    [(b"", "empty"), (b"hello world, this is text\n" * 9, "not a capture"), (b"\0" * 4096, "not a capture")],
 )
 def test_what_is_no_capture(
     hindflight: Command, tmp_path: Path, command: list[str], content: bytes, message: str
@@ -185,8 +185,9 @@ def test_debug_shows_the_traceback(hindflight: Command) -> None:
 
 
 def test_an_error_of_ours_says_so(tmp_path: Path, environment: dict[str, str]) -> None:
-    script = "import toolkit.query, sys; toolkit.query.query = lambda *_: 1 / 0; from hindflight.__main__ import main; "
-    script += "from toolkit.workspace import Workspace; Workspace.open = lambda *_: None; "
+    script = "import sys, hindflight.toolkit.query as q; q.query = lambda *_: 1 / 0; "
+    script += "from hindflight.__main__ import main; "
+    script += "from hindflight.toolkit.workspace import Workspace; Workspace.open = lambda *_: None; "
     script += "sys.argv[1:] = ['query', '.', 'x']; sys.exit(main())"
     python = words()[0]
     ended = subprocess.run(

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from fixtures.make_snaplog import CWND_SEGMENTS, MSS, snaplog
+from hindflight.toolkit.ingest import Ingest
+from hindflight.toolkit.score import score
+from hindflight.toolkit.workspace import Workspace
 from tests.e2e.conftest import FLOW, ROOT, SHARED, Command, words
-from toolkit.ingest import Ingest
-from toolkit.score import score
-from toolkit.workspace import Workspace
 
 CAPTURE, LOG = FLOW / "snd.pcap.xz", FLOW / "tcpinfo.csv.xz"
 TRUTH = json.loads((FLOW / "scenario.json").read_text())["flows"][0]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import hindflight as hf
+from hindflight.toolkit.capture import load_capture
 from tests.e2e.conftest import Command, error_line
-from toolkit.capture import load_capture
 
 SCENARIO = """
 name = "kept"

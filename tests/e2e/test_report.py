@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hindflight.toolkit.schema import FINDING_SECTIONS
+from hindflight.toolkit.workspace import Workspace
 from tests.e2e.conftest import FLOW, ROOT, Command, error_line, words
-from toolkit.schema import FINDING_SECTIONS
-from toolkit.workspace import Workspace
 
 CAPTURE = FLOW / "snd.pcap.xz"
 VARIANTS, SEEDS = ("newreno", "cubic"), 2

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from channels.trace import read_trace
-from tests.channels.test_sky import elements
+from hindflight.channels.trace import read_trace
+from tests.channels.models.test_ephemeris import elements
 from tests.e2e.conftest import Command, error_line, words
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import hindflight as hf
-from tests.e2e.conftest import FLOW, ROOT, Command, error_line, words
-from toolkit import demo
-from toolkit.demo import demo_file
+from hindflight.toolkit import demo
+from hindflight.toolkit.demo import demo_file
+from tests.e2e.conftest import FLOW, Command, error_line, words
 
 CAPTURE = FLOW / "snd.pcap.xz"
 
@@ -26,8 +26,7 @@ CAPTURE = FLOW / "snd.pcap.xz"
 def draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("draft")
     arguments = words("scenario", "init", CAPTURE, "-o", "s.toml", "--seeds", "2", "--variants", "cubic")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    ended = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return folder
 
@@ -168,7 +167,7 @@ def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[
         (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is no node"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
         (["whatif", FLOW / "rcv.pcap.xz"], "stands at the receiver"),
-        (["channel", "extract", FLOW / "scenario.json"], "is no capture"),
+        (["channel", "extract", FLOW / "scenario.json"], "is not a capture"),
         (["replay", "none.toml", "-w", "ws"], "no such scenario file"),
         (["report", ".", "-o", "r.html"], "is not a workspace"),
     ],

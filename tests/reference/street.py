@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from channels.skyline import Skyline
+from hindflight.channels.models.skyline import Skyline
 
 Box = tuple[float, float, float, float, float]
 """x from, x to, y from, y to, height."""

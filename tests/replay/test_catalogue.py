@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.make_variants_page import PAGE, page
-from replay.catalogue import catalogue, find_variant
-from replay.scenario import check_variant
-from toolkit.cli.app import main
-from toolkit.errors import HindflightError, ScenarioError
+from docs.scripts.make_variants_page import PAGE, page
+from hindflight.cli.app import main
+from hindflight.replay.catalogue import catalogue, find_variant
+from hindflight.replay.scenario.model import check_variant
+from hindflight.toolkit.errors import HindflightError, ScenarioError
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "variants"
 
@@ -35,7 +35,7 @@ def test_every_page_shows_a_picture_that_is_there() -> None:
 
 
 def test_the_list_of_pages_says_what_the_catalogue_says() -> None:
-    assert PAGE.read_text() == page(), "docs/variants/README.md is stale: python -m fixtures.make_variants_page"
+    assert PAGE.read_text() == page(), "docs/variants/README.md is stale: python -m docs.scripts.make_variants_page"
 
 
 def test_every_parameter_has_a_source_and_a_default_that_is_allowed() -> None:

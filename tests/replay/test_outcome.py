@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from replay.outcome import Outcome, cwnd_error, measure, transfer_span
-from replay.selfcheck import describe_self_check, rank_candidates
-from toolkit.schema import TABLES, empty_table, table_from_rows
+from hindflight.replay.experiment.selfcheck import describe_self_check, rank_candidates
+from hindflight.replay.outcome import Outcome, cwnd_error, measure, transfer_span
+from hindflight.toolkit.schema import TABLES, empty_table, table_from_rows
 
 DEFAULTS = {
     "run_id": 0,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from toolkit.schema import TABLES, run_subject, table_from_rows
+from hindflight.toolkit.schema import TABLES, run_subject, table_from_rows
 
 START_NS = 1_795_246_137_000_000_000
 RTT_NS = 500_000_000

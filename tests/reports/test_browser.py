@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.document import ReportMeta, write_report
+from hindflight.reports.document import ReportMeta, write_report
+from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import Tables, flow_instruments, run_row
-from toolkit.schema import table_from_rows
 
 pytestmark = pytest.mark.chromium
 Open = Callable[..., tuple[str, str]]

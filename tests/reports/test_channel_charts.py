@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 import vl_convert
 
-from reports.bundle import vega_lite_version
-from reports.charts.channel import autocorrelation, run_lengths, skyline, states
-from toolkit.errors import ReportError
+from hindflight.reports.bundle import vega_lite_version
+from hindflight.reports.charts.channel import autocorrelation, run_lengths, skyline, states
+from hindflight.toolkit.errors import ReportError
 
 RUNS = pl.DataFrame(
     [

@@ -11,11 +11,13 @@ import polars as pl
 import pytest
 import vl_convert
 
-from reports import charts
-from reports.bundle import vega_lite_version
-from reports.charts import View
-from reports.charts.path import bin_width_s
-from reports.style import DARK
+from hindflight.reports import charts
+from hindflight.reports.bundle import vega_lite_version
+from hindflight.reports.charts import View
+from hindflight.reports.charts.path import bin_width_s
+from hindflight.reports.style import DARK
+from hindflight.toolkit.errors import ReportError
+from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import (
     LOST,
     MSS,
@@ -32,8 +34,6 @@ from tests.reports.conftest import (
     required,
     run_row,
 )
-from toolkit.errors import ReportError
-from toolkit.schema import table_from_rows
 
 Draw = Callable[[Tables], Any]
 ALL: dict[str, Draw] = {

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.decimation import cells, m4, steps
+from hindflight.reports.decimation import cells, m4, steps
 
 
 def series(count: int, seed: int = 1) -> pl.DataFrame:

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 import vl_convert
 
-from replay.compare import compare_runs
-from reports import bundle
-from reports.document import ReportMeta, write_report
-from reports.findings import heading, replayed_runs
-from reports.frames import captured_flows
-from reports.sections import FLOWS_SHOWN, sections, summary
+from hindflight.replay.experiment.compare import compare_runs
+from hindflight.reports import bundle
+from hindflight.reports.document import ReportMeta, write_report
+from hindflight.reports.findings import heading, replayed_runs
+from hindflight.reports.frames import captured_flows
+from hindflight.reports.sections import FLOWS_SHOWN, sections, summary
+from hindflight.toolkit.errors import HindflightError, MachineError
+from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import (
     Tables,
     finding,
@@ -29,8 +31,6 @@ from tests.reports.conftest import (
     run_row,
     whole_tables,
 )
-from toolkit.errors import HindflightError, MachineError
-from toolkit.schema import table_from_rows
 
 META = ReportMeta(
     "GEO & <co>",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reports.exports import write_charts, write_what_if_csv
+from hindflight.reports.exports import write_charts, write_what_if_csv
+from hindflight.toolkit.errors import MachineError, ReportError
+from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import Tables, run_row
-from toolkit.errors import MachineError, ReportError
-from toolkit.schema import table_from_rows
 
 
 def test_png_of_every_chart(tables: Tables, tmp_path: Path) -> None:

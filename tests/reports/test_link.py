@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from reports import charts
-from reports.frames import View, flow_of
-from reports.link import events_of, states_of
+from hindflight.reports import charts
+from hindflight.reports.frames import View, flow_of
+from hindflight.reports.link import events_of, states_of
+from hindflight.toolkit.schema import table_from_rows
 from tests.reports.conftest import (
     LOST,
     MSS,
@@ -20,7 +21,6 @@ from tests.reports.conftest import (
     required,
 )
 from tests.reports.test_charts import layer_rows
-from toolkit.schema import table_from_rows
 
 SECOND = 1_000_000_000
 

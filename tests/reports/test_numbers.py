@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from reports.numbers import interval, quantity
+from hindflight.reports.numbers import interval, quantity
 
 
 @pytest.mark.parametrize(

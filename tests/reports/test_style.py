@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from reports import style
-from reports.style import DARK, PAGES, Mode, category_colours, recolour, vega_config
+from hindflight.reports import style
+from hindflight.reports.style import DARK, PAGES, Mode, category_colours, recolour, vega_config
 
 LINES = (*style.CATEGORIES, style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.AMBER, style.SKY, style.INK)
 

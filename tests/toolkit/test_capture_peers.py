@@ -14,7 +14,7 @@ import pytest
 
 from fixtures import make_captures as make
 from fixtures.make_captures import Variant
-from toolkit.capture import load_capture
+from hindflight.toolkit.capture import load_capture
 
 logging.getLogger("scapy").setLevel(logging.ERROR)
 

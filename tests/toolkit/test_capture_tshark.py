@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from fixtures.make_captures import captures
+from hindflight.toolkit.capture import load_capture
 from tests.toolkit.test_capture_peers import read_records
-from toolkit.capture import load_capture
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 PUBLIC = DATA / "public"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.make_tables_page import PAGE, page
-from toolkit.cli.app import main
-from toolkit.schema import SCHEMA_VERSION, TABLES
+from docs.scripts.make_tables_page import PAGE, page
+from hindflight.cli.app import main
+from hindflight.toolkit.schema import SCHEMA_VERSION, TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = ("pyarrow", "polars", "duckdb", "numpy", "rich", "altair", "pydantic", "toolkit._native")
+HEAVY = ("pyarrow", "polars", "duckdb", "numpy", "rich", "altair", "pydantic", "hindflight._native")
 
 
 def test_without_a_name_it_lists_every_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,8 +75,8 @@ def test_an_unknown_name_gets_the_nearest(
 def test_nothing_heavy_is_imported(arguments: list[str]) -> None:
     script = f"""
 import sys
-from fixtures.make_tables_page import PAGE, page
-from toolkit.cli.app import main
+from docs.scripts.make_tables_page import PAGE, page
+from hindflight.cli.app import main
 main({arguments!r})
 heavy = sorted(name for name in {HEAVY!r} if name in sys.modules)
 sys.exit(f"imported {{heavy}}" if heavy else 0)
@@ -86,7 +86,7 @@ sys.exit(f"imported {{heavy}}" if heavy else 0)
 
 
 def test_the_page_of_the_tables_says_what_the_schema_says() -> None:
-    assert PAGE.read_text() == page(), "docs/tables.md is stale: python -m fixtures.make_tables_page"
+    assert PAGE.read_text() == page(), "docs/tables.md is stale: python -m docs.scripts.make_tables_page"
 
 
 def test_no_meaning_trails_off(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import HindflightError, MachineError
-from toolkit.files import os_error, sha256_of, write_whole
+from hindflight.toolkit.errors import HindflightError, MachineError
+from hindflight.toolkit.files import os_error, sha256_of, write_whole
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

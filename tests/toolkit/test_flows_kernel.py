@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.capture import Capture, load_capture
+from hindflight.toolkit.capture import Capture, load_capture
 
 KERNEL = Path(__file__).parents[2].parent / "shared" / "data" / "kernel"
 RUNS = sorted(path.name for path in KERNEL.iterdir() if path.is_dir()) if KERNEL.is_dir() else []

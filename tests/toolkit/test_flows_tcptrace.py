@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.capture import load_capture
+from hindflight.toolkit.capture import load_capture
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "kernel"
 KERNEL = Path(__file__).parents[2].parent / "shared" / "data" / "kernel"

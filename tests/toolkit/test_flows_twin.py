@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-import toolkit.demo
+from hindflight.toolkit import demo
+from hindflight.toolkit.capture import load_capture
 from tests.reference.flows import annotate
-from toolkit.capture import load_capture
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = [
     ROOT / "fixtures" / "kernel" / "S2-reno" / "snd.pcap.xz",
-    Path(toolkit.demo.__file__).parent / "geo-burst-loss.pcap.xz",
+    Path(demo.__file__).parent / "geo-burst-loss.pcap.xz",
 ]
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.errors import LogError
-from toolkit.logs.join import CLOCK_SLACK_NS, find_flow, own_flow
-from toolkit.logs.model import Connection, KernelLog
-from toolkit.schema import TABLES, table_from_rows
-from toolkit.workspace import Workspace
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs.join import CLOCK_SLACK_NS, find_flow, own_flow
+from hindflight.toolkit.logs.model import Connection, KernelLog
+from hindflight.toolkit.schema import TABLES, table_from_rows
+from hindflight.toolkit.workspace import Workspace
 
 SECOND = 10**9
 DURATION_S = 20

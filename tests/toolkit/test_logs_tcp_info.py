@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.errors import LogError
-from toolkit.logs import KernelLog, log_kind, read_log
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs import KernelLog, log_kind, read_log
 
 KERNEL = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "kernel"
 HEADER = (

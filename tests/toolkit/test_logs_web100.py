@@ -22,8 +22,8 @@ from fixtures.make_snaplog import (
     snaplog,
     snapshots,
 )
-from toolkit.errors import LogError
-from toolkit.logs import KernelLog, log_kind, read_log
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs import KernelLog, log_kind, read_log
 
 PUBLIC = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "public" / "web100"
 needs_public = pytest.mark.skipif(not PUBLIC.is_dir(), reason=f"public logs are not at {PUBLIC}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from toolkit import _native
+from hindflight import _native
 
-STUB = Path(__file__).parents[2] / "toolkit/_native.pyi"
+STUB = Path(__file__).parents[2] / "hindflight/_native.pyi"
 
 
 def test_names_of_the_stub_and_of_the_extension() -> None:

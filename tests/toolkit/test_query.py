@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import QueryError
-from toolkit.query import plain_rows, query
-from toolkit.schema import TABLES, table_from_rows
-from toolkit.workspace import Workspace
+from hindflight.toolkit.errors import QueryError
+from hindflight.toolkit.query import plain_rows, query
+from hindflight.toolkit.schema import TABLES, table_from_rows
+from hindflight.toolkit.workspace import Workspace
 
 
 @pytest.fixture

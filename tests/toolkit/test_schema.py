@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from toolkit import _native
-from toolkit.capture import load_capture
-from toolkit.schema import TABLES, arrow_schema, conform, empty_table
+from hindflight import _native
+from hindflight.toolkit.capture import load_capture
+from hindflight.toolkit.schema import TABLES, arrow_schema, conform, empty_table
 
 DEMO = Path(__file__).parents[2] / "toolkit/demo/geo-burst-loss.pcap.xz"
 NATIVE = ("segments", "flows", "events", "instruments", "others", "issues")

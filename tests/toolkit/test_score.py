@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import HindflightError
-from toolkit.schema import table_from_rows
-from toolkit.score import Score, score
-from toolkit.workspace import Workspace
+from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.schema import table_from_rows
+from hindflight.toolkit.score import Score, score
+from hindflight.toolkit.workspace import Workspace
 
 MS = 1_000_000
 RTT_MS = 100

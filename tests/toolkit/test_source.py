@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import hindflight as hf
-from toolkit.ingest import Ingest
-from toolkit.schema import TABLES, arrow_schema
-from toolkit.workspace import Workspace
+from hindflight.toolkit.ingest import Ingest
+from hindflight.toolkit.schema import TABLES, arrow_schema
+from hindflight.toolkit.workspace import Workspace
 
 FLOW = Path(__file__).resolve().parents[2] / "fixtures" / "kernel" / "S2-reno"
 CAPTURE = FLOW / "snd.pcap.xz"
@@ -57,7 +57,7 @@ def test_the_temporary_folder_goes_with_the_object(scratch: Path) -> None:
 
 def test_a_failure_leaves_no_folder(scratch: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no capture")
-    with pytest.raises(hf.HindflightError, match="no capture"):
+    with pytest.raises(hf.HindflightError, match="not a capture"):
         hf.open(tmp_path / "x")
     with pytest.raises(hf.HindflightError, match="does not exist"):
         hf.open(tmp_path / "nix")

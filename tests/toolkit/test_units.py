@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity, format_rate, format_time, quantity_of
+from hindflight.toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity, format_rate, format_time, quantity_of
 
 
 @pytest.mark.parametrize(

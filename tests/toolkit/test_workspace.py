@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from toolkit.errors import MachineError, WorkspaceError
-from toolkit.schema import SCHEMA_VERSION, TABLES, arrow_schema, table_from_rows
-from toolkit.workspace import ROWS_PER_GROUP, Workspace
+from hindflight.toolkit.errors import MachineError, WorkspaceError
+from hindflight.toolkit.schema import SCHEMA_VERSION, TABLES, arrow_schema, table_from_rows
+from hindflight.toolkit.workspace import ROWS_PER_GROUP, Workspace
 
 
 def rows(*times: int) -> pa.Table:
@@ -140,8 +140,8 @@ KILLED = """
     import os, signal, sys
     sys.path.insert(0, {root!r})
     from tests.toolkit.test_workspace import rows
-    from toolkit import workspace as w
-    from toolkit.files import write_whole
+    from hindflight.toolkit import workspace as w
+    from hindflight.toolkit.files import write_whole
     step = {step!r}
     def die(*_args):
         os.kill(os.getpid(), signal.SIGKILL)

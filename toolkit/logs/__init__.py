@@ -1,17 +1,17 @@
 """Kernel logs: WEB100 snaplogs, SideStream lines and TCP_INFO series become `instruments` and `variables`.
 
-`read_log` turns a file into `KernelLog`s, one per connection, that name no flow yet; `toolkit.logs.join` finds the
-flow. The formats are told by content, never by name; gzip and xz are unpacked on the way.
+`read_log` turns a file into `KernelLog`s, one per connection, that name no flow yet; `join` finds the flow.
+The formats are told by content, never by name; gzip and xz are unpacked on the way.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from toolkit.errors import LogError
-from toolkit.logs import sidestream, tcp_info, web100
-from toolkit.logs.model import Connection, KernelLog, LogIssue
-from toolkit.logs.octets import head_of, unpacked
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs import sidestream, tcp_info, web100
+from hindflight.toolkit.logs.model import Connection, KernelLog, LogIssue
+from hindflight.toolkit.logs.octets import head_of, unpacked
 
 __all__ = ["Connection", "KernelLog", "LogIssue", "log_kind", "read_log"]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolkit.errors import LogError
-from toolkit.logs.model import Connection, KernelLog, Numbers
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs.model import Connection, KernelLog, Numbers
 
 if TYPE_CHECKING:
-    from toolkit.workspace import Workspace
+    from hindflight.toolkit.workspace import Workspace
 
 CLOCK_SLACK_NS = 60 * 10**9
 """How far the clocks of the logging host and of the capture may differ, for logs that name their connection."""
@@ -59,7 +59,7 @@ def find_flow(log: KernelLog, workspace: Workspace, flow_id: int | None = None) 
 
 def own_flow(log: KernelLog, connection: Connection, flow_id: int, input_id: int) -> dict[str, object]:
     """Return a row of `flows` for a log without a capture: who and when, and no packets."""
-    from toolkit.schema import TABLES
+    from hindflight.toolkit.schema import TABLES
 
     row: dict[str, object] = {
         c.name: False if c.type == "bool" else 0 for c in TABLES["flows"].columns if not c.nullable

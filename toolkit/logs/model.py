@@ -1,6 +1,6 @@
 """What a kernel log says about one connection, before anybody knows which flow of the workspace it is.
 
-Holds arrays and knows no file format; `toolkit.logs.join` adds the flow.
+Holds arrays and knows no file format; `hindflight.toolkit.logs.join` adds the flow.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.schema import PHASES, TABLES, conform
+from hindflight.toolkit.schema import PHASES, TABLES, conform
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from toolkit.files import plain_os_errors
-from toolkit.logs.model import LogIssue
+from hindflight.toolkit.files import plain_os_errors
+from hindflight.toolkit.logs.model import LogIssue
 
 HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from toolkit.errors import LogError
-from toolkit.logs.model import KernelLog, LogIssue
-from toolkit.logs.web100_variables import kernel_log
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs.model import KernelLog, LogIssue
+from hindflight.toolkit.logs.web100_variables import kernel_log
 
 _TEXTS = {"PollTime", "LocalAddress", "RemAddress"}
 

@@ -11,9 +11,9 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.errors import LogError
-from toolkit.logs.model import KernelLog, LogIssue, Masked, Numbers, null_where
-from toolkit.schema import PHASES
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs.model import KernelLog, LogIssue, Masked, Numbers, null_where
+from hindflight.toolkit.schema import PHASES
 
 REQUIRED = ("t_ns", "ca_state", "snd_mss", "snd_cwnd", "snd_ssthresh")
 UNSET_PKTS = 0x7FFFFFFF

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.errors import LogError
-from toolkit.logs.model import Connection, KernelLog, LogIssue
-from toolkit.logs.web100_variables import kernel_log
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs.model import Connection, KernelLog, LogIssue
+from hindflight.toolkit.logs.web100_variables import kernel_log
 
 END_OF_HEADER = b"----End-Of-Header---- -1 -1\n"
 BEGIN_RECORD = b"----Begin-Snap-Data----\n"

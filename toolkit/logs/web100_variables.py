@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.errors import LogError
-from toolkit.logs.model import Connection, KernelLog, Masked, Numbers, null_where, unwrapped
-from toolkit.schema import PHASES
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.logs.model import Connection, KernelLog, Masked, Numbers, null_where, unwrapped
+from hindflight.toolkit.schema import PHASES
 
 CLOSED, ESTABLISHED = 1, 5
 """tcpConnectionState of RFC 4022, not Linux's numbering: 2 to 4 open the connection, 6 and above close it."""

@@ -6,10 +6,10 @@ columns (tests/toolkit/test_schema.py compares them), Parquet files carry unit a
 tables hang together.
 """
 
-from toolkit.schema.arrow import TABLES, arrow_schema, conform, empty_table, table_from_rows
-from toolkit.schema.captured import PHASES, SOURCES
-from toolkit.schema.model import SCHEMA_VERSION, Column, Table
-from toolkit.schema.studied import FINDING_SECTIONS, run_subject
+from hindflight.toolkit.schema.arrow import TABLES, arrow_schema, conform, empty_table, table_from_rows
+from hindflight.toolkit.schema.captured import PHASES, SOURCES
+from hindflight.toolkit.schema.model import SCHEMA_VERSION, Column, Table
+from hindflight.toolkit.schema.studied import FINDING_SECTIONS, run_subject
 
 __all__ = [
     "FINDING_SECTIONS",

@@ -8,16 +8,16 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from toolkit.schema.captured import EVENTS, FLOWS, INSTRUMENTS, ISSUES, OTHERS, SEGMENTS, VARIABLES
-from toolkit.schema.model import SCHEMA_VERSION
-from toolkit.schema.studied import CHANNEL, CLAIMS, FINDINGS, RUNS
+from hindflight.toolkit.schema.captured import EVENTS, FLOWS, INSTRUMENTS, ISSUES, OTHERS, SEGMENTS, VARIABLES
+from hindflight.toolkit.schema.model import SCHEMA_VERSION
+from hindflight.toolkit.schema.studied import CHANNEL, CLAIMS, FINDINGS, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from toolkit.schema.model import Column, Table, Type
+    from hindflight.toolkit.schema.model import Column, Table, Type
 
 TABLES: dict[str, Table] = {
     table.name: table

@@ -5,8 +5,8 @@ Read docs/tables.md for how the tables hang together.
 
 from __future__ import annotations
 
-from toolkit.schema.columns import DIRECTION, DIRECTIONS, FLOW, LEG, RUN, TIME
-from toolkit.schema.model import Column, Table, Type
+from hindflight.toolkit.schema.columns import DIRECTION, DIRECTIONS, FLOW, LEG, RUN, TIME
+from hindflight.toolkit.schema.model import Column, Table, Type
 
 PHASES = ("unknown", "handshake", "slow_start", "congestion_avoidance", "recovery", "loss", "limited")
 SOURCES = ("inferred", "web100", "tcp_info", "tcp_probe", "replay")

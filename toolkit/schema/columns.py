@@ -5,7 +5,7 @@ Knows no table. Read toolkit/schema/model.py first.
 
 from __future__ import annotations
 
-from toolkit.schema.model import Column
+from hindflight.toolkit.schema.model import Column
 
 DIRECTIONS = ("a2b", "b2a")
 

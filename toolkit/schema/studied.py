@@ -5,8 +5,8 @@ Read docs/tables.md for how the tables hang together.
 
 from __future__ import annotations
 
-from toolkit.schema.columns import DIRECTION, FLOW, TIME
-from toolkit.schema.model import Column, Table
+from hindflight.toolkit.schema.columns import DIRECTION, FLOW, TIME
+from hindflight.toolkit.schema.model import Column, Table
 
 CHANNEL_KINDS = ("packet", "interval")
 CHANNEL_CAUSES = ("none", "channel", "queue", "outage", "unknown")

@@ -1,7 +1,8 @@
 //! A deterministic TCP in user space: clock, links, endpoints, congestion control, split proxies.
 //!
 //! Pure: no I/O, no clock of its own, one seed decides everything random. Start with [`Config`] and [`run`]; the
-//! loop is in `world`, an endpoint's halves in `sender` and `receiver`, a named variant in `catalogue`.
+//! event loop is `sim/world.rs`, the two halves of a connection are `tcp/sender` and `tcp/receiver`, the list of variants
+//! is `cc/catalogue.rs`.
 
 #![cfg_attr(
     test,
@@ -11,48 +12,15 @@
     )
 )]
 
-mod alone;
-mod application;
-mod arena;
-mod assembly;
-mod calendar;
-mod catalogue;
+mod app;
+pub mod cc;
 mod config;
-pub mod controller;
-mod datagram;
-mod histogram;
-#[cfg(test)]
-mod invariants;
-mod jiffies;
-mod jitter;
-mod link;
-mod network;
-mod node;
-mod outlook;
+mod net;
 mod proxy;
-mod queue;
-mod rate_trace;
-mod reassembly;
-mod receiver;
-mod ring;
-mod rtt;
-mod scoreboard;
-mod segment;
-mod sender;
-mod serialiser;
-mod sink;
-mod source;
-mod summary;
-mod takeover;
-mod tap;
-mod ticks;
-mod time;
-mod timer;
-mod world;
+mod sim;
+mod tcp;
 
-pub use alone::{Alone, Misfit, Recorded, follow};
-pub use assembly::{Leg, Transport};
-pub use catalogue::{EXTERNAL, VARIANTS, Variant};
+pub use cc::catalogue::{EXTERNAL, VARIANTS, Variant};
 pub use config::{
     AdvertisePolicy, ApplicationConfig, BurstConfig, ChangeConfig, ClockConfig, CodelConfig,
     Config, ConfigError, DatagramConfig, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig,
@@ -61,10 +29,12 @@ pub use config::{
     SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams, StateConfig, StayConfig,
     TraceModeConfig, unheeded_by_all,
 };
-pub use link::DropCause;
-pub use segment::{Direction, Ecn, Purpose, Segment, flags};
-pub use sender::{BoardCounts, PhaseName, SenderCounters, SenderSample};
-pub use summary::{DatagramSummary, FlowSummary, RunSummary};
-pub use tap::{Event, Tap};
-pub use time::{MILLISECOND, Nanos, SECOND};
-pub use world::{RunError, World, run};
+pub use net::link::DropCause;
+pub use sim::assembly::{Leg, Transport};
+pub use sim::open_loop::{OpenLoopState, Recorded, ReplayMismatch, replay_open_loop};
+pub use sim::summary::{DatagramSummary, FlowSummary, RunSummary};
+pub use sim::time::{MILLISECOND, Nanos, SECOND};
+pub use sim::trace::{Event, Tap};
+pub use sim::world::{RunError, World, run};
+pub use tcp::segment::{Direction, Ecn, Purpose, Segment, flags};
+pub use tcp::sender::{BoardCounts, PhaseName, SenderCounters, SenderSample};

@@ -1,12 +1,12 @@
 //! What feeds a flow: the kinds of sending application and their parameters.
 //!
-//! Must not know how they run: `crate::application` does.
+//! Does not depend on how they run: `crate::app` does.
 
 use serde::Deserialize;
 
 use super::FlowConfig;
 use super::validate::{Checked, LONGEST_NS, rate, refuse, within};
-use crate::time::Nanos;
+use crate::sim::time::Nanos;
 
 /// The sending application of a flow.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -109,9 +109,9 @@ impl Default for ApplicationConfig {
     }
 }
 
-const MOST_BYTES: u64 = 1 << 40;
-const MOST_WRITE_BYTES: u32 = 1 << 30;
-const MOST_REQUEST_BYTES: u16 = 1400;
+const MAX_BYTES: u64 = 1 << 40;
+const MAX_WRITE_BYTES: u32 = 1 << 30;
+const MAX_REQUEST_BYTES: u16 = 1400;
 
 impl ApplicationConfig {
     /// Its name in a configuration.
@@ -130,9 +130,9 @@ impl ApplicationConfig {
         self.agrees_with(flow_key, flow)?;
         let key = format!("{flow_key}.application");
         let at = |name: &str| format!("{key}.{name}");
-        let time = |name: &str, value, least| within(&at(name), value, least, LONGEST_NS);
+        let time = |name: &str, value, min| within(&at(name), value, min, LONGEST_NS);
         let write = |octets: &Option<u32>| {
-            within(&at("write_bytes"), octets.unwrap_or(1), 1, MOST_WRITE_BYTES)
+            within(&at("write_bytes"), octets.unwrap_or(1), 1, MAX_WRITE_BYTES)
         };
         match self {
             Self::Greedy {
@@ -161,9 +161,9 @@ impl ApplicationConfig {
                 pages,
                 ..
             } => {
-                within(&at("page_bytes"), *page_bytes, 1, MOST_BYTES)?;
+                within(&at("page_bytes"), *page_bytes, 1, MAX_BYTES)?;
                 time("think_ns", *think_ns, 0)?;
-                within(&at("request_bytes"), *request_bytes, 1, MOST_REQUEST_BYTES)?;
+                within(&at("request_bytes"), *request_bytes, 1, MAX_REQUEST_BYTES)?;
                 within(&at("pages"), pages.unwrap_or(1), 1, 1 << 32)
             }
             Self::Stream {
@@ -222,7 +222,7 @@ fn validate_writes(key: &str, at_ns: &[Nanos], bytes: &[u32]) -> Checked {
     let mut last = 0;
     for (i, (&at, &octets)) in at_ns.iter().zip(bytes).enumerate() {
         within(&format!("{key}.at_ns[{i}]"), at, last, LONGEST_NS)?;
-        within(&format!("{key}.bytes[{i}]"), octets, 1, MOST_WRITE_BYTES)?;
+        within(&format!("{key}.bytes[{i}]"), octets, 1, MAX_WRITE_BYTES)?;
         last = at;
     }
     Ok(())

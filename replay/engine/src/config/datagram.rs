@@ -1,13 +1,13 @@
 //! Cross traffic of datagrams: constant-rate or on/off sources that heed no window.
 //!
-//! Must not know how it runs: `crate::datagram` does.
+//! Does not depend on how it runs: `crate::net::cross_traffic` does.
 
 use serde::Deserialize;
 
-use super::queue::MOST_DSCP;
+use super::queue::MAX_DSCP;
 use super::validate::{Checked, LONGEST_NS, rate, refuse, within};
 use super::{Config, Spread};
-use crate::time::Nanos;
+use crate::sim::time::Nanos;
 
 /// A source of datagrams and where they go.
 #[derive(Clone, Debug, Deserialize)]
@@ -65,7 +65,7 @@ impl DatagramConfig {
             self.start_ns + 1,
             LONGEST_NS,
         )?;
-        within(&at("dscp"), self.dscp, 0, MOST_DSCP)?;
+        within(&at("dscp"), self.dscp, 0, MAX_DSCP)?;
         let (from, to) = config
             .path
             .ends(key, self.from.as_deref(), self.to.as_deref())?;

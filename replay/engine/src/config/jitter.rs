@@ -1,11 +1,11 @@
 //! Variation of a link's delay: its law and its size, or what was recorded of it.
 //!
-//! Must not know links. What is drawn is added to the propagation delay, packet by packet.
+//! Does not depend on links. What is drawn is added to the propagation delay, packet by packet.
 
 use serde::Deserialize;
 
 use super::validate::{Checked, LONGEST_NS, within};
-use crate::time::Nanos;
+use crate::sim::time::Nanos;
 
 /// Law of what is added to the delay of each packet; never less than nothing.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,6 +1,6 @@
 //! Loss processes as configuration: their parameters, what is refused, and the process that they stand for.
 //!
-//! Must not know links. The Python side writes the same words (`channels/losses.py`); `docs/channels/` says what each
+//! Does not depend on links. The Python side writes the same words (`channels/losses.py`); `docs/channels/` says what each
 //! model is.
 
 use hindflight_kernels::{

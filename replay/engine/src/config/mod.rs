@@ -1,6 +1,6 @@
 //! What a run is made of: path, links, flows, proxies and stack parameters, as plain values with serde names.
 //!
-//! Must not know how anything runs. Every number carries its unit in its name; `validate` refuses what makes no
+//! Does not depend on how anything runs. Every number carries its unit in its name; `validate` refuses what makes no
 //! sense and names the key path. The Python side (`replay/`) reads TOML and writes this as JSON.
 
 mod application;
@@ -23,14 +23,14 @@ pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
 };
 pub use stack::{
-    DummySegments, HandoverRule, NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind,
+    HandoverRule, NagleRule, ProbeSegments, Profile, RecoveryKind, RtoRule, SlowStartKind,
     StackOverrides, StackParams,
 };
 pub(crate) use validate::known_variant;
 pub use validate::{ConfigError, unheeded_by_all};
 
-use crate::controller::{Externals, ParamValues};
-use crate::time::Nanos;
+use crate::cc::{Externals, ParamValues};
+use crate::sim::time::Nanos;
 
 /// One run, but for its seed.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,6 +1,6 @@
 //! Numbers of a configuration as people write them: "300 s", "64 KiB", by the unit that ends their key.
 //!
-//! Must not know what is refused, or why.
+//! Does not depend on what is refused, or why.
 
 const HOUR_NS: f64 = 3600e9;
 

@@ -1,11 +1,11 @@
 //! Queue disciplines of a link and their parameters, with the defaults that their sources give.
 //!
-//! Must not know how a queue works: `queue/` does. Read docs/queues.md first.
+//! Does not depend on how a queue works: `queue/` does. Read docs/queues.md first.
 
 use serde::Deserialize;
 
-use super::validate::{Checked, MOST_PKTS, probability, refuse, within};
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use super::validate::{Checked, MAX_PKTS, probability, refuse, within};
+use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 
 /// Which packets wait, which go first and which are dropped or marked.
 ///
@@ -157,8 +157,8 @@ pub struct PriorityConfig {
 
 /// CS7, CS6 (RFC 4594 §3.1: routing) and EF (RFC 3246).
 const URGENT_DSCP: [u8; 3] = [56, 48, 46];
-/// Greatest DSCP: six bits (RFC 2474 §3).
-pub const MOST_DSCP: u8 = 63;
+/// Maximum DSCP: six bits (RFC 2474 §3).
+pub const MAX_DSCP: u8 = 63;
 
 impl Default for PriorityConfig {
     fn default() -> Self {
@@ -243,7 +243,7 @@ impl DropTailConfig {
             &format!("{key}.limit_bytes"),
             self.limit_bytes.unwrap_or(0),
             0,
-            MOST_PKTS << 16,
+            MAX_PKTS << 16,
         )
     }
 }
@@ -251,9 +251,9 @@ impl DropTailConfig {
 impl RedConfig {
     fn validate(&self, key: &str) -> Checked {
         limit(key, self.limit_pkts)?;
-        let most = MOST_PKTS as f64;
-        within(&format!("{key}.min_pkts"), self.min_pkts, 0.0, most)?;
-        within(&format!("{key}.max_pkts"), self.max_pkts, 0.0, most)?;
+        let max = MAX_PKTS as f64;
+        within(&format!("{key}.min_pkts"), self.min_pkts, 0.0, max)?;
+        within(&format!("{key}.max_pkts"), self.max_pkts, 0.0, max)?;
         if self.max_pkts <= self.min_pkts {
             let problem = format!(
                 "{} is not above min_pkts = {}",
@@ -300,7 +300,7 @@ impl CodelConfig {
 }
 
 /// Most classes besides the last one.
-const MOST_CLASSES: usize = 63;
+const MAX_CLASSES: usize = 63;
 
 impl PriorityConfig {
     fn validate(&self, key: &str) -> Checked {
@@ -309,13 +309,13 @@ impl PriorityConfig {
             &format!("{key}.classes"),
             self.classes.len(),
             1,
-            MOST_CLASSES,
+            MAX_CLASSES,
         )?;
         let mut seen = Vec::new();
         for (i, class) in self.classes.iter().enumerate() {
             for &dscp in class {
                 let key = format!("{key}.classes[{i}]");
-                within(&key, dscp, 0, MOST_DSCP)?;
+                within(&key, dscp, 0, MAX_DSCP)?;
                 if seen.contains(&dscp) {
                     return refuse(key, format!("DSCP {dscp} is named twice"));
                 }
@@ -351,6 +351,6 @@ fn limit(key: &str, limit_pkts: u32) -> Checked {
         &format!("{key}.limit_pkts"),
         u64::from(limit_pkts),
         0,
-        MOST_PKTS,
+        MAX_PKTS,
     )
 }

@@ -1,12 +1,12 @@
 //! Stack parameters: what a profile fixes, what a scenario may override, and what results.
 //!
-//! Must not know how the parameters are used. A profile is a complete set of values; an override replaces one.
+//! Does not depend on how the parameters are used. A profile is a complete set of values; an override replaces one.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::{MILLISECOND, Nanos, SECOND};
+use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 
 /// A complete set of stack parameters by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -70,7 +70,7 @@ pub enum RecoveryKind {
 
 impl RecoveryKind {
     /// Whether it needs to know in which order segments left.
-    pub fn tells_losses_by_time(self) -> bool {
+    pub fn detects_losses_by_time(self) -> bool {
         matches!(self, Self::RackPrr | Self::Snack)
     }
 
@@ -142,7 +142,7 @@ pub enum HandoverRule {
 /// Segments of low priority that ask the path for room (TCP-Peach), each of which is answered by one of the same
 /// priority.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct DummySegments {
+pub struct ProbeSegments {
     /// Differentiated services code point of both.
     pub dscp: u8,
     /// How many of them, with the first segment of data, fill the first round-trip time.
@@ -248,11 +248,11 @@ pub struct StackParams {
     pub recovery: RecoveryKind,
     /// Formula of the retransmission timeout.
     pub rto_rule: RtoRule,
-    /// Least retransmission timeout (RFC 6298 §2.4: 1 s).
+    /// Minimum retransmission timeout (RFC 6298 §2.4: 1 s).
     pub min_rto_ns: Nanos,
     /// Timeout before the first RTT sample (RFC 6298 §2.1: 1 s).
     pub initial_rto_ns: Nanos,
-    /// Greatest timeout (RFC 6298 §2.5: at least 60 s).
+    /// Maximum timeout (RFC 6298 §2.5: at least 60 s).
     pub max_rto_ns: Nanos,
     /// Clock granularity G (RFC 6298 §2.3).
     pub clock_granularity_ns: Nanos,
@@ -308,7 +308,7 @@ pub struct StackParams {
     /// Acknowledge data in order so often per round-trip time at most, whatever their number; comes with a variant.
     pub acks_per_round_trip: Option<f64>,
     /// Dummy segments; they come with a variant and with nothing else.
-    pub dummies: Option<DummySegments>,
+    pub low_priority_probes: Option<ProbeSegments>,
     /// Whether the values lean on Linux where no parameter says so.
     pub profile: Profile,
 }
@@ -329,7 +329,7 @@ const NS2_SACK_BLOCKS: usize = 3;
 /// Linux 6.18 (`tcp_rmem`): memory of a receive buffer at first and at most, of which five eighths are window where full
 /// Ethernet segments fill it.
 const LINUX_BUFFER_BYTES: u64 = (128 << 10) * 5 / 8;
-const LINUX_BUFFER_MOST_BYTES: u64 = (32 << 20) * 5 / 8;
+const LINUX_BUFFER_MAX_BYTES: u64 = (32 << 20) * 5 / 8;
 
 impl StackParams {
     /// Octets of a full segment with its headers.
@@ -477,7 +477,7 @@ impl StackParams {
             handover_adaptation: HandoverRule::Off,
             quick_start_bps: None,
             acks_per_round_trip: None,
-            dummies: None,
+            low_priority_probes: None,
             profile: Profile::Rfc,
         }
     }
@@ -495,7 +495,7 @@ impl StackParams {
             delayed_ack_timeout_ns: 40 * MILLISECOND,
             quickack_segments: 16,
             receive_buffer_bytes: LINUX_BUFFER_BYTES,
-            receive_buffer_max_bytes: Some(LINUX_BUFFER_MOST_BYTES),
+            receive_buffer_max_bytes: Some(LINUX_BUFFER_MAX_BYTES),
             receive_window_growth: true,
             dsack: true,
             tail_loss_probe: true,

@@ -1,6 +1,6 @@
 //! Refuses configurations that make no sense, with the key path and what is allowed.
 //!
-//! Must not know how a run is built. Read [`Config::validate`] first.
+//! Does not depend on how a run is built. Read [`Config::validate`] first.
 
 mod mechanisms;
 mod options;
@@ -11,11 +11,12 @@ pub use options::unheeded_by_all;
 
 use std::fmt;
 
-use super::queue::MOST_DSCP;
+use super::queue::MAX_DSCP;
 use super::{Config, FlowConfig, Profile, StackParams, quantity};
-use crate::catalogue::{EXTERNAL, VARIANTS, Variant};
-use crate::controller::{self, ParamValues};
-use crate::time::Nanos;
+use crate::cc;
+use crate::cc::ParamValues;
+use crate::cc::catalogue::{EXTERNAL, VARIANTS, Variant};
+use crate::sim::time::Nanos;
 
 /// A value that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +39,10 @@ pub(super) type Checked = Result<(), ConfigError>;
 
 /// A month: longer runs and delays are slips of the unit, and the calendar counts up to 52 days.
 pub(super) const LONGEST_NS: Nanos = 30 * 86_400 * 1_000_000_000;
-const GREATEST_BPS: f64 = 1e13;
-const LEAST_BPS: f64 = 8.0;
-pub(super) const MOST_PKTS: u64 = 100_000_000;
-const MOST_LEGS: usize = 1024;
+const MAX_BPS: f64 = 1e13;
+const MIN_BPS: f64 = 8.0;
+pub(super) const MAX_PKTS: u64 = 100_000_000;
+const MAX_LEGS: usize = 1024;
 
 pub(super) fn refuse(key: impl Into<String>, problem: impl Into<String>) -> Checked {
     Err(ConfigError {
@@ -53,14 +54,14 @@ pub(super) fn refuse(key: impl Into<String>, problem: impl Into<String>) -> Chec
 pub(super) fn within<T: Copy + PartialOrd + fmt::Display>(
     key: &str,
     value: T,
-    least: T,
-    most: T,
+    min: T,
+    max: T,
 ) -> Checked {
-    if value >= least && value <= most {
+    if value >= min && value <= max {
         return Ok(());
     }
-    let [value, least, most] = [value, least, most].map(|number| shown(key, number));
-    refuse(key, format!("{value} is not between {least} and {most}"))
+    let [value, min, max] = [value, min, max].map(|number| shown(key, number));
+    refuse(key, format!("{value} is not between {min} and {max}"))
 }
 
 /// A value of `key` as people write it.
@@ -74,7 +75,7 @@ pub(super) fn probability(key: &str, value: f64) -> Checked {
 }
 
 pub(super) fn rate(key: &str, value: Option<f64>) -> Checked {
-    value.map_or(Ok(()), |bps| within(key, bps, LEAST_BPS, GREATEST_BPS))
+    value.map_or(Ok(()), |bps| within(key, bps, MIN_BPS, MAX_BPS))
 }
 
 impl Config {
@@ -91,7 +92,7 @@ impl Config {
         self.knows_externals()?;
         let legs: usize = self.flows.iter().map(|flow| 1 + flow.proxies.len()).sum();
         let legs = legs + self.datagrams.len();
-        within("flows", legs, 1, MOST_LEGS)?;
+        within("flows", legs, 1, MAX_LEGS)?;
         for (i, flow) in self.flows.iter().enumerate() {
             flow.validate(&format!("flows[{i}]"), self)?;
         }
@@ -116,7 +117,7 @@ impl FlowConfig {
             1,
             1 << 60,
         )?;
-        within(&format!("{key}.dscp"), self.dscp, 0, MOST_DSCP)?;
+        within(&format!("{key}.dscp"), self.dscp, 0, MAX_DSCP)?;
         let variant = known_variant(&format!("{key}.variant"), &self.variant)?;
         validate_params(
             &format!("{key}.params"),
@@ -174,7 +175,7 @@ impl FlowConfig {
                 &format!("{key}.buffer_pkts"),
                 u64::from(proxy.buffer_pkts),
                 4,
-                MOST_PKTS,
+                MAX_PKTS,
             )?;
             if let Some(variant) = &proxy.variant {
                 let variant = known_variant(&format!("{key}.variant"), variant)?;
@@ -230,7 +231,7 @@ pub(crate) fn known_variant(key: &str, name: &str) -> Result<Variant, ConfigErro
 
 fn validate_params(key: &str, variant: Variant, profile: Profile, values: &ParamValues) -> Checked {
     let (name, specs) = (variant.info().name, variant.specs(profile));
-    controller::check(specs, values).or_else(|(param, problem)| {
+    cc::check(specs, values).or_else(|(param, problem)| {
         let elsewhere = specs.is_empty() && !variant.info().params.is_empty();
         let problem = if elsewhere {
             let profiles = variant.profiles().join(", ");

@@ -1,7 +1,7 @@
 //! ASRAN's Algorithm 1 over both bases, with both readings of its window rule and both of its timeout rule: ssthresh =
 //! max(the base's, the window before the loss before), and what is remembered when.
 
-use hindflight_engine::controller::{AckEvidence, Controller, Signal};
+use hindflight_engine::cc::{AckEvidence, Controller, Signal};
 
 use crate::support::{ack, controller, near, near_both, signal, windows};
 

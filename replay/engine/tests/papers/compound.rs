@@ -1,7 +1,7 @@
 //! Compound TCP: the delay window per round trip, the sum's growth per ACK, and what a loss and a timeout cost
 //! (draft-sridharan-tcpm-ctcp-02 §3).
 
-use hindflight_engine::controller::{AckEvidence, Controller, Signal};
+use hindflight_engine::cc::{AckEvidence, Controller, Signal};
 
 use crate::support::{SMSS, ack, controller, near, near_both, signal, windows};
 

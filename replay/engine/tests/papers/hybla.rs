@@ -1,18 +1,18 @@
 //! Hybla's growth as Linux has it: rho from the least smoothed round-trip time, 2^rho - 1 per ACK in slow start, rho^2/cwnd
 //! in congestion avoidance, the initial window scaled by rho.
 
-use hindflight_engine::controller::{AckEvidence, Controller, Signal};
+use hindflight_engine::cc::{AckEvidence, Controller, Signal};
 
 use crate::support::{ack, controller, near, near_both, signal, windows};
 
 /// The window after each of `acks` ACKs at a round-trip time in ms.
 fn grown(params: &str, start: (u32, Option<u32>), rtt_ms: u64, acks: usize) -> Vec<f64> {
     let mut controller = controller("hybla", params, start.0, start.1);
-    let mut hear = || {
+    let mut on_event = || {
         controller.on_ack(&ack(0, 1, rtt_ms));
         controller.cwnd()
     };
-    (0..acks).map(|_| hear()).collect()
+    (0..acks).map(|_| on_event()).collect()
 }
 
 #[track_caller]

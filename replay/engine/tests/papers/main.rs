@@ -2,7 +2,7 @@
 //! variant is made by name and parameters, as a scenario makes it, and seen through its windows alone, so that a
 //! parameter which does not reach its equation is found as well.
 //!
-//! Must not know how a variant is put together. Read the variant's page in `docs/variants` first.
+//! Does not depend on how a variant is put together. Read the variant's page in `docs/variants` first.
 
 mod asran;
 mod compound;

@@ -1,10 +1,8 @@
 //! A controller by its name and parameters, as a scenario gives them, and the events that it hears.
 //!
-//! Must not know any variant.
+//! Does not depend on any variant.
 
-use hindflight_engine::controller::{
-    AckEvidence, Controller, ParamValues, Signal, SignalEvidence, check,
-};
+use hindflight_engine::cc::{AckEvidence, Controller, ParamValues, Signal, SignalEvidence, check};
 use hindflight_engine::{MILLISECOND, Profile, StackOverrides, StackParams, Variant};
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 

@@ -1,13 +1,13 @@
 //! Westwood+: one sample per round trip, two stages of a filter with weights 7/8 and 1/8, and what a loss and a timeout
 //! make of rate times least round-trip time (Grieco and Mascolo 2004; Linux's tcp_westwood).
 
-use hindflight_engine::controller::Signal;
+use hindflight_engine::cc::Signal;
 
 use crate::support::{ack, after_loss, controller, near, near_both, signal, windows};
 
 #[test]
 fn samples_and_both_stages_of_the_filter() {
-    // Least round-trip time 1 s, so that ssthresh is the rate. The ACK that closes a sample belongs to the next one.
+    // Minimum round-trip time 1 s, so that ssthresh is the rate. The ACK that closes a sample belongs to the next one.
     let table = [
         (0, 100, 1000, 2.0),
         (600, 100, 1000, 2.0),

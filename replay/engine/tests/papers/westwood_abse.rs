@@ -2,7 +2,7 @@
 //! for the adaptive time constant), and what a loss and a timeout make of the estimate.
 
 use hindflight_engine::MILLISECOND;
-use hindflight_engine::controller::{AckEvidence, Controller, Signal};
+use hindflight_engine::cc::{AckEvidence, Controller, Signal};
 
 use crate::support::{ack, after_loss, controller, near, near_both, signal, windows};
 
@@ -225,9 +225,8 @@ fn the_shortest_interval() {
         (0.0001, 492.079_208, 680.354_867),
         (0.002, 343.564_356, 406.068_033),
     ];
-    for (least_s, first, second) in table {
-        let params =
-            format!(r#"{{"tau": "fixed", "tau_fixed": 0.01, "least_interval": {least_s}}}"#);
+    for (min_s, first, second) in table {
+        let params = format!(r#"{{"tau": "fixed", "tau_fixed": 0.01, "least_interval": {min_s}}}"#);
         let mut controller = controller("westwood-abse", &params, 20, None);
         let rate = |controller: &Controller| after_loss(controller).1 / 0.1;
         for n in 0..40 {

@@ -1,7 +1,7 @@
 //! Westwood of 2001: the sample per ACK b_k = d_k / dt, its mean with the one before through a low pass, samples of zero
 //! in silence (Mascolo et al. 2001 §2), and what a loss and a timeout make of the estimate.
 
-use hindflight_engine::controller::{Controller, Signal};
+use hindflight_engine::cc::{Controller, Signal};
 
 use crate::support::{ack, after_loss, controller, near, near_both, signal, windows};
 

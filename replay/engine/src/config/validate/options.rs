@@ -1,15 +1,15 @@
 //! Finds options that the chosen variant would not heed: what a scenario asks for is to do something in one at least of
 //! the runs that it compares.
 //!
-//! Must not know how they work. A profile's own values are never found, only what a scenario asks for.
+//! Does not depend on how they work. A profile's own values are never found, only what a scenario asks for.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::{Checked, ConfigError, known_variant, refuse};
-use crate::catalogue::{VARIANTS, Variant};
+use crate::cc::catalogue::{VARIANTS, Variant};
+use crate::cc::variants::ledbat::LedbatParams;
+use crate::cc::{Decrease, Increase, Made, ParamValues};
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
-use crate::controller::ledbat::LedbatParams;
-use crate::controller::{Growth, Made, ParamValues, Reduction};
 
 /// One half-connection: who sends, with which stack in the end.
 struct Leg {
@@ -34,7 +34,7 @@ impl Leg {
     fn owns_start(&self) -> bool {
         match self.made() {
             // Of ns-2's agents the profile is told.
-            Made::Parts(Growth::Ns2Reno(_), _) => false,
+            Made::Parts(Increase::Ns2Reno(_), _) => false,
             Made::Parts(growth, _) => growth.owns_slow_start(),
             Made::Window(_) | Made::Whole(_) => true,
         }
@@ -110,8 +110,8 @@ impl Leg {
         let usual = matches!(
             self.made(),
             Made::Parts(
-                Growth::Reno(_) | Growth::Ns2Reno(_),
-                Reduction::Factor(_) | Reduction::Ns2Half(_) | Reduction::Fack(_)
+                Increase::Reno(_) | Increase::Ns2Reno(_),
+                Decrease::Factor(_) | Decrease::Ns2Half(_) | Decrease::Fack(_)
             )
         );
         usual || self.holds_window()

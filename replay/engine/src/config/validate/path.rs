@@ -3,7 +3,7 @@
 use super::{Checked, ConfigError, LONGEST_NS, rate, refuse, within};
 use crate::config::{ChangeConfig, DirectionConfig, PathConfig, QueueConfig, RateTraceConfig};
 
-const MOST_NODES: usize = 512;
+const MAX_NODES: usize = 512;
 
 impl PathConfig {
     /// Places on the path of the nodes `from` and `to`, its ends where they are not named.
@@ -33,7 +33,7 @@ impl PathConfig {
     }
 
     pub(super) fn validate(&self) -> Checked {
-        within("path.nodes", self.nodes.len(), 2, MOST_NODES)?;
+        within("path.nodes", self.nodes.len(), 2, MAX_NODES)?;
         if self.links.len() + 1 != self.nodes.len() {
             let (nodes, links) = (self.nodes.len(), self.links.len());
             return refuse(

@@ -2,7 +2,7 @@
 
 use super::{Checked, LONGEST_NS, rate, refuse, shown, within};
 use crate::config::{StackOverrides, StackParams};
-use crate::time::{MILLISECOND, SECOND};
+use crate::sim::time::{MILLISECOND, SECOND};
 
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 const LARGEST_RECEIVE_BUFFER_BYTES: u64 = 1 << 30;
@@ -40,20 +40,20 @@ impl StackParams {
 
     /// What may not be more than another: a profile's value may be at odds with a given one.
     fn validate_order(&self, at: KeyOf, given: &StackOverrides) -> Checked {
-        let (least, most) = ("min_rto_ns", "max_rto_ns");
-        let lower = (least, Some(self.min_rto_ns));
-        let upper = (most, Some(self.max_rto_ns), given.max_rto_ns.is_some());
+        let (min, max) = ("min_rto_ns", "max_rto_ns");
+        let lower = (min, Some(self.min_rto_ns));
+        let upper = (max, Some(self.max_rto_ns), given.max_rto_ns.is_some());
         self.ordered(at, lower, upper)?;
         if given.initial_rto_ns.is_some() {
             self.ordered(at, ("initial_rto_ns", given.initial_rto_ns), upper)?;
         }
         let lower = ("receive_buffer_bytes", Some(self.receive_buffer_bytes));
-        let most = self.receive_buffer_max_bytes;
-        let upper = ("receive_buffer_max_bytes", most, most.is_some());
+        let max = self.receive_buffer_max_bytes;
+        let upper = ("receive_buffer_max_bytes", max, max.is_some());
         self.ordered(at, lower, upper)?;
         let lower = ("send_buffer_bytes", self.send_buffer_bytes);
-        let most = self.send_buffer_max_bytes;
-        self.ordered(at, lower, ("send_buffer_max_bytes", most, most.is_some()))
+        let max = self.send_buffer_max_bytes;
+        self.ordered(at, lower, ("send_buffer_max_bytes", max, max.is_some()))
     }
 
     /// Of `lower` (its name and value) and `upper` (with whether the scenario gives it) the second may not be less.
@@ -63,26 +63,26 @@ impl StackParams {
         lower: (&str, Option<u64>),
         upper: (&str, Option<u64>, bool),
     ) -> Checked {
-        let ((lower, Some(least)), (upper, Some(most), upper_is_given)) = (lower, upper) else {
+        let ((lower, Some(min)), (upper, Some(max), upper_is_given)) = (lower, upper) else {
             return Ok(());
         };
-        if least <= most {
+        if min <= max {
             return Ok(());
         }
-        let (least, most) = (shown(lower, least), shown(upper, most));
+        let (min, max) = (shown(lower, min), shown(upper, max));
         let profile = self.profile;
         if upper_is_given {
-            let problem = format!("{most} is less than {lower}, which is {least} ({profile})");
+            let problem = format!("{max} is less than {lower}, which is {min} ({profile})");
             return refuse(at(upper), problem);
         }
-        let problem = format!("{least} is more than {upper}, which is {most} ({profile})");
+        let problem = format!("{min} is more than {upper}, which is {max} ({profile})");
         refuse(at(lower), problem)
     }
 
     /// A buffer holds two segments at least, or the receiver's window would never open (RFC 9293 §3.8.6.2.2).
     fn holds_two_segments(&self, key: &str, bytes: u64) -> Checked {
-        let (least, smss) = (2 * u64::from(self.smss_bytes), self.smss_bytes);
-        if bytes >= least {
+        let (min, smss) = (2 * u64::from(self.smss_bytes), self.smss_bytes);
+        if bytes >= min {
             return Ok(());
         }
         let bytes = shown(key, bytes);
@@ -108,7 +108,7 @@ impl StackParams {
     }
 
     fn validate_timers(&self, at: KeyOf) -> Checked {
-        let timeout = |name: &str, value, least| within(&at(name), value, least, LONGEST_NS);
+        let timeout = |name: &str, value, min| within(&at(name), value, min, LONGEST_NS);
         timeout("min_rto_ns", self.min_rto_ns, MILLISECOND)?;
         timeout("initial_rto_ns", self.initial_rto_ns, MILLISECOND)?;
         timeout("max_rto_ns", self.max_rto_ns, MILLISECOND)?;
@@ -125,8 +125,8 @@ impl StackParams {
     }
 
     fn validate_retries(&self, at: KeyOf) -> Checked {
-        if let Some(most) = self.user_timeout_ns {
-            within(&at("user_timeout_ns"), most, MILLISECOND, LONGEST_NS)?;
+        if let Some(max) = self.user_timeout_ns {
+            within(&at("user_timeout_ns"), max, MILLISECOND, LONGEST_NS)?;
         }
         // As Linux bounds them.
         if let Some(retries) = self.retry_limit {
@@ -151,12 +151,12 @@ impl StackParams {
     }
 
     fn validate_receive_buffer(&self, at: KeyOf) -> Checked {
-        let most = LARGEST_RECEIVE_BUFFER_BYTES;
+        let limit = LARGEST_RECEIVE_BUFFER_BYTES;
         let bytes = self.receive_buffer_bytes;
         self.holds_two_segments(&at("receive_buffer_bytes"), bytes)?;
-        within(&at("receive_buffer_bytes"), bytes, 1, most)?;
+        within(&at("receive_buffer_bytes"), bytes, 1, limit)?;
         if let Some(max) = self.receive_buffer_max_bytes {
-            within(&at("receive_buffer_max_bytes"), max, 1, most)?;
+            within(&at("receive_buffer_max_bytes"), max, 1, limit)?;
         }
         rate(&at("read_rate_bps"), self.read_rate_bps)
     }
@@ -170,14 +170,14 @@ impl StackParams {
                 refuse(key, "means nothing without send_buffer_bytes")
             });
         };
-        let most = LARGEST_SEND_BUFFER_BYTES;
+        let limit = LARGEST_SEND_BUFFER_BYTES;
         if let (key, Some(octets)) = lowat {
-            within(&key, octets, 1, most)?;
+            within(&key, octets, 1, limit)?;
         }
         self.holds_two_segments(&at("send_buffer_bytes"), bytes)?;
-        within(&at("send_buffer_bytes"), bytes, 1, most)?;
+        within(&at("send_buffer_bytes"), bytes, 1, limit)?;
         if let (key, Some(max)) = max {
-            within(&key, max, 1, most)?;
+            within(&key, max, 1, limit)?;
         }
         Ok(())
     }

@@ -1,0 +1,1 @@
+"""A channel from a capture: bottleneck, queue, delays, losses and their causes."""

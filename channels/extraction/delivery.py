@@ -1,0 +1,251 @@
+"""One flow's data packets in the order sent, and when the sender learnt that each had arrived.
+
+Knows the `segments` and `events` tables, nothing of rates, queues or causes. Read docs/channels/extract.md
+first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hindflight.channels.extraction.arrivals import Arrivals
+from hindflight.channels.extraction.cross_traffic import Crossing
+from hindflight.toolkit.errors import ChannelError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+BEFORE_NS = 5_000_000_000
+"""How long before a flow other traffic is looked at: longer than any queue holds."""
+
+NEVER = np.iinfo(np.int64).max
+SYN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """The first round trip: SYN to SYN/ACK, with both IP lengths."""
+
+    rtt_ns: int
+    syn_bytes: int
+    syn_ack_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Data packets (payload > 0) in the order sent; all arrays have one element per transmission.
+
+    `acked_ns` is when an ACK or SACK block first covered the transmission, -1 where it was lost, never
+    acknowledged, or cannot be told from another copy. `prompt` marks those whose own arrival made the
+    receiver send that ACK, so that acked_ns - t_ns is a round trip without the wait of a delayed ACK.
+    `covered_ns` is when octets of the transmission were first acknowledged, whichever copy of them, -1 if never.
+    `undecided` marks what was neither reported lost nor acknowledged before the capture ended. Packets of other traffic
+    stand among them in the order sent (`own` is false): they take the link's time, and nobody tells when they arrive.
+    """
+
+    direction: str
+    record: Ints
+    t_ns: Ints
+    size_bytes: Ints
+    seq: Ints
+    seq_end: Ints
+    lost: Bools
+    acked_ns: Ints
+    prompt: Bools
+    undecided: Bools
+    covered_ns: Ints
+    own: Bools
+    ack_t_ns: Ints
+    ack_bytes: int
+    handshake: Handshake | None
+
+    def __len__(self) -> int:
+        return len(self.t_ns)
+
+
+def _column(table: pa.Table, name: str) -> Ints:
+    return np.asarray(table[name].to_numpy(), dtype=np.int64)
+
+
+def _text_equals(table: pa.Table, name: str, value: str) -> Bools:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mask = pc.equal(table[name].cast(pa.string()), value)
+    return np.asarray(pc.fill_null(mask, False).to_numpy(), dtype=np.bool_)
+
+
+def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) -> Delivery:
+    """Pair every data packet of `direction` with the ACK that reported it; ChannelError if there are none."""
+    rows = segments.filter((_column(segments, "flow_id") == flow_id) & (_column(segments, "run_id") == 0))
+    forward = _text_equals(rows, "direction", direction)
+    data = rows.filter(forward & (_column(rows, "payload_bytes") > 0))
+    if not len(data):
+        raise ChannelError(
+            f"flow {flow_id} carries no data {direction}",
+            "`hindflight flows` lists the flows and their directions",
+        )
+    acks = rows.filter(~forward).filter(rows.filter(~forward)["ack"].is_valid())
+    seq, seq_end = _column(data, "seq"), _column(data, "seq") + _column(data, "payload_bytes")
+    record, t_ns = _column(data, "record"), _column(data, "t_ns")
+    lost = np.isin(record, _lost_records(events, flow_id, direction))
+    covered = _first_cover(seq, seq_end, acks)
+    acked = _assign_copies(seq_end, t_ns, lost, covered)
+    ack_sizes = _column(acks, "ip_bytes")[_column(acks, "payload_bytes") == 0]
+    return Delivery(
+        direction=direction,
+        record=record,
+        t_ns=t_ns,
+        size_bytes=_column(data, "ip_bytes"),
+        seq=seq,
+        seq_end=seq_end,
+        lost=lost,
+        acked_ns=acked,
+        prompt=_prompt(acked),
+        undecided=~lost & (covered == NEVER),
+        covered_ns=np.where(covered == NEVER, -1, covered),
+        own=np.ones(len(seq), dtype=np.bool_),
+        ack_t_ns=_column(acks, "t_ns"),
+        ack_bytes=int(np.median(ack_sizes)) if len(ack_sizes) else 40,
+        handshake=_handshake(rows, forward),
+    )
+
+
+def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
+    """Take as lost what the receiver's capture does not hold, up to the last packet that it holds."""
+    lost = ~np.isin(delivery.record, arrivals.arrived) & (delivery.record <= arrivals.last_sent)
+    covered = np.where(delivery.covered_ns < 0, NEVER, delivery.covered_ns)
+    acked = _assign_copies(delivery.seq_end, delivery.t_ns, lost, covered)
+    undecided = ~lost & (covered == NEVER) & (delivery.record > arrivals.last_sent)
+    return replace(delivery, lost=lost, acked_ns=acked, prompt=_prompt(acked), undecided=undecided)
+
+
+def with_crossing(delivery: Delivery, crossing: Crossing) -> Delivery:
+    """Put other traffic among the flow's packets: what was sent up to the last of them, and what may still have waited
+    when the first was sent."""
+    within = (crossing.t_ns >= delivery.t_ns[0] - BEFORE_NS) & (crossing.t_ns <= delivery.t_ns[-1])
+    if not within.any():
+        return delivery
+    t_ns, size_bytes = crossing.t_ns[within], crossing.size_bytes[within]
+    n = len(t_ns)
+    order = np.argsort(np.concatenate((delivery.t_ns, t_ns)), kind="stable")
+
+    def among(own: Any, filler: Any) -> Any:
+        return np.concatenate((own, np.full(n, filler, dtype=own.dtype)))[order]
+
+    return replace(
+        delivery,
+        record=among(delivery.record, 0),
+        t_ns=np.concatenate((delivery.t_ns, t_ns))[order],
+        size_bytes=np.concatenate((delivery.size_bytes, size_bytes))[order],
+        seq=among(delivery.seq, -1),
+        seq_end=among(delivery.seq_end, -1),
+        lost=among(delivery.lost, False),
+        acked_ns=among(delivery.acked_ns, -1),
+        prompt=among(delivery.prompt, False),
+        undecided=among(delivery.undecided, False),
+        covered_ns=among(delivery.covered_ns, -1),
+        own=among(delivery.own, False),
+    )
+
+
+def _lost_records(events: pa.Table, flow_id: int, direction: str) -> Ints:
+    mask = (_column(events, "flow_id") == flow_id) & (_column(events, "run_id") == 0)
+    mask &= _text_equals(events, "kind", "loss") & _text_equals(events, "direction", direction)
+    return _column(events.filter(mask).filter(events.filter(mask)["record"].is_valid()), "record")
+
+
+def _first_cover(seq: Ints, seq_end: Ints, acks: pa.Table) -> Ints:
+    """When each [seq, seq_end) was first acknowledged, cumulatively or by SACK; NEVER if it was not."""
+    if not len(acks):
+        return np.full(len(seq), NEVER)
+    t_ack = _column(acks, "t_ns")
+    una = np.maximum.accumulate(_column(acks, "ack"))
+    at = np.searchsorted(una, seq_end, side="left")
+    covered = np.where(at < len(una), t_ack[np.minimum(at, len(una) - 1)], NEVER)
+    left, right, t_block = _new_blocks(acks, t_ack, una)
+    order = np.argsort(seq, kind="stable")
+    starts, ends, first = seq[order], seq_end[order].tolist(), covered[order].tolist()
+    lo, hi = (
+        np.searchsorted(starts, left, side="left").tolist(),
+        np.searchsorted(starts, right, side="left").tolist(),
+    )
+    # `skip` jumps over what an earlier block has covered, so that every packet is visited once.
+    skip = list(range(len(seq) + 1))
+    for i, stop, edge, t in zip(lo, hi, right.tolist(), t_block.tolist(), strict=True):
+        while True:
+            while skip[i] != i:
+                skip[i] = skip[skip[i]]
+                i = skip[i]  # noqa: PLW2901
+            if i >= stop:
+                break
+            if ends[i] <= edge and t < first[i]:
+                first[i] = t
+            skip[i] = i + 1
+    covered[order] = first
+    return covered
+
+
+def _new_blocks(acks: pa.Table, t_ack: Ints, una: Ints) -> tuple[Ints, Ints, Ints]:
+    """SACK blocks above the cumulative ACK, each distinct block once, in order of its first appearance."""
+    sack = acks["sack"].combine_chunks()
+    offsets: Ints = np.asarray(sack.offsets.to_numpy(), dtype=np.int64)
+    lengths = (offsets[1:] - offsets[:-1]) // 2
+    edges = np.asarray(sack.flatten().to_numpy(zero_copy_only=False), dtype=np.int64)
+    left, right = edges[0::2], edges[1::2]
+    row = np.repeat(np.arange(len(acks)), lengths)
+    above = right > una[row]
+    left, right, row = left[above], right[above], row[above]
+    order = np.lexsort((row, right, left))
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (np.diff(left[order]) != 0) | (np.diff(right[order]) != 0)
+    keep = np.sort(order[fresh])
+    return left[keep], right[keep], t_ack[row[keep]]
+
+
+def _assign_copies(seq_end: Ints, t_ns: Ints, lost: Bools, covered: Ints) -> Ints:
+    """Give each acknowledgement to the one copy that was not lost; where several were sent before it, to none.
+
+    RFC 6298 §3 (Karn): which of several copies an acknowledgement answers cannot be told.
+    """
+    acked = np.where(lost | (covered == NEVER) | (covered <= t_ns), -1, covered)
+    candidates = np.flatnonzero(acked >= 0)
+    order = candidates[np.argsort(seq_end[candidates], kind="stable")]
+    same = np.diff(seq_end[order]) == 0
+    several = np.zeros(len(order), dtype=np.bool_)
+    several[1:] |= same
+    several[:-1] |= same
+    acked[order[several]] = -1
+    return acked
+
+
+def _prompt(acked: Ints) -> Bools:
+    """The last sent of all that one ACK reported: its arrival is what the ACK answers."""
+    prompt = np.zeros(len(acked), dtype=np.bool_)
+    index = np.flatnonzero(acked >= 0)
+    order = index[np.lexsort((index, acked[index]))]
+    last = np.ones(len(order), dtype=np.bool_)
+    last[:-1] = np.diff(acked[order]) != 0
+    prompt[order[last]] = True
+    return prompt
+
+
+def _handshake(rows: pa.Table, forward: Bools) -> Handshake | None:
+    """The data sender's SYN (or SYN/ACK) and the first segment that acknowledges it; None unless sent
+    once."""
+    t_ns, size = _column(rows, "t_ns"), _column(rows, "ip_bytes")
+    syn = np.flatnonzero(((_column(rows, "flags") & SYN) != 0) & forward)
+    ack = np.asarray(rows["ack"].fill_null(0).to_numpy(), dtype=np.int64)
+    if len(syn) != 1:
+        return None
+    answer = np.flatnonzero(~forward & (ack >= 1) & (t_ns > t_ns[syn[0]]))
+    if not len(answer):
+        return None
+    return Handshake(int(t_ns[answer[0]] - t_ns[syn[0]]), int(size[syn[0]]), int(size[answer[0]]))

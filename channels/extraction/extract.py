@@ -1,0 +1,212 @@
+"""From the tables of a capture to what the link did: a `channel` table, estimates, and what stays unknown.
+
+Sees the tables' schema only, never a capture or the engine. The method is in docs/channels/extract.md; read
+it first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hindflight.channels.estimate import Estimate
+from hindflight.channels.extraction import attribution as _ascribe
+from hindflight.channels.extraction import bottleneck as _bottleneck
+from hindflight.channels.extraction import delivery as _delivery
+from hindflight.channels.extraction import estimates as _estimates
+from hindflight.channels.extraction import link as _link
+from hindflight.channels.extraction import states as _states
+from hindflight.channels.extraction.arrivals import Arrivals
+from hindflight.channels.extraction.attribution import CHANNEL, QUEUE, Verdicts
+from hindflight.channels.extraction.cross_traffic import Crossing, crossing_of
+from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.link import Link
+from hindflight.channels.extraction.states import HOP
+from hindflight.toolkit.errors import ChannelError
+from hindflight.toolkit.schema import conform, table_from_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Beside", "Estimate", "Extraction", "extract"]
+
+CAUSES = ("none", "channel", "queue", "outage")
+"""Names of the codes of `_ascribe`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is known beside a flow's own capture: other traffic on its way, and what a capture at its receiver holds."""
+
+    crossing: Crossing | None = None
+    arrivals: Arrivals | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What one flow shows of its link.
+
+    `channel` and `findings` are tables of hindflight.toolkit.schema; `counts` numbers of data packets by fate;
+    `unknowns` one sentence for each thing that the capture does not tell.
+    """
+
+    channel: pa.Table
+    estimates: tuple[Estimate, ...]
+    unknowns: tuple[str, ...]
+    findings: pa.Table
+    counts: dict[str, int]
+
+    def estimate(self, name: str) -> Estimate:
+        """The estimate called `name`; KeyError if there is none."""
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        raise KeyError(name)
+
+
+def extract(
+    segments: pa.Table,
+    flows: pa.Table,
+    events: pa.Table,
+    flow_id: int,
+    beside: Beside = Beside(),
+) -> Extraction:
+    """Extract the channel that the data of one captured flow met.
+
+    `segments`, `flows` and `events` are tables of `hindflight.toolkit.schema` from a capture at or near the sender.
+    `beside` is what else is known: other traffic on the same way (without it that of the tables given), and what
+    arrived.
+    ChannelError if there is no such flow, it carries no data, nothing was acknowledged, or the capture
+    stands at the receiver.
+    """
+    flow = flows.filter((np.asarray(flows["flow_id"]) == flow_id) & (np.asarray(flows["run_id"]) == 0)).to_pylist()
+    if not flow:
+        raise ChannelError(f"there is no flow {flow_id}", "`hindflight flows` lists the flows")
+    direction, vantage = str(flow[0]["data_direction"]), str(flow[0]["vantage"])
+    if vantage == "receiver":
+        raise ChannelError(
+            f"the capture of flow {flow_id} stands at the receiver: what was lost before it is not in it",
+            "use a capture taken at the data sender",
+        )
+    crossing = beside.crossing
+    if crossing is None:
+        crossing = crossing_of(flow[0], segments, flows, events)
+    delivery = _delivery.of_flow(segments, events, flow_id, direction)
+    if beside.arrivals is not None:
+        delivery = _delivery.with_arrivals(delivery, beside.arrivals)
+    delivery = _delivery.with_crossing(delivery, crossing)
+    if not delivery.prompt.any():
+        raise ChannelError(f"no data packet of flow {flow_id} was acknowledged: there is nothing to extract")
+    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
+    verdicts = _ascribe.verdicts(delivery, link)
+    estimates = _estimates.estimates(delivery, link, verdicts, beside.arrivals)
+    counts = _counts(delivery, verdicts)
+    return Extraction(
+        channel=_channel_table(delivery, link, verdicts, _origin_ns(flow[0], delivery, link)),
+        estimates=estimates,
+        unknowns=_estimates.unknowns(delivery, link, verdicts, (vantage, beside.arrivals)),
+        findings=_findings(flow_id, estimates, counts),
+        counts=counts,
+    )
+
+
+def _origin_ns(flow: dict[str, object], delivery: Delivery, link: Link) -> int:
+    """When the flow began, which is a replay's time 0: its SYN, or a base round trip before its first data packet."""
+    if flow["syn"]:
+        return int(str(flow["start_ns"]))
+    first = int(np.argmax(delivery.own))
+    return max(0, int(delivery.t_ns[first]) - round(_link.base_rtt_ns(delivery, link, first)))
+
+
+def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts, origin_ns: int) -> pa.Table:
+    """Packet rows in the order sent, then interval rows from `origin_ns` on."""
+    import pyarrow as pa
+
+    n = len(delivery)
+    position = verdicts.positions()
+    lost = delivery.lost & (verdicts.cause != QUEUE)
+    names = np.array(CAUSES, dtype=object)[verdicts.cause]
+    names[delivery.lost & ~verdicts.known] = "unknown"
+    trip = _bottleneck.rtt_ns(delivery)
+    packets = pa.table(
+        {
+            "kind": pa.array(["packet"] * n),
+            "hop": pa.array([HOP] * n),
+            "direction": pa.array([delivery.direction] * n),
+            "position": pa.array(position, pa.uint64(), mask=position < 0, safe=False),
+            "t_ns": pa.array(delivery.t_ns),
+            "end_ns": pa.nulls(n, pa.int64()),
+            "size_bytes": pa.array(delivery.size_bytes, pa.uint32()),
+            "lost": pa.array(lost),
+            "cause": pa.array(names.tolist(), pa.string()),
+            "rate_bps": pa.nulls(n, pa.float64()),
+            "delay_ns": pa.array(trip, mask=trip < 0),
+            "added_ns": pa.nulls(n, pa.int64()),
+            "overlap_ns": pa.nulls(n, pa.int64()),
+            "ber": pa.nulls(n, pa.float64()),
+            "per": pa.nulls(n, pa.float64()),
+            "known": pa.array(verdicts.known),
+            "record": pa.array(delivery.record, pa.uint64()),
+            "evidence": pa.array(_evidence(delivery, link, verdicts), pa.string()),
+        }
+    )
+    packets = packets.filter(delivery.own)
+    states = table_from_rows("channel", _states.interval_rows(delivery, link, verdicts, origin_ns))
+    return pa.concat_tables([conform("channel", packets), states]).unify_dictionaries().combine_chunks()
+
+
+def _evidence(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[str | None]:
+    """Why each lost packet is ascribed to its cause."""
+    text: list[str | None] = [None] * len(delivery)
+    limit = f", its limit is {link.ceiling.limit:.1f}" if link.ceiling else "; no limit showed"
+    for k in np.flatnonzero(delivery.lost).tolist():
+        words = [f"{link.replay.level[k]:.1f} packets waited in the queue{limit}"]
+        residual = float(link.replay.residual[k])
+        if link.alone and not np.isnan(residual) and link.replay.group[k] >= 0:
+            served = "used" if link.replay.entered[k] else "did not use"
+            words.append(f"that it {served} the link fits the next departure to {residual:+.2f} serialisation times")
+        if CAUSES[verdicts.cause[k]] == "outage":
+            words.insert(0, "one of a long run in which everything was lost")
+        else:
+            words.append(f"log odds of queue against channel {verdicts.odds[k]:+.1f}")
+        text[k] = "; ".join(words)
+    return text
+
+
+def _counts(delivery: Delivery, verdicts: Verdicts) -> dict[str, int]:
+    told = delivery.lost & verdicts.known
+    counts = {"data_packets": int(delivery.own.sum()), "lost": int(delivery.lost.sum())}
+    for code, name in enumerate(CAUSES):
+        if code:
+            counts[name] = int((told & (verdicts.cause == code)).sum())
+    counts["unknown"] = int((delivery.lost & ~verdicts.known).sum())
+    counts["unknown_taken_as_channel"] = int((delivery.lost & ~verdicts.known & (verdicts.cause == CHANNEL)).sum())
+    counts["undecided"] = int(delivery.undecided.sum())
+    if not delivery.own.all():
+        counts["other_traffic"] = int((~delivery.own).sum())
+    return counts
+
+
+def _findings(flow_id: int, estimates: tuple[Estimate, ...], counts: dict[str, int]) -> pa.Table:
+    subject = f"flow {flow_id}"
+    rows: list[dict[str, object]] = [
+        {
+            "section": "channel", "subject": subject, "metric": e.name, "value": e.value, "low": e.low, "high": e.high,
+            "unit": e.unit, "verdict": "info" if e.known else "unknown", "text": e.how,
+        }
+        for e in estimates
+    ]  # fmt: skip
+    sentence = (
+        f"{counts['lost']} of {counts['data_packets']} data packets were lost: {counts['channel']} by the channel, "
+        f"{counts['queue']} by the full queue, {counts['outage']} in outages, {counts['unknown']} cannot be told."
+    )
+    for name in ("lost", "channel", "queue", "outage", "unknown"):
+        rows.append(
+            {
+                "section": "channel", "subject": subject, "metric": f"{name}_losses" if name != "lost" else "losses",
+                "value": float(counts[name]), "unit": "pkts", "verdict": "info", "text": sentence,
+            }
+        )  # fmt: skip
+    return table_from_rows("findings", rows)

@@ -1,0 +1,130 @@
+"""Interval rows of a channel table: rate and delay that held from when to when, and outages.
+
+Times are the link's own: when what is served meets it. Knows the link's arrays and builds rows; decides nothing. Read
+docs/channels/extract.md first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from hindflight.channels.extraction.attribution import NONE, Verdicts
+from hindflight.channels.extraction.change_points import Floats
+from hindflight.channels.extraction.delivery import Delivery
+from hindflight.channels.extraction.link import Link, one_way_ns
+
+HOP = "bottleneck"
+"""Name of the one link that a single capture tells of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outage:
+    """The link passed packets until `last_up_ns` and from `next_up_ns` on (None at the end of the capture); from
+    `first_ns` to `last_ns` it passed none. What lies between is not known."""
+
+    last_up_ns: int
+    first_ns: int
+    last_ns: int
+    next_up_ns: int | None
+
+    @property
+    def begin_ns(self) -> int:
+        """When it is taken to have begun: halfway through the time that is not known."""
+        return (self.last_up_ns + self.first_ns) // 2
+
+    @property
+    def end_ns(self) -> int:
+        """When it is taken to have ended: halfway through the time that is not known."""
+        return self.last_ns if self.next_up_ns is None else (self.last_ns + self.next_up_ns) // 2
+
+    @property
+    def over_ns(self) -> int:
+        """When it is known to be over; its end where the capture ends in it."""
+        return self.last_ns if self.next_up_ns is None else self.next_up_ns
+
+
+def interval_rows(delivery: Delivery, link: Link, verdicts: Verdicts, origin_ns: int) -> list[dict[str, object]]:
+    """Rows of kind interval in order of time, from `origin_ns` on: a row per state, and outages over them."""
+    left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
+    outages = _outages(delivery, link, verdicts, left_ns)
+    rate_cuts = _rate_cuts(delivery, link)
+    delay_cuts = _delay_cuts(link, left_ns, outages)
+    # What was lost last may have left the queue after the last packet was sent.
+    end = max([int(delivery.t_ns[-1]) + 1, *(outage.over_ns for outage in outages)])
+    edges = [edge for outage in outages for edge in (outage.last_up_ns, outage.over_ns)]
+    inner = {cut for cut in rate_cuts + delay_cuts + edges if origin_ns < cut < end}
+    rows: list[dict[str, object]] = []
+    for t, until in pairwise(sorted({origin_ns, end, *inner})):
+        rate = link.rate.states[int(np.searchsorted(rate_cuts, t, side="right"))][2]
+        first, _, _ = link.base.spans[int(np.searchsorted(delay_cuts, t, side="right"))]
+        passing = not any(outage.last_up_ns <= t < outage.over_ns for outage in outages)
+        rows.append(
+            {
+                "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
+                "lost": False, "cause": "none", "rate_bps": rate if link.rate.known else None,
+                "delay_ns": round(one_way_ns(delivery, link, first)),
+                "known": passing and link.alone and link.rate.known and link.rate.steady,
+            }
+        )  # fmt: skip
+    for outage in outages:
+        rows.extend(_outage_rows(delivery.direction, outage))
+    return sorted(rows, key=lambda row: int(str(row["t_ns"])))
+
+
+def _rate_cuts(delivery: Delivery, link: Link) -> list[int]:
+    """When the first packet of each state of the rate but the first had been served."""
+    cuts = []
+    for start, _, _ in link.rate.states[1:]:
+        packet = int(np.argmax(delivery.acked_ns >= start))
+        cuts.append(int(start - link.base.per_packet_ns[packet]))
+    return cuts
+
+
+def _delay_cuts(link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[int]:
+    """When the first packet of each level of delay but the first left the queue; a step that falls into an outage, in
+    which nobody can tell, is put where that begins: a handover."""
+    cuts = []
+    for (_, after, _), (first, _, _) in pairwise(link.base.spans):
+        begun = (o.begin_ns for o in outages if left_ns[after - 1] < o.begin_ns <= left_ns[first])
+        cuts.append(next(begun, int(left_ns[first])))
+    return cuts
+
+
+def _outages(delivery: Delivery, link: Link, verdicts: Verdicts, left_ns: Floats) -> list[_Outage]:
+    """The outages on the link's clock: it breaks a delay after the first packet that it takes has left the queue."""
+    delivered = np.flatnonzero((verdicts.cause == NONE) & delivery.own)
+    found: list[_Outage] = []
+    for first, last, following in verdicts.outages:
+        delay = one_way_ns(delivery, link, first)
+        before = delivered[delivered < first]
+        # The queue's level is an estimate, and an outage begins after the one before it.
+        earlier = found[-1].over_ns if found else 0
+        first_ns = max(earlier, int(left_ns[first] + delay))
+        last_up_ns = min(first_ns, max(earlier, int(left_ns[before[-1]] + delay))) if len(before) else first_ns
+        last_ns = max(first_ns, int(left_ns[last]))
+        next_up_ns = None if following is None else max(last_ns, int(left_ns[following]))
+        found.append(_Outage(last_up_ns, first_ns, last_ns, next_up_ns))
+    return found
+
+
+def _outage_rows(direction: str, outage: _Outage) -> Iterator[dict[str, object]]:
+    lasted = f"out for at least {(outage.last_ns - outage.first_ns) / 1e9:.3f} s"
+    if outage.next_up_ns is None:
+        lasted += ", the capture ends in it"
+    else:
+        lasted += f", at most {(outage.next_up_ns - outage.last_up_ns) / 1e9:.3f} s"
+    for t, until, known, evidence in (
+        (outage.begin_ns, outage.first_ns, False, "between the last packet delivered and the first one lost"),
+        (outage.first_ns, outage.last_ns, True, f"all that left the queue or was under way was lost; {lasted}"),
+        (outage.last_ns, outage.end_ns, False, "between the last packet lost and the next one delivered"),
+    ):
+        if t < until:
+            yield {
+                "kind": "interval", "hop": HOP, "direction": direction, "t_ns": t, "end_ns": until,
+                "lost": True, "cause": "outage", "known": known,
+                "evidence": evidence if known else f"{evidence}: out for half of that time by assumption",
+            }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Loss models fitted to a loss sequence, and statistics of a channel trace."""

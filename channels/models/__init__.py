@@ -1,0 +1,1 @@
+"""Models of loss, fading, visibility, mobility, handover and link budget."""

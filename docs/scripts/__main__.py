@@ -1,0 +1,9 @@
+"""Writes the generated pages of docs again: `make golden`. Read the diff before you commit it."""
+
+from __future__ import annotations
+
+from docs.scripts import make_profiles_page, make_tables_page, make_variants_page
+
+make_profiles_page.main()
+make_tables_page.main()
+make_variants_page.main()

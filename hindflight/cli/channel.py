@@ -1,0 +1,118 @@
+"""`hindflight channel extract`: what the link did to a captured flow, as a trace that replays can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hindflight.cli.convert import convert, show
+from hindflight.cli.fit import fit
+from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.spread import spread
+from hindflight.cli.synth import synth
+from hindflight.cli.times import From, To, capture_span
+
+if TYPE_CHECKING:
+    from hindflight.channels.extraction.extract import Extraction
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(help="What links do: take it from a capture, or synthesise it.", no_args_is_help=True)
+    group.command("extract")(extract)
+    group.command("synth")(synth)
+    group.command("fit")(fit)
+    group.command("convert")(convert)
+    group.command("show")(show)
+    group.command("spread")(spread)
+    app.add_typer(group, name="channel")
+
+
+def extract(
+    source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
+    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the trace here (Parquet).")] = None,
+    receiver: Annotated[
+        Path | None, typer.Option("--receiver", help="Capture of the same connection at the receiver: what arrived.")
+    ] = None,
+    from_: From = "",
+    to: To = "",
+    as_json: AsJson = False,
+) -> None:
+    """Extract losses, rate, delay and queue of the link from a capture at the sender, and one at the receiver."""
+    from hindflight.channels.formats import check_parquet_name
+    from hindflight.channels.trace import write_trace
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.source import open_source
+    from hindflight.workflow import extract_channel, trace_of
+
+    if out is not None:
+        check_parquet_name(out)
+    with open_source(source, span=capture_span(source, from_, to)) as tables:
+        chosen = read_flow(tables.workspace, flow)
+        extraction = extract_channel(chosen, tables.workspace, receiver)
+        if out is not None:
+            write_trace(trace_of(extraction, tables.workspace, chosen), out)
+    if as_json:
+        print_json(_document(chosen.flow_id, extraction))
+    else:
+        _print(chosen.flow_id, extraction)
+    if out is not None:
+        say(f"wrote {out}")
+
+
+def _document(flow_id: int, extraction: Extraction) -> dict[str, Any]:
+    return {
+        "flow_id": flow_id,
+        "estimates": [
+            {
+                "name": e.name,
+                "value": e.value,
+                "low": e.low,
+                "high": e.high,
+                "unit": e.unit,
+                "known": e.known,
+                "how": e.how,
+            }
+            for e in extraction.estimates
+        ],
+        "counts": extraction.counts,
+        "unknowns": list(extraction.unknowns),
+    }
+
+
+def _print(flow_id: int, extraction: Extraction) -> None:
+    names = ("estimate", "value", "95 % interval", "known")
+    rows = []
+    for e in extraction.estimates:
+        value, low, high = (_quantity(number, e.unit) for number in (e.value, e.low, e.high))
+        interval = "-" if e.low is None and e.high is None else f"{low} to {high}"
+        rows.append(dict(zip(names, (e.name, value, interval, "yes" if e.known else "no"), strict=True)))
+    print_table(names, rows, title=f"Link of flow {flow_id}")
+    counted = {name: count for name, count in extraction.counts.items() if count or name == "lost"}
+    print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
+    print("How it was found:")
+    for e in extraction.estimates:
+        print(f"  {e.name}: {e.how}")
+    print("Not known:")
+    for sentence in extraction.unknowns:
+        print(f"  {sentence}")
+
+
+def _quantity(value: float | None, unit: str) -> str:
+    """Return an estimate as people write it, with the unit that keeps it readable."""
+    from hindflight.toolkit.units import format_rate, format_time
+
+    if value is None:
+        return "-"
+    match unit:
+        case "bit/s":
+            return format_rate(value)
+        case "ns":
+            return format_time(value)
+        case "":
+            return f"{100 * value:.3g} %"
+        case _:
+            return f"{value:.4g} {unit}"

@@ -1,0 +1,82 @@
+"""`hindflight flows SOURCE`: the connections of a capture or workspace, most payload first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hindflight.cli.output import AsCsv, AsJson, Row, endpoint, print_csv, print_json, print_table, say
+from hindflight.cli.times import From, To, Utc, seconds_text, span, utc_text
+
+Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
+Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is what was captured or logged.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("flows")(flows)
+
+
+def flows(
+    source: Source,
+    run: Run = 0,
+    from_: From = "",
+    to: To = "",
+    utc: Utc = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """List the TCP connections. Payload, segments, retransmissions and RTT are those of the side that sends more."""
+    from hindflight.toolkit.source import open_source
+
+    with open_source(source, ("flows",)) as tables:
+        data = tables.arrow("flows")
+    rows = [row for row in data.to_pylist() if row["run_id"] == run]
+    start_ns = min((row["start_ns"] for row in rows), default=0)
+    wanted = span(from_, to, start_ns)
+    found = len(rows)
+    rows = [row for row in rows if wanted.overlaps(row["start_ns"], row["end_ns"])]
+    rows.sort(key=lambda row: (-row[f"{row['data_direction']}_payload_bytes"], row["flow_id"]))
+    if not rows:
+        where = f" in run {run}" if run else ""
+        say(f"no TCP connections in {source}{where}" + (" between these times" if found else ""))
+    if as_json:
+        print_json({"start_ns": start_ns, "flows": [_with_utc(row) if utc else row for row in rows]})
+    elif as_csv:
+        print_csv(data.column_names, rows)
+    elif rows:
+        shown = [_shown(row, start_ns, utc) for row in rows]
+        print_table(list(shown[0]), shown)
+
+
+def _with_utc(row: Row) -> Row:
+    return row | {"start_utc": utc_text(row["start_ns"]), "end_utc": utc_text(row["end_ns"])}
+
+
+def _shown(row: Row, start_ns: int, utc: bool) -> dict[str, Any]:
+    """The columns for the eye, those of the direction that carries the data."""
+    way = row["data_direction"]
+    a, b = endpoint(row["a_addr"], row["a_port"]), endpoint(row["b_addr"], row["b_port"])
+    sender, receiver = (a, b) if way == "a2b" else (b, a)
+    return {
+        "flow": row["flow_id"],
+        "sender": sender,
+        "receiver": receiver,
+        "start [UTC]" if utc else "start [s]": utc_text(row["start_ns"])
+        if utc
+        else seconds_text(row["start_ns"], start_ns),
+        "duration [s]": f"{(row['end_ns'] - row['start_ns']) / 1e9:.3f}",
+        "payload [bytes]": row[f"{way}_payload_bytes"],
+        "data segments": row[f"{way}_data_segments"],
+        "retransmissions": row[f"{way}_retransmitted_segments"],
+        "RTOs": row[f"{way}_rtos"],
+        "RTT min [ms]": _ms(row[f"{way}_rtt_min_ns"]),
+        "RTT mean [ms]": _ms(row[f"{way}_rtt_mean_ns"]),
+        "captured at": row["vantage"],
+    }
+
+
+def _ms(ns: int | None) -> str | None:
+    return None if ns is None else f"{ns / 1e6:.3f}"

@@ -1,0 +1,54 @@
+"""`hindflight ingest INPUT... -w WORKSPACE`: captures and kernel logs into a workspace, told apart by content."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hindflight.cli.output import AsJson, command_line, print_json, progress_on_stderr, say
+from hindflight.cli.times import From, To, capture_span
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ingest")(ingest)
+
+
+def ingest(
+    inputs: Annotated[list[Path], typer.Argument(help="Captures (pcap) and kernel logs (WEB100, TCP_INFO as CSV).")],
+    workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; made if there is none.")],
+    flow: Annotated[int | None, typer.Option("--flow", help="Flow that the logs belong to.")] = None,
+    from_: From = "",
+    to: To = "",
+    as_json: AsJson = False,
+) -> None:
+    """Read captures and kernel logs into a workspace. What is there already is not read again."""
+    from hindflight.toolkit.ingest import Ingest, counted
+    from hindflight.toolkit.workspace import Workspace
+
+    with progress_on_stderr() as progress:
+        span_of = partial(capture_span, from_text=from_, to_text=to)
+        done = Ingest(Workspace.open_or_create(workspace), command_line(), flow, progress, span_of)(inputs)
+    for one in done:
+        issues = f"; {counted(one.issues, 'issue')} (see table issues)" if one.issues else ""
+        say(f"{one.path.name}: {one.kind}, {one.note}{issues}")
+    if as_json:
+        print_json(
+            {
+                "workspace": str(workspace),
+                "inputs": [
+                    {
+                        "path": str(one.path),
+                        "kind": one.kind,
+                        "input_id": one.input_id,
+                        "known": one.known,
+                        "issues": one.issues,
+                        "note": one.note,
+                    }
+                    for one in done
+                ],
+            }
+        )

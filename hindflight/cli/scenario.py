@@ -1,0 +1,85 @@
+"""`hindflight scenario init`: a scenario file drafted from a capture; `profiles`: what the stack profiles set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.times import From, To, capture_span
+from hindflight.toolkit.errors import HindflightError
+
+Variants = Annotated[str, typer.Option("--variants", help="TCP variants to compare, separated by commas.")]
+Proxies = Annotated[
+    str, typer.Option("--proxy", help="Nodes to split the connection at, separated by commas; none: no proxy.")
+]
+Seeds = Annotated[int, typer.Option("--seeds", min=0, help="Resampled runs of each variant.")]
+CapturedVariant = Annotated[
+    str, typer.Option("--captured-variant", help="The variant that was captured; auto: the nearest of all.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    help_text = "Scenario files: draft one from a capture, look up what a profile sets."
+    group = typer.Typer(help=help_text, no_args_is_help=True)
+    group.command("init")(init)
+    group.command("profiles")(profiles)
+    app.add_typer(group, name="scenario")
+
+
+def init(
+    source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Scenario file to write (TOML).")],
+    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    variants: Variants = "newreno,cubic",
+    proxy: Proxies = "none,relay",
+    seeds: Seeds = 20,
+    captured_variant: CapturedVariant = "auto",
+    from_: From = "",
+    to: To = "",
+) -> None:
+    """Draft a scenario from a capture: estimates with their intervals as comments, losses in a trace."""
+    from hindflight.replay.scenario.from_capture import Choice
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.source import open_source
+    from hindflight.workflow import write_draft
+
+    choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
+    with open_source(source, span=capture_span(source, from_, to)) as tables:
+        chosen = read_flow(tables.workspace, flow)
+        trace = write_draft(tables.workspace, chosen, out, choice)
+    say(f"wrote {out} and {trace}")
+
+
+def profiles(
+    key: Annotated[str, typer.Argument(metavar="[KEY]", help="One key, with its meaning and source.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List what the stack profiles linux, rfc and ns2 set, key by key. Each key of [flow] can override them."""
+    from dataclasses import asdict
+
+    from hindflight.replay.scenario.profiles import find_setting, settings
+
+    shown = (find_setting(key),) if key else settings()
+    if as_json:
+        print_json({"settings": [asdict(setting) for setting in shown]})
+    elif key:
+        (setting,) = shown
+        print(f"{setting.key}: {setting.meaning}")
+        print_table(["profile", "value"], [{"profile": name, "value": value} for name, value in setting.values.items()])
+        print(f"allowed: {setting.allowed}\nsource: {setting.source}")
+    else:
+        names = list(shown[0].values)
+        print_table(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown])
+        print("hindflight scenario profiles KEY says what it is and where its values come from.")
+
+
+def listed(text: str, option: str) -> tuple[str, ...]:
+    """Split an option's value at its commas; HindflightError if nothing is left."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise HindflightError(f"{option} names nothing", f"as in {option} a,b")
+    return names

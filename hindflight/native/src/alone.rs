@@ -1,0 +1,66 @@
+//! `follow`: our sender led through a recorded flow. Decides nothing about TCP.
+
+use arrow_array::types::{Float64Type, UInt32Type};
+use hindflight_engine::{Nanos, OpenLoopState, Recorded, replay_open_loop};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::columns::{Batch, Columns};
+use crate::replay::config;
+use crate::rows::each;
+
+/// Time, kind, octet (first one sent, or next one awaited), size (octets sent, or window), echoed time, SACK blocks.
+type EventTuple = (Nanos, String, u64, u32, u32, Vec<(u64, u64)>);
+
+/// Leads a sender of flow number `flow` of the configuration through `record` and returns its state after each event.
+#[pyfunction]
+pub fn follow(
+    py: Python<'_>,
+    configuration: &str,
+    flow: usize,
+    record: Vec<EventTuple>,
+) -> PyResult<Columns> {
+    let config = config(configuration)?;
+    py.detach(|| {
+        let things = record.iter().map(thing).collect::<PyResult<Vec<_>>>()?;
+        let states = replay_open_loop(&config, flow, &things)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        columns(&states)
+    })
+}
+
+fn thing(event: &EventTuple) -> PyResult<(Nanos, Recorded)> {
+    let (now, kind, octet, size, ts_ecr, sack) = event;
+    let thing = match kind.as_str() {
+        "syn" => Recorded::Syn,
+        "data" => Recorded::Departure {
+            seq: *octet,
+            payload_bytes: u16::try_from(*size)
+                .map_err(|_| PyValueError::new_err(format!("a segment of {size} octets")))?,
+        },
+        "timeout" => Recorded::Timeout,
+        "syn_ack" => Recorded::syn_ack(*size),
+        "ack" => Recorded::ack(*octet, *size, *ts_ecr, sack),
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "an event {other:?}: syn, data, timeout, syn_ack or ack"
+            )));
+        }
+    };
+    Ok((*now, thing))
+}
+
+fn columns(states: &[OpenLoopState]) -> PyResult<Columns> {
+    Batch::new(states.len())
+        .number::<Float64Type>("cwnd_pkts", each(states, |s| s.cwnd_pkts))
+        .optional::<Float64Type>("ssthresh_pkts", each(states, |s| s.ssthresh_pkts))
+        .flag("repairing", each(states, |s| s.repairing))
+        .number::<UInt32Type>("outstanding_pkts", each(states, |s| s.board.outstanding))
+        .number::<UInt32Type>("sacked_pkts", each(states, |s| s.board.sacked))
+        .number::<UInt32Type>("lost_pkts", each(states, |s| s.board.lost))
+        .number::<UInt32Type>(
+            "retransmitted_pkts",
+            each(states, |s| s.board.retransmitted),
+        )
+        .finish()
+}

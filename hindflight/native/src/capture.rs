@@ -1,0 +1,210 @@
+//! `CaptureReader`: a capture file to batches of tables. Opens the file and hands on; decides nothing.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hindflight_decoder::{DecodeError, Other, Reader, Window};
+use hindflight_flows::Tracker;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::columns::Columns;
+use crate::rows::{self, Origin, SegmentColumns};
+
+/// Most rows of one batch: list offsets are 32 bits wide, and a segment has at most eight edges.
+const MAX_ROWS: usize = 1 << 24;
+/// Rows to make room for at once.
+const ROOM: usize = 1 << 16;
+
+/// Reads one capture file: segments in batches, all other tables as far as they are certain.
+///
+/// Flows, events, instruments and issues come with each call since the last; all of them are there once
+/// `read_batch` has returned None.
+#[pyclass(frozen, module = "hindflight._native")]
+pub struct CaptureReader {
+    state: Mutex<State>,
+    bytes_read: Arc<AtomicU64>,
+    bytes_total: u64,
+    input_id: u32,
+}
+
+struct State {
+    reader: Reader<Counted>,
+    tracker: Tracker,
+    issues_given: usize,
+    done: bool,
+}
+
+/// A file that counts what was read of it.
+struct Counted {
+    file: File,
+    bytes_read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.bytes_read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+#[pymethods]
+impl CaptureReader {
+    /// Opens a capture; the times cut out a part of it, `from_ns` included and `to_ns` not.
+    #[new]
+    #[pyo3(signature = (path, *, first_flow_id, input_id, from_ns=None, to_ns=None))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        first_flow_id: u32,
+        input_id: u32,
+        from_ns: Option<i64>,
+        to_ns: Option<i64>,
+    ) -> PyResult<Self> {
+        py.detach(|| {
+            let file = File::open(path)?;
+            let bytes_total = file.metadata()?.len();
+            let bytes_read = Arc::new(AtomicU64::new(0));
+            let counted = Counted {
+                file,
+                bytes_read: Arc::clone(&bytes_read),
+            };
+            let reader = Reader::new(counted)
+                .map_err(refused)?
+                .within(Window { from_ns, to_ns });
+            let tracker = Tracker::new(first_flow_id);
+            let state = Mutex::new(State {
+                reader,
+                tracker,
+                issues_given: 0,
+                done: false,
+            });
+            Ok(Self {
+                state,
+                bytes_read,
+                bytes_total,
+                input_id,
+            })
+        })
+    }
+
+    /// The next rows of `segments`, at most `max_rows`; None at the end.
+    fn read_batch(&self, py: Python<'_>, max_rows: usize) -> PyResult<Option<Columns>> {
+        if !(1..=MAX_ROWS).contains(&max_rows) {
+            return Err(PyValueError::new_err(format!(
+                "max_rows = {max_rows} is not within 1 to {MAX_ROWS}"
+            )));
+        }
+        py.detach(|| self.state().read_batch(max_rows))
+    }
+
+    /// Rows of `flows` whose connection has ended since the last call.
+    fn flows(&self, py: Python<'_>) -> PyResult<Columns> {
+        py.detach(|| rows::flows(&self.state().tracker.take_finished_flows(), self.origin()))
+    }
+
+    /// Rows of `events` since the last call.
+    fn events(&self, py: Python<'_>) -> PyResult<Columns> {
+        py.detach(|| rows::events(&self.state().tracker.take_events(), self.origin()))
+    }
+
+    /// Rows of `instruments` since the last call.
+    fn instruments(&self, py: Python<'_>) -> PyResult<Columns> {
+        py.detach(|| rows::instruments(&self.state().tracker.take_samples(), self.origin()))
+    }
+
+    /// Rows of `others` since the last call.
+    fn others(&self, py: Python<'_>) -> PyResult<Columns> {
+        py.detach(|| rows::others(&self.state().reader.take_others(), self.input_id))
+    }
+
+    /// Rows of `issues` since the last call.
+    fn issues(&self, py: Python<'_>) -> PyResult<Columns> {
+        py.detach(|| {
+            let mut state = self.state();
+            let given = state.issues_given;
+            state.issues_given = state.reader.issues().len();
+            rows::issues(&state.reader.issues()[given..], self.input_id)
+        })
+    }
+
+    /// What was read so far: container, link, counts by kind of traffic, span.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (header, link, tally) = py.detach(|| {
+            let reader = &self.state().reader;
+            (reader.header(), reader.link(), reader.tally().clone())
+        });
+        let out = PyDict::new(py);
+        out.set_item("compression", header.compression.name())?;
+        out.set_item("link_type", link.name())?;
+        out.set_item("link_number", header.link_number)?;
+        out.set_item("snaplen_bytes", header.snaplen_bytes)?;
+        out.set_item("resolution_ns", if header.nanosecond { 1 } else { 1000 })?;
+        out.set_item("start_ns", tally.span_ns.map(|span| span.0))?;
+        out.set_item("end_ns", tally.span_ns.map(|span| span.1))?;
+        out.set_item("packets", tally.packets)?;
+        out.set_item("tcp", (tally.tcp.packets, tally.tcp.bytes))?;
+        out.set_item("outside_window_packets", tally.outside_window_packets)?;
+        let other = PyDict::new(py);
+        for kind in Other::ALL {
+            let count = tally.of(kind);
+            other.set_item(kind.name(), (count.packets, count.bytes))?;
+        }
+        out.set_item("other", other)?;
+        Ok(out)
+    }
+
+    /// Octets of the file read so far, and all of them (0 where it has no size, as a pipe).
+    fn progress(&self) -> (u64, u64) {
+        (self.bytes_read.load(Ordering::Relaxed), self.bytes_total)
+    }
+}
+
+impl CaptureReader {
+    fn origin(&self) -> Origin {
+        Origin {
+            input_id: self.input_id,
+            ..Origin::default()
+        }
+    }
+
+    /// A panic while it was held leaves plain numbers behind, which can still be read.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn read_batch(&mut self, max_rows: usize) -> PyResult<Option<Columns>> {
+        if self.done {
+            return Ok(None);
+        }
+        let mut columns = SegmentColumns::with_capacity(max_rows.min(ROOM), Origin::default());
+        while columns.rows() < max_rows {
+            let Some(captured) = self.reader.next_segment() else {
+                self.done = true;
+                self.tracker.finish();
+                break;
+            };
+            let note = self.tracker.push(&captured.segment);
+            columns.push(&captured, &note);
+        }
+        if columns.rows() == 0 {
+            return Ok(None);
+        }
+        columns.finish().map(Some)
+    }
+}
+
+/// The system's errors stay what they are; of the rest Python gets the sentence and the hint.
+fn refused(error: DecodeError) -> PyErr {
+    match error {
+        DecodeError::Io(error) => error.into(),
+        error => PyValueError::new_err((error.to_string(), error.hint())),
+    }
+}

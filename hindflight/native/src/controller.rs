@@ -1,0 +1,297 @@
+//! A user's controllers in Python: the engine's events as objects, the windows that they set read back. What they raise
+//! ends the run. Decides nothing about TCP.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hindflight_engine::cc::{
+    AckEvidence, ControllerEvent, External, Externals, MakeExternal, Repair, Signal,
+    SignalEvidence, Window,
+};
+use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::prelude::*;
+
+const NS_PER_S: f64 = 1e9;
+
+/// What an ACK tells.
+#[pyclass(frozen, get_all, module = "hindflight._native")]
+pub struct Ack {
+    now_s: f64,
+    delivered_pkts: u32,
+    acked_bytes: u64,
+    rtt_s: Option<f64>,
+    srtt_s: Option<f64>,
+    min_rtt_s: Option<f64>,
+    snd_una: u64,
+    snd_nxt: u64,
+    flight_pkts: u32,
+    prior_flight_pkts: u32,
+    lost_pkts: u64,
+    repair: &'static str,
+    cwnd_limited: bool,
+    ecn_echo: bool,
+}
+
+/// Why a window is to be reduced.
+#[pyclass(frozen, get_all, module = "hindflight._native")]
+pub struct Congestion {
+    now_s: f64,
+    flight_pkts: f64,
+    lost_pkts: u64,
+    kind: &'static str,
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / NS_PER_S
+}
+
+impl From<&AckEvidence> for Ack {
+    fn from(ack: &AckEvidence) -> Self {
+        Self {
+            now_s: seconds(ack.now),
+            delivered_pkts: ack.delivered,
+            acked_bytes: ack.acked_bytes,
+            rtt_s: ack.rtt.map(seconds),
+            srtt_s: ack.srtt.map(seconds),
+            min_rtt_s: ack.min_rtt.map(seconds),
+            snd_una: ack.snd_una,
+            snd_nxt: ack.snd_nxt,
+            flight_pkts: ack.flight,
+            prior_flight_pkts: ack.prior_flight,
+            lost_pkts: ack.lost_total,
+            repair: match ack.repair {
+                Repair::None => "none",
+                Repair::Recovery => "recovery",
+                Repair::Loss => "loss",
+            },
+            cwnd_limited: ack.cwnd_limited,
+            ecn_echo: ack.ecn_echo,
+        }
+    }
+}
+
+impl From<&SignalEvidence> for Congestion {
+    fn from(signal: &SignalEvidence) -> Self {
+        Self {
+            now_s: seconds(signal.now),
+            flight_pkts: signal.flight,
+            lost_pkts: signal.lost_total,
+            kind: match signal.signal {
+                Signal::Loss => "loss",
+                Signal::EcnEcho => "ecn_echo",
+                Signal::Timeout => "timeout",
+                Signal::RepeatedTimeout => "repeated_timeout",
+            },
+        }
+    }
+}
+
+/// Where the first exception of any controller is kept; it interrupts every run.
+#[derive(Default)]
+pub struct Failure {
+    raised: Mutex<Option<PyErr>>,
+    /// Set when there is one.
+    pub interrupt: AtomicBool,
+}
+
+impl Failure {
+    fn note(&self, error: PyErr) {
+        lock(&self.raised).get_or_insert(error);
+        self.interrupt.store(true, Ordering::Relaxed);
+    }
+
+    /// What was raised, if anything was.
+    pub fn take(&self) -> Option<PyErr> {
+        lock(&self.raised).take()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Classes by name.
+struct Classes {
+    classes: HashMap<String, Py<PyAny>>,
+    failure: Arc<Failure>,
+}
+
+/// The engine's view of `classes`; what they raise goes to `failure`.
+pub fn externals(classes: HashMap<String, Py<PyAny>>, failure: &Arc<Failure>) -> Externals {
+    Externals::new(Arc::new(Classes {
+        classes,
+        failure: Arc::clone(failure),
+    }))
+}
+
+impl MakeExternal for Classes {
+    fn names(&self) -> Vec<String> {
+        self.classes.keys().cloned().collect()
+    }
+
+    fn make(&self, name: &str, window: Window) -> Option<Box<dyn External>> {
+        let class = self.classes.get(name)?;
+        let made = Python::attach(|py| {
+            let class = class.bind(py);
+            make(class, window).map_err(|error| in_words(py, error, &name_of(class), "__init__"))
+        });
+        let (object, start, observes) = match made {
+            Ok((object, start, observes)) => (Some(object), start, observes),
+            Err(error) => {
+                self.failure.note(error);
+                (None, window, false)
+            }
+        };
+        Some(Box::new(InPython {
+            object,
+            start,
+            observes,
+            failure: Arc::clone(&self.failure),
+        }))
+    }
+}
+
+/// A new object of `class`, the window that it begins with, and whether it observes.
+fn make(class: &Bound<'_, PyAny>, window: Window) -> Result<(Py<PyAny>, Window, bool), Wrong> {
+    let object = class.call1((window.cwnd, window.ssthresh))?;
+    let observes = object.getattr("observes")?.extract()?;
+    // A class that leaves the windows to the engine has none yet.
+    let start = if object.hasattr("cwnd")? && object.hasattr("ssthresh")? {
+        window_of(&object)?
+    } else {
+        window
+    };
+    Ok((object.unbind(), start, observes))
+}
+
+fn name_of(class: &Bound<'_, PyAny>) -> String {
+    class
+        .getattr("__name__")
+        .and_then(|name| name.extract())
+        .unwrap_or_default()
+}
+
+/// What a controller did wrong.
+enum Wrong {
+    /// It raised.
+    Raised(PyErr),
+    /// It left no window, but this.
+    NoWindow(String),
+}
+
+impl From<PyErr> for Wrong {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+/// What went wrong in `call` of `class`, in one line, with what was raised as the cause. An interrupt stays what it is.
+fn in_words(py: Python<'_>, wrong: Wrong, class: &str, call: &str) -> PyErr {
+    match wrong {
+        Wrong::Raised(error) if !error.is_instance_of::<PyException>(py) => error,
+        Wrong::Raised(error) => {
+            let kind = name_of(&error.get_type(py));
+            let words = format!("{class}.{call} raises {kind}: {}", error.value(py));
+            let told = PyRuntimeError::new_err(words);
+            told.set_cause(py, Some(error));
+            told
+        }
+        Wrong::NoWindow(left) => PyRuntimeError::new_err(format!(
+            "{class}.{call} leaves {left}: both are numbers of 1 at least, and cwnd is finite"
+        )),
+    }
+}
+
+/// A controller that is an object of Python; none once it has raised.
+struct InPython {
+    object: Option<Py<PyAny>>,
+    start: Window,
+    observes: bool,
+    failure: Arc<Failure>,
+}
+
+impl External for InPython {
+    fn start(&self) -> Window {
+        self.start
+    }
+
+    fn observes(&self) -> bool {
+        self.observes
+    }
+
+    fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Window {
+        let Some(object) = &self.object else {
+            return window;
+        };
+        match Python::attach(|py| notify(object.bind(py), event, window)) {
+            Ok(window) => window,
+            Err(error) => {
+                self.failure.note(error);
+                self.object = None;
+                window
+            }
+        }
+    }
+}
+
+fn notify(object: &Bound<'_, PyAny>, event: &ControllerEvent, window: Window) -> PyResult<Window> {
+    let told = tell_of(object, event, window);
+    told.map_err(|error| {
+        let (call, now) = match event {
+            ControllerEvent::Observe(ack) => ("observe", Some(ack.now)),
+            ControllerEvent::Ack(ack) => ("on_ack", Some(ack.now)),
+            ControllerEvent::Congestion(signal) => ("on_congestion", Some(signal.now)),
+            ControllerEvent::Timeout(signal) => ("on_timeout", Some(signal.now)),
+            ControllerEvent::RecoveryExit(ack) => ("on_recovery_exit", Some(ack.now)),
+            ControllerEvent::Idle(..) => ("on_idle", None),
+        };
+        let at = now.map_or(String::new(), |now| format!(" at {:.3} s", seconds(now)));
+        let class = name_of(&object.get_type());
+        in_words(object.py(), error, &class, &format!("{call}{at}"))
+    })
+}
+
+fn tell_of(
+    object: &Bound<'_, PyAny>,
+    event: &ControllerEvent,
+    window: Window,
+) -> Result<Window, Wrong> {
+    object.setattr("cwnd", window.cwnd)?;
+    object.setattr("ssthresh", window.ssthresh)?;
+    match event {
+        ControllerEvent::Observe(ack) => object.call_method1("observe", (Ack::from(ack),))?,
+        ControllerEvent::Ack(ack) => object.call_method1("on_ack", (Ack::from(ack),))?,
+        ControllerEvent::Congestion(signal) => {
+            object.call_method1("on_congestion", (Congestion::from(signal),))?
+        }
+        ControllerEvent::Timeout(signal) => {
+            object.call_method1("on_timeout", (Congestion::from(signal),))?
+        }
+        ControllerEvent::RecoveryExit(ack) => {
+            object.call_method1("on_recovery_exit", (Ack::from(ack),))?
+        }
+        ControllerEvent::Idle(initial, idle) => {
+            object.call_method1("on_idle", (*initial, seconds(*idle)))?
+        }
+    };
+    window_of(object)
+}
+
+/// The windows that the object has.
+fn window_of(object: &Bound<'_, PyAny>) -> Result<Window, Wrong> {
+    let (cwnd, ssthresh) = (object.getattr("cwnd")?, object.getattr("ssthresh")?);
+    if let (Ok(cwnd), Ok(ssthresh)) = (cwnd.extract::<f64>(), ssthresh.extract::<f64>())
+        // Not a number fails both.
+        && cwnd.is_finite()
+        && cwnd >= 1.0
+        && ssthresh >= 1.0
+    {
+        return Ok(Window { cwnd, ssthresh });
+    }
+    Err(Wrong::NoWindow(format!(
+        "cwnd = {} and ssthresh = {}",
+        cwnd.repr()?,
+        ssthresh.repr()?
+    )))
+}

@@ -1,0 +1,43 @@
+//! The extension `hindflight._native`: hands bytes and numbers to the pure crates and their columns to Arrow.
+//! It must hold no logic of its own. Read `hindflight/_native.pyi` for the surface it offers.
+
+mod alone;
+mod capture;
+mod captures;
+mod channel;
+mod columns;
+mod controller;
+mod fit;
+mod mathematics;
+mod recorder;
+mod replay;
+mod rows;
+mod runs;
+mod sampler;
+mod told;
+mod wire;
+
+use pyo3::prelude::*;
+
+/// Native core of hindflight; use it through `hindflight.toolkit.capture`, `channels` and `replay`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::alone::follow;
+    #[pymodule_export]
+    use super::capture::CaptureReader;
+    #[pymodule_export]
+    use super::channel::{
+        FadeWalk, LossStream, StateWalk, StreetCanyon, StreetWalk, draw_street, normal_numbers,
+    };
+    #[pymodule_export]
+    use super::columns::Columns;
+    #[pymodule_export]
+    use super::controller::{Ack, Congestion};
+    #[pymodule_export]
+    use super::fit::{fit_losses, loss_models, loss_shape};
+    #[pymodule_export]
+    use super::mathematics::{acos, atan2, cos, erfc, exp, log, log10, pow, sin};
+    #[pymodule_export]
+    use super::replay::{check, profile, replay, variants};
+}

@@ -1,0 +1,399 @@
+//! `replay`: jobs to the engine, over threads, with the GIL released. Results come in the order of the jobs, whatever
+//! thread ran them; Ctrl-C is looked for while they run. Decides nothing about TCP.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use hindflight_engine::cc::Externals;
+use hindflight_engine::{
+    Config, ConfigError, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
+    VARIANTS, Variant, World, unheeded_by_all,
+};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::captures::Captures;
+use crate::controller::{Failure, externals};
+use crate::recorder::{Recorder, RunTables};
+use crate::runs::{Finished, runs};
+use crate::sampler::Sampler;
+
+/// How often the waiting thread looks for Ctrl-C.
+const SIGNAL_CHECK: Duration = Duration::from_millis(50);
+
+/// A job as Python gives it: configuration, seed, run_id, recorded.
+type JobTuple = (String, u64, u32, bool);
+
+/// One run to make.
+struct Job {
+    config: Arc<Config>,
+    seed: u64,
+    run_id: u32,
+    recorded: bool,
+}
+
+/// What recorded jobs keep.
+#[derive(Clone, Copy)]
+enum Series {
+    /// Every segment and every change of state.
+    Full,
+    /// States alone: every one, or so many of each sender at most, at even times, and the last.
+    States(Option<NonZeroU32>),
+}
+
+/// What is kept of recorded jobs.
+struct Keep {
+    series: Series,
+    /// Folder for a capture at each end of their connections.
+    captures: Option<PathBuf>,
+}
+
+/// What a job gave.
+struct Outcome {
+    summary: RunSummary,
+    tables: RunTables,
+}
+
+type Text = &'static str;
+/// Name, default, what is allowed, unit, source, meaning.
+type ParamTuple = (Text, String, String, Text, Text, Text);
+/// Name, family, one line, source, its year, parameters, profiles under which it has them, whether it needs a forecast
+/// of outages, and what it is called elsewhere.
+type VariantTuple = (
+    Text,
+    Text,
+    Text,
+    Text,
+    u16,
+    Vec<ParamTuple>,
+    Vec<Text>,
+    bool,
+    Vec<Text>,
+);
+
+/// Every variant of the catalogue with its parameters.
+#[pyfunction]
+pub fn variants() -> Vec<VariantTuple> {
+    let params = |variant: &Variant| {
+        let rows = variant.info().params.iter().map(|p| {
+            let (default, allowed) = (p.default_text(), p.allowed_text());
+            (p.name, default, allowed, p.unit, p.source, p.meaning)
+        });
+        rows.collect()
+    };
+    let row = |variant: &Variant| {
+        let (v, profiles) = (variant.info(), variant.profiles());
+        let (name, family, summary, source) = (v.name, v.family, v.summary, v.source);
+        let (params, forecast) = (params(variant), v.needs_forecast);
+        let others = v.other_names.to_vec();
+        (
+            name, family, summary, source, v.year, params, profiles, forecast, others,
+        )
+    };
+    VARIANTS.iter().map(row).collect()
+}
+
+/// The stack parameters that a profile fixes, as JSON.
+#[pyfunction]
+pub fn profile(name: &str) -> PyResult<String> {
+    let refuse = |error: serde_json::Error| PyValueError::new_err(error.to_string());
+    let profile: Profile = serde_json::from_value(name.into()).map_err(refuse)?;
+    let params = StackParams::resolve(profile, &StackOverrides::default());
+    serde_json::to_string(&params).map_err(refuse)
+}
+
+/// The first of `configurations` that `replay` would refuse, by its number, with the key and the problem; else an option
+/// that none of them heeds; none where nothing is to be said.
+#[pyfunction]
+#[pyo3(signature = (configurations, controllers = None))]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "PyO3 hands over what it has read"
+)]
+pub fn check(
+    configurations: Vec<String>,
+    controllers: Option<HashMap<String, Py<PyAny>>>,
+) -> Option<(usize, String, String)> {
+    let externals = externals(controllers.unwrap_or_default(), &Arc::default());
+    let mut configs = Vec::with_capacity(configurations.len());
+    for (number, text) in configurations.iter().enumerate() {
+        match config_with(text, &externals) {
+            Ok(config) => configs.push(config),
+            Err(error) => return Some((number, error.key, error.problem)),
+        }
+    }
+    let unheeded = unheeded_by_all(&configs);
+    unheeded.map(|error| (0, error.key, error.problem))
+}
+
+/// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
+/// `samples` so many at most; with `captures` a capture of each of their nodes is written to that folder.
+#[pyfunction]
+#[pyo3(signature = (jobs, *, threads, segments = true, samples = None, captures = None, controllers = None))]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "named ones, each with its own default, are what Python offers"
+)]
+pub fn replay(
+    py: Python<'_>,
+    jobs: Vec<JobTuple>,
+    threads: usize,
+    segments: bool,
+    samples: Option<NonZeroU32>,
+    captures: Option<PathBuf>,
+    controllers: Option<HashMap<String, Py<PyAny>>>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let series = series(segments, samples)?;
+    let keep = Keep { series, captures };
+    let (runs, tables) = py.detach(|| {
+        let failure = Arc::new(Failure::default());
+        let externals = externals(controllers.unwrap_or_default(), &failure);
+        let jobs = parse(&jobs, &externals)?;
+        let outcomes = run_all(&jobs, threads, &keep, &failure.interrupt);
+        let outcomes = failure.take().map_or(outcomes, Err)?;
+        let finished = jobs.iter().zip(&outcomes).map(|(job, outcome)| Finished {
+            run_id: job.run_id,
+            seed: job.seed,
+            config: &job.config,
+            summary: &outcome.summary,
+        });
+        let runs = runs(&finished.collect::<Vec<_>>())?;
+        let mut tables = RunTables::default();
+        for outcome in outcomes {
+            tables.append(outcome.tables);
+        }
+        PyResult::Ok((runs, tables))
+    })?;
+    let out = PyDict::new(py);
+    out.set_item("runs", vec![runs])?;
+    out.set_item("segments", tables.segments)?;
+    out.set_item("flows", tables.flows)?;
+    out.set_item("events", tables.events)?;
+    out.set_item("instruments", tables.instruments)?;
+    Ok(out)
+}
+
+fn series(segments: bool, samples: Option<NonZeroU32>) -> PyResult<Series> {
+    match (segments, samples) {
+        (true, None) => Ok(Series::Full),
+        (true, Some(_)) => Err(PyValueError::new_err(
+            "samples: only without segments, which cannot be sampled",
+        )),
+        (false, samples) => Ok(Series::States(samples)),
+    }
+}
+
+/// Reads and checks every configuration before anything runs; equal texts are read once.
+fn parse(jobs: &[JobTuple], externals: &Externals) -> PyResult<Vec<Job>> {
+    let mut known: HashMap<&str, Arc<Config>> = HashMap::new();
+    let mut parsed = Vec::with_capacity(jobs.len());
+    for (text, seed, run_id, recorded) in jobs {
+        let config = if let Some(config) = known.get(text.as_str()) {
+            Arc::clone(config)
+        } else {
+            let read = config_with(text, externals).map_err(|error| refused(error.into()))?;
+            Arc::clone(known.entry(text).or_insert(Arc::new(read)))
+        };
+        parsed.push(Job {
+            config,
+            seed: *seed,
+            run_id: *run_id,
+            recorded: *recorded,
+        });
+    }
+    Ok(parsed)
+}
+
+/// Reads and checks a configuration.
+pub fn config(text: &str) -> PyResult<Config> {
+    config_with(text, &Externals::default()).map_err(|error| refused(error.into()))
+}
+
+fn config_with(text: &str, externals: &Externals) -> Result<Config, ConfigError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = serde_path_to_error::deserialize(&mut reader);
+    let mut config: Config = read.map_err(|error| ConfigError {
+        key: error.path().to_string(),
+        problem: error.inner().to_string(),
+    })?;
+    config.externals = externals.clone();
+    config.validate()?;
+    Ok(config)
+}
+
+/// What the threads share.
+struct Pool<'a> {
+    jobs: &'a [Job],
+    keep: &'a Keep,
+    next: AtomicUsize,
+    interrupt: &'a AtomicBool,
+    results: Vec<Mutex<Option<PyResult<Outcome>>>>,
+    working: Mutex<usize>,
+    stopped: Condvar,
+}
+
+/// Hands the jobs to `threads` threads; all stop when one fails or the user interrupts.
+fn run_all(
+    jobs: &[Job],
+    threads: usize,
+    keep: &Keep,
+    interrupt: &AtomicBool,
+) -> PyResult<Vec<Outcome>> {
+    let threads = threads.clamp(1, jobs.len().max(1));
+    let pool = Pool {
+        jobs,
+        keep,
+        next: AtomicUsize::new(0),
+        interrupt,
+        results: jobs.iter().map(|_| Mutex::new(None)).collect(),
+        working: Mutex::new(threads),
+        stopped: Condvar::new(),
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| pool.work());
+        }
+        pool.wait()
+    })?;
+    let results = pool
+        .results
+        .into_iter()
+        .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
+    results.flatten().collect()
+}
+
+impl Pool<'_> {
+    fn work(&self) {
+        let _leaving = Leaving(self);
+        while !self.interrupt.load(Ordering::Relaxed) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = self.jobs.get(number) else {
+                return;
+            };
+            let result = job.run(self.keep, self.interrupt);
+            if result.is_err() {
+                self.interrupt.store(true, Ordering::Relaxed);
+            }
+            *lock(&self.results[number]) = Some(result);
+        }
+    }
+
+    /// Waits for all threads; on Ctrl-C stops them and hands on what Python raises.
+    fn wait(&self) -> PyResult<()> {
+        let mut signal = Ok(());
+        let mut working = lock(&self.working);
+        while *working > 0 {
+            let waited = self.stopped.wait_timeout(working, SIGNAL_CHECK);
+            working = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if signal.is_ok() {
+                signal = check_signals();
+                if signal.is_err() {
+                    self.interrupt.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        signal
+    }
+}
+
+fn check_signals() -> PyResult<()> {
+    Python::attach(|py| {
+        let signal: PyResult<()> = py.check_signals();
+        signal
+    })
+}
+
+/// Signs a thread off, also when it panics.
+struct Leaving<'a, 'b>(&'a Pool<'b>);
+
+impl Drop for Leaving<'_, '_> {
+    fn drop(&mut self) {
+        *lock(&self.0.working) -= 1;
+        self.0.stopped.notify_all();
+    }
+}
+
+/// A panic while it was held leaves plain values behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Job {
+    fn run(&self, keep: &Keep, interrupt: &AtomicBool) -> PyResult<Outcome> {
+        if !self.recorded {
+            let (summary, ()) = self.listen((), |(), _| {}, interrupt)?;
+            return Ok(Outcome {
+                summary,
+                tables: RunTables::default(),
+            });
+        }
+        let run_id = self.run_id;
+        let captures = keep.captures.as_deref();
+        let (summary, tables) = match keep.series {
+            Series::Full => {
+                let begin = |recorder: &mut Recorder, legs: &[Leg]| recorder.begin(run_id, legs);
+                let (summary, recorder) =
+                    self.record(Recorder::default(), begin, captures, interrupt)?;
+                (summary, recorder.finish()?)
+            }
+            Series::States(most) => {
+                let sampler = Sampler::new(run_id, most, self.config.duration_ns);
+                let (summary, sampler) =
+                    self.record(sampler, Sampler::begin, captures, interrupt)?;
+                (summary, sampler.finish()?)
+            }
+        };
+        Ok(Outcome { summary, tables })
+    }
+
+    /// Makes the run with `tap` listening, and captures of it written to a folder.
+    fn record<T: Tap>(
+        &self,
+        tap: T,
+        begin: impl FnOnce(&mut T, &[Leg]),
+        folder: Option<&Path>,
+        interrupt: &AtomicBool,
+    ) -> PyResult<(RunSummary, T)> {
+        let Some(folder) = folder else {
+            return self.listen(tap, begin, interrupt);
+        };
+        let nodes = &self.config.path.nodes;
+        let begin = |(tap, captures): &mut (T, Captures), legs: &[Leg]| {
+            begin(tap, legs);
+            captures.begin(legs, nodes);
+        };
+        let both = (tap, Captures::new(folder, self.run_id));
+        let (summary, (tap, captures)) = self.listen(both, begin, interrupt)?;
+        captures.finish()?;
+        Ok((summary, tap))
+    }
+
+    /// Makes the run with `tap` listening, to which `begin` tells the legs first.
+    fn listen<T: Tap>(
+        &self,
+        mut tap: T,
+        begin: impl FnOnce(&mut T, &[Leg]),
+        interrupt: &AtomicBool,
+    ) -> PyResult<(RunSummary, T)> {
+        let mut world =
+            World::new(&self.config, self.seed, &mut tap).map_err(|error| refused(error.into()))?;
+        world.introduce(begin);
+        let summary = world.run(interrupt).map_err(refused)?;
+        Ok((summary, tap))
+    }
+}
+
+fn refused(error: RunError) -> PyErr {
+    match error {
+        RunError::Config(error) => PyValueError::new_err(error.to_string()),
+        RunError::Interrupted => {
+            PyRuntimeError::new_err("another job failed or the run was interrupted")
+        }
+    }
+}

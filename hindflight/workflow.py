@@ -1,0 +1,188 @@
+"""The workflow that the API and the command line share: extract a channel, draft a scenario, replay, report.
+
+Puts the packages together; each step is theirs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hindflight.channels.extraction.extract import Extraction
+    from hindflight.channels.trace import Trace
+    from hindflight.replay.experiment.experiment import Execution, Study
+    from hindflight.replay.scenario.from_capture import Choice
+    from hindflight.replay.scenario.model import Scenario
+    from hindflight.toolkit.captured_flow import Flow
+    from hindflight.toolkit.source import Tables
+    from hindflight.toolkit.workspace import Workspace
+
+
+def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = None) -> Extraction:
+    """Extract the channel that the flow's data met, beside what else its capture holds; `receiver` is a capture of the
+    same time at the data receiver. ChannelError where the captures cannot tell."""
+    import pyarrow.compute as pc
+
+    from hindflight.channels.extraction.arrivals import arrivals_of
+    from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, crossing_of
+    from hindflight.channels.extraction.extract import Beside, extract
+    from hindflight.toolkit.capture import load_capture
+
+    input_id = flow.row["input_id"]
+    here = (pc.field("run_id") == 0) & (pc.field("input_id") == input_id)
+    flows = workspace.table("flows", where=here)
+    beside = (pc.field("run_id") == 0) & pc.field("flow_id").isin(flows["flow_id"])
+    segments = workspace.table("segments", SEGMENT_COLUMNS, beside & (pc.field("flow_id") != flow.flow_id))
+    events = workspace.table("events", ("kind", "record"), beside & (pc.field("flow_id") != flow.flow_id))
+    others = workspace.table("others", where=pc.field("input_id") == input_id)
+    crossing = crossing_of(flow.row, segments, flows, events, others)
+    arrivals = None
+    if receiver is not None:
+        there = load_capture(receiver)
+        arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
+    own = flow.tables
+    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Beside(crossing, arrivals))
+
+
+def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
+    """Return the extraction as a trace that says which input and flow it came from."""
+    from hindflight.channels.trace import Trace
+    from hindflight.toolkit.captured_flow import input_of
+
+    source = input_of(workspace, flow)
+    return Trace(
+        channel=extraction.channel,
+        estimates=extraction.estimates,
+        unknowns=extraction.unknowns,
+        counts=extraction.counts,
+        source={"name": source.name, "sha256": source.sha256, "flow_id": str(flow.flow_id)},
+    )
+
+
+def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) -> Path:
+    """Extract the flow's channel and write a scenario drafted from it to `path`; return the trace beside it.
+
+    ScenarioError: an unknown variant was chosen. ChannelError: the capture does not tell. MachineError: no room.
+    """
+    from hindflight.channels.trace import write_trace
+    from hindflight.replay.controllers.base import variant_names
+    from hindflight.replay.scenario.from_capture import CapturedSender, check_choice, draft_from_capture
+    from hindflight.replay.scenario.model import parse_scenario
+    from hindflight.toolkit.captured_flow import input_of, place_of
+    from hindflight.toolkit.files import write_whole
+
+    check_choice(choice)
+    extraction = extract_channel(flow, workspace)
+    trace_path = path.with_suffix(".channel.parquet")
+    trace = trace_of(extraction, workspace, flow)
+    source = input_of(workspace, flow)
+    sender = CapturedSender(
+        flow_id=flow.flow_id,
+        number=flow.number,
+        place=place_of(workspace, flow),
+        direction=flow.direction,
+        row=flow.row,
+        segments=flow.tables["segments"],
+        input_name=source.name,
+        input_sha256=source.sha256,
+    )
+    text = draft_from_capture(sender, trace, trace_path.name, choice)
+    parse_scenario(tomllib.loads(text), "the drafted scenario", variant_names())
+    write_trace(trace, trace_path)
+    write_whole(path, text)
+    return trace_path
+
+
+def replay_into(workspace: Workspace, scenario: Scenario, folder: Path, command: str, execution: Execution) -> Study:
+    """Replay a scenario into the workspace, in place of an earlier replay, with findings for the report.
+
+    The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
+    """
+    from hindflight.replay.experiment.experiment import CapturedFlow, replay_scenario
+    from hindflight.replay.experiment.findings import report_findings
+
+    flow = captured_flow(workspace, scenario)
+    captured = None
+    if flow is not None:
+        tables = flow.tables
+        captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction)
+    study = replay_scenario(scenario, folder, captured, execution)
+    study.tables["findings"] = report_findings(study, scenario, folder, execution.threads)
+    with workspace.transaction(command, replay=True) as transaction:
+        for name, table in study.tables.items():
+            transaction.write(name, table)
+        if flow is not None:
+            for trace in study.traces.values():
+                transaction.write("channel", trace.channel)
+    return study
+
+
+def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
+    """Return the flow that the scenario was drafted from, if its capture is in the workspace."""
+    from hindflight.toolkit.captured_flow import read_flow
+
+    if scenario.captured is None:
+        return None
+    source = workspace.find_input(scenario.captured.sha256)
+    return read_flow(workspace, scenario.captured.flow_id, (source.input_id,)) if source else None
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario file; ScenarioError names the key path and what is allowed."""
+    from hindflight.replay.controllers.base import variant_names
+    from hindflight.replay.scenario.model import load_scenario
+
+    return load_scenario(path, variant_names())
+
+
+def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> None:
+    """Write the report on a workspace. MachineError where the file cannot be written."""
+    from hindflight.reports.document import ReportMeta, write_report
+    from hindflight.toolkit.schema import TABLES
+
+    tables = {name: workspace.table(name) for name in TABLES}
+    manifest = workspace.manifest
+    newest = manifest.commands[-1].versions if manifest.commands else {}
+    commands = {c.command: c for c in manifest.commands}  # one that read several inputs is there once for each
+    meta = ReportMeta(
+        title=title,
+        generated=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        manifest={
+            "inputs": [
+                {"name": i.name, "kind": i.kind, "size_bytes": i.size_bytes, "sha256": i.sha256, "note": i.note}
+                for i in manifest.inputs
+            ],
+            "versions": newest,
+            "commands": [{"command": c.command, "time_utc": c.time_utc} for c in commands.values()],
+        },
+        utc=utc,
+    )
+    write_report(tables, meta, path)
+
+
+def replay_file(
+    path: Path | str, *captures: Path | str, threads: int | None = None, pcap: Path | str | None = None
+) -> Tables:
+    """Replay the scenario file at `path` and return the tables, which last as long as the object.
+
+    `captures` (and kernel logs) are read first; the self-check needs the one that the scenario was drafted from. With
+    `pcap`, captures of the recorded runs are written to that folder.
+    ScenarioError, CaptureError, ChannelError: an input is wrong. MachineError: no room for the tables.
+    """
+    from hindflight.replay.experiment.experiment import Execution
+    from hindflight.toolkit.ingest import Ingest
+    from hindflight.toolkit.source import temporary_tables
+
+    scenario = read_scenario(Path(path))
+    tables = temporary_tables()
+    try:
+        Ingest(tables.workspace, f"replay {path}")([Path(capture) for capture in captures])
+        execution = Execution(threads, captures=None if pcap is None else Path(pcap))
+        replay_into(tables.workspace, scenario, Path(path).parent, f"replay {path}", execution)
+    except BaseException:
+        tables.close()
+        raise
+    return tables

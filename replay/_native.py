@@ -1,0 +1,7 @@
+"""The one module of this package that touches the native core."""
+
+from __future__ import annotations
+
+from hindflight._native import check, follow, profile, replay, variants
+
+__all__ = ["check", "follow", "profile", "replay", "variants"]

@@ -1,0 +1,1 @@
+"""Congestion control written in Python: the base class and its checker."""

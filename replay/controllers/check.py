@@ -1,0 +1,278 @@
+"""The rules that every variant keeps, played on a controller in Python: the engine's own contract, in Python's words.
+
+Knows the events and the rules, not the network. The windows are set before each call and read after it, as the engine
+does. Sequences are drawn from seeds, so that a finding can be repeated.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hindflight.replay.controllers.base import LOSS_WINDOW_PKTS, Controller
+from hindflight.toolkit.errors import HindflightError
+
+SEQUENCES = 20
+EVENTS = 200
+INITIAL_WINDOW_PKTS = 10.0
+RESTART_WINDOW_PKTS = 4.0
+LEAST_AFTER_SIGNAL_PKTS = 2.0
+"""A window of one may become two by a loss (RFC 5681 §3.1 equation 4), or unused (RFC 6817 §2.5)."""
+SMSS_BYTES = 1448
+MOST_FLIGHT_PKTS = 1_000_000
+
+KINDS = ("used", "unused", "loss", "ecn_echo", "timeout", "repeated_timeout", "idle", "exit")
+WEIGHTS = (70, 10, 8, 2, 3, 1, 2, 6)
+EXTREMES: tuple[tuple[int, float | None], ...] = (
+    (0, 0.0),
+    (0, 1e-9),
+    (1, 0.0),
+    (1, 1e-9),
+    (1 << 20, 1e-9),
+    (1, 3600.0),
+    (1, None),
+)
+"""Segments delivered and round-trip time [s] of ACKs that hardly ever come."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnAck:
+    """An ACK as the engine would tell of it."""
+
+    now_s: float
+    delivered_pkts: int
+    rtt_s: float | None
+    srtt_s: float | None
+    flight_pkts: int
+    snd_una: int
+    cwnd_limited: bool
+    repair: str = "none"
+    ecn_echo: bool = False
+    lost_pkts: int = 0
+
+    @property
+    def acked_bytes(self) -> int:
+        """All that it delivers."""
+        return self.delivered_pkts * SMSS_BYTES
+
+    @property
+    def min_rtt_s(self) -> float | None:
+        """As the smoothed one."""
+        return self.srtt_s
+
+    @property
+    def snd_nxt(self) -> int:
+        """A flight beyond."""
+        return self.snd_una + self.flight_pkts * SMSS_BYTES
+
+    @property
+    def prior_flight_pkts(self) -> int:
+        """Before it delivered."""
+        return self.flight_pkts + self.delivered_pkts
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCongestion:
+    """A signal as the engine would tell of it."""
+
+    now_s: float
+    flight_pkts: float
+    kind: str
+    lost_pkts: int = 1
+
+
+class BrokenError(Exception):
+    """The controller raised, or left no window: nothing more can be asked of it."""
+
+
+def check_controller(make: Callable[[float, float], Controller]) -> list[str]:
+    """Return what `make(cwnd, ssthresh)`'s controllers do against the rules, a sentence each; none is as it should be.
+
+    Windows are finite and at least one segment, whatever an ACK says; a signal, a timeout and idleness raise nothing; a
+    window that is not used does not grow, one that is used and loses nothing does; a loss costs; a timeout leaves one
+    segment, idleness the initial window; equal events give equal windows. A class with `holds_window` keeps its window
+    instead. HindflightError where `make` is no class of controllers.
+    """
+    if not callable(make):
+        raise HindflightError(f"{make!r} makes no controllers", "give the class itself: check_controller(Gentle)")
+    found: dict[str, str] = {}
+    for seed in range(SEQUENCES):
+        windows = [_sequence(Play(make, found), seed) for _ in range(2)]
+        if windows[0] != windows[1]:
+            found.setdefault("equal", "equal events give different windows")
+    for rule in (_extremes, _held) if getattr(make, "holds_window", False) else (_extremes, _grows, _costs, _falls):
+        try:
+            rule(Play(make, found))
+        except BrokenError:
+            continue
+    return list(found.values())
+
+
+class Play:
+    """A controller at work: the window that it last left, and the call of each event."""
+
+    def __init__(self, make: Callable[[float, float], Controller], found: dict[str, str]) -> None:
+        self.found = found
+        self.window = (INITIAL_WINDOW_PKTS, math.inf)
+        self.number = 0
+        self.now_s = 0.0
+        self.controller: Controller | None = None
+        try:
+            self.controller = make(*self.window)
+        except Exception as error:
+            self._raised("__init__", error)
+            return
+        if hasattr(self.controller, "cwnd") and hasattr(self.controller, "ssthresh"):
+            self._read("__init__")
+
+    @property
+    def cwnd(self) -> float:
+        """The window."""
+        return self.window[0]
+
+    def tell(self, method: str, *about: object) -> float:
+        """Call `method`; return the window after it. BrokenError: it raised, or left none."""
+        if self.controller is None:
+            raise BrokenError
+        self.controller.cwnd, self.controller.ssthresh = self.window
+        try:
+            getattr(self.controller, method)(*about)
+        except Exception as error:
+            self._raised(method, error)
+            raise BrokenError from error
+        self._read(method)
+        if self.controller is None:
+            raise BrokenError
+        return self.cwnd
+
+    def acknowledge(self, *, delivered: int = 1, rtt_s: float | None = 0.1, limited: bool = True) -> float:
+        """An ACK outside of recovery; return the window after it."""
+        ack = self.ack(delivered, rtt_s, limited=limited)
+        if getattr(self.controller, "observes", False):
+            self.tell("observe", ack)
+        return self.tell("on_ack", ack)
+
+    def ack(self, delivered: int, rtt_s: float | None, *, limited: bool = True) -> DrawnAck:
+        """Return the next ACK under the window."""
+        self.number += delivered
+        flight = max(1, int(min(self.cwnd, MOST_FLIGHT_PKTS)))
+        flight = flight if limited else flight // 4
+        return DrawnAck(self.now_s, delivered, rtt_s, rtt_s, flight, 1 + self.number * SMSS_BYTES, limited)
+
+    def signal(self, kind: str, flight_pkts: float | None = None) -> float:
+        """Signal congestion; return the window after it."""
+        method = "on_timeout" if kind.endswith("timeout") else "on_congestion"
+        flight = min(self.cwnd, MOST_FLIGHT_PKTS) if flight_pkts is None else flight_pkts
+        return self.tell(method, DrawnCongestion(self.now_s, flight, kind))
+
+    def note(self, rule: str, finding: str) -> None:
+        """Keep the first finding against a rule."""
+        self.found.setdefault(rule, finding)
+
+    def _raised(self, method: str, error: Exception) -> None:
+        self.controller = None
+        self.note(f"raised {method}", f"{method} raises {type(error).__name__}: {error}")
+
+    def _read(self, method: str) -> None:
+        cwnd, ssthresh = getattr(self.controller, "cwnd", None), getattr(self.controller, "ssthresh", None)
+        try:
+            sound = math.isfinite(cwnd) and cwnd >= 1 and ssthresh >= 1  # type: ignore[arg-type, operator]
+        except TypeError:
+            sound = False
+        if not sound:
+            self.controller = None
+            left = f"cwnd = {cwnd!r} and ssthresh = {ssthresh!r}"
+            self.note(f"window {method}", f"{method} leaves {left}: both are numbers of 1 at least, and cwnd is finite")
+            return
+        self.window = (float(cwnd), float(ssthresh))  # type: ignore[arg-type]
+
+
+def _sequence(play: Play, seed: int) -> list[float]:
+    """Play events drawn from `seed`; return the window after each."""
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    windows = []
+    try:
+        for _ in range(EVENTS):
+            play.now_s += draw.uniform(0.001, 0.5)
+            _happen(play, draw.choices(KINDS, WEIGHTS)[0], draw)
+            windows.append(play.cwnd)
+    except BrokenError:
+        pass
+    return windows
+
+
+def _happen(play: Play, kind: str, draw: random.Random) -> None:
+    """Let it happen, and hold it against the rule that belongs to it."""
+    before = play.cwnd
+    delivered, rtt_s = draw.randint(1, 8), None if draw.random() < 0.1 else draw.uniform(0.001, 2.0)
+    if kind == "used":
+        play.acknowledge(delivered=delivered, rtt_s=rtt_s)
+        return
+    if kind == "exit":
+        play.tell("on_recovery_exit", play.ack(delivered, rtt_s))
+        return
+    if kind == "unused":
+        after = play.acknowledge(delivered=delivered, rtt_s=rtt_s, limited=False)
+        wrong = "a window that is not used grows"
+    elif kind == "idle":
+        after = play.tell("on_idle", INITIAL_WINDOW_PKTS, 5.0)
+        wrong = "idleness raises the window"
+    else:
+        after = play.signal(kind)
+        words = {"loss": "a loss", "ecn_echo": "a congestion mark"}
+        wrong = f"{words.get(kind, 'a timeout')} raises the window"
+    if after > max(before, LEAST_AFTER_SIGNAL_PKTS):
+        play.note(wrong, f"{wrong}: {before:g} to {after:g}")
+
+
+def _extremes(play: Play) -> None:
+    for delivered, rtt_s in EXTREMES:
+        for n in range(50):
+            play.acknowledge(delivered=delivered, rtt_s=rtt_s)
+            if n % 17 == 16:
+                play.signal("loss", 0.0)
+
+
+def _grown(play: Play, acks: int) -> float:
+    for _ in range(acks):
+        play.now_s += 0.01
+        play.acknowledge()
+    return play.cwnd
+
+
+def _grows(play: Play) -> None:
+    before = play.cwnd
+    after = _grown(play, 1 + 2 * int(before))
+    if after <= before:
+        play.note(
+            "grows", "a window that is used and loses nothing does not grow (holds_window says that it never does)"
+        )
+
+
+def _costs(play: Play) -> None:
+    before = _grown(play, 60)
+    after = play.signal("loss")
+    if after >= before:
+        play.note("costs", f"a loss costs nothing: {before:g} to {after:g}")
+
+
+def _falls(play: Play) -> None:
+    _grown(play, 60)
+    after = play.tell("on_idle", RESTART_WINDOW_PKTS, 5.0)
+    if after > RESTART_WINDOW_PKTS:
+        play.note("idle", f"idleness leaves {after:g} segments, not the initial window of {RESTART_WINDOW_PKTS:g}")
+    _grown(play, 60)
+    after = play.signal("timeout")
+    if after != LOSS_WINDOW_PKTS:
+        play.note("timeout", f"a timeout leaves {after:g} segments, not one (RFC 5681 §3.1)")
+
+
+def _held(play: Play) -> None:
+    held = play.cwnd
+    for kind in ("loss", "exit", "timeout", "idle"):
+        _happen(play, kind, random.Random(1))  # noqa: S311 - no secret
+        if (after := _grown(play, 40)) != held:
+            play.note("held", f"a window that is to be held moves from {held:g} to {after:g}")
+            return

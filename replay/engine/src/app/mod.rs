@@ -1,0 +1,276 @@
+//! The sending application of a flow: what it has to send by when, and how it gets it into the sender; and what the
+//! receiving end makes of it.
+//!
+//! Does not depend on links, windows or recovery. Octets are stream offsets as in a segment: the first is 1.
+
+mod browser;
+mod data_source;
+mod playout;
+mod random;
+mod send_buffer;
+pub(crate) mod sink;
+pub(crate) mod source;
+mod write_delay;
+
+use hindflight_kernels::{Purpose, StreamKey, StreamRng};
+
+use crate::config::{ApplicationConfig, FlowConfig, StackParams};
+use crate::sim::time::{NEVER, Nanos};
+use crate::tcp::segment::Segment;
+use crate::tcp::sender::Sender;
+
+pub use browser::Browser;
+pub use playout::Playout;
+pub use send_buffer::Buffered;
+pub use write_delay::WriteDelays;
+
+use browser::Draws;
+pub use data_source::Clocked;
+use data_source::{DataSource, PageSizes};
+use send_buffer::{Limits, SendBuffer};
+
+/// End of the stream of an application that never runs dry.
+const ENDLESS: u64 = u64::MAX / 2;
+
+/// An application and the socket that it writes to.
+#[derive(Debug)]
+pub struct Application {
+    data_source: DataSource,
+    /// When it has more to send without being asked.
+    deadline: Nanos,
+    /// End of the octets that it has to send by now.
+    produced: u64,
+    /// Offset after the last octet that it will ever send, once that is known.
+    last: Option<u64>,
+    /// Octets of one write into the buffer; none: all that is there.
+    write_bytes: Option<u64>,
+    /// Octets of the current write that found no room yet.
+    unwritten: u64,
+    buffer: Option<SendBuffer>,
+    /// Octets of a request, where it answers requests; next octet expected from the other end.
+    request_bytes: u64,
+    rcv_nxt: u64,
+    delays: WriteDelays,
+}
+
+impl Application {
+    /// The application of `flow`, writing through a stack of `params`; `key` opens its random streams.
+    pub fn new(flow: &FlowConfig, params: &StackParams, key: StreamKey) -> Self {
+        let last = flow.size_bytes.map(|size| size + 1);
+        let (write_bytes, produced, request_bytes) = match &flow.application {
+            ApplicationConfig::Greedy {
+                write_bytes,
+                first_write_ns: 0,
+            } => (*write_bytes, last.unwrap_or(ENDLESS), 0),
+            ApplicationConfig::Greedy { write_bytes, .. } => (*write_bytes, 1, 0),
+            ApplicationConfig::Pages { request_bytes, .. } => (None, 1, *request_bytes),
+            _ => (None, 1, 0),
+        };
+        Self {
+            data_source: DataSource::new(&flow.application, params.smss_bytes, source_rng(key)),
+            deadline: NEVER,
+            produced,
+            last,
+            write_bytes: write_bytes.map(u64::from),
+            unwritten: 0,
+            buffer: send_buffer(params),
+            request_bytes: u64::from(request_bytes),
+            rcv_nxt: 1,
+            delays: WriteDelays::default(),
+        }
+    }
+
+    /// The flow starts.
+    pub fn begin(&mut self, now: Nanos) {
+        self.deadline = self.data_source.begin(now);
+    }
+
+    /// When it has more to send without anything arriving.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    /// Its time has come.
+    pub fn on_deadline(&mut self, now: Nanos) {
+        while self.deadline <= now {
+            let (octets, next) = self.data_source.due();
+            self.deadline = next;
+            if matches!(self.data_source, DataSource::Ready { .. }) {
+                // It writes them one by one, as the network takes them.
+                self.produced = self.last.unwrap_or(ENDLESS);
+            } else {
+                self.produce(octets, now);
+            }
+        }
+    }
+
+    /// The other end asks for a page.
+    pub fn on_request(&mut self, segment: &Segment, now: Nanos) {
+        let number = (segment.seq - 1) / self.request_bytes.max(1);
+        if let Some(octets) = self.data_source.request(number) {
+            self.rcv_nxt += self.request_bytes;
+            self.produce(octets, now);
+        }
+    }
+
+    fn produce(&mut self, octets: u64, now: Nanos) {
+        self.produced += octets;
+        self.delays.note_written(self.produced, now);
+        if self.data_source.is_exhausted() {
+            self.last = Some(self.produced);
+        }
+    }
+
+    /// Next octet expected from the other end: what it asked for has arrived.
+    #[inline]
+    pub fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    /// Writes what fits; says whether it wrote anything.
+    #[inline]
+    pub fn feed(&mut self, sender: &mut Sender, now: Nanos) -> bool {
+        let written = sender.write_end();
+        if written >= self.produced || sender.established_at().is_none() {
+            return false;
+        }
+        self.write(written, sender, now)
+    }
+
+    fn write(&mut self, written: u64, sender: &mut Sender, now: Nanos) -> bool {
+        let Some(buffer) = &mut self.buffer else {
+            self.hand_over(self.produced, sender);
+            return true;
+        };
+        if !buffer.is_writable(&sender.buffered(now), self.unwritten > 0) {
+            return false;
+        }
+        if self.unwritten == 0 {
+            let left = self.produced - written;
+            self.unwritten = self.write_bytes.map_or(left, |bytes| bytes.min(left));
+        }
+        let octets = sender.piece_room().min(self.unwritten);
+        self.unwritten -= octets;
+        let end = written + octets;
+        self.hand_over(end, sender);
+        // One that writes as much as fits writes when it does; the others have been waiting since they had it.
+        self.delays.note_written(end, now);
+        true
+    }
+
+    fn hand_over(&self, end: u64, sender: &mut Sender) {
+        let last = self.last == Some(end);
+        sender.write_to(end, last);
+        if last {
+            sender.close();
+        }
+    }
+
+    /// A segment leaves. One that writes as much as the network takes, without a buffer, has written it just now.
+    #[inline]
+    pub fn note_departure(&mut self, segment: &Segment, now: Nanos) {
+        self.delays.note_written(segment.end(), now);
+    }
+
+    /// How long its writes took to be read.
+    pub fn delays(&self) -> &WriteDelays {
+        &self.delays
+    }
+
+    /// See [`WriteDelays::note_arrived`].
+    #[inline]
+    pub fn note_arrived(&mut self, arrived: u64, now: Nanos, read_at: impl Fn(u64) -> Nanos) {
+        self.delays.note_arrived(arrived, now, read_at);
+    }
+
+    /// See [`WriteDelays::note_arrives`].
+    #[inline]
+    pub fn note_arrives(&mut self, arrived: u64, read_at: Nanos) {
+        self.delays.note_arrives(arrived, read_at);
+    }
+
+    /// See [`WriteDelays::settle`].
+    pub fn settle(&mut self, end: Nanos) {
+        self.delays.settle(end);
+    }
+}
+
+fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
+    params.send_buffer_bytes.map(|memory_bytes| {
+        SendBuffer::new(Limits {
+            memory_bytes,
+            max_bytes: params.send_buffer_max_bytes,
+            unsent_bytes: params.notsent_lowat_bytes,
+            mss_bytes: params.mss_bytes(),
+        })
+    })
+}
+
+fn source_rng(key: StreamKey) -> StreamRng {
+    StreamRng::new(StreamKey {
+        purpose: Purpose::Application,
+        ..key
+    })
+}
+
+/// The receiving application.
+#[derive(Debug)]
+pub enum Client {
+    /// Reads what comes, up to an offset if the stream has an end.
+    Reader(Option<u64>),
+    /// Plays a stream.
+    Player(Playout),
+    /// Asks for pages.
+    Browser(Box<Browser>),
+}
+
+impl Client {
+    /// The receiving end of the application of `flow`.
+    pub fn new(flow: &FlowConfig, key: StreamKey) -> Self {
+        match &flow.application {
+            ApplicationConfig::Greedy { .. } => Self::Reader(flow.size_bytes.map(|size| size + 1)),
+            ApplicationConfig::OnOff { .. } => Self::Reader(None),
+            ApplicationConfig::Writes { bytes, .. } => {
+                Self::Reader(Some(1 + bytes.iter().copied().map(u64::from).sum::<u64>()))
+            }
+            ApplicationConfig::Stream {
+                rate_bps,
+                startup_ns,
+                resume_ns,
+                ..
+            } => Self::Player(Playout::new(*rate_bps, *startup_ns, *resume_ns)),
+            ApplicationConfig::Pages {
+                page_bytes,
+                think_ns,
+                spread,
+                request_bytes,
+                pages,
+            } => {
+                let draws = Draws {
+                    sizes: PageSizes::new(*page_bytes, *spread, source_rng(key)),
+                    thinking: StreamRng::new(StreamKey {
+                        purpose: Purpose::Application,
+                        direction: 1,
+                        ..key
+                    }),
+                };
+                let browser = Browser::new(draws, *think_ns, *spread, *pages, *request_bytes);
+                Self::Browser(Box::new(browser))
+            }
+        }
+    }
+
+    /// Offset after the last octet of the stream, where it has an end and that is known.
+    #[inline]
+    pub fn last(&self) -> Option<u64> {
+        match self {
+            Self::Reader(last) => *last,
+            Self::Player(_) => None,
+            Self::Browser(browser) => browser.last(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

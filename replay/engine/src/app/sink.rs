@@ -1,0 +1,150 @@
+//! The node that receives a flow's data: a receiver and the application that reads from it.
+//!
+//! Does not depend on links or the sending end.
+
+use super::{Browser, Client, Playout};
+use crate::sim::node::{Endpoint, Sent};
+use crate::sim::time::Nanos;
+use crate::tcp::receiver::Receiver;
+use crate::tcp::segment::{Purpose, Segment, flags};
+
+/// A receiver with its application.
+pub struct Sink {
+    receiver: Receiver,
+    client: Client,
+}
+
+impl Sink {
+    /// A sink of a flow that starts at `start`. With a handshake its application begins when the connection stands.
+    pub fn new(receiver: Receiver, mut client: Client, start: Nanos) -> Self {
+        if let Client::Browser(browser) = &mut client
+            && receiver.is_established()
+        {
+            browser.open_at(start);
+        }
+        Self { receiver, client }
+    }
+
+    fn notify_client(&mut self, now: Nanos) {
+        let arrived = self.receiver.rcv_nxt();
+        match &mut self.client {
+            Client::Reader(_) => {}
+            Client::Player(playout) => playout.on_arrival(arrived, now),
+            Client::Browser(browser) => {
+                if self.receiver.is_established() {
+                    browser.opened(now);
+                }
+                browser.on_arrival(arrived, |end| self.receiver.read_at(end, now));
+            }
+        }
+    }
+
+    /// The flow's time is up at `end`.
+    pub fn settle(&mut self, end: Nanos) {
+        if let Client::Browser(browser) = &mut self.client {
+            browser.settle(end);
+        }
+    }
+
+    /// Its receiver.
+    #[inline]
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Offset after the last octet of the stream, where it has an end and that is known.
+    #[inline]
+    pub fn last(&self) -> Option<u64> {
+        self.client.last()
+    }
+
+    /// What asks for pages, if something does.
+    #[inline]
+    pub fn browser(&self) -> Option<&Browser> {
+        if let Client::Browser(browser) = &self.client {
+            Some(browser)
+        } else {
+            None
+        }
+    }
+
+    /// What plays a stream, if something does.
+    pub fn playout(&self) -> Option<&Playout> {
+        if let Client::Player(playout) = &self.client {
+            Some(playout)
+        } else {
+            None
+        }
+    }
+}
+
+impl Endpoint for Sink {
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
+    fn receive(&mut self, segment: &Segment, now: Nanos) {
+        self.receiver.receive(segment, now);
+        if !matches!(self.client, Client::Reader(_)) {
+            self.notify_client(now);
+        }
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Nanos {
+        let receiver = self.receiver.next_deadline();
+        self.browser()
+            .map_or(receiver, |browser| receiver.min(browser.next_deadline()))
+    }
+
+    fn on_deadline(&mut self, now: Nanos) {
+        self.receiver.on_deadline(now);
+        if let Client::Browser(browser) = &mut self.client {
+            browser.on_deadline(now);
+        }
+    }
+
+    /// An acknowledgement, or a request that carries one.
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
+        if let Client::Browser(browser) = &mut self.client {
+            transmit_of(&mut self.receiver, browser, now, slot).into()
+        } else if !self.receiver.transmit(now, slot) {
+            Sent::Nothing
+        } else if self.receiver.owes_nothing() {
+            Sent::Last
+        } else {
+            Sent::One
+        }
+    }
+}
+
+fn transmit_of(
+    receiver: &mut Receiver,
+    browser: &mut Browser,
+    now: Nanos,
+    slot: &mut Segment,
+) -> bool {
+    if let Some(number) = browser.take_request() {
+        receiver.acknowledge(now, slot);
+        let seq = 1 + number * u64::from(browser.request_bytes);
+        add_request(slot, seq, browser.request_bytes);
+        receiver.note_request(slot.end());
+        return true;
+    }
+    receiver.transmit(now, slot)
+}
+
+/// Lets an acknowledgement carry a request of `request_bytes` from `seq` on.
+pub fn add_request(segment: &mut Segment, seq: u64, request_bytes: u16) {
+    segment.seq = seq;
+    segment.payload_bytes = request_bytes;
+    segment.ip_bytes += request_bytes;
+    segment.flags |= flags::PSH;
+    segment.purpose = Purpose::Request;
+}

@@ -1,0 +1,326 @@
+//! Applications at work: what leaves, when, and in which pieces.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::config::Config;
+use crate::sim::summary::RunSummary;
+use crate::sim::time::Nanos;
+use crate::sim::trace::{Event, Tap};
+use crate::sim::world::World;
+use crate::tcp::segment::{Direction, Purpose};
+
+/// New data as it leaves: time, first octet, octets.
+#[derive(Default)]
+struct Departures(Vec<(Nanos, u64, u16)>);
+
+impl Tap for Departures {
+    fn event(&mut self, now: Nanos, event: Event<'_>) {
+        if let Event::Sent(segment) = event
+            && segment.direction == Direction::Forward
+            && segment.purpose == Purpose::Data
+        {
+            self.0.push((now, segment.seq, segment.payload_bytes));
+        }
+    }
+}
+
+/// Runs one flow over one clean link of 5 Mbit/s and 40 ms each way.
+fn run(flow: &str, stack: &str) -> (Vec<(Nanos, u64, u16)>, RunSummary) {
+    let config = format!(
+        r#"{{"duration_ns": 10000000000, "path": {{"nodes": ["a", "b"], "links": [{{"name": "ab",
+            "forward": {{"rate_bps": 5e6, "delay_ns": 40000000, "queue": {{"kind": "drop_tail", "limit_pkts": 400}}}},
+            "reverse": {{"rate_bps": 5e6, "delay_ns": 40000000}}}}]}},
+            "flows": [{{"name": "f", "variant": "linux-reno", "profile": "linux", {flow}
+            "stack": {{{stack}}}}}]}}"#
+    );
+    let config: Config = serde_json::from_str(&config).expect("well-formed");
+    let mut departures = Departures::default();
+    let summary = World::new(&config, 1, &mut departures)
+        .expect("valid")
+        .run(&AtomicBool::new(false))
+        .expect("nobody interrupts");
+    (departures.0, summary)
+}
+
+fn small(departures: &[(Nanos, u64, u16)]) -> Vec<(u64, u16)> {
+    departures
+        .iter()
+        .filter(|(_, _, octets)| *octets < 1448)
+        .map(|&(_, seq, octets)| (seq, octets))
+        .collect()
+}
+
+/// The runs of a real Linux sender with these values send 56 octets before octet 262,144: the buffer holds four
+/// writes, slow start empties it, and only then does it grow, until slow start has caught up with it again.
+#[test]
+fn a_buffer_that_slow_start_empties_leaves_a_small_segment_each_time() {
+    let greedy = r#""application": {"kind": "greedy", "write_bytes": 65536},"#;
+    let grows = r#""send_buffer_bytes": 262144, "send_buffer_max_bytes": 33554432, "receive_buffer_bytes": 16777216"#;
+    let (departures, _) = run(greedy, grows);
+    assert_eq!(small(&departures)[0], (1 + 262_144 - 56, 56));
+    let ends_a_write = |&(seq, octets): &(u64, u16)| (seq - 1 + u64::from(octets)) % 65_536 == 0;
+    assert!(small(&departures).iter().all(ends_a_write));
+    assert!(small(&departures).len() <= 3, "{:?}", small(&departures));
+    let (departures, _) = run("", "");
+    assert_eq!(small(&departures), []);
+}
+
+#[test]
+fn nagle_holds_the_rest_of_a_write_and_without_it_every_write_ends_in_a_small_segment() {
+    let flow = r#""size_bytes": 40000, "application": {"kind": "greedy", "write_bytes": 4000},"#;
+    let count = |nagle: &str| {
+        let stack = format!(r#""send_buffer_bytes": 100000, "nagle": "{nagle}""#);
+        small(&run(flow, &stack).0)
+    };
+    // 4000 = 2 x 1448 + 1104: each write ends so while cwnd lets it, which is not for long.
+    let off = count("off");
+    assert_eq!(off[..2], [(1 + 2896, 1104), (1 + 6896, 1104)]);
+    // With Minshall's rule one may be on its way; what follows fills up with the next write.
+    let minshall = count("minshall");
+    assert_eq!(minshall[0], (1 + 2896, 1104));
+    assert!(minshall.len() < off.len(), "{minshall:?} {off:?}");
+    // With Nagle's own none leaves before the end of the stream.
+    assert_eq!(count("rfc"), [(1 + 27 * 1448, 40_000 - 27 * 1448)]);
+}
+
+#[test]
+fn a_small_send_buffer_bounds_the_flight() {
+    let flow = r#""application": {"kind": "greedy", "write_bytes": 1448},"#;
+    let (_, summary) = run(flow, r#""send_buffer_bytes": 20000"#);
+    // A packet alone takes 1448 octets and 832 of book-keeping. The application writes while a third of 20,000 is free:
+    // the sixth is the last, and they go round in 84 ms.
+    let per_round_trip = summary.flows[0].goodput_bps * 0.084 / 8.0 / 1448.0;
+    assert!((5.5..6.5).contains(&per_round_trip), "{per_round_trip}");
+}
+
+const MS: Nanos = 1_000_000;
+
+fn off(application: &str) -> (Vec<(Nanos, u64, u16)>, RunSummary) {
+    run(
+        &format!(r#""application": {application},"#),
+        r#""nagle": "off""#,
+    )
+}
+
+#[test]
+fn a_list_of_writes_leaves_when_it_was_written() {
+    let list =
+        r#"{"kind": "writes", "at_ns": [0, 1000000000, 1500000000], "bytes": [100, 1448, 2000]}"#;
+    let (departures, summary) = off(list);
+    // The SYN and its answer take 80 ms and 52 octets' time each way at 5 Mbit/s.
+    let (first, rest) = (departures[0], &departures[1..]);
+    assert!(
+        (80..81).contains(&(first.0 / MS)) && first.2 == 100,
+        "{first:?}"
+    );
+    let expected = [
+        (1000 * MS, 101, 1448),
+        (1500 * MS, 1549, 1448),
+        (1500 * MS, 2997, 552),
+    ];
+    assert_eq!(rest, expected);
+    assert!(summary.flows[0].completed);
+    assert_eq!(summary.flows[0].delivered_bytes, 3548);
+}
+
+#[test]
+fn on_and_off_keep_the_rate_while_on_and_the_pause() {
+    let (departures, summary) = off(
+        r#"{"kind": "on_off", "rate_bps": 800000, "on_ns": 1000000000, "off_ns": 500000000, "write_bytes": 1000}"#,
+    );
+    // 100 writes of 10 ms each, from 0, 1.5, 3 … s; by 10 s seven periods, the last of them with 0 pause left.
+    let delivered = summary.flows[0].delivered_bytes;
+    assert!((695_000..=700_000).contains(&delivered), "{delivered}");
+    let late: Vec<_> = departures
+        .iter()
+        .map(|d| d.0)
+        .filter(|at| (1500..1530).contains(&(at / MS)))
+        .collect();
+    assert_eq!(late, [1500 * MS, 1510 * MS, 1520 * MS]);
+    assert!(
+        !departures
+            .iter()
+            .any(|d| (1000..1500).contains(&(d.0 / MS))),
+        "it pauses"
+    );
+    assert!(!summary.flows[0].completed);
+}
+
+#[test]
+fn the_delay_of_a_write_is_that_of_the_path() {
+    let (_, summary) =
+        off(r#"{"kind": "writes", "at_ns": [1000000000, 2000000000], "bytes": [1448, 1448]}"#);
+    let flow = &summary.flows[0];
+    // 40 ms and 1500 octets at 5 Mbit/s.
+    assert_eq!(flow.app_delay_max_ns, Some(42_400_000));
+    let p50 = flow.app_delay_p50_ns.unwrap_or(0);
+    assert!(p50.abs_diff(42_400_000) < 42_400_000 / 64, "{p50}");
+}
+
+#[test]
+fn a_page_takes_a_round_trip_and_its_own_time() {
+    let (departures, summary) = off(
+        r#"{"kind": "pages", "page_bytes": 14480, "think_ns": 1000000000, "request_bytes": 448, "pages": 3}"#,
+    );
+    let flow = &summary.flows[0];
+    assert_eq!(
+        (flow.pages, flow.delivered_bytes, flow.completed),
+        (Some(3), 3 * 14_480, true)
+    );
+    // The request: 500 octets and 40 ms; the page: ten packets of 2.4 ms and 40 ms.
+    let exact = 800_000 + 80 * MS + 10 * 2_400_000;
+    for load in [flow.page_load_p50_ns, flow.page_load_p95_ns] {
+        let load = load.unwrap_or(0);
+        assert!(load.abs_diff(exact) <= exact / 64, "{load} {exact}");
+    }
+    // Thinking for a second after the last octet of the first page.
+    let second = departures[10].0 - departures[9].0;
+    assert!(
+        second.abs_diff(1000 * MS + exact) < 5 * MS,
+        "{second} {exact}"
+    );
+}
+
+#[test]
+fn a_stream_above_the_rate_of_the_path_stalls_and_one_below_does_not() {
+    let stalls = |rate_bps: u64| {
+        let (_, summary) = off(&format!(r#"{{"kind": "stream", "rate_bps": {rate_bps}}}"#));
+        (summary.flows[0].stalls, summary.flows[0].stalled_ns)
+    };
+    assert_eq!(stalls(4_000_000), (Some(0), Some(0)));
+    // 4.83 Mbit/s of payload get through: of ten seconds' media at 8 Mbit/s six arrive in time.
+    let (count, time) = stalls(8_000_000);
+    assert!(count > Some(1), "{count:?}");
+    let time = time.unwrap_or(0);
+    assert!((2_000 * MS..4_500 * MS).contains(&time), "{time}");
+    let (_, plain) = run("", "");
+    assert_eq!((plain.flows[0].stalls, plain.flows[0].pages), (None, None));
+}
+
+#[test]
+fn a_greedy_flow_has_the_delay_of_its_segments() {
+    let (_, summary) = run("", "");
+    let flow = &summary.flows[0];
+    // The queue of 400 packets fills: from the bare path to 400 x 2.4 ms more.
+    assert!(flow.app_delay_p50_ns > Some(42 * MS) && flow.app_delay_p95_ns > flow.app_delay_p50_ns);
+    assert!(flow.app_delay_max_ns >= Some(900 * MS), "{flow:?}");
+}
+
+/// One flow and one stream of datagrams over two links of 1 Mbit/s and 20 ms.
+fn beside(datagrams: &str, flows: &str) -> RunSummary {
+    beside_in(
+        r#"{"kind": "drop_tail", "limit_pkts": 20}"#,
+        datagrams,
+        flows,
+    )
+}
+
+fn beside_in(queue: &str, datagrams: &str, flows: &str) -> RunSummary {
+    let config = format!(
+        r#"{{"duration_ns": 20000000000, "path": {{"nodes": ["a", "b", "c"], "links": [
+            {{"name": "ab", "forward": {{"rate_bps": 1e6, "delay_ns": 20000000, "queue": {queue}}},
+              "reverse": {{"rate_bps": 1e6, "delay_ns": 20000000}}}},
+            {{"name": "bc", "forward": {{"rate_bps": 1e6, "delay_ns": 20000000, "queue": {queue}}},
+              "reverse": {{"rate_bps": 1e6, "delay_ns": 20000000}}}}]}},
+            "flows": [{flows}], "datagrams": [{datagrams}]}}"#
+    );
+    let config: Config = serde_json::from_str(&config).expect("well-formed");
+    crate::sim::world::run(&config, 1).expect("valid")
+}
+
+const IDLE: &str = r#"{"name": "f", "variant": "reno", "start_ns": 19000000000, "size_bytes": 1}"#;
+
+#[test]
+fn datagrams_of_constant_rate_cross_an_empty_path_without_jitter() {
+    for (ends, delay) in [("", 41_600_000), (r#""from": "c", "to": "b","#, 20_800_000)] {
+        let datagrams = format!(
+            r#"{{"name": "voice", {ends} "packet_bytes": 100, "rate_bps": 40000, "stop_ns": 10000000000}}"#
+        );
+        let summary = beside(&datagrams, IDLE);
+        let voice = &summary.datagrams[0];
+        // One every 20 ms for ten seconds; 0.8 ms and 20 ms per link.
+        assert_eq!(
+            (voice.sent, voice.received, voice.jitter_ns),
+            (500, 500, Some(0))
+        );
+        assert_eq!(
+            (voice.delay_max_ns, voice.delivered_bytes),
+            (Some(delay), 500 * 72)
+        );
+    }
+}
+
+#[test]
+fn a_greedy_flow_delays_and_drops_the_datagrams_beside_it() {
+    let datagrams = r#"{"name": "voice", "packet_bytes": 100, "rate_bps": 40000}"#;
+    let summary = beside(datagrams, r#"{"name": "f", "variant": "reno"}"#);
+    let voice = &summary.datagrams[0];
+    assert!(
+        voice.queue_losses > 0 && voice.jitter_ns > Some(0),
+        "{voice:?}"
+    );
+    // A full queue holds 20 packets of 12 ms.
+    assert!(
+        (200 * MS..300 * MS).contains(&voice.delay_max_ns.unwrap_or(0)),
+        "{voice:?}"
+    );
+    assert!(voice.received + voice.queue_losses <= voice.sent);
+    assert!(
+        voice.sent - voice.received - voice.queue_losses < 20,
+        "all but those on their way"
+    );
+}
+
+#[test]
+fn datagrams_that_heed_nothing_take_what_is_left_from_a_flow() {
+    let alone = beside("", r#"{"name": "f", "variant": "reno"}"#);
+    let datagrams = r#"{"name": "video", "packet_bytes": 1000, "rate_bps": 500000}"#;
+    let summary = beside(datagrams, r#"{"name": "f", "variant": "reno"}"#);
+    let share = summary.flows[0].goodput_bps / alone.flows[0].goodput_bps;
+    assert!((0.35..0.55).contains(&share), "{share}");
+}
+
+#[test]
+fn a_flow_between_two_inner_places_uses_only_the_links_between_them() {
+    let flow = r#"{"name": "f", "variant": "reno", "from": "b", "size_bytes": 1448, "stack": {"handshake": false}}"#;
+    let summary = beside("", flow);
+    assert_eq!(
+        summary.flows[0].app_delay_max_ns,
+        Some(32_000_000),
+        "12 ms and one link"
+    );
+}
+
+#[test]
+fn a_lost_end_of_the_handshake_is_asked_for_again() {
+    let flow = |lost: &str| {
+        let config = format!(
+            r#"{{"duration_ns": 20000000000, "path": {{"nodes": ["a", "b"], "links": [{{"name": "ab",
+                "forward": {{"delay_ns": 50000000, "loss_applies_to": "all", "loss": {{"kind": "trace",
+                  "positions": [{lost}], "known_pkts": 1000, "mode": "replayed"}}}},
+                "reverse": {{"delay_ns": 50000000}}}}]}},
+                "flows": [{{"name": "f", "variant": "reno",
+                "application": {{"kind": "pages", "page_bytes": 1000, "think_ns": 0, "pages": 1}}}}]}}"#
+        );
+        let config: Config = serde_json::from_str(&config).expect("well-formed");
+        crate::sim::world::run(&config, 1).expect("valid").flows[0].duration_ns / MS
+    };
+    // SYN, SYN-ACK, ACK, request, page: 250 ms. The SYN-ACK comes again after a second.
+    assert_eq!(flow(""), 250);
+    assert_eq!(flow("1"), 50 + 1000 + 200);
+}
+
+#[test]
+fn a_priority_queue_serves_datagrams_by_their_dscp() {
+    let delay = |dscp: u8| {
+        let datagrams = format!(
+            r#"{{"name": "voice", "dscp": {dscp}, "packet_bytes": 100, "rate_bps": 40000}}"#
+        );
+        let queue = r#"{"kind": "priority", "classes": [[46]], "limit_pkts": 20}"#;
+        let summary = beside_in(queue, &datagrams, r#"{"name": "f", "variant": "reno"}"#);
+        summary.datagrams[0].delay_max_ns.unwrap_or(0)
+    };
+    // 41.6 ms, and at most one full packet of 12 ms in service on each link.
+    assert!((42 * MS..66 * MS).contains(&delay(46)), "{}", delay(46));
+    assert!(delay(0) > 200 * MS, "{}", delay(0));
+}

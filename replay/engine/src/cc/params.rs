@@ -1,0 +1,457 @@
+//! Typed parameters of variants: one table per variant says name, default, unit, range and source, and the same
+//! declaration makes the struct that the equations read.
+//!
+//! Does not depend on any variant. A scenario gives values by name; `check` refuses what no table knows.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::catalogue::edit_distance;
+use crate::config::quantity;
+
+/// A value as a scenario writes it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum ParamValue {
+    /// Yes or no.
+    Flag(bool),
+    /// A number.
+    Number(f64),
+    /// One of several names.
+    Name(String),
+}
+
+/// Values by name; what is left out keeps its default.
+pub type ParamValues = BTreeMap<String, ParamValue>;
+
+/// What a parameter may be, and its default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A number within bounds, both included.
+    Number {
+        /// Default.
+        default: f64,
+        /// Minimum value.
+        min: f64,
+        /// Maximum value.
+        max: f64,
+        /// Whole numbers only.
+        whole: bool,
+    },
+    /// Yes or no.
+    Flag {
+        /// Default.
+        default: bool,
+    },
+    /// One of several names.
+    Choice {
+        /// Default.
+        default: &'static str,
+        /// All names.
+        names: &'static [&'static str],
+    },
+}
+
+/// One row of a variant's table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParamSpec {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// Unit of a number; empty for a ratio or a count, and for the other kinds.
+    pub unit: &'static str,
+    /// Where the default comes from, as `RFC 9438 §5.1`.
+    pub source: &'static str,
+    /// One line.
+    pub meaning: &'static str,
+}
+
+/// An enum that a parameter chooses from.
+pub trait Choice: Copy + 'static {
+    /// Every value with its name in scenarios.
+    const NAMES: &'static [&'static str];
+
+    /// The value called `name`; none if there is no such.
+    fn from_name(name: &str) -> Option<Self>;
+}
+
+/// Checks `values` against the table of a variant: the name of the first value that is refused, and why.
+///
+/// # Errors
+/// An unknown name (with the nearest that exists), a value of the wrong kind or out of range.
+pub fn check(specs: &[ParamSpec], values: &ParamValues) -> Result<(), (String, String)> {
+    for (name, value) in values {
+        let spec = specs
+            .iter()
+            .find(|spec| spec.name == name)
+            .ok_or_else(|| (name.clone(), unknown(specs, name)))?;
+        spec.check(value)
+            .map_err(|problem| (name.clone(), problem))?;
+    }
+    Ok(())
+}
+
+fn unknown(specs: &[ParamSpec], name: &str) -> String {
+    let nearest = specs
+        .iter()
+        .min_by_key(|spec| edit_distance(name, spec.name));
+    match nearest {
+        None => "the variant has no parameters".into(),
+        Some(nearest) => {
+            let all: Vec<_> = specs.iter().map(|spec| spec.name).collect();
+            format!(
+                "no such parameter; did you mean {:?}? There are {}",
+                nearest.name,
+                all.join(", ")
+            )
+        }
+    }
+}
+
+impl ParamSpec {
+    /// The default as a scenario would write it.
+    pub fn default_text(&self) -> String {
+        match self.kind {
+            Kind::Number { default, .. } => default.to_string(),
+            Kind::Flag { default } => default.to_string(),
+            Kind::Choice { default, .. } => default.into(),
+        }
+    }
+
+    /// What is allowed: `min..max` or the names.
+    pub fn allowed_text(&self) -> String {
+        match self.kind {
+            Kind::Number { min, max, .. } => format!("{min}..{max}"),
+            Kind::Flag { .. } => "true, false".into(),
+            Kind::Choice { names, .. } => names.join(", "),
+        }
+    }
+
+    /// A number out of bounds and the bounds, with their unit.
+    fn out_of_range(&self, number: f64, min: f64, max: f64) -> String {
+        if self.unit == "bit/s" {
+            let [number, min, max] = [number, min, max].map(|bps| quantity("_bps", bps));
+            return format!("{number} is not between {min} and {max}");
+        }
+        let bounds = format!("{number} is not between {min} and {max} {}", self.unit);
+        bounds.trim_end().into()
+    }
+
+    fn check(&self, value: &ParamValue) -> Result<(), String> {
+        match (self.kind, value) {
+            (
+                Kind::Number {
+                    min, max, whole, ..
+                },
+                &ParamValue::Number(number),
+            ) => {
+                if !(min..=max).contains(&number) {
+                    Err(self.out_of_range(number, min, max))
+                } else if whole && number.fract() != 0.0 {
+                    Err(format!("{number} is not a whole number"))
+                } else {
+                    Ok(())
+                }
+            }
+            (Kind::Flag { .. }, ParamValue::Flag(_)) => Ok(()),
+            (Kind::Choice { names, .. }, ParamValue::Name(name)) => {
+                if names.contains(&name.as_str()) {
+                    Ok(())
+                } else {
+                    Err(format!("{name:?} is none of {}", names.join(", ")))
+                }
+            }
+            (Kind::Number { min, max, .. }, _) => {
+                let bounds = format!("must be a number between {min} and {max} {}", self.unit);
+                Err(bounds.trim_end().into())
+            }
+            (Kind::Flag { .. }, _) => Err("must be true or false".into()),
+            (Kind::Choice { names, .. }, _) => Err(format!("must be one of {}", names.join(", "))),
+        }
+    }
+}
+
+/// The number called `name`, or `default`.
+pub fn number(values: &ParamValues, name: &str, default: f64) -> f64 {
+    match values.get(name) {
+        Some(ParamValue::Number(number)) => *number,
+        _ => default,
+    }
+}
+
+/// The flag called `name`, or `default`.
+pub fn flag(values: &ParamValues, name: &str, default: bool) -> bool {
+    match values.get(name) {
+        Some(ParamValue::Flag(flag)) => *flag,
+        _ => default,
+    }
+}
+
+/// The choice called `name`, or `default`.
+pub fn choice<C: Choice>(values: &ParamValues, name: &str, default: C) -> C {
+    match values.get(name) {
+        Some(ParamValue::Name(chosen)) => C::from_name(chosen).unwrap_or(default),
+        _ => default,
+    }
+}
+
+/// Declares an enum that a parameter chooses from, each value with its name in scenarios.
+///
+/// ```text
+/// choices! {
+///     /// How the window falls.
+///     pub enum Mode {
+///         /// Halved, then slow start.
+///         HalveThenSlowStart = "halve_then_slow_start",
+///         /// …
+///     }
+/// }
+/// ```
+macro_rules! choices {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$value_doc:meta])* $value:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$value_doc])* $value,)* }
+
+        impl $crate::cc::Choice for $name {
+            const NAMES: &'static [&'static str] = &[$($text),*];
+
+            fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some(Self::$value),)* _ => None }
+            }
+        }
+    };
+}
+
+/// Declares a variant's parameters: the struct with its defaults, the table `SPECS`, and `with`, which takes a
+/// scenario's values over what is there. The first line of each field's documentation is its meaning in the table.
+///
+/// ```text
+/// parameters! {
+///     /// Parameters of Foo.
+///     pub struct FooParams {
+///         /// Steepness.
+///         c: number(0.4, "segments/s³", 0.01, 10.0, "RFC 9438 §5.1"),
+///         /// Rounds that are averaged.
+///         rounds: whole(8, "", 1, 64, "paper, §3"),
+///         /// Release bandwidth to newcomers.
+///         fast_convergence: flag(true, "RFC 9438 §4.7"),
+///         /// How the window falls.
+///         mode: choice(Mode, HalveThenSlowStart = "halve_then_slow_start", "paper, §2"),
+///     }
+/// }
+/// ```
+macro_rules! parameters {
+    ($(#[$doc:meta])* pub struct $name:ident {
+        $(#[doc = $meaning:literal] $(#[doc = $more:literal])* $field:ident: $kind:ident $args:tt,)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name {
+            $(#[doc = $meaning] $(#[doc = $more])* pub $field: parameters!(@type $kind $args),)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: parameters!(@default $kind $args),)* }
+            }
+        }
+
+        impl $name {
+            /// The table: name, default, unit, range, source.
+            pub const SPECS: &'static [$crate::cc::ParamSpec] = &[
+                $($crate::cc::ParamSpec {
+                    name: stringify!($field),
+                    kind: parameters!(@kind $kind $args),
+                    unit: parameters!(@unit $kind $args),
+                    source: parameters!(@source $kind $args),
+                    meaning: $meaning.trim_ascii(),
+                },)*
+            ];
+
+            /// The defaults with a scenario's `values` in their places.
+            pub fn of(values: &$crate::cc::ParamValues) -> Self {
+                Self::default().with(values)
+            }
+
+            /// These parameters with a scenario's `values` in their places.
+            #[must_use]
+            pub fn with(self, values: &$crate::cc::ParamValues) -> Self {
+                Self {
+                    $($field: parameters!(@read values self $field $kind $args),)*
+                }
+            }
+        }
+    };
+
+    (@type number $args:tt) => { f64 };
+    (@type whole $args:tt) => { u32 };
+    (@type flag $args:tt) => { bool };
+    (@type choice ($type:ident, $($rest:tt)*)) => { $type };
+
+    (@default number ($default:expr, $($rest:tt)*)) => { $default };
+    (@default whole ($default:expr, $($rest:tt)*)) => { $default };
+    (@default flag ($default:expr, $($rest:tt)*)) => { $default };
+    (@default choice ($type:ident, $value:ident = $($rest:tt)*)) => { $type::$value };
+
+    (@kind number ($default:expr, $unit:literal, $min:expr, $max:expr, $source:literal)) => {
+        $crate::cc::Kind::Number { default: $default, min: $min, max: $max, whole: false }
+    };
+    (@kind whole ($default:expr, $unit:literal, $min:expr, $max:expr, $source:literal)) => {
+        $crate::cc::Kind::Number {
+            default: $default as f64, min: $min as f64, max: $max as f64, whole: true,
+        }
+    };
+    (@kind flag ($default:expr, $source:literal)) => {
+        $crate::cc::Kind::Flag { default: $default }
+    };
+    (@kind choice ($type:ident, $value:ident = $text:literal, $source:literal)) => {
+        $crate::cc::Kind::Choice {
+            default: $text, names: <$type as $crate::cc::Choice>::NAMES,
+        }
+    };
+
+    (@unit number ($default:expr, $unit:literal, $($rest:tt)*)) => { $unit };
+    (@unit whole ($default:expr, $unit:literal, $($rest:tt)*)) => { $unit };
+    (@unit $kind:ident $args:tt) => { "" };
+
+    (@source flag ($default:expr, $source:literal)) => { $source };
+    (@source choice ($type:ident, $value:ident = $text:literal, $source:literal)) => { $source };
+    (@source $kind:ident ($default:expr, $unit:literal, $min:expr, $max:expr, $source:literal)) => { $source };
+
+    (@read $values:ident $self:ident $field:ident number $args:tt) => {
+        $crate::cc::params::number($values, stringify!($field), $self.$field)
+    };
+    (@read $values:ident $self:ident $field:ident whole $args:tt) => {
+        $crate::cc::params::number($values, stringify!($field), f64::from($self.$field)) as u32
+    };
+    (@read $values:ident $self:ident $field:ident flag $args:tt) => {
+        $crate::cc::params::flag($values, stringify!($field), $self.$field)
+    };
+    (@read $values:ident $self:ident $field:ident choice $args:tt) => {
+        $crate::cc::params::choice($values, stringify!($field), $self.$field)
+    };
+}
+
+pub(crate) use choices;
+pub(crate) use parameters;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    choices! {
+        /// Colours.
+        pub enum Colour {
+            /// Red.
+            Red = "red",
+            /// Green.
+            Green = "dark_green",
+        }
+    }
+
+    parameters! {
+        /// Parameters of a test.
+        pub struct TestParams {
+            /// Steepness.
+            /// More of it.
+            c: number(0.4, "segments/s³", 0.01, 10.0, "RFC 9438 §5.1"),
+            /// Rounds.
+            rounds: whole(8, "", 1, 64, "a paper, §3"),
+            /// Whether.
+            whether: flag(true, "another"),
+            /// Which.
+            colour: choice(Colour, Red = "red", "a third"),
+        }
+    }
+
+    fn values(json: &str) -> ParamValues {
+        serde_json::from_str(json).expect("well-formed")
+    }
+
+    fn refusal(json: &str) -> String {
+        match check(TestParams::SPECS, &values(json)) {
+            Ok(()) => String::new(),
+            Err((name, problem)) => format!("{name}: {problem}"),
+        }
+    }
+
+    #[test]
+    fn values_replace_defaults_by_name_and_leave_the_others() {
+        let defaults = TestParams::default();
+        assert_eq!(defaults.with(&values("{}")), defaults);
+        assert_eq!(TestParams::of(&values("{}")), defaults);
+        let given = defaults.with(&values(r#"{"c": 2, "colour": "dark_green"}"#));
+        let expected = TestParams {
+            c: 2.0,
+            colour: Colour::Green,
+            ..defaults
+        };
+        assert_eq!(given, expected);
+        let given = defaults.with(&values(r#"{"rounds": 3, "whether": false}"#));
+        let expected = TestParams {
+            rounds: 3,
+            whether: false,
+            ..defaults
+        };
+        assert_eq!(given, expected);
+    }
+
+    #[test]
+    fn the_table_tells_default_unit_range_and_source() {
+        let [c, rounds, _, colour] = TestParams::SPECS else {
+            panic!("four rows");
+        };
+        assert_eq!(
+            (c.name, c.unit, c.meaning),
+            ("c", "segments/s³", "Steepness.")
+        );
+        assert_eq!(rounds.source, "a paper, §3");
+        assert_eq!(
+            (c.default_text(), c.allowed_text()),
+            ("0.4".into(), "0.01..10".into())
+        );
+        assert_eq!(colour.allowed_text(), "red, dark_green");
+        let names = ["red", "dark_green"].as_slice();
+        let default = "red";
+        assert_eq!(colour.kind, Kind::Choice { default, names });
+    }
+
+    #[test]
+    fn refusals_name_the_parameter_and_what_is_allowed() {
+        for (json, expected) in [
+            (
+                r#"{"c": 10, "rounds": 64, "whether": false, "colour": "red"}"#,
+                "",
+            ),
+            (
+                r#"{"c": 10.1}"#,
+                "c: 10.1 is not between 0.01 and 10 segments/s³",
+            ),
+            (
+                r#"{"c": 0.001}"#,
+                "c: 0.001 is not between 0.01 and 10 segments/s³",
+            ),
+            (r#"{"rounds": 2.5}"#, "rounds: 2.5 is not a whole number"),
+            (
+                r#"{"rounds": true}"#,
+                "rounds: must be a number between 1 and 64",
+            ),
+            (r#"{"whether": 1}"#, "whether: must be true or false"),
+            (
+                r#"{"colour": "blue"}"#,
+                "colour: \"blue\" is none of red, dark_green",
+            ),
+            (
+                r#"{"wether": true}"#,
+                "wether: no such parameter; did you mean \"whether\"? There are c, rounds, whether, colour",
+            ),
+        ] {
+            assert_eq!(refusal(json), expected);
+        }
+        let (_, problem) = check(&[], &values(r#"{"c": 1}"#)).expect_err("nothing is known");
+        assert_eq!(problem, "the variant has no parameters");
+    }
+}

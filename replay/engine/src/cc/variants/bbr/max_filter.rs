@@ -1,0 +1,140 @@
+//! The greatest value of the last rounds, kept in three samples (Kathleen Nichols' windowed filter): constant space,
+//! and each of the three is the greatest of what came after the one before it.
+//!
+//! Does not depend on what the values are.
+
+/// A value and the round it was seen in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sample {
+    round: u64,
+    value: u64,
+}
+
+/// The filter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxFilter {
+    best: [Sample; 3],
+}
+
+impl MaxFilter {
+    /// The greatest value.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.best[0].value
+    }
+
+    /// The greatest value of `round` that `update` would leave everything as it is for; none where the round alone changes
+    /// something, or every value does.
+    pub fn ignores(&self, window: u64, round: u64) -> Option<u64> {
+        let min = self.best[2];
+        let tied = self.best.iter().filter(|best| best.value == min.value);
+        let at_most = if tied.clone().all(|best| best.round == round) {
+            min.value
+        } else {
+            min.value.checked_sub(1)?
+        };
+        // Age tells on all below the least alike.
+        let leaves = |value| {
+            let mut updated = *self;
+            updated.update(window, round, value);
+            updated.best == self.best
+        };
+        (leaves(at_most) && leaves(0)).then_some(at_most)
+    }
+
+    /// Takes `value` of `round`; values older than `window` rounds no longer count.
+    pub fn update(&mut self, window: u64, round: u64, value: u64) {
+        let new = Sample { round, value };
+        if value >= self.best[0].value || round - self.best[2].round > window {
+            self.best = [new; 3];
+            return;
+        }
+        if value >= self.best[1].value {
+            (self.best[1], self.best[2]) = (new, new);
+        } else if value >= self.best[2].value {
+            self.best[2] = new;
+        }
+        self.age(window, new);
+    }
+
+    /// Drops what is too old, and where one sample has stood alone for long takes a fresh one as the next best.
+    fn age(&mut self, window: u64, new: Sample) {
+        let age = new.round - self.best[0].round;
+        if age > window {
+            self.best = [self.best[1], self.best[2], new];
+            if new.round - self.best[0].round > window {
+                self.best = [self.best[1], self.best[2], new];
+            }
+        } else if self.best[1].round == self.best[0].round && age > window / 4 {
+            (self.best[1], self.best[2]) = (new, new);
+        } else if self.best[2].round == self.best[1].round && age > window / 2 {
+            self.best[2] = new;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_holds_for_its_window_and_not_longer() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 100);
+        for round in 1..=10 {
+            filter.update(10, round, 50 - round);
+            assert_eq!(filter.value(), 100, "round {round}");
+        }
+        filter.update(10, 11, 39);
+        // The second best was taken when a quarter of the window had passed: round 3.
+        assert_eq!(filter.value(), 47);
+    }
+
+    #[test]
+    fn a_greater_value_takes_over_at_once() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 100);
+        filter.update(10, 5, 100);
+        filter.update(10, 6, 101);
+        assert_eq!(filter.value(), 101);
+        filter.update(10, 16, 1);
+        assert_eq!(filter.value(), 101);
+        filter.update(10, 17, 1);
+        assert_eq!(filter.value(), 1);
+    }
+
+    #[test]
+    fn what_it_ignores_and_all_below_leaves_it_and_what_is_above_does_not() {
+        let mut filter = MaxFilter::default();
+        let mut known = 0;
+        for (round, value) in (0..2000_u64).map(|n| (n / 7, 3000 - n + n * 37 % 110)) {
+            filter.update(10, round, value);
+            let Some(max) = filter.ignores(10, round) else {
+                continue;
+            };
+            known += 1;
+            let leaves = |value| {
+                let mut updated = filter;
+                updated.update(10, round, value);
+                updated.best == filter.best
+            };
+            assert!((0..=max).all(leaves), "{max}: {filter:?}");
+            assert!(!leaves(max + 1), "{max}: {filter:?}");
+        }
+        assert!(known > 1500, "{known}");
+        // Greater than what was best beside it, it has just been put in both lower places: what is less takes the last one.
+        let mut filter = MaxFilter::default();
+        for (round, value) in [(0, 100), (3, 50), (6, 60)] {
+            filter.update(10, round, value);
+        }
+        assert_eq!(filter.ignores(10, 6), None);
+    }
+
+    #[test]
+    fn after_a_long_silence_only_the_new_value_counts() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 100);
+        filter.update(10, 100, 3);
+        assert_eq!(filter.value(), 3);
+    }
+}

@@ -1,0 +1,147 @@
+//! The least round-trip time: of the last ten seconds for the model, and of the last five for when to look for it.
+//!
+//! Does not depend on modes. Read draft-ietf-ccwg-bbr §5.3.4.3 first.
+
+use super::params::Bbr3Params;
+use crate::cc::evidence::AckEvidence;
+use crate::sim::time::{NEVER, Nanos, SECOND};
+
+/// A least value and when it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MinSample {
+    value: Nanos,
+    seen_at: Nanos,
+}
+
+impl Default for MinSample {
+    fn default() -> Self {
+        Self {
+            value: NEVER,
+            seen_at: 0,
+        }
+    }
+}
+
+/// Both.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbeRtt {
+    model: MinSample,
+    probe: MinSample,
+    /// For how long each of them holds.
+    model_window: Nanos,
+    probe_interval: Nanos,
+}
+
+impl ProbeRtt {
+    /// Before the connection stands.
+    pub fn new(params: &Bbr3Params) -> Self {
+        Self {
+            model: MinSample::default(),
+            probe: MinSample::default(),
+            model_window: (params.min_rtt_window_s * SECOND as f64) as Nanos,
+            probe_interval: (params.probe_rtt_interval_s * SECOND as f64) as Nanos,
+        }
+    }
+
+    /// The connection stands.
+    pub fn begin(&mut self, now: Nanos, rtt: Option<Nanos>) {
+        let min = MinSample {
+            value: rtt.unwrap_or(NEVER),
+            seen_at: now,
+        };
+        (self.model, self.probe) = (min, min);
+    }
+
+    /// That of the model; [`NEVER`] before the first sample.
+    #[inline]
+    pub fn min_rtt(&self) -> Nanos {
+        self.model.value
+    }
+
+    /// The path has been looked at without a queue.
+    pub fn note_probe(&mut self, now: Nanos) {
+        self.probe.seen_at = now;
+    }
+
+    /// Takes an ACK; says whether it is time to look for a lesser one.
+    pub fn take(&mut self, ack: &AckEvidence) -> bool {
+        let expired = self.is_time_to_look(ack.now);
+        if let Some(rtt) = ack.rtt
+            && (expired || rtt < self.probe.value)
+        {
+            self.probe = MinSample {
+                value: rtt,
+                seen_at: ack.now,
+            };
+        }
+        if self.probe.value <= self.model.value || self.is_old(ack.now) {
+            self.model = self.probe;
+        }
+        expired
+    }
+
+    fn is_time_to_look(&self, now: Nanos) -> bool {
+        now > self.probe.seen_at + self.probe_interval
+    }
+
+    fn is_old(&self, now: Nanos) -> bool {
+        now > self.model.seen_at + self.model_window
+    }
+
+    /// Whether what was seen last has come into the model.
+    pub fn is_settled(&self) -> bool {
+        self.probe.value > self.model.value || self.probe == self.model
+    }
+
+    /// Once it is settled, `take` changes nothing up to this time …
+    pub fn stands_until(&self) -> Nanos {
+        let looks = self.probe.seen_at + self.probe_interval;
+        looks.min(self.model.seen_at + self.model_window)
+    }
+
+    /// … for round-trip times that are no less than this.
+    pub fn min_seen(&self) -> Nanos {
+        self.probe.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::time::MILLISECOND;
+
+    const MS: Nanos = MILLISECOND;
+
+    fn take(min: &mut ProbeRtt, now: Nanos, rtt_ms: u64) -> bool {
+        let ack = AckEvidence {
+            now,
+            rtt: Some(rtt_ms * MS),
+            ..AckEvidence::default()
+        };
+        min.take(&ack)
+    }
+
+    #[test]
+    fn the_model_keeps_its_least_for_ten_seconds_and_looks_after_five() {
+        let mut min = ProbeRtt::new(&Bbr3Params::default());
+        min.begin(0, Some(100 * MS));
+        assert!(!take(&mut min, 5 * SECOND, 120));
+        assert!(take(&mut min, 5 * SECOND + 1, 120), "looks");
+        assert_eq!(min.min_rtt(), 100 * MS, "and remembers");
+        assert!(!take(&mut min, 10 * SECOND, 130));
+        assert_eq!(min.min_rtt(), 100 * MS);
+        take(&mut min, 10 * SECOND + 1, 130);
+        assert_eq!(min.min_rtt(), 120 * MS, "the least since it looked");
+        take(&mut min, 10 * SECOND + 2, 90);
+        assert_eq!(min.min_rtt(), 90 * MS, "at once");
+    }
+
+    #[test]
+    fn without_a_handshake_the_first_sample_counts() {
+        let mut min = ProbeRtt::new(&Bbr3Params::default());
+        min.begin(0, None);
+        assert_eq!(min.min_rtt(), NEVER);
+        take(&mut min, 1, 100);
+        assert_eq!(min.min_rtt(), 100 * MS);
+    }
+}

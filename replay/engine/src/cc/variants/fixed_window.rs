@@ -1,0 +1,167 @@
+//! A window that no evidence moves: for measurements of a channel or of the sender itself, where a congestion controller
+//! would decide what is measured, and for connections that own their share of a link.
+//!
+//! Does not depend on the network.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::cc::decrease::WindowDecrease;
+use crate::cc::evidence::{AckEvidence, SignalEvidence};
+use crate::cc::increase::{Increase, WindowIncrease};
+use crate::cc::{SlowStart, Window, Windowed};
+
+/// Connections of a run that are open and share one window.
+pub type Sharers = Arc<AtomicU32>;
+
+/// The window at which it is held, as growth and as reduction.
+#[derive(Clone, Debug)]
+pub struct FixedWindow {
+    segments: f64,
+    share: Option<Share>,
+}
+
+/// A connection's part in a shared window.
+#[derive(Clone, Debug, Default)]
+struct Share {
+    open: Sharers,
+    joined: bool,
+}
+
+impl FixedWindow {
+    /// A window that is held at `pkts` segments, two at least.
+    pub fn windowed(pkts: u32) -> Windowed {
+        Self::of(pkts, None)
+    }
+
+    /// A window of `pkts` segments that the open connections share evenly.
+    pub fn shared(pkts: u32) -> Windowed {
+        Self::of(pkts, Some(Share::default()))
+    }
+
+    fn of(pkts: u32, share: Option<Share>) -> Windowed {
+        let window = Window::at(f64::from(pkts));
+        let held = Self {
+            segments: window.cwnd,
+            share,
+        };
+        let alone = Self {
+            share: None,
+            ..held.clone()
+        };
+        Windowed::new(window, SlowStart::standard(None), held, alone)
+    }
+
+    /// Where the connections that share with it are counted.
+    pub fn share_with(&mut self, sharers: &Sharers) {
+        if let Some(share) = &mut self.share {
+            share.open = Arc::clone(sharers);
+        }
+    }
+
+    /// It is open now, or no longer.
+    pub fn note_open(&mut self, open: bool) {
+        if let Some(share) = &mut self.share
+            && share.joined != open
+        {
+            share.joined = open;
+            if open {
+                share.open.fetch_add(1, Ordering::Relaxed);
+            } else {
+                share.open.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The window now.
+    pub fn window(&self) -> Window {
+        let sharers = self
+            .share
+            .as_ref()
+            .map_or(1, |share| share.open.load(Ordering::Relaxed).max(1));
+        Window::at(libm::floor(self.segments / f64::from(sharers)))
+    }
+}
+
+impl WindowIncrease for FixedWindow {
+    const OWNS_SLOW_START: bool = true;
+
+    fn on_ack(&mut self, window: &mut Window, _acked: f64, _ack: &AckEvidence) {
+        *window = self.window();
+    }
+}
+
+impl WindowDecrease for FixedWindow {
+    fn reduced(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
+        *window
+    }
+
+    fn after_timeout(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
+        *window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::{Controller, Signal};
+
+    #[test]
+    fn neither_loss_nor_timeout_nor_the_end_of_a_recovery_moves_it_for_longer_than_an_ack() {
+        let mut controller = FixedWindow::windowed(100);
+        let signal = |signal| SignalEvidence {
+            now: 0,
+            flight: 30.0,
+            lost_total: 0,
+            signal,
+        };
+        controller.on_congestion(&signal(Signal::Loss));
+        controller.on_timeout(&signal(Signal::Timeout));
+        controller.on_timeout(&signal(Signal::RepeatedTimeout));
+        let at = |c: &Windowed| Window {
+            cwnd: c.cwnd(),
+            ssthresh: c.ssthresh(),
+        };
+        assert_eq!(at(&controller), Window::at(100.0));
+        controller.on_recovery_exit(&ack(), Some(7.0));
+        controller.on_ack(&ack());
+        assert_eq!(at(&controller), Window::at(100.0));
+    }
+
+    fn ack() -> AckEvidence {
+        AckEvidence {
+            delivered: 50,
+            cwnd_limited: true,
+            ..AckEvidence::default()
+        }
+    }
+
+    #[test]
+    fn those_that_share_have_the_window_of_one_divided_by_the_open_connections() {
+        let sharers = Sharers::default();
+        let mut connections: Vec<Controller> = (0..3)
+            .map(|_| {
+                let mut controller = Controller::from(FixedWindow::shared(160));
+                controller.share_with(&sharers);
+                controller
+            })
+            .collect();
+        let windows = |connections: &mut [Controller]| -> Vec<f64> {
+            connections
+                .iter_mut()
+                .map(|controller| {
+                    controller.on_ack(&ack());
+                    controller.cwnd()
+                })
+                .collect()
+        };
+        connections[0].on_established(0, None, 1);
+        assert_eq!(windows(&mut connections[..1]), [160.0]);
+        connections[1].on_established(0, None, 1);
+        connections[2].on_established(0, None, 1);
+        assert_eq!(windows(&mut connections), [53.0; 3]);
+        connections[1].on_finished();
+        connections[1].on_finished();
+        assert_eq!(windows(&mut connections), [80.0; 3], "two are open");
+    }
+}

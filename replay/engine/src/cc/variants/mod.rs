@@ -1,0 +1,32 @@
+//! The variants' window rules, one file or folder per variant.
+
+pub(crate) mod aerotcp;
+pub(crate) mod afstart;
+pub(crate) mod asran;
+pub(crate) mod bbr;
+pub(crate) mod bbr3;
+pub(crate) mod bic;
+pub(crate) mod compound;
+pub(crate) mod cubic;
+pub(crate) mod fack;
+pub(crate) mod fixed_window;
+pub(crate) mod highspeed;
+pub(crate) mod htcp;
+pub(crate) mod hybla;
+pub(crate) mod illinois;
+pub(crate) mod ledbat;
+pub(crate) mod linux_cubic;
+pub(crate) mod ns2_reno;
+pub(crate) mod peach;
+pub(crate) mod reno;
+pub(crate) mod reno_family;
+pub(crate) mod scalable;
+pub(crate) mod scps_tp;
+pub(crate) mod scps_vegas;
+pub(crate) mod supertcp;
+pub(crate) mod vegas;
+pub(crate) mod veno;
+pub(crate) mod westwood;
+pub(crate) mod westwood_abse;
+pub(crate) mod westwood_bwe;
+pub(crate) mod yeah;

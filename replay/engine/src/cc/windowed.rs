@@ -1,0 +1,336 @@
+//! The usual kind of controller: a window that ACKs grow and signals reduce, made of parts that combine freely.
+//!
+//! Does not depend on any growth or reduction by name. Read RFC 5681 §3 first.
+
+use super::decrease::Decrease;
+use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
+use super::increase::Increase;
+use super::slow_start::SlowStart;
+use super::{LOSS_WINDOW, MIN_SSTHRESH, Pace, Sharers, Window};
+use crate::sim::time::{Nanos, SECOND};
+
+/// Pacing by the window, as Linux's default: a share of the window per smoothed round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowPacing {
+    /// Share while cwnd is below half of ssthresh.
+    pub slow_start: f64,
+    /// Share after that.
+    pub avoidance: f64,
+    /// Segments that leave back to back at least.
+    pub min_burst_pkts: u32,
+    /// … and at most, whatever the rate.
+    pub max_burst_pkts: u32,
+    /// Segments per second in place of any share of the window.
+    pub fixed_pkts_per_s: Option<f64>,
+}
+
+impl WindowPacing {
+    /// Linux's shares (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio: 200 and 120 %) and its bursts of two.
+    pub const LINUX: Self = Self {
+        slow_start: 2.0,
+        avoidance: 1.2,
+        min_burst_pkts: 2,
+        max_burst_pkts: u32::MAX,
+        fixed_pkts_per_s: None,
+    };
+
+    /// An RTT over cwnd from one segment to the next.
+    pub const SPACED: Self = Self {
+        slow_start: 1.0,
+        avoidance: 1.0,
+        min_burst_pkts: 1,
+        max_burst_pkts: 1,
+        fixed_pkts_per_s: None,
+    };
+
+    /// The share under `cwnd` and `ssthresh`, in segments.
+    pub fn share(&self, cwnd: f64, ssthresh: f64) -> f64 {
+        if cwnd < ssthresh / 2.0 {
+            self.slow_start
+        } else {
+            self.avoidance
+        }
+    }
+}
+
+/// The window with the parts that move it.
+#[derive(Clone, Debug)]
+pub struct Windowed {
+    window: Window,
+    slow_start: SlowStart,
+    increase: Increase,
+    decrease: Decrease,
+    pacing: Option<WindowPacing>,
+    observes: bool,
+    owns_slow_start: bool,
+    /// A loss costs nothing.
+    spares_losses: bool,
+    before_reduction: Option<Box<Windowed>>,
+}
+
+impl Windowed {
+    /// A controller with its initial window and ssthresh.
+    pub fn new(
+        window: Window,
+        slow_start: SlowStart,
+        increase: impl Into<Increase>,
+        decrease: impl Into<Decrease>,
+    ) -> Self {
+        let (increase, decrease) = (increase.into(), decrease.into());
+        Self {
+            window,
+            observes: slow_start.observes() || increase.observes() || decrease.observes(),
+            owns_slow_start: increase.owns_slow_start(),
+            slow_start,
+            increase,
+            decrease,
+            pacing: None,
+            spares_losses: false,
+            before_reduction: None,
+        }
+    }
+
+    /// The same, paced.
+    #[must_use]
+    pub fn paced(self, pacing: Option<WindowPacing>) -> Self {
+        Self { pacing, ..self }
+    }
+
+    /// The same, which takes a loss for corruption or not.
+    #[must_use]
+    pub fn sparing_losses(self, spares_losses: bool) -> Self {
+        Self {
+            spares_losses,
+            ..self
+        }
+    }
+
+    /// See [`Controller::increases_in_recovery`](super::Controller::increases_in_recovery).
+    pub fn increases_in_recovery(&self) -> bool {
+        self.spares_losses && self.increase.increases_in_recovery()
+    }
+
+    /// Whether nothing moves it.
+    pub fn is_held(&self) -> bool {
+        matches!(self.increase, Increase::FixedWindow(_))
+    }
+
+    /// How it is paced.
+    pub fn pacing(&self) -> Option<WindowPacing> {
+        self.pacing
+    }
+
+    /// What its pacing allows; no bound without pacing or before the first round-trip time.
+    pub fn pace(&self, srtt: Option<Nanos>, outstanding: u32) -> Pace {
+        let Some(pacing) = &self.pacing else {
+            return Pace::UNPACED;
+        };
+        let share = pacing.share(self.window.cwnd, self.window.ssthresh);
+        let window = self.window.cwnd.max(f64::from(outstanding));
+        let by_window = |srtt| share * window * SECOND as f64 / srtt as f64;
+        let pkts_per_s =
+            (pacing.fixed_pkts_per_s).unwrap_or_else(|| srtt.map_or(f64::INFINITY, by_window));
+        Pace {
+            pkts_per_s,
+            min_burst_pkts: pacing.min_burst_pkts,
+            max_burst_pkts: pacing.max_burst_pkts,
+        }
+    }
+
+    /// Congestion window, in segments.
+    #[inline]
+    pub fn cwnd(&self) -> f64 {
+        self.window.cwnd
+    }
+
+    /// Slow start threshold, in segments; infinite while it is not set.
+    pub fn ssthresh(&self) -> f64 {
+        self.window.ssthresh
+    }
+
+    /// Whether cwnd is below ssthresh (RFC 5681 §3.1).
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.window.in_slow_start()
+    }
+
+    /// Whether it wants `observe`: the sender asks before it gathers the evidence.
+    #[inline]
+    pub fn observes(&self) -> bool {
+        self.observes
+    }
+
+    /// Whether `on_ack` can do anything; `cwnd_limited` as in [`AckEvidence`].
+    #[inline]
+    pub fn heeds(&self, cwnd_limited: bool) -> bool {
+        cwnd_limited || self.in_slow_start() || self.owns_slow_start
+    }
+
+    /// See [`Controller::counts`](super::Controller::counts): Reno's growth outside slow start is such a one.
+    #[inline]
+    pub fn counts(&mut self, delivered: u32) -> bool {
+        if self.observes || self.in_slow_start() {
+            return false;
+        }
+        let Increase::Reno(reno) = &mut self.increase else {
+            return false;
+        };
+        reno.count(&mut self.window.cwnd, f64::from(delivered));
+        true
+    }
+
+    /// Every ACK, before the sender reacts to it.
+    pub fn observe(&mut self, ack: &AckEvidence) {
+        // Deviation: as Linux, HyStart also looks while a recovery's window lies below ssthresh.
+        let cwnd = match ack.repair {
+            Repair::Recovery => ack.window_pkts.min(self.window.cwnd),
+            Repair::None | Repair::Loss => self.window.cwnd,
+        };
+        if cwnd < self.window.ssthresh && self.slow_start.ends_by(cwnd, ack) {
+            self.window = Window {
+                cwnd,
+                ssthresh: cwnd,
+            };
+        }
+        self.increase.observe(ack);
+        self.decrease.observe(ack, &self.window);
+    }
+
+    /// An ACK that may grow the window: outside fast recovery, after the sender has reacted to it.
+    #[inline(never)]
+    pub fn on_ack(&mut self, ack: &AckEvidence) {
+        let mut left = f64::from(ack.delivered);
+        if self.owns_slow_start {
+            self.increase.on_ack(&mut self.window, left, ack);
+            return;
+        }
+        if self.in_slow_start() {
+            let Window { cwnd, ssthresh } = &mut self.window;
+            left = self.slow_start.on_ack(cwnd, ssthresh, ack);
+        }
+        // Deviation: no growth while the window is not what limits (RFC 7661 §4.2 and Linux; RFC 5681 is silent).
+        if left > 0.0 && ack.cwnd_limited && !self.in_slow_start() {
+            self.increase.on_ack(&mut self.window, left, ack);
+        }
+    }
+
+    /// A loss found by duplicate ACKs, SACK or RACK, or a congestion mark: reduces the window.
+    pub fn on_congestion(&mut self, signal: &SignalEvidence) {
+        if self.spares_losses && signal.signal == Signal::Loss {
+            return;
+        }
+        self.keep_for_undo();
+        let after = self
+            .decrease
+            .reduced(&self.window, &mut self.increase, signal);
+        self.reduce_to(after);
+    }
+
+    /// A retransmission timeout: ssthresh is reduced at the first of a row, cwnd falls to the loss window.
+    pub fn on_timeout(&mut self, signal: &SignalEvidence) {
+        let first = signal.signal != Signal::RepeatedTimeout;
+        if first {
+            self.keep_for_undo();
+        }
+        let after = self
+            .decrease
+            .after_timeout(&self.window, &mut self.increase, signal);
+        if first {
+            self.reduce_to(after);
+        } else {
+            self.window = after;
+        }
+        self.increase.on_timeout();
+        self.slow_start.on_timeout();
+    }
+
+    /// See [`WindowDecrease::rampdown`](super::WindowDecrease::rampdown).
+    pub fn rampdown(&self) -> Option<f64> {
+        self.decrease.rampdown(&self.window)
+    }
+
+    /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
+    /// RFC 9937), none to leave it as it is.
+    pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {
+        if let Some(cwnd) = cwnd {
+            self.window.cwnd = cwnd.max(LOSS_WINDOW);
+        }
+        if !self.spares_losses {
+            self.increase.on_recovery_exit(ack);
+        }
+    }
+
+    /// A dummy segment was answered.
+    pub fn on_probe_answer(&mut self) {
+        self.increase.on_probe_answer(&mut self.window);
+    }
+
+    /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
+    pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
+        if !self.is_held() {
+            self.window.cwnd = self.window.cwnd.min(initial_window);
+        }
+        self.increase.on_idle(idle);
+    }
+
+    /// After a timeout: at least this window.
+    pub fn allow(&mut self, cwnd: f64) {
+        self.window.cwnd = self.window.cwnd.max(cwnd);
+    }
+
+    /// Takes another window; there is no way back to the one before.
+    pub fn set_window(&mut self, window: Window) {
+        self.before_reduction = None;
+        self.window = window;
+    }
+
+    /// Takes back the last reduction: it was spurious.
+    pub fn undo(&mut self) {
+        if let Some(before) = self.before_reduction.take() {
+            self.increase.undo(&before.increase);
+            self.decrease.undo(&before.decrease);
+            self.slow_start = before.slow_start;
+            self.window = Window {
+                cwnd: self.window.cwnd.max(before.window.cwnd),
+                ssthresh: before.window.ssthresh,
+            };
+        }
+    }
+
+    /// A congestion mark: as after a loss, but for `beta` of FlightSize if it is given (RFC 8511 §3).
+    pub fn on_mark(&mut self, signal: &SignalEvidence, beta: Option<f64>) {
+        self.on_congestion(signal);
+        if let Some(beta) = beta {
+            self.window = Window::at(beta * signal.flight);
+        }
+    }
+
+    /// The connection is open, or no longer.
+    pub fn note_open(&mut self, open: bool) {
+        if let Increase::FixedWindow(held) = &mut self.increase {
+            held.note_open(open);
+            self.window = held.window();
+        }
+    }
+
+    /// See [`FixedWindow::share_with`](super::FixedWindow::share_with).
+    pub fn share_with(&mut self, sharers: &Sharers) {
+        if let Increase::FixedWindow(held) = &mut self.increase {
+            held.share_with(sharers);
+        }
+    }
+
+    fn keep_for_undo(&mut self) {
+        self.before_reduction = None;
+        self.before_reduction = Some(Box::new(self.clone()));
+    }
+
+    fn reduce_to(&mut self, after: Window) {
+        self.increase.on_decrease(&self.window);
+        self.slow_start.end();
+        self.window = Window {
+            ssthresh: after.ssthresh.max(MIN_SSTHRESH),
+            cwnd: after.cwnd.max(LOSS_WINDOW),
+        };
+    }
+}

@@ -1,0 +1,165 @@
+//! The handover forecast: what the schedule of a path says about its future, when it is down, and its rate and delay after
+//! each change. Mechanisms that react to announced handovers read it in place of a radio's forecast.
+//!
+//! Does not depend on TCP. Read `docs/mechanisms.md` first.
+
+use crate::config::{DirectionConfig, LinkConfig};
+use crate::sim::time::Nanos;
+
+/// The path from `at` on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathChange {
+    /// When it is known at the data sender: the way back after the change.
+    pub at: Nanos,
+    /// Minimum rate of the way there; none where a direction has none, or one that a trace gives.
+    pub bottleneck_bps: Option<f64>,
+    /// Propagation there and back.
+    pub rtt: Nanos,
+}
+
+/// The future of a path.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HandoverForecast {
+    /// Start and end of the times when some link of it is down or holds what it has.
+    pub outages: Vec<(Nanos, Nanos)>,
+    /// Its states at the start and after each change that is no outage.
+    pub states: Vec<PathChange>,
+}
+
+/// One direction of a link as its schedule goes on.
+struct Course<'a> {
+    config: &'a DirectionConfig,
+    rate_bps: Option<f64>,
+    delay: Nanos,
+    down: bool,
+    held: bool,
+    next: usize,
+}
+
+impl<'a> Course<'a> {
+    fn new(config: &'a DirectionConfig) -> Self {
+        Self {
+            config,
+            rate_bps: config.rate_bps,
+            delay: config.delay_ns,
+            down: false,
+            held: false,
+            next: 0,
+        }
+    }
+
+    /// Takes what changes up to `now`.
+    fn follow(&mut self, now: Nanos) {
+        let changes = &self.config.schedule[self.next..];
+        for change in changes.iter().take_while(|change| change.at_ns <= now) {
+            self.rate_bps = change.rate_bps.or(self.rate_bps);
+            self.delay = change.delay_ns.unwrap_or(self.delay);
+            self.down = change.outage.unwrap_or(self.down);
+            self.held = change.hold.unwrap_or(self.held);
+            self.next += 1;
+        }
+    }
+}
+
+impl HandoverForecast {
+    /// The future of a path over `links`.
+    pub fn of(links: &[LinkConfig]) -> Self {
+        let mut there: Vec<_> = links.iter().map(|l| Course::new(&l.forward)).collect();
+        let mut back: Vec<_> = links.iter().map(|l| Course::new(&l.reverse)).collect();
+        let schedules = links
+            .iter()
+            .flat_map(|link| link.forward.schedule.iter().chain(&link.reverse.schedule));
+        let mut times: Vec<Nanos> = schedules.map(|change| change.at_ns).collect();
+        times.push(0);
+        times.sort_unstable();
+        times.dedup();
+        let mut forecast = Self::default();
+        let mut down_since = None;
+        for now in times {
+            for course in there.iter_mut().chain(&mut back) {
+                course.follow(now);
+            }
+            let down = there.iter().chain(&back).any(|c| c.down || c.held);
+            match (down_since, down) {
+                (None, true) => down_since = Some(now),
+                (Some(start), false) => {
+                    forecast.outages.push((start, now));
+                    down_since = None;
+                }
+                _ => {}
+            }
+            if !down {
+                forecast.note(now, &there, &back);
+            }
+        }
+        if let Some(start) = down_since {
+            forecast.outages.push((start, Nanos::MAX));
+        }
+        forecast
+    }
+
+    fn note(&mut self, now: Nanos, there: &[Course<'_>], back: &[Course<'_>]) {
+        let delay = |way: &[Course<'_>]| way.iter().map(|course| course.delay).sum::<Nanos>();
+        let rates = there.iter().map(|course| course.rate_bps);
+        let state = PathChange {
+            at: now + if now == 0 { 0 } else { delay(back) },
+            bottleneck_bps: rates.reduce(|a, b| Some(a?.min(b?))).flatten(),
+            rtt: delay(there) + delay(back),
+        };
+        let same = |last: &PathChange| {
+            (last.bottleneck_bps, last.rtt) == (state.bottleneck_bps, state.rtt)
+        };
+        if !self.states.last().is_some_and(same) {
+            self.states.push(state);
+        }
+    }
+
+    /// Rate of the way there at `time`, as the schedule has it.
+    pub fn rate_at(&self, time: Nanos) -> Option<f64> {
+        let past = self.states.iter().take_while(|state| state.at <= time);
+        past.last().and_then(|state| state.bottleneck_bps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forecast(links: &str) -> HandoverForecast {
+        let links: Vec<LinkConfig> = serde_json::from_str(links).expect("well-formed");
+        HandoverForecast::of(&links)
+    }
+
+    #[test]
+    fn outages_of_any_direction_join_and_states_are_told_a_way_back_later() {
+        let found = forecast(
+            r#"[{"name": "up", "forward": {"rate_bps": 2e6, "delay_ns": 100, "schedule": [
+                    {"at_ns": 1000, "outage": true}, {"at_ns": 2000, "outage": false, "delay_ns": 10, "rate_bps": 5e5}]},
+                 "reverse": {"delay_ns": 100, "schedule": [
+                    {"at_ns": 1500, "hold": true}, {"at_ns": 2500, "hold": false, "delay_ns": 10}]}},
+                {"name": "down", "forward": {"rate_bps": 1e6, "delay_ns": 1}, "reverse": {"delay_ns": 1}}]"#,
+        );
+        assert_eq!(found.outages, [(1000, 2500)]);
+        let state = |at, bps, rtt| PathChange {
+            at,
+            bottleneck_bps: Some(bps),
+            rtt,
+        };
+        assert_eq!(found.states, [state(0, 1e6, 202), state(2511, 5e5, 22)]);
+        assert_eq!(
+            (found.rate_at(2510), found.rate_at(2511)),
+            (Some(1e6), Some(5e5))
+        );
+    }
+
+    #[test]
+    fn an_outage_without_end_has_none_and_a_link_without_rate_leaves_the_rate_open() {
+        let found = forecast(
+            r#"[{"name": "up", "forward": {"delay_ns": 5, "schedule": [{"at_ns": 7, "outage": true}]},
+                 "reverse": {"delay_ns": 5}},
+                {"name": "down", "forward": {"rate_bps": 1e6, "delay_ns": 1}, "reverse": {"delay_ns": 1}}]"#,
+        );
+        assert_eq!(found.outages, [(7, Nanos::MAX)]);
+        assert_eq!(found.rate_at(100), None);
+    }
+}

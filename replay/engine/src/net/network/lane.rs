@@ -1,0 +1,135 @@
+//! The lane: the way of a run's only connection, where its sender lets the receiving end take segments ahead of their time
+//! (see `world::ahead`) and takes the answers one after another.
+//!
+//! Does not depend on what either end does with them.
+
+use super::{NO_LINK, Network, Outgoing, Reach};
+use crate::net::link::{Flight, LinkDirection};
+use crate::sim::assembly::Leg;
+use crate::sim::node::Endpoint;
+use crate::sim::packet_pool::PacketHandle;
+use crate::sim::time::{NEVER, Nanos};
+use crate::sim::trace::Tap;
+use crate::tcp::segment::Segment;
+
+impl<T: Tap> Network<'_, T> {
+    /// Whether all that `leg` sends forward arrives in the order in which it leaves, at a time that is known then, and
+    /// whether answers may be sent before their time because nobody else sends any.
+    pub fn is_foreseeable(&self, leg: &Leg) -> bool {
+        let (first, end) = (2 * leg.source_site, 2 * leg.sink_site);
+        let mut before = (first..end - 2).step_by(2);
+        before.all(|number| self.links[number].onward.is_some())
+            && self.links[end - 2].keeps_order()
+            && !self.links[first..end]
+                .iter()
+                .any(LinkDirection::is_scheduled)
+    }
+
+    /// From now on the one who calls this takes what `leg` sends forward by itself, ahead of its time, and may take the
+    /// answers one after another.
+    pub fn open_lane(&mut self, leg: &Leg) {
+        self.lane = 2 * leg.sink_site - 2;
+        self.lane_back = 2 * leg.source_site + 1;
+        self.calendar.set(self.lane_back, NEVER);
+    }
+
+    /// No longer.
+    pub fn close_lane(&mut self) {
+        for lane in [&mut self.lane, &mut self.lane_back] {
+            let number = std::mem::replace(lane, NO_LINK);
+            self.calendar.set(number, self.links[number].next_event());
+        }
+    }
+
+    /// Takes the next answer, if it arrives before `time`, nothing else happens before it, and it is not after the end; says
+    /// when it arrives.
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
+    pub fn take_answer(&mut self, time: Nanos) -> Option<(PacketHandle, Nanos)> {
+        let before = self.next_reported().min(time);
+        let link = self.links.get_mut(self.lane_back)?;
+        let Flight { arrival, packet } = link.take_before(before)?;
+        let handle = packet.handle();
+        self.notify_arrival(handle, arrival);
+        Some((handle, arrival))
+    }
+
+    /// When something happens that the calendar has been told of, or the run has ended.
+    #[inline]
+    pub fn next_reported(&self) -> Nanos {
+        let (_, time) = self.calendar.earliest();
+        time.min(self.end + 1)
+    }
+
+    /// Whether somebody takes segments ahead of their time.
+    #[inline]
+    pub fn has_lane(&self) -> bool {
+        self.lane != NO_LINK
+    }
+
+    /// Sends a segment that has just been written over the lane; if nothing that was sent before is still on it, the
+    /// segment itself is not, but in the hands of the one who takes it: at its time, or puts it on the lane.
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
+    pub fn send_over_lane(&mut self, outgoing: &Outgoing, now: Nanos) -> Option<Flight> {
+        let packet = outgoing.packet;
+        match self.pass_on(outgoing, outgoing.first, now) {
+            Reach::Over { number, arrival } => {
+                let flight = Flight { arrival, packet };
+                if number == self.lane && self.links[number].is_clear() {
+                    return Some(flight);
+                }
+                self.launch(number, flight);
+            }
+            Reach::Before {
+                number,
+                now,
+                passage,
+            } => self.travel_on(packet, (number, passage), now),
+        }
+        None
+    }
+
+    /// Puts on the lane what was not taken ahead of its time.
+    pub fn put_on_lane(&mut self, flight: Flight) {
+        self.links[self.lane].launch(flight);
+    }
+
+    /// Hands to `end` what came over the lane, but was not put on it.
+    #[allow(clippy::inline_always, reason = "as `pass_on`")]
+    #[inline(always)]
+    pub fn hand_from_lane(&mut self, end: &mut impl Endpoint, flight: Flight) -> PacketHandle {
+        let handle = flight.packet.handle();
+        self.notify_arrival(handle, flight.arrival);
+        end.receive(self.pool.segment(handle), flight.arrival);
+        handle
+    }
+
+    /// Whether something is on the lane.
+    #[inline]
+    pub fn lane_is_clear(&self) -> bool {
+        self.links[self.lane].is_clear()
+    }
+
+    /// What arrives next over the lane, and when.
+    #[inline]
+    pub fn first_on_lane(&self) -> Option<(&Segment, Nanos)> {
+        let flight = self.links[self.lane].first()?;
+        Some((self.pool.segment(flight.packet.handle()), flight.arrival))
+    }
+
+    /// Takes it.
+    #[inline]
+    pub fn take_from_lane(&mut self) -> Option<PacketHandle> {
+        let flight = self.links[self.lane].take()?;
+        let handle = flight.packet.handle();
+        self.notify_arrival(handle, flight.arrival);
+        Some(handle)
+    }
+
+    /// Notes when what is left on the lane arrives.
+    pub fn call_lane(&mut self) {
+        self.calendar
+            .set(self.lane, self.links[self.lane].next_event());
+    }
+}

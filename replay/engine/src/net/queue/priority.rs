@@ -1,0 +1,101 @@
+//! Strict priority: as long as a packet of a more urgent class waits, no other goes into service. Each class is
+//! drop-tail on its own; a packet in service is not interrupted.
+//!
+//! Does not depend on what classes mean. Read RFC 2474 §3 (the DSCP) and RFC 3246 §2 (why the served class must be policed).
+
+use super::scheduled::Waiting;
+use crate::config::PriorityConfig;
+use crate::sim::ring::Ring;
+
+/// Strict priority.
+pub struct Priority {
+    limit_pkts: usize,
+    /// Class of each DSCP.
+    class_of: [u8; 64],
+    classes: Vec<Ring<Waiting>>,
+}
+
+impl Priority {
+    /// Empty queues.
+    pub fn new(config: &PriorityConfig) -> Self {
+        let rest = config.classes.len() as u8;
+        let mut class_of = [rest; 64];
+        for (number, class) in config.classes.iter().enumerate() {
+            for &dscp in class {
+                class_of[usize::from(dscp) % 64] = number as u8;
+            }
+        }
+        Self {
+            limit_pkts: config.limit_pkts as usize,
+            class_of,
+            classes: vec![Ring::default(); config.classes.len() + 1],
+        }
+    }
+
+    /// A packet comes; returned if its class is full.
+    pub fn push(&mut self, packet: Waiting) -> Option<Waiting> {
+        let class = self.class_of[usize::from(packet.dscp) % 64];
+        let queue = &mut self.classes[usize::from(class)];
+        if queue.len() >= self.limit_pkts {
+            return Some(packet);
+        }
+        queue.push_back(packet);
+        None
+    }
+
+    /// The oldest packet of the most urgent class that has one.
+    pub fn pop(&mut self) -> Option<Waiting> {
+        self.classes.iter_mut().find_map(Ring::pop_front)
+    }
+
+    /// The packets that wait.
+    pub fn iter(&self) -> impl Iterator<Item = &Waiting> + '_ {
+        self.classes.iter().flat_map(Ring::iter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(leg: u16, dscp: u8) -> Waiting {
+        Waiting {
+            leg,
+            dscp,
+            ..Waiting::default()
+        }
+    }
+
+    fn queue(classes: &[&[u8]], limit_pkts: u32) -> Priority {
+        Priority::new(&PriorityConfig {
+            classes: classes.iter().map(|class| class.to_vec()).collect(),
+            limit_pkts,
+        })
+    }
+
+    #[test]
+    fn low_waits_as_long_as_high_has_anything() {
+        let mut queue = queue(&[&[46], &[34, 36]], 100);
+        // Numbered in the order in which they come: best effort, AF41, EF, …
+        for (number, dscp) in [0, 34, 46, 0, 36, 46].into_iter().enumerate() {
+            assert!(queue.push(packet(number as u16, dscp)).is_none());
+        }
+        let mut order: Vec<u16> = (0..2).filter_map(|_| queue.pop()).map(|p| p.leg).collect();
+        // One more urgent packet comes in between.
+        queue.push(packet(6, 46));
+        order.extend(std::iter::from_fn(|| queue.pop()).map(|packet| packet.leg));
+        assert_eq!(order, [2, 5, 6, 1, 4, 0, 3]);
+    }
+
+    #[test]
+    fn each_class_is_full_on_its_own() {
+        let mut queue = queue(&[&[46]], 2);
+        for dscp in [0, 0, 46] {
+            assert!(queue.push(packet(0, dscp)).is_none());
+        }
+        assert_eq!(queue.push(packet(9, 10)), Some(packet(9, 10)));
+        assert!(queue.push(packet(9, 46)).is_none());
+        assert_eq!(queue.push(packet(9, 46)), Some(packet(9, 46)));
+        assert_eq!(queue.iter().count(), 4);
+    }
+}

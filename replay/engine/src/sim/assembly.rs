@@ -1,0 +1,407 @@
+//! From a configuration and a seed to the parts of a run: links with their random streams, nodes, legs.
+//!
+//! Does not depend on how a run proceeds. Random streams are keyed by link, direction and purpose, never by variant or
+//! proxy: every variant of a comparison meets the same channel.
+
+use std::collections::BTreeMap;
+
+use hindflight_kernels::{Purpose, StreamKey, StreamRng};
+
+use super::node::Node;
+use super::time::SECOND;
+use crate::app::sink::Sink;
+use crate::app::source::Source;
+use crate::app::{Application, Client};
+use crate::cc::catalogue::{EXTERNAL, Variant};
+use crate::cc::{Controller, Externals, ParamValues, Sharers, Window};
+use crate::config::{
+    Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
+    StackOverrides, StackParams, known_variant,
+};
+use crate::net::cross_traffic::DatagramSource;
+use crate::net::handover_forecast::{HandoverForecast, PathChange};
+use crate::net::jitter::Jitter;
+use crate::net::link::LinkDirection;
+use crate::proxy::{Proxy, RelayBuffer};
+use crate::tcp::receiver::{Forecast, Receiver, Space};
+use crate::tcp::segment::Direction;
+use crate::tcp::sender::Sender;
+
+/// What a leg carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP connection; data go forward.
+    Tcp,
+    /// Datagrams, in either direction.
+    Datagrams,
+}
+
+/// One TCP connection of the path: the whole flow, or the part of it between two split proxies. Or a stream of
+/// datagrams: then `source` is the node nearer to the start of the path, whichever end sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leg {
+    /// What it carries.
+    pub transport: Transport,
+    /// Number of its flow; the streams of datagrams are numbered behind the flows.
+    pub flow: usize,
+    /// 0 for the leg that leaves the data sender, 1 behind the first proxy, …
+    pub index: u8,
+    /// Nodes (of the run) that send and receive its data.
+    pub source: usize,
+    /// See `source`.
+    pub sink: usize,
+    /// Places on the path where they sit.
+    pub source_site: usize,
+    /// See `source_site`.
+    pub sink_site: usize,
+    /// Parameters of both its ends.
+    pub params: StackParams,
+    /// Differentiated services code point of all its packets.
+    pub dscp: u8,
+    /// Window scale that its receiver announces.
+    pub wscale: u8,
+    /// Initial sequence numbers of its two ends, for the wire.
+    pub isn: [u32; 2],
+}
+
+/// The parts of a run.
+pub struct Parts {
+    /// Link directions: `2 i` forward, `2 i + 1` reverse.
+    pub links: Vec<LinkDirection>,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// Legs; a segment names its leg by the index here.
+    pub legs: Vec<Leg>,
+    /// By the sites of a leg's ends: connections that share a window there, where they do.
+    sharers: BTreeMap<(usize, usize), Sharers>,
+}
+
+/// One end of a leg while it is being built: where it sits and what it is.
+struct Stop<'a> {
+    site: usize,
+    buffer: Option<RelayBuffer>,
+    variant: Variant,
+    name: &'a str,
+    values: &'a ParamValues,
+}
+
+impl Stop<'_> {
+    /// The stack's parameters with what the variant fixes.
+    fn fixed(&self, params: &StackParams) -> StackParams {
+        self.variant.fix(params, self.values)
+    }
+
+    /// The controller of the sender that stands here.
+    fn controller(
+        &self,
+        params: &StackParams,
+        externals: &Externals,
+        draws: StreamRng,
+    ) -> Controller {
+        self.name
+            .strip_prefix(EXTERNAL)
+            .and_then(|name| externals.make(name, Window::initial(params)))
+            .map_or_else(
+                || self.variant.controller(params, self.values, draws),
+                Controller::from,
+            )
+    }
+}
+
+/// Builds the parts.
+///
+/// # Errors
+/// As [`Config::validate`].
+pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigError> {
+    config.validate()?;
+    let mut parts = Parts {
+        links: links(config, seed),
+        nodes: Vec::new(),
+        legs: Vec::new(),
+        sharers: BTreeMap::new(),
+    };
+    for (number, flow) in config.flows.iter().enumerate() {
+        add_flow(&mut parts, config, number, flow, seed)?;
+    }
+    for (number, datagrams) in config.datagrams.iter().enumerate() {
+        add_datagrams(
+            &mut parts,
+            config,
+            config.flows.len() + number,
+            datagrams,
+            seed,
+        )?;
+    }
+    Ok(parts)
+}
+
+fn links(config: &Config, seed: u64) -> Vec<LinkDirection> {
+    let direction = |number: usize, direction: u8, config: &DirectionConfig| {
+        let key = StreamKey {
+            seed,
+            owner: number as u32,
+            direction,
+            purpose: Purpose::Loss,
+        };
+        let queue = StreamRng::new(StreamKey {
+            purpose: Purpose::Queue,
+            ..key
+        });
+        let delay = StreamRng::new(StreamKey {
+            purpose: Purpose::Delay,
+            ..key
+        });
+        let jitter = config.jitter.clone().map(|law| Jitter::new(law, delay));
+        LinkDirection::new(config, config.loss.process(key), queue).with_jitter(jitter)
+    };
+    let mut links = Vec::new();
+    for (number, link) in config.path.links.iter().enumerate() {
+        links.push(direction(number, 0, &link.forward));
+        links.push(direction(number, 1, &link.reverse));
+    }
+    links
+}
+
+/// The places where a flow's connections begin and end: its source, its proxies, its sink.
+fn stops<'a>(
+    config: &Config,
+    flow: &'a FlowConfig,
+    smss_bytes: u32,
+) -> Result<Vec<Stop<'a>>, ConfigError> {
+    let own = known_variant("variant", &flow.variant)?;
+    let (from, to) = config
+        .path
+        .ends("flows", flow.from.as_deref(), flow.to.as_deref())?;
+    let mut stops = vec![Stop {
+        site: from,
+        buffer: None,
+        variant: own,
+        name: &flow.variant,
+        values: &flow.params,
+    }];
+    for proxy in &flow.proxies {
+        let site = config
+            .path
+            .nodes
+            .iter()
+            .position(|name| *name == proxy.node)
+            .unwrap_or(0);
+        let buffer = RelayBuffer {
+            capacity_pkts: u64::from(proxy.buffer_pkts),
+            packet_bytes: u64::from(smss_bytes),
+            advertise: proxy.advertise,
+        };
+        let (variant, name, values) = match proxy.variant.as_deref() {
+            Some(name) => (known_variant("proxies.variant", name)?, name, &proxy.params),
+            None => (own, flow.variant.as_str(), &flow.params),
+        };
+        stops.push(Stop {
+            site,
+            buffer: Some(buffer),
+            variant,
+            name,
+            values,
+        });
+    }
+    stops.push(Stop {
+        site: to,
+        buffer: None,
+        variant: own,
+        name: &flow.variant,
+        values: &flow.params,
+    });
+    Ok(stops)
+}
+
+fn add_flow(
+    parts: &mut Parts,
+    config: &Config,
+    number: usize,
+    flow: &FlowConfig,
+    seed: u64,
+) -> Result<(), ConfigError> {
+    let params = StackParams::resolve(flow.profile, &flow.stack);
+    let key = StreamKey {
+        seed,
+        owner: number as u32,
+        direction: 0,
+        purpose: Purpose::SequenceNumber,
+    };
+    let plan = Plan {
+        config,
+        flow,
+        params,
+        key,
+        stops: stops(config, flow, params.smss_bytes)?,
+    };
+    let mut isn = StreamRng::new(key);
+    let first_node = parts.nodes.len();
+    let mut ends = Vec::new();
+    for (i, between) in plan.stops.windows(2).enumerate() {
+        let (source_site, sink_site) = (between[0].site, between[1].site);
+        let isn = [isn.next_u64() as u32, isn.next_u64() as u32];
+        let leg = parts.legs.len() as u16;
+        let receiver = plan.receiver(i, leg);
+        let sharers = parts.sharers.entry((source_site, sink_site)).or_default();
+        let sender = plan
+            .sender(i, leg, sharers)
+            .with_clock_phase(u64::from(isn[0]));
+        parts.legs.push(Leg {
+            transport: Transport::Tcp,
+            flow: number,
+            index: i as u8,
+            source: first_node + i,
+            sink: first_node + i + 1,
+            source_site,
+            sink_site,
+            params: plan.stops[i].fixed(&params),
+            dscp: flow.dscp,
+            wscale: receiver.wscale(),
+            isn,
+        });
+        ends.push((sender, receiver));
+    }
+    plan.add_nodes(&mut parts.nodes, ends);
+    Ok(())
+}
+
+fn add_datagrams(
+    parts: &mut Parts,
+    config: &Config,
+    number: usize,
+    datagrams: &DatagramConfig,
+    seed: u64,
+) -> Result<(), ConfigError> {
+    let key = StreamKey {
+        seed,
+        owner: number as u32,
+        direction: 0,
+        purpose: Purpose::Application,
+    };
+    let (from, to) = config.path.ends(
+        "datagrams",
+        datagrams.from.as_deref(),
+        datagrams.to.as_deref(),
+    )?;
+    let leg = parts.legs.len() as u16;
+    let node = parts.nodes.len();
+    let forward = from < to;
+    let direction = if forward {
+        Direction::Forward
+    } else {
+        Direction::Reverse
+    };
+    let source = DatagramSource::new(leg, direction, datagrams, StreamRng::new(key));
+    let mut ends = [
+        Node::DatagramSource(Box::new(source)),
+        Node::DatagramSink(Box::default()),
+    ];
+    if !forward {
+        ends.reverse();
+    }
+    parts.nodes.extend(ends);
+    parts.legs.push(Leg {
+        transport: Transport::Datagrams,
+        flow: number,
+        index: 0,
+        source: node,
+        sink: node + 1,
+        source_site: from.min(to),
+        sink_site: from.max(to),
+        params: StackParams::resolve(Profile::default(), &StackOverrides::default()),
+        dscp: datagrams.dscp,
+        wscale: 0,
+        isn: [0, 0],
+    });
+    Ok(())
+}
+
+/// What the connections of one flow are made from.
+struct Plan<'a> {
+    config: &'a Config,
+    flow: &'a FlowConfig,
+    params: StackParams,
+    key: StreamKey,
+    stops: Vec<Stop<'a>>,
+}
+
+impl Plan<'_> {
+    /// The end that takes the data of connection `i`.
+    fn receiver(&self, i: usize, leg: u16) -> Receiver {
+        let params = self.stops[i].fixed(&self.params);
+        let forecast = params
+            .freeze_warning_ns
+            .map(|warning| Forecast::new(&self.forecast(i).outages, warning));
+        Receiver::new(leg, &params, space(&self.stops[i + 1], &params)).warning_of(forecast)
+    }
+
+    /// The end that sends the data of connection `i`.
+    fn sender(&self, i: usize, leg: u16, sharers: &Sharers) -> Sender {
+        let stop = &self.stops[i];
+        let params = stop.fixed(&self.params);
+        let draws = StreamKey {
+            direction: i as u8,
+            purpose: Purpose::Controller,
+            ..self.key
+        };
+        let mut controller =
+            stop.controller(&params, &self.config.externals, StreamRng::new(draws));
+        controller.share_with(sharers);
+        let sender = Sender::new(leg, &params, controller);
+        if !params.reads_schedule() {
+            return sender;
+        }
+        let forecast = self.forecast(i);
+        let told: &[PathChange] = match params.handover_adaptation {
+            HandoverRule::Off => &[],
+            HandoverRule::SlowStart | HandoverRule::Jump => &forecast.states,
+        };
+        // A router that knows no rate has nothing to limit.
+        let rate_bps = forecast.rate_at(self.flow.start_ns);
+        sender
+            .told_of(told)
+            .granted(Some(rate_bps.unwrap_or(f64::INFINITY)))
+    }
+
+    /// What the schedule says of the path of connection `i`.
+    fn forecast(&self, i: usize) -> HandoverForecast {
+        let (from, to) = (self.stops[i].site, self.stops[i + 1].site);
+        HandoverForecast::of(&self.config.path.links[from..to])
+    }
+
+    /// Adds the flow's source, its proxies and its sink, of both `ends` of each connection.
+    fn add_nodes(&self, nodes: &mut Vec<Node>, ends: Vec<(Sender, Receiver)>) {
+        let windows: Vec<u64> = ends.iter().map(|(_, receiver)| receiver.window()).collect();
+        let (senders, receivers): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
+        let mut senders = senders.into_iter().zip(windows);
+        if let Some((sender, window)) = senders.next() {
+            let application = Application::new(self.flow, &self.params, self.key);
+            let source = Source::new(sender, application, self.flow.start_ns, window);
+            nodes.push(Node::Source(Box::new(source)));
+        }
+        for (receiver, stop) in receivers.into_iter().zip(&self.stops[1..]) {
+            let onward = stop
+                .buffer
+                .and_then(|buffer| Some((buffer, senders.next()?)));
+            nodes.push(if let Some((buffer, (sender, window))) = onward {
+                Node::Proxy(Box::new(Proxy::new(receiver, sender, buffer, window)))
+            } else {
+                let client = Client::new(self.flow, self.key);
+                Node::Sink(Box::new(Sink::new(receiver, client, self.flow.start_ns)))
+            });
+        }
+    }
+}
+
+fn space(stop: &Stop<'_>, params: &StackParams) -> Space {
+    match stop.buffer {
+        Some(buffer) => Space::Granted {
+            window_bytes: buffer.window_bytes(0),
+            buffer_bytes: buffer.capacity_bytes(),
+        },
+        None => Space::Application {
+            buffer_bytes: params.receive_buffer_bytes,
+            octets_per_ns: params.read_rate_bps.map(|bps| bps / 8.0 / SECOND as f64),
+        },
+    }
+}

@@ -1,0 +1,169 @@
+//! Quantiles of many durations in little memory: buckets of 1/64 of their power of two (Tene's HdrHistogram idea).
+//!
+//! Does not depend on what is measured. Equal values in a row, which queues and windows make of most of them, are counted
+//! and sorted into their bucket together.
+
+use super::time::Nanos;
+
+const SUB_BITS: u32 = 6;
+const SUB: u64 = 1 << SUB_BITS;
+
+/// Counts of durations.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+    sum: u128,
+    max: Nanos,
+    /// The latest value, and how often in a row it has come; the rest does not know of it yet.
+    latest: Nanos,
+    run: u64,
+}
+
+impl Histogram {
+    /// Adds one duration.
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
+    pub fn add(&mut self, value: Nanos) {
+        if value != self.latest {
+            self.sort_in();
+            self.latest = value;
+        }
+        self.run += 1;
+    }
+
+    /// Sorts the latest values into their bucket.
+    #[inline(never)]
+    fn sort_in(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if run == 0 {
+            return;
+        }
+        self.total += run;
+        self.sum += u128::from(run) * u128::from(self.latest);
+        self.max = self.max.max(self.latest);
+        let index = bucket(self.latest);
+        if let Some(count) = self.counts.get_mut(index) {
+            *count += run;
+        } else {
+            self.add_buckets(index, run);
+        }
+    }
+
+    /// Adds the bucket of number `index`, and those before it, with `run` values in it.
+    #[cold]
+    #[inline(never)]
+    fn add_buckets(&mut self, index: usize, run: u64) {
+        self.counts.resize(index, 0);
+        self.counts.push(run);
+    }
+
+    /// The same with every value in its bucket.
+    fn sorted(&self) -> Self {
+        let mut sorted = self.clone();
+        sorted.sort_in();
+        sorted
+    }
+
+    /// Values so far.
+    pub fn count(&self) -> u64 {
+        self.total + self.run
+    }
+
+    /// Mean; none without values.
+    pub fn mean(&self) -> Option<Nanos> {
+        let Self { total, sum, .. } = self.sorted();
+        (total > 0).then(|| (sum / u128::from(total)) as Nanos)
+    }
+
+    /// The greatest value; none without values.
+    pub fn max(&self) -> Option<Nanos> {
+        (self.count() > 0).then(|| self.sorted().max)
+    }
+
+    /// The value below which `share` of the values lie, to 1/64; none without values.
+    pub fn quantile(&self, share: f64) -> Option<Nanos> {
+        let Self { total, counts, .. } = self.sorted();
+        let wanted = libm::ceil(share * total as f64).max(1.0) as u64;
+        let mut seen = 0;
+        for (index, &count) in counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted && count > 0 {
+                return Some(middle(index));
+            }
+        }
+        None
+    }
+}
+
+#[inline]
+fn bucket(value: Nanos) -> usize {
+    if value < SUB {
+        return value as usize;
+    }
+    let exponent = value.ilog2() - SUB_BITS;
+    ((u64::from(exponent + 1) << SUB_BITS) + ((value >> exponent) - SUB)) as usize
+}
+
+fn middle(index: usize) -> Nanos {
+    let index = index as u64;
+    if index < SUB {
+        return index;
+    }
+    let exponent = (index >> SUB_BITS) - 1;
+    let low = (SUB + (index & (SUB - 1))) << exponent;
+    low + (1 << exponent) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_to_one_part_in_64() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile(0.95), None);
+        for value in 1..=10_000_u64 {
+            histogram.add(value * 1000);
+        }
+        for share in [0.05, 0.5, 0.95, 1.0] {
+            let exact = share * 1e7;
+            let got = histogram.quantile(share).unwrap_or(0) as f64;
+            assert!(
+                (got - exact).abs() < exact / 60.0,
+                "{share}: {got} against {exact}"
+            );
+        }
+        assert_eq!(histogram.mean(), Some(5_000_500));
+        assert_eq!(histogram.max(), Some(10_000_000));
+    }
+
+    #[test]
+    fn equal_values_in_a_row_count_one_by_one() {
+        let mut histogram = Histogram::default();
+        assert_eq!((histogram.max(), histogram.mean()), (None, None));
+        for (value, times) in [(0, 1), (40, 3), (7, 2), (40, 4)] {
+            for _ in 0..times {
+                histogram.add(value);
+            }
+        }
+        assert_eq!((histogram.count(), histogram.mean()), (10, Some(29)));
+        assert_eq!(histogram.quantile(0.1), Some(0));
+        assert_eq!(histogram.quantile(0.3), Some(7));
+        assert_eq!(histogram.quantile(0.31), Some(40));
+        assert_eq!(histogram.max(), Some(40));
+        histogram.add(8);
+        assert_eq!((histogram.count(), histogram.quantile(1.0)), (11, Some(40)));
+    }
+
+    #[test]
+    fn every_value_lies_in_its_bucket() {
+        for value in (0..5000).chain([1 << 20, (1 << 40) + 12345, u64::MAX / 2]) {
+            let got = middle(bucket(value));
+            assert!(got.abs_diff(value) <= value / SUB, "{value} -> {got}");
+        }
+    }
+}

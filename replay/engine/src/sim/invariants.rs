@@ -1,0 +1,335 @@
+//! What must hold in every run, checked over random scenarios by a tap that keeps books of its own: naive ones, which
+//! share no code with the engine.
+
+pub mod scenarios;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+
+use super::summary::{DatagramSummary, FlowSummary, RunSummary};
+use super::time::Nanos;
+use super::trace::{Event, Tap};
+use super::world::World;
+use crate::config::{ApplicationConfig, BurstConfig, Config, DatagramConfig, FlowConfig, Spread};
+use crate::tcp::segment::{Direction, Ecn, Purpose, Segment, flags};
+use scenarios::scenario;
+
+/// What the books know of one leg.
+#[derive(Default)]
+struct LegBook {
+    /// First octets of the segments that reached the receiver and are not in order yet, with their ends.
+    arrived: BTreeSet<(u64, u64)>,
+    rcv_nxt: u64,
+    /// Right edge that the sender has been told, and the latest one promised.
+    edge_known: u64,
+    edge_promised: u64,
+    data_sent: u64,
+    data_arrived: u64,
+    data_dropped: u64,
+    highest_sent: u64,
+    /// Segments of data sent, and of these sent before.
+    segments: (u64, u64),
+}
+
+#[derive(Default)]
+struct Bookkeeper {
+    last: Nanos,
+    legs: HashMap<u16, LegBook>,
+    /// Flow of each leg.
+    flows: Vec<usize>,
+    digest: u64,
+}
+
+impl Bookkeeper {
+    fn leg(&mut self, segment: &Segment) -> &mut LegBook {
+        self.book(segment.leg)
+    }
+
+    fn book(&mut self, leg: u16) -> &mut LegBook {
+        self.legs.entry(leg).or_insert_with(|| LegBook {
+            rcv_nxt: 1,
+            ..LegBook::default()
+        })
+    }
+
+    fn note(&mut self, values: &[u64]) {
+        for value in values {
+            self.digest = (self.digest ^ value)
+                .wrapping_mul(0x0100_0000_01B3)
+                .rotate_left(17);
+        }
+    }
+}
+
+impl LegBook {
+    fn data_leaves(&mut self, segment: &Segment) {
+        self.data_sent += u64::from(segment.payload_bytes);
+        let again = matches!(
+            segment.purpose,
+            Purpose::FastRetransmission | Purpose::TimeoutRetransmission
+        );
+        assert!(
+            !again || segment.end() <= self.highest_sent,
+            "a retransmission of what was never sent"
+        );
+        // RFC 3168 §6.1.5.
+        assert!(
+            !again || segment.ecn == Ecn::NotEct,
+            "it must not be marked"
+        );
+        // RFC 9293 §3.8.6: nothing beyond the window that the receiver has told.
+        assert!(
+            segment.end() <= self.edge_known,
+            "sent {} beyond {}",
+            segment.end(),
+            self.edge_known
+        );
+        self.segments.0 += 1;
+        self.segments.1 += u64::from(segment.end() <= self.highest_sent);
+        self.highest_sent = self.highest_sent.max(segment.end());
+    }
+
+    fn data_arrives(&mut self, segment: &Segment) {
+        self.data_arrived += u64::from(segment.payload_bytes);
+        self.arrived.insert((segment.seq, segment.seq_end()));
+        while let Some(&(seq, end)) = self.arrived.first().filter(|first| first.0 <= self.rcv_nxt) {
+            self.rcv_nxt = self.rcv_nxt.max(end);
+            self.arrived.remove(&(seq, end));
+        }
+    }
+
+    fn ack_leaves(&mut self, segment: &Segment) {
+        assert_eq!(
+            segment.ack, self.rcv_nxt,
+            "acknowledges exactly what has arrived in order"
+        );
+        let edge = segment.ack + u64::from(segment.wnd_bytes);
+        assert!(edge >= self.edge_promised, "the right edge moved left");
+        self.edge_promised = edge;
+        for (left, right) in segment.sack_blocks().filter(|block| block.0 > segment.ack) {
+            let mut at = left;
+            for &(seq, end) in self.arrived.range((left, 0)..) {
+                if seq > at || at >= right {
+                    break;
+                }
+                at = at.max(end);
+            }
+            assert!(
+                at >= right,
+                "SACK block {left}-{right} reports what has not arrived"
+            );
+        }
+    }
+}
+
+impl Tap for Bookkeeper {
+    fn event(&mut self, now: Nanos, event: Event<'_>) {
+        match event {
+            Event::Sent(segment) | Event::Arrived(segment) => {
+                assert!(now >= self.last, "time went back");
+                self.last = now;
+                self.note(&[
+                    now,
+                    segment.seq,
+                    segment.ack,
+                    u64::from(segment.flags),
+                    u64::from(segment.wnd_bytes),
+                ]);
+            }
+            Event::Marked { segment, .. } => self.note(&[segment.seq]),
+            Event::Dropped { cause, segment, .. } => self.note(&[cause as u64, segment.seq]),
+            Event::State { sample, .. } => self.note(&[sample.cwnd_bytes as u64, sample.snd_una]),
+        }
+        match event {
+            Event::Sent(segment) if segment.purpose == Purpose::Datagram => {
+                self.leg(segment).data_sent += u64::from(segment.payload_bytes);
+            }
+            Event::Arrived(segment) if segment.purpose == Purpose::Datagram => {
+                self.leg(segment).data_arrived += u64::from(segment.payload_bytes);
+            }
+            Event::Sent(segment) if segment.has(flags::SYN) => {}
+            Event::Sent(segment) if carries_data(segment) => {
+                self.leg(segment).data_leaves(segment);
+            }
+            Event::Sent(segment) if segment.direction == Direction::Reverse => {
+                self.leg(segment).ack_leaves(segment);
+            }
+            Event::Arrived(segment)
+                if carries_data(segment)
+                    || segment.direction == Direction::Forward && segment.has(flags::FIN) =>
+            {
+                self.leg(segment).data_arrives(segment);
+            }
+            Event::Arrived(segment) if segment.direction == Direction::Reverse => {
+                // One that was overtaken tells of an edge that has moved on since.
+                let edge = segment.ack + u64::from(segment.wnd_bytes);
+                let book = self.leg(segment);
+                book.edge_known = book.edge_known.max(edge);
+            }
+            Event::Dropped { segment, .. } if carries_data(segment) => {
+                self.leg(segment).data_dropped += u64::from(segment.payload_bytes);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether it is one of those that the books count: requests are not.
+fn carries_data(segment: &Segment) -> bool {
+    segment.payload_bytes > 0 && segment.purpose != Purpose::Request
+}
+
+/// Runs with a bookkeeper and checks what must balance at the end.
+fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
+    let mut books = Bookkeeper::default();
+    let mut world = World::new(config, seed, &mut books).expect("a valid scenario");
+    let promised: Vec<_> = world
+        .nodes()
+        .iter()
+        .map(|node| node.receiver().map_or(0, |r| 1 + r.window()))
+        .collect();
+    world.introduce(|books, legs| {
+        books.flows = legs.iter().map(|leg| leg.flow).collect();
+        for (number, leg) in legs.iter().enumerate() {
+            let book = books.book(number as u16);
+            if !leg.params.handshake {
+                (book.edge_known, book.edge_promised) = (promised[leg.sink], promised[leg.sink]);
+            }
+        }
+    });
+    let summary = world
+        .run(&AtomicBool::new(false))
+        .expect("nobody interrupts");
+    let mut flying: HashMap<u16, u64> = HashMap::new();
+    for segment in world.in_flight().filter(|segment| carries_data(segment)) {
+        *flying.entry(segment.leg).or_default() += u64::from(segment.payload_bytes);
+    }
+    for proxy in world.nodes().iter().filter_map(|node| node.proxy()) {
+        let (stored, capacity) = proxy.stored_max_bytes();
+        assert!(stored <= capacity, "a proxy held {stored} of {capacity}");
+        assert!(proxy.held_max_bytes() <= stored);
+    }
+    for (leg, book) in &books.legs {
+        let on_the_way = flying.get(leg).copied().unwrap_or(0);
+        assert_eq!(
+            book.data_sent,
+            book.data_arrived + book.data_dropped + on_the_way,
+            "octets are conserved"
+        );
+    }
+    for (other, sent) in config.datagrams.iter().zip(&summary.datagrams) {
+        check_datagrams(other, sent, config.duration_ns);
+    }
+    for (number, flow) in summary.flows.iter().enumerate() {
+        check_flow(&config.flows[number], flow);
+        assert!(flow.start_ns + flow.duration_ns <= config.duration_ns);
+        check_counts(&books, number, flow);
+    }
+    (summary, books.digest)
+}
+
+/// What a flow sent is what the books of all its legs say.
+fn check_counts(books: &Bookkeeper, number: usize, flow: &FlowSummary) {
+    let own = books
+        .flows
+        .iter()
+        .enumerate()
+        .filter(|leg| *leg.1 == number);
+    let (mut segments, mut again) = (0, 0);
+    for book in own.filter_map(|(leg, _)| books.legs.get(&(leg as u16))) {
+        segments += book.segments.0;
+        again += book.segments.1;
+    }
+    // After its end a flow may send some more as long as others keep the run going.
+    let told = flow.sender;
+    assert!(told.segments_out <= segments && told.retransmissions <= again);
+    if !flow.completed {
+        assert_eq!((told.segments_out, told.retransmissions), (segments, again));
+    }
+}
+
+/// What a source of datagrams is due to send, it sends, and what becomes of that is told.
+fn check_datagrams(config: &DatagramConfig, other: &DatagramSummary, duration: Nanos) {
+    let lost = other.channel_losses + other.queue_losses + other.aqm_losses + other.outage_losses;
+    // What a link further on will drop is known, and counted, before it gets there.
+    assert!(other.received + lost <= other.sent, "{other:?}");
+    assert!(other.delay_p50_ns <= other.delay_p95_ns && other.jitter_ns <= other.delay_max_ns);
+    let span = config.stop_ns.unwrap_or(duration).min(duration) - config.start_ns;
+    assert!(other.duration_ns >= span && config.start_ns + other.duration_ns <= duration);
+    let on = match config.bursts {
+        None => span,
+        Some(BurstConfig {
+            on_ns,
+            off_ns,
+            spread: Spread::Fixed,
+        }) => span / (on_ns + off_ns) * on_ns + (span % (on_ns + off_ns)).min(on_ns),
+        Some(_) => return,
+    };
+    let packet_bits = f64::from(config.packet_bytes) * 8.0;
+    let due = on as f64 * config.rate_bps / 1e9 / packet_bits;
+    // The first one leaves at once.
+    let apart = other.sent as f64 - due;
+    assert!((-0.01..1.01).contains(&apart), "{due} {config:?} {other:?}");
+    let max_bps = (due + 1.01) * packet_bits * 1e9 / span.max(1) as f64;
+    assert!(other.goodput_bps <= max_bps, "{config:?} {other:?}");
+}
+
+/// One that has an end reaches it, with every octet once.
+fn check_flow(config: &FlowConfig, flow: &FlowSummary) {
+    assert_eq!(flow.completed, !config.is_endless(), "{config:?} {flow:?}");
+    let due = match &config.application {
+        ApplicationConfig::Greedy { .. } => config.size_bytes,
+        ApplicationConfig::Writes { bytes, .. } => Some(bytes.iter().copied().map(u64::from).sum()),
+        ApplicationConfig::Pages { pages, .. } => {
+            assert!(
+                pages.is_none_or(|pages| flow.pages == Some(pages)),
+                "{config:?} {flow:?}"
+            );
+            None
+        }
+        ApplicationConfig::OnOff { .. } | ApplicationConfig::Stream { .. } => None,
+    };
+    assert!(
+        due.is_none_or(|due| flow.delivered_bytes == due),
+        "{config:?} {flow:?}"
+    );
+    assert!(flow.app_delay_p50_ns <= flow.app_delay_p95_ns);
+    assert!(flow.app_delay_p95_ns <= flow.app_delay_max_ns);
+    // Nothing takes longer than there was time.
+    let longest = [
+        flow.app_delay_max_ns,
+        flow.page_load_p50_ns,
+        flow.rtt_mean_ns,
+    ];
+    assert!(
+        longest.iter().all(|time| *time <= Some(flow.duration_ns)),
+        "{config:?} {flow:?}"
+    );
+    assert!(
+        flow.stalled_ns
+            .is_none_or(|stalled| stalled <= flow.duration_ns)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_run_keeps_its_books(config in scenario(false), seed in any::<u64>()) {
+        check(&config, seed);
+    }
+
+    #[test]
+    fn flows_without_end_keep_their_books(config in scenario(true), seed in any::<u64>()) {
+        check(&config, seed);
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_runs_whoever_listens(config in scenario(false), seed in any::<u64>()) {
+        let (summary, digest) = check(&config, seed);
+        prop_assert_eq!(&check(&config, seed), &(summary.clone(), digest));
+        prop_assert_eq!(super::world::run(&config, seed).expect("a valid scenario"), summary);
+    }
+}

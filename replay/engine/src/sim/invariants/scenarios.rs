@@ -1,0 +1,382 @@
+//! Random scenarios for the invariants: paths, queues, losses, flows with every kind of application, datagrams.
+//!
+//! Does not depend on what is checked.
+
+use proptest::prelude::*;
+
+use crate::cc::ParamValues;
+use crate::cc::catalogue::VARIANTS;
+use crate::cc::tests::random_params::drawn;
+use crate::config::{
+    AdvertisePolicy, ApplicationConfig, BurstConfig, CodelConfig, Config, DatagramConfig,
+    DirectionConfig, DropTailConfig, DrrConfig, FlowConfig, HandoverRule, JitterConfig, LinkConfig,
+    LossConfig, LossScope, NagleRule, PathConfig, PieConfig, PriorityConfig, Profile, ProxyConfig,
+    QueueConfig, RedConfig, Spread, StackOverrides,
+};
+use crate::sim::time::{MILLISECOND, SECOND};
+
+fn loss() -> impl Strategy<Value = LossConfig> {
+    prop_oneof![
+        Just(LossConfig::None),
+        (0.0..0.08).prop_map(|per| LossConfig::Bernoulli { per }),
+        (0.0..5e-6).prop_map(|ber| LossConfig::Ber { ber }),
+        (0.0..0.01, 0.1..1.0).prop_map(|(p, r)| LossConfig::GilbertElliott {
+            p,
+            r,
+            h: 0.0,
+            k: 1.0
+        }),
+    ]
+}
+
+fn direction() -> impl Strategy<Value = DirectionConfig> {
+    let rate = prop_oneof![Just(None), (1e5..2e7).prop_map(Some)];
+    let spread = prop_oneof![4 => Just(None), 1 => (1..30_u64).prop_map(Some)];
+    let delay = (1..200_u64, spread, any::<bool>());
+    (rate, delay, queue(), loss(), any::<bool>()).prop_map(
+        |(rate_bps, (delay_ms, spread_ms, in_order), queue, loss, all)| DirectionConfig {
+            rate_bps,
+            rate_trace: None,
+            delay_ns: delay_ms * MILLISECOND,
+            queue: if rate_bps.is_some() {
+                queue
+            } else {
+                QueueConfig::default()
+            },
+            loss,
+            loss_applies_to: if all { LossScope::All } else { LossScope::Data },
+            jitter: spread_ms.map(|ms| JitterConfig::Exponential {
+                spread_ns: ms * MILLISECOND,
+            }),
+            in_order,
+            schedule: Vec::new(),
+        },
+    )
+}
+
+fn queue() -> impl Strategy<Value = QueueConfig> {
+    let limit = 1..80_u32;
+    let bytes = (3000..120_000_u64).prop_map(|limit_bytes| {
+        QueueConfig::DropTail(DropTailConfig {
+            limit_pkts: None,
+            limit_bytes: Some(limit_bytes),
+        })
+    });
+    let red =
+        (limit.clone(), 0.0..10.0, any::<bool>()).prop_map(|(limit_pkts, min_pkts, gentle)| {
+            QueueConfig::Red(RedConfig {
+                limit_pkts,
+                min_pkts,
+                max_pkts: 3.0 * min_pkts + 1.0,
+                gentle,
+                weight: 0.02,
+                ..RedConfig::default()
+            })
+        });
+    let pie = (limit.clone(), 1..100_u64).prop_map(|(limit_pkts, target_ms)| {
+        QueueConfig::Pie(PieConfig {
+            limit_pkts,
+            target_ns: target_ms * MILLISECOND,
+            ..PieConfig::default()
+        })
+    });
+    let codel = (limit.clone(), 1..100_u64).prop_map(|(limit_pkts, target_ms)| {
+        QueueConfig::Codel(CodelConfig {
+            limit_pkts,
+            target_ns: target_ms * MILLISECOND,
+            ..CodelConfig::default()
+        })
+    });
+    let priority = limit.clone().prop_map(|limit_pkts| {
+        QueueConfig::Priority(PriorityConfig {
+            limit_pkts,
+            ..PriorityConfig::default()
+        })
+    });
+    let drr = (limit.clone(), 100..3000_u32).prop_map(|(limit_pkts, quantum_bytes)| {
+        QueueConfig::Drr(DrrConfig {
+            quantum_bytes,
+            limit_pkts,
+        })
+    });
+    prop_oneof![
+        2 => limit.prop_map(QueueConfig::packets),
+        1 => bytes,
+        1 => red,
+        1 => pie,
+        1 => codel,
+        1 => priority,
+        1 => drr,
+    ]
+}
+
+/// Word of slow start, milliseconds of warning, what becomes of handovers, the rate that the SYN asks for.
+fn mechanisms() -> impl Strategy<Value = (Option<bool>, Option<u64>, HandoverRule, Option<f64>)> {
+    let rules = vec![
+        HandoverRule::Off,
+        HandoverRule::SlowStart,
+        HandoverRule::Jump,
+    ];
+    (
+        proptest::option::weighted(0.2, Just(true)),
+        proptest::option::weighted(0.2, 1..2000_u64),
+        proptest::sample::select(rules),
+        proptest::option::weighted(0.2, 8e4..1e7),
+    )
+}
+
+fn stack() -> impl Strategy<Value = StackOverrides> {
+    let read = prop_oneof![3 => Just(None), 1 => (5e4..5e6).prop_map(Some)];
+    let base = (
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        1..20_u32,
+        2..200_u64,
+        read,
+        proptest::sample::select(vec![NagleRule::Off, NagleRule::Rfc, NagleRule::Minshall]),
+    )
+        .prop_map(
+            |(handshake, timestamps, delayed_ack, window, buffer, read_rate_bps, nagle)| {
+                StackOverrides {
+                    handshake: Some(handshake),
+                    timestamps: Some(timestamps),
+                    delayed_ack: Some(delayed_ack),
+                    initial_window_pkts: Some(window),
+                    receive_buffer_bytes: Some(buffer * 1500),
+                    read_rate_bps,
+                    nagle: Some(nagle),
+                    // A bad state that lasts for 15 packets takes every retransmission: none gives up before its end.
+                    retry_limit: Some(255),
+                    syn_retry_limit: Some(127),
+                    ..StackOverrides::default()
+                }
+            },
+        );
+    (base, any::<bool>(), mechanisms()).prop_map(|(base, ecn, mechanisms)| {
+        let (asks, delays) = (base.handshake == Some(true), base.delayed_ack == Some(true));
+        StackOverrides {
+            ecn: Some(ecn),
+            delayed_ack_after_slow_start: mechanisms.0.filter(|_| delays),
+            freeze_warning_ns: mechanisms.1.map(|ms| ms * MILLISECOND),
+            handover_adaptation: Some(mechanisms.2),
+            quick_start_bps: mechanisms.3.filter(|_| asks),
+            ..base
+        }
+    })
+}
+
+/// A flow's size and application, that comes to an end or does not.
+fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)> {
+    let spread =
+        || proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
+    let pages = (1..60_000_u64, 0..5000_u64, spread(), 1..1400_u16, 1..6_u64).prop_map(
+        move |(page_bytes, think_ms, spread, request_bytes, pages)| ApplicationConfig::Pages {
+            page_bytes,
+            think_ns: think_ms * MILLISECOND,
+            spread,
+            request_bytes,
+            pages: (!endless).then_some(pages),
+        },
+    );
+    if endless {
+        let on_off = (1e4..2e6, 1..3000_u64, 0..3000_u64, spread()).prop_map(
+            |(rate_bps, on_ms, off_ms, spread)| ApplicationConfig::OnOff {
+                rate_bps,
+                on_ns: on_ms * MILLISECOND,
+                off_ns: off_ms * MILLISECOND,
+                spread,
+                write_bytes: None,
+            },
+        );
+        let stream =
+            (1e4..2e6, 0..2000_u64, 0..2000_u64).prop_map(|(rate_bps, startup_ms, resume_ms)| {
+                ApplicationConfig::Stream {
+                    rate_bps,
+                    write_every_ns: 40 * MILLISECOND,
+                    startup_ns: startup_ms * MILLISECOND,
+                    resume_ns: resume_ms * MILLISECOND,
+                }
+            });
+        let greedy = Just(ApplicationConfig::default());
+        prop_oneof![pages, on_off, stream, greedy]
+            .prop_map(|kind| (None, kind))
+            .boxed()
+    } else {
+        let writes = proptest::option::of(1..70_000_u32);
+        let greedy = (1..300_000_u64, writes, 0..3_u64).prop_map(|(size, write_bytes, tenths)| {
+            let first_write_ns = tenths * 100 * MILLISECOND;
+            let greedy = ApplicationConfig::Greedy {
+                write_bytes,
+                first_write_ns,
+            };
+            (Some(size), greedy)
+        });
+        let writes = proptest::collection::vec((0..3000_u64, 1..20_000_u32), 1..20).prop_map(
+            |mut writes| {
+                writes.sort_unstable();
+                let (at_ms, bytes): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+                ApplicationConfig::Writes {
+                    at_ns: at_ms.iter().map(|at| at * MILLISECOND).collect(),
+                    bytes,
+                }
+            },
+        );
+        prop_oneof![3 => greedy, 1 => pages.prop_map(|kind| (None, kind)), 1 => writes.prop_map(|kind| (None, kind))]
+            .boxed()
+    }
+}
+
+/// A variant, with values of its parameters.
+fn variant(profile: Profile) -> impl Strategy<Value = (String, ParamValues)> {
+    proptest::sample::select(VARIANTS)
+        .prop_flat_map(move |known| (Just(known.info().name.into()), drawn(known, profile)))
+}
+
+/// A proxy at `node`, or none; with a variant of its own, or the flow's.
+fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyConfig>> {
+    let own = proptest::option::of(variant(profile));
+    let policies = vec![
+        AdvertisePolicy::HalfFree,
+        AdvertisePolicy::Free,
+        AdvertisePolicy::Third,
+    ];
+    let advertise = proptest::sample::select(policies);
+    let proxy = (4..60_u32, own, advertise).prop_map(move |(buffer_pkts, own, advertise)| {
+        let (variant, params) = own.unzip();
+        ProxyConfig {
+            node: node.clone(),
+            buffer_pkts,
+            variant,
+            params: params.unwrap_or_default(),
+            advertise,
+        }
+    });
+    proptest::option::of(proxy)
+}
+
+/// Profile, variant and parameters of a flow, and what becomes of each of `nodes`.
+type Who = (Profile, (String, ParamValues), Vec<Option<ProxyConfig>>);
+
+fn who(nodes: Vec<String>) -> impl Strategy<Value = Who> {
+    proptest::sample::select(vec![Profile::Rfc, Profile::Linux, Profile::Ns2]).prop_flat_map(
+        move |profile| {
+            let proxies: Vec<_> = nodes.iter().map(|n| proxy(n.clone(), profile)).collect();
+            (Just(profile), variant(profile), proxies)
+        },
+    )
+}
+
+fn flow(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> {
+    let sites: Vec<usize> = (0..nodes.len()).collect();
+    let whole = vec![0, nodes.len() - 1];
+    let ends = prop_oneof![3 => Just(whole), 1 => proptest::sample::subsequence(sites, 2)];
+    let buffer = (3000..200_000_u64, any::<bool>());
+    let buffer = proptest::option::weighted(0.4, buffer);
+    let who = who(nodes.clone());
+    let traffic = (stack(), application(endless), buffer).prop_map(fit_together);
+    (who, traffic, 0..3000_u64, ends).prop_map(
+        move |((profile, (variant, params), proxies), traffic, start_ms, ends)| {
+            let (stack, (size_bytes, application)) = traffic;
+            let proxies = proxies.into_iter().take(ends[1]).skip(ends[0] + 1);
+            FlowConfig {
+                name: "flow".into(),
+                from: Some(nodes[ends[0]].clone()),
+                to: Some(nodes[ends[1]].clone()),
+                dscp: if profile == Profile::Linux { 46 } else { 0 },
+                start_ns: start_ms * MILLISECOND,
+                size_bytes,
+                application,
+                variant,
+                params,
+                profile,
+                stack,
+                proxies: proxies.flatten().collect(),
+            }
+        },
+    )
+}
+
+/// A stack, a size with an application, and octets of the send buffer that may grow.
+type Traffic = (
+    StackOverrides,
+    (Option<u64>, ApplicationConfig),
+    Option<(u64, bool)>,
+);
+
+/// Leaves out what an application cannot have, and gives the stack its send buffer.
+fn fit_together(
+    (mut stack, (size_bytes, mut application), buffer): Traffic,
+) -> (StackOverrides, (Option<u64>, ApplicationConfig)) {
+    stack.send_buffer_bytes = buffer.map(|(bytes, _)| bytes);
+    stack.send_buffer_max_bytes = buffer.and_then(|(bytes, grows)| grows.then_some(4 * bytes));
+    match &mut application {
+        ApplicationConfig::Greedy { write_bytes, .. } if buffer.is_none() => *write_bytes = None,
+        ApplicationConfig::Stream { .. } => stack.read_rate_bps = None,
+        _ => {}
+    }
+    (stack, (size_bytes, application))
+}
+
+/// Slow and, where the run is long, over before long: so that the flows come to their end.
+fn datagrams(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = DatagramConfig> {
+    let spread = proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
+    let bursts = (1..500_u64, 0..500_u64, spread).prop_map(|(on_ms, off_ms, spread)| BurstConfig {
+        on_ns: on_ms * MILLISECOND,
+        off_ns: off_ms * MILLISECOND,
+        spread,
+    });
+    let ends = proptest::sample::subsequence(nodes, 2).prop_shuffle();
+    (
+        0..3000_u64,
+        ends,
+        29..1500_u16,
+        1e3..1e6,
+        proptest::option::of(bursts),
+        any::<bool>(),
+    )
+        .prop_map(
+            move |(start_ms, ends, packet_bytes, rate_bps, bursts, stops)| DatagramConfig {
+                name: "datagrams".into(),
+                start_ns: start_ms * MILLISECOND,
+                stop_ns: (stops || !endless).then_some((start_ms + 5000) * MILLISECOND),
+                from: Some(ends[0].clone()),
+                to: Some(ends[1].clone()),
+                dscp: packet_bytes as u8 % 64,
+                packet_bytes,
+                rate_bps,
+                bursts,
+            },
+        )
+}
+
+/// Runs to the end of all flows, or for some seconds of flows without end.
+pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
+    (1..4_usize).prop_flat_map(move |hops| {
+        let nodes: Vec<String> = (0..=hops).map(|n| format!("n{n}")).collect();
+        let links = proptest::collection::vec((direction(), direction()), hops);
+        let flows = proptest::collection::vec(flow(nodes.clone(), endless), 1..4);
+        let others = proptest::collection::vec(datagrams(nodes.clone(), endless), 0..3);
+        (links, flows, others).prop_map(move |(links, flows, others)| Config {
+            datagrams: others,
+            externals: crate::cc::Externals::default(),
+            duration_ns: if endless {
+                8 * SECOND
+            } else {
+                4 * 3600 * SECOND
+            },
+            path: PathConfig {
+                nodes: nodes.clone(),
+                links: links
+                    .into_iter()
+                    .map(|(forward, reverse)| LinkConfig {
+                        name: "link".into(),
+                        forward,
+                        reverse,
+                    })
+                    .collect(),
+            },
+            flows,
+        })
+    })
+}

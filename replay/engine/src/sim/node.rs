@@ -1,0 +1,165 @@
+//! Everything with a clock: the ends of connections and the proxies between them, behind four calls.
+//!
+//! Does not depend on links or the order of events.
+
+use super::time::{NEVER, Nanos};
+use crate::app::sink::Sink;
+use crate::app::source::Source;
+use crate::net::cross_traffic::{DatagramSink, DatagramSource};
+use crate::proxy::Proxy;
+use crate::tcp::receiver::Receiver;
+use crate::tcp::segment::Segment;
+use crate::tcp::sender::Sender;
+
+/// A node.
+pub enum Node {
+    /// Sends data.
+    Source(Box<Source>),
+    /// Receives it.
+    Sink(Box<Sink>),
+    /// Splits a connection.
+    Proxy(Box<Proxy>),
+    /// Sends datagrams.
+    DatagramSource(Box<DatagramSource>),
+    /// Receives them.
+    DatagramSink(Box<DatagramSink>),
+}
+
+/// What an endpoint sends when it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing.
+    Nothing,
+    /// What is in the slot, and perhaps more.
+    One,
+    /// What is in the slot, and nothing else now.
+    Last,
+}
+
+impl From<bool> for Sent {
+    fn from(sent: bool) -> Self {
+        if sent { Self::One } else { Self::Nothing }
+    }
+}
+
+/// What has a clock and sends and takes segments.
+pub trait Endpoint {
+    /// Takes a segment that is for it.
+    fn receive(&mut self, segment: &Segment, now: Nanos);
+
+    /// When it wants to be called; `NEVER` if it waits for segments only.
+    fn next_deadline(&self) -> Nanos;
+
+    /// Its time has come.
+    fn on_deadline(&mut self, now: Nanos);
+
+    /// Writes the next segment that it sends now into a slot, if there is one.
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent;
+}
+
+impl Endpoint for Node {
+    fn receive(&mut self, segment: &Segment, now: Nanos) {
+        match self {
+            Self::Source(source) => source.receive(segment, now),
+            Self::Sink(sink) => sink.receive(segment, now),
+            Self::Proxy(proxy) => proxy.receive(segment, now),
+            Self::DatagramSink(sink) => sink.receive(segment, now),
+            Self::DatagramSource(_) => {}
+        }
+    }
+
+    fn next_deadline(&self) -> Nanos {
+        match self {
+            Self::Source(source) => source.next_deadline(),
+            Self::Sink(sink) => sink.next_deadline(),
+            Self::Proxy(proxy) => proxy.next_deadline(),
+            Self::DatagramSource(source) => source.next_deadline(),
+            Self::DatagramSink(_) => NEVER,
+        }
+    }
+
+    fn on_deadline(&mut self, now: Nanos) {
+        match self {
+            Self::Source(source) => source.on_deadline(now),
+            Self::Sink(sink) => sink.on_deadline(now),
+            Self::Proxy(proxy) => proxy.on_deadline(now),
+            Self::DatagramSource(source) => source.on_deadline(now),
+            Self::DatagramSink(_) => {}
+        }
+    }
+
+    fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
+        match self {
+            Self::Source(source) => source.transmit(now, slot),
+            Self::Sink(sink) => sink.transmit(now, slot),
+            Self::Proxy(proxy) => proxy.transmit(now, slot).into(),
+            Self::DatagramSource(source) => source.transmit(now, slot).into(),
+            Self::DatagramSink(_) => Sent::Nothing,
+        }
+    }
+}
+
+impl Node {
+    /// Its sending half, if it has one.
+    pub fn sender(&self) -> Option<&Sender> {
+        match self {
+            Self::Source(source) => Some(source.sender()),
+            Self::Proxy(proxy) => Some(proxy.downstream()),
+            Self::Sink(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => None,
+        }
+    }
+
+    /// Its receiving half, if it has one.
+    pub fn receiver(&self) -> Option<&Receiver> {
+        match self {
+            Self::Sink(sink) => Some(sink.receiver()),
+            Self::Proxy(proxy) => Some(proxy.upstream()),
+            Self::Source(_) | Self::DatagramSource(_) | Self::DatagramSink(_) => None,
+        }
+    }
+
+    /// The sending end of a flow, if it is one.
+    pub fn source(&self) -> Option<&Source> {
+        if let Self::Source(source) = self {
+            Some(source)
+        } else {
+            None
+        }
+    }
+
+    /// The receiving end of a flow, if it is one.
+    pub fn sink(&self) -> Option<&Sink> {
+        if let Self::Sink(sink) = self {
+            Some(sink)
+        } else {
+            None
+        }
+    }
+
+    /// What sends datagrams, if it does.
+    pub fn datagram_source(&self) -> Option<&DatagramSource> {
+        if let Self::DatagramSource(source) = self {
+            Some(source)
+        } else {
+            None
+        }
+    }
+
+    /// What receives datagrams, if it does.
+    pub fn datagram_sink(&self) -> Option<&DatagramSink> {
+        if let Self::DatagramSink(sink) = self {
+            Some(sink)
+        } else {
+            None
+        }
+    }
+
+    /// The proxy, if it is one.
+    pub fn proxy(&self) -> Option<&Proxy> {
+        if let Self::Proxy(proxy) = self {
+            Some(proxy)
+        } else {
+            None
+        }
+    }
+}

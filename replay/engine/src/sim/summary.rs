@@ -1,0 +1,358 @@
+//! What a run comes to, flow by flow: the numbers of the `runs` table.
+//!
+//! Does not depend on how they came about. What is counted is counted on all legs; times, states and round trips of a sender
+//! are those of leg 0, where the data come from.
+
+use super::assembly::{Leg, Transport};
+use super::histogram::Histogram;
+use super::node::Node;
+use super::time::{NEVER, Nanos, SECOND};
+use crate::app::sink::Sink;
+use crate::app::source::Source;
+use crate::app::{Browser, WriteDelays};
+use crate::net::cross_traffic::{DatagramSink, DatagramSource};
+use crate::net::link::{DropCause, LinkDirection};
+use crate::proxy::Proxy;
+use crate::tcp::segment::Segment;
+use crate::tcp::sender::{Sender, SenderCounters};
+
+/// What is counted of a flow while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowTally {
+    start: Nanos,
+    finished_at: Option<Nanos>,
+    over: bool,
+    channel_losses: u64,
+    queue_losses: u64,
+    aqm_losses: u64,
+    outage_losses: u64,
+    control_losses: u64,
+    ecn_marks: u64,
+}
+
+impl FlowTally {
+    /// Nothing counted yet.
+    pub fn new(start: Nanos) -> Self {
+        Self {
+            start,
+            finished_at: None,
+            over: false,
+            channel_losses: 0,
+            queue_losses: 0,
+            aqm_losses: 0,
+            outage_losses: 0,
+            control_losses: 0,
+            ecn_marks: 0,
+        }
+    }
+
+    /// A packet of the flow was lost: by its cause if it carried data.
+    pub fn note_drop(&mut self, segment: &Segment, cause: DropCause) {
+        if segment.payload_bytes == 0 {
+            self.control_losses += 1;
+            return;
+        }
+        match cause {
+            DropCause::Channel => self.channel_losses += 1,
+            DropCause::Queue => self.queue_losses += 1,
+            DropCause::Aqm => self.aqm_losses += 1,
+            DropCause::Outage => self.outage_losses += 1,
+        }
+    }
+
+    /// A queue marked a packet of the flow.
+    pub fn note_mark(&mut self) {
+        self.ecn_marks += 1;
+    }
+
+    /// Nothing more will happen to the flow. Says whether that is news.
+    pub fn ends(&mut self) -> bool {
+        !std::mem::replace(&mut self.over, true)
+    }
+
+    /// Whether the flow has just finished: its last octet has been, or by `end` will have been, read.
+    #[inline]
+    pub fn finishes(&mut self, sink: &Sink, now: Nanos, end: Nanos) -> bool {
+        let Some(last) = sink.last() else {
+            return false;
+        };
+        let receiver = sink.receiver();
+        if self.finished_at.is_some() || receiver.rcv_nxt() < last {
+            return false;
+        }
+        let read_at = receiver.read_at(last, now);
+        self.finished_at = (read_at <= end).then_some(read_at);
+        self.finished_at.is_some()
+    }
+}
+
+/// One flow of a finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSummary {
+    /// When it began to open.
+    pub start_ns: Nanos,
+    /// When its connection (of leg 0) stood.
+    pub established_ns: Option<Nanos>,
+    /// When the first of its senders gave up, or was reset.
+    pub reset_ns: Option<Nanos>,
+    /// From its start to its end, to its reset, or to the end of the run.
+    pub duration_ns: Nanos,
+    /// Its whole size was read before the run ended.
+    pub completed: bool,
+    /// Octets that the receiving application read in order.
+    pub delivered_bytes: u64,
+    /// `delivered_bytes` x 8 / duration.
+    pub goodput_bps: f64,
+    /// Counters of its senders: with proxies the sums over all legs.
+    pub sender: SenderCounters,
+    /// Data packets that the channel lost.
+    pub channel_losses: u64,
+    /// Data packets dropped by full queues.
+    pub queue_losses: u64,
+    /// Data packets dropped early by the management of a queue.
+    pub aqm_losses: u64,
+    /// Data packets lost in outages.
+    pub outage_losses: u64,
+    /// Packets without data that were lost, whatever the cause.
+    pub control_losses: u64,
+    /// Packets that a queue marked instead of dropping them.
+    pub ecn_marks: u64,
+    /// Mean of its sender's RTT samples.
+    pub rtt_mean_ns: Option<Nanos>,
+    /// Their 95th percentile, to 1/64.
+    pub rtt_p95_ns: Option<Nanos>,
+    /// Median of the times from the write of octets to their reading in order, write by write, to 1/64. What was not
+    /// read does not count.
+    pub app_delay_p50_ns: Option<Nanos>,
+    /// Their 95th percentile, to 1/64.
+    pub app_delay_p95_ns: Option<Nanos>,
+    /// The longest of them.
+    pub app_delay_max_ns: Option<Nanos>,
+    /// Times that a stream ran dry while it was played; none without a stream.
+    pub stalls: Option<u64>,
+    /// Time that it stood still.
+    pub stalled_ns: Option<Nanos>,
+    /// Pages that were loaded; none without pages.
+    pub pages: Option<u64>,
+    /// Median of the times from the request of a page to its last octet, to 1/64.
+    pub page_load_p50_ns: Option<Nanos>,
+    /// Their 95th percentile, to 1/64.
+    pub page_load_p95_ns: Option<Nanos>,
+    /// Most octets that a proxy had acknowledged but not seen acknowledged; none without proxy.
+    pub proxy_held_max_bytes: Option<u64>,
+}
+
+/// One stream of datagrams of a finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DatagramSummary {
+    /// When it began.
+    pub start_ns: Nanos,
+    /// From its start to the end of the run; if it stops before that, to its stop or to what arrives after it.
+    pub duration_ns: Nanos,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams received.
+    pub received: u64,
+    /// Octets of payload received.
+    pub delivered_bytes: u64,
+    /// `delivered_bytes` x 8 / duration.
+    pub goodput_bps: f64,
+    /// Datagrams that the channel lost.
+    pub channel_losses: u64,
+    /// Datagrams dropped by full queues.
+    pub queue_losses: u64,
+    /// Datagrams that active queue management dropped.
+    pub aqm_losses: u64,
+    /// Datagrams lost in outages.
+    pub outage_losses: u64,
+    /// Datagrams that queues marked.
+    pub ecn_marks: u64,
+    /// Median of the one-way delays, to 1/64.
+    pub delay_p50_ns: Option<Nanos>,
+    /// Their 95th percentile, to 1/64.
+    pub delay_p95_ns: Option<Nanos>,
+    /// The longest of them.
+    pub delay_max_ns: Option<Nanos>,
+    /// Mean difference of the delays of neighbours.
+    pub jitter_ns: Option<Nanos>,
+}
+
+/// A finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSummary {
+    /// By flow, in the order of the configuration.
+    pub flows: Vec<FlowSummary>,
+    /// By stream of datagrams, in the order of the configuration.
+    pub datagrams: Vec<DatagramSummary>,
+    /// Packets that lay beyond the end of a replayed loss trace.
+    pub trace_beyond_pkts: u64,
+}
+
+/// What the numbers come from.
+#[derive(Clone, Copy)]
+pub struct Books<'a> {
+    /// What was counted, flow by flow.
+    pub tallies: &'a [FlowTally],
+    /// The connections.
+    pub legs: &'a [Leg],
+    /// Their ends.
+    pub nodes: &'a [Node],
+    /// End of the run.
+    pub end: Nanos,
+}
+
+impl<'a> Books<'a> {
+    /// Puts the numbers together; `closed` has those of flows that ended before, whatever has happened since.
+    pub fn summarise(&self, closed: &[Option<FlowSummary>], links: &[LinkDirection]) -> RunSummary {
+        let mut flows = Vec::new();
+        let mut datagrams = Vec::new();
+        for number in 0..self.tallies.len() {
+            match self.legs_of(number).next() {
+                Some(leg) if leg.transport == Transport::Datagrams => {
+                    datagrams.push(self.datagrams(leg));
+                }
+                _ => {
+                    let known = closed.get(number).cloned().flatten();
+                    flows.push(known.unwrap_or_else(|| self.flow(number)));
+                }
+            }
+        }
+        RunSummary {
+            flows,
+            datagrams,
+            trace_beyond_pkts: links.iter().map(LinkDirection::beyond_pkts).sum(),
+        }
+    }
+
+    fn legs_of(&self, flow: usize) -> impl Iterator<Item = &'a Leg> {
+        self.legs.iter().filter(move |leg| leg.flow == flow)
+    }
+
+    fn senders(&self, flow: usize) -> impl Iterator<Item = &'a Sender> {
+        let nodes = self.nodes;
+        self.legs_of(flow)
+            .filter_map(move |leg| nodes[leg.source].sender())
+    }
+
+    /// When the first of the connections of flow number `flow` was reset.
+    fn reset_of(&self, flow: usize) -> Option<Nanos> {
+        self.senders(flow).filter_map(Sender::reset_at).min()
+    }
+
+    /// When the time of flow number `flow` is up: at its end or its reset, else with the run.
+    pub fn end_of(&self, flow: usize) -> Nanos {
+        let reset = self.reset_of(flow);
+        self.tallies[flow].finished_at.or(reset).unwrap_or(self.end)
+    }
+
+    /// The numbers of flow number `flow`.
+    pub fn flow(&self, number: usize) -> FlowSummary {
+        summarise_flow(self, number)
+    }
+
+    fn datagrams(&self, leg: &Leg) -> DatagramSummary {
+        summarise_datagrams(&self.tallies[leg.flow], leg, self.nodes, self.end)
+    }
+}
+
+fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
+    let (tally, nodes) = (&books.tallies[number], books.nodes);
+    let legs: Vec<&Leg> = books.legs_of(number).collect();
+    let sender = books.senders(number).next();
+    let receiver = legs.last().and_then(|leg| nodes[leg.sink].receiver());
+    let stop = books.end_of(number);
+    let duration_ns = stop - tally.start;
+    let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
+    let mut counters = SenderCounters::default();
+    for sender in books.senders(number) {
+        counters += sender.counters();
+    }
+    let histogram = sender.map(Sender::rtt_histogram);
+    let source = legs.first().and_then(|leg| nodes[leg.source].source());
+    let sink = legs.last().and_then(|leg| nodes[leg.sink].sink());
+    let delays = source.map(Source::delays).map(WriteDelays::histogram);
+    let stalls = sink
+        .and_then(Sink::playout)
+        .map(|playout| playout.stalls(stop));
+    let loads = sink.and_then(Sink::browser).map(Browser::loads);
+    FlowSummary {
+        start_ns: tally.start,
+        established_ns: sender.and_then(Sender::established_at),
+        reset_ns: books.reset_of(number),
+        duration_ns,
+        completed: tally.finished_at.is_some(),
+        delivered_bytes,
+        goodput_bps: goodput(delivered_bytes, duration_ns),
+        sender: counters,
+        channel_losses: tally.channel_losses,
+        queue_losses: tally.queue_losses,
+        aqm_losses: tally.aqm_losses,
+        outage_losses: tally.outage_losses,
+        control_losses: tally.control_losses,
+        ecn_marks: tally.ecn_marks,
+        rtt_mean_ns: histogram.and_then(Histogram::mean),
+        rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
+        app_delay_p50_ns: quantile(delays, 0.5),
+        app_delay_p95_ns: quantile(delays, 0.95),
+        app_delay_max_ns: delays.and_then(Histogram::max),
+        stalls: stalls.map(|(count, _)| count),
+        stalled_ns: stalls.map(|(_, time)| time),
+        pages: loads.map(Histogram::count),
+        page_load_p50_ns: quantile(loads, 0.5),
+        page_load_p95_ns: quantile(loads, 0.95),
+        proxy_held_max_bytes: legs
+            .iter()
+            .filter_map(|leg| nodes[leg.sink].proxy())
+            .map(Proxy::held_max_bytes)
+            .max(),
+    }
+}
+
+fn summarise_datagrams(
+    tally: &FlowTally,
+    leg: &Leg,
+    nodes: &[Node],
+    end: Nanos,
+) -> DatagramSummary {
+    let ends = [&nodes[leg.source], &nodes[leg.sink]];
+    let source = ends.iter().find_map(|node| node.datagram_source());
+    let sink = ends.iter().find_map(|node| node.datagram_sink());
+    let delivered_bytes = sink.map_or(0, DatagramSink::octets);
+    let stop = source.map_or(NEVER, DatagramSource::stop);
+    let last_at = sink.map_or(0, DatagramSink::last_at);
+    let duration_ns = stop.max(last_at).min(end) - tally.start;
+    let delays = sink.map(DatagramSink::delays);
+    DatagramSummary {
+        start_ns: tally.start,
+        duration_ns,
+        sent: source.map_or(0, DatagramSource::sent),
+        received: sink.map_or(0, DatagramSink::received),
+        delivered_bytes,
+        goodput_bps: goodput(delivered_bytes, duration_ns),
+        channel_losses: tally.channel_losses,
+        queue_losses: tally.queue_losses,
+        aqm_losses: tally.aqm_losses,
+        outage_losses: tally.outage_losses,
+        ecn_marks: tally.ecn_marks,
+        delay_p50_ns: quantile(delays, 0.5),
+        delay_p95_ns: quantile(delays, 0.95),
+        delay_max_ns: delays.and_then(Histogram::max),
+        jitter_ns: sink.and_then(DatagramSink::jitter),
+    }
+}
+
+/// A quantile to 1/64, which is no more than the greatest for all that.
+fn quantile(times: Option<&Histogram>, share: f64) -> Option<Nanos> {
+    times.and_then(|times| times.quantile(share).min(times.max()))
+}
+
+fn goodput(octets: u64, duration_ns: Nanos) -> f64 {
+    if duration_ns == 0 {
+        0.0
+    } else {
+        octets as f64 * 8.0 * SECOND as f64 / duration_ns as f64
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! Whole runs, and what their rows say: over which time, of which legs, of what was read.
+
+use super::{FlowSummary, RunSummary};
+use crate::config::Config;
+use crate::sim::time::{MILLISECOND, SECOND};
+
+/// Two links of 10 Mbit/s and 50 ms, the second one of which loses packets.
+fn over(loss: &str, seconds: u64, flows: &str, datagrams: &str) -> RunSummary {
+    let hop = r#""rate_bps": 10e6, "delay_ns": 50000000"#;
+    let config = format!(
+        r#"{{"duration_ns": {seconds}000000000, "path": {{"nodes": ["a", "b", "c"], "links": [
+            {{"name": "ab", "forward": {{{hop}}}, "reverse": {{{hop}}}}},
+            {{"name": "bc", "forward": {{{hop} {loss}}}, "reverse": {{{hop}}}}}]}},
+            "flows": [{flows}], "datagrams": [{datagrams}]}}"#
+    );
+    let config: Config = serde_json::from_str(&config).expect("well-formed");
+    crate::sim::world::run(&config, 1).expect("valid")
+}
+
+fn one(seconds: u64, flow: &str) -> FlowSummary {
+    let flow = format!(r#"{{"name": "f", "variant": "sack", {flow}}}"#);
+    over("", seconds, &flow, "").flows.remove(0)
+}
+
+const FILE: &str = r#"{"name": "f", "variant": "sack", "size_bytes": 100000}"#;
+
+#[test]
+fn datagrams_go_on_after_the_flows_are_done_and_their_rate_is_over_their_own_time() {
+    let source = |rest: &str| {
+        let datagrams =
+            format!(r#"{{"name": "u", "packet_bytes": 1000, "rate_bps": 800000, {rest}}}"#);
+        let mut summary = over("", 100, FILE, &datagrams);
+        (summary.flows.remove(0), summary.datagrams.remove(0))
+    };
+    let payload_bps = 800_000.0 * 972.0 / 1000.0;
+    for (rest, sent, span) in [
+        // The last one leaves as the run ends.
+        (r#""start_ns": 0"#, 10_001, 100 * SECOND),
+        (r#""start_ns": 50000000000"#, 5001, 50 * SECOND),
+        // Until the last one has arrived, 101.6 ms after it left.
+        (r#""stop_ns": 20000000000"#, 2000, 20_091_600_000),
+    ] {
+        let (_, told) = source(rest);
+        assert_eq!((told.sent, told.duration_ns), (sent, span), "{told:?}");
+        let share = told.goodput_bps / payload_bps;
+        assert!((0.995..1.0).contains(&share), "{share} of {told:?}");
+    }
+    // What comes when a flow is over changes nothing of it.
+    let (flow, _) = source(r#""start_ns": 50000000000"#);
+    assert_eq!(flow, over("", 100, FILE, "").flows[0]);
+}
+
+#[test]
+fn a_flow_keeps_its_numbers_whoever_goes_on_after_it() {
+    // Both at full speed: what the second one sends lengthens round trips and fills queues after the first has ended.
+    let late = r#"{"name": "g", "variant": "sack", "start_ns": 1000000000}"#;
+    let alone = &over("", 30, FILE, "").flows[0];
+    assert!(alone.duration_ns < SECOND);
+    assert_eq!(
+        &over("", 30, &format!("{FILE}, {late}"), "").flows[0],
+        alone
+    );
+    let proxied = FILE.replace("size", r#"proxies": [{"node": "b"}], "size"#);
+    let alone = &over("", 30, &proxied, "").flows[0];
+    assert_eq!(
+        &over("", 30, &format!("{proxied}, {late}"), "").flows[0],
+        alone
+    );
+}
+
+#[test]
+fn a_reset_ends_the_time_of_a_flow() {
+    let down = r#", "schedule": [{"at_ns": 3000000000, "outage": true}]"#;
+    for size in ["", r#""size_bytes": 100000000,"#] {
+        let flow = format!(
+            r#"{{"name": "f", "variant": "sack", "start_ns": 1000000000, {size}
+                "stack": {{"user_timeout_ns": 2500000000}}}}"#
+        );
+        for datagrams in [
+            "",
+            r#"{"name": "u", "packet_bytes": 1000, "rate_bps": 8000}"#,
+        ] {
+            let flow = over(down, 100, &flow, datagrams).flows.remove(0);
+            let reset = flow.reset_ns.expect("reset");
+            assert!((6 * SECOND..9 * SECOND).contains(&reset), "{flow:?}");
+            assert_eq!(flow.duration_ns, reset - SECOND);
+            let bits = flow.delivered_bytes as f64 * 8.0;
+            let rate = bits / (flow.duration_ns as f64 / 1e9);
+            assert!((flow.goodput_bps / rate - 1.0).abs() < 1e-9);
+            assert!(bits > 2e6 && !flow.completed, "{flow:?}");
+        }
+    }
+}
+
+#[test]
+fn application_delays_are_those_of_what_was_read() {
+    // 1000 octets each second, read at 500 octets a second from 0.3 s on: write n, from 0, is read at 2 n + 2.3 s.
+    let writes = |seconds| {
+        let times: Vec<String> = (0..20).map(|n| (n * SECOND).to_string()).collect();
+        let flow = format!(
+            r#""application": {{"kind": "writes", "at_ns": [{}], "bytes": [{}]}},
+                "stack": {{"read_rate_bps": 4000, "nagle": "off"}}"#,
+            times.join(","),
+            ["1000"; 20].join(","),
+        );
+        one(seconds, &flow)
+    };
+    // By 13 s write 5 is read, by 21 s write 9, in the end write 19.
+    for (seconds, longest) in [(13, 7), (21, 11), (60, 21)] {
+        let flow = writes(seconds);
+        let told = flow.app_delay_max_ns.unwrap_or(0);
+        assert!(
+            told.abs_diff(longest * SECOND) < 400 * MILLISECOND,
+            "{seconds} s: {told}"
+        );
+        assert!(told <= flow.duration_ns);
+    }
+}
+
+#[test]
+fn pages_that_were_not_read_by_the_end_were_not_loaded() {
+    let pages = |seconds| {
+        let flow = one(
+            seconds,
+            r#""application": {"kind": "pages", "page_bytes": 10000, "think_ns": 0, "pages": 2},
+                "stack": {"read_rate_bps": 8000}"#,
+        );
+        (flow.pages, flow.page_load_p95_ns.is_some(), flow.completed)
+    };
+    // Ten seconds of reading each.
+    assert_eq!(pages(10), (Some(0), false, false));
+    assert_eq!(pages(12), (Some(1), true, false));
+    assert_eq!(pages(20), (Some(1), true, false));
+    assert_eq!(pages(22), (Some(2), true, true));
+}
+
+#[test]
+fn with_a_proxy_everything_is_counted_on_both_legs() {
+    let loss = r#", "loss": {"kind": "bernoulli", "per": 0.01}"#;
+    let flow = |proxies: &str| {
+        let flow = format!(
+            r#"{{"name": "f", "variant": "sack", "size_bytes": 1448000, "proxies": [{proxies}]}}"#
+        );
+        over(loss, 100, &flow, "").flows.remove(0)
+    };
+    for (proxies, legs) in [("", 1), (r#"{"node": "b"}"#, 2)] {
+        let told = flow(proxies);
+        let sender = told.sender;
+        assert!(told.completed && told.channel_losses > 3, "{told:?}");
+        assert_eq!(sender.segments_out - sender.retransmissions, legs * 1000);
+        // Each loss is repaired, and a timeout may send again what was not lost.
+        assert!(sender.retransmissions >= told.channel_losses, "{told:?}");
+        assert!(sender.rtos > 0 || sender.retransmissions == told.channel_losses);
+        assert!(sender.recoveries > 0 && sender.recoveries <= told.channel_losses);
+    }
+}
+
+#[test]
+fn a_flow_is_reset_with_the_first_of_its_connections() {
+    // The proxy's own connection gives up behind the break; the sender's stands, its window closed.
+    let down = r#", "schedule": [{"at_ns": 3000000000, "outage": true}]"#;
+    let flow = r#"{"name": "f", "variant": "sack", "proxies": [{"node": "b"}],
+        "stack": {"user_timeout_ns": 2500000000}}"#;
+    let told = over(down, 100, flow, "").flows.remove(0);
+    let reset = told.reset_ns.expect("reset");
+    assert!((5 * SECOND..9 * SECOND).contains(&reset), "{told:?}");
+    assert_eq!(told.duration_ns, reset);
+}
+
+#[test]
+fn losses_are_counted_by_cause_where_data_were_lost_and_apart_where_none_were() {
+    let lost = |outage: &str| {
+        let told = over(outage, 100, FILE, "").flows.remove(0);
+        assert!(told.completed);
+        (told.outage_losses, told.control_losses)
+    };
+    let until = |from_ms: u64, until_ms: u64| {
+        format!(
+            r#", "schedule": [{{"at_ns": {from_ms}000000, "outage": true}}, {{"at_ns": {until_ms}000000, "outage": false}}]"#
+        )
+    };
+    assert_eq!(lost(""), (0, 0));
+    // Its SYN passes the second link at 51 ms.
+    assert_eq!(lost(&until(1, 500)), (0, 1));
+    // The ACK of its handshake and its initial window of ten do from 251 ms on.
+    assert_eq!(lost(&until(240, 300)), (10, 1));
+}

@@ -1,0 +1,339 @@
+//! The run: hands over the earliest event until the end. Ties go to the lower source: link directions in the order
+//! of the path, then nodes.
+//!
+//! Does not depend on TCP. Read ARCHITECTURE.md, "The engine", first.
+
+mod ahead;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::assembly::{Leg, Parts, build};
+use super::node::{Endpoint, Node};
+use super::packet_pool::PacketHandle;
+use super::summary::{Books, FlowSummary, FlowTally, RunSummary};
+use super::time::{NEVER, Nanos};
+use super::trace::{Event, Tap};
+use crate::app::sink::Sink;
+use crate::config::{Config, ConfigError, FlowConfig};
+use crate::net::network::{Delivery, Network};
+use crate::tcp::receiver::Receiver;
+use crate::tcp::segment::Segment;
+use crate::tcp::sender::{Headline, Sender};
+
+/// Events between two looks at the interrupt.
+const INTERRUPT_EVERY: u32 = 4096;
+
+/// Why a run gave no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// The configuration makes no sense.
+    Config(ConfigError),
+    /// Someone asked it to stop.
+    Interrupted,
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<ConfigError> for RunError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+/// What a node belongs to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Belongs {
+    flow: usize,
+    source: usize,
+}
+
+/// A run in progress.
+pub struct World<'a, T: Tap> {
+    network: Network<'a, T>,
+    nodes: Vec<Node>,
+    legs: Vec<Leg>,
+    /// Of each node: its flow, and the node that sends that flow's data.
+    belongs: Vec<Belongs>,
+    /// When the receiving end that works ahead wants to be called, and the sending end.
+    sink_deadline: Nanos,
+    source_deadline: Nanos,
+    /// Nobody has a say after every answer: no listener, and no connection that may end.
+    alone: bool,
+    /// The same, and pacing calls the sending end for most of what it sends.
+    paced: bool,
+    /// Offset after the last octet of the stream that it receives.
+    last: u64,
+    /// Last state told to the tap, by leg.
+    told: Vec<Option<Headline>>,
+    end: Nanos,
+    /// Flows of a fixed size that have not finished; none where the run goes on without them: a flow is endless, or there
+    /// are datagrams.
+    unfinished: Option<usize>,
+    /// Of each flow that has come to its end: its numbers as they were then.
+    closed: Vec<Option<FlowSummary>>,
+    /// Some connection may end before the run does.
+    may_end: bool,
+}
+
+impl<'a, T: Tap> World<'a, T> {
+    /// Sets up a run of `config` with `seed`.
+    ///
+    /// # Errors
+    /// The first value that makes no sense.
+    pub fn new(config: &Config, seed: u64, tap: &'a mut T) -> Result<Self, ConfigError> {
+        let Parts {
+            links, nodes, legs, ..
+        } = build(config, seed)?;
+        let flows = config.flows.iter().map(|flow| flow.start_ns);
+        let datagrams = config.datagrams.iter().map(|datagrams| datagrams.start_ns);
+        let tallies = flows.chain(datagrams).map(FlowTally::new).collect();
+        let end = config.duration_ns;
+        let mut network = Network::new(links, &legs, nodes.len(), (tallies, end), tap);
+        for (number, node) in nodes.iter().enumerate() {
+            network.call(number, node.next_deadline());
+        }
+        let may_end = legs.iter().any(|leg| leg.params.may_end());
+        let alone = !T::LISTENS && !may_end;
+        let endless = config.flows.iter().any(FlowConfig::is_endless);
+        let goes_on = endless || !config.datagrams.is_empty();
+        if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, &legs, &network) {
+            network.open_lane(&legs[0]);
+        }
+        Ok(Self {
+            told: vec![None; legs.len()],
+            sink_deadline: NEVER,
+            last: (nodes
+                .get(ahead::SINK)
+                .and_then(Node::sink)
+                .and_then(Sink::last))
+            .unwrap_or(u64::MAX),
+            paced: alone
+                && nodes
+                    .first()
+                    .and_then(Node::sender)
+                    .is_some_and(Sender::is_paced),
+            source_deadline: nodes.first().map_or(NEVER, Endpoint::next_deadline),
+            belongs: belongs(&legs, nodes.len()),
+            end,
+            alone,
+            may_end,
+            unfinished: (!goes_on).then_some(config.flows.len()),
+            closed: vec![None; config.flows.len()],
+            network,
+            nodes,
+            legs,
+        })
+    }
+
+    /// Runs to the end, or until `interrupt` is raised.
+    ///
+    /// # Errors
+    /// [`RunError::Interrupted`].
+    pub fn run(&mut self, interrupt: &AtomicBool) -> Result<RunSummary, RunError> {
+        let mut until_look = INTERRUPT_EVERY;
+        while self.unfinished != Some(0) {
+            let (source, now) = self.network.next();
+            if now > self.end {
+                break;
+            }
+            self.step(source, now);
+            until_look -= 1;
+            if until_look == 0 {
+                if interrupt.load(Ordering::Relaxed) {
+                    return Err(RunError::Interrupted);
+                }
+                until_look = INTERRUPT_EVERY;
+            }
+        }
+        for flow in 0..self.closed.len() {
+            self.settle(flow);
+        }
+        let books = self.books();
+        Ok(books.summarise(&self.closed, self.network.links()))
+    }
+
+    fn books(&self) -> Books<'_> {
+        Books {
+            tallies: self.network.tallies(),
+            legs: &self.legs,
+            nodes: &self.nodes,
+            end: self.end,
+        }
+    }
+
+    /// Tells both ends of a flow that its time is up.
+    fn settle(&mut self, flow: usize) {
+        let end = self.books().end_of(flow);
+        for (node, belongs) in self.nodes.iter_mut().zip(&self.belongs) {
+            match node {
+                Node::Source(source) if belongs.flow == flow => source.settle(end),
+                Node::Sink(sink) if belongs.flow == flow => sink.settle(end),
+                _ => {}
+            }
+        }
+    }
+
+    /// A flow has come to its end: what its ends and packets on their way still do is no part of its numbers, whoever else
+    /// keeps the run going.
+    #[cold]
+    fn close_books(&mut self, flow: usize) {
+        self.settle(flow);
+        self.closed[flow] = Some(self.books().flow(flow));
+        self.unfinished = self.unfinished.map(|flows| flows - 1);
+    }
+
+    /// Introduces the tap to the legs before the run.
+    pub fn introduce(&mut self, introduction: impl FnOnce(&mut T, &[Leg])) {
+        introduction(self.network.tap(), &self.legs);
+    }
+
+    /// The legs, for a tap that wants to know what the numbers in segments mean.
+    pub fn legs(&self) -> &[Leg] {
+        &self.legs
+    }
+
+    /// Segments that are on their way.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Segment> + '_ {
+        self.network.in_flight()
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    #[inline]
+    fn step(&mut self, source: usize, now: Nanos) {
+        let links = self.network.links().len();
+        if source >= links {
+            self.visit(source - links, None, now);
+        } else if let Some(Delivery { node, handle }) = self.network.turn(source, now) {
+            self.visit(node, Some(handle), now);
+        }
+    }
+
+    /// Hands a node what has come for it, or tells it that its time has come, and sends what it has to send.
+    #[inline]
+    fn visit(&mut self, number: usize, came: Option<PacketHandle>, now: Nanos) {
+        if self.network.has_lane() {
+            self.visit_pair(number, came, now);
+        } else {
+            self.visit_one(number, came, now);
+        }
+        if self.may_end {
+            self.note_ends(number);
+        }
+        if T::LISTENS {
+            self.trace_state(number, now);
+        }
+    }
+
+    #[inline(never)]
+    fn visit_one(&mut self, number: usize, came: Option<PacketHandle>, now: Nanos) {
+        // A flow's nodes stand in the order of the path.
+        let (before, after) = self.nodes.split_at_mut(number);
+        let mut finished = None;
+        match &mut after[0] {
+            Node::Source(source) => self.network.exchange(&mut **source, number, came, now),
+            Node::Sink(sink) => {
+                self.network.exchange(&mut **sink, number, came, now);
+                let Belongs { flow, source } = self.belongs[number];
+                let receiver = sink.receiver();
+                if let Node::Source(source) = &mut before[source] {
+                    source.note_arrived(receiver.rcv_nxt(), now, |end| receiver.read_at(end, now));
+                }
+                let tally = self.network.tally(flow);
+                if tally.finishes(sink, now, self.end) && !receiver.closes() && tally.ends() {
+                    finished = Some(flow);
+                }
+            }
+            node => self.network.exchange(node, number, came, now),
+        }
+        if let Some(flow) = finished {
+            self.close_books(flow);
+        }
+    }
+
+    /// If a connection has ended at `node`: whether that was the last of its flow.
+    fn note_ends(&mut self, node: usize) {
+        let flow = self.belongs[node].flow;
+        let node = &self.nodes[node];
+        if node.sender().is_some_and(Sender::has_ended)
+            || node.receiver().is_some_and(Receiver::has_ended)
+        {
+            self.note_end(flow);
+        }
+    }
+
+    #[cold]
+    fn note_end(&mut self, flow: usize) {
+        let mut own = self.legs.iter().filter(|leg| leg.flow == flow);
+        let mut was_reset = false;
+        let over = own.all(|leg| {
+            let sender = self.nodes[leg.source].sender();
+            let receiver = self.nodes[leg.sink].receiver();
+            let reset = sender.is_some_and(|sender| sender.reset_at().is_some());
+            was_reset |= reset;
+            reset
+                || sender.is_some_and(Sender::has_ended)
+                    && receiver.is_some_and(Receiver::has_ended)
+        });
+        if !over || !self.network.tally(flow).ends() {
+            return;
+        }
+        if was_reset {
+            // What is on its way still arrives, and is read.
+            self.unfinished = self.unfinished.map(|flows| flows - 1);
+        } else {
+            self.close_books(flow);
+        }
+    }
+
+    fn trace_state(&mut self, node: usize, now: Nanos) {
+        let Some(sender) = self.nodes[node].sender() else {
+            return;
+        };
+        if sender.established_at().is_none() {
+            return;
+        }
+        let (leg, headline) = (sender.leg(), sender.headline());
+        let told = &mut self.told[usize::from(leg)];
+        if told.as_ref() != Some(&headline) {
+            *told = Some(headline);
+            let sample = &sender.sample();
+            self.network.tap().event(now, Event::State { leg, sample });
+        }
+    }
+}
+
+/// What each node belongs to. The legs of a flow stand in the order of the path.
+fn belongs(legs: &[Leg], nodes: usize) -> Vec<Belongs> {
+    let mut belongs = vec![Belongs::default(); nodes];
+    let mut source = 0;
+    for leg in legs {
+        if leg.index == 0 {
+            source = leg.source;
+        }
+        let flow = leg.flow;
+        (belongs[leg.source], belongs[leg.sink]) =
+            (Belongs { flow, source }, Belongs { flow, source });
+    }
+    belongs
+}
+
+/// Runs `config` with `seed` to its end without a listener.
+///
+/// # Errors
+/// The first value of the configuration that makes no sense.
+pub fn run(config: &Config, seed: u64) -> Result<RunSummary, RunError> {
+    World::new(config, seed, &mut ())?.run(&AtomicBool::new(false))
+}

@@ -1,0 +1,87 @@
+//! The clock of Linux's timers: a tick, and the wheel on which a timer waits for it.
+//!
+//! Does not depend on what waits. Facts: Linux 6.18, kernel/time/timer.c. A run's own clock begins at a step of every level of
+//! the wheel.
+//!
+//! Deviation: a timer that is set anew for the tick for which it is set already stays where it was in Linux, which may be
+//! at a coarser level and so later; here it is placed anew.
+
+use crate::sim::time::{MILLISECOND, Nanos};
+
+/// Length of a tick, of a kernel built with HZ = 250.
+pub const TICK: Nanos = 4 * MILLISECOND;
+/// Linux (`LVL_START`): a timer of so many ticks lies in the second level of the wheel, …
+const SECOND_LEVEL_TICKS: u64 = 63;
+/// … whose steps, as those of each further one, are so many times longer (`LVL_CLK_DIV`).
+const LEVEL_STEP: u64 = 8;
+
+/// Linux (`usecs_to_jiffies`): `time` in whole ticks, up.
+#[inline]
+pub const fn up(time: Nanos) -> Nanos {
+    time.next_multiple_of(TICK)
+}
+
+/// `time` in whole ticks, down.
+#[inline]
+pub const fn down(time: Nanos) -> Nanos {
+    time / TICK * TICK
+}
+
+/// Linux (`calc_wheel_index`): when a timer fires that is set `now` for a time of `delay`, which counts in whole ticks. It
+/// never fires early, so at the step of its level of the wheel behind the one in which it expires.
+#[inline]
+pub fn fires(now: Nanos, delay: Nanos) -> Nanos {
+    let ticks = delay.div_ceil(TICK);
+    let mut step = 1;
+    while ticks / SECOND_LEVEL_TICKS >= step {
+        step *= LEVEL_STEP;
+    }
+    ((now / TICK + ticks) / step + 1) * step * TICK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_fires(cases: &[(u64, u64, u64)]) {
+        for &(now_ms, delay_ms, fires_ms) in cases {
+            let found = fires(now_ms * MILLISECOND, delay_ms * MILLISECOND);
+            assert_eq!(found, fires_ms * MILLISECOND, "{now_ms} {delay_ms}");
+        }
+    }
+
+    #[test]
+    fn timers_fire_at_ticks_and_never_early() {
+        assert_fires(&[
+            (0, 40, 44),
+            (1, 40, 44),
+            (3, 37, 44),
+            (4, 40, 48),
+            (7, 41, 52),
+        ]);
+    }
+
+    #[test]
+    fn long_timers_fire_at_coarser_steps() {
+        // 62 ticks by ticks; 63 to 503 by eights, up to eight ticks late; 504 to 4031 by 64; 4032 by 512.
+        assert_fires(&[
+            (0, 248, 252),
+            (0, 252, 256),
+            (8, 252, 288),
+            (0, 2012, 2016),
+            (4, 2012, 2048),
+            (0, 2016, 2048),
+            (0, 2048, 2304),
+            (0, 16_124, 16_128),
+            (0, 16_128, 16_384),
+        ]);
+    }
+
+    #[test]
+    fn whole_ticks_either_way() {
+        let (one, two) = (TICK, 2 * TICK);
+        assert_eq!([up(0), up(1), up(TICK), up(TICK + 1)], [0, one, one, two]);
+        assert_eq!([down(TICK - 1), down(TICK), down(two - 1)], [0, one, one]);
+    }
+}

@@ -1,0 +1,327 @@
+//! Packet ladders of what Linux does its own way: RACK and the tail loss probe, doubts about a reduction, recovery
+//! without SACK, bursts. The script's language is `ladder`'s.
+
+use super::{SMSS, avoiding, check, finite, parse, sender, window};
+use crate::cc::Pace;
+use crate::cc::catalogue::Variant;
+use crate::config::{Profile, StackOverrides};
+use crate::sim::time::MILLISECOND;
+use crate::tcp::sender::Sender;
+use crate::tcp::sender::pacing::Pacer;
+use crate::tcp::sender::send_queue::SendQueue;
+
+fn unprobed(pkts: u32) -> StackOverrides {
+    StackOverrides {
+        tail_loss_probe: Some(false),
+        ..window(pkts)
+    }
+}
+
+#[test]
+fn rfc8985_rack_finds_a_lost_retransmission_without_a_timeout() {
+    // Segment 1 and its repair are lost; segment 13, sent after the repair and sacked, tells.
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, window(10)),
+        "0.000 > 1 2 3 4 5 6 7 8 9 10 (cwnd 10 slow start)
+         0.100 < ack 1 sack 2-2
+         0.100 > 11 (cwnd 10 slow start)
+         0.102 < ack 1 sack 2-3
+         0.102 > 12 (cwnd 10 slow start)
+         0.103 < ack 1 sack 2-4
+         0.103 > R1 (cwnd 9 recovery)
+         0.103 < ack 1 sack 2-5
+         0.104 < ack 1 sack 2-6
+         0.104 > 13 (cwnd 8 recovery)
+         0.105 < ack 1 sack 2-7
+         0.106 < ack 1 sack 2-8
+         0.106 > 14 (cwnd 7 recovery)
+         0.107 < ack 1 sack 2-9
+         0.108 < ack 1 sack 2-10
+         0.200 < ack 1 sack 2-11
+         0.200 > 15 (cwnd 5 recovery)
+         0.201 < ack 1 sack 2-12
+         0.201 > 16 (cwnd 5 recovery)
+         0.204 < ack 1 sack 2-13
+         0.204 > R1 17 (cwnd 5 recovery)
+         0.206 < ack 1 sack 2-14
+         0.206 > 18 (cwnd 5 recovery)
+         0.300 < ack 1 sack 2-15
+         0.300 > 19 (cwnd 5 recovery)
+         0.301 < ack 1 sack 2-16
+         0.301 > 20 (cwnd 5 recovery)
+         0.304 < ack 17
+         0.304 > 21 (cwnd 5 avoidance)",
+    );
+}
+
+#[test]
+fn rfc8985_rack_waits_a_quarter_round_trip_for_a_lone_sack() {
+    // Two segments, the first lost: one SACK is no proof; the reordering window of 25 ms closes at 0.125, Linux's timer
+    // 2 ms later, at the tick behind the one that is up then.
+    check(
+        finite(sender(Variant::LinuxReno, Profile::Linux, window(2)), 2),
+        "0.000 > 1 2 (cwnd 2 slow start)
+         0.100 < ack 1 sack 2-2
+         0.132 > R1 (cwnd 1 recovery)
+         0.225 < ack 3
+         5.000 end",
+    );
+}
+
+#[test]
+fn rfc8985_tail_loss_probe_takes_the_place_of_the_timeout() {
+    // Two round trips and 200 ms for a lone segment would be 0.6; the RTO of 0.3 s from 0.2 on comes sooner: 75
+    // ticks, after which the timer fires at the next step of eight.
+    check(
+        finite(sender(Variant::LinuxReno, Profile::Linux, window(4)), 8),
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         0.100 < ack 5
+         0.100 > 5 6 7 8 (cwnd 8 limited)
+         0.200 < ack 8
+         0.512 > P8 (cwnd 8 limited)
+         0.700 < ack 9
+         5.000 end",
+    );
+}
+
+#[test]
+fn linux_room_for_one_waits_for_the_next_ack_if_that_is_due() {
+    // A pair left at 0.100 and the ACK of segment 4 is due: at 0.101 room for one waits, and leaves as a pair at 0.102.
+    // At 0.150 the last segment left long ago: room for one is used.
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, avoiding(12)),
+        "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 (cwnd 12 avoidance)
+         0.100 < ack 3
+         0.100 > 13 14 (cwnd 12 avoidance)
+         0.101 < ack 4
+         0.102 < ack 5
+         0.102 > 15 16 (cwnd 12 avoidance)
+         0.150 < ack 6
+         0.150 > 17 (cwnd 12 avoidance)",
+    );
+}
+
+#[test]
+fn linux_room_for_one_waits_up_to_a_millisecond_after_pacing_lets_it_leave() {
+    // As above, but what left at 0.100 is paced: the next may leave at 0.104.
+    let mut sender = sender(Variant::LinuxReno, Profile::Linux, avoiding(12));
+    for (at, acked) in [(0, None), (100, Some(3)), (101, Some(4))] {
+        let now = at * MILLISECOND;
+        if let Some(acked) = acked {
+            sender.receive(&parse(&format!("ack {acked}"), now), now);
+        }
+        while sender.poll_transmit(now).is_some() {}
+    }
+    let waits = |sender: &Sender| {
+        let times = [1010, 1011, 1049, 1050, 1051].map(|at| at * MILLISECOND / 10);
+        times.map(|now| sender.waits_for_a_burst(now))
+    };
+    assert_eq!(waits(&sender), [true, false, false, false, false]);
+    let mut pacer = Pacer::default();
+    // 1000 octets take 8 ms, half of them saved by the credit of the first 100 ms.
+    pacer.set_pace(Pace::new(125.0, 2), 1000, None);
+    pacer.on_send(1, 1000, 10, 100 * MILLISECOND);
+    sender.pacer = Some(pacer);
+    assert_eq!(waits(&sender), [true, true, true, true, false]);
+}
+
+#[test]
+fn linux_a_piece_that_a_write_has_just_filled_does_not_wait() {
+    // As above, but nothing is written at 0.101; what is written then fills a piece, so that room for one is used.
+    let overrides = StackOverrides {
+        initial_ssthresh_pkts: Some(2),
+        send_buffer_bytes: Some(1 << 20),
+        ..window(12)
+    };
+    let mut sender = sender(Variant::LinuxReno, Profile::Linux, overrides);
+    sender.write_end = 1 + 14 * SMSS;
+    sender.send_queue = SendQueue::default();
+    let (mut now, mut left) = (0, Vec::new());
+    let mut poll = |sender: &mut Sender, now| {
+        while let Some(segment) = sender.poll_transmit(now) {
+            left.push((now / MILLISECOND, segment.seq / SMSS));
+        }
+    };
+    poll(&mut sender, now);
+    for (at, ack) in [(100, 3), (101, 4)] {
+        now = at * MILLISECOND;
+        let ack = parse(&format!("ack {ack} wnd 1000"), now);
+        sender.receive(&ack, now);
+        poll(&mut sender, now);
+    }
+    sender.write_to(sender.write_end() + sender.piece_room(), false);
+    poll(&mut sender, now);
+    assert_eq!(left[12..], [(100, 12), (100, 13), (101, 14)]);
+}
+
+/// Four segments, the first of them repaired on three SACKs at 0.104, as Linux does it.
+const REPAIRED: &str = "0.000 > 1 2 3 4 (cwnd 4 avoidance)
+    0.100 < ack 1 echo 1 sack 2-2
+    0.100 > 5 (cwnd 4 avoidance)
+    0.102 < ack 1 echo 1 sack 2-3
+    0.102 > 6 (cwnd 4 avoidance)
+    0.104 < ack 1 echo 1 sack 2-4
+    0.104 > R1 (cwnd 3 recovery)
+";
+
+fn repaired(rest: &str) {
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, avoiding(4)),
+        &format!("{REPAIRED}{rest}"),
+    );
+}
+
+#[test]
+fn rfc3522_an_echo_older_than_the_repair_takes_the_reduction_back() {
+    repaired(
+        "0.106 < ack 7 echo 1
+         0.106 > 7 8 9 10 (cwnd 4 avoidance)",
+    );
+}
+
+#[test]
+fn rfc3522_an_echo_of_the_repair_does_not() {
+    repaired(
+        "0.206 < ack 7 echo 104
+         0.206 > 7 8 9 (cwnd 3 avoidance)",
+    );
+}
+
+#[test]
+fn rfc3708_a_dsack_of_the_only_repair_takes_the_reduction_back() {
+    repaired(
+        "0.206 < ack 7 echo 104
+         0.206 > 7 8 9 (cwnd 3 avoidance)
+         0.208 < ack 7 echo 104 sack 1-1
+         0.208 > 10 (cwnd 4 avoidance)",
+    );
+}
+
+#[test]
+fn rfc5682_new_data_shows_that_a_timeout_was_spurious() {
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, unprobed(4)),
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1024
+         1.100 > 5 6 (cwnd 2 loss)
+         1.102 < ack 3 echo 1024
+         1.102 > 7 (cwnd 5 slow start)",
+    );
+}
+
+#[test]
+fn rfc5682_sack_of_the_new_data_shows_that_it_was_not() {
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, unprobed(4)),
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1024
+         1.100 > 5 6 (cwnd 2 loss)
+         1.200 < ack 2 echo 1000 sack 5-5
+         1.200 > R2 (cwnd 2 loss)
+         1.300 < ack 3 echo 1200 sack 5-6
+         1.300 > R3 R4 7 (cwnd 3 loss)",
+    );
+}
+
+#[test]
+fn linux_without_sack_counts_duplicates_and_repairs_one_hole_per_round_trip() {
+    let overrides = StackOverrides {
+        sack: Some(false),
+        ..avoiding(8)
+    };
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
+         0.100 < ack 1 echo 1
+         0.100 > 9 (cwnd 8 avoidance)
+         0.102 < ack 1 echo 1
+         0.102 > 10 (cwnd 8 avoidance)
+         0.104 < ack 1 echo 1
+         0.104 > R1 (cwnd 7 recovery)
+         0.106 < ack 1 echo 1
+         0.108 < ack 1 echo 1
+         0.108 > 11 (cwnd 6 recovery)
+         0.204 < ack 5 echo 104
+         0.206 < ack 5 echo 104
+         0.206 > R5 (cwnd 4 recovery)",
+    );
+}
+
+fn without_sack(script: &str) {
+    let overrides = StackOverrides {
+        sack: Some(false),
+        ..unprobed(4)
+    };
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, overrides),
+        script,
+    );
+}
+
+#[test]
+fn linux_without_sack_goes_on_after_a_late_echo_until_something_sent_only_once_arrives() {
+    // The echo gives the window back; 2 ends the repairs.
+    without_sack(
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 2 echo 1
+         1.100 > 5 6 (cwnd 5 loss)
+         1.102 < ack 3 echo 1
+         1.102 > 7 8 (cwnd 6 slow start)",
+    );
+}
+
+#[test]
+fn linux_without_sack_is_not_told_by_an_ack_that_covers_the_repair() {
+    // 2 has come, but the repair of 1 may be what let it be acknowledged.
+    without_sack(
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.024 > R1 (cwnd 1 loss)
+         1.100 < ack 3 echo 1024
+         1.100 > 5 6 (cwnd 2 loss)
+         1.102 < ack 4 echo 1024
+         1.102 > 7 8 (cwnd 5 slow start)",
+    );
+}
+
+#[test]
+fn linux_without_sack_counts_no_duplicate_in_the_repair_of_a_timeout() {
+    // Three duplicates of 6 are enough: that of 1 has not been taken for reordering.
+    without_sack(
+        "0.000 > 1 2 3 4 (cwnd 4 slow start)
+         1.024 > R1 (cwnd 1 loss)
+         1.030 < ack 1 echo 1
+         1.100 < ack 5 echo 1024
+         1.100 > 5 6 7 (cwnd 3 loss)
+         1.200 < ack 6 echo 1100
+         1.200 > 8 (cwnd 3 avoidance)
+         1.300 < ack 6 echo 1100
+         1.300 > 9 (cwnd 3 avoidance)
+         1.302 < ack 6 echo 1100
+         1.302 > 10 (cwnd 3 avoidance)
+         1.304 < ack 6 echo 1100
+         1.304 > R6 (cwnd 2 recovery)",
+    );
+}
+
+#[test]
+fn linux_learns_reordering_and_then_waits_for_late_segments() {
+    // 1 comes after 2 to 4, before anything was repaired by its RTT: no loss is left, and the next three SACKs wait a
+    // quarter of the least RTT.
+    check(
+        sender(Variant::LinuxReno, Profile::Linux, avoiding(8)),
+        "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 avoidance)
+         0.100 < ack 1 echo 1 sack 2-2
+         0.100 > 9 (cwnd 8 avoidance)
+         0.102 < ack 1 echo 1 sack 2-3
+         0.102 > 10 (cwnd 8 avoidance)
+         0.103 < ack 4 echo 1
+         0.104 < ack 4 echo 1 sack 5-8
+         0.104 > 11 12 13 14 (cwnd 8 avoidance)
+         0.128 end
+         0.136 > R4 (cwnd 7 recovery)
+         0.137 end",
+    );
+}

@@ -1,0 +1,325 @@
+//! When a segment is acknowledged: at once, together with the next one, or after a while.
+//!
+//! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
+//! does besides: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
+
+use super::periodic_acks::Periods;
+use crate::config::{Profile, StackParams};
+use crate::sim::time::{MILLISECOND, Nanos, SECOND};
+use crate::sim::timer::Timer;
+use crate::tcp::jiffies;
+
+/// Linux (`TCP_DELACK_MAX`): the longest delay of an ACK.
+const LONGEST_DELAY: Nanos = 200 * MILLISECOND;
+/// Linux (`TCP_DELACK_MIN`): the least bound on a delay by the round-trip time.
+const MIN_BOUND: Nanos = 40 * MILLISECOND;
+/// RFC 6298 §2.1: a receiver's own RTO while no handshake has shown it a round trip.
+const FIRST_RTO: Nanos = SECOND;
+/// Linux (`tcp_comp_sack_delay_ns`): ACKs of a gap are sent together after this time; the timer's slack included.
+const GAP_DELAY: Nanos = 1_100_000;
+/// Linux (`tcp_comp_sack_nr`): at most so many go into one.
+const GAP_ACKS: u32 = 44;
+/// Linux (TCP_FASTRETRANS_THRESH): the first of a gap are sent at once.
+const GAP_PROMPT_ACKS: u32 = 3;
+
+/// Linux (`tcp_delack_max`): the longest delay of an ACK is a tick short of the least RTO.
+fn longest_delay(min_rto: Nanos) -> Nanos {
+    let min = jiffies::up(min_rto).max(2 * jiffies::TICK);
+    LONGEST_DELAY.min(min - jiffies::TICK)
+}
+
+/// A receiver's decisions on when to acknowledge.
+#[derive(Clone, Debug)]
+pub struct AckPolicy {
+    linux: bool,
+    delays: bool,
+    /// ACKs of a gap are spaced out.
+    spaces_gap: bool,
+    smss_bytes: u64,
+    shortest_delay: Nanos,
+    /// Linux: no ACK waits longer; once a round trip is known, for that at most.
+    longest_delay: Nanos,
+    delay: Nanos,
+    min_rto: Nanos,
+    /// Linux: a pause longer than the receiver's own RTO makes its ACKs quick again.
+    rto: Nanos,
+    last_data_at: Option<Nanos>,
+    /// Quick ACKs that a refill gives, and those left.
+    refill: u32,
+    quick: u32,
+    /// ACKs by time; none: by the number of segments.
+    periodic: Option<Periods>,
+    /// Deadline of the ACK that waits for a second segment.
+    delayed: Timer,
+    gap: GapAcks,
+}
+
+/// Acknowledgements while a gap is open, as Linux spaces them.
+#[derive(Clone, Debug, Default)]
+struct GapAcks {
+    rcv_nxt: u64,
+    prompt: u32,
+    held_back: u32,
+    due: Timer,
+}
+
+/// What arrived, as far as the policy cares.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "what may be said of a segment, each for itself"
+)]
+pub struct InOrder {
+    /// Octets in order that no ACK has covered yet.
+    pub unacknowledged: u64,
+    /// Next octet expected.
+    pub rcv_nxt: u64,
+    /// A gap was filled wholly or in part.
+    pub fills_gap: bool,
+    /// A gap is left.
+    pub gap_left: bool,
+    /// The right edge of the window would move with an ACK now.
+    pub edge_moves: bool,
+    /// The sender pushed, or the segment was not full; and the application has read all there is.
+    pub pushed_and_read: bool,
+    /// The sender says that it is in slow start.
+    pub slow_start: bool,
+    /// Timestamp of an ACK that the segment echoes, in milliseconds; 0: of none.
+    pub echo: u32,
+}
+
+impl AckPolicy {
+    /// The policy that `params` ask for.
+    pub fn new(params: &StackParams) -> Self {
+        Self {
+            linux: params.profile == Profile::Linux,
+            delays: params.delayed_ack,
+            spaces_gap: params.profile == Profile::Linux && params.sack_enabled(),
+            smss_bytes: u64::from(params.smss_bytes),
+            shortest_delay: params.delayed_ack_timeout_ns,
+            longest_delay: longest_delay(params.min_rto_ns),
+            delay: params.delayed_ack_timeout_ns,
+            min_rto: params.min_rto_ns,
+            rto: FIRST_RTO,
+            last_data_at: None,
+            refill: params.quickack_segments,
+            quick: 0,
+            periodic: params.acks_per_round_trip.map(|times| Periods {
+                per_round_trip: times,
+                min: None,
+                shakes_hands: params.handshake,
+                // Until the path is known: as of one as long as an ACK may wait.
+                period: (params.delayed_ack_timeout_ns as f64 / times) as Nanos,
+                began: 0,
+                waited: false,
+            }),
+            delayed: Timer::default(),
+            gap: GapAcks::default(),
+        }
+    }
+
+    /// The handshake took `rtt`, which is all that a receiver learns (RFC 6298 §2.2).
+    pub fn note_handshake(&mut self, rtt: Nanos) {
+        self.rto = jiffies::up(rtt + (2 * rtt).max(self.min_rto));
+        let bound = jiffies::up(rtt).max(MIN_BOUND);
+        self.longest_delay = longest_delay(self.min_rto).min(bound);
+        if let Some(periods) = &mut self.periodic {
+            periods.divide(rtt);
+        }
+    }
+
+    /// Payload came in order; `window_bytes` is the window promised when it did.
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
+    pub fn note_arrival(&mut self, window_bytes: u64, now: Nanos) {
+        let Some(last) = self.last_data_at.replace(now) else {
+            self.refill_quick(window_bytes);
+            return;
+        };
+        if !self.linux {
+            return;
+        }
+        // Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
+        let pause = jiffies::down(now) - jiffies::down(last);
+        let half = jiffies::down(self.delay / 2);
+        if pause <= self.shortest_delay / 2 {
+            self.delay = half + self.shortest_delay / 2;
+        } else if pause < self.delay {
+            self.delay = (half + pause).min(self.rto);
+        } else if pause > self.rto {
+            self.refill_quick(window_bytes);
+        }
+    }
+
+    /// The window grew: at least one quick ACK tells of it.
+    pub fn note_growth(&mut self) {
+        self.quick |= 1;
+    }
+
+    /// A segment came whose octets were all there: something is amiss, the sender should know soon.
+    pub fn note_duplicate(&mut self, window_bytes: u64) {
+        self.refill_quick(window_bytes);
+        self.delay = self.shortest_delay;
+    }
+
+    /// Linux: as many quick ACKs as half the window has full segments, at least 2, at most the refill.
+    fn refill_quick(&mut self, window_bytes: u64) {
+        let half = (window_bytes / (2 * self.smss_bytes)).max(2);
+        self.quick = self.quick.max(self.refill.min(half as u32));
+    }
+
+    /// Whether `in_order` would say so of any segment, with so many octets that no ACK has covered, and do nothing else.
+    #[inline]
+    pub fn is_prompt(&self, unacknowledged: u64) -> bool {
+        self.periodic.is_none() && (!self.delays || self.quick > 0 || self.enough(unacknowledged))
+    }
+
+    /// Whether a segment that came in order is acknowledged now; else a timer runs.
+    #[inline]
+    pub fn in_order(&mut self, arrival: &InOrder, now: Nanos) -> bool {
+        if let Some(periods) = &mut self.periodic {
+            periods.note_echo(arrival.echo, now);
+        }
+        if let Some(over) = self.period_is_over(arrival.fills_gap, now) {
+            return over;
+        }
+        // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
+        // Deviation: Linux does so when it is filled wholly; one filled in part is spaced as the others are.
+        let filled = arrival.fills_gap && !(self.linux && arrival.gap_left);
+        // RFC 2760 §3.2.3: the more ACKs, the faster slow start.
+        let prompt = !self.delays || self.quick > 0 || arrival.slow_start;
+        // Linux: more than a segment is enough where the window's edge moves; where none does for what is held in a gap,
+        // the ACK counts as one of the gap.
+        let enough = self.enough(arrival.unacknowledged)
+            && (arrival.edge_moves || !(self.linux && arrival.gap_left));
+        if filled || prompt || enough {
+            return true;
+        }
+        if self.linux && arrival.gap_left {
+            return !self.spaces_gap || self.in_gap(arrival.rcv_nxt, now);
+        }
+        if self.linux && arrival.pushed_and_read {
+            // Linux: an application that has read all that was pushed will not make the ACK grow.
+            return true;
+        }
+        self.delay_ack(now)
+    }
+
+    /// RFC 5681 §4.2: at least every second full segment. Linux: as soon as there is more than one.
+    #[inline]
+    fn enough(&self, unacknowledged: u64) -> bool {
+        if self.linux {
+            unacknowledged > self.smss_bytes
+        } else {
+            unacknowledged >= 2 * self.smss_bytes
+        }
+    }
+
+    /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here for few over a narrow way back. What
+    /// comes first after a period is acknowledged at once, so that its ACK tells the round-trip time; that of what nothing
+    /// follows leaves after two periods, and does not.
+    /// What is `urgent` leaves at once besides.
+    fn period_is_over(&mut self, urgent: bool, now: Nanos) -> Option<bool> {
+        let periods = self.periodic.as_mut()?;
+        if urgent {
+            return Some(true);
+        }
+        let due = periods.began + periods.period;
+        let over = now >= due;
+        if over {
+            periods.began = now;
+        } else if !self.delayed.is_set() {
+            self.delayed.set(due + periods.period);
+        }
+        Some(over)
+    }
+
+    /// Whether a segment that came out of order, and `opens_gap` or not, is acknowledged now.
+    pub fn beyond_gap(&mut self, opens_gap: bool, rcv_nxt: u64, now: Nanos) -> bool {
+        if let Some(over) = self.period_is_over(opens_gap, now) {
+            return over;
+        }
+        self.out_of_order(rcv_nxt, now)
+    }
+
+    fn delay_ack(&mut self, now: Nanos) -> bool {
+        let (due, soon) = if self.linux {
+            let delay = self.delay.min(self.longest_delay);
+            (
+                jiffies::fires(now, delay),
+                jiffies::fires(now, jiffies::down(delay / 4)),
+            )
+        } else {
+            (now + self.delay, now)
+        };
+        // Linux: a timer that is about to fire is not waited for; one that runs may come closer.
+        if self.delayed.is_set() && self.delayed.deadline() <= soon {
+            return true;
+        }
+        self.delayed.set(self.delayed.deadline().min(due));
+        false
+    }
+
+    /// By the profile's own rule (RFC 5681 §4.2: it is).
+    ///
+    /// Deviation: as Linux, ACKs of a gap are sent together after a millisecond, but for the first three.
+    fn out_of_order(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
+        !self.spaces_gap || self.quick > 0 || self.in_gap(rcv_nxt, now)
+    }
+
+    fn in_gap(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
+        let gap = &mut self.gap;
+        if gap.rcv_nxt != rcv_nxt {
+            (gap.rcv_nxt, gap.prompt) = (rcv_nxt, 0);
+        }
+        if gap.held_back >= GAP_ACKS {
+            return true;
+        }
+        if gap.prompt < GAP_PROMPT_ACKS {
+            gap.prompt += 1;
+            return true;
+        }
+        gap.held_back += 1;
+        if !gap.due.is_set() {
+            gap.due.set(now + GAP_DELAY);
+        }
+        false
+    }
+
+    /// An ACK leaves. Whether it has waited for its time.
+    #[inline]
+    pub fn note_sent(&mut self) -> bool {
+        self.quick = self.quick.saturating_sub(1);
+        self.delayed.stop();
+        self.gap.held_back = 0;
+        self.gap.due.stop();
+        self.periodic
+            .as_mut()
+            .is_some_and(|periods| std::mem::take(&mut periods.waited))
+    }
+
+    /// When it wants to be called.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        self.delayed.armed().min(self.gap.due.armed())
+    }
+
+    /// Its time has come: whether an ACK is due.
+    pub fn on_deadline(&mut self, now: Nanos) -> bool {
+        let delayed = self.delayed.fires(now);
+        if let Some(periods) = self.periodic.as_mut().filter(|_| delayed) {
+            (periods.began, periods.waited) = (now, true);
+        }
+        if delayed && self.linux {
+            // Linux: no second segment came, so the next wait is longer.
+            self.delay = (2 * self.delay).min(self.rto);
+        }
+        self.gap.due.fires(now) || delayed
+    }
+}
+
+#[cfg(test)]
+mod tests;

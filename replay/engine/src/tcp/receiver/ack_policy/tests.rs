@@ -1,0 +1,329 @@
+//! The rules of acknowledgement, one by one.
+
+use super::*;
+use crate::config::StackOverrides;
+use crate::tcp::receiver::{Receiver, Space};
+use crate::tcp::segment::{Direction, Segment, flags};
+
+const SMSS: u64 = 1000;
+
+fn policy(profile: Profile) -> AckPolicy {
+    let overrides = StackOverrides {
+        smss_bytes: Some(SMSS as u32),
+        ..StackOverrides::default()
+    };
+    AckPolicy::new(&StackParams::resolve(profile, &overrides))
+}
+
+fn plain(segments: u64) -> InOrder {
+    InOrder {
+        unacknowledged: segments * SMSS,
+        rcv_nxt: 1,
+        fills_gap: false,
+        gap_left: false,
+        edge_moves: true,
+        pushed_and_read: false,
+        slow_start: false,
+        echo: 0,
+    }
+}
+
+#[test]
+fn acks_are_delayed_only_after_slow_start_where_the_sender_tells_of_it() {
+    let starting = InOrder {
+        slow_start: true,
+        ..plain(1)
+    };
+    for profile in [Profile::Rfc, Profile::Linux] {
+        let mut policy = policy(profile);
+        for n in 0..40 {
+            assert!(
+                policy.in_order(&starting, n * MILLISECOND),
+                "{profile:?} {n}"
+            );
+            policy.note_sent();
+        }
+        assert!(!policy.in_order(&plain(1), 50 * MILLISECOND));
+    }
+}
+
+#[test]
+fn every_second_full_segment_is_acknowledged_and_a_lone_one_after_the_delay() {
+    let mut policy = policy(Profile::Rfc);
+    policy.note_arrival(1 << 20, 0);
+    assert!(!policy.in_order(&plain(1), 0));
+    assert_eq!(policy.next_deadline(), 200 * MILLISECOND);
+    assert!(!policy.on_deadline(199 * MILLISECOND));
+    assert!(policy.on_deadline(200 * MILLISECOND));
+    policy.note_sent();
+    assert!(policy.in_order(&plain(2), 0));
+}
+
+#[test]
+fn linux_acknowledges_sixteen_quickly_then_delays() {
+    let mut policy = policy(Profile::Linux);
+    for n in 0..16 {
+        policy.note_arrival(1 << 20, n);
+        assert!(policy.in_order(&plain(1), n), "segment {n}");
+        policy.note_sent();
+    }
+    assert!(!policy.in_order(&plain(1), 16));
+}
+
+#[test]
+fn a_window_that_grows_keeps_acks_quick() {
+    let mut policy = policy(Profile::Linux);
+    let mut prompt = 0;
+    for n in 0..60 {
+        policy.note_arrival(1 << 20, n);
+        if n < 40 {
+            policy.note_growth();
+        }
+        if policy.in_order(&plain(1), n) {
+            prompt += 1;
+            policy.note_sent();
+        }
+    }
+    // Forty while it grows, then the sixteen that the first segment gave.
+    assert_eq!(prompt, 56);
+}
+
+#[test]
+fn a_pause_beyond_the_receivers_own_rto_makes_acks_quick_again() {
+    for (pause_ms, quick) in [(255, 0), (256, 16)] {
+        let mut policy = policy(Profile::Linux);
+        // 50 ms and the 200 ms that are the least above it, up to a tick; the pause in whole ticks.
+        policy.note_handshake(50 * MILLISECOND);
+        policy.note_arrival(1 << 20, 0);
+        policy.quick = 0;
+        policy.note_arrival(1 << 20, pause_ms * MILLISECOND);
+        assert_eq!(policy.quick, quick);
+    }
+}
+
+#[test]
+fn a_small_window_gives_fewer_quick_acks() {
+    let mut policy = policy(Profile::Linux);
+    policy.note_arrival(8 * SMSS, 0);
+    assert_eq!(policy.quick, 4);
+    policy.note_duplicate(2 * SMSS);
+    assert_eq!(policy.quick, 4);
+    policy.quick = 0;
+    policy.note_duplicate(2 * SMSS);
+    assert_eq!(policy.quick, 2);
+}
+
+#[test]
+fn the_first_three_of_a_gap_are_told_at_once_and_the_next_together() {
+    let mut policy = policy(Profile::Linux);
+    for _ in 0..3 {
+        assert!(policy.out_of_order(7, 0));
+        policy.note_sent();
+    }
+    assert!(!policy.out_of_order(7, 0));
+    assert!(!policy.out_of_order(7, MILLISECOND));
+    assert_eq!(policy.next_deadline(), GAP_DELAY);
+    assert!(policy.on_deadline(GAP_DELAY));
+    policy.note_sent();
+    // A gap elsewhere begins anew.
+    assert!(policy.out_of_order(8, GAP_DELAY));
+}
+
+#[test]
+fn a_gap_filled_wholly_is_told_at_once_in_part_only_by_rfc() {
+    let whole = InOrder {
+        fills_gap: true,
+        ..plain(1)
+    };
+    let part = InOrder {
+        gap_left: true,
+        ..whole
+    };
+    let (mut rfc, mut linux) = (policy(Profile::Rfc), policy(Profile::Linux));
+    assert!(rfc.in_order(&whole, 0) && rfc.in_order(&part, 0));
+    assert!(linux.in_order(&whole, 0));
+    (linux.gap.rcv_nxt, linux.gap.prompt) = (1, 3);
+    assert!(!linux.in_order(&part, 0));
+}
+
+#[test]
+fn acks_may_be_so_many_per_round_trip_time_and_the_first_after_a_pause_is_not_late() {
+    let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
+    params.acks_per_round_trip = Some(4.0);
+    let mut policy = AckPolicy::new(&params);
+    policy.note_handshake(400 * MILLISECOND);
+    assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
+    policy.note_sent();
+    // However many come, the next one is of what comes a hundred milliseconds later.
+    for n in 1..100 {
+        assert!(!policy.in_order(&plain(n), (500 + n) * MILLISECOND));
+    }
+    assert!(policy.in_order(&plain(100), 600 * MILLISECOND));
+    assert!(!policy.note_sent());
+    // Where nothing comes then, the last one is told of a hundred milliseconds later still, and says that it has waited.
+    assert!(!policy.in_order(&plain(1), 610 * MILLISECOND));
+    assert!(!policy.on_deadline(799 * MILLISECOND));
+    assert!(policy.on_deadline(800 * MILLISECOND));
+    assert!(policy.note_sent());
+    assert!(!policy.in_order(&plain(1), 899 * MILLISECOND));
+    assert!(!policy.note_sent());
+    assert!(policy.in_order(&plain(1), 900 * MILLISECOND));
+}
+
+#[test]
+fn where_no_handshake_shows_the_path_data_do_that_answer_an_ack() {
+    let period = |handshake| {
+        let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
+        (params.acks_per_round_trip, params.handshake) = (Some(4.0), handshake);
+        let mut policy = AckPolicy::new(&params);
+        let mut hear = |echo, now_ms: u64| {
+            let data = InOrder { echo, ..plain(1) };
+            policy.in_order(&data, now_ms * MILLISECOND);
+            policy.periodic.as_ref().map(|p| p.period / MILLISECOND)
+        };
+        [hear(0, 900), hear(900, 940), hear(900, 948), hear(948, 984)]
+    };
+    assert_eq!(period(false), [50, 10, 10, 9].map(Some));
+    assert_eq!(period(true), [Some(50); 4]);
+}
+
+#[test]
+fn few_acks_still_tell_at_once_of_a_gap_that_opens_or_closes_and_of_no_other() {
+    let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
+    params.acks_per_round_trip = Some(4.0);
+    let mut policy = AckPolicy::new(&params);
+    assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
+    policy.note_sent();
+    assert!(policy.beyond_gap(true, 1, 501 * MILLISECOND));
+    assert!(!policy.beyond_gap(false, 1, 502 * MILLISECOND));
+    let fills = InOrder {
+        fills_gap: true,
+        ..plain(1)
+    };
+    assert!(policy.in_order(&fills, 503 * MILLISECOND));
+}
+
+#[test]
+fn what_was_pushed_and_read_is_not_delayed_under_linux() {
+    let pushed = InOrder {
+        pushed_and_read: true,
+        ..plain(1)
+    };
+    assert!(policy(Profile::Linux).in_order(&pushed, 0));
+    assert!(!policy(Profile::Rfc).in_order(&pushed, 0));
+}
+
+#[test]
+fn more_than_a_segment_of_a_gap_counts_as_one_of_its_first_three_where_the_windows_edge_stays() {
+    let prompt = |profile, edge_moves| {
+        let mut policy = policy(profile);
+        let part = InOrder {
+            gap_left: true,
+            edge_moves,
+            ..plain(5)
+        };
+        assert!(policy.in_order(&part, 0));
+        policy.note_sent();
+        (1..6)
+            .filter(|&n| {
+                let sent = policy.beyond_gap(false, part.rcv_nxt, n * MILLISECOND / 10);
+                policy.note_sent();
+                sent
+            })
+            .count()
+    };
+    assert_eq!(prompt(Profile::Linux, false), 2);
+    assert_eq!(prompt(Profile::Linux, true), 3);
+    assert_eq!(prompt(Profile::Rfc, false), 5);
+}
+
+#[test]
+fn linux_waits_no_longer_than_a_round_trip_or_40_ms() {
+    for (rtt_ms, waits_ms) in [
+        (None, 160),
+        (Some(500), 160),
+        (Some(90), 92),
+        (Some(20), 40),
+    ] {
+        let mut policy = policy(Profile::Linux);
+        if let Some(rtt_ms) = rtt_ms {
+            policy.note_handshake(rtt_ms * MILLISECOND);
+        }
+        policy.delay = 160 * MILLISECOND;
+        assert!(!policy.in_order(&plain(1), 0));
+        let fires = jiffies::fires(0, waits_ms * MILLISECOND);
+        assert_eq!(policy.next_deadline(), fires, "{rtt_ms:?}");
+    }
+}
+
+#[test]
+fn linuxs_longest_delay_is_a_tick_short_of_the_least_rto() {
+    for (min_rto_ms, longest_ms) in [(1, 4), (100, 96), (200, 196), (1000, 200)] {
+        let found = longest_delay(min_rto_ms * MILLISECOND);
+        assert_eq!(found, longest_ms * MILLISECOND, "{min_rto_ms}");
+    }
+}
+
+#[test]
+fn linuxs_delay_doubles_when_missed_and_falls_back_with_dense_segments() {
+    let mut policy = policy(Profile::Linux);
+    policy.note_arrival(0, 0);
+    policy.quick = 0;
+    assert!(!policy.in_order(&plain(1), 0));
+    assert_eq!(policy.next_deadline(), 44 * MILLISECOND);
+    assert!(policy.on_deadline(44 * MILLISECOND));
+    assert_eq!(policy.delay, 80 * MILLISECOND);
+    // Half of it and the pause of eleven ticks.
+    policy.note_arrival(0, 45 * MILLISECOND);
+    assert_eq!(policy.delay, 84 * MILLISECOND);
+    for n in 0..20 {
+        policy.note_arrival(0, (46 + n) * MILLISECOND);
+    }
+    assert_eq!(policy.delay, 40 * MILLISECOND);
+}
+
+#[test]
+fn karn_a_syn_ack_that_was_sent_twice_measures_nothing() {
+    // The handshake ends 100 ms after the last SYN-ACK left.
+    let rto = |repeat: fn(&mut Receiver) -> Nanos| {
+        let params = StackParams::resolve(Profile::Linux, &StackOverrides::default());
+        let space = Space::Application {
+            buffer_bytes: 1_000_000,
+            octets_per_ns: None,
+        };
+        let mut receiver = Receiver::new(0, &params, space);
+        receiver.receive(&syn(), 0);
+        assert!(receiver.transmit(0, &mut slot()));
+        let last = repeat(&mut receiver);
+        let ack = Segment::new(0, Direction::Forward);
+        receiver.receive(&ack, last + 100 * MILLISECOND);
+        assert!(receiver.is_established());
+        receiver.policy.rto
+    };
+    assert_eq!(rto(|_| 0), 300 * MILLISECOND);
+    // By its timer, and because the SYN came again.
+    let by_timer = |receiver: &mut Receiver| {
+        let due = receiver.next_deadline();
+        receiver.on_deadline(due);
+        assert!(receiver.transmit(due, &mut slot()));
+        due
+    };
+    assert_eq!(rto(by_timer), FIRST_RTO);
+    let by_syn = |receiver: &mut Receiver| {
+        receiver.receive(&syn(), SECOND / 2);
+        assert!(receiver.transmit(SECOND / 2, &mut slot()));
+        SECOND / 2
+    };
+    assert_eq!(rto(by_syn), FIRST_RTO);
+}
+
+fn slot() -> Segment {
+    Segment::new(0, Direction::Reverse)
+}
+
+fn syn() -> Segment {
+    Segment {
+        flags: flags::SYN,
+        ..Segment::new(0, Direction::Forward)
+    }
+}

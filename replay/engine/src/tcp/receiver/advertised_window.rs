@@ -1,0 +1,222 @@
+//! The window that a receiver promises: what of its buffer is free, how far its right edge reaches, and when an update of
+//! it is worth a segment.
+//!
+//! Does not depend on when data are acknowledged otherwise. Read RFC 9293 §3.8.6 first; Linux 6.18 `tcp_select_window`.
+
+use super::autotuning::GrowingWindow;
+use super::{Owed, Receiver, Space};
+use crate::sim::time::{MILLISECOND, Nanos, SECOND};
+use crate::tcp::segment::Segment;
+
+impl Receiver {
+    /// Lets the window grow for `segment`, of which `charged` octets count as held.
+    #[inline]
+    pub(super) fn grow_window(&mut self, segment: &Segment, charged: u64) {
+        let held = self.unread() + self.held.octets() + charged;
+        if let Some(growing) = &mut self.growing
+            && growing.on_segment(segment.payload_bytes.into(), held)
+        {
+            self.policy.note_growth();
+        }
+    }
+
+    /// Lets the buffer grow with what the application reads.
+    #[inline]
+    pub(super) fn tune_buffer(&mut self, segment: &Segment, now: Nanos) {
+        if self.params.receive_buffer_max_bytes.is_none() {
+            return;
+        }
+        let read = (self.read_position(now) as u64).min(segment.end());
+        let (queued, beyond) = (self.rcv_nxt() - read, self.held.reach(self.rcv_nxt));
+        if let Some(growing) = &mut self.growing {
+            if self.params.timestamps {
+                growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), now);
+            } else {
+                growing.note_arrival(segment.end(), self.edge, now);
+            }
+            growing.on_read(read, queued, beyond, now);
+        }
+    }
+
+    /// Lets the buffer grow with what comes out of order.
+    pub(super) fn tune_buffer_in_gap(&mut self, segment: &Segment, now: Nanos) {
+        let beyond = self.held.reach(self.rcv_nxt);
+        if let Some(growing) = &mut self.growing {
+            if self.params.timestamps {
+                growing.note_echo(segment.ts_ecr, segment.payload_bytes.into(), now);
+            }
+            growing.on_gap(beyond);
+        }
+    }
+
+    /// Octets that may be promised beyond `rcv_nxt`.
+    #[inline]
+    fn free_window(&self) -> u64 {
+        match self.space {
+            Space::Application { buffer_bytes, .. } => match &self.growing {
+                Some(growing) => self.linux_window(growing, self.unread()),
+                None => buffer_bytes.saturating_sub(self.unread()),
+            },
+            Space::Granted { window_bytes, .. } => window_bytes,
+        }
+    }
+
+    /// Linux (`__tcp_select_window`): what came out of order takes room as the `unread` does, and what the scale would cut
+    /// off is promised too.
+    fn linux_window(&self, growing: &GrowingWindow, unread: u64) -> u64 {
+        let free = growing.limit().saturating_sub(unread + self.held.octets());
+        free.min(growing.threshold())
+            .next_multiple_of(1 << self.wscale)
+    }
+
+    /// Linux (`__tcp_ack_snd_check`): whether the right edge of the window would move with an acknowledgement now, when the
+    /// application has read nothing yet of the `arrived` octets.
+    pub(super) fn edge_moves(&self, arrived: u64) -> bool {
+        self.growing.as_ref().is_none_or(|growing| {
+            let window = self.linux_window(growing, self.unread().max(arrived));
+            window >= self.edge - self.last_ack_sent
+        })
+    }
+
+    #[inline]
+    pub(super) fn move_edge(&mut self) {
+        let (unit, max) = (1_u64 << self.wscale, 0xFFFF << self.wscale);
+        let (window, promised) = (self.free_window(), self.edge.saturating_sub(self.rcv_nxt));
+        let window = if self.growing.is_some() {
+            // Linux (`tcp_select_window`): what was promised stays so, to the unit.
+            window.max(promised.next_multiple_of(unit)).min(max)
+        } else {
+            (window.min(max) / unit * unit).max(promised)
+        };
+        self.edge = self.edge.max(self.rcv_nxt + window);
+    }
+
+    /// A proxy's word on how much it can promise now.
+    pub fn grant(&mut self, window_bytes: u64) {
+        if let Space::Granted {
+            window_bytes: granted,
+            ..
+        } = &mut self.space
+        {
+            *granted = window_bytes;
+        }
+        self.maybe_update_window();
+    }
+
+    /// RFC 9293 §3.8.6.2.2: sends a window update when a closed window opens, or when much has become free and
+    /// little of what was promised is left.
+    pub(super) fn maybe_update_window(&mut self) {
+        let smss = u64::from(self.params.smss_bytes);
+        let left = self.edge - self.rcv_nxt;
+        let gain = (self.rcv_nxt + self.free_window()).saturating_sub(self.edge);
+        let opens = left < smss && left + gain >= smss;
+        let worth_it = gain >= 2 * smss && left <= gain;
+        if self.established && (opens || worth_it) {
+            self.owed = Owed::Acknowledgement;
+        }
+    }
+
+    /// With a slow reader: when the window that is now too small for a segment will take two.
+    #[inline]
+    pub(super) fn watch_reopening(&mut self, now: Nanos) {
+        let Space::Application {
+            octets_per_ns: Some(rate),
+            buffer_bytes,
+        } = self.space
+        else {
+            return;
+        };
+        let wanted = (2 * u64::from(self.params.smss_bytes)).min(buffer_bytes);
+        let free = self.free_window();
+        if self.edge - self.rcv_nxt >= wanted || self.reopen.is_set() {
+            return;
+        }
+        let wait = wanted.saturating_sub(free) as f64 / rate;
+        self.reopen
+            .set(now + (wait as Nanos).clamp(MILLISECOND, 3600 * SECOND));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Profile, StackOverrides, StackParams};
+    use crate::tcp::segment::Direction;
+
+    const SMSS: u64 = 1000;
+    const BUFFER: u64 = 400_000;
+    /// The scale is that of what the buffer may grow to, 32 MiB of memory.
+    const UNIT: u64 = 1024;
+
+    fn linux() -> Receiver {
+        let overrides = StackOverrides {
+            handshake: Some(false),
+            smss_bytes: Some(SMSS as u32),
+            receive_window_growth: Some(true),
+            ..StackOverrides::default()
+        };
+        let space = Space::Application {
+            buffer_bytes: BUFFER,
+            octets_per_ns: None,
+        };
+        let params = StackParams::resolve(Profile::Linux, &overrides);
+        Receiver::new(0, &params, space)
+    }
+
+    /// Segment `number` arrives; the window beyond `rcv_nxt` that is told then.
+    fn take(receiver: &mut Receiver, number: u64, now: Nanos) -> u64 {
+        let segment = Segment {
+            seq: 1 + number * SMSS,
+            payload_bytes: SMSS as u16,
+            ..Segment::new(0, Direction::Forward)
+        };
+        receiver.receive(&segment, now);
+        let mut slot = Segment::new(0, Direction::Reverse);
+        receiver.acknowledge(now, &mut slot);
+        slot.wnd_bytes.into()
+    }
+
+    fn grown() -> Receiver {
+        let mut receiver = linux();
+        for n in 0..100 {
+            take(&mut receiver, n, n * MILLISECOND);
+        }
+        receiver
+    }
+
+    #[test]
+    fn linux_promises_what_the_scale_would_cut_off() {
+        let mut receiver = grown();
+        // The buffer less the segment that just came, which the unit does not divide.
+        let window = take(&mut receiver, 100, SECOND);
+        assert_eq!(
+            receiver.growing.as_ref().map(GrowingWindow::threshold),
+            Some(BUFFER - SMSS)
+        );
+        assert_eq!(window, (BUFFER - SMSS).next_multiple_of(UNIT));
+        assert!((BUFFER - SMSS) % UNIT != 0 && window % UNIT == 0);
+    }
+
+    #[test]
+    fn linux_holds_the_edge_while_what_is_held_takes_room_and_no_further() {
+        let mut receiver = grown();
+        let before = receiver.edge;
+        // Segment 100 is missing. Each that comes in a gap takes a thousand octets of room, and the edge stays.
+        for n in 101..=150 {
+            take(&mut receiver, n, SECOND);
+        }
+        assert_eq!(receiver.edge, before);
+        assert!(!receiver.edge_moves(SMSS));
+        // When it comes, all of it has been read, and the edge moves on.
+        take(&mut receiver, 100, SECOND);
+        assert!(receiver.edge > before && receiver.edge_moves(0));
+    }
+
+    #[test]
+    fn what_the_application_has_not_read_yet_counts_when_the_edge_is_asked_for() {
+        let receiver = grown();
+        let spare = BUFFER - (receiver.edge - receiver.last_ack_sent);
+        assert!(receiver.edge_moves(spare));
+        assert!(!receiver.edge_moves(spare + UNIT));
+    }
+}

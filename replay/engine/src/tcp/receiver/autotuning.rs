@@ -1,0 +1,297 @@
+//! A receive window that grows as Linux 6.18 lets it: first by two segments for each full one that arrives, up to
+//! what the buffer holds; and, where allowed, the buffer itself with what the application reads per round trip.
+//!
+//! Does not depend on acknowledgements. Sizes are octets of window: what Linux accounts as memory counts for 5/8 of itself
+//! here (a full Ethernet segment and its book-keeping), half of itself before the first segment was seen.
+
+use crate::sim::time::{MILLISECOND, Nanos, timestamp};
+
+/// Linux: a buffer's window before and after it knows the segments' overhead is 128/256 and 160/256 of its memory.
+const FIRST_SHARE: (u64, u64) = (4, 5);
+/// Linux: memory behind a window.
+const MEMORY: (u64, u64) = (8, 5);
+/// Linux (`tcp_grow_window`): segments smaller than this do not make it grow.
+const MIN_GROWING_BYTES: u64 = 128;
+/// Segments by which a full one makes it grow.
+const GROWTH_SEGMENTS: u64 = 2;
+/// Segments that the first measure of a round trip assumes to have been read.
+const FIRST_ROUND_SEGMENTS: u64 = 10;
+
+/// The growing window of one receiver.
+#[derive(Clone, Debug)]
+pub struct GrowingWindow {
+    smss_bytes: u64,
+    /// What the buffer holds, and up to where autotuning may raise it.
+    limit: u64,
+    max: Option<u64>,
+    /// What is promised at most by now.
+    threshold: u64,
+    rtt: Option<Nanos>,
+    last_echo: u32,
+    /// Without timestamps: when the measure under way began, and the right edge of the window at that time.
+    window_under_way: Option<(Nanos, u64)>,
+    round: Round,
+}
+
+/// The measure of how much the application reads per round trip.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    start: Nanos,
+    /// Octet that had been read when it began.
+    read: u64,
+    /// Octets read in the best round so far.
+    best: u64,
+}
+
+impl GrowingWindow {
+    /// A window over a buffer that holds `limit` octets and grows to `max`, if it does.
+    pub fn new(limit: u64, max: Option<u64>, smss_bytes: u32) -> Self {
+        let smss_bytes = u64::from(smss_bytes);
+        let first = limit * FIRST_SHARE.0 / FIRST_SHARE.1;
+        Self {
+            smss_bytes,
+            limit,
+            max,
+            // Linux offers a multiple of the segment at first.
+            threshold: (first / smss_bytes * smss_bytes).max(first.min(smss_bytes)),
+            rtt: None,
+            last_echo: 0,
+            window_under_way: None,
+            round: Round {
+                start: 0,
+                read: 1,
+                best: FIRST_ROUND_SEGMENTS * smss_bytes,
+            },
+        }
+    }
+
+    /// What may be promised at most.
+    pub fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// What the buffer holds.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// A segment of `len` octets arrived while `held` octets, itself included, fill the buffer; says whether the
+    /// window grew.
+    pub fn on_segment(&mut self, len: u64, held: u64) -> bool {
+        let room = self
+            .limit
+            .saturating_sub(held)
+            .saturating_sub(self.threshold);
+        if room == 0 || len < MIN_GROWING_BYTES {
+            return false;
+        }
+        self.threshold += room.min(GROWTH_SEGMENTS * self.smss_bytes);
+        true
+    }
+
+    /// A segment of `len` octets echoed timestamp `echo`: the round-trip time, as the receiver sees it.
+    ///
+    /// Linux (`tcp_rcv_rtt_measure_ts`): in order or not; but one that is not full may have waited for its application.
+    pub fn note_echo(&mut self, echo: u32, len: u64, now: Nanos) {
+        if echo == self.last_echo {
+            return;
+        }
+        self.last_echo = echo;
+        if len < self.smss_bytes {
+            return;
+        }
+        let ticks = u64::from(timestamp(now).wrapping_sub(echo));
+        let rtt = ticks.max(1) * MILLISECOND;
+        // Linux: a lower sample holds at once, a higher one counts for an eighth.
+        self.rtt = Some(match self.rtt {
+            Some(smoothed) if smoothed < rtt => smoothed + (rtt - smoothed) / 8,
+            _ => rtt,
+        });
+    }
+
+    /// Without timestamps octets up to `end` have come in order, and `edge` is promised: a round trip takes at most as long
+    /// as a whole window of octets. Linux (`tcp_rcv_rtt_measure`); the least of these times holds.
+    pub fn note_arrival(&mut self, end: u64, edge: u64, now: Nanos) {
+        if let Some((start, until)) = self.window_under_way {
+            if end < until {
+                return;
+            }
+            let took = now - start;
+            self.rtt = Some(self.rtt.map_or(took, |min| min.min(took)));
+        }
+        self.window_under_way = Some((now, edge));
+    }
+
+    /// The application has read up to octet `read`; `queued` octets in order follow, and `beyond` lie between the next
+    /// one expected and the end of what came out of order. Once per round trip the buffer may grow.
+    ///
+    /// Linux (`tcp_rcv_space_adjust`) asks after each segment that is read, and what is queued then does not count as
+    /// read, but as if it had never come: where a gap is filled, only its first segment is read yet.
+    pub fn on_read(&mut self, read: u64, queued: u64, beyond: u64, now: Nanos) {
+        let (Some(rtt), Some(max)) = (self.rtt, self.max) else {
+            return;
+        };
+        if now - self.round.start < rtt {
+            return;
+        }
+        let octets = (read - self.round.read).saturating_sub(queued);
+        (self.round.start, self.round.read) = (now, read);
+        let before = self.round.best;
+        if octets <= before {
+            return;
+        }
+        self.round.best = octets;
+        // Twice what was read, as it was read a round trip ago; in slow start twice the growth on top.
+        let wanted = 2 * octets + 2 * (2 * octets * (octets - before) / before) + beyond;
+        self.limit = self.limit.max(wanted.min(max));
+    }
+
+    /// A segment came out of order, and `beyond` octets lie between the next one expected and its end or that of what came
+    /// before: room for them (Linux, `tcp_data_queue_ofo`).
+    pub fn on_gap(&mut self, beyond: u64) {
+        if let Some(max) = self.max {
+            self.limit = self.limit.max((2 * self.round.best + beyond).min(max));
+        }
+    }
+}
+
+/// Linux (`tcp_select_initial_window`): the scale is that of the memory behind a window of `buffer_bytes`.
+pub fn linux_window_scale(buffer_bytes: u64) -> u8 {
+    window_scale(buffer_bytes * MEMORY.0 / MEMORY.1)
+}
+
+/// RFC 7323 §2.3: the least shift with which 16 bits can tell `buffer_bytes`.
+pub fn window_scale(buffer_bytes: u64) -> u8 {
+    (0..14)
+        .find(|&shift| buffer_bytes >> shift <= 0xFFFF)
+        .unwrap_or(14)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_by_two_segments_for_each_that_arrives_up_to_the_buffer() {
+        // Four fifths of 100 segments, twenty to go less the one that fills the buffer: nine by two and one by one.
+        let mut window = GrowingWindow::new(100_000, None, 1000);
+        assert_eq!(window.threshold(), 80_000);
+        assert!(!window.on_segment(127, 127));
+        for n in 1..=10 {
+            assert!(window.on_segment(1000, 1000), "segment {n}");
+        }
+        assert_eq!(window.threshold(), 99_000);
+        assert!(!window.on_segment(1000, 1000));
+    }
+
+    #[test]
+    fn what_is_held_leaves_less_room() {
+        let mut window = GrowingWindow::new(100_000, None, 1000);
+        assert!(!window.on_segment(1000, 20_000));
+        assert!(window.on_segment(1000, 19_500));
+        assert_eq!(window.threshold(), 80_500);
+    }
+
+    #[test]
+    fn the_recorded_kernel_offers_181_steps_from_four_mebibytes() {
+        // 4 MiB of memory: 2,096,704 octets at first, 2,620,000 in the end.
+        let mut window = GrowingWindow::new((4 << 20) * 5 / 8, None, 1448);
+        assert_eq!(window.threshold(), 2_096_704);
+        let mut steps = 0;
+        while window.on_segment(1448, 1448) {
+            steps += 1;
+        }
+        assert_eq!((steps, window.threshold()), (181, 2_619_992));
+    }
+
+    #[test]
+    fn a_buffer_that_tunes_itself_holds_twice_what_a_round_trip_brings() {
+        let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
+        window.note_echo(0, 1000, 100 * MILLISECOND);
+        window.on_read(9_999, 0, 0, 50 * MILLISECOND);
+        assert_eq!(window.limit(), 50_000);
+        // 40 segments where 10 were assumed: 2 * 40 + 2 * 80 * 30 / 10.
+        window.note_echo(5, 1000, 105 * MILLISECOND);
+        window.on_read(40_001, 0, 0, 100 * MILLISECOND);
+        assert_eq!(window.limit(), 80_000 + 480_000);
+        // The same again asks for no more; twice that meets the bound.
+        window.on_read(80_001, 0, 0, 200 * MILLISECOND);
+        assert_eq!(window.limit(), 560_000);
+        window.on_read(480_001, 0, 0, 300 * MILLISECOND);
+        assert_eq!(window.limit(), 1_000_000);
+    }
+
+    #[test]
+    fn without_timestamps_a_window_of_octets_tells_the_round_trip_and_the_least_holds() {
+        let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
+        window.note_arrival(1_001, 51_001, 100 * MILLISECOND);
+        window.note_arrival(51_000, 101_000, 290 * MILLISECOND);
+        assert_eq!(window.rtt, None);
+        window.note_arrival(51_001, 101_001, 300 * MILLISECOND);
+        assert_eq!(window.rtt, Some(200 * MILLISECOND));
+        window.note_arrival(101_001, 151_001, 550 * MILLISECOND);
+        assert_eq!(window.rtt, Some(200 * MILLISECOND));
+        window.note_arrival(151_001, 201_001, 649 * MILLISECOND);
+        assert_eq!(window.rtt, Some(99 * MILLISECOND));
+    }
+
+    #[test]
+    fn what_a_filled_gap_releases_counts_against_what_was_read() {
+        let after = |queued| {
+            let mut window = GrowingWindow::new(50_000, Some(1_000_000), 1000);
+            window.note_echo(5, 1000, 105 * MILLISECOND);
+            window.on_read(30_001, queued, 0, 100 * MILLISECOND);
+            window.limit()
+        };
+        // 30 segments: 2 * 30 + 2 * 60 * 20 / 10. Of 15: 2 * 15 + 2 * 30 * 5 / 10. Of 10, as many as were assumed: none.
+        assert_eq!(
+            [after(0), after(15_000), after(20_000), after(40_000)],
+            [300_000, 60_000, 50_000, 50_000]
+        );
+    }
+
+    #[test]
+    fn the_round_trip_falls_at_once_and_rises_by_eighths() {
+        let mut window = GrowingWindow::new(50_000, None, 1000);
+        let mut note = |echo: u32, rtt: u64| {
+            window.note_echo(echo, 1000, (u64::from(echo) + rtt) * MILLISECOND);
+            window.rtt.map(|rtt| rtt / MILLISECOND)
+        };
+        assert_eq!(note(1, 200), Some(200));
+        assert_eq!(note(1, 900), Some(200), "the same echo tells nothing new");
+        assert_eq!(note(2, 280), Some(210));
+        assert_eq!(note(3, 100), Some(100));
+        window.note_echo(4, 999, 54 * MILLISECOND);
+        assert_eq!(window.rtt, Some(100 * MILLISECOND), "not a full one");
+    }
+
+    #[test]
+    fn a_gap_asks_for_room_for_what_lies_behind_it_and_for_twice_a_round() {
+        let limit = |max| {
+            let mut window = GrowingWindow::new(50_000, max, 1000);
+            // Ten segments are assumed to be a round.
+            [29_000, 31_000, 10_000, 80_000].map(|beyond| {
+                window.on_gap(beyond);
+                window.limit()
+            })
+        };
+        assert_eq!(limit(Some(90_000)), [50_000, 51_000, 51_000, 90_000]);
+        assert_eq!(limit(None), [50_000; 4]);
+    }
+
+    #[test]
+    fn the_scale_is_that_of_the_memory() {
+        // 32 MiB of memory, as the recorded kernel has and scales by 10.
+        let buffer = (32 << 20) * 5 / 8;
+        assert_eq!((linux_window_scale(buffer), window_scale(buffer)), (10, 9));
+        assert_eq!(linux_window_scale(buffer - 1), 9);
+    }
+
+    #[test]
+    fn a_fixed_buffer_stays() {
+        let mut window = GrowingWindow::new(50_000, None, 1000);
+        window.note_echo(0, 1000, 100 * MILLISECOND);
+        window.on_read(1_000_000, 0, 0, 100 * MILLISECOND);
+        assert_eq!(window.limit(), 50_000);
+    }
+}

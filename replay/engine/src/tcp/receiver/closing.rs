@@ -1,0 +1,145 @@
+//! How a connection ends at its receiving half: the FIN that arrives, the one that answers it, resets.
+//!
+//! Its application has nothing more to say when the data have come to their end, so it closes at once (CLOSE-WAIT lasts no
+//! time): every acknowledgement from then on carries the FIN, which is repeated until it is acknowledged (LAST-ACK).
+//!
+//! Does not depend on congestion control or the window. Read RFC 9293 §3.6 and §3.10.7.4, and RFC 5961 §3.2 first.
+
+use super::{Owed, Receiver};
+use crate::sim::time::Nanos;
+use crate::tcp::segment::{Purpose, Segment, flags};
+
+/// State.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ending {
+    /// Offset after the last octet of data, where a FIN has told it.
+    pub fin_at: u64,
+    stage: Stage,
+}
+
+impl Default for Ending {
+    fn default() -> Self {
+        Self {
+            fin_at: u64::MAX,
+            stage: Stage::Open,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// The FIN with this number has left.
+    LastAck {
+        seq: u64,
+    },
+    Closed,
+    Reset,
+}
+
+impl Ending {
+    pub fn awaits_answer(&self) -> bool {
+        matches!(self.stage, Stage::LastAck { .. })
+    }
+
+    pub fn was_reset(&self) -> bool {
+        self.stage == Stage::Reset
+    }
+}
+
+impl Receiver {
+    /// Whether its own FIN has been acknowledged, or the connection reset.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        matches!(self.ending.stage, Stage::Closed | Stage::Reset)
+    }
+
+    /// Whether the connection is closed by FIN when its data have come to their end.
+    pub fn closes(&self) -> bool {
+        self.params.close
+    }
+
+    /// Whether the other end's FIN has come, and all before it.
+    #[inline]
+    pub fn has_fin(&self) -> bool {
+        self.rcv_nxt > self.ending.fin_at
+    }
+
+    /// A SYN, FIN or RST. Returns whether that is all that it is.
+    pub(super) fn take_control(&mut self, segment: &Segment) -> bool {
+        if segment.has(flags::SYN) {
+            // RFC 3168 §6.1.1.
+            self.ecn = self.params.ecn && segment.has(flags::ECE | flags::CWR);
+            self.owed = Owed::SynAck;
+            return true;
+        }
+        if segment.has(flags::FIN) {
+            self.ending.fin_at = segment.end();
+            return false;
+        }
+        // RFC 5961 §3.2: only the very next number resets; any other in the window is asked about.
+        if segment.seq == self.rcv_nxt {
+            self.ending.stage = Stage::Reset;
+            self.owed = Owed::Nothing;
+            self.reopen.stop();
+        } else if segment.seq > self.rcv_nxt && segment.seq <= self.edge {
+            self.owed = Owed::Acknowledgement;
+        }
+        true
+    }
+
+    /// An empty segment: the one that acknowledges its FIN ends the connection.
+    pub(super) fn note_answer(&mut self, segment: &Segment) {
+        if let Stage::LastAck { seq } = self.ending.stage
+            && segment.ack > seq
+        {
+            self.ending.stage = Stage::Closed;
+            self.reopen.stop();
+        }
+    }
+
+    /// An acknowledgement of the other end's FIN carries its own.
+    pub(super) fn add_fin(&mut self, segment: &mut Segment, now: Nanos) {
+        match self.ending.stage {
+            Stage::Open | Stage::LastAck { .. } => {
+                segment.flags |= flags::FIN;
+                self.ending.stage = Stage::LastAck { seq: segment.seq };
+                self.time_control(now);
+            }
+            Stage::Closed | Stage::Reset => {}
+        }
+    }
+
+    /// What it passes data on to is gone: so is the connection.
+    pub fn abort(&mut self) {
+        if !self.has_ended() {
+            self.ending.stage = Stage::Reset;
+            self.reopen.stop();
+            self.owed = Owed::Reset;
+        }
+    }
+
+    /// RFC 9293 §3.10.5.
+    pub(super) fn write_reset(&mut self, now: Nanos, slot: &mut Segment) {
+        self.owed = Owed::Nothing;
+        self.write_bare(now, slot);
+        slot.flags = flags::RST;
+        slot.purpose = Purpose::Control;
+    }
+
+    /// A request of its application leaves, up to `end`.
+    pub fn note_request(&mut self, end: u64) {
+        self.own_nxt = self.own_nxt.max(end);
+    }
+
+    /// Whether the connection was reset.
+    pub fn was_reset(&self) -> bool {
+        self.ending.was_reset()
+    }
+
+    /// Sets the timer of what opens or ends the connection (RFC 6298 §2.1, §5.5).
+    pub(super) fn time_control(&mut self, now: Nanos) {
+        self.reopen.set(now + self.control_rto);
+        self.control_rto = (2 * self.control_rto).min(self.params.max_rto_ns);
+    }
+}

@@ -1,0 +1,531 @@
+//! The receiving half of a connection: reassembly, acknowledgements, the advertised window, the reading application.
+//!
+//! When an acknowledgement leaves is decided in `ack_policy`, how the window grows in `autotuning`.
+//! Does not depend on congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
+#![allow(clippy::inline_always, reason = "parts of the short way")]
+
+mod ack_policy;
+mod advertised_window;
+mod autotuning;
+mod closing;
+mod fast_path;
+mod freeze;
+mod periodic_acks;
+mod probe_segments;
+
+use super::reassembly::Reassembly;
+use super::segment::{Direction, Ecn, Purpose, Segment, flags};
+use crate::config::StackParams;
+use crate::sim::time::{Nanos, timestamp};
+use crate::sim::timer::Timer;
+use ack_policy::{AckPolicy, InOrder};
+use autotuning::{GrowingWindow, linux_window_scale, window_scale};
+use closing::Ending;
+use fast_path::FastPath;
+pub use freeze::Forecast;
+
+/// Where the free space of the receive buffer is decided.
+#[derive(Clone, Copy, Debug)]
+pub enum Space {
+    /// An application reads from a buffer of this many octets, at once or at a rate (octets per ns).
+    Application {
+        /// Buffer size.
+        buffer_bytes: u64,
+        /// Octets per nanosecond; none: at once.
+        octets_per_ns: Option<f64>,
+    },
+    /// Someone else says (a proxy): octets to advertise now.
+    Granted {
+        /// Octets beyond `rcv_nxt` that may be promised.
+        window_bytes: u64,
+        /// Size of the buffer, for the window scale.
+        buffer_bytes: u64,
+    },
+}
+
+/// What the next acknowledgement is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owed {
+    Nothing,
+    Acknowledgement,
+    /// Several alike.
+    Acknowledgements(u8),
+    SynAck,
+    Reset,
+}
+
+/// Counters of a receiver.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceiverCounters {
+    /// Segments with payload that arrived.
+    pub data_segments_in: u64,
+    /// Of these, without a new octet.
+    pub duplicates_in: u64,
+    /// Acknowledgements sent.
+    pub acks_out: u64,
+    /// Data segments that arrived with a congestion mark.
+    pub marks_in: u64,
+}
+
+/// A receiver.
+#[derive(Debug)]
+pub struct Receiver {
+    leg: u16,
+    params: StackParams,
+    fast_path: FastPath,
+    space: Space,
+    established: bool,
+    /// When the last SYN-ACK left, and how many have.
+    syn_ack_at: Nanos,
+    syn_acks_out: u32,
+    rcv_nxt: u64,
+    /// Where the application reads, fractions of an octet kept, and when that was worked out.
+    read_to: f64,
+    read_at: Nanos,
+    held: Reassembly,
+    /// The window of an application's buffer, where it does not offer all of it at once.
+    growing: Option<GrowingWindow>,
+    /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
+    edge: u64,
+    /// The window that every ACK promises, where it is always the same (see `FastPath`).
+    steady_window: Option<u64>,
+    wscale: u8,
+    last_ack_sent: u64,
+    ts_recent: u32,
+    policy: AckPolicy,
+    owed: Owed,
+    /// Next octet that goes the other way: its application may ask for something.
+    own_nxt: u64,
+    /// ECN was agreed on; a mark is being echoed (RFC 3168 §6.1.3).
+    ecn: bool,
+    echoes: bool,
+    dsack: Option<(u64, u64)>,
+    /// What it knows of outages, if it warns of them.
+    forecast: Option<Box<Forecast>>,
+    /// Answers to dummy segments that are due, and their code point.
+    probe_answers: (u32, u8),
+    ending: Ending,
+    /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens; in the end the FIN's.
+    reopen: Timer,
+    control_rto: Nanos,
+    ip_id: u16,
+    counters: ReceiverCounters,
+}
+
+impl Receiver {
+    /// A receiver of leg `leg`. Without handshake it stands open.
+    pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
+        let (buffer, growing) = match space {
+            Space::Application { buffer_bytes, .. } => {
+                let max = params.receive_buffer_max_bytes;
+                let grows = params.receive_window_growth || max.is_some();
+                let growing = GrowingWindow::new(buffer_bytes, max, params.smss_bytes);
+                let limit = max.unwrap_or(buffer_bytes).max(buffer_bytes);
+                (limit, grows.then_some(growing))
+            }
+            Space::Granted { buffer_bytes, .. } => (buffer_bytes, None),
+        };
+        let linux = growing.is_some();
+        let mut receiver = Self {
+            leg,
+            params: *params,
+            fast_path: if linux {
+                FastPath::Never
+            } else {
+                FastPath::of(params, &space)
+            },
+            space,
+            established: !params.handshake,
+            syn_ack_at: 0,
+            syn_acks_out: 0,
+            rcv_nxt: 1,
+            read_to: 1.0,
+            read_at: 0,
+            held: Reassembly::default(),
+            growing,
+            edge: 1,
+            steady_window: None,
+            wscale: if linux {
+                linux_window_scale(buffer)
+            } else {
+                window_scale(buffer)
+            },
+            last_ack_sent: 1,
+            ts_recent: 0,
+            policy: AckPolicy::new(params),
+            owed: Owed::Nothing,
+            own_nxt: 1,
+            ecn: params.ecn && !params.handshake,
+            echoes: false,
+            dsack: None,
+            forecast: None,
+            probe_answers: (0, 0),
+            reopen: Timer::default(),
+            ending: Ending::default(),
+            control_rto: params.initial_rto_ns,
+            ip_id: 0,
+            counters: ReceiverCounters::default(),
+        };
+        receiver.move_edge();
+        let steady =
+            receiver.fast_path != FastPath::Never && matches!(space, Space::Application { .. });
+        receiver.steady_window = steady.then_some(receiver.edge - receiver.rcv_nxt);
+        receiver
+    }
+
+    /// Octets received in order, as a stream offset: next expected.
+    #[inline]
+    pub fn rcv_nxt(&self) -> u64 {
+        // A FIN takes a number, and is no octet.
+        self.rcv_nxt.min(self.ending.fin_at)
+    }
+
+    /// The last cumulative acknowledgement sent.
+    pub fn last_ack_sent(&self) -> u64 {
+        self.last_ack_sent
+    }
+
+    /// Octets held out of order.
+    pub fn held_octets(&self) -> u64 {
+        self.held.octets()
+    }
+
+    /// Whether the connection is open.
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Octets that the application has read by `now`.
+    pub fn delivered(&self, now: Nanos) -> u64 {
+        self.read_position(now) as u64 - 1
+    }
+
+    /// When the application will have read up to `end`, all of which has arrived in order.
+    #[inline]
+    pub fn read_at(&self, end: u64, now: Nanos) -> Nanos {
+        match self.space {
+            Space::Application {
+                octets_per_ns: Some(rate),
+                ..
+            } => self.read_late_at(end, rate, now),
+            _ => now,
+        }
+    }
+
+    /// Apart, so that the arithmetic of slow readers is not done for the others.
+    #[inline(never)]
+    fn read_late_at(&self, end: u64, rate: f64, now: Nanos) -> Nanos {
+        let unread = (end as f64 - self.read_position(now)).max(0.0);
+        now + libm::ceil(unread / rate) as Nanos + 1
+    }
+
+    /// Number of its leg.
+    pub fn leg(&self) -> u16 {
+        self.leg
+    }
+
+    /// Window scale that it announces.
+    pub fn wscale(&self) -> u8 {
+        self.wscale
+    }
+
+    /// Window that it promises now, from `rcv_nxt`.
+    pub fn window(&self) -> u64 {
+        self.edge - self.rcv_nxt
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    /// Takes a segment.
+    #[inline(always)]
+    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if !self.receive_fast(segment, now) {
+            self.receive_any(segment, now);
+        }
+    }
+
+    #[inline(never)]
+    fn receive_any(&mut self, segment: &Segment, now: Nanos) {
+        if segment.flags & flags::CONTROL != 0 && self.take_control(segment) {
+            return;
+        }
+        if !self.established {
+            self.established = true;
+            self.control_rto = self.params.initial_rto_ns;
+            // RFC 6298 §3 (Karn): no sample from a SYN-ACK that was sent twice.
+            if self.syn_acks_out == 1 {
+                self.policy.note_handshake(now - self.syn_ack_at);
+            }
+            self.reopen.stop();
+        }
+        if segment.seq_end() == segment.seq {
+            self.note_answer(segment);
+            // RFC 9293 §3.10.7.4: what lies before the window (a window probe) is answered with an ACK.
+            if segment.seq < self.rcv_nxt {
+                self.owed = Owed::Acknowledgement;
+            }
+            return;
+        }
+        self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
+        if segment.has(flags::DUMMY) {
+            self.take_low_priority_probe(segment, now);
+            return;
+        }
+        if self.ecn {
+            self.take_mark(segment);
+        }
+        // RFC 7323 §4.3: echo the timestamp of the segment that the last ACK awaited.
+        if segment.seq <= self.last_ack_sent {
+            self.ts_recent = segment.ts_val;
+        }
+        self.catch_up(now);
+        // Linux: a FIN in order needs no window.
+        if segment.seq == self.rcv_nxt && segment.end() <= self.edge {
+            self.take_in_order(segment, now);
+        } else if segment.seq > self.rcv_nxt && segment.seq_end() <= self.edge {
+            self.take_out_of_order(segment, now);
+        } else {
+            self.refuse(segment);
+        }
+    }
+
+    /// RFC 3168 §6.1.3: every ACK echoes a mark until the sender says that it has reduced its window; a mark on that
+    /// very segment is a new one.
+    fn take_mark(&mut self, segment: &Segment) {
+        let marked = segment.ecn == Ecn::Ce;
+        self.counters.marks_in += u64::from(marked);
+        self.echoes = marked || self.echoes && !segment.has(flags::CWR);
+    }
+
+    #[inline]
+    fn take_in_order(&mut self, segment: &Segment, now: Nanos) {
+        self.policy.note_arrival(self.window(), now);
+        // Before it is read, with what it will release: as Linux accounts for it.
+        self.grow_window(segment, u64::from(segment.payload_bytes));
+        self.rcv_nxt = segment.seq_end();
+        let fills_gap = !self.held.is_empty();
+        if fills_gap {
+            self.rcv_nxt = self.held.advance(self.rcv_nxt);
+        }
+        self.edge = self.edge.max(self.rcv_nxt);
+        self.tune_buffer(segment, now);
+        let partial = u32::from(segment.payload_bytes) < self.params.smss_bytes;
+        let arrival = InOrder {
+            unacknowledged: self.rcv_nxt - self.last_ack_sent,
+            rcv_nxt: self.rcv_nxt,
+            fills_gap,
+            gap_left: !self.held.is_empty(),
+            edge_moves: self.edge_moves(self.rcv_nxt - segment.seq),
+            pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
+            slow_start: segment.slow_start,
+            echo: segment.ts_ecr,
+        };
+        if self.policy.in_order(&arrival, now) || self.has_fin() {
+            self.owed = Owed::Acknowledgement;
+        }
+    }
+
+    fn take_out_of_order(&mut self, segment: &Segment, now: Nanos) {
+        if self.params.sack_enabled() {
+            // Without SACK the window stays, so that the sender knows the duplicate ACK for one.
+            self.grow_window(segment, 0);
+        }
+        let gaps = self.held.gaps();
+        if !self.held.insert(segment.seq, segment.seq_end()) {
+            self.note_duplicate(segment);
+        }
+        self.tune_buffer_in_gap(segment, now);
+        let opens_gap = self.held.gaps() > gaps;
+        if self.policy.beyond_gap(opens_gap, self.rcv_nxt, now) || self.dsack.is_some() {
+            self.owed = Owed::Acknowledgement;
+        }
+    }
+
+    fn refuse(&mut self, segment: &Segment) {
+        self.owed = Owed::Acknowledgement;
+        if segment.seq_end() <= self.rcv_nxt {
+            self.note_duplicate(segment);
+            self.policy.note_duplicate(self.window());
+        }
+    }
+
+    fn note_duplicate(&mut self, segment: &Segment) {
+        self.counters.duplicates_in += 1;
+        if self.params.dsack && self.params.sack_enabled() {
+            self.dsack = Some((segment.seq, segment.seq_end()));
+        }
+    }
+
+    /// Brings the reading application up to `now`.
+    #[inline]
+    fn catch_up(&mut self, now: Nanos) {
+        if let Space::Application {
+            octets_per_ns: Some(_),
+            ..
+        } = self.space
+        {
+            self.read_to = self.read_position(now);
+            self.read_at = now;
+        }
+    }
+
+    fn read_position(&self, now: Nanos) -> f64 {
+        let arrived = self.rcv_nxt() as f64;
+        match self.space {
+            Space::Application {
+                octets_per_ns: Some(rate),
+                ..
+            } => (self.read_to + now.saturating_sub(self.read_at) as f64 * rate).min(arrived),
+            _ => arrived,
+        }
+    }
+
+    /// Octets that have arrived in order and wait to be read.
+    #[inline]
+    fn unread(&self) -> u64 {
+        match self.space {
+            Space::Application {
+                octets_per_ns: Some(_),
+                ..
+            } => self.rcv_nxt() - self.read_to as u64,
+            _ => 0,
+        }
+    }
+
+    /// When it wants to be called.
+    #[inline]
+    pub fn next_deadline(&self) -> Nanos {
+        let own = self.policy.next_deadline().min(self.reopen.armed());
+        own.min(self.next_forecast())
+    }
+
+    /// Its time has come.
+    pub fn on_deadline(&mut self, now: Nanos) {
+        self.heed_forecast(now);
+        if self.policy.on_deadline(now) && !self.ending.was_reset() {
+            self.owed = Owed::Acknowledgement;
+        }
+        if self.reopen.fires(now) {
+            if !self.established {
+                // RFC 6298 §5.5: the end of the handshake did not come.
+                self.owed = Owed::SynAck;
+                return;
+            }
+            if self.ending.awaits_answer() {
+                self.owed = Owed::Acknowledgement;
+                return;
+            }
+            self.catch_up(now);
+            self.maybe_update_window();
+            self.watch_reopening(now);
+        }
+    }
+
+    /// Writes the next acknowledgement into a slot, if one is owed; says whether one is.
+    #[inline(always)]
+    pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
+        match self.owed {
+            Owed::Acknowledgement => self.acknowledge(now, slot),
+            Owed::Nothing => return self.answer_low_priority_probe(now, slot),
+            Owed::Acknowledgements(copies) => {
+                self.acknowledge(now, slot);
+                if copies > 1 {
+                    self.owed = Owed::Acknowledgements(copies - 1);
+                }
+            }
+            Owed::SynAck => self.answer_syn(now, slot),
+            Owed::Reset => self.write_reset(now, slot),
+        }
+        true
+    }
+
+    /// Whether it has nothing to send.
+    #[inline]
+    pub fn owes_nothing(&self) -> bool {
+        self.owed == Owed::Nothing && self.probe_answers.0 == 0
+    }
+
+    fn answer_syn(&mut self, now: Nanos, slot: &mut Segment) {
+        self.owed = Owed::Nothing;
+        self.syn_ack_at = now;
+        self.syn_acks_out += 1;
+        self.time_control(now);
+        self.write_bare(now, slot);
+        slot.flags = flags::SYN | flags::ACK | if self.ecn { flags::ECE } else { 0 };
+        slot.purpose = Purpose::Control;
+        // RFC 7323 §2.2: the window of a SYN is not scaled.
+        slot.wnd_bytes = slot.wnd_bytes.min(0xFFFF);
+        slot.ip_bytes = self.params.syn_header_bytes() as u16;
+        slot.seq = 0;
+    }
+
+    /// Writes an acknowledgement into a slot, owed or not.
+    #[inline(always)]
+    pub fn acknowledge(&mut self, now: Nanos, slot: &mut Segment) {
+        self.owed = Owed::Nothing;
+        let waited = self.policy.note_sent();
+        self.counters.acks_out += 1;
+        if let Some(window) = self.steady_window {
+            self.edge = self.edge.max(self.rcv_nxt + window);
+        } else {
+            self.catch_up(now);
+            self.move_edge();
+        }
+        self.write_bare(now, slot);
+        slot.waited = waited;
+        if self.is_frozen() {
+            slot.wnd_bytes = 0;
+        }
+        if self.dsack.is_some() || !self.held.is_empty() {
+            self.report_blocks(slot);
+        }
+        self.last_ack_sent = self.rcv_nxt;
+        if self.steady_window.is_none() {
+            self.watch_reopening(now);
+            if self.has_fin() {
+                self.add_fin(slot, now);
+            }
+        }
+    }
+
+    fn report_blocks(&mut self, slot: &mut Segment) {
+        if let Some((left, right)) = self.dsack.take() {
+            push_block(slot, left, right);
+        }
+        if !self.held.is_empty() && self.params.sack_enabled() {
+            let blocks = self.params.sack_blocks() - usize::from(slot.sack_len);
+            self.held
+                .report(blocks, |left, right| push_block(slot, left, right));
+        }
+        if slot.sack_len > 0 {
+            // RFC 2018 §3 with two octets of padding.
+            slot.ip_bytes += 4 + 8 * u16::from(slot.sack_len);
+        }
+    }
+
+    #[inline]
+    fn write_bare(&mut self, now: Nanos, slot: &mut Segment) {
+        self.ip_id = self.ip_id.wrapping_add(1);
+        slot.write(Segment {
+            seq: self.own_nxt,
+            ack: self.rcv_nxt,
+            wnd_bytes: (self.edge - self.rcv_nxt) as u32,
+            ts_val: timestamp(now),
+            ts_ecr: self.ts_recent,
+            ip_bytes: self.params.header_bytes as u16,
+            ip_id: self.ip_id,
+            flags: flags::ACK | if self.echoes { flags::ECE } else { 0 },
+            purpose: Purpose::Ack,
+            ..Segment::new(self.leg, Direction::Reverse)
+        });
+    }
+}
+
+fn push_block(segment: &mut Segment, left: u64, right: u64) {
+    let offset = |octet: u64| octet.wrapping_sub(segment.ack) as i64 as i32;
+    segment.sack[usize::from(segment.sack_len)] = (offset(left), offset(right));
+    segment.sack_len += 1;
+}

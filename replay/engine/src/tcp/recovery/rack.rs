@@ -1,0 +1,283 @@
+//! RACK-TLP (RFC 8985): losses told by time, and the probe of a tail loss.
+//!
+//! Does not depend on windows. Read RFC 8985 §6 and §7 first.
+
+use crate::sim::time::Nanos;
+use crate::sim::timer::Timer;
+use crate::tcp::scoreboard::{Digest, Latest, Scoreboard};
+
+/// State of RACK and of the tail loss probe.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rack {
+    /// Latest transmission known to have been delivered: its time and end.
+    latest: (Nanos, u64),
+    /// Round-trip time of that transmission.
+    rtt: Nanos,
+    /// Minimum RTT before the ACK that is being taken.
+    min_before: Nanos,
+    /// Fires when the reordering window of the oldest suspect closes.
+    pub reordering_timer: Timer,
+    /// The last look at the scoreboard set it.
+    pub awaits: bool,
+    /// Fires when a probe is due.
+    pub probe_timer: Timer,
+    /// A probe is out that ends here; whether it carried old data.
+    pub probe: Option<Probe>,
+    /// A probe is to leave now.
+    pub probe_due: bool,
+    widening: Widening,
+}
+
+/// RFC 8985 §6.2 step 4: the reordering window in quarters of the least RTT, wider with DSACKs.
+#[derive(Clone, Copy, Debug)]
+struct Widening {
+    quarters: u32,
+    /// Recoveries that it still lasts for.
+    persists: u32,
+    /// `snd_nxt` at the last DSACK that counted: one per round trip does.
+    round: Option<u64>,
+}
+
+impl Default for Widening {
+    fn default() -> Self {
+        Self {
+            quarters: 1,
+            persists: 0,
+            round: None,
+        }
+    }
+}
+
+/// RFC 8985 §6.2 step 4: recoveries after which the window is a quarter again.
+const WIDENING_RECOVERIES: u32 = 16;
+
+/// A tail loss probe on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// `snd_nxt` after it left.
+    pub high_seq: u64,
+    /// It was a retransmission.
+    pub retransmission: bool,
+}
+
+/// What RACK needs to know about the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct PathView {
+    /// Time.
+    pub now: Nanos,
+    /// Minimum RTT.
+    pub min_rtt: Nanos,
+    /// Smoothed RTT.
+    pub srtt: Nanos,
+    /// In fast recovery or after a timeout.
+    pub repairing: bool,
+    /// Duplicates that reordering alone explains.
+    pub dup_thresh: u32,
+    /// Reordering has been seen.
+    pub reordered: bool,
+    /// Linux's own rules hold: the timer serves other purposes too, and one that is set goes on if there is nothing to
+    /// wait for; an RTT may be that of an older transmission.
+    pub as_linux: bool,
+}
+
+impl Rack {
+    /// An ACK came; the least RTT up to now.
+    pub fn note_min_rtt(&mut self, min: Option<Nanos>) {
+        self.min_before = min.unwrap_or(0);
+    }
+
+    /// RFC 8985 §6.2 steps 1 to 3: learns of deliveries.
+    pub fn update(&mut self, digest: &Digest, view: &PathView) {
+        let Some(Latest {
+            sent_at,
+            end,
+            retransmission,
+            ..
+        }) = digest.latest
+        else {
+            return;
+        };
+        let rtt = view.now - sent_at;
+        // A retransmission acknowledged sooner than any path allows: the ACK was for the original.
+        if retransmission && rtt < self.min_rtt(view) {
+            return;
+        }
+        if (sent_at, end) > self.latest {
+            self.latest = (sent_at, end);
+            self.rtt = rtt;
+        }
+        if view.as_linux {
+            self.take_rtt_of_last(digest, view);
+        }
+    }
+
+    /// Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the least RTT before step 2 asks whether its RTT is below
+    /// it; Linux (`tcp_clean_rtx_queue`) asks first.
+    fn min_rtt(&self, view: &PathView) -> Nanos {
+        if view.as_linux {
+            self.min_before
+        } else {
+            view.min_rtt
+        }
+    }
+
+    /// Deviation: RFC 8985 §6.2 step 2 takes the RTT of the latest transmission delivered; Linux (`tcp_rack_advance`)
+    /// that of the one it comes to last: it looks through what is sacked first, then through what is acknowledged.
+    fn take_rtt_of_last(&mut self, digest: &Digest, view: &PathView) {
+        if let Some((sent_at, retransmission)) = digest.last_acked.or(digest.last_sacked) {
+            let rtt = view.now - sent_at;
+            if !retransmission || rtt >= self.min_rtt(view) {
+                self.rtt = rtt;
+            }
+        }
+    }
+
+    /// Round-trip time of the latest delivery.
+    pub fn rtt(&self) -> Nanos {
+        self.rtt
+    }
+
+    /// A DSACK came where reordering is known: once per round trip the window widens.
+    pub fn note_dsack(&mut self, snd_una: u64, snd_nxt: u64) {
+        if self.widening.round.is_none_or(|round| snd_una >= round) {
+            self.widening = Widening {
+                quarters: (self.widening.quarters + 1).min(255),
+                persists: WIDENING_RECOVERIES,
+                round: Some(snd_nxt),
+            };
+        }
+    }
+
+    /// A recovery ended and was right.
+    pub fn note_recovery_end(&mut self) {
+        self.widening.persists = self.widening.persists.saturating_sub(1);
+        if self.widening.persists == 0 {
+            self.widening.quarters = 1;
+        }
+    }
+
+    /// RFC 8985 §6.2 step 4: a quarter of the least RTT, nothing once losses are being repaired or three segments
+    /// have been sacked.
+    fn reordering_window(&self, board: &Scoreboard, view: &PathView) -> Nanos {
+        let hasty = view.repairing || board.sacked() >= view.dup_thresh;
+        if hasty && !view.reordered {
+            0
+        } else {
+            (view.min_rtt / 4 * u64::from(self.widening.quarters)).min(view.srtt)
+        }
+    }
+
+    /// RFC 8985 §6.2 step 5: marks lost what was sent long enough before the latest delivered; arms the timer for
+    /// what may be lost soon. Returns whether a loss was found.
+    pub fn detect(&mut self, board: &mut Scoreboard, view: &PathView) -> bool {
+        let reordering_window = self.reordering_window(board, view);
+        let mut found = false;
+        let mut wait_until = 0;
+        let mut next = board.oldest();
+        while let Some(number) = next {
+            next = board.newer(number);
+            let (seq, len) = board.span(number);
+            let sent_at = board.sent_at(number);
+            if (sent_at, seq + u64::from(len)) >= self.latest {
+                break;
+            }
+            let lost_at = sent_at + self.rtt + reordering_window;
+            if lost_at <= view.now {
+                board.mark_retransmission_lost(number);
+                board.unlink(number);
+                found = true;
+            } else {
+                wait_until = wait_until.max(lost_at);
+            }
+        }
+        self.awaits = wait_until > 0;
+        if self.awaits {
+            self.reordering_timer.set(wait_until);
+        } else if !view.as_linux {
+            self.reordering_timer.stop();
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::time::MILLISECOND;
+
+    fn view(now_ms: u64, as_linux: bool) -> PathView {
+        PathView {
+            now: now_ms * MILLISECOND,
+            min_rtt: 40 * MILLISECOND,
+            srtt: 100 * MILLISECOND,
+            repairing: false,
+            dup_thresh: 3,
+            reordered: false,
+            as_linux,
+        }
+    }
+
+    /// Segments 0 and 1 left at 0, 2 at 20 ms; the ACK of 0 tells that 2 has arrived as well.
+    fn finds_a_loss(as_linux: bool) -> bool {
+        let mut board = Scoreboard::new(100, true);
+        let mut digest = Digest::default();
+        for (number, sent_at) in [(0, 0), (1, 0), (2, 20 * MILLISECOND)] {
+            board.push(1 + 100 * number, 100, sent_at);
+        }
+        board.acknowledge(101, &mut digest);
+        board.sack(201, 301, &mut digest);
+        let (mut rack, view) = (Rack::default(), view(100, as_linux));
+        rack.update(&digest, &view);
+        rack.detect(&mut board, &view)
+    }
+
+    /// Segments 0 and 1 left at 0; 0 again at 60 ms, and its ACK comes at 100 ms, as the least RTT of all.
+    fn believes_the_fastest_repair(as_linux: bool, min_before_ms: u64) -> bool {
+        let mut board = Scoreboard::new(100, true);
+        let mut digest = Digest::default();
+        for number in [0, 1] {
+            board.push(1 + 100 * number, 100, 0);
+        }
+        board.mark_lost(0);
+        board.retransmit(0, 60 * MILLISECOND);
+        board.acknowledge(101, &mut digest);
+        let (mut rack, view) = (Rack::default(), view(100, as_linux));
+        rack.note_min_rtt(Some(min_before_ms * MILLISECOND));
+        rack.update(&digest, &view);
+        rack.detect(&mut board, &view)
+    }
+
+    #[test]
+    fn linux_holds_a_repair_against_the_least_rtt_before_its_own() {
+        assert!(believes_the_fastest_repair(false, 41));
+        assert!(believes_the_fastest_repair(true, 40));
+        assert!(!believes_the_fastest_repair(true, 41));
+    }
+
+    #[test]
+    fn linux_waits_by_the_rtt_of_what_is_acknowledged_not_of_what_left_last() {
+        // RFC: 0 + 80 + 10 ms have gone by at 100 ms. Linux: 0 + 100 + 10 ms have not.
+        assert!(finds_a_loss(false));
+        assert!(!finds_a_loss(true));
+    }
+
+    #[test]
+    fn rfc8985_a_dsack_widens_the_window_for_sixteen_recoveries() {
+        let (mut rack, board, view) = (
+            Rack::default(),
+            Scoreboard::new(100, true),
+            view(100, false),
+        );
+        let window = |rack: &Rack| rack.reordering_window(&board, &view) / MILLISECOND;
+        rack.note_dsack(1, 101);
+        assert_eq!(window(&rack), 20);
+        rack.note_dsack(100, 201);
+        assert_eq!(window(&rack), 20, "once per round trip");
+        rack.note_dsack(101, 201);
+        assert_eq!(window(&rack), 30);
+        (0..15).for_each(|_| rack.note_recovery_end());
+        assert_eq!(window(&rack), 30);
+        rack.note_recovery_end();
+        assert_eq!(window(&rack), 10);
+    }
+}

@@ -1,0 +1,82 @@
+//! What one ACK teaches, gathered by the scoreboard.
+//!
+//! Does not depend on who draws which conclusion from it.
+
+use crate::sim::time::Nanos;
+
+/// What an ACK taught: added up over its cumulative part and its SACK blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Digest {
+    /// Segments that the cumulative ACK covers for the first time.
+    pub acked: u32,
+    /// Segments that left the network: acked or sacked, each once.
+    pub delivered: u32,
+    /// Segments newly sacked.
+    pub sacked: u32,
+    /// When the oldest segment of the cumulative ACK was sent, not counting sacked ones.
+    pub oldest_acked_sent_at: Option<Nanos>,
+    /// When the newest segment of the cumulative ACK was sent, not counting sacked and retransmitted ones.
+    pub newest_acked_sent_at: Option<Nanos>,
+    /// First octet of the lowest segment, sent only once, that the cumulative ACK covers and no SACK had reported.
+    pub first_original_acked: Option<u64>,
+    /// The same of those newly sacked.
+    pub first_original_sacked: Option<u64>,
+    /// End of the lowest of both.
+    pub first_original_end: Option<u64>,
+    /// When the oldest newly sacked, never retransmitted segment was sent.
+    pub oldest_sacked_sent_at: Option<Nanos>,
+    /// When the newest newly sacked, never retransmitted segment was sent.
+    pub newest_sacked_sent_at: Option<Nanos>,
+    /// The cumulative ACK covers a segment that was retransmitted.
+    pub acked_retransmission: bool,
+    /// A segment that was retransmitted is newly sacked.
+    pub sacked_retransmission: bool,
+    /// Latest transmission among the delivered, if asked for.
+    pub latest: Option<Latest>,
+    /// When the last of those covered for the first time was sent last, and whether it had been sent before; the same
+    /// of those newly sacked.
+    pub last_acked: Option<(Nanos, bool)>,
+    /// See `last_acked`.
+    pub last_sacked: Option<(Nanos, bool)>,
+}
+
+/// The latest transmission among those that an ACK delivers.
+#[derive(Clone, Copy, Debug)]
+pub struct Latest {
+    /// When it left.
+    pub sent_at: Nanos,
+    /// One past its last octet.
+    pub end: u64,
+    /// Number of the segment.
+    pub number: u64,
+    /// It had been sent before.
+    pub retransmission: bool,
+}
+
+impl Digest {
+    pub(super) fn note_original_end(&mut self, end: u64) {
+        self.first_original_end = Some(self.first_original_end.map_or(end, |low| low.min(end)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::scoreboard::Scoreboard;
+
+    #[test]
+    fn oldest_and_newest_are_told_by_time_whatever_the_order_of_the_blocks() {
+        for blocks in [[(2001, 4001), (6001, 8001)], [(6001, 8001), (2001, 4001)]] {
+            let mut board = Scoreboard::new(1000, false);
+            for number in 0..9 {
+                board.push(1 + 1000 * number, 1000, 10 * number);
+            }
+            let mut digest = Digest::default();
+            for (left, right) in blocks {
+                board.sack(left, right, &mut digest);
+            }
+            let sent_at = (digest.oldest_sacked_sent_at, digest.newest_sacked_sent_at);
+            assert_eq!(sent_at, (Some(20), Some(70)));
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! How a connection opens and ends at its sending half: the handshake, FIN both ways, giving up, resets.
+//!
+//! A FIN takes the place of one more octet behind the last one written (RFC 9293 §3.4): the window, the scoreboard and
+//! the timers treat it as they treat data. The states that RFC 9293 §3.3.2 tells apart while a FIN is under way
+//! (FIN-WAIT-1, FIN-WAIT-2) differ in what `snd_una` has passed, so they have no name of their own here.
+//!
+//! Does not depend on windows' arithmetic. Read RFC 9293 §3.3.2, §3.5 and §3.6 first.
+//!
+//! Deviation: TIME-WAIT keeps no time: it answers a FIN that comes again for as long as the run lasts.
+
+use super::Sender;
+use crate::config::Profile;
+use crate::sim::time::{Nanos, timestamp};
+use crate::tcp::segment::{Direction, Purpose, Segment, flags};
+
+/// Linux 6.18 (`tcp_syn_linear_timeouts`): so many SYNs leave again without a longer timeout, beyond the limit of the others.
+const LINEAR_SYN_TIMEOUTS: u32 = 4;
+
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) enum ConnectionState {
+    /// Nothing sent yet.
+    Closed,
+    /// A SYN is due.
+    SynDue,
+    /// Waiting for the SYN-ACK.
+    SynSent,
+    /// The handshake's ACK is due.
+    AckDue,
+    /// Open; and when its FIN has left, until the other end's comes.
+    Established,
+    /// Both ends have sent their FIN.
+    TimeWait {
+        /// The other end's is to be acknowledged.
+        ack_due: bool,
+    },
+    /// Given up, or reset by the other end.
+    Reset {
+        /// Sequence number of the RST that is due.
+        rst: Option<u64>,
+    },
+}
+
+/// How long the sender waits for an answer, and what it waits for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::tcp) struct GiveUpPolicy {
+    /// The first timeout in a row, or the first probe of a window that has been closed since.
+    since: Nanos,
+    /// Window probes that nobody answered.
+    pub probes: u32,
+}
+
+impl Sender {
+    /// Opens the connection. Without handshake it stands at once, with the `window_bytes` that the receiver promises.
+    pub fn open(&mut self, now: Nanos, window_bytes: u64) {
+        if self.params.handshake {
+            self.state = ConnectionState::SynDue;
+        } else {
+            self.state = ConnectionState::Established;
+            self.established_at = Some(now);
+            self.edge = 1 + window_bytes;
+            self.last_wnd_bytes = window_bytes as u32;
+            self.notify_established(now);
+        }
+    }
+
+    /// Whether the connection has been asked to open.
+    pub fn is_opening(&self) -> bool {
+        self.state != ConnectionState::Closed
+    }
+
+    /// Whether pacing may hold back what the windows let leave.
+    pub fn is_paced(&self) -> bool {
+        self.pacer.is_some()
+    }
+
+    /// When the connection was established.
+    pub fn established_at(&self) -> Option<Nanos> {
+        self.established_at
+    }
+
+    /// Whether it is over: closed by both ends, given up, or reset.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        matches!(
+            self.state,
+            ConnectionState::TimeWait { .. } | ConnectionState::Reset { .. }
+        )
+    }
+
+    /// When it was given up or reset.
+    pub fn reset_at(&self) -> Option<Nanos> {
+        self.reset_at
+    }
+
+    /// The next octet expected from the other end, of which data reach up to `data_end`: behind its FIN once that came.
+    #[inline]
+    pub fn ack_for(&self, data_end: u64) -> u64 {
+        data_end + u64::from(matches!(self.state, ConnectionState::TimeWait { .. }))
+    }
+
+    /// The application writes no more: where connections are to close, a FIN follows what it has written.
+    pub fn close(&mut self) {
+        if self.params.close && self.fin_seq.is_none() {
+            self.fin_seq = Some(self.write_end);
+            self.finished = true;
+            self.write_end += 1;
+        }
+    }
+
+    /// The next segment while no data may leave.
+    pub(in crate::tcp) fn poll_control(&mut self, now: Nanos) -> Option<Segment> {
+        match &mut self.state {
+            ConnectionState::SynDue => {
+                self.state = ConnectionState::SynSent;
+                self.rto_timer.set(now + self.rtt.rto());
+                self.last_sent_at = now;
+                let mut segment = self.bare(now, flags::SYN | self.marks.offer());
+                (segment.seq, segment.ack) = (0, 0);
+                segment.ip_bytes = self.params.syn_header_bytes() as u16;
+                Some(segment)
+            }
+            ConnectionState::AckDue => {
+                self.state = ConnectionState::Established;
+                Some(self.bare(now, flags::ACK))
+            }
+            ConnectionState::TimeWait { ack_due } => {
+                std::mem::take(ack_due).then(|| self.bare(now, flags::ACK))
+            }
+            ConnectionState::Reset { rst } => {
+                let seq = rst.take()?;
+                Some(Segment {
+                    seq,
+                    ts_val: timestamp(now),
+                    ts_ecr: self.ts_recent,
+                    ip_bytes: self.params.header_bytes as u16,
+                    ip_id: self.next_ip_id(),
+                    flags: flags::RST,
+                    purpose: Purpose::Control,
+                    ..Segment::new(self.leg, Direction::Forward)
+                })
+            }
+            ConnectionState::Closed | ConnectionState::SynSent | ConnectionState::Established => {
+                None
+            }
+        }
+    }
+
+    /// A segment while the connection does not stand, or no more.
+    pub(in crate::tcp) fn receive_outside(&mut self, segment: &Segment, now: Nanos) {
+        match &mut self.state {
+            ConnectionState::SynSent if segment.has(flags::SYN | flags::ACK) => {
+                self.take_syn_ack(segment, now);
+            }
+            ConnectionState::TimeWait { ack_due } => *ack_due |= segment.has(flags::FIN),
+            // RFC 9293 §3.5.2: where no connection is, what comes is answered with a reset it will believe.
+            ConnectionState::Reset { rst } if !segment.has(flags::RST) => *rst = Some(segment.ack),
+            _ => {}
+        }
+    }
+
+    /// A SYN, FIN or RST while it stands. Returns whether the segment acknowledges like any other.
+    pub(in crate::tcp) fn take_control(&mut self, segment: &Segment, now: Nanos) -> bool {
+        if segment.has(flags::SYN) {
+            // RFC 9293 §3.10.7.4: the SYN-ACK came again, so its answer got lost.
+            self.state = ConnectionState::AckDue;
+            return false;
+        }
+        if segment.has(flags::RST) {
+            self.end_by_reset(None, now);
+            return false;
+        }
+        // The other end closes when it has our FIN.
+        if self.fin_seq.is_some_and(|seq| segment.ack > seq) {
+            self.state = ConnectionState::TimeWait { ack_due: true };
+        }
+        true
+    }
+
+    fn take_syn_ack(&mut self, segment: &Segment, now: Nanos) {
+        self.state = ConnectionState::AckDue;
+        self.marks.take_answer(segment);
+        self.established_at = Some(now);
+        self.rto_timer.stop();
+        self.edge = segment.ack + u64::from(segment.wnd_bytes);
+        self.last_wnd_bytes = segment.wnd_bytes;
+        // RFC 6298 §3 (Karn): no sample from a SYN that was sent twice.
+        if self.timeouts_in_a_row == 0 {
+            self.rtt.sample(now - self.last_sent_at, 0, 1);
+            self.begin_quick_start(now - self.last_sent_at);
+        }
+        self.timeouts_in_a_row = 0;
+        self.notify_established(now);
+    }
+
+    fn notify_established(&mut self, now: Nanos) {
+        let delivered = self.rates.as_ref().map_or(0, |rates| rates.delivered());
+        self.controller
+            .on_established(now, self.rtt.min_rtt(), delivered);
+        self.update_pacing();
+    }
+
+    /// The timeout of a SYN: it leaves again, or nobody is there.
+    pub(in crate::tcp) fn on_syn_timeout(&mut self, now: Nanos) {
+        let linear = if self.params.profile == Profile::Linux {
+            LINEAR_SYN_TIMEOUTS
+        } else {
+            0
+        };
+        let limit = self.params.syn_retry_limit;
+        if limit.is_some_and(|retries| self.timeouts_in_a_row >= retries + linear) {
+            self.end_by_reset(None, now);
+            return;
+        }
+        if self.timeouts_in_a_row >= linear {
+            // RFC 6298 §5.5.
+            self.rtt.back_off();
+        }
+        self.state = ConnectionState::SynDue;
+        self.timeouts_in_a_row += 1;
+    }
+
+    /// Whether a retransmission timeout finds that nothing has been acknowledged for too long; then the connection is
+    /// reset.
+    ///
+    /// Deviation: as Linux, the time counts from the first timeout; in RFC 5482 §1 from when the data left.
+    pub(in crate::tcp) fn gives_up_data(&mut self, now: Nanos) -> bool {
+        if self.timeouts_in_a_row == 0 {
+            self.give_up.since = now;
+            return false;
+        }
+        let limit = self
+            .params
+            .user_timeout_ns
+            .or_else(|| self.params.retry_limit.map(|retries| self.time_of(retries)));
+        self.abort_after(limit, now)
+    }
+
+    /// The same of a window that stays closed, before a probe leaves.
+    ///
+    /// RFC 9293 §3.8.6.1: not while probes are answered; but a user timeout holds all the same, as in Linux.
+    pub(in crate::tcp) fn gives_up_window(&mut self, now: Nanos) -> bool {
+        if self.persist_backoff == 0 {
+            self.give_up = GiveUpPolicy {
+                since: now,
+                probes: 0,
+            };
+        }
+        let unanswered = self.give_up.probes;
+        let limit = match (self.params.user_timeout_ns, self.params.retry_limit) {
+            (None, Some(retries)) => (unanswered >= retries).then_some(0),
+            (user_timeout, _) => user_timeout,
+        };
+        self.give_up.probes += 1;
+        self.abort_after(limit, now)
+    }
+
+    fn abort_after(&mut self, limit: Option<Nanos>, now: Nanos) -> bool {
+        let gives_up = limit.is_some_and(|limit| now - self.give_up.since >= limit);
+        if gives_up {
+            // Deviation: RFC 9293 §3.10.8 and Linux give up in silence; here the other end is told.
+            self.abort(now);
+        }
+        gives_up
+    }
+
+    /// The user has no use for the connection any more (RFC 9293 §3.10.5).
+    pub fn abort(&mut self, now: Nanos) {
+        self.fast_path_until = None;
+        self.end_by_reset(Some(self.snd_nxt), now);
+    }
+
+    /// Linux (`tcp_model_timeout`): `retries` timeouts in a row as long as they take on a path without delay, whatever they
+    /// take on this one.
+    fn time_of(&self, retries: u32) -> Nanos {
+        let (min, max) = (self.params.min_rto_ns.max(1), self.params.max_rto_ns);
+        let doublings = (max / min).max(1).ilog2().min(retries);
+        let doubled = ((2 << doublings) - 1) * min;
+        doubled.saturating_add(u64::from(retries - doublings).saturating_mul(max))
+    }
+
+    /// When the retransmission timer that is set now strikes: after a timeout no later than the user timeout.
+    pub(in crate::tcp) fn next_timeout(&self, now: Nanos) -> Nanos {
+        let due = now + self.rtt.rto();
+        if self.timeouts_in_a_row > 0 {
+            self.while_patient(due, now)
+        } else {
+            due
+        }
+    }
+
+    /// The same of a probe that is due at `due`: after a probe no later than the user timeout, as in Linux.
+    pub(in crate::tcp) fn next_probe(&self, due: Nanos, now: Nanos) -> Nanos {
+        if self.persist_backoff > 0 {
+            self.while_patient(due, now)
+        } else {
+            due
+        }
+    }
+
+    fn while_patient(&self, due: Nanos, now: Nanos) -> Nanos {
+        self.params
+            .user_timeout_ns
+            .map_or(due, |max| due.min((self.give_up.since + max).max(now + 1)))
+    }
+
+    fn end_by_reset(&mut self, rst: Option<u64>, now: Nanos) {
+        self.state = ConnectionState::Reset { rst };
+        self.reset_at = Some(now);
+        self.rto_timer.stop();
+        self.persist_timer.stop();
+        self.rack.probe_timer.stop();
+        self.rack.reordering_timer.stop();
+        self.rack.probe_due = false;
+        self.persist_due = false;
+        self.forced = None;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.timer.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cc::catalogue::Variant;
+    use crate::config::Profile;
+    use crate::sim::time::{MILLISECOND, SECOND};
+    use crate::tcp::ladder::{sender, window};
+
+    #[test]
+    fn fifteen_retries_of_linux_are_924_seconds() {
+        let linux = sender(Variant::LinuxReno, Profile::Linux, window(4));
+        // Documentation/networking/ip-sysctl: 924.6 s with the default limits of the timeout.
+        assert_eq!(linux.time_of(15), 924_600 * MILLISECOND);
+        // Nine doublings of 200 ms stay below two minutes: 0.2 + 0.4 + … + 102.4 s.
+        assert_eq!(linux.time_of(9), 204_600 * MILLISECOND);
+        assert_eq!(linux.time_of(1), 600 * MILLISECOND);
+        let rfc = sender(Variant::Reno, Profile::Rfc, window(4));
+        assert_eq!(rfc.time_of(3), 15 * SECOND);
+        assert_eq!(rfc.time_of(6), (63 + 60) * SECOND);
+    }
+}

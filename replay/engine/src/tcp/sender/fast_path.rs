@@ -1,0 +1,525 @@
+//! The sender's fast path: ACKs and new segments while nothing is lost, nothing is reported and the profile adds nothing.
+//!
+//! Each function states the condition under which it replaces the slow path (`receive_any`, `poll_transmit`); it leaves the
+//! same state, to the bit. Where the condition does not hold it changes nothing and returns false. Read `mod.rs` and
+//! `transmit.rs` first.
+
+#![allow(
+    clippy::inline_always,
+    reason = "the short way is taken from one place, for nearly every segment; a hint is not heard"
+)]
+
+use super::Sender;
+use super::connection::ConnectionState;
+use super::pacing::Pacer;
+use super::phase::Phase;
+use super::rate::{Network, Newest};
+use crate::cc::{AckEvidence, RateSample, Repair};
+use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
+use crate::sim::node::Sent;
+use crate::sim::time::{Nanos, timestamp};
+use crate::tcp::scoreboard::Covered;
+use crate::tcp::segment::{Direction, Purpose, Segment, flags};
+
+/// Whether the windows let a full new segment leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// They do.
+    Free,
+    /// One of them does not, or pacing does not.
+    None,
+    /// There is no full segment: the long way has to find out what to do.
+    Unknown,
+}
+
+/// The way that ordinary segments take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) enum FastPath {
+    /// The short one, where its condition holds.
+    Allowed,
+    /// The long one while an outage is near or lasts.
+    Suspended,
+    /// Always the long one.
+    Never,
+}
+
+impl FastPath {
+    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or
+    /// Quick-Start.
+    pub fn of(params: &StackParams) -> Self {
+        use RecoveryKind::{Aerotcp, Fack, Newreno, Prr, Reno, Sack, Supertcp};
+        let plain = params.profile == Profile::Rfc
+            && params.rto_rule != RtoRule::Ns2
+            && matches!(
+                params.recovery,
+                Reno | Newreno | Sack | Fack | Prr | Aerotcp | Supertcp
+            )
+            && !params.close
+            && !params.ecn
+            && params.send_buffer_bytes.is_none()
+            && !params.delayed_ack_after_slow_start
+            && params.quick_start_bps.is_none();
+        if plain { Self::Allowed } else { Self::Never }
+    }
+}
+
+/// What an ACK that only acknowledges says.
+#[derive(Clone, Copy, Debug)]
+struct News {
+    covered: Covered,
+    acked_bytes: u64,
+    prior_flight: u32,
+    now: Nanos,
+}
+
+impl Sender {
+    /// Nothing is lost, reported or repeated, the receiver's window is not being probed, and the connection has no trade but
+    /// to send on.
+    #[inline(always)]
+    fn on_fast_path_now(&mut self) -> bool {
+        self.fast_path_until.is_some()
+            || self.fast_path == FastPath::Allowed && self.enter_fast_path()
+    }
+
+    /// The condition itself, where the short way is open at all. The short way leaves all of it alone, the long way ends it
+    /// before it changes any of it.
+    #[inline(never)]
+    fn enter_fast_path(&mut self) -> bool {
+        let fast_path_until = self.state == ConnectionState::Established
+            && matches!(self.phase, Phase::Open { dup_acks: 0 })
+            && self.board.is_unmarked()
+            && self.forced.is_none()
+            && !self.persist_timer.is_set()
+            && !self.persist_due;
+        self.fast_path_until = fast_path_until.then(|| self.rarer_deadline());
+        fast_path_until
+    }
+
+    /// Its time has come for nothing but what pacing held back: takes note of it, and says whether that is so.
+    #[inline(always)]
+    pub(crate) fn is_released(&mut self, now: Nanos) -> bool {
+        let Some(pacer) = &mut self.pacer else {
+            return false;
+        };
+        let only = self.fast_path_until.is_some_and(|others| others > now)
+            && self.rto_timer.armed() > now
+            && self.low_priority_probes.is_none();
+        if only {
+            pacer.timer.fires(now);
+        }
+        only
+    }
+
+    /// Takes an ACK that only acknowledges: it moves `snd_una` over whole segments that were sent once, and carries no
+    /// SACK, payload or mark.
+    #[inline(always)]
+    pub(in crate::tcp) fn receive_fast(&mut self, segment: &Segment, now: Nanos) -> bool {
+        let only_acknowledges =
+            segment.flags == flags::ACK && segment.sack_len == 0 && segment.payload_bytes == 0;
+        let expected = segment.ack > self.snd_una && segment.ack <= self.snd_nxt;
+        if !only_acknowledges || !expected || !self.on_fast_path_now() {
+            return false;
+        }
+        let prior_flight = self.board.outstanding();
+        let Some(covered) = self.board.acknowledge_fast(segment.ack) else {
+            return false;
+        };
+        let acked_bytes = segment.ack - self.snd_una;
+        self.ts_recent = segment.ts_val;
+        self.snd_una = segment.ack;
+        self.timeouts_in_a_row = 0;
+        self.limited_transmitted = 0;
+        self.edge = segment.ack + u64::from(segment.wnd_bytes);
+        self.last_wnd_bytes = segment.wnd_bytes;
+        let path = now - covered.oldest_sent_at;
+        if covered.segments > 1 {
+            self.rtt.note_min(now - covered.newest_sent_at);
+        }
+        self.rtt.sample(path, self.snd_una, self.snd_nxt);
+        self.rtt_histogram.add(path);
+        let news = || News {
+            covered,
+            acked_bytes,
+            prior_flight,
+            now,
+        };
+        if self.pacer.is_none() {
+            if self.has_news(covered.segments) {
+                self.notify_fast(news());
+            }
+        } else if self.rates.is_none() {
+            self.notify_paced_fast(news());
+        } else {
+            self.notify_model_fast(news());
+        }
+        if self.board.outstanding() == 0 {
+            self.note_finish();
+            self.rto_timer.stop();
+        } else {
+            // RFC 6298 §5.3.
+            self.rto_timer.set(now + self.rtt.rto());
+        }
+        if self.low_priority_probes.is_some() {
+            self.clock_low_priority_probes(covered.segments);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn sample_rate_fast(&mut self, covered: Covered, now: Nanos) -> Option<RateSample> {
+        let rates = self.rates.as_mut()?;
+        let newest = Newest {
+            number: covered.newest,
+            sent_at: covered.newest_sent_at,
+        };
+        rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt())
+    }
+
+    /// Tells a model of the path of an ACK: of every one. The pace stands with the model, unless the least round-trip time
+    /// of the connection, which bursts depend on, is not that of the path.
+    #[inline(never)]
+    fn notify_model_fast(&mut self, news: News) {
+        let rate = self.sample_rate_fast(news.covered, news.now);
+        let delivered_total = self.rates.as_ref().map_or(0, |rates| rates.delivered());
+        let evidence = |sender: &Self| AckEvidence {
+            delivered_total,
+            rate,
+            ..sender.fast_evidence(news)
+        };
+        // Asked for twice, so that nobody gathers what a quiet ACK is not asked for.
+        let seen = evidence(self);
+        let quiet = self.controller.on_steady_ack(&seen);
+        if !quiet {
+            let whole = evidence(self);
+            self.controller.learn(&whole);
+        }
+        if !quiet || !self.paces_for_min_rtt() {
+            self.update_pacing();
+        }
+        if self.controller.holds_back()
+            && let Some(rates) = &mut self.rates
+        {
+            rates.limit_by_application(self.board.pipe());
+        }
+    }
+
+    #[inline(always)]
+    fn paces_for_min_rtt(&self) -> bool {
+        let min = self.rtt.min_rtt();
+        self.pacer.as_ref().is_some_and(|pacer| pacer.is_for(min))
+    }
+
+    /// Whether the controller has to be told of an ACK of so many segments: it can move it, and their number is not all that
+    /// it wants to know, which it then has taken.
+    #[inline(always)]
+    fn has_news(&mut self, segments: u32) -> bool {
+        let limited = self.is_cwnd_limited();
+        let heeds = self.controller.heeds(limited) || self.controller.observes();
+        heeds && !(limited && self.controller.counts(segments))
+    }
+
+    #[inline(never)]
+    fn notify_paced_fast(&mut self, news: News) {
+        if self.has_news(news.covered.segments) {
+            self.notify_fast(news);
+        }
+        self.update_pacing();
+    }
+
+    #[inline(never)]
+    fn notify_fast(&mut self, news: News) {
+        let mut evidence = self.fast_evidence(news);
+        if self.controller.observes() {
+            let segments = news.covered.segments;
+            evidence.delivered = self.newly_reported(segments, false);
+            self.controller.observe(&evidence);
+            evidence.delivered = segments;
+            evidence.cwnd_limited = self.is_cwnd_limited();
+        }
+        self.controller.on_ack(&evidence);
+    }
+
+    /// What the ACK means to a controller, but for rates.
+    #[inline(always)]
+    fn fast_evidence(&self, news: News) -> AckEvidence {
+        let News {
+            covered,
+            acked_bytes,
+            prior_flight,
+            now,
+        } = news;
+        let cwnd = self.controller.cwnd();
+        AckEvidence {
+            now,
+            delivered: covered.segments,
+            acked_bytes,
+            rtt: Some(now - covered.newest_sent_at),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            flight: self.board.outstanding(),
+            prior_flight,
+            newly_lost: 0,
+            lost_total: self.board.lost_total(),
+            delivered_total: 0,
+            rate: None,
+            paced_until: self.pacer.as_ref().map_or(0, Pacer::release),
+            repair: Repair::None,
+            ecn_echo: false,
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            window_pkts: cwnd,
+            cwnd_limited: (self.usage).is_limited(cwnd, self.controller.in_slow_start()),
+        }
+    }
+
+    /// Sends a full new segment, if windows and pacing let it leave; there is data in the network, so that nothing
+    /// restarts. None where the long way has to find out.
+    #[inline(always)]
+    pub(in crate::tcp) fn transmit_fast(&mut self, now: Nanos, slot: &mut Segment) -> Option<Sent> {
+        if !self.on_fast_path_now() || self.board.outstanding() == 0 {
+            return None;
+        }
+        if self.low_priority_probes.is_some() && !self.no_low_priority_probe_due() {
+            return None;
+        }
+        let cwnd = self.controller.cwnd();
+        match self.room_fast(cwnd, now) {
+            Room::Unknown => return None,
+            Room::None => return Some(Sent::Nothing),
+            Room::Free => {}
+        }
+        self.write_full_segment(now, slot);
+        match self.room_fast(cwnd, now) {
+            Room::None => Some(Sent::Last),
+            Room::Free | Room::Unknown => Some(Sent::One),
+        }
+    }
+
+    /// Whether a full new segment may leave, and a note of what does not let it.
+    #[inline(always)]
+    fn room_fast(&mut self, cwnd: f64, now: Nanos) -> Room {
+        let outstanding = self.board.outstanding();
+        let limited = f64::from(outstanding) + 1.0 > cwnd;
+        if !limited {
+            let smss_bytes = u64::from(self.params.smss_bytes);
+            if self.write_end - self.snd_nxt < smss_bytes {
+                return Room::Unknown;
+            }
+            if self.snd_nxt + smss_bytes <= self.edge {
+                let seq = self.snd_nxt;
+                let paced = (self.pacer.as_mut()).is_some_and(|pacer| !pacer.allows(seq, now));
+                return if paced { Room::None } else { Room::Free };
+            }
+        }
+        self.usage
+            .note(limited, outstanding, self.snd_una, self.snd_nxt);
+        Room::None
+    }
+
+    /// A full segment leaves that the board knows: what pacing and rate samples make of it.
+    #[inline(never)]
+    fn note_departure_fast(&mut self, len: u16, now: Nanos) {
+        if let Some(pacer) = &mut self.pacer {
+            let count = self.counters.segments_out + 1;
+            pacer.on_send(self.snd_nxt, len.into(), count, now);
+        }
+        if let (Some(rates), Some(last)) = (&mut self.rates, self.board.last()) {
+            let network = Network {
+                outstanding: self.board.outstanding(),
+                flight: self.board.pipe(),
+                lost_total: self.board.lost_total(),
+            };
+            let first = last + 1 - u64::from(network.outstanding);
+            rates.on_send(last, first, network, now);
+        }
+    }
+
+    #[inline(always)]
+    fn write_full_segment(&mut self, now: Nanos, slot: &mut Segment) {
+        let len = self.params.smss_bytes as u16;
+        self.board.push(self.snd_nxt, len, now);
+        if self.pacer.is_some() || self.rates.is_some() {
+            self.note_departure_fast(len, now);
+        }
+        let seq = self.snd_nxt;
+        self.snd_nxt += u64::from(len);
+        self.counters.segments_out += 1;
+        self.last_sent_at = now;
+        self.ip_id = self.ip_id.wrapping_add(1);
+        if !self.rto_timer.is_set() {
+            // RFC 6298 §5.1.
+            self.rto_timer.set(now + self.rtt.rto());
+        }
+        let pushes = self.snd_nxt == self.write_end && self.finished;
+        slot.write(Segment {
+            seq,
+            ack: 1,
+            wnd_bytes: 0xFFFF,
+            ts_val: timestamp(now),
+            ts_ecr: self.ts_recent,
+            payload_bytes: len,
+            ip_bytes: self.params.header_bytes as u16 + len,
+            ip_id: self.ip_id,
+            purpose: Purpose::Data,
+            flags: flags::ACK | if pushes { flags::PSH } else { 0 },
+            ..Segment::new(self.leg, Direction::Forward)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cc::catalogue::Variant;
+    use crate::config::StackOverrides;
+    use crate::sim::time::MILLISECOND;
+    use crate::tcp::ladder::{sender, window};
+
+    const SMSS: u64 = 1000;
+
+    /// What happens to a sender next.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// So many more segments are acknowledged, those that are outstanding at most.
+        Advance(u64),
+        /// The same, in the middle of a segment.
+        Within,
+        /// Nothing new is acknowledged, a segment so far on is reported.
+        Duplicate(u64),
+        /// Like `Advance(1)`, with a window of so many segments.
+        Window(u64),
+        /// Like `Advance(1)`, with data.
+        Request,
+        /// A dummy segment is answered.
+        ProbeAnswer,
+        /// Nothing comes for so many milliseconds.
+        Wait(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            12 => (1_u64..4).prop_map(Step::Advance),
+            1 => Just(Step::Within),
+            2 => (1_u64..6).prop_map(Step::Duplicate),
+            1 => (0_u64..30).prop_map(Step::Window),
+            1 => Just(Step::Request),
+            1 => Just(Step::ProbeAnswer),
+            1 => (1_u64..3000).prop_map(Step::Wait),
+        ]
+    }
+
+    /// The ACK of a step.
+    fn answer(step: &Step, sender: &Sender, now: Nanos) -> Option<Segment> {
+        let mut ack = Segment::new(0, Direction::Reverse);
+        ack.flags = flags::ACK;
+        ack.wnd_bytes = 100 * SMSS as u32;
+        ack.ts_val = timestamp(now);
+        let (una, nxt) = (sender.snd_una(), sender.snd_nxt());
+        let mut advance = 1;
+        match *step {
+            Step::Advance(segments) => advance = segments,
+            Step::Within => advance = 0,
+            Step::Duplicate(ahead) => {
+                advance = 0;
+                ack.sack[0] = ((ahead * SMSS) as i32, ((ahead + 1) * SMSS) as i32);
+                ack.sack_len = 1;
+            }
+            Step::Window(pkts) => ack.wnd_bytes = (pkts * SMSS) as u32,
+            Step::Request => ack.payload_bytes = 100,
+            Step::ProbeAnswer => (advance, ack.flags) = (0, flags::ACK | flags::DUMMY),
+            Step::Wait(_) => return None,
+        }
+        let within = if matches!(step, Step::Within) {
+            SMSS / 2
+        } else {
+            0
+        };
+        ack.ack = (una + advance * SMSS + within).min(nxt);
+        Some(ack)
+    }
+
+    /// What a sender makes of the steps: what it sends, and itself after each.
+    fn outcome(mut sender: Sender, fast_path: FastPath, steps: &[Step]) -> Vec<String> {
+        assert_eq!(
+            sender.fast_path,
+            FastPath::Allowed,
+            "else the test compares long ways"
+        );
+        sender.fast_path = fast_path;
+        let mut out = Vec::new();
+        let mut now = 0;
+        let mut slot = Segment::new(0, Direction::Forward);
+        for step in steps {
+            let until = now + if let Step::Wait(ms) = step { *ms } else { 7 } * MILLISECOND;
+            while sender.next_deadline() <= until {
+                now = sender.next_deadline();
+                sender.on_deadline(now);
+                while sender.transmit(now, &mut slot) {
+                    out.push(format!("{slot:?}"));
+                }
+            }
+            now = until;
+            if let Some(ack) = answer(step, &sender, now) {
+                sender.receive(&ack, now);
+            }
+            while sender.transmit(now, &mut slot) {
+                out.push(format!("{slot:?}"));
+            }
+            let fast_path_until = format!("fast_path_until: {:?}", sender.fast_path_until);
+            let shown = format!("{sender:?}").replace(&fast_path_until, "fast_path_until: None");
+            let shown = shown.replace("fast_path: Suspended", "fast_path: Never");
+            out.push(shown.replace("fast_path: Allowed", "fast_path: Never"));
+        }
+        out
+    }
+
+    fn variant() -> impl Strategy<Value = Variant> {
+        prop::sample::select(vec![
+            Variant::Reno,
+            Variant::Newreno,
+            Variant::Fack,
+            Variant::FreezeTcp,
+            Variant::Sack,
+            Variant::Cubic,
+            Variant::Vegas,
+            Variant::Hybla,
+            Variant::Bbr,
+            Variant::Aerotcp,
+            Variant::Bbr3,
+            Variant::Peach,
+            Variant::Supertcp,
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_leaves_what_the_long_one_leaves(
+            variant in variant(),
+            initial_window in 1_u32..12,
+            ssthresh in prop::option::of(2_u32..20),
+            written in prop::option::of(1_u64..60),
+            pacing: bool,
+            steps in prop::collection::vec(step(), 1..80),
+        ) {
+            let make = || {
+                let mut sender = sender(variant, Profile::Rfc, StackOverrides {
+                    initial_ssthresh_pkts: ssthresh,
+                    pacing: Some(pacing),
+                    ..window(initial_window)
+                });
+                if let Some(segments) = written {
+                    sender.write_end = 1;
+                    sender.write_to(segments * SMSS - 300, true);
+                }
+                sender
+            };
+            let (short, long) = (outcome(make(), FastPath::Allowed, &steps), outcome(make(), FastPath::Never, &steps));
+            for (short, long) in short.iter().zip(&long) {
+                prop_assert_eq!(short, long);
+            }
+            prop_assert_eq!(short.len(), long.len());
+        }
+    }
+}

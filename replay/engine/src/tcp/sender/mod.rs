@@ -1,0 +1,587 @@
+//! The sending half of a connection: sequence space, scoreboard, timers and the receiver's window. How losses are
+//! found and repaired is in `tcp/recovery`, what leaves next in `transmit`; the controller alone decides on cwnd.
+//!
+//! Does not depend on links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
+
+pub(in crate::tcp) mod connection;
+pub(in crate::tcp) mod dupacks;
+pub(in crate::tcp) mod ecn;
+pub(in crate::tcp) mod fast_path;
+pub(in crate::tcp) mod freeze;
+pub(in crate::tcp) mod handover;
+pub(in crate::tcp) mod open_loop;
+pub(in crate::tcp) mod pacing;
+pub(in crate::tcp) mod phase;
+pub(in crate::tcp) mod probe_segments;
+pub(in crate::tcp) mod quick_start;
+pub(in crate::tcp) mod rate;
+pub(in crate::tcp) mod sample;
+pub(in crate::tcp) mod send_queue;
+pub(in crate::tcp) mod timeout;
+pub(in crate::tcp) mod transmit;
+
+pub use open_loop::BoardCounts;
+pub use phase::Phase;
+pub use sample::{Headline, PhaseName, SenderSample};
+
+use std::ops::AddAssign;
+
+use super::recovery::fast_recovery::Ack;
+use super::recovery::rack::Rack;
+use super::recovery::undo::UndoState;
+use connection::{ConnectionState, GiveUpPolicy};
+use ecn::Marks;
+use fast_path::FastPath;
+use freeze::Freeze;
+use handover::Handovers;
+use pacing::Pacer;
+use phase::CwndUsage;
+use probe_segments::LowPriorityProbes;
+use quick_start::QuickStart;
+use rate::{Newest, RateSampler};
+
+use super::rtt::RttEstimator;
+use super::scoreboard::{Digest, Scoreboard};
+use super::segment::{Segment, flags};
+use crate::cc::{AckEvidence, Controller, RateSample, Repair};
+use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
+use crate::sim::histogram::Histogram;
+use crate::sim::time::{MILLISECOND, Nanos, timestamp};
+use crate::sim::timer::Timer;
+
+/// Counters of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Data segments sent, retransmissions included.
+    pub segments_out: u64,
+    /// Of these, sent before.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
+    /// Episodes of fast recovery.
+    pub recoveries: u64,
+    /// Segments that the receiver reported to have come twice (DSACK).
+    pub dsacks_in: u64,
+    /// Duplicate acknowledgements received.
+    pub dup_acks_in: u64,
+    /// Reductions of the window by echoed congestion marks.
+    pub ecn_reductions: u64,
+}
+
+impl AddAssign for SenderCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.segments_out += other.segments_out;
+        self.retransmissions += other.retransmissions;
+        self.rtos += other.rtos;
+        self.recoveries += other.recoveries;
+        self.dsacks_in += other.dsacks_in;
+        self.dup_acks_in += other.dup_acks_in;
+        self.ecn_reductions += other.ecn_reductions;
+    }
+}
+
+/// A sender.
+#[derive(Debug)]
+pub struct Sender {
+    pub(in crate::tcp) leg: u16,
+    pub(in crate::tcp) params: StackParams,
+    pub(in crate::tcp) fast_path: FastPath,
+    /// While nothing stands against the short way: when the timers that it leaves alone want to be called. The long way
+    /// ends it (see `fast_path`).
+    pub(in crate::tcp) fast_path_until: Option<Nanos>,
+    pub(in crate::tcp) state: ConnectionState,
+    pub(in crate::tcp) give_up: GiveUpPolicy,
+    pub(in crate::tcp) established_at: Option<Nanos>,
+    pub(in crate::tcp) reset_at: Option<Nanos>,
+    pub(in crate::tcp) snd_una: u64,
+    pub(in crate::tcp) snd_nxt: u64,
+    /// End of the octets that the application has written, and whether it has written its last.
+    pub(in crate::tcp) write_end: u64,
+    pub(in crate::tcp) finished: bool,
+    /// Number of the FIN, which takes the last octet before `write_end`.
+    pub(in crate::tcp) fin_seq: Option<u64>,
+    pub(in crate::tcp) send_queue: send_queue::SendQueue,
+    /// End of the last segment that left without being full.
+    pub(in crate::tcp) small_end: u64,
+    pub(in crate::tcp) burst: transmit::Burst,
+    /// What could leave waits for the next ACK, to leave with more.
+    pub(in crate::tcp) deferred: bool,
+    pub(in crate::tcp) undo_state: UndoState,
+    /// Right edge of the receiver's window.
+    pub(in crate::tcp) edge: u64,
+    pub(in crate::tcp) last_wnd_bytes: u32,
+    pub(in crate::tcp) board: Scoreboard,
+    pub(in crate::tcp) rtt: RttEstimator,
+    pub(in crate::tcp) rtt_histogram: Histogram,
+    pub(in crate::tcp) controller: Controller,
+    pub(in crate::tcp) phase: Phase,
+    /// RFC 6582 §3.2: highest octet sent when the last recovery or timeout began.
+    pub(in crate::tcp) recover: u64,
+    /// Segments that duplicate ACKs told of and none has acknowledged (see `dupacks`).
+    pub(in crate::tcp) reported_by_dupacks: u32,
+    /// New segments sent on duplicate ACKs (RFC 3042): not part of FlightSize.
+    pub(in crate::tcp) limited_transmitted: u32,
+    /// Segment to be sent again at once, whatever the window says.
+    pub(in crate::tcp) forced: Option<u64>,
+    /// Once more behind it.
+    pub(in crate::tcp) second_copy: Option<u64>,
+    pub(in crate::tcp) rack: Rack,
+    /// For controllers that ask for it.
+    pub(in crate::tcp) pacer: Option<Pacer>,
+    /// Where the variant has them.
+    pub(in crate::tcp) low_priority_probes: Option<Box<LowPriorityProbes>>,
+    /// See `pacer`.
+    pub(in crate::tcp) rates: Option<Box<RateSampler>>,
+    pub(in crate::tcp) marks: Marks,
+    pub(in crate::tcp) usage: CwndUsage,
+    pub(in crate::tcp) freeze: Freeze,
+    pub(in crate::tcp) handovers: Option<Box<Handovers>>,
+    pub(in crate::tcp) quick_start: Option<QuickStart>,
+    pub(in crate::tcp) rto_timer: Timer,
+    pub(in crate::tcp) persist_timer: Timer,
+    pub(in crate::tcp) persist_backoff: u32,
+    pub(in crate::tcp) persist_due: bool,
+    pub(in crate::tcp) timeouts_in_a_row: u32,
+    pub(in crate::tcp) last_sent_at: Nanos,
+    pub(in crate::tcp) ip_id: u16,
+    pub(in crate::tcp) ts_recent: u32,
+    pub(in crate::tcp) counters: SenderCounters,
+}
+
+impl Sender {
+    /// A sender of leg `leg` whose window is governed by `controller`.
+    pub fn new(leg: u16, params: &StackParams, controller: Controller) -> Self {
+        Self {
+            leg,
+            params: *params,
+            fast_path: FastPath::of(params),
+            fast_path_until: None,
+            state: ConnectionState::Closed,
+            give_up: GiveUpPolicy::default(),
+            established_at: None,
+            reset_at: None,
+            snd_una: 1,
+            snd_nxt: 1,
+            write_end: 1,
+            finished: false,
+            fin_seq: None,
+            send_queue: send_queue::SendQueue::default(),
+            small_end: 1,
+            burst: transmit::Burst::default(),
+            deferred: false,
+            undo_state: UndoState::default(),
+            edge: 1,
+            last_wnd_bytes: 0,
+            board: Scoreboard::new(params.smss_bytes, params.recovery.detects_losses_by_time())
+                .noting_latest(controller.models_path())
+                .noting_losses(controller.wants_losses())
+                .keeping_pieces(params.send_buffer_bytes.is_some()),
+            rtt: RttEstimator::new(params),
+            rtt_histogram: Histogram::default(),
+            phase: Phase::Open { dup_acks: 0 },
+            recover: 0,
+            reported_by_dupacks: 0,
+            limited_transmitted: 0,
+            forced: None,
+            second_copy: None,
+            rack: Rack::default(),
+            pacer: (controller.paces() || params.quick_start_bps.is_some()).then(Pacer::default),
+            low_priority_probes: (params.low_priority_probes)
+                .map(|rule| Box::new(LowPriorityProbes::new(rule, controller.cwnd()))),
+            rates: controller
+                .models_path()
+                .then(|| Box::new(RateSampler::new())),
+            marks: Marks::new(params),
+            usage: CwndUsage::default(),
+            freeze: Freeze::default(),
+            handovers: None,
+            quick_start: None,
+            rto_timer: Timer::default(),
+            persist_timer: Timer::default(),
+            persist_backoff: 0,
+            persist_due: false,
+            timeouts_in_a_row: 0,
+            last_sent_at: 0,
+            ip_id: 0,
+            ts_recent: 0,
+            counters: SenderCounters::default(),
+            controller,
+        }
+    }
+
+    /// The same sender, whose coarse clock (if it has one) ticks `phase` earlier than time itself.
+    #[must_use]
+    pub fn with_clock_phase(mut self, phase: Nanos) -> Self {
+        self.rtt.set_clock_phase(phase);
+        self
+    }
+
+    /// Oldest octet not acknowledged.
+    #[inline]
+    pub fn snd_una(&self) -> u64 {
+        self.snd_una
+    }
+
+    /// Next octet to be sent.
+    pub fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
+    }
+
+    /// Number of its leg.
+    pub fn leg(&self) -> u16 {
+        self.leg
+    }
+
+    /// Counters.
+    pub fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+
+    /// RTT samples taken.
+    pub fn rtt_histogram(&self) -> &Histogram {
+        &self.rtt_histogram
+    }
+
+    /// Takes an acknowledgement.
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
+    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        // A window that closes may mean more than that: see `freeze`.
+        if segment.wnd_bytes == 0 || !self.receive_fast(segment, now) {
+            self.receive_any(segment, now);
+        }
+    }
+
+    #[inline(never)]
+    pub(in crate::tcp) fn receive_any(&mut self, segment: &Segment, now: Nanos) {
+        self.fast_path_until = None;
+        self.ts_recent = segment.ts_val;
+        self.deferred = false;
+        if self.state != ConnectionState::Established {
+            self.receive_outside(segment, now);
+            return;
+        }
+        if segment.flags & flags::CONTROL != 0 && !self.take_control(segment, now) {
+            return;
+        }
+        if segment.has(flags::DUMMY) {
+            self.take_probe_answer();
+            return;
+        }
+        // RFC 9293 §3.10.7.4: old, or of what was never sent.
+        if segment.ack < self.snd_una || segment.ack > self.snd_nxt {
+            return;
+        }
+        let prior_high = self.board.highest_sacked_seq(self.snd_una);
+        if let Some(ack) = self.digest_ack(segment, now) {
+            self.act_on(&ack, prior_high);
+        }
+    }
+
+    /// Takes what the segment acknowledges and what it says of the window and the path; none if that is nothing to act on.
+    #[inline]
+    pub(in crate::tcp) fn digest_ack(&mut self, segment: &Segment, now: Nanos) -> Option<Ack> {
+        let (prior_flight, prior_lost) = (self.board.pipe(), self.board.lost_total());
+        let prior_una = self.snd_una;
+        let advances = segment.ack > prior_una;
+        let mut digest = Digest::default();
+        if advances {
+            self.board.acknowledge(segment.ack, &mut digest);
+            self.snd_una = segment.ack;
+            self.timeouts_in_a_row = 0;
+            self.note_finish();
+        }
+        let mut dsack = false;
+        if segment.sack_len > 0 && !self.ignores_sack() {
+            dsack = self.take_dsack(segment, prior_una);
+            self.take_sack_blocks(segment, &mut digest);
+        }
+        let duplicate = self.is_duplicate(segment, advances, &digest);
+        self.counters.dup_acks_in += u64::from(duplicate);
+        self.note_probe_duplicate(segment, advances);
+        if self.counts_dup_acks() && (advances || duplicate) {
+            digest.delivered = self.count_dup_acks(advances, duplicate, digest.acked);
+        }
+        self.update_window(segment, now);
+        let duplicate = self.heed_warning(segment, advances, now) || duplicate;
+        if self.acts_as_linux() {
+            self.rack.note_min_rtt(self.rtt.min_rtt());
+        }
+        let rtt = self.take_rtt_sample(segment, &digest, now);
+        if !(advances || duplicate || digest.sacked > 0 || dsack) {
+            return None;
+        }
+        let ecn_echo = self.marks.echoed(segment);
+        Some(Ack {
+            now,
+            advances,
+            acked_bytes: segment.ack - prior_una,
+            ts_ecr: segment.ts_ecr,
+            rtt,
+            duplicate,
+            prior_flight,
+            prior_lost,
+            rate: self.sample_rate(&digest, ecn_echo, now),
+            ecn_echo,
+            digest,
+        })
+    }
+
+    /// Lets the controller, the recovery and the timers act on an ACK; `prior_high` was the highest octet reported before.
+    #[inline]
+    pub(in crate::tcp) fn act_on(&mut self, ack: &Ack, prior_high: u64) {
+        self.follow_quick_start(ack.prior_flight);
+        if self.controller.observes() {
+            let delivered = self.newly_reported(ack.digest.delivered, ack.duplicate);
+            let evidence = AckEvidence {
+                delivered,
+                ..self.evidence(ack)
+            };
+            self.controller.observe(&evidence);
+        }
+        if ack.ecn_echo {
+            self.react_to_mark(ack);
+        }
+        if self.params.recovery == RecoveryKind::RackPrr {
+            self.note_order(ack, prior_high);
+        }
+        if self.acts_as_linux() {
+            self.react_as_linux(ack);
+        } else {
+            self.react(ack);
+        }
+        if self.controller.models_path() {
+            self.follow_model(ack);
+        }
+        self.update_pacing();
+        self.rearm_after_ack(ack);
+        self.clock_low_priority_probes(ack.digest.delivered);
+    }
+
+    pub(in crate::tcp) fn sample_rate(
+        &mut self,
+        digest: &Digest,
+        marked: bool,
+        now: Nanos,
+    ) -> Option<RateSample> {
+        let rates = self.rates.as_mut()?;
+        if marked {
+            rates.note_marked(digest.delivered);
+        }
+        let newest = digest.latest.map(|latest| Newest {
+            number: latest.number,
+            sent_at: latest.sent_at,
+        });
+        rates.on_ack(now, digest.delivered, newest, self.rtt.min_rtt())
+    }
+
+    /// A model of the path hears of every ACK.
+    pub(in crate::tcp) fn follow_model(&mut self, ack: &Ack) {
+        self.notify_losses();
+        let evidence = self.evidence(ack);
+        self.controller.on_ack(&evidence);
+        if self.controller.holds_back()
+            && let Some(rates) = &mut self.rates
+        {
+            rates.limit_by_application(self.board.pipe());
+        }
+    }
+
+    /// The last octet of the application may have been acknowledged.
+    pub(in crate::tcp) fn note_finish(&mut self) {
+        if self.finished && self.snd_una >= self.write_end {
+            self.controller.on_finished();
+        }
+    }
+
+    /// Tells a controller that wants to know what has been marked lost since it was told last.
+    pub(in crate::tcp) fn notify_losses(&mut self) {
+        let Some(rates) = &self.rates else {
+            return;
+        };
+        let mut lost_total = self.board.lost_total() - self.board.lost_lately().len() as u64;
+        for &number in self.board.lost_lately() {
+            lost_total += 1;
+            self.controller
+                .on_lost(&rates.lost_segment(number, lost_total));
+        }
+        self.board.forget_lost_lately();
+    }
+
+    #[inline]
+    pub(in crate::tcp) fn update_pacing(&mut self) {
+        if self.pacer.is_none() {
+            return;
+        }
+        let outstanding = self.board.outstanding();
+        let mut pace = self.controller.pace(self.rtt.path_srtt(), outstanding);
+        if self.quick_start.is_some() {
+            pace.pkts_per_s = pace.pkts_per_s.min(self.quick_start_pkts_per_s());
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.set_pace(pace, self.params.smss_bytes, self.rtt.min_rtt());
+        }
+    }
+
+    /// RFC 2883 §4: a first block below the ACK says that octets came twice. Returns whether it was one, of a segment
+    /// that was sent twice.
+    pub(in crate::tcp) fn take_dsack(&mut self, segment: &Segment, prior_una: u64) -> bool {
+        let Some((left, right)) = segment.sack_blocks().next() else {
+            return false;
+        };
+        if left >= segment.ack || left >= right || !self.params.sack_enabled() {
+            return false;
+        }
+        let segments = (right - left).div_ceil(u64::from(self.params.smss_bytes));
+        self.counters.dsacks_in += segments;
+        if self.counters.dsacks_in > self.counters.retransmissions {
+            return false;
+        }
+        // RFC 8985 §7.4.2: the original of a probe came too: nothing was lost.
+        let of_probe = (self.rack.probe.take_if(|probe| probe.high_seq == right)).is_some();
+        // Deviation: RFC 8985 §6.2 step 4 takes every DSACK; Linux those that come once reordering is known.
+        let counts = self.undo_state.reordered || !self.acts_as_linux();
+        if counts && !of_probe {
+            self.rack.note_dsack(prior_una, self.snd_nxt);
+        }
+        self.undo_state
+            .note_dsack(right, prior_una, segments as u32);
+        true
+    }
+
+    pub(in crate::tcp) fn take_sack_blocks(&mut self, segment: &Segment, digest: &mut Digest) {
+        for (left, right) in segment.sack_blocks() {
+            // RFC 2883 §4: a block below the ACK is a DSACK; it says nothing about what is missing.
+            if left > segment.ack && right <= self.snd_nxt && left < right {
+                self.board.sack(left, right, digest);
+            }
+        }
+    }
+
+    /// RFC 5681 §2; with SACK, RFC 6675 §2: an ACK that reports octets not known to have arrived.
+    pub(in crate::tcp) fn is_duplicate(
+        &self,
+        segment: &Segment,
+        advances: bool,
+        digest: &Digest,
+    ) -> bool {
+        if advances || segment.payload_bytes > 0 || self.board.outstanding() == 0 {
+            return false;
+        }
+        if self.params.sack_enabled() {
+            digest.sacked > 0
+        } else {
+            segment.wnd_bytes == self.last_wnd_bytes
+        }
+    }
+
+    pub(in crate::tcp) fn update_window(&mut self, segment: &Segment, now: Nanos) {
+        self.edge = segment.ack + u64::from(segment.wnd_bytes);
+        self.last_wnd_bytes = segment.wnd_bytes;
+        let wanted = u64::from(self.params.smss_bytes).min(self.write_end - self.snd_nxt);
+        if self.persist_timer.is_set() && self.edge >= self.snd_nxt + wanted {
+            self.persist_timer.stop();
+            self.persist_backoff = 0;
+        } else if self.persist_timer.is_set() && segment.payload_bytes == 0 {
+            // The probe was answered: the window is still closed, the receiver is alive.
+            self.give_up.probes = 0;
+            self.arm_persist(now);
+        }
+    }
+
+    /// Samples the path for the timeout; returns the round-trip time of the newest segment delivered.
+    pub(in crate::tcp) fn take_rtt_sample(
+        &mut self,
+        segment: &Segment,
+        digest: &Digest,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        let ns2 = self.params.rto_rule == RtoRule::Ns2;
+        if ns2 && let Some(rtt) = self.rtt.answer(self.snd_una, now) {
+            self.rtt_histogram.add(rtt);
+        }
+        let linux = self.params.profile == Profile::Linux;
+        // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
+        let whole = !digest.acked_retransmission;
+        let by_ack = digest.oldest_acked_sent_at.filter(|_| whole);
+        let newest_by_ack = digest.newest_acked_sent_at.filter(|_| whole);
+        // Deviation: Linux also measures on SACK, and so does a sender whose window no loss stops; the RFC's rule is left as it
+        // stands otherwise.
+        let sack_measures = linux || self.params.recovery == RecoveryKind::Snack;
+        let by_sack = digest.oldest_sacked_sent_at.filter(|_| sack_measures);
+        let mut path = by_ack.or(by_sack).map(|sent_at| now - sent_at);
+        // The newest segment that was delivered says most about the path now.
+        let mut newest = (digest.newest_sacked_sent_at.filter(|_| sack_measures))
+            .or(newest_by_ack)
+            .map(|sent_at| now - sent_at);
+        // Deviation: as Linux, a timestamp measures only where nothing else does (RFC 7323 §4.2 takes it always).
+        if path.is_none() && linux && self.params.timestamps && digest.acked > 0 {
+            let ticks = u64::from(timestamp(now).wrapping_sub(segment.ts_ecr));
+            path = Some(ticks.max(1) * MILLISECOND);
+            newest = path;
+        }
+        if let Some(rtt) = path {
+            self.rtt.note_min(newest.unwrap_or(rtt));
+            if ns2 {
+                // ns-2's Vegas (`v_sendtime_`) times every segment beside the one that the timer has timed.
+                self.rtt.sample_fine(rtt);
+            } else {
+                self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
+                self.rtt_histogram.add(rtt);
+            }
+        }
+        // An ACK that a repair set off, or no arrival, reports segments that had been there for a while.
+        let repair = digest.acked_retransmission || digest.sacked_retransmission;
+        let snack = self.params.recovery == RecoveryKind::Snack;
+        newest.filter(|_| !(segment.waited || snack && repair))
+    }
+
+    pub(in crate::tcp) fn evidence(&self, ack: &Ack) -> AckEvidence {
+        let counts_acks = self.is_ns2();
+        AckEvidence {
+            now: ack.now,
+            delivered: if counts_acks { 1 } else { ack.digest.delivered },
+            acked_bytes: ack.acked_bytes,
+            rtt: ack.rtt,
+            srtt: self.rtt.path_srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            flight: self.board.pipe(),
+            prior_flight: ack.prior_flight,
+            newly_lost: self.board.lost_total() - ack.prior_lost,
+            lost_total: self.board.lost_total(),
+            delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
+            rate: ack.rate,
+            paced_until: self.pacer.map_or(0, |pacer| pacer.release()),
+            repair: match self.phase {
+                Phase::Open { .. } => Repair::None,
+                Phase::Recovery(_) => Repair::Recovery,
+                Phase::Loss { .. } => Repair::Loss,
+            },
+            ecn_echo: ack.ecn_echo,
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            window_pkts: self.effective_window(),
+            cwnd_limited: counts_acks || self.is_cwnd_limited(),
+        }
+    }
+
+    /// In fast recovery, or repairing after a timeout.
+    #[inline]
+    pub(crate) fn is_repairing(&self) -> bool {
+        !matches!(self.phase, Phase::Open { .. })
+    }
+
+    /// The window, not the application or the receiver, held it back in the last round.
+    #[allow(
+        clippy::inline_always,
+        reason = "part of the short way of nearly every segment; a hint is not heard"
+    )]
+    #[inline(always)]
+    pub(in crate::tcp) fn is_cwnd_limited(&self) -> bool {
+        self.usage
+            .is_limited(self.controller.cwnd(), self.controller.in_slow_start())
+    }
+}

@@ -1,0 +1,135 @@
+//! Open-loop replay: the sender repeats what a recorded sender did, whatever its window allows: departures, timeouts, and the
+//! timers that detect losses. Its scoreboard and its controller then see exactly what the recorded sender's saw.
+//!
+//! Does not depend on where the record comes from: `sim/open_loop.rs` does.
+
+use super::Sender;
+use super::connection::ConnectionState;
+use crate::sim::time::Nanos;
+use crate::tcp::segment::Segment;
+
+/// Octets that the application has always ready: the record says what left, not what was written.
+const READY_BYTES: u64 = 1 << 30;
+
+/// The scoreboard in segments, as TCP_INFO counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoardCounts {
+    /// Sent and not acknowledged cumulatively.
+    pub outstanding: u32,
+    /// Of these, reported by SACK.
+    pub sacked: u32,
+    /// Of these, marked lost.
+    pub lost: u32,
+    /// Retransmissions in the network.
+    pub retransmitted: u32,
+}
+
+impl Sender {
+    /// Opens the connection and sends its SYN.
+    pub(crate) fn record_syn(&mut self, now: Nanos) {
+        self.open(now, 0);
+        self.write_to(READY_BYTES, false);
+        self.poll_transmit(now);
+    }
+
+    /// A data segment left; false if it lies beyond what had been sent.
+    pub(crate) fn record_departure(&mut self, seq: u64, len: u16, now: Nanos) -> bool {
+        self.pass_time(now);
+        let end = seq + u64::from(len);
+        let probe = std::mem::take(&mut self.rack.probe_due);
+        let new = seq == self.snd_nxt;
+        if new {
+            self.write_to(end + READY_BYTES, false);
+            if self.board.outstanding() == 0 {
+                self.restart_if_idle(now);
+            }
+            self.send_new_watched(len, now);
+        } else if seq < self.snd_nxt {
+            self.repeat(seq, now);
+        } else {
+            return false;
+        }
+        if probe {
+            self.note_probe(!new, now);
+        }
+        self.note_recorded_stop(new, now);
+        true
+    }
+
+    /// Sends again the segment that holds octet `seq`.
+    fn repeat(&mut self, seq: u64, now: Nanos) {
+        let (Some(first), Some(last)) = (self.board.first(), self.board.last()) else {
+            return;
+        };
+        let holds = |number: &u64| {
+            let (begin, len) = self.board.span(*number);
+            begin + u64::from(len) > seq
+        };
+        if let Some(number) = (first..=last).find(holds) {
+            if self.is_repairing() {
+                self.repair(number, now);
+            } else {
+                self.retransmit(number, now);
+            }
+        }
+    }
+
+    /// The retransmission timer fired.
+    pub(crate) fn record_timeout(&mut self, now: Nanos) {
+        self.pass_time(now);
+        self.on_retransmission_timeout(now);
+    }
+
+    /// An acknowledgement came: it is taken as ever, and the handshake's answer leaves.
+    pub(crate) fn record_ack(&mut self, segment: &Segment, now: Nanos) {
+        self.pass_time(now);
+        // A probe that was due and did not leave: an ACK came first.
+        self.rack.probe_due = false;
+        self.receive(segment, now);
+        if self.state == ConnectionState::AckDue {
+            self.poll_transmit(now);
+        }
+        self.note_recorded_stop(false, now);
+    }
+
+    /// Runs the timers of RACK and of the tail loss probe up to `now`; timeouts are in the record.
+    fn pass_time(&mut self, now: Nanos) {
+        self.fast_path_until = None;
+        loop {
+            let timers = (&self.rack.reordering_timer, &self.rack.probe_timer);
+            let at = timers.0.armed().min(timers.1.armed());
+            if at > now {
+                return;
+            }
+            if self.rack.probe_timer.fires(at) && self.board.outstanding() > 0 {
+                self.on_probe_timer(at);
+            }
+            if self.rack.reordering_timer.fires(at) {
+                self.on_reordering_timeout(at);
+            }
+        }
+    }
+
+    /// Whether the window is what stops the sender here; `sent`: new data has just left.
+    fn note_recorded_stop(&mut self, sent: bool, now: Nanos) {
+        let limited = self.is_window_full() || self.waits_for_a_burst(now);
+        if limited || sent {
+            self.note_usage(limited);
+        }
+    }
+
+    /// Window and threshold, in segments.
+    pub(crate) fn recorded_window(&self) -> (f64, f64) {
+        (self.effective_window(), self.controller.ssthresh())
+    }
+
+    /// The scoreboard.
+    pub(crate) fn board_counts(&self) -> BoardCounts {
+        BoardCounts {
+            outstanding: self.board.outstanding(),
+            sacked: self.board.sacked(),
+            lost: self.board.lost(),
+            retransmitted: self.board.retransmitted(),
+        }
+    }
+}

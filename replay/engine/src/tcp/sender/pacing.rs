@@ -1,0 +1,235 @@
+//! Pacing as Linux enforces it inside TCP: bursts of a few segments, each of which pushes back when the next may
+//! leave. Costs nothing where a controller does not ask for it.
+//!
+//! Does not depend on why the rate is what it is.
+
+use crate::cc::Pace;
+use crate::sim::time::{Nanos, SECOND};
+use crate::sim::timer::Timer;
+
+/// Linux: the first segments of a connection leave unpaced.
+const UNPACED_PKTS: u64 = 10;
+/// Linux: a burst is what is sent in 2⁻¹⁰ s, …
+const BURST_PER_S: f64 = 1024.0;
+/// … more on short paths: 64 KiB halved once per 512 µs of the least round-trip time, …
+const BURST_MAX_BYTES: u32 = 65_536;
+const BURST_HALVING: Nanos = 512_000;
+/// … but never more than that.
+const BURST_HALVINGS: Nanos = 32;
+
+/// What leaves back to back: at one instant, in sequence.
+#[derive(Clone, Copy, Debug, Default)]
+struct Burst {
+    at: Nanos,
+    next_seq: u64,
+    left: u32,
+}
+
+/// The pacer of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pacer {
+    bytes_per_s: f64,
+    /// Whether there is a rate to keep to: one that takes time.
+    keeps_rate: bool,
+    burst_pkts: u32,
+    /// What a full segment takes, and its octets.
+    full: (Nanos, u32),
+    /// What these were worked out from last.
+    set_for: Option<(Pace, Option<Nanos>)>,
+    /// The next burst may leave from here on.
+    release: Nanos,
+    /// What the last burst left later than it might have: it may shorten the wait by half at most.
+    credit: Nanos,
+    burst: Burst,
+    /// Fires when something waits for `release`.
+    pub timer: Timer,
+    /// Whether the first segments wait as well.
+    paces_all: bool,
+}
+
+impl Pacer {
+    /// When the next burst may leave.
+    #[inline]
+    pub fn release(&self) -> Nanos {
+        self.release
+    }
+
+    /// The first segments of the connection are paced too.
+    pub fn pace_all(&mut self) {
+        self.paces_all = true;
+    }
+
+    /// Segments of a burst.
+    pub fn burst_pkts(&self) -> u32 {
+        self.burst_pkts
+    }
+
+    /// Whether the pace was set for a path of `min_rtt`.
+    #[inline]
+    pub fn is_for(&self, min_rtt: Option<Nanos>) -> bool {
+        self.set_for.is_some_and(|(_, min)| min == min_rtt)
+    }
+
+    /// Sets the pace of segments of `smss_bytes`.
+    #[inline]
+    pub fn set_pace(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {
+        let given = Some((pace, min_rtt));
+        if given != self.set_for {
+            self.set_for = given;
+            self.bytes_per_s = pace.pkts_per_s * f64::from(smss_bytes);
+            self.keeps_rate = self.bytes_per_s.is_finite() && self.bytes_per_s > 0.0;
+            self.work_out(pace, smss_bytes, min_rtt);
+        }
+    }
+
+    #[inline(never)]
+    fn work_out(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {
+        self.full = (self.duration(smss_bytes), smss_bytes);
+        let halvings = min_rtt.unwrap_or(Nanos::MAX) / BURST_HALVING;
+        let near = if halvings < BURST_HALVINGS {
+            BURST_MAX_BYTES >> halvings
+        } else {
+            0
+        };
+        let bytes = (self.bytes_per_s / BURST_PER_S + f64::from(near)).min(BURST_MAX_BYTES.into());
+        self.burst_pkts = ((bytes / f64::from(smss_bytes)) as u32)
+            .max(pace.min_burst_pkts)
+            .min(pace.max_burst_pkts);
+    }
+
+    /// Whether the segment that begins at `seq` may leave now; else the timer is set.
+    #[inline]
+    pub fn allows(&mut self, seq: u64, now: Nanos) -> bool {
+        if self.release <= now || self.goes_on(seq, now) {
+            return true;
+        }
+        self.timer.set(self.release);
+        false
+    }
+
+    /// Whether the segment that begins at `seq` belongs to the last burst.
+    #[inline]
+    fn goes_on(&self, seq: u64, now: Nanos) -> bool {
+        self.burst.left > 0 && self.burst.at == now && self.burst.next_seq == seq
+    }
+
+    /// What so many octets take at the rate.
+    fn duration(&self, bytes: u32) -> Nanos {
+        (f64::from(bytes) * SECOND as f64 / self.bytes_per_s) as Nanos
+    }
+
+    /// A segment of `bytes` from `seq` on leaves, the connection's `count`-th.
+    #[inline]
+    pub fn on_send(&mut self, seq: u64, bytes: u32, count: u64, now: Nanos) {
+        if !self.goes_on(seq, now) {
+            self.burst.left = self.burst_pkts;
+            self.burst.at = now;
+            self.credit = now.saturating_sub(self.release);
+            self.release = self.release.max(now);
+        }
+        self.burst.left = self.burst.left.saturating_sub(1);
+        self.burst.next_seq = seq + u64::from(bytes);
+        if self.keeps_rate && (self.paces_all || count >= UNPACED_PKTS) {
+            let (full, full_bytes) = self.full;
+            let whole = if bytes == full_bytes {
+                full
+            } else {
+                self.duration(bytes)
+            };
+            let saved = self.credit.min(whole / 2);
+            self.credit -= saved;
+            self.release += whole - saved;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::time::MILLISECOND;
+
+    const MS: Nanos = MILLISECOND;
+
+    /// 1000 octets a millisecond, bursts of `burst`.
+    fn pacer(burst: u32) -> Pacer {
+        let mut pacer = Pacer::default();
+        pacer.set_pace(Pace::new(1e3, burst), 1000, Some(SECOND));
+        pacer
+    }
+
+    #[test]
+    fn single_segments_keep_their_distance_to_the_nanosecond() {
+        let mut pacer = pacer(1);
+        pacer.on_send(0, 1000, 10, 50 * MS);
+        // The clock stood at zero: the credit of 50 ms halves the first wait.
+        assert_eq!(pacer.release(), 50 * MS + MS / 2);
+        assert!(!pacer.allows(1000, 50 * MS + MS / 2 - 1));
+        assert_eq!(pacer.timer.armed(), 50 * MS + MS / 2);
+        assert!(pacer.allows(1000, 50 * MS + MS / 2));
+        pacer.on_send(1000, 1000, 11, 50 * MS + MS / 2);
+        assert_eq!(pacer.release(), 51 * MS + MS / 2);
+        assert!(!pacer.allows(2000, 51 * MS + MS / 2 - 1));
+    }
+
+    #[test]
+    fn a_burst_leaves_at_once_and_pays_for_all_of_it() {
+        let mut pacer = pacer(2);
+        pacer.release = 50 * MS;
+        pacer.on_send(0, 1000, 10, 50 * MS);
+        assert!(pacer.allows(1000, 50 * MS));
+        pacer.on_send(1000, 1000, 11, 50 * MS);
+        assert!(!pacer.allows(2000, 50 * MS), "two, not three");
+        assert_eq!(pacer.release(), 52 * MS);
+    }
+
+    #[test]
+    fn only_what_is_adjacent_joins_a_burst() {
+        let mut pacer = pacer(2);
+        pacer.release = 50 * MS;
+        pacer.on_send(0, 1000, 10, 50 * MS);
+        assert!(!pacer.allows(5000, 50 * MS));
+        assert!(!pacer.allows(1000, 50 * MS + 1), "nor what comes later");
+    }
+
+    #[test]
+    fn the_first_segments_leave_unpaced() {
+        let mut pacer = pacer(1);
+        for count in 1..10 {
+            pacer.on_send(1000 * (count - 1), 1000, count, 50 * MS);
+            assert!(pacer.allows(1000 * count, 50 * MS), "after {count}");
+        }
+        pacer.on_send(9000, 1000, 10, 50 * MS);
+        assert!(!pacer.allows(10_000, 50 * MS));
+    }
+
+    #[test]
+    fn bursts_grow_with_the_rate_and_on_short_paths() {
+        let burst = |bytes_per_s, min_rtt| {
+            let mut pacer = Pacer::default();
+            pacer.set_pace(Pace::new(bytes_per_s / 1448.0, 2), 1448, min_rtt);
+            pacer.burst_pkts
+        };
+        assert_eq!(burst(1e5, Some(SECOND)), 2);
+        // 7.2 MB/s: 7031 octets in 2⁻¹⁰ s.
+        assert_eq!(burst(7.2e6, Some(SECOND)), 4);
+        assert_eq!(burst(1e9, Some(SECOND)), 45, "64 KiB");
+        // 2 ms: 65536 >> 3 = 8192 octets more.
+        assert_eq!(burst(7.2e6, Some(2 * MS)), 10);
+        assert_eq!(burst(f64::INFINITY, Some(SECOND)), 45);
+    }
+
+    #[test]
+    fn a_burst_that_has_a_most_grows_neither_with_the_rate_nor_on_short_paths() {
+        let burst = |max_burst_pkts, min_rtt| {
+            let mut pacer = Pacer::default();
+            let pace = Pace {
+                max_burst_pkts,
+                ..Pace::new(1e9 / 1448.0, 1)
+            };
+            pacer.set_pace(pace, 1448, Some(min_rtt));
+            pacer.burst_pkts
+        };
+        assert_eq!((burst(1, SECOND), burst(1, MS), burst(2, MS)), (1, 1, 2));
+        assert_eq!(burst(u32::MAX, SECOND), 45);
+    }
+}

@@ -1,0 +1,199 @@
+//! The send queue: octets written and not yet sent, in the pieces in which Linux keeps them (skbs): as large as the largest
+//! burst, filled one after the other.
+//!
+//! Does not depend on who writes or what a piece costs. Linux 6.18: `tcp_sendmsg_locked`, `tcp_xmit_size_goal`,
+//! `tcp_grow_skb`.
+
+use super::Sender;
+use crate::app::Buffered;
+use crate::sim::ring::Ring;
+use crate::sim::time::Nanos;
+
+/// Linux (`sk_dst_gso_max_size`): octets of the largest burst, and what of them is for headers.
+const BURST_BYTES: u64 = 65_536;
+const HEADROOM_BYTES: u64 = 193;
+
+/// Pieces of what is written and not sent.
+#[derive(Debug, Default)]
+pub(in crate::tcp) struct SendQueue {
+    /// Where those end that are not sent; the last one, which may grow, is not among them.
+    ends: Ring<u64>,
+    /// The receiver's largest window at a write.
+    max_window_bytes: u32,
+    /// A piece that is the next to leave has just been filled: a burst of it does not wait for more
+    /// (`tcp_push_one`).
+    pub pushed: bool,
+}
+
+impl Sender {
+    /// The application has written up to stream offset `end`; `finished`: that was its last octet.
+    pub fn write_to(&mut self, end: u64, finished: bool) {
+        if self.board.keeps_pieces() {
+            self.fill_piece(end);
+        }
+        self.write_end = self.write_end.max(end);
+        self.finished |= finished;
+    }
+
+    /// End of the octets that the application has written.
+    #[inline]
+    pub fn write_end(&self) -> u64 {
+        self.write_end
+    }
+
+    /// What it holds of what the application has written.
+    pub fn buffered(&self, now: Nanos) -> Buffered {
+        Buffered {
+            octets: self.write_end - self.snd_una,
+            unsent: self.write_end - self.snd_nxt,
+            pieces: self.board.pieces() + self.queued_pieces(),
+            window_has_room: f64::from(self.board.pipe()) < self.effective_window().floor()
+                || self.was_throttled(now),
+            cwnd: self.effective_window(),
+            reordering: self.undo_state.reordering,
+            models_path: self.controller.models_path(),
+        }
+    }
+
+    /// Octets that the last piece takes before it is full, or a new one where it is.
+    pub fn piece_room(&self) -> u64 {
+        let (held, max) = (self.write_end - self.tail_start(), self.piece_bytes());
+        if held < max { max - held } else { max }
+    }
+
+    /// Segments of the piece that leaves next.
+    pub(in crate::tcp) fn head_pkts(&self) -> u64 {
+        let ahead = |end: &&u64| **end > self.snd_nxt;
+        let end = self.send_queue.ends.iter().find(ahead).copied();
+        (end.unwrap_or(self.write_end) - self.snd_nxt).div_ceil(self.params.smss_bytes.into())
+    }
+
+    /// Pieces that are not sent.
+    fn queued_pieces(&self) -> u32 {
+        let full = self
+            .send_queue
+            .ends
+            .iter()
+            .filter(|end| **end > self.snd_nxt);
+        full.count() as u32 + u32::from(self.write_end > self.tail_start())
+    }
+
+    /// The application writes up to `end`, no more than the last piece takes.
+    fn fill_piece(&mut self, end: u64) {
+        self.send_queue.max_window_bytes = self.largest_window_bytes();
+        while self
+            .send_queue
+            .ends
+            .front()
+            .is_some_and(|end| *end <= self.snd_nxt)
+        {
+            self.send_queue.ends.pop_front();
+        }
+        if self.write_end - self.tail_start() >= self.piece_bytes() {
+            self.send_queue.ends.push_back(self.write_end);
+        }
+        let full = end - self.tail_start() >= self.piece_bytes();
+        self.send_queue.pushed = full && self.send_queue.ends.is_empty();
+    }
+
+    /// Where the last piece begins.
+    fn tail_start(&self) -> u64 {
+        let full_to = self.send_queue.ends.back().copied().unwrap_or(0);
+        full_to.max(self.snd_nxt)
+    }
+
+    fn largest_window_bytes(&self) -> u32 {
+        self.send_queue.max_window_bytes.max(self.last_wnd_bytes)
+    }
+
+    /// Whole segments of the largest burst, or of half the largest window if that is less (`tcp_bound_to_half_wnd`).
+    fn piece_bytes(&self) -> u64 {
+        let smss = u64::from(self.params.smss_bytes);
+        let window = self.largest_window_bytes();
+        let max = (BURST_BYTES - HEADROOM_BYTES).min(u64::from(window) / 2);
+        (max / smss).max(1) * smss
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::catalogue::Variant;
+    use crate::config::{Profile, StackOverrides};
+    use crate::tcp::ladder::sender;
+
+    /// Segments of 1000 octets: 65 of them are a piece.
+    const PIECE: u64 = 65_000;
+
+    fn writer() -> Sender {
+        let overrides = StackOverrides {
+            smss_bytes: Some(1000),
+            send_buffer_bytes: Some(1 << 20),
+            ..StackOverrides::default()
+        };
+        let mut sender = sender(Variant::LinuxReno, Profile::Linux, overrides);
+        (sender.write_end, sender.send_queue) = (1, SendQueue::default());
+        sender
+    }
+
+    fn write(sender: &mut Sender, octets: u64) -> (u32, u64, bool) {
+        sender.write_to(sender.write_end + octets, false);
+        let pushed = std::mem::take(&mut sender.send_queue.pushed);
+        (sender.queued_pieces(), sender.piece_room(), pushed)
+    }
+
+    #[test]
+    fn writes_fill_the_last_piece_before_they_begin_another() {
+        let mut sender = writer();
+        assert_eq!((sender.queued_pieces(), sender.piece_room()), (0, PIECE));
+        assert_eq!(write(&mut sender, 64_999), (1, 1, false));
+        // The next to leave is full, and is pushed; what lies behind it is not.
+        assert_eq!(write(&mut sender, 1), (1, PIECE, true));
+        assert_eq!(write(&mut sender, 10), (2, PIECE - 10, false));
+        assert_eq!(write(&mut sender, PIECE - 10), (2, PIECE, false));
+        assert_eq!(write(&mut sender, 1), (3, PIECE - 1, false));
+    }
+
+    #[test]
+    fn what_leaves_makes_room_in_the_last_piece_once_it_is_the_only_one() {
+        let mut sender = writer();
+        write(&mut sender, PIECE);
+        sender.snd_nxt = 2001;
+        assert_eq!((sender.queued_pieces(), sender.piece_room()), (1, 2000));
+        sender.snd_nxt = 1;
+        write(&mut sender, 500);
+        let sent = |sender: &mut Sender, octets| {
+            sender.snd_nxt = 1 + octets;
+            (sender.queued_pieces(), sender.piece_room())
+        };
+        assert_eq!(sent(&mut sender, PIECE - 1), (2, PIECE - 500));
+        assert_eq!(sent(&mut sender, PIECE), (1, PIECE - 500));
+        assert_eq!(sent(&mut sender, PIECE + 200), (1, PIECE - 300));
+        assert_eq!(sent(&mut sender, PIECE + 500), (0, PIECE));
+        assert_eq!(write(&mut sender, PIECE), (1, PIECE, true));
+    }
+
+    #[test]
+    fn the_piece_that_leaves_next_ends_where_it_was_full() {
+        let mut sender = writer();
+        write(&mut sender, PIECE);
+        write(&mut sender, 10_000);
+        assert_eq!(sender.head_pkts(), 65);
+        sender.snd_nxt = PIECE;
+        assert_eq!(sender.head_pkts(), 1);
+        sender.snd_nxt = 1 + PIECE;
+        assert_eq!(sender.head_pkts(), 10);
+    }
+
+    /// The recorded senders' first pieces: 22 segments, half of the 65,535 octets that a SYN-ACK can offer.
+    #[test]
+    fn half_the_largest_window_bounds_a_piece() {
+        let mut sender = writer();
+        sender.last_wnd_bytes = 65_535;
+        assert_eq!(sender.piece_room(), 32_000);
+        sender.last_wnd_bytes = 1 << 20;
+        assert_eq!(write(&mut sender, 1000), (1, PIECE - 1000, false));
+        sender.last_wnd_bytes = 4000;
+        assert_eq!(sender.piece_room(), PIECE - 1000);
+    }
+}

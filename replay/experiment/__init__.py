@@ -1,0 +1,1 @@
+"""Runs of a scenario: engine inputs, self-check, comparison, sensitivity and summary."""

@@ -1,0 +1,179 @@
+"""Statistics over runs: means with intervals, and paired differences on the same channel.
+
+Reads the `runs` table, writes rows of `findings`; knows neither the engine nor files. Pairing: two runs with the
+same seed saw the same channel, so their difference carries less noise than the difference of two means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, stdev
+from typing import Any
+
+from hindflight.toolkit.schema import run_subject
+from hindflight.toolkit.units import counted
+
+LEAST_SEEDS = 5
+"""Below this many seeds no interval is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean with its 95 % confidence interval; `low` and `high` are None where there are too few samples."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+    def scaled(self, factor: float) -> Interval:
+        """Return the interval in another unit."""
+        low, high = (None if edge is None else edge * factor for edge in (self.low, self.high))
+        return Interval(self.mean * factor, low, high)
+
+
+def t_quantile_975(degrees: int) -> float:
+    """Return Student's t at 97.5 %; within 0.1 % from 4 degrees of freedom up.
+
+    Source: Abramowitz & Stegun 26.7.5, expansion in 1/degrees about the normal quantile.
+    """
+    z = NormalDist().inv_cdf(0.975)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return float(sum(term / degrees**i for i, term in enumerate(terms)))
+
+
+def mean_interval(values: list[float]) -> Interval:
+    """Return the mean of `values` and its 95 % interval by Student's t; ValueError for no values.
+
+    No interval where there are fewer than LEAST_SEEDS, or all are equal: then nothing was random, and an interval
+    of no width would claim certainty.
+    """
+    if not values:
+        raise ValueError("no values")
+    mean = fmean(values)
+    if len(values) < LEAST_SEEDS or len(set(values)) == 1:
+        return Interval(mean, None, None)
+    half = t_quantile_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    return Interval(mean, mean - half, mean + half)
+
+
+Key = tuple[str, str]
+"""Variant and proxy."""
+
+Run = dict[str, Any]
+"""A row of `runs`."""
+
+
+def compare_runs(runs: list[Run], reference: Key) -> list[dict[str, Any]]:
+    """Return `findings` rows of section `what_if` for rows of `runs`.
+
+    Per variant and proxy: goodput on the captured trace as it was (`goodput_as_captured`, bit/s), its mean over the
+    seeds (`goodput`, bit/s), and the paired difference from `reference`, as `goodput_difference` (bit/s) and
+    `goodput_gain` (%). The gain's verdict is `unknown` if its interval holds zero or there are too few seeds; where a
+    connection was reset, neither has a number. `resets` counts the runs of that end, where there are any.
+    """
+    replayed: dict[Key, Run] = {}
+    seeded: dict[Key, dict[int, Run]] = defaultdict(dict)
+    for run in runs:
+        if run["purpose"] != "what_if" or run["role"] != "studied":
+            continue
+        key = (run["variant"], run["proxy"])
+        if run["channel_mode"] == "replayed":
+            replayed[key] = run
+        else:
+            seeded[key][run["seed"]] = run
+    findings: list[dict[str, Any]] = []
+    for key in dict.fromkeys([*replayed, *seeded]):
+        if key in replayed:
+            captured = Interval(replayed[key]["goodput_bps"], None, None)
+            findings.append(_finding(key, "goodput_as_captured", "bit/s", captured))
+        if key in seeded:
+            goodputs = [run["goodput_bps"] for run in seeded[key].values()]
+            findings.append(_finding(key, "goodput", "bit/s", mean_interval(goodputs)))
+            if key != reference and reference in seeded:
+                findings += _differences(key, reference, seeded[key], seeded[reference])
+        findings += _resets(key, [*([replayed[key]] if key in replayed else []), *seeded[key].values()])
+    return findings
+
+
+def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
+    """Say how many of the connections were reset, and when the first; nothing where none was."""
+    times = [run["reset_ns"] for run in runs if run["reset_ns"] is not None]
+    if not times:
+        return []
+    said, first = counted(len(runs), "run"), f"{'the first ' if len(times) > 1 else ''}after {min(times) / 1e9:.1f} s"
+    words = f"the connection was reset in {len(times)} of {said}, {first}; goodput counts until then"
+    count = Interval(float(len(times)), None, None)
+    return [_finding(key, "resets", "", count, text=f"{run_subject(*key)}: {words}.")]
+
+
+def _finding(
+    key: Key, metric: str, unit: str, interval: Interval | None, verdict: str = "info", text: str = ""
+) -> dict[str, Any]:
+    return {
+        "section": "what_if",
+        "subject": run_subject(*key),
+        "metric": metric,
+        "value": interval and interval.mean,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "unit": unit,
+        "verdict": verdict,
+        "text": text,
+    }
+
+
+def _differences(key: Key, reference: Key, ours: dict[int, Run], theirs: dict[int, Run]) -> list[dict[str, Any]]:
+    shared = sorted(ours.keys() & theirs.keys())
+    base = fmean(theirs[seed]["goodput_bps"] for seed in shared)
+    here, there = (sum(of[seed]["reset_ns"] is not None for seed in shared) for of in (ours, theirs))
+    if here or there:
+        return _until_reset(key, reference, f"{here} here, {there} there, in {counted(len(shared), 'run')} each")
+    difference = mean_interval([ours[seed]["goodput_bps"] - theirs[seed]["goodput_bps"] for seed in shared])
+    rows = [_finding(key, "goodput_difference", "bit/s", difference)]
+    if base > 0:
+        gain = difference.scaled(100 / base)
+        verdict, words = _judge(gain, len(shared), run_subject(*reference))
+        rows.append(_finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {words}."))
+    return rows
+
+
+def _until_reset(key: Key, reference: Key, counts: str) -> list[dict[str, Any]]:
+    """Say that a difference between runs of which some died has no number: neither goodput is of the whole transfer."""
+    words = (
+        f"no gain over {run_subject(*reference)} can be told: connections were reset ({counts}), and their goodput "
+        "counts until then only"
+    )
+    told = f"{run_subject(*key)}: {words}."
+    return [
+        _finding(key, "goodput_difference", "bit/s", None),
+        _finding(key, "goodput_gain", "%", None, "unknown", told),
+    ]
+
+
+def _judge(gain: Interval, seeds: int, other: str) -> tuple[str, str]:
+    """Return the verdict on a gain in % over `other`, and the words for it."""
+    amount = _amount(gain.mean, other)
+    if gain.low is None or gain.high is None:
+        if seeds < LEAST_SEEDS:
+            return "unknown", f"{amount} over {counted(seeds, 'seed')}, too few to say that it differs"
+        return "unknown", f"{amount} with every seed alike: the channel holds nothing that a seed could change"
+    bounds = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} %)"
+    if gain.low <= 0 <= gain.high:
+        return "unknown", f"no difference from {other} that {seeds} seeds can show {bounds}"
+    return "info", f"{amount} {bounds}"
+
+
+def _amount(gain: float, other: str) -> str:
+    """Return "12 % more goodput than reno", with a decimal below one per cent, where whole ones would say none."""
+    digits = 0 if abs(gain) >= 1 else 1
+    if round(abs(gain), 1) == 0:
+        return f"the goodput of {other} to 0.1 %"
+    return f"{abs(gain):.{digits}f} % {'more' if gain > 0 else 'less'} goodput than {other}"

@@ -1,0 +1,185 @@
+"""A scenario into engine jobs: one job is one configuration with one seed.
+
+Knows the engine's configuration (documented at `hindflight._native.replay`), not how it is run. All jobs with the same
+seed see the same channel, whatever the variant and the proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hindflight.channels.intervals import Direction as Way
+from hindflight.channels.models.losses import NoLoss
+from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_words
+from hindflight.replay.scenario.flows import SharingFlow
+from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
+from hindflight.replay.scenario.model import Direction, Link, Loss, Scenario, Trace
+from hindflight.replay.scenario.variant_parameters import engine_words
+from hindflight.toolkit.errors import ChannelError, ScenarioError
+
+Purpose = Literal["self_check", "what_if"]
+Mode = Literal["model", "replayed", "resampled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One replay to run. `recorded` jobs give their whole time series, the others only their row of `runs`."""
+
+    variant: str
+    proxy: str
+    purpose: Purpose
+    mode: Mode
+    seed: int
+    recorded: bool
+
+
+def plan_self_check(scenario: Scenario, candidates: tuple[str, ...]) -> list[Job]:
+    """Return the jobs of the self-check: every candidate over the trace as captured, without a proxy."""
+    mode: Mode = "replayed" if _has_trace(scenario) else "model"
+    return [Job(variant, "none", "self_check", mode, scenario.compare.first_seed, True) for variant in candidates]
+
+
+def plan_comparison(scenario: Scenario, variants: tuple[str, ...]) -> list[Job]:
+    """Return the jobs of the comparison, in the order of the report.
+
+    Per variant and proxy: the trace as captured, then one resampled run per seed. A scenario without a trace has model
+    runs only. The first of them is recorded, or all, or none: as `keep` says.
+    """
+    later = scenario.keep.runs == "all"
+    recorded = scenario.keep.series != "none"
+    first = scenario.compare.first_seed
+    seeds = range(first, first + scenario.compare.seeds)
+    traced = _has_trace(scenario)
+    jobs = []
+    for variant in variants:
+        for proxy in scenario.compare.proxies:
+            if traced:
+                jobs.append(Job(variant, proxy, "what_if", "replayed", first, recorded))
+                jobs += [Job(variant, proxy, "what_if", "resampled", seed, later) for seed in seeds]
+            else:
+                kept = [recorded, *(later for _ in seeds[1:])]
+                jobs += [Job(variant, proxy, "what_if", "model", *each) for each in zip(seeds, kept, strict=False)]
+    return jobs
+
+
+def trace_files(scenario: Scenario) -> list[tuple[str, Trace]]:
+    """Return the traces that the scenario names, with the key path of each."""
+    found = []
+    for i, link in enumerate(scenario.links):
+        if isinstance(link.loss, Trace):
+            found.append((f"links[{i}].loss.file", link.loss))
+        if isinstance(link.backward.loss, Trace):
+            found.append((f"links[{i}].reverse.loss.file", link.backward.loss))
+    return found
+
+
+def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+    """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
+    proxies = []
+    if job.proxy != "none":
+        words = engine_words(scenario.proxy.variant or job.variant, scenario.variants)
+        proxies.append({"node": job.proxy, **_relay(scenario), **words})
+    return {
+        "duration_ns": scenario.duration,
+        "path": {
+            "nodes": list(scenario.path),
+            "links": [
+                {
+                    "name": link.name,
+                    "forward": _over_time(scenario, number, job, "a2b", traces),
+                    "reverse": _over_time(scenario, number, job, "b2a", traces),
+                }
+                for number, link in enumerate(scenario.links)
+            ],
+        },
+        "flows": [
+            {
+                "name": "flow",
+                "proxies": proxies,
+                **engine_words(job.variant, scenario.variants),
+                **scenario.flow.engine_flow(),
+            },
+            *(_sharing_flow(scenario, flow) for flow in scenario.flows),
+        ],
+        "datagrams": [datagrams.engine() for datagrams in scenario.datagrams],
+    }
+
+
+def _relay(scenario: Scenario) -> dict[str, Any]:
+    return {"buffer_pkts": scenario.proxy.buffer, "advertise": scenario.proxy.advertise}
+
+
+def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
+    words = engine_words(flow.variant, scenario.variants)
+    ordered = [node for node in scenario.path if node in flow.proxies]
+    return {
+        "name": flow.name,
+        **words,
+        "from": flow.sender,
+        "to": flow.receiver,
+        "proxies": [{"node": node, **_relay(scenario), **words} for node in ordered],
+        **flow.engine_flow(),
+    }
+
+
+def _has_trace(scenario: Scenario) -> bool:
+    return bool(trace_files(scenario))
+
+
+def _over_time(scenario: Scenario, number: int, job: Job, way: Way, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+    """One direction of a link, with what its channel says where it has one."""
+    link = scenario.links[number]
+    direction = link.forward if way == "a2b" else link.backward
+    words = _direction(direction, link, job.mode, traces)
+    if direction.rate_file is not None:
+        words["rate_trace"] = scenario.rate_trace(direction.rate_file).config()
+    if way == "b2a" and not isinstance(link.backward.loss, NoLoss):
+        # Acknowledgements carry no payload, and a model for the way back is meant for them.
+        words["loss_applies_to"] = "all"
+    if link.channel is None:
+        return words
+    owner = number * OWNERS_PER_LINK
+    try:
+        said = channel_words(link.channel, scenario.duration, seed=job.seed, owner=owner, way=way)
+    except (ChannelError, ScenarioError) as error:
+        raise ScenarioError(f"{scenario.where}: links[{number}].channel: {error}", error.hint) from error
+    return {**words, **{name: value for name, value in said.items() if value is not None}}
+
+
+def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+    return {
+        "rate_bps": direction.rate,
+        "delay_ns": direction.delay,
+        "jitter": None if direction.jitter is None else direction.jitter.engine(),
+        "queue": direction.queue.engine(),
+        "loss": _loss(direction.loss, mode, traces),
+        "in_order": link.in_order,
+        "schedule": [
+            {
+                "at_ns": change.at,
+                "rate_bps": change.rate,
+                "delay_ns": change.delay,
+                "outage": change.outage,
+                "hold": change.hold,
+            }
+            for change in link.changes
+        ],
+    }
+
+
+def _loss(loss: Loss, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
+    match loss:
+        case Trace(file=file, block=block):
+            trace = traces[file]
+            return {
+                "kind": "trace",
+                "mode": "resampled" if mode == "resampled" else "replayed",
+                "positions": list(trace.lost),
+                "known_pkts": trace.length,
+                "block_pkts": block or default_block_pkts(trace),
+                "late": list(trace.late),
+            }
+        case _:
+            return loss.config()

@@ -1,0 +1,228 @@
+"""A whole replay: self-check first, then the comparison, into tables with their findings.
+
+Knows scenarios, jobs and tables; not workspaces, captures or reports. Read docs/scenario.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hindflight.channels.formats import read_channel
+from hindflight.channels.trace import Trace
+from hindflight.replay.catalogue import catalogue, profile_parameters
+from hindflight.replay.experiment.captures import capture_folder, place_captures
+from hindflight.replay.experiment.compare import compare_runs
+from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
+from hindflight.replay.experiment.run import Recording, check_jobs, run_jobs
+from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates
+from hindflight.replay.experiment.traffic import setup_findings, traffic_findings
+from hindflight.replay.outcome import Outcome, measure, transfer_span
+from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
+from hindflight.replay.scenario.model import Scenario
+from hindflight.toolkit.errors import ChannelError, ScenarioError
+from hindflight.toolkit.schema import run_subject, table_from_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Tables = Mapping[str, pa.Table]
+
+Progress = Callable[[int, int], None]
+"""Told the jobs done and the jobs in all."""
+
+REPLAYED_DIRECTION = "a2b"
+"""The engine's sender opens the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How runs are made, which no table depends on: threads, who is told of progress, and the folder where captures of
+    the recorded runs of the comparison go, if they are wanted."""
+
+    threads: int | None = None
+    on_progress: Progress = lambda _done, _all: None
+    captures: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFlow:
+    """The captured flow beside which replays are held: its rows of each table, and its data direction."""
+
+    segments: pa.Table
+    events: pa.Table
+    instruments: pa.Table
+    direction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
+    the candidates of the self-check, nearest first, and what happened, where there is a captured flow; and the captures
+    that were written."""
+
+    tables: dict[str, pa.Table]
+    traces: dict[str, Trace]
+    candidates: list[Candidate]
+    captured: Outcome | None
+    reference: tuple[str, str]
+    captures: tuple[Path, ...]
+
+
+def replay_scenario(
+    scenario: Scenario,
+    folder: Path,
+    captured: CapturedFlow | None,
+    execution: Execution,
+) -> Study:
+    """Replay `scenario`, whose trace files are relative to `folder`.
+
+    Raises ScenarioError, ChannelError (a trace cannot be used), MachineError (captures cannot be
+    written). The tables depend on the scenario, the traces and
+    `captured` alone.
+    """
+    import pyarrow as pa
+
+    read = load_traces(scenario, folder)
+    traces = {name: loss_trace(trace, name) for name, trace in read.items()}
+    candidates = _candidates(scenario) if captured is not None else ()
+    checks = plan_self_check(scenario, candidates)
+    planned = plan_comparison(scenario, _with_reference(scenario, None))
+    # Before anything runs: a slip in the last variant is not told after the runs of all others.
+    check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)
+    counter = _Counter(len(checks) + len(planned), execution.on_progress)
+    ranked: list[Candidate] = []
+    happened: Outcome | None = None
+    rows: list[dict[str, Any]] = []
+    parts: list[dict[str, pa.Table]] = []
+    if captured is not None:
+        checked = run_jobs(scenario, dict(enumerate(checks, 1)), traces, threads=execution.threads, on_done=counter.add)
+        parts.append(checked)
+        happened = _captured_outcome(captured, scenario)
+        replays = {
+            job.variant: _replayed_outcome(checked, run_id, happened.duration_ns)
+            for run_id, job in enumerate(checks, 1)
+        }
+        ranked = rank_candidates(happened, replays)
+        rows += describe_self_check(happened, ranked, variant_given=len(candidates) == 1)
+    variants = _with_reference(scenario, ranked[0].variant if ranked else None)
+    jobs = plan_comparison(scenario, variants)
+    counter.total = len(checks) + len(jobs)
+    compared, captures = _compare(scenario, dict(enumerate(jobs, 1 + len(checks))), traces, execution, counter)
+    parts.append(compared)
+    tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
+    reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
+    runs = tables["runs"].to_pylist()
+    rows += compare_runs(runs, reference)
+    rows += traffic_findings(runs)
+    profiles = {flow.profile for flow in (scenario.flow, *scenario.flows)}
+    rows += setup_findings(scenario, {profile: profile_parameters(profile) for profile in profiles})
+    rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_beyond_the_trace(tables["runs"]))]
+    tables["findings"] = table_from_rows("findings", rows)
+    return Study(tables, read, ranked, happened, reference, captures)
+
+
+def _compare(
+    scenario: Scenario, jobs: dict[int, Job], traces: Mapping[str, LossTrace], execution: Execution, counter: _Counter
+) -> tuple[dict[str, pa.Table], tuple[Path, ...]]:
+    keep = scenario.keep
+    with capture_folder(execution.captures, keep) as folder:
+        tables = run_jobs(
+            scenario,
+            jobs,
+            traces,
+            threads=execution.threads,
+            recording=Recording(keep.series == "segments", keep.samples, folder),
+            on_done=counter.add,
+        )
+        if folder is None or execution.captures is None:
+            return tables, ()
+        return tables, place_captures(folder, execution.captures, jobs)
+
+
+def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
+    """Read every trace that the scenario names. Raises ScenarioError with the key path, ChannelError with the file."""
+    traces = {}
+    for key, loss in trace_files(scenario):
+        path = folder / loss.file
+        if not path.is_file():
+            raise ScenarioError(
+                f"{scenario.where}: {key}: no such file {path}",
+                "channel extract writes one; its path is relative to the scenario",
+            )
+        traces[loss.file] = read_channel(path)
+    return traces
+
+
+def _candidates(scenario: Scenario) -> tuple[str, ...]:
+    if scenario.captured is None or scenario.captured.variant == "auto":
+        # Without a forecast of outages, which no captured stack had, such a one is another's twin.
+        return tuple(variant.name for variant in catalogue() if not variant.needs_forecast)
+    return (scenario.captured.variant,)
+
+
+def _with_reference(scenario: Scenario, best: str | None) -> tuple[str, ...]:
+    """Return the variants to compare, the one that stands for the captured flow first."""
+    named = scenario.compare.variants
+    return named if best is None else (best, *(v for v in named if v != best))
+
+
+def _captured_outcome(captured: CapturedFlow, scenario: Scenario) -> Outcome:
+    span = transfer_span(captured.segments, captured.direction)
+    if span is None:
+        raise ChannelError("the captured flow carries no data, so there is nothing to replay")
+    duration_ns = min(span[1] - span[0], scenario.duration)
+    outcome = measure(captured.segments, captured.events, captured.instruments, captured.direction, duration_ns)
+    if outcome is None:
+        raise ChannelError("the captured flow carries no data, so there is nothing to replay")
+    return outcome
+
+
+def _replayed_outcome(tables: Mapping[str, pa.Table], run_id: int, duration_ns: int) -> Outcome:
+    import pyarrow.compute as pc
+
+    run = {
+        name: tables[name].filter(pc.and_(pc.equal(tables[name]["run_id"], run_id), pc.equal(tables[name]["leg"], 0)))
+        for name in ("segments", "events", "instruments")
+    }
+    outcome = measure(run["segments"], run["events"], run["instruments"], REPLAYED_DIRECTION, duration_ns)
+    if outcome is None:
+        raise ScenarioError("the replay sent no data within its duration")
+    return outcome
+
+
+def _beyond_the_trace(runs: pa.Table) -> list[str]:
+    """Say which replays outran the captured trace: what the channel would have done then is not known."""
+    return [
+        f"{run_subject(run['variant'], run['proxy'])}, on the channel as captured, sent {run['trace_beyond_pkts']} of "
+        f"{run['segments_out']} data packets beyond the end of the trace, where the trace begins anew."
+        for run in runs.to_pylist()
+        if run["purpose"] == "what_if" and run["channel_mode"] == "replayed" and run["trace_beyond_pkts"]
+        if run["role"] == "studied"
+    ]
+
+
+def _unknown(sentence: str) -> dict[str, Any]:
+    return {
+        "section": "unknown",
+        "subject": "capture",
+        "metric": "",
+        "unit": "",
+        "verdict": "unknown",
+        "text": sentence,
+    }
+
+
+class _Counter:
+    """Adds up the jobs of several calls for one progress bar."""
+
+    def __init__(self, total: int, tell: Progress) -> None:
+        self.total = total
+        self._done = 0
+        self._tell = tell
+
+    def add(self, count: int) -> None:
+        self._done += count
+        self._tell(self._done, self.total)

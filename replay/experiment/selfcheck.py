@@ -1,0 +1,137 @@
+"""The self-check: candidates for the variant that flew, replayed over the captured channel, beside what happened.
+
+A replay that cannot reproduce the captured flow has nothing to say about others, so this comes first in every
+report. Knows outcomes (hindflight.replay.outcome), not tables or the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hindflight.replay.outcome import Outcome, cwnd_error
+
+GOODPUT_BOUND = 0.05
+"""Relative difference in goodput up to which the self-check passes."""
+
+RETRANSMISSIONS_BOUND = (0.10, 10)
+"""Relative and absolute difference in retransmissions; the larger one counts."""
+
+RTOS_BOUND = 1
+"""Difference in retransmission timeouts up to which they agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One variant beside the capture. Differences are relative to the capture; `cwnd_error` is a median or None."""
+
+    variant: str
+    goodput_difference: float
+    retransmissions: int
+    retransmissions_captured: int
+    rtos_difference: int
+    cwnd_error: float | None
+
+    @property
+    def distance(self) -> float:
+        """How far from the capture: goodput and, where known, cwnd; smaller is nearer."""
+        return abs(self.goodput_difference) + (self.cwnd_error or 0.0)
+
+    @property
+    def retransmissions_agree(self) -> bool:
+        """Whether the retransmissions lie within RETRANSMISSIONS_BOUND."""
+        relative, absolute = RETRANSMISSIONS_BOUND
+        allowed = max(relative * self.retransmissions_captured, absolute)
+        return abs(self.retransmissions - self.retransmissions_captured) <= allowed
+
+
+def rank_candidates(captured: Outcome, replays: Mapping[str, Outcome]) -> list[Candidate]:
+    """Return one candidate per variant of `replays`, nearest first."""
+    candidates = [
+        Candidate(
+            variant=variant,
+            goodput_difference=replay.goodput_bps / captured.goodput_bps - 1,
+            retransmissions=replay.retransmissions,
+            retransmissions_captured=captured.retransmissions,
+            rtos_difference=replay.rtos - captured.rtos,
+            cwnd_error=cwnd_error(replay, captured),
+        )
+        for variant, replay in replays.items()
+    ]
+    return sorted(candidates, key=lambda candidate: candidate.distance)
+
+
+def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_given: bool) -> list[dict[str, Any]]:
+    """Return `findings` rows of section `self_check`: what happened, then every candidate, nearest first.
+
+    `goodput_difference` (%) carries the verdict against GOODPUT_BOUND, `retransmissions` and `rtos` theirs against
+    RETRANSMISSIONS_BOUND and RTOS_BOUND; the sentence is about the nearest, which the other replays are compared with.
+    """
+    best = ranked[0]
+    rows = [
+        _row("capture", "goodput", captured.goodput_bps, "bit/s"),
+        _row("capture", "retransmissions", captured.retransmissions, ""),
+        _row("capture", "rtos", captured.rtos, ""),
+    ]
+    for candidate in ranked:
+        text = _sentence(captured, best, len(ranked), variant_given) if candidate is best else ""
+        difference = candidate.goodput_difference
+        within = abs(difference) <= GOODPUT_BOUND
+        goodput_bps = captured.goodput_bps * (1 + difference)
+        rows += [
+            _row(candidate.variant, "goodput", goodput_bps, "bit/s"),
+            _row(candidate.variant, "goodput_difference", 100 * difference, "%", _verdict(within), text),
+            _row(
+                candidate.variant,
+                "retransmissions",
+                candidate.retransmissions,
+                "",
+                _verdict(candidate.retransmissions_agree),
+            ),
+            _row(
+                candidate.variant,
+                "rtos",
+                captured.rtos + candidate.rtos_difference,
+                "",
+                _verdict(abs(candidate.rtos_difference) <= RTOS_BOUND),
+            ),
+        ]
+        if candidate.cwnd_error is not None:
+            rows.append(_row(candidate.variant, "cwnd_error", 100 * candidate.cwnd_error, "%"))
+    return rows
+
+
+def _sentence(captured: Outcome, best: Candidate, tried: int, variant_given: bool) -> str:
+    how = "the variant that was given" if variant_given else f"the nearest of {tried} variants tried"
+    judged = (
+        "so replays of other variants can be compared with the capture"
+        if abs(best.goodput_difference) <= GOODPUT_BOUND
+        else "so compare the replays with one another only, not with the capture"
+    )
+    cwnd = ""
+    if best.cwnd_error is not None:
+        cwnd = (
+            f" Its cwnd differs from the captured flow's ({captured.cwnd_source}) by "
+            f"{100 * best.cwnd_error:.1f} % in the median, compared at equal data segment."
+        )
+    return (
+        f"Replayed over the extracted channel, {best.variant} ({how}) differs from the captured flow by "
+        f"{100 * best.goodput_difference:+.1f} % in goodput; the bound is {100 * GOODPUT_BOUND:.0f} %, {judged}.{cwnd}"
+    )
+
+
+def _verdict(holds: bool) -> str:
+    return "pass" if holds else "miss"
+
+
+def _row(subject: str, metric: str, value: float, unit: str, verdict: str = "info", text: str = "") -> dict[str, Any]:
+    return {
+        "section": "self_check",
+        "subject": subject,
+        "metric": metric,
+        "value": float(value),
+        "unit": unit,
+        "verdict": verdict,
+        "text": text,
+    }

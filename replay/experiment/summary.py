@@ -1,0 +1,194 @@
+"""The findings at the top of a report: a few plain sentences and the key numbers.
+
+Composes what others computed (outcome, estimates, self-check, comparison) and computes no more than shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hindflight.channels.estimate import Estimate
+from hindflight.replay.experiment.selfcheck import GOODPUT_BOUND, Candidate
+from hindflight.replay.outcome import Outcome
+from hindflight.toolkit.schema import run_subject
+from hindflight.toolkit.units import counted, format_rate
+
+METRICS = {
+    "rate_bps": "bottleneck rate",
+    "base_rtt_ns": "round-trip propagation",
+    "min_rtt_ns": "least round-trip time",
+    "queue_limit_pkts": "queue limit",
+    "channel_loss_share": "channel loss",
+}
+"""Names of the estimates as a reader knows them; the others are no key numbers."""
+
+
+def key_numbers(captured: Outcome, estimates: Iterable[Estimate]) -> list[dict[str, Any]]:
+    """Return the rows of section `key_numbers`: what the flow achieved and what its link is like."""
+    retransmitted = f"{captured.retransmissions} of {captured.data_segments} data segments"
+    rows = [
+        _number(
+            "goodput", captured.goodput_bps, "bit/s", f"acknowledged in order over {captured.duration_ns / 1e9:.1f} s"
+        ),
+        _number("retransmitted segments", captured.retransmissions, "", retransmitted),
+        _number("retransmission timeouts", captured.rtos, "", ""),
+    ]
+    for estimate in estimates:
+        if estimate.name not in METRICS:
+            continue
+        rows.append(
+            {
+                **_number(METRICS[estimate.name], estimate.value, estimate.unit, estimate.how),
+                "low": estimate.low,
+                "high": estimate.high,
+                "verdict": "info" if estimate.known else "unknown",
+            }
+        )
+    return rows
+
+
+def summary(
+    captured: Outcome,
+    estimates: Sequence[Estimate],
+    counts: Mapping[str, int],
+    ranked: Sequence[Candidate],
+    findings: Sequence[Mapping[str, Any]],
+    runs: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return the rows of section `summary`, one sentence each, in reading order."""
+    by_name = {estimate.name: estimate for estimate in estimates}
+    sentences = [_what_was(captured, by_name.get("rate_bps")), _what_was_lost(counts)]
+    if ranked:
+        sentences.append(_how_far_to_trust(ranked[0]))
+    sentences += _what_if(findings, runs)
+    return [_sentence("capture", sentence) for sentence in sentences]
+
+
+def summary_without_capture(
+    findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the rows of section `summary` of a replay beside which there is no captured flow."""
+    studied = [run for run in runs if run["purpose"] == "what_if" and run["role"] == "studied"]
+    subjects = {run_subject(run["variant"], run["proxy"]) for run in studied}
+    drawn = all(run["channel_mode"] == "model" for run in studied)
+    channel = (
+        "a channel drawn from its model" if drawn else "a captured channel, whose capture is not in this workspace"
+    )
+    tried, count = f"{counted(len(subjects), 'choice')} of variant and proxy", counted(len(studied), "run")
+    sentences = [f"Replayed without a capture beside it: {tried} over {channel}, {count} in all."]
+    sentences += _goodputs(findings)
+    sentences += _what_if(findings, runs)
+    return [_sentence("replay", sentence) for sentence in sentences]
+
+
+def _goodputs(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say between which goodputs the choices lie."""
+    found = {
+        row["subject"]: row["value"]
+        for metric in ("goodput_as_captured", "goodput")  # The mean over the seeds, where there is one.
+        for row in findings
+        if row["section"] == "what_if" and row["metric"] == metric
+    }
+    if not found:
+        return []
+    ends = sorted(found, key=lambda subject: found[subject])
+    words = [f"{format_rate(found[subject])} ({subject})" for subject in dict.fromkeys((ends[0], ends[-1]))]
+    return [f"Goodput {'of' if len(words) == 1 else 'from'} {' to '.join(words)}."]
+
+
+def _sentence(subject: str, text: str) -> dict[str, Any]:
+    return {"section": "summary", "subject": subject, "metric": "", "unit": "", "verdict": "info", "text": text}
+
+
+def _number(metric: str, value: float | None, unit: str, text: str) -> dict[str, Any]:
+    return {
+        "section": "key_numbers",
+        "subject": "capture",
+        "metric": metric,
+        "value": None if value is None else float(value),
+        "unit": unit,
+        "verdict": "info",
+        "text": text,
+    }
+
+
+def _what_was(captured: Outcome, rate: Estimate | None) -> str:
+    achieved = (
+        f"In {captured.duration_ns / 1e9:.0f} s the captured flow moved {captured.acked_bytes / 1e6:.1f} MB, "
+        f"{format_rate(captured.goodput_bps)} of payload"
+    )
+    if rate is None or rate.value is None:
+        return f"{achieved}; the rate of its link cannot be told from this capture."
+    share = captured.goodput_bps / rate.value
+    return f"{achieved}: {share:.0%} of the {format_rate(rate.value)} that its bottleneck carries."
+
+
+def _what_was_lost(counts: Mapping[str, int]) -> str:
+    lost, sent = counts.get("lost", 0), counts.get("data_packets", 0)
+    if not lost:
+        return f"None of its {sent} data packets was lost."
+    causes = {
+        "queue": "by a full queue",
+        "channel": "by the channel",
+        "outage": "in outages",
+        "unknown": "for unknown cause",
+    }
+    parts = [f"{counts[cause]} {words}" for cause, words in causes.items() if counts.get(cause)]
+    return f"Of {sent} data packets {lost} were lost: {', '.join(parts)}."
+
+
+def _how_far_to_trust(best: Candidate) -> str:
+    difference = 100 * best.goodput_difference
+    if abs(best.goodput_difference) <= GOODPUT_BOUND:
+        return f"Replayed over this channel, {best.variant} comes within {abs(difference):.1f} % of the real goodput."
+    return (
+        f"No variant reproduces the capture within {100 * GOODPUT_BOUND:.0f} %; the nearest, {best.variant}, "
+        f"differs by {difference:+.1f} %, so the comparison below holds between replays only."
+    )
+
+
+def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    gains = [row for row in findings if row["section"] == "what_if" and row["metric"] == "goodput_gain"]
+    resets = _resets(findings)
+    if not gains:
+        return resets
+    sure = [row for row in gains if row["verdict"] == "info" and row["value"] > 0]
+    if not sure:
+        return [*resets, "No variant or proxy that was tried is better beyond doubt."]
+    best = max(sure, key=lambda row: row["value"])
+    sentences = [*resets, f"Best of those tried: {best['text']}"]
+    beyond = _share_beyond(best["subject"], runs)
+    if beyond > WORTH_SAYING:
+        sentences.append(
+            f"It sent more than was captured: {beyond:.0%} of its packets met a repetition of the captured channel."
+        )
+    return sentences
+
+
+RESETS_SAID = 2
+"""Subjects whose resets the summary tells one by one; of more it says how many."""
+
+
+def _resets(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    said = [row["text"] for row in findings if row["section"] == "what_if" and row["metric"] == "resets"]
+    if len(said) <= RESETS_SAID:
+        return said
+    return [f"With {len(said)} of the choices tried, connections were reset; the section What if counts them."]
+
+
+WORTH_SAYING = 0.1
+"""Share of packets beyond the captured trace from which the summary says so."""
+
+
+def _share_beyond(subject: str, runs: Sequence[Mapping[str, Any]]) -> float:
+    mine = [
+        run
+        for run in runs
+        if run["channel_mode"] == "replayed"
+        and run["purpose"] == "what_if"
+        and run["role"] == "studied"
+        and run_subject(run["variant"], run["proxy"]) == subject
+    ]
+    sent = sum(run["segments_out"] for run in mine)
+    return sum(run["trace_beyond_pkts"] or 0 for run in mine) / sent if sent else 0.0

@@ -1,0 +1,158 @@
+"""What the applications saw and what shared the path, from the rows of `runs`, as rows of `findings`.
+
+Knows tables and the scenario's words; not the engine. Means are over the seeds, as in `compare`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hindflight.replay.experiment.compare import Interval, mean_interval
+from hindflight.replay.scenario.flows import STACK, Flow
+from hindflight.replay.scenario.model import Scenario
+from hindflight.toolkit.schema import run_subject
+from hindflight.toolkit.units import format_rate, format_time
+
+Run = Mapping[str, Any]
+Row = dict[str, Any]
+
+APPLICATION = (
+    ("application_delay_p50", "app_delay_p50_ns", "ns"),
+    ("application_delay_p95", "app_delay_p95_ns", "ns"),
+    ("application_delay_max", "app_delay_max_ns", "ns"),
+    ("jitter", "jitter_ns", "ns"),
+    ("stalls", "stalls", ""),
+    ("stalled_time", "stalled_ns", "ns"),
+    ("pages", "pages", ""),
+    ("page_load_p50", "page_load_p50_ns", "ns"),
+    ("page_load_p95", "page_load_p95_ns", "ns"),
+)
+"""Metric, column of `runs` and unit of what an application sees; null where it does not apply."""
+
+LOSSES = ("channel_losses", "queue_losses", "aqm_losses", "outage_losses")
+DATAGRAMS = "udp"
+"""Variant of the rows that are no TCP flow."""
+
+
+def traffic_findings(runs: Sequence[Run]) -> list[Row]:
+    """Return what the studied flow's application saw (section `what_if`) and each other flow (section `sharing`).
+
+    Where several TCP flows share the path also Jain's index of their goodputs, (Σx)² / (n Σx²).
+    """
+    compared = [run for run in runs if run["purpose"] == "what_if"]
+    subjects = {
+        run["run_id"]: run_subject(run["variant"], run["proxy"]) for run in compared if run["role"] == "studied"
+    }
+    rows = []
+    for subject, mine in _by_subject(compared, subjects).items():
+        studied = [run for run in mine if run["role"] == "studied"]
+        rows += _means("what_if", subject, studied, APPLICATION)
+        fairness = [index for shares in _tcp_goodputs(mine) if (index := jain_index(shares)) is not None]
+        if fairness:
+            rows.append(_finding("what_if", (subject, "jain_index"), mean_interval(fairness), ""))
+        for flow in dict.fromkeys(run["flow"] for run in mine if len(mine) > len(studied)):
+            own = [run for run in mine if run["flow"] == flow]
+            name = f"{subject}: {flow} ({own[0]['variant']})"
+            rows += _means("sharing", name, own, (("goodput", "goodput_bps", "bit/s"), *APPLICATION))
+            lost = [
+                100 * sum(run[cause] for cause in LOSSES) / run["segments_out"] for run in own if run["segments_out"]
+            ]
+            if lost:
+                rows.append(_finding("sharing", (name, "lost_packets"), mean_interval(lost), "%"))
+            if any(run["ecn_marks"] for run in own):
+                rows += _means("sharing", name, own, (("ecn_marks", "ecn_marks", ""),))
+            if reset := sum(run["reset_ns"] is not None for run in own):
+                rows.append(_finding("sharing", (name, "resets"), Interval(float(reset), None, None), ""))
+    return rows
+
+
+def jain_index(shares: Sequence[float]) -> float | None:
+    """Return Jain's fairness index of `shares`: 1 if all are equal, 1/n if one has all; None for less than two."""
+    squares = sum(share * share for share in shares)
+    if len(shares) < 2 or squares == 0:
+        return None
+    return sum(shares) ** 2 / (len(shares) * squares)
+
+
+def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """Return the profile of each TCP flow and what differs from it (section `setup`).
+
+    `profiles` holds the parameters of each profile by the engine's names.
+    """
+    flows: list[tuple[str, Flow]] = [("flow", scenario.flow), *((flow.name, flow) for flow in scenario.flows)]
+    rows = []
+    for name, flow in flows:
+        rows.append(_said(name, "profile", flow.profile))
+        own = profiles[flow.profile]
+        stack = flow.engine_stack()
+        for key, parameter in STACK.items():
+            if parameter in stack and stack[parameter] != own[parameter]:
+                text = f"{_words(parameter, stack[parameter])} instead of {_words(parameter, own[parameter])}"
+                rows.append(_said(name, key, text))
+    return rows
+
+
+def _by_subject(runs: Iterable[Run], subjects: Mapping[int, str]) -> dict[str, list[Run]]:
+    """Return the runs of each subject: those over the seeds, or, where there are none, the one as captured."""
+    grouped: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        grouped[subjects[run["run_id"]]].append(run)
+    return {
+        subject: [run for run in mine if run["channel_mode"] != "replayed"] or mine for subject, mine in grouped.items()
+    }
+
+
+def _tcp_goodputs(runs: Iterable[Run]) -> list[list[float]]:
+    shares: dict[int, list[float]] = defaultdict(list)
+    for run in runs:
+        if run["variant"] != DATAGRAMS:
+            shares[run["run_id"]].append(run["goodput_bps"])
+    return list(shares.values())
+
+
+def _means(section: str, subject: str, runs: Sequence[Run], metrics: Iterable[tuple[str, str, str]]) -> list[Row]:
+    rows = []
+    for metric, column, unit in metrics:
+        values = [float(run[column]) for run in runs if run[column] is not None]
+        if values:
+            rows.append(_finding(section, (subject, metric), mean_interval(values), unit))
+    return rows
+
+
+def _finding(section: str, what: tuple[str, str], interval: Interval, unit: str) -> Row:
+    subject, metric = what
+    return {
+        "section": section,
+        "subject": subject,
+        "metric": metric,
+        "value": interval.mean,
+        "low": interval.low,
+        "high": interval.high,
+        "unit": unit,
+        "verdict": "info",
+        "text": "",
+    }
+
+
+def _said(flow: str, parameter: str, text: str) -> Row:
+    return {"section": "setup", "subject": flow, "metric": parameter, "unit": "", "verdict": "info", "text": text}
+
+
+def _words(parameter: str, value: object) -> str:
+    """Return a value of the engine as a reader knows it."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "on" if value else "off"
+        case int() | float() if parameter.endswith("_ns"):
+            return format_time(value)
+        case int() | float() if parameter.endswith("_bps"):
+            return format_rate(value)
+        case int() | float():
+            unit = "B" if parameter.endswith("_bytes") else "pkts" if parameter.endswith("_pkts") else ""
+            return f"{value:g} {unit}".strip() if isinstance(value, float) else f"{value} {unit}".strip()
+        case _:
+            return str(value)

@@ -1,0 +1,140 @@
+"""The kinds of application in a scenario file: what feeds a flow.
+
+Knows the file's words and the engine's (`hindflight._native.replay`); not how applications run. Read docs/scenario.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from hindflight.replay.scenario.quantities import Part, Rate, Size, Time, whole
+from hindflight.toolkit.units import SIZE, TIME
+
+Spread = Literal["fixed", "exponential", "pareto"]
+Write = Annotated[int, whole(SIZE), Field(ge=1, le=2**30)]
+PositiveTime = Annotated[Time, Field(ge=1)]
+
+
+class Greedy(Part):
+    """Writes as much as the network takes, up to the flow's size, from `first` after its start on; `write` octets per
+    call into a send buffer."""
+
+    kind: Literal["greedy"] = "greedy"
+    write: Write | None = None
+    first: Time = 0
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's words."""
+        return {"kind": "greedy", "write_bytes": self.write, "first_write_ns": self.first}
+
+
+class OnOff(Part):
+    """Writes at a rate for a while, then pauses."""
+
+    kind: Literal["on_off"]
+    rate: Rate
+    on: PositiveTime
+    off: Time
+    spread: Spread = "fixed"
+    write: Write | None = None
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's words."""
+        return {
+            "kind": "on_off",
+            "rate_bps": self.rate,
+            "on_ns": self.on,
+            "off_ns": self.off,
+            "spread": self.spread,
+            "write_bytes": self.write,
+        }
+
+
+class Pages(Part):
+    """Sends a page whenever the receiving end asks for one; that end thinks before it asks for the next."""
+
+    kind: Literal["pages"]
+    page: Annotated[Size, Field(le=2**40)]
+    think: Time
+    spread: Spread = "fixed"
+    request: Annotated[int, whole(SIZE), Field(ge=1, le=1400)] = 400
+    pages: Annotated[int, Field(ge=1, le=2**32, strict=True)] | None = None
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's words."""
+        return {
+            "kind": "pages",
+            "page_bytes": self.page,
+            "think_ns": self.think,
+            "spread": self.spread,
+            "request_bytes": self.request,
+            "pages": self.pages,
+        }
+
+
+class Stream(Part):
+    """Writes media at their own rate; the receiving end plays them out and stalls when they run dry."""
+
+    kind: Literal["stream"]
+    rate: Rate
+    write_every: Annotated[int, whole(TIME), Field(ge=1000)] = 40_000_000
+    startup: Time = 1_000_000_000
+    resume: Time = 1_000_000_000
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's words."""
+        return {
+            "kind": "stream",
+            "rate_bps": self.rate,
+            "write_every_ns": self.write_every,
+            "startup_ns": self.startup,
+            "resume_ns": self.resume,
+        }
+
+
+class Writes(Part):
+    """Writes when and what a captured application wrote: times since the flow's start, and the octets of each."""
+
+    kind: Literal["writes"]
+    at: Annotated[tuple[Time, ...], Field(min_length=1)]
+    sizes: tuple[Write, ...]
+
+    @model_validator(mode="after")
+    def _paired(self) -> Writes:
+        if len(self.at) != len(self.sizes):
+            raise ValueError(f"{len(self.at)} times in `at` and {len(self.sizes)} sizes; give as many of each")
+        for i, (before, after) in enumerate(pairwise(self.at), 1):
+            if after < before:
+                raise ValueError(f"at[{i}] is earlier than the one before it")
+        return self
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's words."""
+        return {"kind": "writes", "at_ns": list(self.at), "bytes": list(self.sizes)}
+
+
+Application = Annotated[Greedy | OnOff | Pages | Stream | Writes, Field(discriminator="kind")]
+
+APPLICATIONS: dict[str, type[Part]] = {
+    "greedy": Greedy,
+    "on_off": OnOff,
+    "pages": Pages,
+    "stream": Stream,
+    "writes": Writes,
+}
+"""By kind."""
+
+
+def written_at(application: Application) -> Iterator[tuple[str, int]]:
+    """Yield the keys that say when something is written, with their times in ns since the flow's start."""
+    match application:
+        case Greedy():
+            yield "first", application.first
+        case Writes():
+            yield from ((f"at[{i}]", at) for i, at in enumerate(application.at))
+        case OnOff() | Pages() | Stream():
+            pass

@@ -1,0 +1,219 @@
+"""A first scenario file from what a capture told: estimates with their intervals, and what is not known.
+
+Writes text for people to edit; knows neither captures nor the engine. The result reads back with `model`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hindflight.toolkit.units import format_rate, format_time
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An estimate with its 95 % interval, in base units (bit/s, ns, packets), and how it was got."""
+
+    value: float
+    low: float | None
+    high: float | None
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The sender and its peer as the capture shows them.
+
+    `initial_window_pkts` and `receive_buffer_bytes` are None where the capture lacks the handshake.
+    """
+
+    mss_bytes: int
+    header_bytes: int
+    initial_window_pkts: int | None
+    receive_buffer_bytes: int | None
+    profile: str = "linux"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """What the trace says changed at `at_ns` after the flow's start; None where it stayed. `note` becomes a comment."""
+
+    at_ns: int
+    rate_bps: float | None = None
+    round_trip_ns: float | None = None
+    outage: bool | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Everything that a scenario file needs. `rate` and `queue` are None where the capture cannot tell."""
+
+    name: str
+    duration_ns: int
+    trace_file: str
+    block_pkts: int
+    rate: Value | None
+    round_trip: Value
+    queue: Value | None
+    stack: Stack
+    input_name: str
+    input_sha256: str
+    flow_id: int
+    variant: str
+    variants: Sequence[str]
+    proxies: Sequence[str] = ("none", "relay")
+    seeds: int = 20
+    changes: Sequence[LinkChange] = field(default_factory=tuple)
+    unknowns: Sequence[str] = field(default_factory=tuple)
+
+
+RELAY_SHARE = 0.5
+"""Where the relay stands, as a share of the path's delay: a capture cannot tell; a satellite is midway."""
+
+UNKNOWN_QUEUE_PKTS = 1000
+"""Queue limit where the capture never filled the queue: large enough not to invent losses."""
+
+
+def draft_scenario(draft: Draft) -> str:
+    """Return the text of a scenario file: sender, relay in the middle, receiver; losses on the first hop."""
+    round_trip = _less(draft.round_trip, _second_hop_ns(draft))
+    one_way_ns = round_trip.value / 2
+    up_ns = round(one_way_ns * RELAY_SHARE)
+    down_ns = round(one_way_ns - up_ns)
+    stack = draft.stack
+    quote = json.dumps
+    lines = [
+        f"# Drafted from {draft.input_name}, flow {draft.flow_id}. Estimates carry their 95 % interval; edit freely.",
+        f"name = {quote(draft.name)}",
+        f"duration = {quote(format_time(draft.duration_ns))}",
+        'path = ["sender", "relay", "receiver"]',
+        "unknowns = [",
+        *(f"  {quote(sentence)}," for sentence in draft.unknowns),
+        "]",
+        "",
+        "[[links]]",
+        'name = "uplink"  # the bottleneck: queue, losses of the captured trace, half of the delay',
+        *_rate_lines(draft.rate),
+        _delay_line(up_ns, round_trip, RELAY_SHARE),
+        _queue_line(draft.queue),
+        f'loss = {{ model = "trace", file = {quote(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
+        *_reverse_lines(draft.rate, up_ns),
+        *_change_lines(draft, RELAY_SHARE, outages=True),
+        "",
+        "[[links]]",
+        'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
+        *_assumed_lines(draft),
+        f'delay = "{format_time(down_ns)}"  # one way; {1 - RELAY_SHARE:.0%} of the path by assumption',
+        *_reverse_lines(draft.rate, down_ns),
+        *_change_lines(draft, 1 - RELAY_SHARE, outages=False),
+        "",
+        "[flow]",
+        'size = "greedy"',
+        f'mss = "{stack.mss_bytes} B"',
+        f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
+        *_window_lines(stack.initial_window_pkts),
+        *_buffer_lines(stack.receive_buffer_bytes),
+        f"profile = {quote(stack.profile)}  # timers and recovery of the stack",
+        "",
+        "[proxy]",
+        'buffer = "200 pkts"',
+        "",
+        "[compare]",
+        f"variants = {quote(list(draft.variants))}",
+        f"proxies = {quote(list(draft.proxies))}",
+        f"seeds = {draft.seeds}",
+        "",
+        "[captured]",
+        f"input = {quote(draft.input_name)}",
+        f"sha256 = {quote(draft.input_sha256)}",
+        f"flow_id = {draft.flow_id}",
+        f'variant = {quote(draft.variant)}  # "auto": the self-check tries all and takes the nearest',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _interval(value: Value, scale: float, unit: str) -> str:
+    if value.low is None or value.high is None:
+        return value.how
+    return f"95 %: {value.low / scale:.6g} to {value.high / scale:.6g} {unit}; {value.how}"
+
+
+def _rate_lines(rate: Value | None) -> list[str]:
+    if rate is None:
+        return ["# rate: the capture never filled the link, so it cannot tell; without a rate nothing queues"]
+    return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, 1e6, "Mbit/s")}']
+
+
+def _delay_line(delay_ns: int, round_trip: Value, share: float) -> str:
+    bounds = ""
+    if round_trip.low is not None and round_trip.high is not None:
+        low, high = (share * edge / 2e6 for edge in (round_trip.low, round_trip.high))
+        bounds = f"95 %: {low:.6g} to {high:.6g} ms; "
+    return f'delay = "{format_time(delay_ns)}"  # one way; {bounds}{share:.0%} of the path by assumption'
+
+
+def _queue_line(queue: Value | None) -> str:
+    if queue is None:
+        return f'queue = "{UNKNOWN_QUEUE_PKTS} pkts"  # not known: the captured flow never filled it'
+    return f'queue = "{round(queue.value)} pkts"  # {_interval(queue, 1, "pkts")}'
+
+
+def _window_lines(initial_window_pkts: int | None) -> list[str]:
+    if initial_window_pkts is None:
+        return ["# initial_window: the capture begins in the middle of the flow, so the first window is not known"]
+    return [f'initial_window = "{initial_window_pkts} pkts"']
+
+
+def _buffer_lines(receive_buffer_bytes: int | None) -> list[str]:
+    if receive_buffer_bytes is None:
+        return ["# receive_buffer: the window scale is not in the capture, so the window is not known"]
+    return [f'receive_buffer = "{receive_buffer_bytes} B"  # the largest window that the receiver advertised']
+
+
+def _assumed_lines(draft: Draft) -> list[str]:
+    """Rate and queue of the hop behind the relay, of which the capture tells nothing."""
+    lines = [] if draft.rate is None else [f'rate = "{format_rate(draft.rate.value)}"  # assumed: that of the uplink']
+    queue_pkts = UNKNOWN_QUEUE_PKTS if draft.queue is None else round(draft.queue.value)
+    return [*lines, f'queue = "{queue_pkts} pkts"  # assumed']
+
+
+def _change_lines(draft: Draft, share: float, outages: bool) -> list[str]:
+    """The changes of one hop: its share of the delay, the rate, and outages where the losses are."""
+    entries = []
+    for change in draft.changes:
+        fields = [f'at = "{format_time(change.at_ns)}"']
+        if change.rate_bps is not None:
+            fields.append(f'rate = "{format_rate(change.rate_bps)}"')
+        if change.round_trip_ns is not None:
+            one_way_ns = max(0.0, change.round_trip_ns - _second_hop_ns(draft)) / 2
+            fields.append(f'delay = "{format_time(share * one_way_ns)}"')
+        if outages and change.outage is not None:
+            fields.append(f"outage = {'true' if change.outage else 'false'}")
+        if len(fields) > 1:
+            comment = f"  # {change.note}" if change.note else ""
+            entries.append(f"  {{ {', '.join(fields)} }},{comment}")
+    return ["changes = [  # both directions", *entries, "]"] if entries else []
+
+
+def _less(value: Value, amount: float) -> Value:
+    low, high = (None if edge is None else max(0.0, edge - amount) for edge in (value.low, value.high))
+    return Value(max(0.0, value.value - amount), low, high, value.how)
+
+
+def _second_hop_ns(draft: Draft) -> float:
+    """Serialisation, both ways, that the second hop adds and the capture's single hop does not have."""
+    if draft.rate is None:
+        return 0.0
+    octets = draft.stack.mss_bytes + 2 * draft.stack.header_bytes
+    return octets * 8e9 / draft.rate.value
+
+
+def _reverse_lines(rate: Value | None, delay_ns: int) -> list[str]:
+    fields = f'delay = "{format_time(delay_ns)}", queue = "1000 pkts"'
+    if rate is not None:
+        fields = f'rate = "{format_rate(rate.value)}", ' + fields
+    return [f"reverse = {{ {fields} }}  # acknowledgements: rate assumed equal, losses and queue not known"]

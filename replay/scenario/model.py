@@ -1,0 +1,466 @@
+"""Scenario files: one TOML file says the path, the flow, the proxies, the channel and what to compare.
+
+Parses and validates; runs nothing. Every error names the key path and what is allowed. Read docs/scenario.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
+
+from hindflight.channels.models import losses
+from hindflight.channels.models.link_layer import Arq, Fec, Guarded, LinkModel
+from hindflight.channels.models.parameters import LONGEST_NS, InputFile
+from hindflight.replay.catalogue import meant_variant
+from hindflight.replay.scenario.applications import APPLICATIONS, written_at
+from hindflight.replay.scenario.flows import Datagrams, Flow, SharingFlow
+from hindflight.replay.scenario.quantities import (
+    GREATEST_SEED,
+    MOST_PKTS,
+    Count,
+    Duration,
+    Name,
+    Names,
+    Packets,
+    Part,
+    Rate,
+    Time,
+    whole,
+)
+from hindflight.replay.scenario.queues import QUEUES, DropTail, Queue
+from hindflight.replay.scenario.rates import RateTrace, read_rates
+from hindflight.replay.scenario.validation_errors import Tables, describe, nearest
+from hindflight.replay.scenario.variant_parameters import Tuned
+from hindflight.toolkit.errors import MachineError, ScenarioError
+from hindflight.toolkit.units import PACKETS, TIME
+
+
+class Trace(Part):
+    """Losses of a captured channel, by position; `file` is relative to the scenario file."""
+
+    model: Literal["trace"]
+    file: str
+    block: Packets = 0
+
+
+Loss = Annotated[losses.NoLoss | losses.PacketLoss | losses.TimeLoss | Guarded | Trace, Field(discriminator="model")]
+
+
+class ChannelFile(Part):
+    """A channel over time from a file of any format that tells it; `file` is relative to the scenario file."""
+
+    model: Literal["file"]
+    file: InputFile
+
+
+Channel = Annotated[LinkModel | Guarded | ChannelFile, Field(discriminator="model")]
+"""What gives a link's rate, delay and loss over time: a model in the words of `channel synth`, or a file."""
+
+
+class Jitter(Part):
+    """What is added to the delay of each packet, drawn from a law.
+
+    `spread` is the most of a uniform one, the mean of an exponential one, the standard deviation of the normal one
+    whose size a half-normal draw is.
+    """
+
+    kind: Literal["uniform", "exponential", "half_normal"]
+    spread: Annotated[int, whole(TIME), Field(ge=1, le=LONGEST_NS)]
+
+    def engine(self) -> dict[str, Any]:
+        """Return the engine's words."""
+        return {"kind": self.kind, "spread_ns": self.spread}
+
+
+class Direction(Part):
+    """One direction of a link. No rate: packets are not serialised and never queue."""
+
+    rate: Rate | None = None
+    rate_file: str | None = None
+    delay: Time
+    jitter: Jitter | None = None
+    queue: Queue = DropTail()
+    loss: Loss = losses.NoLoss()
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Direction:
+        _check_one_rate(self.rate, self.rate_file)
+        return self
+
+
+def _check_one_rate(rate: float | None, rate_file: str | None) -> None:
+    if rate is not None and rate_file is not None:
+        raise ValueError("rate and rate_file both give the rate; leave one out")
+
+
+class Change(Part):
+    """From `at` on these values hold, in both directions; those that are left out stay as they were."""
+
+    at: Time
+    rate: Rate | None = None
+    delay: Time | None = None
+    outage: Annotated[bool | None, Field(strict=True)] = None
+    hold: Annotated[bool | None, Field(strict=True)] = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Change:
+        if self.rate is None and self.delay is None and self.outage is None and self.hold is None:
+            raise ValueError("changes nothing; give rate, delay, outage or hold")
+        if self.outage and self.hold:
+            raise ValueError("outage and hold contradict each other: what meets the break is lost, or it waits")
+        return self
+
+
+class Link(Part):
+    """A link between two neighbouring nodes; without `reverse` the way back has the same rate and delay, no loss."""
+
+    name: Name
+    rate: Rate | None = None
+    rate_file: str | None = None
+    delay: Time
+    jitter: Jitter | None = None
+    queue: Queue = DropTail()
+    loss: Loss = losses.NoLoss()
+    reverse: Direction | None = None
+    changes: tuple[Change, ...] = ()
+    channel: Channel | None = None
+    in_order: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Link:
+        for i, (before, after) in enumerate(pairwise(self.changes), 1):
+            if after.at < before.at:
+                raise ValueError(f"changes[{i}].at is earlier than the one before it")
+        for key, direction in (("loss", self.forward), ("reverse.loss", self.backward)):
+            if isinstance(direction.loss, Guarded) and isinstance(direction.loss.over, LinkModel):
+                raise ValueError(f"{key}.over says what a whole link is like: give it as channel")
+        if self.channel is not None and (self.changes or not isinstance(self.loss, losses.NoLoss)):
+            raise ValueError("channel says what is lost and what changes: leave out loss and changes")
+        return self
+
+    @model_validator(mode="after")
+    def _queues_have_rates(self) -> Link:
+        for key, direction in (("queue", self.forward), ("reverse.queue", self.backward)):
+            rates = (direction.rate, direction.rate_file, *(change.rate for change in self.changes))
+            known = self.channel is not None or rates.count(None) < len(rates)
+            if direction.queue.kind != "drop_tail" and not known:
+                raise ValueError(f"{key} = {direction.queue.kind} means nothing without a rate: nothing ever waits")
+        return self
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Link:
+        _check_one_rate(self.rate, self.rate_file)
+        return self
+
+    @property
+    def may_reorder(self) -> bool:
+        """Whether a packet may overtake another: by jitter, a change of delay, or the late repairs of a link layer."""
+        ways = (self.forward, self.backward)
+        varies = any(way.jitter is not None or isinstance(way.loss, Trace | Guarded) for way in ways)
+        return varies or self.channel is not None or any(change.delay is not None for change in self.changes)
+
+    @property
+    def may_break(self) -> bool:
+        """Whether there may be a time when nothing passes."""
+        return self.channel is not None or any(change.outage or change.hold for change in self.changes)
+
+    @property
+    def forward(self) -> Direction:
+        """The direction in which the data flows."""
+        return Direction.model_construct(
+            rate=self.rate,
+            rate_file=self.rate_file,
+            delay=self.delay,
+            jitter=self.jitter,
+            queue=self.queue,
+            loss=self.loss,
+        )
+
+    @property
+    def backward(self) -> Direction:
+        """The direction of the acknowledgements."""
+        return self.reverse or Direction.model_construct(
+            rate=self.rate,
+            rate_file=self.rate_file,
+            delay=self.delay,
+            jitter=None,
+            queue=DropTail(),
+            loss=losses.NoLoss(),
+        )
+
+
+class Proxy(Part):
+    """Split proxies: every node that `compare.proxies` names has one of these. docs/proxies.md has the policies."""
+
+    buffer: Annotated[int, whole(PACKETS), Field(ge=4, le=MOST_PKTS)] = 200
+    variant: Name | None = None
+    advertise: Literal["half_free", "free", "third"] = "half_free"
+
+
+class Compare(Part):
+    """What to compare: each variant with each placement of the proxy, over the same seeds."""
+
+    variants: Names
+    proxies: Names = ("none",)
+    seeds: Annotated[Count, Field(le=100_000)] = 20
+    first_seed: Annotated[Count, Field(le=GREATEST_SEED)] = 1
+
+
+class Keep(Part):
+    """What is kept of the runs of `compare` besides their row in `runs`.
+
+    `series` are those of the runs that `runs` names: all tables, the states of their senders alone (`samples` of them
+    at most, at even times, where memory is to be bounded however long the run), or nothing.
+    """
+
+    runs: Literal["first", "all"] = "first"
+    series: Literal["segments", "states", "none"] = "segments"
+    samples: Annotated[int, Field(ge=1, le=100_000_000, strict=True)] | None = None
+
+    @model_validator(mode="after")
+    def _samples_states(self) -> Keep:
+        if self.samples is not None and self.series != "states":
+            raise ValueError('samples needs series = "states": segments cannot be sampled')
+        if self.series == "none" and self.runs == "all":
+            raise ValueError('runs = "all" contradicts series = "none", which keeps nothing of any')
+        return self
+
+
+class Captured(Part):
+    """The captured flow that this scenario was made from: the self-check replays it first."""
+
+    input: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    flow_id: Count
+    variant: Name = "auto"
+
+
+class Scenario(Part):
+    """A whole file. `path` lists the nodes from data sender to receiver; there is one link between neighbours."""
+
+    name: str
+    duration: Duration
+    path: Annotated[tuple[Name, ...], Field(min_length=2)]
+    links: Annotated[tuple[Link, ...], Field(min_length=1)]
+    flow: Flow = Flow()
+    flows: tuple[SharingFlow, ...] = ()
+    datagrams: tuple[Datagrams, ...] = ()
+    proxy: Proxy = Proxy()
+    variants: dict[Name, Tuned] = Field(default_factory=dict)
+    compare: Compare
+    keep: Keep = Keep()
+    captured: Captured | None = None
+    unknowns: tuple[str, ...] = ()
+    _rates: dict[str, RateTrace] = PrivateAttr(default_factory=dict)
+    _where: str = PrivateAttr(default="scenario")
+
+    @property
+    def where(self) -> str:
+        """What errors call it: its file."""
+        return self._where
+
+    def called(self, where: str) -> Scenario:
+        """Let errors call it `where`; return it."""
+        self._where = where
+        return self
+
+    def read_rate_files(self, folder: Path) -> None:
+        """Read the files that links take their rate from, relative to `folder`. ScenarioError, ChannelError."""
+        for i, link in enumerate(self.links):
+            for key, direction in (("", link.forward), (".reverse", link.backward)):
+                name = direction.rate_file
+                if name is None or name in self._rates:
+                    continue
+                if not (folder / name).is_file():
+                    hint = "its path is relative to the scenario"
+                    raise ScenarioError(f"{self.where}: links[{i}]{key}.rate_file: no such file {folder / name}", hint)
+                self._rates[name] = read_rates(folder / name)
+
+    def rate_trace(self, name: str) -> RateTrace:
+        """The rate over time in the file `name`; ScenarioError if `read_rate_files` has not read it."""
+        if name not in self._rates:
+            raise ScenarioError(f"{self.where}: rate_file: {name} was not read; give the scenario as a file")
+        return self._rates[name]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        if len(set(self.path)) != len(self.path):
+            raise ValueError("path: a node stands there twice")
+        if len(self.links) != len(self.path) - 1:
+            raise ValueError(
+                f"links: {len(self.links)} given, {len(self.path) - 1} needed between {len(self.path)} nodes"
+            )
+        relays = self.path[1:-1]
+        for i, proxy in enumerate(self.compare.proxies):
+            if proxy != "none" and proxy not in relays:
+                raise ValueError(
+                    f"compare.proxies[{i}]: {proxy!r} is no node between sender and receiver"
+                    f"{nearest(proxy, ('none', *relays))}"
+                )
+        traced = any(isinstance(way.loss, Trace) for link in self.links for way in (link.forward, link.backward))
+        if self.compare.seeds == 0 and not traced:
+            raise ValueError("compare.seeds: 0 seeds run nothing without a trace to replay; at least 1")
+        self._check_others()
+        self._check_unmet()
+        return self
+
+    def _check_unmet(self) -> None:
+        """Refuse what no run would meet: it would change nothing."""
+        for i, link in enumerate(self.links):
+            for j, change in enumerate(link.changes):
+                if change.at >= self.duration:
+                    raise ValueError(f"links[{i}].changes[{j}].at: not before the end of the run")
+            if link.in_order and not link.may_reorder:
+                raise ValueError(f"links[{i}].in_order: nothing overtakes where no delay falls or varies; leave it out")
+        changing = any(link.changes or link.channel is not None for link in self.links)
+        breaking = any(link.may_break for link in self.links)
+        flows = [("flow", self.flow), *((f"flows[{i}]", flow) for i, flow in enumerate(self.flows))]
+        for key, flow in flows:
+            if not changing and flow.handover_adaptation not in {None, "off"}:
+                raise ValueError(f"{key}.handover_adaptation: means nothing without a link that changes")
+            if not breaking and flow.freeze_warning is not None:
+                raise ValueError(
+                    f"{key}.freeze_warning: there is no outage to warn of; give a link changes with outage or hold"
+                )
+            for own, at in written_at(flow.application):
+                if flow.start + at >= self.duration:
+                    raise ValueError(
+                        f"{key}.application.{own}: not before the end of the run, counted from the flow's start"
+                    )
+
+    def _check_others(self) -> None:
+        if self.flow.start >= self.duration:
+            raise ValueError("flow.start: not before the end of the run")
+        names = ["flow"]
+        for key, other in self._others():
+            if other.name in names:
+                raise ValueError(f"{key}.name: {other.name!r} stands there twice ('flow' is the studied one)")
+            names.append(other.name)
+            if other.start >= self.duration:
+                raise ValueError(f"{key}.start: not before the end of the run")
+            sender, receiver = self._site(f"{key}.from", other.sender, 0), self._site(f"{key}.to", other.receiver, -1)
+            if sender == receiver:
+                raise ValueError(f"{key}.to: {self.path[receiver]!r} is the node that sends")
+            if isinstance(other, SharingFlow) and receiver < sender:
+                raise ValueError(f"{key}.to: data flows in the order of the path; to must lie behind from")
+            for node in getattr(other, "proxies", ()):
+                between = self.path[sender + 1 : receiver]
+                if node not in between:
+                    allowed = ", ".join(between) or "there is none"
+                    raise ValueError(f"{key}.proxies: {node!r} is no node between its ends; allowed: {allowed}")
+
+    def _others(self) -> list[tuple[str, SharingFlow | Datagrams]]:
+        flows = [(f"flows[{i}]", flow) for i, flow in enumerate(self.flows)]
+        return [*flows, *((f"datagrams[{i}]", datagrams) for i, datagrams in enumerate(self.datagrams))]
+
+    def _site(self, key: str, name: str | None, unnamed: int) -> int:
+        if name is None:
+            return range(len(self.path))[unnamed]
+        if name not in self.path:
+            raise ValueError(f"{key}: {name!r} is no node of the path{nearest(name, self.path)}")
+        return self.path.index(name)
+
+
+def load_scenario(path: Path, known_variants: tuple[str, ...]) -> Scenario:
+    """Read a scenario file.
+
+    `known_variants` are the engine's names. Raises ScenarioError with file, key path and allowed values, ChannelError
+    if a `rate_file` gives no rate, MachineError if the file cannot be read.
+    """
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise ScenarioError(f"{path}: no such scenario file") from error
+    except OSError as error:
+        raise MachineError(f"{path}: {error.strerror}") from error
+    try:
+        data = tomllib.loads(raw.decode())
+    except (ValueError, RecursionError) as error:  # No text, no TOML, a number of thousands of digits, too deep.
+        raise ScenarioError(f"{path}: not a TOML file: {error}", "see docs/scenario.md for an example") from error
+    scenario = parse_scenario(data, str(path), known_variants, path.parent)
+    scenario.read_rate_files(path.parent)
+    return scenario
+
+
+def parse_scenario(
+    data: dict[str, Any], where: str, known_variants: tuple[str, ...], folder: Path = Path()
+) -> Scenario:
+    """Validate the contents of a scenario file; `where` names it in errors. Raises ScenarioError.
+
+    Files that a channel names are looked for in `folder`.
+    """
+    try:
+        scenario = Scenario.model_validate(data, context={"folder": str(folder)}).called(where)
+    except ValidationError as error:
+        raise ScenarioError(f"{where}: {describe(error, _TABLES)}") from None
+    for name, tuned in scenario.variants.items():
+        check_variant(f"{where}: variants.{name}.variant", tuned.variant, known_variants)
+        if name in known_variants:
+            raise ScenarioError(f"{where}: variants.{name}: there is a variant of that name; choose another")
+        tuned.check(f"{where}: variants.{name}")
+    known_variants = (*known_variants, *scenario.variants)
+    named = [(f"compare.variants[{i}]", v) for i, v in enumerate(scenario.compare.variants)]
+    if scenario.proxy.variant is not None:
+        named.append(("proxy.variant", scenario.proxy.variant))
+    if scenario.captured is not None and scenario.captured.variant != "auto":
+        named.append(("captured.variant", scenario.captured.variant))
+    named += [(f"flows[{i}].variant", flow.variant) for i, flow in enumerate(scenario.flows)]
+    for key, variant in named:
+        check_variant(f"{where}: {key}", variant, known_variants)
+    unnamed = sorted(set(scenario.variants).difference(variant for _, variant in named))
+    if unnamed:
+        by = "compare.variants, proxy.variant or the variant of one of [[flows]]"
+        raise ScenarioError(f"{where}: variants.{unnamed[0]}: nothing runs it; name it in {by}, or leave it out")
+    return scenario
+
+
+def check_variant(where: str, variant: str, known_variants: tuple[str, ...]) -> None:
+    """Raise ScenarioError unless `variant` is known, with the nearest name."""
+    if variant in known_variants:
+        return
+    guess = meant_variant(variant, known_variants, lead="; ")
+    raise ScenarioError(f"{where}: unknown variant {variant!r}{guess}", f"allowed: {', '.join(known_variants)}")
+
+
+_LOSS_MODELS: dict[str, type[BaseModel]] = {
+    "none": losses.NoLoss,
+    "bernoulli": losses.Bernoulli,
+    "ber": losses.BitErrors,
+    "gilbert_elliott": losses.GilbertElliott,
+    "four_state": losses.FourState,
+    "markov": losses.Markov,
+    "gilbert_elliott_time": losses.GilbertElliottTime,
+    "markov_time": losses.MarkovTime,
+    "arq": Arq,
+    "fec": Fec,
+    "trace": Trace,
+}
+_PARTS: dict[str, type[BaseModel]] = {
+    "jitter": Jitter,
+    "links": Link,
+    "reverse": Direction,
+    "changes": Change,
+    "flow": Flow,
+    "flows": SharingFlow,
+    "datagrams": Datagrams,
+    "proxy": Proxy,
+    "compare": Compare,
+    "keep": Keep,
+    "captured": Captured,
+    **_LOSS_MODELS,
+    **APPLICATIONS,
+    **QUEUES,
+}
+_TABLES = Tables(
+    Scenario,
+    _PARTS,
+    {
+        "loss": ("model", tuple(_LOSS_MODELS)),
+        "application": ("kind", tuple(APPLICATIONS)),
+        "queue": ("kind", tuple(QUEUES)),
+    },
+)

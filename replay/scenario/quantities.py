@@ -1,0 +1,54 @@
+"""The quantities of a scenario file with their ranges, and the table that knows its keys.
+
+Must not know what a scenario consists of. The ranges are the engine's (replay/engine/src/config/validate.rs).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from hindflight.channels.models.parameters import LONGEST_NS
+from hindflight.toolkit.units import PACKETS, RATE, SIZE, TIME, Quantity
+
+
+def whole(quantity: Quantity) -> BeforeValidator:
+    """Return what reads a `quantity` to the nearest whole of its base unit."""
+    return BeforeValidator(lambda text: round(quantity.parse(text)))
+
+
+LEAST_BPS = 8
+"""The engine's least rate."""
+GREATEST_BPS = 1e13
+MOST_PKTS = 100_000_000
+GREATEST_SEED = 2**63
+
+Rate = Annotated[float, BeforeValidator(RATE.parse), Field(ge=LEAST_BPS, le=GREATEST_BPS)]
+Time = Annotated[int, whole(TIME), Field(le=LONGEST_NS)]
+Duration = Annotated[int, whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)]
+Size = Annotated[int, whole(SIZE), Field(ge=1, le=2**60)]
+Packets = Annotated[int, whole(PACKETS), Field(le=MOST_PKTS)]
+Probability = Annotated[float, Field(ge=0, le=1, strict=True)]
+Count = Annotated[int, Field(ge=0, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Dscp = Annotated[int, Field(ge=0, le=63, strict=True)]
+Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.+-]+$")]
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError("names nothing; give at least one")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice!r} stands there twice")
+    return names
+
+
+Names = Annotated[tuple[Name, ...], AfterValidator(_distinct)]
+
+
+class Part(BaseModel):
+    """A table of the file: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,0 +1,77 @@
+"""Variants under names of one's own: `[variants.NAME]` of a scenario file gives one other parameters.
+
+Knows names, values and their units; the ranges are the engine's to hold, which refuses others. Read docs/scenario.md,
+"Variants with other parameters".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from hindflight.replay.catalogue import Parameter, parameters
+from hindflight.replay.scenario.quantities import Name
+from hindflight.replay.scenario.validation_errors import nearest
+from hindflight.toolkit.errors import ScenarioError
+from hindflight.toolkit.units import RATE, TIME, Quantity
+
+QUANTITIES: dict[str, tuple[Quantity, float]] = {
+    "bit/s": (RATE, 1.0),
+    "ms": (TIME, 1e6),
+    "s": (TIME, 1e9),
+    "min": (TIME, 60e9),
+}
+"""Units of parameters that a file gives as a text with a unit, with their size in the quantity's own; what counts
+segments, rounds or shares is a plain number."""
+
+
+class Tuned(BaseModel):
+    """A variant of the catalogue and the parameters that are not as it has them: all keys but `variant`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Any]
+
+    variant: Name
+
+    def check(self, where: str) -> None:
+        """Raise ScenarioError, which begins with `where` and the key, for what no parameter can be."""
+        known = _parameters(self.variant)
+        for name, value in self.__pydantic_extra__.items():
+            if not known:
+                raise ScenarioError(f"{where}.{name}: {self.variant} has no parameters")
+            if name not in known:
+                raise ScenarioError(f"{where}.{name}: no such parameter{nearest(name, tuple(known))}")
+            try:
+                _number_or_text(known[name], value)
+            except ValueError as error:
+                raise ScenarioError(f"{where}.{name}: {error}") from None
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters by name, each in the unit of the catalogue."""
+        known = _parameters(self.variant)
+        return {name: _number_or_text(known[name], value) for name, value in self.__pydantic_extra__.items()}
+
+
+def engine_words(variant: str, tuned: Mapping[str, Tuned]) -> dict[str, Any]:
+    """Return the engine's words for the variant of that name, its own or one of `tuned`."""
+    found = tuned.get(variant)
+    return {"variant": variant} if found is None else {"variant": found.variant, "params": found.params()}
+
+
+def _parameters(variant: str) -> dict[str, Parameter]:
+    return parameters(variant)
+
+
+def _number_or_text(parameter: Parameter, value: object) -> bool | float | str:
+    """Return a value of the file as the engine takes it; ValueError for what is none."""
+    if parameter.unit in QUANTITIES:
+        quantity, size = QUANTITIES[parameter.unit]
+        return quantity.parse(value) / size
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not between {parameter.bounds}")
+    if not isinstance(value, bool | int | float | str):
+        raise ValueError(f"{value!r} is neither a number nor a text; allowed: {parameter.allowed}")
+    return value

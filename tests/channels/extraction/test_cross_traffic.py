@@ -1,0 +1,142 @@
+"""Other traffic in a capture counts in what is extracted: flows that the engine synthesised, and a recorded pair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from hindflight.channels.extraction.cross_traffic import crossing_of, no_crossing
+from hindflight.channels.extraction.extract import Extraction, extract
+from hindflight.toolkit.schema import table_from_rows
+from tests.channels.extraction.kernel_table import ALL
+from tests.reference.shared_link import VIDEO, extracted, flown, telemetry
+
+if TYPE_CHECKING:
+    pass
+
+SECOND = 10**9
+
+
+def value(extraction: Extraction, name: str) -> float:
+    found = extraction.estimate(name).value
+    assert found is not None
+    return found
+
+
+def test_datagrams_beside_the_flow_count_in_the_rate() -> None:
+    tables = flown({"loss": {"model": "bernoulli", "per": 0.0005}}, datagrams=[VIDEO])
+    counted, alone = extracted(tables, telemetry()), extracted(tables, no_crossing())
+    # What the flow got is what the datagrams left it; the link's rate is both together.
+    assert value(alone, "rate_bps") < 0.65 * 8e6
+    assert value(counted, "rate_bps") == pytest.approx(8e6, rel=0.002)
+    assert value(counted, "base_rtt_ns") == pytest.approx(80e6, rel=0.002)
+    assert value(alone, "base_rtt_ns") < 79.5e6
+    limit = counted.estimate("queue_limit_pkts")
+    assert not limit.known
+    assert "full-sized packets' worth" in limit.how
+    assert "other traffic" in counted.estimate("rate_bps").how
+    truth = {row["record"]: row["cause"] for row in tables["events"].to_pylist() if row["kind"] == "loss"}
+    said = {row["record"]: row["cause"] for row in counted.channel.to_pylist() if row["record"] in truth}
+    assert len(truth) > 50
+    assert sum(said[record] == cause for record, cause in truth.items()) >= len(truth) - 1
+    # Rows and positions are the flow's own.
+    assert counted.counts["data_packets"] == alone.counts["data_packets"]
+    assert counted.counts["other_traffic"] > 11_000
+    positions = counted.channel["position"].drop_null().to_pylist()
+    assert positions == list(range(len(positions)))
+
+
+def test_rate_and_delay_over_time_become_intervals_beside_other_traffic() -> None:
+    steps = [{"at": "0 s"}, {"at": "15 s", "rate": "5 Mbit/s", "delay": "60 ms"}]
+    # No packet of either finds the queue full: what it dropped of other traffic nobody would see.
+    link = {"channel": {"model": "handover", "steps": steps}, "queue": "1000 pkts"}
+    tables = flown(link, datagrams=[VIDEO], flow={"receive_buffer": "160 KiB"})
+    found = extracted(tables, telemetry())
+    rows = [row for row in found.channel.to_pylist() if row["kind"] == "interval" and not row["lost"]]
+    for at, rate_bps, delay_ns in ((7, 8e6, 40e6), (25, 5e6, 60e6)):
+        (row,) = [r for r in rows if r["t_ns"] <= at * SECOND < r["end_ns"]]
+        assert row["known"]
+        assert row["rate_bps"] == pytest.approx(rate_bps, rel=0.01)
+        assert row["delay_ns"] == pytest.approx(delay_ns, rel=0.02)
+    changes = [row["t_ns"] for row in rows[1:]]
+    assert changes
+    assert all(abs(t_ns - 15 * SECOND) < SECOND for t_ns in changes)
+
+
+def test_what_goes_another_way_does_not_count() -> None:
+    tables = flown({})
+    flow = tables["flows"].to_pylist()[0]
+    row = {"input_id": flow["input_id"], "record": 1, "kind": "udp", "ip_bytes": 500}
+    ways = [
+        ("10.0.0.1", "192.0.2.9"), ("192.0.2.9", "10.0.0.2"), ("10.0.0.2", "10.0.0.1"), ("192.0.2.9", "10.0.0.1")
+    ]  # fmt: skip
+    others = table_from_rows(
+        "others", [{**row, "t_ns": i, "src_addr": src, "dst_addr": dst} for i, (src, dst) in enumerate(ways)]
+    )
+    assert (flow["a_addr"], flow["b_addr"], flow["data_direction"]) == ("10.0.0.1", "10.0.0.2", "a2b")
+    found = crossing_of(flow, tables["segments"], tables["flows"], tables["events"], others)
+    assert found.t_ns.tolist() == [0, 1]
+    assert found.kinds == {"udp": 2}
+    assert found.octets == 1000
+    elsewhere = table_from_rows("others", [{**r, "input_id": flow["input_id"] + 1} for r in others.to_pylist()])
+    assert len(crossing_of(flow, tables["segments"], tables["flows"], tables["events"], elsewhere)) == 0
+
+
+@pytest.mark.skipif(not (ALL / "S12-cubic+reno").is_dir(), reason="the recording of two flows is not at hand")
+def test_two_recorded_flows_each_see_the_link_whole() -> None:
+    from hindflight.toolkit.capture import load_capture
+
+    capture = load_capture(ALL / "S12-cubic+reno" / "snd.pcap.xz")
+    for flow_id in (1, 2):
+        found = extract(capture.segments, capture.flows, capture.events, flow_id)
+        for name, truth, tolerance in (("rate_bps", 5e6, 0.001), ("base_rtt_ns", 80e6, 0.002)):
+            assert found.estimate(name).known
+            assert value(found, name) == pytest.approx(truth, rel=tolerance)
+        assert found.estimate("queue_limit_pkts").known
+        assert value(found, "queue_limit_pkts") == 40
+        assert found.counts["channel"] == 0
+        assert found.counts["other_traffic"] > 4000
+
+
+def test_thousands_of_flows_are_looked_at_once() -> None:
+    tables = {name: table.slice(0, 1) for name, table in flown({}).items()}
+    flow, segment = tables["flows"].to_pylist()[0], tables["segments"].to_pylist()[0]
+    flow |= {"flow_id": 1, "a_addr": "10.0.0.1", "b_addr": "10.9.9.9", "data_direction": "a2b"}
+    rng = np.random.default_rng(1)
+    flows, expected = [flow], []
+    segments: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
+    for number in range(2, 4002):
+        a, b = (f"10.0.0.{rng.integers(1, 4)}", f"10.9.9.{rng.integers(7, 10)}")
+        ends = (a, b) if number % 2 else (b, a)
+        flows.append({**flow, "flow_id": number, "a_addr": ends[0], "b_addr": ends[1]})
+        for direction, (src, dst) in (("a2b", ends), ("b2a", ends[::-1])):
+            t_ns, record = int(rng.integers(SECOND)), len(segments)
+            segments.append(
+                {
+                    **segment,
+                    "flow_id": number,
+                    "direction": direction,
+                    "t_ns": t_ns,
+                    "ip_bytes": number,
+                    "record": record,
+                }
+            )
+            if record % 7 == 0:
+                events.append(
+                    {
+                        "run_id": 0, "leg": 0, "flow_id": number, "direction": direction, "kind": "loss",
+                        "cause": "unknown", "t_ns": t_ns, "record": record,
+                    }
+                )  # fmt: skip
+            elif src == "10.0.0.1" or dst == "10.9.9.9":
+                expected.append((t_ns, number))
+    found = crossing_of(
+        flow,
+        *(table_from_rows(n, rows) for n, rows in (("segments", segments), ("flows", flows), ("events", events))),
+    )
+    assert found.kinds == {"tcp": len(expected)}
+    assert 1000 < len(expected) < 6000
+    assert sorted(zip(found.t_ns.tolist(), found.size_bytes.tolist(), strict=True)) == sorted(expected)

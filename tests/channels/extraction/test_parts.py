@@ -1,0 +1,96 @@
+"""The parts of extraction by hand-made numbers: levels of a series, a queue's replay, its ceiling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hindflight.channels.extraction import change_points as _plateaus
+from hindflight.channels.extraction import queue as _queue
+from hindflight.channels.extraction.queue import Arrivals
+
+
+def test_plateaus_find_levels_and_their_borders() -> None:
+    rng = np.random.default_rng(1)
+    series = np.concatenate((np.full(203, 10.0), np.full(150, 40.0), np.full(301, 10.0))) + rng.normal(0, 0.5, 654)
+    series[::37] += 15  # what a timer delays
+    fitted = _plateaus.fit(series, 3.0)
+    assert [round(value) for _, _, value in fitted.spans] == [10, 40, 10]
+    assert abs(fitted.spans[0][1] - 203) <= 2
+    assert abs(fitted.spans[1][0] - 203) <= 2
+    assert abs(fitted.spans[2][0] - 353) <= 2
+    assert fitted.coverage == pytest.approx(1 - 1 / 37, abs=0.02)
+    level, inside = fitted.at(654)
+    assert (level[100], level[300], level[600]) == tuple(value for _, _, value in fitted.spans)
+    assert inside.mean() > 0.95
+
+
+def test_one_level_stays_one_and_a_ramp_is_not_explained() -> None:
+    assert len(_plateaus.fit(np.full(500, 7.0), 0.1).spans) == 1
+    assert len(_plateaus.fit(np.full(20, 7.0), 0.1).spans) == 1
+    ramp = _plateaus.fit(np.linspace(0, 1000, 500), 3.0)
+    assert ramp.coverage < 0.1
+
+
+def _arrivals(t: list[float], departed: list[float], lost: list[bool]) -> Arrivals:
+    n = len(t)
+    return Arrivals(
+        np.array(t),
+        np.full(n, 10.0),
+        np.array(departed),
+        np.array(lost),
+        np.full(n, 10.0),
+        1.0,
+        np.zeros(n, dtype=bool),
+    )
+
+
+def test_replay_admits_up_to_the_limit_and_reads_the_gap() -> None:
+    # Three packets at once, 10 ns of service each. Two may wait: the third finds 20 ns, two packets, ahead of it.
+    t, lost = [0.0, 0.0, 0.0, 1.0], [False, False, True, False]
+    left = [10.0, 20.0, np.nan, 30.0]
+    refused = _queue.replay(_arrivals(t, left, lost), limit=1.9, alone=True)
+    assert refused.level.tolist() == [0.0, 1.0, 2.0, 1.9]
+    assert refused.entered.tolist() == [True, True, False, True]
+    assert refused.residual[2] == pytest.approx(0.0)
+    # Let in, it would have delayed the last one by a service time: the residual contradicts.
+    admitted = _queue.replay(_arrivals(t, left, lost), limit=2.0, alone=True)
+    assert admitted.entered.tolist() == [True, True, True, True]
+    assert admitted.residual[2] == pytest.approx(-1.0)
+    # And a packet that used the link leaves its gap.
+    gap = _queue.replay(_arrivals(t, [10.0, 20.0, np.nan, 40.0], lost), limit=1.9, alone=True)
+    assert gap.residual[2] == pytest.approx(1.0)
+
+
+def test_late_departures_are_the_acks_delay_unless_the_queue_is_shared() -> None:
+    arrivals = _arrivals([0.0, 0.0], [10.0, 90.0], [False, False])
+    assert _queue.replay(arrivals, np.inf, alone=True).late == 0.5
+    after = _arrivals([0.0, 0.0, 50.0], [10.0, 90.0, np.nan], [False, False, False])
+    assert _queue.replay(after, np.inf, alone=True).level[2] == 0.0
+    assert _queue.replay(after, np.inf, alone=False).level[2] == pytest.approx(4.0)
+
+
+def test_departures_are_held_to_their_followers() -> None:
+    lost = np.array([False, False, True, False])
+    held = _queue.no_later_than_followers(np.array([10.0, 38.0, np.nan, 30.0]), np.full(4, 10.0), lost)
+    assert held[[0, 1, 3]].tolist() == [10.0, 20.0, 30.0]
+    assert np.isnan(held[2])
+
+
+def test_ceiling_needs_losses_to_set_in_at_a_level() -> None:
+    rng = np.random.default_rng(2)
+    level = rng.uniform(0, 50, 4000)
+    channel = rng.random(4000) < 0.01
+    everywhere = np.ones(4000, dtype=bool)
+    assert _queue.ceiling(level, channel, np.zeros(4000), everywhere) is None
+    found = _queue.ceiling(level, channel | (level > 45), np.zeros(4000), everywhere)
+    assert found is not None
+    assert 44.8 <= found.limit <= 45.2
+    # One loss at the top proves nothing by itself; with a clear gap missing it does.
+    level = np.append(level, 60.0)
+    lost, gap = np.append(channel, True), np.zeros(4001)
+    assert _queue.ceiling(level, lost, gap, np.ones(4001, dtype=bool)) is None
+    gap[-1] = 3.0
+    alone = _queue.ceiling(level, lost, gap, np.ones(4001, dtype=bool))
+    assert alone is not None
+    assert 50 <= alone.limit <= 60

@@ -1,0 +1,68 @@
+"""What is printed, for programs and for the eye."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hindflight.cli.output import SHOWN_ROWS, Row, endpoint, print_csv, print_json, print_table
+
+ROWS: list[Row] = [{"name": "a", "n": 1, "list": [1, 2]}, {"name": "[bold]x", "n": None, "list": []}]
+
+
+def test_csv_leaves_null_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    print_csv(["n", "name", "list"], ROWS)
+    assert capsys.readouterr().out == 'n,name,list\n1,a,"[1, 2]"\n,[bold]x,[]\n'
+
+
+def test_json_is_one_strict_document(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"x": "é", "n": None})
+    assert json.loads(capsys.readouterr().out) == {"x": "é", "n": None}
+    with pytest.raises(ValueError, match="Out of range"):
+        print_json({"x": float("nan")})
+
+
+def test_a_table_takes_cells_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["name", "n"], ROWS)
+    shown = capsys.readouterr().out
+    assert "[bold]x" in shown
+    assert [line.split() for line in shown.splitlines() if "a " in line] == [["a", "1"]]
+
+
+def test_a_table_without_rows_shows_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["name", "n"], [])
+    assert capsys.readouterr().out.split()[:2] == ["name", "n"]
+
+
+def test_columns_too_wide_for_the_terminal_become_a_list(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    names = [f"column_{number}" for number in range(20)]
+    print_table(names, [dict.fromkeys(names, 7)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "row 1"
+    assert lines[1].split() == ["column_0", "7"]
+    assert len(lines) == 21
+
+
+def test_long_tables_say_how_much_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["n"], [{"n": number} for number in range(SHOWN_ROWS + 5)])
+    shown = capsys.readouterr()
+    assert str(SHOWN_ROWS - 1) in shown.out
+    assert str(SHOWN_ROWS + 4) not in shown.out
+    assert f"the first {SHOWN_ROWS} of {SHOWN_ROWS + 5} rows" in shown.err
+
+
+def test_no_column_of_a_wide_table_is_squeezed(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"a_long_name_{number}" for number in range(60)]
+    print_table(names, [dict.fromkeys(names, "value")] * 3)
+    head = capsys.readouterr().out.splitlines()[1]
+    assert head.split() == names
+
+
+def test_an_ipv6_end_has_brackets() -> None:
+    assert endpoint("192.0.2.1", 80) == "192.0.2.1:80"
+    assert endpoint("2001:db8::1", 21) == "[2001:db8::1]:21"

@@ -1,0 +1,207 @@
+"""The engine through its native face: tables of the schema, equal bytes for equal seeds, errors that name the key."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hindflight import _native
+from hindflight.toolkit.schema import TABLES, arrow_schema, conform
+
+LABELS = {"scenario", "proxy", "purpose", "channel_mode", "role"}
+"""Columns of `runs` that the Python side adds."""
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    """Return a GEO-like path of two hops and one flow; `changes` go into the flow."""
+    hop = {"rate_bps": 1e6, "delay_ns": 125_000_000, "queue": {"kind": "drop_tail", "limit_pkts": 50}}
+    loss = {"kind": "bernoulli", "per": 0.005}
+    return {
+        "duration_ns": 30_000_000_000,
+        "path": {
+            "nodes": ["ground", "satellite", "aircraft"],
+            "links": [
+                {"name": "up", "forward": {**hop, "loss": loss}, "reverse": hop},
+                {"name": "down", "forward": hop, "reverse": hop},
+            ],
+        },
+        "flows": [{"name": "flow", "variant": "cubic", **changes}],
+    }
+
+
+def run(
+    *configs: dict[str, Any],
+    seeds: range = range(1, 2),
+    threads: int = 1,
+    recorded: bool = False,
+    segments: bool = True,
+    samples: int | None = None,
+) -> dict[str, pa.Table]:
+    """Run every configuration with every seed and return the tables that have rows."""
+    pairs = [(json.dumps(c), seed) for c in configs for seed in seeds]
+    jobs = [(text, seed, run_id, recorded) for run_id, (text, seed) in enumerate(pairs, 1)]
+    tables = _native.replay(jobs, threads=threads, segments=segments, samples=samples)
+    return {name: pa.concat_tables([pa.table(b) for b in batches]) for name, batches in tables.items() if batches}
+
+
+def as_bytes(tables: dict[str, pa.Table]) -> dict[str, bytes]:
+    out = {}
+    for name, table in tables.items():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        out[name] = sink.getvalue().to_pybytes()
+    return out
+
+
+def test_recorded_tables_are_those_of_the_schema() -> None:
+    tables = run(config(), recorded=True)
+    for name in ("segments", "flows", "events", "instruments"):
+        assert tables[name].num_rows > 0, name
+        assert conform(name, tables[name]).schema.names == arrow_schema(name).names
+
+
+def test_runs_has_every_column_but_the_labels() -> None:
+    runs = run(config())["runs"]
+    expected = [c.name for c in TABLES["runs"].columns if c.name not in LABELS]
+    assert sorted(runs.schema.names) == sorted(expected)
+
+
+def test_samples_are_states_of_the_full_series_and_bounded_however_long_the_run() -> None:
+    proxied = config(proxies=[{"node": "satellite"}])
+    for seconds in (30, 300):
+        longer = {**proxied, "duration_ns": seconds * 1_000_000_000}
+        full = [row for row in run(longer, recorded=True)["instruments"].to_pylist() if row["source"] == "replay"]
+        sampled = run(longer, recorded=True, segments=False, samples=50)
+        assert set(sampled) == {"runs", "instruments"}
+        for leg in (0, 1):
+            whole = [row for row in full if row["leg"] == leg]
+            rows = [row for row in sampled["instruments"].to_pylist() if row["leg"] == leg]
+            assert 25 <= len(rows) <= 51 < len(whole)
+            assert all(row in whole for row in rows)
+            assert (rows[0], rows[-1]) == (whole[0], whole[-1])
+            # At every grid point the state that holds differs from the full series' by less than an interval.
+            for point in range(0, longer["duration_ns"], longer["duration_ns"] // 50):
+                then = [row["t_ns"] for row in whole if row["t_ns"] <= point]
+                kept = [row["t_ns"] for row in rows if row["t_ns"] <= point]
+                assert len(kept) >= bool(then)
+                assert not then or then[-1] - kept[-1] < longer["duration_ns"] // 50
+
+
+def test_states_alone_are_those_of_the_full_series() -> None:
+    full = run(config(), recorded=True)["instruments"]
+    states = run(config(), recorded=True, segments=False)
+    assert set(states) == {"runs", "instruments"}
+    assert states["instruments"].equals(full.filter(pc.equal(full["source"], "replay")))
+
+
+def test_no_samples_at_all_and_samples_of_segments_are_refused() -> None:
+    with pytest.raises(ValueError, match="zero"):
+        run(config(), recorded=True, segments=False, samples=0)
+    with pytest.raises(ValueError, match="samples: only without segments"):
+        run(config(), recorded=True, samples=10)
+
+
+def test_a_fixed_window_stays_what_it_is() -> None:
+    fixed = config(variant="sack", stack={"fixed_window_pkts": 20})
+    cwnd = run(fixed, recorded=True, segments=False)["instruments"]["cwnd_bytes"]
+    assert set(cwnd.to_pylist()) == {20 * 1448}
+    with pytest.raises(ValueError, match="fixed_window_pkts"):
+        run(config(stack={"fixed_window_pkts": 1}))
+
+
+def test_equal_seeds_give_equal_bytes_whatever_the_threads() -> None:
+    configs = [config(variant=variant) for variant in ("newreno", "sack", "cubic")]
+    one = as_bytes(run(*configs, seeds=range(1, 5), threads=1, recorded=True))
+    two = as_bytes(run(*configs, seeds=range(1, 5), threads=2, recorded=True))
+    assert one == two
+    assert one == as_bytes(run(*configs, seeds=range(1, 5), threads=1, recorded=True))
+
+
+def test_seeds_differ_and_jobs_keep_their_order() -> None:
+    runs = run(config(), seeds=range(1, 9), threads=2)["runs"]
+    assert runs["run_id"].to_pylist() == list(range(1, 9))
+    assert runs["seed"].to_pylist() == list(range(1, 9))
+    assert len(set(runs["delivered_bytes"].to_pylist())) > 4
+
+
+def test_record_agrees_with_the_row_of_runs() -> None:
+    tables = run(config(variant="sack"), recorded=True)
+    row = tables["runs"].to_pylist()[0]
+    data = tables["segments"].filter(pc.greater(tables["segments"]["payload_bytes"], 0))
+    assert data.num_rows == row["segments_out"]
+    assert pc.sum(data["retransmission"]).as_py() == row["retransmissions"]
+    losses = tables["events"].filter(pc.equal(tables["events"]["kind"], "loss"))
+    by_cause = {v["values"]: v["counts"] for v in pc.value_counts(losses["cause"].cast(pa.string())).to_pylist()}
+    assert by_cause.get("channel", 0) == row["channel_losses"]
+    assert by_cause.get("queue", 0) == row["queue_losses"]
+    flow = tables["flows"].to_pylist()[0]
+    assert flow["a2b_data_segments"] == row["segments_out"]
+    assert flow["vantage"] == "sender"
+
+
+def test_a_split_flow_is_recorded_leg_by_leg() -> None:
+    proxied = config(proxies=[{"node": "satellite"}])
+    tables = run(proxied, recorded=True)
+    assert sorted(set(tables["segments"]["leg"].to_pylist())) == [0, 1]
+    assert tables["flows"].num_rows == 1
+    row = tables["runs"].to_pylist()[0]
+    assert row["proxy_held_max_bytes"] > 0
+    assert row["goodput_bps"] > run(config())["runs"]["goodput_bps"][0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variant": "cubik"}, 'flows[0].variant: no variant "cubik"; did you mean "cubic"?'),
+        ({"size_bytes": 0}, "flows[0].size_bytes: 0 B is not between 1 B"),
+        ({"colour": "red"}, "flows[0].colour: unknown field `colour`"),
+        ({"size_bytes": "big"}, "flows[0].size_bytes: invalid type"),
+        ({"stack": {"min_rto_ns": -1}}, "flows[0].stack.min_rto_ns: invalid value"),
+    ],
+)
+def test_errors_name_the_key_path(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is what is tested
+        run(config(**change))
+    assert message in str(caught.value)
+
+
+def test_ctrl_c_stops_a_long_run() -> None:
+    endless = {**config(), "duration_ns": 20 * 86_400 * 10**9}
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    begin = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(endless, seeds=range(1, 4), threads=2)
+    assert time.monotonic() - begin < 5
+
+
+def test_variants_tell_source_year_and_parameters() -> None:
+    name, family, summary, source, year, params, profiles, *_ = next(v for v in _native.variants() if v[0] == "cubic")
+    assert (name, family, source, year) == ("cubic", "loss", "RFC 9438", 2023)
+    assert summary
+    assert profiles == ["rfc", "ns2"]
+    assert ("beta", "0.7", "0.1..0.99", "", "RFC 9438 §4.6", "What a loss leaves of the window.") in params
+
+
+def test_a_parameter_of_the_variant_changes_its_runs() -> None:
+    gentle, harsh = config(), config()
+    gentle["flows"][0] |= {"variant": "cubic", "params": {"beta": 0.9}}
+    harsh["flows"][0] |= {"variant": "cubic", "params": {"beta": 0.2}}
+    runs = run(gentle, harsh)["runs"]
+    assert runs["delivered_bytes"][0].as_py() > runs["delivered_bytes"][1].as_py()
+
+
+def test_variants_are_listed_once_each_and_run() -> None:
+    names = [name for name, *_ in _native.variants()]
+    assert len(names) == len(set(names))
+    runs = run(*[config(variant=name) for name in names])["runs"]
+    assert runs["variant"].to_pylist() == names
+    assert min(runs["delivered_bytes"].to_pylist()) > 0

@@ -1,0 +1,136 @@
+"""Intervals and paired differences against hand-computed values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hindflight.replay.experiment.compare import compare_runs, mean_interval, t_quantile_975
+
+
+@pytest.mark.parametrize(
+    ("degrees", "table"), [(4, 2.776445), (5, 2.570582), (9, 2.262157), (19, 2.093024), (99, 1.984217)]
+)
+def test_t_quantile_matches_the_printed_table(degrees: int, table: float) -> None:
+    assert t_quantile_975(degrees) == pytest.approx(table, rel=1e-3)
+
+
+def test_interval_of_a_mean() -> None:
+    interval = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert interval.mean == 3.0
+    assert interval.low is not None
+    assert interval.high is not None
+    half = 2.776445 * (2.5**0.5) / 5**0.5
+    assert interval.high - interval.mean == pytest.approx(half, rel=1e-3)
+    assert interval.mean - interval.low == pytest.approx(half, rel=1e-3)
+
+
+def test_too_few_values_give_no_interval_and_none_give_an_error() -> None:
+    assert mean_interval([1.0, 2.0]).low is None
+    with pytest.raises(ValueError, match="no values"):
+        mean_interval([])
+
+
+def _run(variant: str, seed: int, goodput_bps: float, mode: str = "resampled", **given: Any) -> dict[str, Any]:
+    return {
+        "purpose": "what_if",
+        "role": "studied",
+        "variant": variant,
+        "proxy": "none",
+        "channel_mode": mode,
+        "seed": seed,
+        "goodput_bps": goodput_bps,
+        "reset_ns": None,
+        **given,
+    }
+
+
+def _gain(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    rows = compare_runs(runs, ("newreno", "none"))
+    (gain,) = [row for row in rows if row["metric"] == "goodput_gain"]
+    return gain
+
+
+def test_pairing_by_seed_sees_a_gain_that_the_spread_between_seeds_hides() -> None:
+    base = {seed: 1e6 + 1e5 * seed for seed in range(8)}
+    runs = [_run("newreno", s, g) for s, g in base.items()]
+    runs += [_run("cubic", s, g + 2e4 + 100 * (s % 2)) for s, g in base.items()]
+    gain = _gain(runs)
+    assert gain["verdict"] == "info"
+    assert gain["low"] > 0
+    assert "more goodput" in gain["text"]
+    assert gain["value"] == pytest.approx(100 * 20050 / 1.35e6)
+    assert gain["low"] < gain["value"] < gain["high"]
+
+
+def test_no_difference_and_too_few_seeds_are_said() -> None:
+    same = [_run(v, s, 1e6 + (-1) ** s * (1e4 if v == "cubic" else 0)) for v in ("newreno", "cubic") for s in range(8)]
+    assert _gain(same)["verdict"] == "unknown"
+    few = [_run(v, s, 1e6 * (1 + s + (v == "cubic"))) for v in ("newreno", "cubic") for s in range(2)]
+    gain = _gain(few)
+    assert gain["verdict"] == "unknown"
+    assert "over 2 seeds, too few" in gain["text"]
+
+
+def test_seeds_that_change_nothing_give_no_interval() -> None:
+    alike = [_run(v, s, 1e6 * (1 + (v == "cubic"))) for v in ("newreno", "cubic") for s in range(8)]
+    gain = _gain(alike)
+    assert (gain["low"], gain["high"], gain["verdict"]) == (None, None, "unknown")
+    assert "every seed alike" in gain["text"]
+
+
+def test_nothing_is_no_base_for_a_gain() -> None:
+    rows = compare_runs(
+        [_run("newreno", s, 0.0) for s in range(8)] + [_run("cubic", s, 1e6) for s in range(8)], ("newreno", "none")
+    )
+    assert [row["metric"] for row in rows] == ["goodput", "goodput", "goodput_difference"]
+
+
+def test_a_loss_is_said_and_replayed_values_stand_alone() -> None:
+    runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 5e5 + 2 * s) for s in range(8)]
+    assert _gain(runs)["high"] < 0
+    assert "less goodput" in _gain(runs)["text"]
+    rows = compare_runs([_run("newreno", 1, 7e5, mode="replayed")], ("newreno", "none"))
+    assert [(row["metric"], row["value"]) for row in rows] == [("goodput_as_captured", 7e5)]
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [
+        (12.4, "12 % more goodput than newreno over 1 seed, too few"),
+        (-0.4, "0.4 % less goodput than newreno over 1 seed, too few"),
+        (0.04, "the goodput of newreno to 0.1 % over 1 seed, too few"),
+    ],
+)
+def test_a_gain_is_said_in_words_that_fit_its_size(gain: float, words: str) -> None:
+    said = _gain([_run("newreno", 1, 1e6), _run("cubic", 1, 1e6 * (1 + gain / 100))])["text"]
+    assert said.startswith(f"cubic: {words}")
+
+
+@pytest.mark.parametrize("dead", ["newreno", "cubic"])
+def test_no_gain_is_told_of_connections_that_were_reset(dead: str) -> None:
+    def rows(reset_ns: int | None) -> list[dict[str, Any]]:
+        runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 2e6 + 3 * s) for s in range(8)]
+        next(run for run in runs if run["variant"] == dead and run["seed"] == 3)["reset_ns"] = reset_ns
+        return compare_runs(runs, ("newreno", "none"))
+
+    alive, died = ({(r["subject"], r["metric"]): r for r in rows(t)} for t in (None, 12_200_000_000))
+    assert alive["cubic", "goodput_gain"]["verdict"] == "info"
+    assert {metric for _, metric in alive} == {"goodput", "goodput_difference", "goodput_gain"}
+    gain, resets = died["cubic", "goodput_gain"], died[dead, "resets"]
+    assert (gain["verdict"], gain["value"], died["cubic", "goodput_difference"]["value"]) == ("unknown", None, None)
+    counts = "1 here, 0 there" if dead == "cubic" else "0 here, 1 there"
+    said = f"cubic: no gain over newreno can be told: connections were reset ({counts}, in 8 runs each)"
+    assert gain["text"].startswith(said)
+    assert resets["value"] == 1
+    assert resets["text"] == (
+        f"{dead}: the connection was reset in 1 of 8 runs, after 12.2 s; goodput counts until then."
+    )
+    assert [subject for subject, metric in died if metric == "resets"] == [dead]
+
+
+def test_the_reset_of_the_trace_as_captured_counts_as_well() -> None:
+    runs = [_run("newreno", 1, 1e6, mode="replayed", reset_ns=2_000_000_000), _run("newreno", 1, 1e6, reset_ns=10**9)]
+    (resets,) = [row for row in compare_runs(runs, ("newreno", "none")) if row["metric"] == "resets"]
+    assert "in 2 of 2 runs, the first after 1.0 s" in resets["text"]

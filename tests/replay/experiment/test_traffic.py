@@ -1,0 +1,90 @@
+"""Findings about applications, about what shares a path, and about what differs from a profile."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from hindflight.replay.catalogue import profile_parameters
+from hindflight.replay.experiment.traffic import jain_index, setup_findings, traffic_findings
+from hindflight.replay.scenario.model import parse_scenario
+from hindflight.toolkit.errors import ScenarioError
+from hindflight.toolkit.schema import TABLES
+from tests.replay.scenario.test_scenario import GOOD, VARIANTS
+
+
+def _run(run_id: int, flow: str, variant: str, goodput_bps: float, **given: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {column.name: None if column.nullable else 0 for column in TABLES["runs"].columns}
+    labels = {"purpose": "what_if", "channel_mode": "model", "proxy": "none", "seed": run_id}
+    role = "studied" if flow == "flow" else "cross"
+    row.update(labels, run_id=run_id, flow=flow, role=role, variant=variant, goodput_bps=goodput_bps, **given)
+    return row
+
+
+def _values(rows: list[dict[str, Any]], section: str) -> dict[tuple[str, str], float]:
+    return {(row["subject"], row["metric"]): row["value"] for row in rows if row["section"] == section}
+
+
+@pytest.mark.parametrize(
+    ("shares", "index"),
+    [([1.0, 1.0, 1.0], 1.0), ([1.0, 0.0, 0.0, 0.0], 0.25), ([3.0, 1.0], 0.8), ([5.0], None), ([0.0, 0.0], None)],
+)
+def test_jain_index(shares: list[float], index: float | None) -> None:
+    assert jain_index(shares) == (None if index is None else pytest.approx(index))
+
+
+def test_each_flow_speaks_for_itself_and_tcp_flows_share() -> None:
+    runs = []
+    for seed in (1, 2):
+        runs.append(_run(seed, "flow", "newreno", 3e6, app_delay_p50_ns=50_000_000 * seed, stalls=seed))
+        runs.append(_run(seed, "bulk", "cubic", 1e6))
+        runs.append(_run(seed, "voice", "udp", 64e3, segments_out=200, queue_losses=3, aqm_losses=1, jitter_ns=7))
+    rows = traffic_findings(runs)
+    what_if, sharing = _values(rows, "what_if"), _values(rows, "sharing")
+    assert what_if["newreno", "application_delay_p50"] == 75_000_000
+    assert what_if["newreno", "stalls"] == 1.5
+    assert what_if["newreno", "jain_index"] == pytest.approx(0.8), "datagrams do not count"
+    assert sharing["newreno: bulk (cubic)", "goodput"] == 1e6
+    assert sharing["newreno: voice (udp)", "lost_packets"] == 2.0
+    assert sharing["newreno: voice (udp)", "jitter"] == 7
+    assert ("newreno: flow (newreno)", "goodput") in sharing
+
+
+def test_marks_and_resets_of_the_others_are_told_where_there_are_any() -> None:
+    runs = []
+    for seed in (1, 2):
+        runs.append(_run(seed, "flow", "newreno", 3e6))
+        runs.append(_run(seed, "bulk", "cubic", 1e6, ecn_marks=3 * seed, reset_ns=10**9 if seed == 2 else None))
+    sharing = _values(traffic_findings(runs), "sharing")
+    assert sharing["newreno: bulk (cubic)", "ecn_marks"] == 4.5
+    assert sharing["newreno: bulk (cubic)", "resets"] == 1
+    assert not {metric for subject, metric in sharing if "flow" in subject} & {"ecn_marks", "resets"}
+
+
+def test_a_flow_alone_shares_with_nobody() -> None:
+    rows = traffic_findings([_run(1, "flow", "newreno", 3e6, app_delay_max_ns=9)])
+    assert _values(rows, "what_if") == {("newreno", "application_delay_max"): 9}
+    assert not _values(rows, "sharing")
+
+
+def test_the_setup_names_what_differs_from_the_profile_and_no_more() -> None:
+    flow = {"profile": "linux", "min_rto": "300 ms", "dsack": True, "send_buffer": "100 kB"}
+    flows = [{"name": "bulk", "variant": "cubic"}]
+    scenario = parse_scenario({**copy.deepcopy(GOOD), "flow": flow, "flows": flows}, "s.toml", VARIANTS)
+    profiles = {name: profile_parameters(name) for name in ("rfc", "linux")}
+    said = [(row["subject"], row["metric"], row["text"]) for row in setup_findings(scenario, profiles)]
+    assert said == [
+        ("flow", "profile", "linux"),
+        ("flow", "min_rto", "300 ms instead of 200 ms"),
+        ("flow", "send_buffer", "100000 B instead of none"),
+        ("bulk", "profile", "rfc"),
+    ]
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown variant `bsd`"):
+        profile_parameters("bsd")
+    with pytest.raises(ScenarioError, match=r"flow\.profile: 'bsd' is not allowed"):
+        parse_scenario({**copy.deepcopy(GOOD), "flow": {"profile": "bsd"}}, "s.toml", VARIANTS)

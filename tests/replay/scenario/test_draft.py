@@ -1,0 +1,65 @@
+"""The drafted scenario reads back, carries its intervals, and says what it assumes."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+
+import pytest
+
+from hindflight.replay.scenario.draft import Draft, Stack, Value, draft_scenario
+from hindflight.replay.scenario.model import Trace, parse_scenario
+
+DRAFT = Draft(
+    name='a "quoted" name\nwith a second line',
+    duration_ns=60_000_000_000,
+    trace_file="channel.parquet",
+    block_pkts=80,
+    rate=Value(3_998_000.0, 3_990_000.0, 4_006_000.0, "ACK clock"),
+    round_trip=Value(480_200_000.0, 480_100_000.0, 480_400_000.0, "least RTT less serialisation"),
+    queue=Value(199.6, 195.0, 203.0, "RTT at its ceiling"),
+    stack=Stack(1448, 52, 10, 6_000_000),
+    input_name="flight.pcap",
+    input_sha256="0" * 64,
+    flow_id=3,
+    variant="auto",
+    variants=("newreno", "cubic"),
+    unknowns=('losses of ACKs are "not" known',),
+)
+
+
+def test_reads_back_with_the_values_it_was_given() -> None:
+    scenario = parse_scenario(tomllib.loads(draft_scenario(DRAFT)), "draft.toml", ("newreno", "cubic"))
+    assert scenario.name == DRAFT.name
+    assert scenario.unknowns == tuple(DRAFT.unknowns)
+    up, down = scenario.links
+    assert up.rate == pytest.approx(3.998e6)
+    assert up.queue.engine()["limit_pkts"] == 200
+    assert isinstance(up.loss, Trace)
+    assert (up.loss.file, up.loss.block) == ("channel.parquet", 80)
+    second_hop_ns = (1448 + 52 + 52) * 8e9 / 3.998e6
+    assert 2 * (up.delay + down.delay) == pytest.approx(480.2e6 - second_hop_ns, rel=1e-5)
+    assert up.backward.delay == up.delay
+    assert down.loss.model == "none"
+    assert scenario.flow.receive_buffer == 6_000_000
+    assert scenario.captured is not None
+    assert scenario.captured.variant == "auto"
+
+
+def test_intervals_and_assumptions_stand_beside_the_values() -> None:
+    text = draft_scenario(DRAFT)
+    assert "95 %: 3.99 to 4.006 Mbit/s; ACK clock" in text
+    assert "95 %: 195 to 203 pkts" in text
+    second_hop_ms = (1448 + 52 + 52) * 8e3 / 3.998e6
+    low, high = ((edge - second_hop_ms) / 4 for edge in (480.1, 480.4))
+    assert f"95 %: {low:.6g} to {high:.6g} ms; 50% of the path by assumption" in text
+
+
+def test_what_the_capture_cannot_tell_is_left_open() -> None:
+    blind = dataclasses.replace(DRAFT, rate=None, queue=None, stack=Stack(1448, 52, 10, None))
+    text = draft_scenario(blind)
+    assert "cannot tell" in text
+    assert "not known: the captured flow never filled it" in text
+    scenario = parse_scenario(tomllib.loads(text), "draft.toml", ("newreno", "cubic"))
+    assert scenario.links[0].rate is None
+    assert scenario.links[0].queue.engine()["limit_pkts"] == 1000

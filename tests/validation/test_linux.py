@@ -1,0 +1,300 @@
+"""Recorded runs of the Linux stack: read, rebuilt, measured, judged."""
+
+from __future__ import annotations
+
+import csv
+import lzma
+import shutil
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from hindflight.toolkit.errors import LogError
+from hindflight.toolkit.schema import table_from_rows
+from validation.divergence import CWND_RUN, Divergence, divergences
+from validation.explained import EXPLANATIONS, explanation
+from validation.judge import Check, finding, not_made, within_share
+from validation.linux import jain_index, measure_runs, validate_run
+from validation.measured import Measured, held_quantiles, is_new, measure_kernel, segment_numbers
+from validation.page import render_page
+from validation.rebuild import as_it_was_timed, rebuild
+from validation.recorded import (
+    RECORDED_NS,
+    TICK_NS,
+    WHEEL_PHASE_NS,
+    WHEEL_STEP_NS,
+    KernelRun,
+    find_runs,
+    phase_ns,
+    read_run,
+)
+from validation.tables import Results
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = ROOT / "fixtures" / "kernel"
+RECORDED = ROOT.parent / "shared" / "data" / "kernel"
+
+
+@pytest.fixture(scope="module")
+def s2() -> KernelRun:
+    return read_run(RUNS / "S2-reno")
+
+
+@pytest.fixture(scope="module")
+def s9() -> KernelRun:
+    return read_run(RUNS / "S9-reno")
+
+
+def test_reading_agrees_with_the_recorders_own_counts(s2: KernelRun) -> None:
+    flow = s2.flows[0]
+    assert len(s2.lost) == 16
+    assert flow.packets.fate.count("queue") == 1
+    assert flow.packets.seq[0] == 1
+    assert flow.end_ns - flow.start_ns == 60_000_000_000
+    measured = measure_kernel(flow)
+    assert measured.retransmissions == 17
+    assert measured.rtos == 0
+
+
+def test_reading_knows_the_recorders_own_timing(s2: KernelRun) -> None:
+    data, acks = s2.late_ns
+    # The SYN and the handshake's ACK pass too; 16 were lost and one never came to the loss stage.
+    packets = s2.flows[0].packets
+    assert len(data) > len(packets.fate) - 17
+    # The README of the recordings: half within 0.02 ms, 99 % within 0.2 ms.
+    for late in (data, acks):
+        assert 5_000 < np.median(late) < 60_000
+        assert np.quantile(late, 0.99) < 1_000_000
+    # Once connected, after a round trip of 500 ms.
+    assert 500_000_000 < s2.flows[0].first_write_ns < 505_000_000
+
+
+def delayed_acks_ns(folder: Path) -> npt.NDArray[np.int64]:
+    """Return when ACKs passed the link that had waited for longer than 30 ms behind the last delivery of data."""
+    with lzma.open(folder / "link.csv.xz", "rt") as file:
+        rows = [row for row in csv.DictReader(file) if row["fate"] == "delivered"]
+    data = np.sort([int(row["t_dep_ns"]) for row in rows if row["dir"] == "data"])
+    acks = np.array([int(row["t_arr_ns"]) for row in rows if row["dir"] == "ack"])[2:]
+    late: npt.NDArray[np.bool_] = acks - data[np.searchsorted(data, acks) - 1] > 30_000_000
+    return np.asarray(acks[late], np.int64)
+
+
+def begun_ns(folder: Path) -> list[int]:
+    """Return when data came to the link that none had come to for a quarter of a second."""
+    with lzma.open(folder / "link.csv.xz", "rt") as file:
+        times = [int(row["t_arr_ns"]) for row in csv.DictReader(file) if row["dir"] == "data" and int(row["plen"])]
+    return [after for before, after in pairwise(times) if after - before > 250_000_000]
+
+
+def test_a_run_begins_in_its_tick_and_writes_when_the_recorded_one_did(s2: KernelRun) -> None:
+    events = [[20, "rtt_ms", 50]]
+    run = replace(s2, params={**s2.params, "events": events}, phase_ns=3_000_000)
+    config = rebuild(run, 60_000_000_000)
+    assert config["duration_ns"] == 60_003_000_000
+    (flow,), (link,) = config["flows"], config["path"]["links"]
+    assert flow["start_ns"] == 3_000_000
+    assert flow["application"]["first_write_ns"] == s2.flows[0].first_write_ns
+    assert [change["at_ns"] for change in link["forward"]["schedule"]] == [20_003_000_000]
+
+
+def test_the_hosts_timers_fire_where_the_wheels_phase_says() -> None:
+    delayed = delayed_acks_ns(RUNS / "S2-reno")
+    assert len(delayed) > 100
+    # Most were sent by the timer, behind a tick by what it takes to send and to stamp; 5 % would be by chance.
+    into_tick_ns = (delayed - WHEEL_PHASE_NS) % TICK_NS
+    assert (into_tick_ns < 200_000).mean() > 0.6
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="no ../shared/data/kernel")
+def test_long_timers_fire_at_the_eighth_tick_that_the_wheels_phase_says() -> None:
+    begun = [at for run in ("S7", "S8") for cc in ("reno", "cubic", "bbr") for at in begun_ns(RECORDED / f"{run}-{cc}")]
+    # A burst begins with an ACK or with a timeout; by chance one in 160 would lie there.
+    into_step_ns = (np.array(begun) - WHEEL_PHASE_NS) % WHEEL_STEP_NS
+    assert 12 <= (into_step_ns < 200_000).sum() < len(begun)
+
+
+def test_where_a_run_lay_in_a_step_is_known_of_the_recorded_ones_alone() -> None:
+    assert phase_ns(RECORDED_NS.start + 32_000_000) == phase_ns(RECORDED_NS.start) != 0
+    assert (phase_ns(RECORDED_NS.start + 1) - phase_ns(RECORDED_NS.start)) % WHEEL_STEP_NS == 1
+    assert phase_ns(RECORDED_NS.stop) == 0
+
+
+def test_a_run_as_it_was_timed_delivers_late(s2: KernelRun) -> None:
+    plain = rebuild(s2, 60_000_000_000)
+    timed = as_it_was_timed(plain, s2)
+    link = timed["path"]["links"][0]
+    assert link["forward"]["jitter"] == {"kind": "recorded", "delays_ns": s2.late_ns[0]}
+    assert link["reverse"]["jitter"] == {"kind": "recorded", "delays_ns": s2.late_ns[1]}
+    assert "jitter" not in plain["path"]["links"][0]["forward"]
+
+
+def test_a_loss_position_counts_only_packets_that_passed_the_queue(s2: KernelRun) -> None:
+    fates = s2.flows[0].packets.fate
+    passed = [fate for fate in fates if fate != "queue"]
+    assert all(passed[position] == "channel" for position in s2.lost)
+    assert any(fates[position] != "channel" for position in s2.lost)
+
+
+def test_the_schedule_of_one_time_becomes_one_change(s2: KernelRun) -> None:
+    events = [[20, "rtt_ms", 50], [20, "outage", 1], [21.0, "outage", 0], [21.5, "rate", 2e6]]
+    run = replace(s2, params={**s2.params, "events": events, "fifo": 1}, phase_ns=0)
+    config = rebuild(run, 60_000_000_000)
+    forward, reverse = (config["path"]["links"][0][side] for side in ("forward", "reverse"))
+    assert forward["schedule"] == [
+        {"at_ns": 20_000_000_000, "delay_ns": 25_000_000, "outage": True},
+        {"at_ns": 21_000_000_000, "outage": False},
+        {"at_ns": 21_500_000_000, "rate_bps": 2e6},
+    ]
+    assert reverse["schedule"] == forward["schedule"]
+    assert forward["in_order"]
+    assert (forward["delay_ns"], forward["rate_bps"]) == (250_000_000, 1e6)
+    assert forward["queue"] == {"kind": "drop_tail", "limit_pkts": 50}
+    assert "loss" not in reverse
+
+
+def test_without_sack_the_engine_recovers_without_it(s2: KernelRun) -> None:
+    config = rebuild(replace(s2, params={**s2.params, "sack": 0}), 1)
+    assert config["flows"][0]["stack"]["sack"] is False
+    assert "sack" not in rebuild(s2, 1)["flows"][0]["stack"]
+
+
+def test_s9_reno_lies_within_every_bound(s9: KernelRun) -> None:
+    result = validate_run(s9, threads=1)
+    metrics = [check.metric for check in result.checks]
+    assert metrics == ["goodput", "retransmissions", "rtos", "cwnd_error", "cwnd_p25", "cwnd_p50", "cwnd_p75"]
+    assert [check for check in result.checks if check.verdict != "pass"] == []
+
+
+def test_a_run_that_misses_is_repeated_with_the_recorders_own_timing(s9: KernelRun) -> None:
+    wrong = replace(s9.flows[0], goodput_bps=2 * s9.flows[0].goodput_bps)
+    (flow,) = validate_run(replace(s9, flows=(wrong,)), threads=1).flows
+    assert abs(flow.timed.moved["goodput"] / s9.flows[0].goodput_bps - 1) < 0.1
+    assert set(flow.timed.moved) == {check.metric for check in flow.checks}
+    assert flow.measured is not None
+    assert 0 < flow.timed.followed <= len(flow.measured[0].segment)
+    assert validate_run(s9, threads=1).flows[0].timed.moved == {}
+
+
+def test_a_run_without_tcp_info_says_so(s9: KernelRun) -> None:
+    result = validate_run(replace(s9, flows=(replace(s9.flows[0], tcp_info=None),)), threads=1)
+    unknown = [check for check in result.checks if check.verdict == "unknown"]
+    assert [check.metric for check in unknown] == ["cwnd_error"]
+    assert "no TCP_INFO" in unknown[0].text
+
+
+def test_a_variant_that_is_not_built_is_named(s2: KernelRun) -> None:
+    flow = replace(s2.flows[0], variant="vegas-of-tomorrow")
+    result = validate_run(replace(s2, flows=(flow,)))
+    assert [(check.verdict, check.text) for check in result.checks] == [("unknown", "vegas-of-tomorrow: not built yet")]
+
+
+def test_the_page_shows_every_run_and_what_misses(s9: KernelRun) -> None:
+    result = validate_run(s9, threads=1)
+    wrong = Check(s9.name, "goodput", 1.0, 2.0, 0.5, "bit/s")
+    shown = replace(result, flows=(replace(result.flows[0], checks=(wrong, *result.flows[0].checks[1:])),))
+    page = render_page(Results(linux=[shown]), {"reno: windows": "images/x.png"})
+    assert "| S9-reno | 0.0 / 0.0 **miss** |" in page
+    assert "![reno: windows](images/x.png)" in page
+    assert "1 miss, in goodput S9-reno; 0 of 1 for a reason that is named." in page
+    assert "* S9-reno: goodput 1 bit/s where 2 ± 0.5 is allowed" in page
+
+
+def test_retransmissions_and_segment_numbers_by_hand() -> None:
+    # Segments of 10, 10 and 5 octets; the second again; then a third sent first as part of an earlier cut.
+    seq = np.array([1, 11, 21, 11, 26])
+    end = np.array([11, 21, 26, 21, 36])
+    assert is_new(seq, end).tolist() == [True, True, True, False, True]
+    assert segment_numbers(seq, end).tolist() == [0, 1, 2, 1, 3]
+
+
+def test_quantiles_weigh_by_time_within_the_span() -> None:
+    t_ns = np.array([0, 10, 30, 100])
+    values = np.array([1.0, 2.0, 3.0, 50.0])
+    # From 5 to 45: 1 for 5, 2 for 20, 3 for 15; the value from 100 on lies outside.
+    assert held_quantiles(t_ns, values, 5, 45) == (2.0, 2.0, 3.0)
+
+
+def _measured(segment: list[int], fate: list[str], cwnd: list[float]) -> Measured:
+    n = len(segment)
+    return Measured(1e6, 0, 0, np.arange(n), np.array(segment), fate, np.array(cwnd), ["open"] * n, (1.0, 1.0, 1.0))
+
+
+def test_the_first_divergence_of_each_kind_is_named() -> None:
+    n = 60
+    kernel = _measured(list(range(n)), ["delivered"] * n, [100.0] * n)
+    segment, fate, cwnd = list(range(n)), ["delivered"] * n, [100.0] * n
+    segment[50], fate[7] = 3, "queue"
+    segment[51:57] = [4, 5, 6, 7, 8, 9]
+    cwnd[2] = 120.0  # Alone: no divergence.
+    cwnd[10 : 10 + CWND_RUN] = [106.0] * CWND_RUN
+    found = divergences(kernel, _measured(segment, fate, cwnd))
+    assert [(d.reason, d.index) for d in found] == [("fate", 7), ("cwnd", 10), ("segment", 50), ("retransmissions", 55)]
+    assert "kernel at 0.0000 s segment 7 (delivered), cwnd 100.0 in open; engine" in str(found[0])
+    assert divergences(kernel, kernel) == []
+
+
+def test_an_explanation_holds_for_its_packet_alone() -> None:
+    n = 30
+    kernel = _measured(list(range(n)), ["delivered"] * n, [100.0] * n)
+    subject, known = next(iter(EXPLANATIONS.items()))
+
+    def parting_at(packet: int) -> list[Divergence]:
+        moment = divergences(kernel, replace(kernel, fate=["queue", *kernel.fate[1:]]))[0]
+        return [replace(moment, index=packet)]
+
+    assert explanation(subject, parting_at(known.packet)) == known.text
+    assert explanation(subject, parting_at(known.packet + 1)) is None
+    assert explanation("S0-nothing", parting_at(known.packet)) is None
+    assert explanation(subject, []) is None
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the full set of recorded runs is not here")
+@pytest.mark.parametrize("subject", sorted(EXPLANATIONS))
+def test_every_explanation_names_the_first_packet_that_differs(subject: str) -> None:
+    folder, _, number = subject.partition(" flow ")
+    run = read_run(RECORDED / folder)
+    ours = measure_runs(run, threads=1)[int(number or 1) - 1]
+    kernel = measure_kernel(run.flows[int(number or 1) - 1])
+    assert explanation(subject, divergences(kernel, ours))
+
+
+def test_a_bound_has_two_sides() -> None:
+    verdicts = [
+        within_share("x", "goodput", value, 100.0, 0.02, "bit/s").verdict for value in (97.9, 98.1, 101.9, 102.1)
+    ]
+    assert verdicts == ["miss", "pass", "pass", "miss"]
+
+
+def test_checks_become_findings() -> None:
+    rows = [finding(Check("x", "rtos", 3, 1, 1, "")), finding(not_made("y", "all", "not built yet"))]
+    table = table_from_rows("findings", rows)
+    assert table["verdict"].to_pylist() == ["miss", "unknown"]
+    assert (rows[0]["low"], rows[0]["high"], rows[1]["value"]) == (0, 2, None)
+
+
+def test_jain_by_hand() -> None:
+    assert jain_index([2.0, 2.0]) == 1.0
+    assert jain_index([3.0, 1.0]) == pytest.approx(0.8)
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="holds no recorded run"):
+        find_runs(tmp_path)
+    with pytest.raises(LogError, match="no such folder"):
+        find_runs(tmp_path / "absent")
+
+
+def test_a_damaged_run_is_named(tmp_path: Path) -> None:
+    run = tmp_path / "S2-reno"
+    run.mkdir()
+    shutil.copy(RUNS / "S2-reno" / "scenario.json", run)
+    (run / "link.csv.xz").write_bytes((RUNS / "S2-reno" / "link.csv.xz").read_bytes()[:5000])
+    with pytest.raises(LogError, match="S2-reno"):
+        read_run(run)

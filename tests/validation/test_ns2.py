@@ -1,0 +1,75 @@
+"""The ns2 profile beside ns-2: the script that is made for it, and, where ns-2 is installed, a few sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from hindflight.toolkit.errors import MachineError
+from validation.ns2 import Cell, Grid, compare_with_ns2, pooled
+from validation.simulator import Chain, script, simulate, simulator
+
+NS = simulator()
+
+needs_ns2 = pytest.mark.skipif(NS is None, reason="ns-2 is not installed (Debian: apt-get install ns2)")
+
+
+def _chain(**changes: object) -> Chain:
+    values = {"variant": "newreno", "delays_s": (0.125, 0.125), "rate_bps": 1e6, "ber": 0.0, "queue_pkts": 42}
+    return Chain(**{**values, "duration_s": 31.0, **changes})  # type: ignore[arg-type]
+
+
+def test_the_script_says_what_the_chain_says() -> None:
+    text = script(_chain(variant="sack", ber=1e-7), 3, 90)
+    for line in (
+        "for {set n 0} {$n < 90} {incr n} { new RNG }",
+        "$model unit byte",
+        "$model set rate_ [expr 1 - pow(1 - 1e-07, 8)]",
+        "foreach delay_s {0.125 0.125} {",
+        "$ns queue-limit $from $to 43",
+        "set tcp [new Agent/TCP/Sack1]",
+        "set sink [new Agent/TCPSink/Sack1]",
+        "for {set n 0} {$n < 3} {incr n} {",
+        "$ns at 31.0 finish",
+    ):
+        assert line in text
+
+
+def test_the_wider_of_share_and_interval_is_allowed() -> None:
+    narrow = Cell("GEO", _chain(), engine_bps=1.06e5, ns2_bps=1e5, joint_bps=4e3)
+    wide = Cell("GEO", _chain(), engine_bps=1.06e5, ns2_bps=1e5, joint_bps=7e3)
+    low = Cell("GEO", _chain(), engine_bps=0.94e5, ns2_bps=1e5, joint_bps=4e3)
+    assert [cell.check.verdict for cell in (narrow, wide, low)] == ["miss", "pass", "miss"]
+
+
+def test_all_cells_together_show_a_bias_that_no_cell_does() -> None:
+    cells = [Cell("GEO", _chain(), engine_bps=ours, ns2_bps=1e5, joint_bps=8e3) for ours in (0.93e5, 0.95e5) * 8]
+    assert all(cell.check.verdict == "pass" for cell in cells)
+    mean, width = pooled(cells)
+    assert mean == pytest.approx(-0.06)
+    assert width == pytest.approx(0.02)
+
+
+def test_a_simulation_that_fails_says_so() -> None:
+    with pytest.raises(MachineError, match="the simulation failed"):
+        simulate("false", [(_chain(), 0)], 2, 1)
+
+
+@pytest.mark.peer
+@needs_ns2
+@pytest.mark.parametrize("variant", ["reno", "newreno", "sack"])
+def test_without_errors_both_deliver_the_same_packets(variant: str) -> None:
+    # One session: slow start to an overfull queue, recovery from it, congestion avoidance.
+    assert NS is not None
+    grid = Grid(paths=("GEO",), rates_bps=(1e6,), bers=(0.0,), variants=(variant,), repetitions=2)
+    (cell,) = compare_with_ns2(NS, grid)
+    assert cell.engine_bps == pytest.approx(cell.ns2_bps, rel=0.02)
+
+
+@pytest.mark.peer
+@needs_ns2
+def test_with_errors_both_deliver_as_much() -> None:
+    assert NS is not None
+    grid = Grid(paths=("GEO",), rates_bps=(1e6,), bers=(1e-7,), repetitions=30)
+    for cell in compare_with_ns2(NS, grid):
+        assert cell.check.verdict == "pass", cell
+        assert cell.joint_bps > 0

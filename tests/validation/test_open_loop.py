@@ -1,0 +1,137 @@
+"""The controller alone: a recorded flow is read, followed, and the windows are compared in both directions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hindflight.replay.experiment.run import Event, follow
+from hindflight.toolkit.capture import load_capture
+from hindflight.toolkit.errors import LogError
+from validation.open_loop import CAPTURE, LEAD_NS, AloneResult, Record, compare, follow_run, read_record
+from validation.rebuild import rebuild
+from validation.recorded import TICK_NS, KernelRun, read_run
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = ROOT / "fixtures" / "kernel"
+
+
+def read_segments(path: Path) -> pa.Table:
+    return load_capture(path).segments
+
+
+@pytest.fixture(scope="module")
+def s9() -> KernelRun:
+    return read_run(RUNS / "S9-reno")
+
+
+@pytest.fixture(scope="module")
+def s9_segments() -> pa.Table:
+    return read_segments(RUNS / "S9-reno" / CAPTURE)
+
+
+@pytest.mark.parametrize("name", ["S2-reno", "S9-reno"])
+def test_reno_led_through_the_kernels_acks_has_the_kernels_window_after_each(name: str) -> None:
+    (result,) = follow_run(read_run(RUNS / name), RUNS / name / CAPTURE, read_segments)
+    assert result.check.verdict == "pass"
+    assert (result.check.value, result.equal, result.parting) == (0.0, 1.0, None)
+    assert result.compared > 1000
+
+
+def test_another_controller_misses(s9: KernelRun, s9_segments: pa.Table) -> None:
+    wrong = replace(s9, flows=(replace(s9.flows[0], variant="cubic"),))
+    (result,) = follow_run(wrong, RUNS / "S9-reno" / CAPTURE, lambda _: s9_segments)
+    assert result.check.verdict == "miss"
+    assert result.parting is not None
+    assert result.parting.own_cwnd != result.parting.kernel_cwnd
+
+
+def test_a_run_without_a_capture_or_tcp_info_is_not_left_out_in_silence(s9: KernelRun, s9_segments: pa.Table) -> None:
+    (no_capture,) = follow_run(s9, RUNS / "nowhere", read_segments)
+    bare = replace(s9, flows=(replace(s9.flows[0], tcp_info=None),))
+    (no_info,) = follow_run(bare, RUNS / "S9-reno" / CAPTURE, lambda _: s9_segments)
+    assert [no_capture.check.verdict, no_info.check.verdict] == ["unknown", "unknown"]
+    assert [no_capture.check.text, no_info.check.text] == [
+        "no snd.pcap.xz beside this run",
+        "no TCP_INFO beside this run, so the kernel's window is not known",
+    ]
+
+
+def test_the_record_holds_what_left_and_what_came(s9: KernelRun, s9_segments: pa.Table) -> None:
+    flow = s9.flows[0]
+    assert flow.tcp_info is not None
+    record = read_record(s9_segments, 1, flow, flow.tcp_info)
+    kinds = [kind for _, kind, *_ in record.events]
+    assert kinds[:2] == ["syn", "syn_ack"]
+    assert 0 <= record.events[0][0] - LEAD_NS < TICK_NS
+    assert record.sent[-1] == kinds.count("data") == np.searchsorted(flow.packets.t_ns, flow.end_ns, side="right")
+    assert record.acks[-1] == kinds.count("ack") + 1
+    assert "timeout" not in kinds
+    echoed = [(at // 1_000_000, stamp) for at, kind, _, _, stamp, _ in record.events if kind == "ack"]
+    assert all(480 <= at - stamp < 2500 for at, stamp in echoed)
+    with pytest.raises(LogError, match="no connection number 2"):
+        read_record(s9_segments, 2, flow, flow.tcp_info)
+
+
+def test_a_timeout_stands_before_what_is_sent_again_for_it(s9: KernelRun, s9_segments: pa.Table) -> None:
+    flow = s9.flows[0]
+    assert flow.tcp_info is not None
+    record = read_record(s9_segments, 1, flow, flow.tcp_info)
+    highest, again = 0, []
+    for number, (_, kind, octet, size, *_) in enumerate(record.events):
+        if kind == "data":
+            again += [number] if octet < highest else []
+            highest = max(highest, octet + size)
+    at_ns = record.events[again[5]][0] - record.events[0][0] + flow.syn_ns
+    told = {**flow.tcp_info, "total_rto": (flow.tcp_info["t_ns"] > at_ns).astype(np.int64)}
+    timed_out = read_record(s9_segments, 1, flow, told)
+    places = [number for number, (_, kind, *_) in enumerate(timed_out.events) if kind == "timeout"]
+    assert len(places) == 1
+    assert timed_out.events[places[0] + 1 :] == record.events[places[0] :]
+    assert places[0] <= again[5] < places[0] + 50
+
+
+def test_only_rows_with_equal_counts_are_compared(s9: KernelRun) -> None:
+    record = Record([], np.array([0, 1, 1, 2, 3]), np.array([0, 0, 1, 1, 1]))
+    states = pa.table(
+        {
+            "cwnd_pkts": [10.0, 10.0, 10.0, 11.9, 12.0],
+            **{name: [0] * 5 for name in ("outstanding_pkts", "sacked_pkts", "lost_pkts", "retransmitted_pkts")},
+        }
+    )
+
+    def against(*cwnd: int) -> AloneResult:
+        info = {
+            "t_ns": np.array([1, 2, 3, 4]),
+            "segs_in": np.array([1, 2, 3, 4]),
+            "data_segs_out": np.array([1, 1, 1, 1]),
+            "snd_cwnd": np.array(cwnd),
+            **{name: np.zeros(4, np.int64) for name in ("unacked", "sacked", "lost", "retrans")},
+        }
+        return compare("x", s9.flows[0], info, record, states)
+
+    # Rows 2 and 3 fit; row 1 is the handshake's, row 4 has an ACK that the record has not.
+    same, low, high = against(9, 11, 12, 9), against(9, 10, 12, 9), against(9, 11, 13, 9)
+    assert (same.compared, same.equal, same.check.value, same.parting) == (2, 1.0, 0.0, None)
+    assert low.check.value == pytest.approx(100 * (0.1 + 0.0) / 2)
+    assert high.check.value == pytest.approx(100 * (0.0 + 1 / 13) / 2)
+    assert low.check.verdict == high.check.verdict == "miss"
+    assert low.parting is not None
+    assert high.parting is not None
+    assert (low.parting.ack, high.parting.ack) == (2, 3)
+    assert str(high.parting).startswith("ACK 3 at 0.0000 s: cwnd 12 / 13")
+
+
+def test_a_record_that_leaves_octets_out_is_refused(s9: KernelRun) -> None:
+    config = rebuild(s9, 1)
+    start: list[Event] = [(1, "syn", 0, 0, 0, []), (2, "syn_ack", 0, 65535, 0, [])]
+    with pytest.raises(LogError, match="event 2 of the record sends octet 1449, but nothing sent octet 1 before"):
+        follow(config, 0, [*start, (3, "data", 1449, 1448, 0, [])])
+    with pytest.raises(LogError, match="syn, data, timeout, syn_ack or ack"):
+        follow(config, 0, [(1, "fin", 0, 0, 0, [])])
+    with pytest.raises(LogError, match="flows: there is none with number 1"):
+        follow(config, 1, start)

@@ -1,0 +1,77 @@
+"""One captured flow of a workspace: its rows of every table, found by the number that the user gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hindflight.toolkit.errors import HindflightError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hindflight.toolkit.manifest import Input
+    from hindflight.toolkit.workspace import Workspace
+
+FLOW_TABLES = ("segments", "flows", "events", "instruments")
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One captured flow of a workspace with its rows of each table; `number` is what the user calls it."""
+
+    flow_id: int
+    number: int
+    row: dict[str, Any]
+    tables: dict[str, pa.Table]
+
+    @property
+    def direction(self) -> str:
+        """The direction of its data."""
+        return str(self.row["data_direction"])
+
+    def of_data(self, name: str) -> Any:
+        """Value of column `name` of `flows` for the data's direction."""
+        return self.row[f"{self.direction}_{name}"]
+
+
+def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int] | None = None) -> Flow:
+    """Read one captured flow; without a number the one with most data. HindflightError if there is none such.
+
+    `flow_id` is the number in the workspace. With `inputs` (input ids) only their flows are looked at, and `flow_id`
+    counts from 1 among them, as `hindflight flows` numbers the flows of a capture by itself.
+    """
+    import pyarrow.compute as pc
+
+    flows = workspace.table("flows", where=pc.field("run_id") == 0).sort_by("flow_id").to_pylist()
+    if inputs is not None:
+        flows = [row for row in flows if row["input_id"] in inputs]
+    numbers = {row["flow_id"] if inputs is None else at: row for at, row in enumerate(flows, 1)}
+    numbers = {n: row for n, row in numbers.items() if row["a2b_data_segments"] + row["b2a_data_segments"] > 0}
+    where = ", ".join(entry.name for entry in workspace.inputs if inputs is None or entry.input_id in inputs)
+    if not numbers:
+        raise HindflightError(f"{where} holds no flow that carries data", "see what is in it: hindflight info CAPTURE")
+    if flow_id is None:
+        flow_id = max(numbers, key=lambda n: numbers[n]["a2b_payload_bytes"] + numbers[n]["b2a_payload_bytes"])
+    if flow_id not in numbers:
+        known = ", ".join(str(n) for n in list(numbers)[:10])
+        raise HindflightError(f"{where} has no flow {flow_id} with data", f"flows with data: {known}")
+    row = numbers[flow_id]
+    here = (pc.field("run_id") == 0) & (pc.field("flow_id") == row["flow_id"])
+    tables = {name: workspace.table(name, where=here) for name in FLOW_TABLES}
+    return Flow(row["flow_id"], flow_id, row, tables)
+
+
+def place_of(workspace: Workspace, flow: Flow) -> int:
+    """Return the flow's number among those of its own input, from 1: it holds in every workspace."""
+    import pyarrow.compute as pc
+
+    here = (pc.field("run_id") == 0) & (pc.field("input_id") == flow.row["input_id"])
+    ids = sorted(workspace.table("flows", ("flow_id", "run_id", "input_id"), here)["flow_id"].to_pylist())
+    return ids.index(flow.flow_id) + 1
+
+
+def input_of(workspace: Workspace, flow: Flow) -> Input:
+    """Return the input that the flow was read from."""
+    return next(entry for entry in workspace.inputs if entry.input_id == flow.row["input_id"])

@@ -1,0 +1,323 @@
+//! The estimated congestion window, compared with senders whose window is known.
+
+mod support;
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+use hindflight_decoder::{Segment, flags};
+use hindflight_flows::{EventKind, Phase, Sample};
+use support::{Outcome, blank, track};
+
+const MSS: u32 = 1000;
+const RTT_NS: i64 = 100_000_000;
+const WSCALE: u8 = 4;
+const RESPONSE_NS: i64 = 20_000;
+
+/// What limits the sender.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// The window.
+    Window,
+    /// One segment per this time.
+    Interval(i64),
+}
+
+/// A sender in front of a bottleneck of one segment per `service_ns`. Its window doubles per RTT up to `ssthresh`
+/// segments and then grows by one.
+struct Link {
+    service_ns: i64,
+    ssthresh: f64,
+    wnd_segments: u32,
+    pace: Pace,
+}
+
+/// A transfer: its segments, and times and values of the window.
+struct Transfer {
+    segments: Vec<Segment>,
+    truth: Vec<(i64, i64)>,
+    wnd_segments: u32,
+    sent: u32,
+    acknowledged: u32,
+}
+
+impl Transfer {
+    fn push(&mut self, t_ns: i64, from_a: bool, seq: u32, ack: u32, flag: u16, payload: u32) {
+        let mut segment = blank(self.segments.len() as u64 + 1, t_ns, from_a, 5000);
+        (
+            segment.seq,
+            segment.ack,
+            segment.flags,
+            segment.payload_bytes,
+        ) = (seq, ack, flag, payload);
+        segment.window = ((self.wnd_segments * MSS) >> WSCALE) as u16;
+        if flag & flags::SYN != 0 {
+            // RFC 7323 §2.2
+            segment.window = (self.wnd_segments * MSS).min(65_535) as u16;
+            segment.options.wscale = Some(WSCALE);
+            segment.options.mss = Some(MSS as u16);
+        }
+        self.segments.push(segment);
+    }
+
+    fn data(&mut self, t_ns: i64) {
+        self.push(t_ns, true, 1 + self.sent * MSS, 1, flags::ACK, MSS);
+        self.sent += 1;
+    }
+}
+
+impl Link {
+    fn run(&self, duration_ns: i64) -> Transfer {
+        let mut transfer = Transfer {
+            segments: Vec::new(),
+            truth: Vec::new(),
+            wnd_segments: self.wnd_segments,
+            sent: 0,
+            acknowledged: 0,
+        };
+        transfer.push(0, true, 0, 0, flags::SYN, 0);
+        transfer.push(RTT_NS, false, 0, 1, flags::SYN | flags::ACK, 0);
+        transfer.push(RTT_NS + RESPONSE_NS, true, 1, 1, flags::ACK, 0);
+        let (mut cwnd, mut acks, mut free_ns) = (10.0_f64, VecDeque::new(), 0);
+        let (mut now, mut next_ns) = (RTT_NS + 2 * RESPONSE_NS, RTT_NS + 2 * RESPONSE_NS);
+        while now < duration_ns {
+            let window = (cwnd as u32).min(self.wnd_segments);
+            let outstanding = transfer.sent - transfer.acknowledged;
+            let paced = matches!(self.pace, Pace::Interval(_));
+            if outstanding < window && (!paced || now >= next_ns) {
+                transfer.data(now);
+                free_ns = now.max(free_ns) + self.service_ns;
+                acks.push_back(free_ns + RTT_NS);
+                if let Pace::Interval(interval) = self.pace {
+                    next_ns = now + interval;
+                }
+                now += 1000;
+                continue;
+            }
+            transfer.truth.push((now, i64::from(cwnd as u32 * MSS)));
+            let ack_ns = acks.front().copied().unwrap_or(i64::MAX);
+            if paced && outstanding < window && next_ns < ack_ns {
+                now = next_ns;
+                continue;
+            }
+            acks.pop_front();
+            transfer.acknowledged += 1;
+            let ack = 1 + transfer.acknowledged * MSS;
+            transfer.push(ack_ns, false, 1, ack, flags::ACK, 0);
+            cwnd += if cwnd < self.ssthresh {
+                1.0
+            } else {
+                1.0 / cwnd
+            };
+            now = ack_ns + RESPONSE_NS;
+        }
+        transfer
+    }
+}
+
+/// The last row up to `t_ns`.
+fn row_at(samples: &[Sample], t_ns: i64) -> Option<&Sample> {
+    samples[..samples.partition_point(|sample| sample.t_ns <= t_ns)].last()
+}
+
+/// Relative errors of the estimates, one per RTT, and the share of RTTs with an estimate.
+fn errors(outcome: &Outcome, truth: &[(i64, i64)]) -> (Vec<f64>, f64) {
+    let mut errors = Vec::new();
+    let (mut rtts, mut t_ns) = (0, 3 * RTT_NS);
+    let end_ns = truth.last().map_or(0, |last| last.0);
+    while t_ns < end_ns {
+        let known = truth[truth.partition_point(|point| point.0 <= t_ns) - 1].1;
+        rtts += 1;
+        if let Some(cwnd) = row_at(&outcome.samples, t_ns).and_then(|sample| sample.cwnd_bytes) {
+            errors.push((cwnd - known).abs() as f64 / known as f64);
+        }
+        t_ns += RTT_NS;
+    }
+    let covered = errors.len() as f64 / f64::from(rtts);
+    (errors, covered)
+}
+
+#[test]
+fn the_window_of_a_window_limited_sender_is_exact() {
+    let link = Link {
+        service_ns: 1_000_000,
+        ssthresh: 40.0,
+        wnd_segments: 500,
+        pace: Pace::Window,
+    };
+    let transfer = link.run(4_000_000_000);
+    let outcome = track(&transfer.segments);
+    let (errors, covered) = errors(&outcome, &transfer.truth);
+    assert!(
+        errors.len() > 30 && covered > 0.99,
+        "{} values, {covered}",
+        errors.len()
+    );
+    let exact = errors.iter().filter(|&&error| error == 0.0).count();
+    assert!(
+        exact * 10 >= errors.len() * 9,
+        "{exact} of {}",
+        errors.len()
+    );
+    assert!(errors.iter().all(|&error| error < 0.03), "{errors:?}");
+    let phase = |t_ns| row_at(&outcome.samples, t_ns).map(|sample| sample.phase);
+    assert_eq!(phase(250_000_000), Some(Phase::SlowStart));
+    assert_eq!(phase(3_000_000_000), Some(Phase::CongestionAvoidance));
+    let last = outcome.samples.last().expect("rows");
+    assert_eq!(
+        (last.smss_bytes, last.min_rtt_ns, last.ssthresh_bytes),
+        (1000, Some(RTT_NS), None)
+    );
+    assert!(
+        outcome
+            .samples
+            .windows(2)
+            .all(|pair| pair[0].t_ns <= pair[1].t_ns)
+    );
+    let per_rtt = outcome.samples.len() as f64 / errors.len() as f64;
+    assert!((5.0..=40.0).contains(&per_rtt), "{per_rtt} rows per RTT");
+}
+
+#[test]
+fn a_paced_sender_has_no_estimate() {
+    let link = Link {
+        service_ns: 1_000_000,
+        ssthresh: 64.0,
+        wnd_segments: 500,
+        pace: Pace::Interval(4_700_000),
+    };
+    let transfer = link.run(4_000_000_000);
+    let outcome = track(&transfer.segments);
+    let (_, covered) = errors(&outcome, &transfer.truth);
+    assert!(covered < 0.15, "{covered}");
+    let last = outcome.samples.last().expect("rows");
+    assert_eq!(
+        (last.phase, last.cwnd_bytes, last.app_limited),
+        (Phase::Limited, None, None)
+    );
+}
+
+#[test]
+fn a_sender_limited_by_the_receive_window_has_no_estimate() {
+    let link = Link {
+        service_ns: 1_000_000,
+        ssthresh: 1000.0,
+        wnd_segments: 30,
+        pace: Pace::Window,
+    };
+    let outcome = track(&link.run(2_000_000_000).segments);
+    let last = outcome.samples.last().expect("rows");
+    assert_eq!(
+        (last.phase, last.cwnd_bytes, last.app_limited),
+        (Phase::Limited, None, Some(false))
+    );
+    assert_eq!(
+        outcome
+            .samples
+            .iter()
+            .map(|sample| sample.flight_bytes)
+            .max(),
+        Some(30_000)
+    );
+    let changes: Vec<String> = outcome
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::PhaseChange)
+        .filter_map(|event| event.evidence.map(|evidence| evidence.to_string()))
+        .collect();
+    assert_eq!(changes, ["unknown to slow_start", "slow_start to limited"]);
+}
+
+#[test]
+fn rows_require_a_capture_point_at_the_data_sender() {
+    let link = Link {
+        service_ns: 1_000_000,
+        ssthresh: 40.0,
+        wnd_segments: 500,
+        pace: Pace::Window,
+    };
+    let mut segments = link.run(2_000_000_000).segments;
+    assert!(!track(&segments).samples.is_empty());
+    // The same transfer captured at the receiver: data pass half an RTT later, ACKs half an RTT earlier.
+    for segment in &mut segments {
+        let shift = if segment.src_port == 5000 {
+            RTT_NS / 2
+        } else {
+            -RTT_NS / 2 + 3 * RESPONSE_NS
+        };
+        segment.t_ns += shift;
+    }
+    segments.sort_by_key(|segment| segment.t_ns);
+    for (number, segment) in (1..).zip(&mut segments) {
+        segment.record = number;
+    }
+    assert!(track(&segments).samples.is_empty());
+}
+
+#[test]
+fn in_recovery_the_window_is_the_pipe_and_afterwards_ssthresh() {
+    // The window is 20, and segment 21 is lost. The sender sends a segment for every second SACK (RFC 6937).
+    let mut ladder = String::from(
+        "0 a>b S 0 mss 1000 sackok\n100 b>a SA 0 ack 1 mss 1000 sackok\n100.01 a>b A 1 ack 1\n",
+    );
+    let data = |ladder: &mut String, t: f64, number: u32| {
+        let _ = writeln!(
+            ladder,
+            "{t} a>b A {}:{} ack 1",
+            number * 1000 + 1,
+            number * 1000 + 1001
+        );
+    };
+    for number in 0..20 {
+        data(&mut ladder, 100.02 + f64::from(number) * 0.001, number);
+    }
+    for number in 0..20 {
+        let t = 201.0 + f64::from(number);
+        let _ = writeln!(ladder, "{t} b>a A 1 ack {}", number * 1000 + 1001);
+        data(&mut ladder, t + 0.02, number + 20);
+    }
+    let mut next = 40;
+    for number in 1..20 {
+        let t = 302.0 + f64::from(number);
+        let _ = writeln!(
+            ladder,
+            "{t} b>a A 1 ack 20001 sack 21001-{}",
+            21_001 + number * 1000
+        );
+        if number == 3 {
+            data(&mut ladder, t + 0.02, 20);
+        } else if number > 3 && number % 2 == 1 {
+            data(&mut ladder, t + 0.02, next);
+            next += 1;
+        }
+    }
+    ladder +=
+        "405 b>a A 1 ack 40001\n405.02 a>b A 48001:49001 ack 1\n405.03 a>b A 49001:50001 ack 1\n";
+    ladder += "406 b>a A 1 ack 41001\n406.02 a>b A 50001:51001 ack 1\n410 b>a A 1 ack 42001\n410.01 a>b A 51001:52001 ack 1\n";
+    let outcome = support::run(&ladder);
+    assert!(
+        outcome.event_log().contains("305.02-405 recovery fast"),
+        "{}",
+        outcome.event_log()
+    );
+    let row = |t_ms: f64| *row_at(&outcome.samples, (t_ms * 1e6) as i64).expect("a row");
+    assert_eq!(
+        (row(302.0).phase, row(302.0).cwnd_bytes),
+        (Phase::SlowStart, Some(20_000))
+    );
+    let during = row(321.9);
+    assert_eq!(
+        (during.phase, during.ssthresh_bytes),
+        (Phase::Recovery, None)
+    );
+    assert_eq!(
+        during.cwnd_bytes,
+        Some(9_000),
+        "eight new segments and the retransmission"
+    );
+    let after = row(409.0);
+    assert_eq!(
+        (after.phase, after.cwnd_bytes, after.ssthresh_bytes),
+        (Phase::CongestionAvoidance, Some(10_000), Some(10_000))
+    );
+}

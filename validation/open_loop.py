@@ -1,0 +1,274 @@
+"""The controller alone: our sender led through a recorded flow, its window beside the kernel's after every ACK.
+
+Knows the recorded run and its sender's capture. What left, when each ACK came and what it reported, and when the
+retransmission timer fired are the record's; scoreboard, recovery and window are our own. In a run of its own a sender's
+errors change what it meets next; here nothing that it does changes anything, so that what differs is a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hindflight.replay.experiment.run import Event, follow
+from hindflight.toolkit.errors import LogError
+from validation.judge import Check, not_made
+from validation.linux import NO_TCP_INFO
+from validation.rebuild import rebuild
+from validation.recorded import TICK_NS, KernelFlow, KernelRun, find_runs, phase_ns, read_run
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    Integers = npt.NDArray[np.int64]
+
+MEDIAN = 0.01
+"""Bound on the median error of the window."""
+
+CAPTURE = "snd.pcap.xz"
+"""What the sender's interface saw."""
+
+TCP_INFO_BOARD = ("unacked", "sacked", "lost", "retrans")
+OWN_BOARD = ("outstanding_pkts", "sacked_pkts", "lost_pkts", "retransmitted_pkts")
+"""The scoreboard by TCP_INFO's names and by those of `hindflight.replay.experiment.run.follow`."""
+
+HANDSHAKE_SEGMENTS = 1
+"""Received before the first ACK of data: the SYN-ACK."""
+
+SYN = 2
+"""TCP flag."""
+
+STAMPS = 1 << 32
+"""Time stamps count up to here and begin again."""
+
+MILLISECOND_NS = 1_000_000
+LEAD_NS = 1_000_000_000
+"""The record begins so late by our clock, and up to a tick later: a time stamp of 0 would mean none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A flow as its sender met it. `acks[i]` and `sent[i]` count segments received and data packets sent, so far."""
+
+    events: list[Event]
+    acks: Integers
+    sent: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """The first ACK after which the windows differ: its number, when it came, both windows and scoreboards.
+
+    A scoreboard is packets outstanding, sacked, lost and in flight again.
+    """
+
+    ack: int
+    t_ns: int
+    kernel_cwnd: int
+    own_cwnd: int
+    kernel_board: tuple[int, ...]
+    own_board: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"ACK {self.ack} at {self.t_ns / 1e9:.4f} s: cwnd {self.own_cwnd} / {self.kernel_cwnd}, outstanding, "
+            f"sacked, lost, resent {_board(self.own_board)} / {_board(self.kernel_board)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AloneResult:
+    """One flow: the check, the ACKs that could be compared, the share with equal windows, and where they part first."""
+
+    subject: str
+    check: Check
+    compared: int
+    equal: float
+    parting: Parting | None
+
+
+def validate_alone(
+    folder: Path,
+    read_segments: Callable[[Path], pa.Table],
+    *,
+    on_done: Callable[[int, int], None] = lambda _done, _all: None,
+) -> list[AloneResult]:
+    """Compare every flow of every run under `folder`; `read_segments` reads a capture into the table `segments`."""
+    found = find_runs(folder)
+    results = []
+    for done, path in enumerate(found, 1):
+        results += follow_run(read_run(path), path / CAPTURE, read_segments)
+        on_done(done, len(found))
+    return results
+
+
+def follow_run(run: KernelRun, capture: Path, read_segments: Callable[[Path], pa.Table]) -> list[AloneResult]:
+    """Compare the flows of `run`, whose sender's capture is `capture`."""
+    subjects = [run.name if len(run.flows) == 1 else f"{run.name} flow {i}" for i, _ in enumerate(run.flows, 1)]
+    if not capture.is_file():
+        why = f"no {CAPTURE} beside this run"
+        return [AloneResult(subject, _unknown(subject, why), 0, 0.0, None) for subject in subjects]
+    segments = read_segments(capture)
+    return [_follow_flow(subject, run, number, segments) for number, subject in enumerate(subjects)]
+
+
+def _follow_flow(subject: str, run: KernelRun, number: int, segments: pa.Table) -> AloneResult:
+    flow = run.flows[number]
+    if flow.tcp_info is None:
+        return AloneResult(subject, _unknown(subject, NO_TCP_INFO), 0, 0.0, None)
+    record = read_record(segments, number + 1, flow, flow.tcp_info)
+    states = follow(rebuild(run, flow.end_ns), number, record.events)
+    return compare(subject, flow, flow.tcp_info, record, states)
+
+
+def _unknown(subject: str, why: str) -> Check:
+    return not_made(subject, "alone_cwnd_error", why)
+
+
+def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mapping[str, Integers]) -> Record:
+    """Return what the sender of connection `flow_id` of its capture met and did, up to the flow's end.
+
+    The order is the file's, in which the sender handled them: an ACK is stamped when it comes in, so that one which
+    had to wait may bear an earlier time than what left before it was read.
+    """
+    import pyarrow.compute as pc
+
+    own = segments.filter(pc.equal(segments["flow_id"], flow_id))
+    if own.num_rows == 0:
+        raise LogError(f"the sender's capture has no connection number {flow_id}")
+    columns = {
+        name: own[name].to_pylist()
+        for name in ("t_ns", "flags", "seq", "payload_bytes", "ack", "wnd_bytes", "ts_val", "ts_ecr", "sack")
+    }
+    outward = pc.equal(own["direction"].cast("string"), "a2b").to_pylist()
+    rows = [
+        dict(zip(columns, values, strict=True), leaves=leaves)
+        for leaves, *values in zip(outward, *columns.values(), strict=True)
+    ]
+    clock = _Clock(rows)
+    end_ns = clock.begin_ns + flow.end_ns - flow.syn_ns
+    events = [event for row in rows if (event := _event(clock.read(row), row, clock)) and event[0] <= end_ns]
+    events = _with_timeouts(events, info, flow.syn_ns - clock.begin_ns)
+    kinds = [kind for _, kind, *_ in events]
+    return Record(
+        events,
+        np.cumsum([kind in ("ack", "syn_ack") for kind in kinds]),
+        np.cumsum([kind == "data" for kind in kinds]),
+    )
+
+
+class _Clock:
+    """The sender's clock, which counts on in milliseconds where its time stamps do: what it stamped and what is echoed
+    compare as they did for the sender. It stamps what leaves, and only then does its interface see it. It begins as far
+    into a tick as the sender's did, by which CUBIC reads its curve."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
+        into_tick_ns = phase_ns(self._first_ns) % TICK_NS
+        self._start_ns = LEAD_NS + into_tick_ns // MILLISECOND_NS * MILLISECOND_NS
+        self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["leaves"])
+        self._latest_ns = 0
+        self.begin_ns = self._start_ns + self._lead_ns
+
+    def _stamped_ns(self, row: Mapping[str, Any]) -> int:
+        """The earliest time since the first that bears the stamp of `row`; 0 without stamps."""
+        if row["ts_val"] is None or self._first_stamp is None:
+            return 0
+        return int((row["ts_val"] - self._first_stamp) % STAMPS) * MILLISECOND_NS
+
+    def read(self, row: Mapping[str, Any]) -> int:
+        """The time at which the sender handled `row`, none before the one of the row before."""
+        at_ns = row["t_ns"] - self._first_ns + self.begin_ns
+        if row["leaves"] and row["ts_val"] is not None:
+            at_ns = min(at_ns, self._start_ns + self._stamped_ns(row) + MILLISECOND_NS - 1)
+        self._latest_ns = max(self._latest_ns, at_ns)
+        return self._latest_ns
+
+    def echo(self, stamp: int | None) -> int:
+        """What `stamp` is by this clock; 0 without one."""
+        if stamp is None or self._first_stamp is None:
+            return 0
+        return int(stamp - self._first_stamp + self._start_ns // MILLISECOND_NS) % STAMPS
+
+
+def _event(at_ns: int, row: Mapping[str, Any], clock: _Clock) -> Event | None:
+    """Return what `row` is to the sender; None for a bare ACK that it sent."""
+    syn = row["flags"] & SYN
+    if row["leaves"]:
+        if syn:
+            return (at_ns, "syn", 0, 0, 0, [])
+        return (at_ns, "data", row["seq"], row["payload_bytes"], 0, []) if row["payload_bytes"] else None
+    blocks = list(zip(row["sack"][::2], row["sack"][1::2], strict=True))
+    return (at_ns, "syn_ack" if syn else "ack", row["ack"], row["wnd_bytes"], clock.echo(row["ts_ecr"]), blocks)
+
+
+def _with_timeouts(events: list[Event], info: Mapping[str, Integers], shift_ns: int) -> list[Event]:
+    """Put a timeout before the first octets sent again in each span in which TCP_INFO's count of timeouts rose."""
+    times, counts = info["t_ns"] - shift_ns, info["total_rto"]
+    rises = np.flatnonzero(np.diff(counts, prepend=0) > 0)
+    spans = [(int(times[max(i - 1, 0)]), int(times[i])) for i in rises.tolist()]
+    out: list[Event] = []
+    highest = 0
+    for event in events:
+        at_ns, kind, octet, size, *_ = event
+        while spans and at_ns > spans[0][1]:
+            out.append((spans.pop(0)[1], "timeout", 0, 0, 0, []))
+        if kind == "data":
+            if spans and octet < highest and at_ns >= spans[0][0]:
+                spans.pop(0)
+                out.append((at_ns, "timeout", 0, 0, 0, []))
+            highest = max(highest, octet + size)
+        out.append(event)
+    return out
+
+
+def compare(
+    subject: str, flow: KernelFlow, info: Mapping[str, Integers], record: Record, states: pa.Table
+) -> AloneResult:
+    """Return how far the windows differ after each ACK of which TCP_INFO has a row."""
+    rows, places = _pairs(info, record, flow.end_ns)
+    if not len(rows):
+        raise LogError(f"{subject}: TCP_INFO has no row that fits the sender's capture")
+    kernel = info["snd_cwnd"][rows]
+    own = np.floor(states["cwnd_pkts"].to_numpy()[places]).astype(np.int64)
+    error = np.abs(own - kernel) / kernel
+    check = Check(subject, "alone_cwnd_error", 100 * float(np.median(error)), 0.0, 100 * MEDIAN, "%")
+    parting = None
+    if (own != kernel).any():
+        first = int((own != kernel).argmax())
+        row, place = int(rows[first]), int(places[first])
+        parting = Parting(
+            ack=int(info["segs_in"][row]),
+            t_ns=int(info["t_ns"][row]),
+            kernel_cwnd=int(kernel[first]),
+            own_cwnd=int(own[first]),
+            kernel_board=tuple(int(info[name][row]) for name in TCP_INFO_BOARD),
+            own_board=tuple(int(states[name].to_numpy()[place]) for name in OWN_BOARD),
+        )
+    return AloneResult(subject, check, len(rows), float((own == kernel).mean()), parting)
+
+
+def _pairs(info: Mapping[str, Integers], record: Record, end_ns: int) -> tuple[Integers, Integers]:
+    """Return the first row of TCP_INFO after each ACK, and the place in the record with equal counts, where both are.
+
+    Of several places with equal counts it is the first: a timeout shows in TCP_INFO with what is sent again for it.
+    """
+    counts = zip(record.acks.tolist(), record.sent.tolist(), strict=True)
+    place_of = {count: place for place, count in reversed(list(enumerate(counts)))}
+    within = np.flatnonzero(info["t_ns"] <= end_ns)
+    pairs: dict[int, tuple[int, int]] = {}
+    for row, acks, sent in zip(within, info["segs_in"][within].tolist(), info["data_segs_out"][within], strict=True):
+        place = place_of.get((acks, int(sent)))
+        if place is not None and acks > HANDSHAKE_SEGMENTS:
+            pairs.setdefault(acks, (int(row), place))
+    both = np.array(list(pairs.values()), np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+def _board(counts: tuple[int, ...]) -> str:
+    return "-".join(map(str, counts))

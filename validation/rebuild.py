@@ -1,0 +1,130 @@
+"""A recorded run as the engine's configuration: the same link, the same schedule, the same losses by position.
+
+Knows the recorded run and the engine's configuration (`hindflight._native.replay`). Only losses of the loss stage are
+replayed; what the queue drops must come from the engine's own queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from validation.cycle_phases import first_phases
+from validation.recorded import KernelFlow, KernelRun
+
+VARIANTS = {"reno": "linux-reno", "cubic": "cubic", "bbr": "bbr"}
+"""The kernel's name of a congestion control, and ours."""
+
+ACK_QUEUE_PKTS = 1000
+"""Queue of the ACK direction."""
+
+BEYOND_PKTS = 1 << 40
+"""Length of the replayed trace: longer than any run, so that it never starts again."""
+
+WRITE_BYTES = 65536
+"""What the recorded application wrote by one call: every short segment of the captures ends a multiple of it."""
+
+NOTSENT_LOWAT_BYTES = 131072
+"""The recorded socket's `TCP_NOTSENT_LOWAT`: TCP_INFO has up to 131,064 unsent octets in every run, in none more."""
+
+WINDOW_SHARE = (5, 8)
+"""Share of a buffer's memory that Linux counts as window, with full Ethernet segments (160/256)."""
+
+
+def missing_variants(run: KernelRun, built: tuple[str, ...]) -> list[str]:
+    """Return our names of the variants of `run` that the engine does not have."""
+    wanted = {VARIANTS.get(flow.variant, flow.variant) for flow in run.flows}
+    return sorted(wanted - set(built))
+
+
+def rebuild(run: KernelRun, duration_ns: int) -> dict[str, Any]:
+    """Return the engine's configuration of `run`, which ends `duration_ns` after the first SYN.
+
+    That leaves `run.phase_ns` after the engine's clock begins, which it does at a step of the timer wheel.
+    """
+    params = run.params
+    shared = {
+        "rate_bps": float(params["rate"]),
+        "delay_ns": _one_way_ns(params["rtt_ms"]),
+        "in_order": bool(params.get("fifo", 0)),
+        "schedule": _schedule(params.get("events", []), run.phase_ns),
+    }
+    lost = {"kind": "trace", "mode": "replayed", "positions": list(run.lost), "known_pkts": BEYOND_PKTS}
+    forward = {**shared, "queue": _drop_tail(params["queue"]), "loss": lost if run.lost else {"kind": "none"}}
+    reverse = {**shared, "queue": _drop_tail(ACK_QUEUE_PKTS)}
+    return {
+        "duration_ns": run.phase_ns + duration_ns,
+        "path": {
+            "nodes": ["sender", "receiver"],
+            "links": [{"name": "link", "forward": forward, "reverse": reverse}],
+        },
+        "flows": [_flow(run, number, flow) for number, flow in enumerate(run.flows, 1)],
+    }
+
+
+def as_it_was_timed(configuration: dict[str, Any], run: KernelRun) -> dict[str, Any]:
+    """Return `configuration` with packets as late as the emulator delivered them."""
+    (link,) = configuration["path"]["links"]
+    late = zip(("forward", "reverse"), run.late_ns, strict=True)
+    timed = {side: {**link[side], "jitter": {"kind": "recorded", "delays_ns": delays_ns}} for side, delays_ns in late}
+    return {**configuration, "path": {**configuration["path"], "links": [{**link, **timed}]}}
+
+
+def _drop_tail(limit_pkts: int) -> dict[str, Any]:
+    return {"kind": "drop_tail", "limit_pkts": limit_pkts}
+
+
+def _flow(run: KernelRun, number: int, flow: KernelFlow) -> dict[str, Any]:
+    stack: dict[str, Any] = {"smss_bytes": flow.smss_bytes, **buffers(run.sysctl)}
+    if not run.params.get("sack", 1):
+        stack["sack"] = False
+    described: dict[str, Any] = {
+        "name": f"flow {number}",
+        "start_ns": run.phase_ns + max(0, flow.syn_ns),
+        "variant": VARIANTS[flow.variant],
+        "profile": "linux",
+        "application": {"kind": "greedy", "write_bytes": WRITE_BYTES, "first_write_ns": flow.first_write_ns},
+        "stack": stack,
+    }
+    if flow.variant == "bbr" and flow.tcp_info is not None:
+        # What the kernel drew by chance, as the schedule is what the link did.
+        described["params"] = {"first_phases": first_phases(flow.tcp_info)}
+    return described
+
+
+def buffers(sysctl: Mapping[str, str]) -> dict[str, int]:
+    """Both buffers as the kernel's settings have them, memory made octets of window; defaults where none is known."""
+    if "tcp_rmem" not in sysctl or "tcp_wmem" not in sysctl:
+        return {}
+    _, receive, receive_most = (
+        int(octets) * WINDOW_SHARE[0] // WINDOW_SHARE[1] for octets in sysctl["tcp_rmem"].split()
+    )
+    _, send, send_most = (int(octets) for octets in sysctl["tcp_wmem"].split())
+    return {
+        "receive_buffer_bytes": receive,
+        "receive_buffer_max_bytes": receive_most,
+        "send_buffer_bytes": send,
+        "send_buffer_max_bytes": send_most,
+        "notsent_lowat_bytes": NOTSENT_LOWAT_BYTES,
+    }
+
+
+def _schedule(events: list[list[Any]], begin_ns: int) -> list[dict[str, Any]]:
+    """Changes by time, which counts from `begin_ns`; those of one time become one."""
+    changes: dict[int, dict[str, Any]] = {}
+    for at_s, what, value in events:
+        change = changes.setdefault(begin_ns + round(at_s * 1e9), {})
+        match what:
+            case "rate":
+                change["rate_bps"] = float(value)
+            case "rtt_ms":
+                change["delay_ns"] = _one_way_ns(value)
+            case "outage":
+                change["outage"] = bool(value)
+            case _:
+                raise ValueError(f"the schedule has an unknown change {what!r}")
+    return [{"at_ns": at_ns, **changes[at_ns]} for at_ns in sorted(changes)]
+
+
+def _one_way_ns(rtt_ms: float) -> int:
+    return round(rtt_ms * 1e6 / 2)

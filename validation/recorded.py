@@ -1,0 +1,204 @@
+"""Reads a recorded run of the Linux stack over an emulated link: scenario.json, link.csv.xz, tcpinfo*.csv.xz.
+
+Knows the files, not the engine. All times are made relative to the arrival of the first SYN at the emulator, from
+which the schedule of the link counts too; sequence numbers to the SYN (0), so that data starts at 1.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hindflight.toolkit.errors import LogError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    Integers = npt.NDArray[np.int64]
+
+SYN = 2
+"""TCP flag."""
+
+FATES = {
+    "delivered": "delivered",
+    "unfinished": "delivered",
+    "dropped_loss": "channel",
+    "dropped_queue": "queue",
+    "dropped_outage": "outage",
+}
+"""The link log's word, and the engine's; what had not arrived when the log ended was not dropped either."""
+
+TICK_NS = 4_000_000
+"""The recorded kernels' (HZ = 250)."""
+
+WHEEL_STEP_NS = 8 * TICK_NS
+WHEEL_PHASE_NS = 11_517_000
+"""Timers of a quarter of a second to two seconds fire at every eighth tick (Linux, kernel/time/timer.c). That lay so
+far in each 32 ms of the hosts' clock when the runs were recorded: delayed ACKs leave 3.54 ms into a tick's 4 ms; the
+timeouts after the outages of S7 and S8, whose timers ran for 304 ms to 1.52 s, 11.55 to 11.6 ms into 32; time stamps
+count on 0.517 ms into each millisecond."""
+
+RECORDED_NS = range(1_795_245_000_000_000_000, 1_795_247_500_000_000_000)
+"""When that holds: the hosts' clock while the runs of ../shared/data/kernel were recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """The data packets of one flow in the order in which they left the sender, retransmissions included."""
+
+    t_ns: Integers
+    seq: Integers
+    end: Integers
+    fate: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFlow:
+    """One flow: `goodput_bps` is what the application had by `end_ns`, over `start_ns` to `end_ns`.
+
+    `first_write_ns` went by between the SYN and the first data. `tcp_info` holds the columns of TCP_INFO by name,
+    `t_ns` made relative; None where the run comes without.
+    """
+
+    variant: str
+    syn_ns: int
+    start_ns: int
+    end_ns: int
+    goodput_bps: float
+    rtos: int
+    smss_bytes: int
+    first_write_ns: int
+    packets: Packets
+    tcp_info: dict[str, Integers] | None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRun:
+    """One run. `lost` are the positions, from 0, at which the loss stage took a data packet: packets that the queue
+    dropped never reached it, all flows count together. `phase_ns` is how far into a step of the hosts' timer wheels it
+    began. `late_ns` is by how much the emulator missed the link model's time, for the data and for the ACK direction,
+    packet by packet as they passed its loss stage. `sysctl` are both hosts' settings by name."""
+
+    name: str
+    params: Mapping[str, Any]
+    sysctl: Mapping[str, str]
+    flows: tuple[KernelFlow, ...]
+    lost: tuple[int, ...]
+    phase_ns: int
+    late_ns: tuple[list[int], list[int]]
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """Return the folders of `folder` that hold a run, or `folder` itself if it is one; LogError if there is none."""
+    if not folder.is_dir():
+        raise LogError(f"no such folder {folder}", "give a folder of recorded runs, each with its scenario.json")
+    runs = [folder] if _is_run(folder) else sorted(path for path in folder.iterdir() if _is_run(path))
+    if not runs:
+        raise LogError(f"{folder} holds no recorded run", "a run is a folder with scenario.json and link.csv.xz")
+    return runs
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "scenario.json").is_file() and (folder / "link.csv.xz").is_file()
+
+
+def read_run(folder: Path) -> KernelRun:
+    """Read one run; LogError if a file is damaged or lacks what is needed."""
+    try:
+        scenario = json.loads((folder / "scenario.json").read_text())
+        link = _read_csv(folder / "link.csv.xz")
+        t0_ns = scenario["t0_ns"]
+        flows = tuple(_flow(folder, described, link, t0_ns) for described in scenario["flows"])
+        late = _late_ns(link, "data"), _late_ns(link, "ack")
+        return KernelRun(
+            name=folder.name,
+            params=scenario["params"],
+            sysctl=scenario.get("sysctl", {}),
+            flows=flows,
+            lost=_lost_positions(link),
+            phase_ns=phase_ns(t0_ns),
+            late_ns=late,
+        )
+    except (KeyError, ValueError, lzma.LZMAError, EOFError) as error:
+        raise LogError(f"{folder}: not a whole recorded run ({error})") from error
+
+
+def phase_ns(t0_ns: int) -> int:
+    """Return how far into a step of the timer wheel `t0_ns` of the hosts' clock lay; 0 where that is not known."""
+    return (t0_ns - WHEEL_PHASE_NS) % WHEEL_STEP_NS if t0_ns in RECORDED_NS else 0
+
+
+def _read_csv(path: Path) -> pa.Table:
+    from pyarrow import csv
+
+    with lzma.open(path) as file:
+        return csv.read_csv(file)
+
+
+def _flow(folder: Path, described: Mapping[str, Any], link: pa.Table, t0_ns: int) -> KernelFlow:
+    info = folder / described["tcpinfo"]
+    packets = _packets(link, described["sport"], t0_ns)
+    syn_ns = described["t_syn_ns"] - t0_ns
+    return KernelFlow(
+        variant=described["cc"],
+        syn_ns=syn_ns,
+        start_ns=described["t_start_ns"] - t0_ns,
+        end_ns=described["t_end_ns"] - t0_ns,
+        goodput_bps=described["goodput_kbps"] * 1e3,
+        rtos=described["rto_count"],
+        smss_bytes=described["snd_mss"],
+        first_write_ns=int(packets.t_ns[0]) - max(0, syn_ns),
+        packets=packets,
+        tcp_info=_tcp_info(info, t0_ns) if info.is_file() else None,
+    )
+
+
+def _packets(link: pa.Table, sport: int, t0_ns: int) -> Packets:
+    import pyarrow.compute as pc
+
+    sent = link.filter(pc.and_(pc.equal(link["dir"], "data"), pc.equal(link["sport"], sport)))
+    syns = sent.filter(pc.not_equal(pc.bit_wise_and(sent["flags"], SYN), 0))
+    if syns.num_rows == 0:
+        raise ValueError(f"the link's log has no SYN from port {sport}")
+    data = sent.filter(pc.greater(sent["plen"], 0))
+    # Runs of a minute stay far below 2^32 octets: relative to the SYN no number wraps twice.
+    seq = (data["seq"].to_numpy() - syns["seq"][0].as_py()) % (1 << 32)
+    return Packets(
+        t_ns=data["t_arr_ns"].to_numpy() - t0_ns,
+        seq=seq,
+        end=seq + data["plen"].to_numpy(),
+        fate=[FATES[fate] for fate in data["fate"].to_pylist()],
+    )
+
+
+def _late_ns(link: pa.Table, direction: str) -> list[int]:
+    import pyarrow.compute as pc
+
+    own = link.filter(pc.equal(link["dir"], direction))
+    reached = pc.and_(pc.not_equal(own["fate"], "dropped_queue"), pc.not_equal(own["fate"], "dropped_loss"))
+    passed = own.filter(reached)
+    return [max(0, late) for late in passed["dep_err_ns"].to_pylist()]
+
+
+def _lost_positions(link: pa.Table) -> tuple[int, ...]:
+    """Positions at the loss stage: a queue first in, first out lets packets leave in the order of arrival."""
+    import pyarrow.compute as pc
+
+    data = link.filter(pc.and_(pc.equal(link["dir"], "data"), pc.greater(link["plen"], 0)))
+    reached = data.filter(pc.not_equal(data["fate"], "dropped_queue"))
+    lost = pc.equal(reached["fate"], "dropped_loss").to_numpy()
+    return tuple(int(position) for position in np.flatnonzero(lost))
+
+
+def _tcp_info(path: Path, t0_ns: int) -> dict[str, Integers]:
+    table = _read_csv(path)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    columns["t_ns"] = columns["t_ns"] - t0_ns
+    return columns

@@ -1,0 +1,377 @@
+"""The results as tables for the eye: a row per flow or per closed form, a mark at every number that misses.
+
+Knows results, not how they came about, nor whether a terminal or a page shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from validation.closed_forms import IN_ROUNDS
+from validation.divergence import Divergence
+from validation.explained import explanation
+from validation.judge import Check, misses
+from validation.linux import (
+    CWND_MEDIAN,
+    CWND_QUANTILE_SHARE,
+    GOODPUT_SHARES,
+    JAIN,
+    RETRANSMISSIONS_LEAST,
+    RETRANSMISSIONS_SHARE,
+    RTOS,
+    FlowResult,
+    RunResult,
+)
+from validation.ns2 import SHARE, Cell, pooled
+from validation.open_loop import MEDIAN, AloneResult
+from validation.repeated import Compared, Repeated, Sample
+from validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, Likeness
+
+MISSING_RUNS = 3
+"""Runs that may miss, with an explanation."""
+
+MISS = "miss"
+"""Stands behind a number that lies outside its bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table: its title, the bounds in a sentence, and rows of words by column."""
+
+    title: str
+    bounds: str
+    rows: list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What was compared: runs of the Linux stack, two flows of it again and again, the controllers of the runs alone,
+    sessions of ns-2, windows of its TCP/Linux, closed forms."""
+
+    linux: Sequence[RunResult] = ()
+    repeated: Repeated | None = None
+    alone: Sequence[AloneResult] = ()
+    ns2: Sequence[Cell] = ()
+    tcp_linux: Sequence[Likeness] = ()
+    closed: Sequence[Check] = ()
+
+    @property
+    def others(self) -> list[Check]:
+        """The checks besides those of runs."""
+        repeated = self.repeated.checks if self.repeated is not None else []
+        alone = [flow.check for flow in self.alone]
+        windows = [likeness.check for likeness in self.tcp_linux]
+        return [*repeated, *alone, *(cell.check for cell in self.ns2), *windows, *self.closed]
+
+    @property
+    def tables(self) -> list[Shown]:
+        """A table for each part that was compared."""
+        parts = [
+            linux_table(self.linux) if self.linux else None,
+            repeated_table(self.repeated) if self.repeated is not None else None,
+            alone_table(self.alone) if self.alone else None,
+            ns2_table(self.ns2) if self.ns2 else None,
+            tcp_linux_table(self.tcp_linux) if self.tcp_linux else None,
+            closed_form_table(self.closed) if self.closed else None,
+        ]
+        return [part for part in parts if part is not None]
+
+
+def linux_table(results: Sequence[RunResult]) -> Shown:
+    """Return a row per flow, and one for what flows share."""
+    rows = []
+    for run in results:
+        rows += [_flow_row(flow) for flow in run.flows]
+        rows += [_shared_row(check) for check in run.shared]
+    bounds = (
+        f"Bounds: goodput within {100 * GOODPUT_SHARES['reno']:.0f} % (bbr {100 * GOODPUT_SHARES['bbr']:.0f} %), "
+        f"retransmissions within the larger of {100 * RETRANSMISSIONS_SHARE:.0f} % and {RETRANSMISSIONS_LEAST}, "
+        f"timeouts within {RTOS}, median cwnd error {100 * CWND_MEDIAN:.0f} %, quartiles of cwnd over time within "
+        f"{100 * CWND_QUANTILE_SHARE:.0f} %, Jain's index within {JAIN}."
+    )
+    return Shown("The linux profile beside the Linux stack (engine / kernel)", bounds, rows)
+
+
+def repeated_table(repeated: Repeated) -> Shown:
+    """Return a row per flow, and one for what flows share."""
+    bounds = (
+        f"Bound: means within the larger of a single run's bound (goodput {100 * GOODPUT_SHARES['reno']:.0f} %, Jain's "
+        f"index {JAIN}) and the joint 95 % interval of the two means. One run decides nothing: of all pairs of "
+        f"recordings, {100 * repeated.pairs_within:.0f} % lie within the single run's bounds of each other."
+    )
+    title = f"Two flows at one bottleneck, again and again (mean ± standard deviation, Linux {repeated.kernel})"
+    return Shown(title, bounds, [_repeated_row(row) for row in repeated.rows])
+
+
+def _repeated_row(row: Compared) -> dict[str, str]:
+    in_bits = row.unit == "bit/s"
+    allowed = row.check.allowed
+    return {
+        "quantity": f"{row.subject}: {row.metric}{', kbit/s' if in_bits else ''}",
+        "kernel": _spread(row.kernel, in_bits),
+        "engine": _spread(row.engine, in_bits),
+        "difference": f"{100 * (row.check.relative or 0.0):+.1f} %" if in_bits else f"{row.difference:+.3f}",
+        "bound": f"{100 * allowed / row.kernel.mean:.1f} %" if in_bits else f"{allowed:.3f}",
+        "verdict": row.check.verdict,
+    }
+
+
+def _spread(sample: Sample, in_bits: bool) -> str:
+    """Mean and standard deviation, in kbit/s or as they are."""
+    if in_bits:
+        return f"{sample.mean / 1e3:.0f} ± {sample.sd / 1e3:.0f} ({sample.sd_percent:.1f} %)"
+    return f"{sample.mean:.3f} ± {sample.sd:.3f} ({sample.sd_percent:.1f} %)"
+
+
+def alone_table(results: Sequence[AloneResult]) -> Shown:
+    """Return a row per flow."""
+    rows = [
+        {
+            "run": result.subject,
+            "ACKs compared": f"{result.compared}",
+            "equal": f"{100 * result.equal:.1f} %",
+            "median error": "-" if result.check.value is None else f"{result.check.value:.2f} %{_mark(result.check)}",
+            "first ACK that differs (engine / kernel)": "none" if result.parting is None else str(result.parting),
+            "verdict": result.check.text or result.check.verdict,
+        }
+        for result in results
+    ]
+    bounds = f"Bound: median error of the window within {100 * MEDIAN:.0f} %."
+    return Shown("The controller alone, led through the kernel's own ACKs", bounds, rows)
+
+
+def closed_form_table(checks: Sequence[Check]) -> Shown:
+    """Return a row per check."""
+    rows = [
+        {
+            "case": check.subject,
+            "quantity": f"{check.metric} ({check.unit})" if check.unit else check.metric,
+            "engine": f"{check.value or 0.0:.4g}",
+            "closed form": f"{check.reference:.4g}",
+            "difference": f"{100 * (check.relative or 0.0):+.1f} %",
+            "bound": f"{100 * check.allowed / check.reference:.0f} %",
+            "verdict": check.verdict,
+        }
+        for check in checks
+    ]
+    return Shown("The engine beside closed forms", "", rows)
+
+
+def ns2_table(cells: Sequence[Cell]) -> Shown:
+    """Return a row per cell."""
+    rows = [
+        {
+            "session": cell.check.subject,
+            "engine kbit/s": f"{cell.engine_bps / 1e3:.1f}",
+            "ns-2 kbit/s": f"{cell.ns2_bps / 1e3:.1f}",
+            "difference": f"{100 * (cell.check.relative or 0.0):+.1f} %",
+            "joint 95 % interval": f"{100 * cell.joint_bps / cell.ns2_bps:.1f} %",
+            "verdict": cell.check.verdict,
+        }
+        for cell in cells
+    ]
+    bounds = (
+        f"Bound: mean goodput within the larger of {100 * SHARE:.0f} % and the joint 95 % interval of the two means. "
+        "Where the interval is the larger, one cell in twenty misses it by chance."
+    )
+    return Shown("The ns2 profile beside ns-2", bounds, rows)
+
+
+def tcp_linux_table(likenesses: Sequence[Likeness]) -> Shown:
+    """Return a row per case."""
+    rows = [_likeness_row(likeness) for likeness in likenesses]
+    bounds = (
+        f"Bound: within {BOUND_PERCENT:g} % in {100 * SHARE_OF_ROUNDS:g} % of the round trips. Where a case misses it, "
+        "the last column names the difference by both sources, and the one before it has the engine with ns-2's rule."
+    )
+    return Shown("The variants beside ns-2 and beside recursions worked by hand", bounds, rows)
+
+
+def tcp_linux_summary(likenesses: Sequence[Likeness]) -> str:
+    """Return how many pass, in a sentence."""
+    checks = [likeness.check for likeness in likenesses]
+    missed = misses(checks)
+    explained = [one for one in likenesses if one.check.verdict == "miss" and one.explained]
+    return (
+        f"Windows of variants: {len(checks) - len(missed)} of {len(checks)} pass; of the others "
+        f"{len(explained)} differ for a reason that is named, and pass with ns-2's rule."
+    )
+
+
+def _setting(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.4g}" if isinstance(value, int | float) else str(value)
+
+
+def _likeness_row(likeness: Likeness) -> dict[str, str]:
+    case, off = likeness.case, likeness.off_percent
+    settings = [f"{name} = {_setting(value)}" for name, value in case.params.items()]
+    settings += ["delayed ACKs"] if case.delayed_ack else []
+    verdict = likeness.check.verdict
+    return {
+        "variant": case.variant,
+        "beside": case.reference,
+        "path": case.path.name,
+        "with": ", ".join(settings),
+        "rounds": str(len(off)),
+        "median": f"{np.median(off):.1f} %",
+        "95 % of rounds": f"{likeness.check.value:.1f} %",
+        "with ns-2's rule": f"{likeness.shown.check.value:.1f} %" if likeness.shown else "",
+        "verdict": f"{verdict}: {case.reason}" if verdict == "miss" and case.reason else verdict,
+    }
+
+
+def summary(results: Results) -> list[str]:
+    """Return how many runs, flows, sessions and closed forms pass, in sentences."""
+    lines = []
+    if results.linux:
+        lines += _runs_summary(results.linux)
+    if results.repeated is not None:
+        lines.append(f"Two flows at one bottleneck, repeated: {_passing(results.repeated.checks)} means pass.")
+    if results.alone:
+        compared = [flow.check for flow in results.alone if flow.check.value is not None]
+        lines.append(
+            f"Controller alone: {_passing(compared)} flows pass; {len(results.alone) - len(compared)} could not be "
+            "compared."
+        )
+    if results.ns2:
+        mean, width = pooled(results.ns2)
+        lines.append(
+            f"ns-2: {_passing([cell.check for cell in results.ns2])} sessions pass; over all of them the engine lies "
+            f"{100 * mean:+.1f} ± {100 * width:.1f} % off."
+        )
+    if results.tcp_linux:
+        lines.append(tcp_linux_summary(results.tcp_linux))
+    if results.closed:
+        lines.append(f"Closed forms: {_passing(results.closed)} pass.")
+    return lines
+
+
+def _runs_summary(runs: Sequence[RunResult]) -> list[str]:
+    compared = [run for run in runs if any(check.value is not None for check in run.checks)]
+    failing = [run for run in compared if misses(run.checks)]
+    in_goodput = [run.name for run in failing if any(check.metric == "goodput" for check in misses(run.checks))]
+    return [
+        f"Linux: {len(compared) - len(failing)} of {len(compared)} runs pass in every number that could be compared; "
+        f"{len(runs) - len(compared)} could not be compared at all.",
+        f"Bound on runs: at most {MISSING_RUNS} may miss, none in goodput. {len(failing)} miss, in goodput "
+        f"{', '.join(in_goodput) or 'none'}; {_explained(failing)} of {len(failing)} for a reason that is named.",
+    ]
+
+
+def _explained(failing: Sequence[RunResult]) -> int:
+    """Count runs of which every flow that misses has its first packet that differs explained."""
+    parted = [
+        [flow for flow in run.flows if misses(flow.checks)]
+        or list(run.flows)  # All flows if only what they share misses.
+        for run in failing
+    ]
+    return sum(all(explanation(flow.subject, flow.divergences) for flow in flows) for flows in parted)
+
+
+def _passing(checks: Sequence[Check]) -> str:
+    return f"{len(checks) - len(misses(checks))} of {len(checks)}"
+
+
+def missing(results: Results) -> list[str]:
+    """Return a line per number that misses, with its distance, and the first packet that differs in such a run."""
+    lines = []
+    for run in results.linux:
+        for flow in run.flows:
+            missed = misses([*flow.checks, *run.shared])
+            if missed:
+                words = "; ".join(_off(check) for check in missed)
+                why = explanation(flow.subject, flow.divergences) or "Why it differs there is not known."
+                lines.append(
+                    f"{flow.subject}: {words}. {why}{_moved(flow, missed)} First differences: "
+                    f"{differences(flow.divergences)}."
+                )
+    lines += [f"{check.subject}: {_off(check)}.{_in_rounds(check, results.closed)}" for check in misses(results.others)]
+    return lines
+
+
+def _moved(flow: FlowResult, missed: Sequence[Check]) -> str:
+    """What a number that misses comes to with packets as late as they were; empty if that was not tried."""
+    if not flow.timed.moved:
+        return ""
+    moved = [
+        f"{check.metric} {flow.timed.moved[check.metric]:.4g}{f' {check.unit}' if check.unit else ''}"
+        for check in missed
+        if check.metric in flow.timed.moved
+    ]
+    sent = 0 if flow.measured is None else len(flow.measured[0].segment)
+    return (
+        f" With packets as late as the emulator delivered them: {'; '.join(moved)}, and the kernel is followed up to "
+        f"packet {flow.timed.followed} of {sent}."
+    )
+
+
+def _in_rounds(missed: Check, closed: Sequence[Check]) -> str:
+    """What the same case comes to where nothing is left out; empty for what has no such row."""
+    case, _, form = missed.subject.partition(" beside ")
+    _, _, cell = form.partition(", ")
+    for check in closed:
+        if check.subject == f"{case} beside {IN_ROUNDS}, {cell}":
+            return f" In {IN_ROUNDS}: {check.reference:.4g}, {100 * (check.relative or 0.0):+.1f} % ({check.verdict})."
+    return ""
+
+
+def differences(found: Sequence[Divergence]) -> str:
+    """Return the first divergence of each kind in words, the earliest first."""
+    return " — then ".join(map(str, found)) or "none, packet by packet"
+
+
+def _off(check: Check) -> str:
+    unit = f" {check.unit}" if check.unit else ""
+    return f"{check.metric} {check.value or 0.0:.4g}{unit} where {check.reference:.4g} ± {check.allowed:.3g} is allowed"
+
+
+def _flow_row(flow: FlowResult) -> dict[str, str]:
+    by_metric = {check.metric: check for check in flow.checks}
+    row = {"run": flow.subject}
+    columns = {
+        "goodput kbit/s": ("goodput", 1e3),
+        "retransmissions": ("retransmissions", 1.0),
+        "RTOs": ("rtos", 1.0),
+        "cwnd error": ("cwnd_error", 1.0),
+        "cwnd p25": ("cwnd_p25", 1.0),
+        "p50": ("cwnd_p50", 1.0),
+        "p75": ("cwnd_p75", 1.0),
+    }
+    for title, (metric, scale) in columns.items():
+        row[title] = _cell(by_metric.get(metric), scale)
+    row["verdict"] = _verdict(flow.checks)
+    return row
+
+
+def _shared_row(check: Check) -> dict[str, str]:
+    row = dict.fromkeys(("goodput kbit/s", "retransmissions", "RTOs", "cwnd error", "cwnd p25", "p50", "p75"), "")
+    row["goodput kbit/s"] = f"Jain {check.value or 0.0:.3f} / {check.reference:.3f}{_mark(check)}"
+    return {"run": check.subject, **row, "verdict": check.verdict}
+
+
+def _verdict(checks: Sequence[Check]) -> str:
+    unknown = [check.text for check in checks if check.value is None]
+    if misses(checks):
+        return MISS
+    return "; ".join(unknown) or "pass"
+
+
+def _cell(check: Check | None, scale: float) -> str:
+    if check is None or check.value is None:
+        return "-"
+    if check.metric == "cwnd_error":
+        return f"{check.value:.1f} %{_mark(check)}"
+    return f"{_number(check.value / scale)} / {_number(check.reference / scale)}{_mark(check)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) else f"{value:.1f}"
+
+
+def _mark(check: Check) -> str:
+    return f" {MISS}" if check.verdict == MISS else ""
