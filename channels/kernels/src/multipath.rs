@@ -4,8 +4,8 @@
 //! The Monte Carlo method: one direction at random in each of [`WAVES`] equal sectors, and a random phase for each
 //! wave, so that the autocorrelation over all seeds is J0(2 pi f_d t) exactly (W. C. Jakes, "Microwave Mobile
 //! Communications", 1974; P. Hoeher, "A Statistical Discrete-Time Model for the WSSUS Multipath Channel", IEEE Trans.
-//! Veh. Tech. 41(4), 1992). A sum of N waves is Gaussian up to terms of order 1/N: below a low level it is 1/(2 N)
-//! too rarely.
+//! Veh. Tech. 41(4), 1992). A sum of N waves is Gaussian up to terms of order 1/N: the share of time below a low
+//! level is too small by 1/(2 N).
 
 use std::f64::consts::TAU;
 
