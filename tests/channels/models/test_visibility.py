@@ -14,7 +14,7 @@ from sgp4.api import Satrec, jday
 
 from hindflight.channels.models.parameters import parse
 from hindflight.channels.models.track import Track
-from tests.channels.test_sky import EPOCH, elements
+from tests.channels.models.test_ephemeris import EPOCH, elements
 
 SECOND = 10**9
 MAJOR_KM, FLATTENING = 6378.137, 1 / 298.257223563
