@@ -20,6 +20,7 @@ from hindflight.channels.estimate import Estimate
 from hindflight.toolkit.errors import ChannelError, MachineError
 from hindflight.toolkit.files import write_whole
 from hindflight.toolkit.schema import SCHEMA_VERSION, conform
+from hindflight.toolkit.seal import EMPTY_SEAL, PARQUET_KEY, sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,10 +77,11 @@ def forward_intervals(trace: Trace) -> pa.Table:
     return intervals.filter(pc.equal(intervals["direction"].cast("string"), direction))
 
 
-def write_trace(trace: Trace, path: Path | str) -> None:
+def write_trace(trace: Trace, path: Path | str, *, force: bool = True) -> None:
     """Write `trace` to `path`, whole or not at all.
 
-    ChannelError if the table is no sound channel trace, MachineError if the disk or a permission is in the way.
+    ChannelError if the table is no sound channel trace, MachineError if the disk or a permission is in the way. Without
+    `force` HindflightError if the file may not be replaced (toolkit/files.py).
     """
     import pyarrow.parquet as pq
 
@@ -92,9 +94,10 @@ def write_trace(trace: Trace, path: Path | str) -> None:
         "source": trace.source,
     }
     metadata = {**(channel.schema.metadata or {}), METADATA_KEY: json.dumps(note, allow_nan=False).encode()}
+    metadata[PARQUET_KEY] = EMPTY_SEAL.encode()
     octets = io.BytesIO()
     pq.write_table(channel.replace_schema_metadata(metadata), octets, compression="zstd", write_page_checksum=True)
-    write_whole(path, octets.getvalue())
+    write_whole(path, sealed(octets.getvalue()), force=force)
 
 
 def read_trace(path: Path | str) -> Trace:
@@ -133,7 +136,8 @@ def _read_parquet(path: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
+        with path.open("rb") as file:  # pyarrow opens no file whose name is not UTF-8
+            table = pq.read_table(file, page_checksum_verification=True)
         # Lengths, indices and text, which the reader takes as they are.
         table.validate(full=True)
         return table

@@ -30,6 +30,7 @@ from hindflight.reports.bundle import prepare
 from hindflight.reports.frames import Tables
 from hindflight.reports.sections import sections, summary
 from hindflight.toolkit.files import write_whole
+from hindflight.toolkit.seal import sealed
 
 __all__ = ["ReportMeta", "prepare", "write_report"]
 
@@ -50,14 +51,15 @@ class ReportMeta:
     utc: bool = False
 
 
-def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str]) -> Path:
+def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str], *, force: bool = True) -> Path:
     """Write the report on `tables` to `path`, whole or not at all, and return the path.
 
     Tables are those of toolkit/schema by name: flows, segments, instruments, events, channel, runs, findings,
-    issues; any may be missing. MachineError where the file cannot be written.
+    issues; any may be missing. MachineError where the file cannot be written. Without `force` HindflightError if the
+    file may not be replaced (toolkit/files.py).
     """
     prepare()  # the script is made while the charts are
     text = page.render(meta.title, summary(tables), meta.generated, sections(tables, meta.manifest, utc=meta.utc))
     whole = Path(path)
-    write_whole(whole, text)
+    write_whole(whole, sealed(text.encode()), force=force)
     return whole

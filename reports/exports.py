@@ -13,25 +13,31 @@ from typing import Literal
 import altair as alt
 import polars as pl
 import vl_convert
+from polars import selectors
 
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.frames import Tables, read
 from hindflight.reports.sections import Picture, Section, sections
 from hindflight.reports.style import Mode, recolour, vega_config
 from hindflight.toolkit.errors import MachineError, ReportError
-from hindflight.toolkit.files import write_whole
+from hindflight.toolkit.files import check_outputs, write_whole
+from hindflight.toolkit.seal import SEAL_NOTE, sealed
+from hindflight.toolkit.text import csv_cell
 
 Format = Literal["png", "svg"]
 _SCALE = 2.0
+_SEAL_OF: dict[Format, bytes] = {"png": b"", "svg": f"\n<!-- {SEAL_NOTE} -->\n".encode()}
+"""What follows the content for the digest of the file; a PNG has a chunk for it."""
 
 
 def write_charts(
-    tables: Tables, folder: str | os.PathLike[str], form: Format = "png", mode: Mode = "light"
+    tables: Tables, folder: str | os.PathLike[str], form: Format = "png", mode: Mode = "light", *, force: bool = True
 ) -> list[Path]:
     """Write every chart that the tables can give into `folder`, one file each, and return the paths.
 
     Files are numbered in the report's order and named after their section and title. ReportError where no chart can
-    be drawn, MachineError where a file cannot be written.
+    be drawn, MachineError where a file cannot be written. Without `force` HindflightError, before the first is
+    written, if one may not be replaced (toolkit/files.py).
     """
     pictures = [found for section in sections(tables, {}) for found in _pictures(section, section.key)]
     if not pictures:
@@ -41,19 +47,26 @@ def write_charts(
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MachineError(f"cannot make {target}: {error.strerror or error}") from error
-    paths = []
+    drawn: dict[Path, bytes] = {}
     for number, (place, picture) in enumerate(pictures, 1):
         spec = picture.chart.to_dict()
         path = target / f"{number:02d}-{_file_name(place, spec['title']['text'])}.{form}"
-        write_whole(path, _drawn(recolour(spec, mode), form, mode))
-        paths.append(path)
-    return paths
+        drawn[path] = sealed(_drawn(recolour(spec, mode), form, mode) + _SEAL_OF[form])
+    check_outputs(drawn, (), force=force)
+    for path, content in drawn.items():
+        write_whole(path, content)
+    return list(drawn)
 
 
-def write_chart(chart: alt.TopLevelMixin, path: Path, mode: Mode = "light") -> Path:
-    """Write one chart, as its file's name says (.png, .svg), and return the path; MachineError if it cannot be."""
-    form: Format = "svg" if path.suffix == ".svg" else "png"
-    write_whole(path, _drawn(recolour(chart.to_dict(), mode), form, mode))
+def write_chart(chart: alt.TopLevelMixin, path: Path, mode: Mode = "light", *, force: bool = True) -> Path:
+    """Write one chart, as its file's name says (.png, .svg), and return the path; MachineError if it cannot be.
+
+    Without `force` HindflightError if the file may not be replaced; an SVG carries no digest here.
+    """
+    if path.suffix == ".svg":
+        write_whole(path, _drawn(recolour(chart.to_dict(), mode), "svg", mode), force=force)
+    else:
+        write_whole(path, sealed(_drawn(recolour(chart.to_dict(), mode), "png", mode)), force=force)
     return path
 
 
@@ -82,10 +95,11 @@ def _drawn(spec: dict[str, object], form: Format, mode: Mode) -> bytes:
     return f"{svg[:start]}<title>{escape(str(spec['description']))}</title>{svg[start:]}".encode()
 
 
-def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
+def write_what_if_csv(tables: Tables, path: str | os.PathLike[str], *, force: bool = True) -> Path:
     """Write the what-if runs as CSV, a row per run and flow, units in the names of the columns; return the path.
 
-    ReportError without such runs, MachineError where the file cannot be written.
+    ReportError without such runs, MachineError where the file cannot be written. Without `force` HindflightError if the
+    file may not be replaced.
     """
     columns = [
         "run_id", "scenario", "flow", "role", "variant", "proxy", "purpose", "channel_mode", "seed", "flow_id",
@@ -99,5 +113,7 @@ def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
     if runs.is_empty():
         raise ReportError("No variant was replayed, so there is no what-if table.")
     whole = Path(path)
-    write_whole(whole, runs.write_csv())
+    texts = selectors.string(include_categorical=True)
+    runs = runs.with_columns(texts.cast(pl.String).map_elements(csv_cell, return_dtype=pl.String))
+    write_whole(whole, runs.write_csv(), force=force)
     return whole

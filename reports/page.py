@@ -22,6 +22,8 @@ from hindflight.reports.charts.axes import ZOOM
 from hindflight.reports.frames import TIME
 from hindflight.reports.sections import Picture, Section
 from hindflight.reports.style import DARK, vega_config
+from hindflight.toolkit.seal import EMPTY_SEAL
+from hindflight.toolkit.text import printable
 
 
 @dataclass(slots=True)
@@ -75,12 +77,15 @@ class Store:
 
 
 def render(title: str, lead: str, generated: str, sections: list[Section]) -> str:
-    """Return the page. Everything that comes from tables is escaped, by Jinja2 in text and by hand in data."""
+    """Return the page, its digest yet to be filled in.
+
+    Everything that comes from tables is escaped, by Jinja2 in text and by hand in data."""
     store = Store()
     environment = Environment(
         loader=PackageLoader("hindflight.reports", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -95,11 +100,17 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
     return environment.get_template("page.html.j2").render(
         title=title,
         policy=_policy(scripts),
+        seal=EMPTY_SEAL,
         style=Markup(_asset("report.css")),  # noqa: S704  (ours, not the user's)
         body=Markup(body),  # noqa: S704  (rendered with escaping, just above)
         data=Markup(store.to_json()),  # noqa: S704  (no "<" in it)
         scripts=[Markup(script) for script in scripts],  # noqa: S704  (ours and Vega's)
     )
+
+
+def _shown(value: Any) -> Any:
+    """What the template prints of a value: text of others without control characters, markup of ours as it is."""
+    return printable(value, keep="\n\t") if type(value) is str else value
 
 
 @cache

@@ -1,6 +1,6 @@
 """The engine's congestion window over a reference's, run by run: the pictures of docs/validation.md and docs/variants.
 
-Reads a plain frame of windows, which the validation computed; knows nothing of how runs are recorded or rebuilt.
+Reads a frame of windows that the validation computed; does not depend on how runs are recorded or rebuilt.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from hindflight.channels.formats.text import Source, read_source
 from hindflight.channels.trace import Trace, check_intervals, read_trace, write_trace
 from hindflight.toolkit.errors import ChannelError, did_you_mean
 from hindflight.toolkit.files import plain_os_errors, write_whole
+from hindflight.toolkit.seal import SEAL_NOTE, sealed
 
 __all__ = ["FORMATS", "Format", "check_parquet_name", "read_channel", "write_channel"]
 
@@ -33,6 +34,8 @@ class Format:
     suffixes: tuple[str, ...]
     read: Callable[[Source], Trace] | None
     write: Callable[[Trace, str], tuple[str, list[str]]] | None
+    comment: str = ""
+    """What begins a comment; a format that has none carries no digest (toolkit/seal.py)."""
 
 
 FORMATS: dict[str, Format] = {
@@ -42,9 +45,9 @@ FORMATS: dict[str, Format] = {
         Format("csv", "our own table as text", (".csv",), csv_table.read, csv_table.write),
         Format("mahimahi", "chances to deliver", (".up", ".down", ".mahi", ".pps"), mahimahi.read, mahimahi.write),
         Format("theaterq", "TheaterQ, simple or extended", (".theaterq", ".tq"), theaterq.read, theaterq.write),
-        Format("netem", "a tc netem command line", (".netem", ".sh"), netem.read, netem.write),
-        Format("ns2", "ns-2 ErrorModel/List", (".tcl",), ns.read_ns2, ns.write_ns2),
-        Format("ns3", "ns-3 ReceiveListErrorModel", (".cc", ".ns3"), ns.read_ns3, ns.write_ns3),
+        Format("netem", "a tc netem command line", (".netem", ".sh"), netem.read, netem.write, "#"),
+        Format("ns2", "ns-2 ErrorModel/List", (".tcl",), ns.read_ns2, ns.write_ns2, "#"),
+        Format("ns3", "ns-3 ReceiveListErrorModel", (".cc", ".ns3"), ns.read_ns3, ns.write_ns3, "//"),
         Format("link_log", "log of the link emulator of our recordings", (), link_log.read, None),
     )
 }  # fmt: skip
@@ -68,10 +71,11 @@ def read_channel(path: Path | str, form: str | None = None) -> Trace:
     return trace
 
 
-def write_channel(trace: Trace, path: Path | str, form: str | None = None) -> list[str]:
+def write_channel(trace: Trace, path: Path | str, form: str | None = None, *, force: bool = True) -> list[str]:
     """Write `trace` in a format, told by the name of the file unless `form` is given; say what is not in the file.
 
-    ChannelError where the trace has nothing that the format could hold.
+    ChannelError where the trace has nothing that the format could hold. Without `force` HindflightError if the file may
+    not be replaced (toolkit/files.py).
     """
     path = Path(path)
     chosen = _format(form, "--to") if form is not None else _by_suffix(path)
@@ -79,12 +83,14 @@ def write_channel(trace: Trace, path: Path | str, form: str | None = None) -> li
         known = ", ".join(suffix for each in FORMATS.values() for suffix in each.suffixes)
         raise ChannelError(f"{path}: its name does not tell the format; known: {known}", "or give --to FORMAT")
     if chosen.name == "parquet":
-        write_trace(trace, path)
+        write_trace(trace, path, force=force)
         return []
     if chosen.write is None:
         raise ChannelError(f"{path}: {chosen.name} can only be read")
     text, lacking = chosen.write(trace, str(path))
-    write_whole(path, text)
+    if chosen.comment:
+        text = sealed(f"{text}{chosen.comment} {SEAL_NOTE}\n".encode()).decode()
+    write_whole(path, text, force=force)
     return lacking
 
 

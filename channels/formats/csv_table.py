@@ -15,6 +15,7 @@ from hindflight.channels.formats.rows import DIRECTION, HOP, lacking
 from hindflight.channels.formats.text import INT64_MAX, Source, csv_rows, whole
 from hindflight.channels.trace import MOST_BPS, Trace
 from hindflight.toolkit.schema import TABLES, table_from_rows
+from hindflight.toolkit.text import csv_cell, from_csv_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,14 +43,14 @@ def read(source: Source) -> Trace:
         raise source.empty()
     _check_order(source, rows)
     _close_intervals(source, rows)
-    return Trace(table_from_rows("channel", [row for _, row in rows]), source={"name": source.path.name})
+    return Trace(table_from_rows("channel", [row for _, row in rows]), source={"name": source.name})
 
 
 def _row(source: Source, line: int, fields: dict[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, word in fields.items():
         parse = _PARSERS.get(name)
-        row[name] = (word or None) if parse is None else parse(source, line, name, word)
+        row[name] = (from_csv_cell(word) or None) if parse is None else parse(source, line, name, word)
     if row["t_ns"] is None:
         raise source.wrong(line, "t_ns is empty")
     kind = row.get("kind") or ("packet" if row.get("position") is not None else "interval")
@@ -148,4 +149,6 @@ def write(trace: Trace, _where: str) -> tuple[str, list[str]]:
 
 
 def _word(value: object) -> object:
+    if isinstance(value, str):
+        return csv_cell(value)
     return int(value) if isinstance(value, bool) else repr(value) if isinstance(value, float) else value

@@ -49,4 +49,4 @@ def read(source: Source) -> Trace:
         "lost": np.array([cause != "none" for cause in causes]),
         "cause": causes,
     }
-    return Trace(table_of("packet", columns, len(rows)), source={"name": source.path.name})
+    return Trace(table_of("packet", columns, len(rows)), source={"name": source.name})

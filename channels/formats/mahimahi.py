@@ -50,7 +50,7 @@ def read(source: Source) -> Trace:
         "rate_bps": per_ms[first] * (PACKET_BYTES * 8 * SECOND / MS),
     }
     unknowns = ("A Mahimahi trace says when packets may leave, not how long they travel nor which are lost.",)
-    return Trace(table_of("interval", columns, len(first)), unknowns=unknowns, source={"name": source.path.name})
+    return Trace(table_of("interval", columns, len(first)), unknowns=unknowns, source={"name": source.name})
 
 
 def write(trace: Trace, where: str) -> tuple[str, list[str]]:

@@ -80,7 +80,7 @@ def read(source: Source) -> Trace:
         elif key in _UNHELD:
             unknowns.append(f"`{' '.join([key, *values])}` is not read: the channel table has no column for it.")
     table = table_of("interval", columns, 1)
-    return Trace(table, estimates=estimates, unknowns=tuple(unknowns), source={"name": source.path.name})
+    return Trace(table, estimates=estimates, unknowns=tuple(unknowns), source={"name": source.name})
 
 
 def _command(source: Source) -> tuple[int, list[str]]:

@@ -45,7 +45,7 @@ def _read(source: Source, pattern: re.Pattern[str], word: str) -> Trace:
             if number in lost:
                 raise source.wrong(line, f"packet {number} stands there twice")
             lost.add(number)
-    return packets_from_losses(sorted(lost), source.path.name)
+    return packets_from_losses(sorted(lost), source.name)
 
 
 def write_ns2(trace: Trace, where: str) -> tuple[str, list[str]]:

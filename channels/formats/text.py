@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hindflight.toolkit.errors import ChannelError
 from hindflight.toolkit.files import plain_os_errors
+from hindflight.toolkit.text import name_to_text
 
 INT64_MAX = 2**63 - 1
 """What our tables hold of times and of counts."""
@@ -30,6 +31,11 @@ class Source:
 
     path: Path
     text: str
+
+    @property
+    def name(self) -> str:
+        """The file's name, for the source of a trace."""
+        return name_to_text(self.path.name)
 
     def first_line(self) -> str:
         """The first line that is not blank and no comment; empty if there is none."""

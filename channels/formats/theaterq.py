@@ -56,7 +56,7 @@ def read(source: Source) -> Trace:
         table_of("interval", columns, len(rows)),
         estimates=_limit(named["limit"], unknowns),
         unknowns=tuple(unknowns),
-        source={"name": source.path.name},
+        source={"name": source.name},
     )
 
 

@@ -15,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
@@ -22,6 +23,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from hindflight.toolkit.errors import ChannelError, MachineError, did_you_mean
+from hindflight.toolkit.text import name_from_text, name_to_text
 from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity, quantity_of
 
 LONGEST_NS = 30 * 86_400 * 10**9
@@ -70,12 +72,27 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-def _beside(path: str, info: ValidationInfo) -> str:
-    return str(Path((info.context or {}).get("folder", ".")) / path)
+class FileName(str):
+    """The path of an input file that a file of parameters names."""
 
 
-InputFile = Annotated[str, AfterValidator(_beside)]
-"""A file named in a file of parameters: relative to that file."""
+def _found(path: str, info: ValidationInfo) -> FileName:
+    return FileName(Path((info.context or {}).get("folder", ".")) / name_from_text(path))
+
+
+def input_files(model: BaseModel) -> list[Path]:
+    """Return the files that a model names, in its parts too."""
+    found: list[Path] = []
+    for _, value in model:
+        if isinstance(value, FileName):
+            found.append(Path(value))
+        elif isinstance(value, BaseModel):
+            found += input_files(value)
+    return found
+
+
+InputFile = Annotated[str, AfterValidator(_found), PlainSerializer(name_to_text)]
+"""A file named in a file of parameters: relative to that file; a `file:` URI where its name is not UTF-8."""
 
 
 def parse(kind: Any, data: object, where: str, folder: Path = Path()) -> Any:

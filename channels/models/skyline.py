@@ -98,9 +98,9 @@ def pictured(skyline: Skyline) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema(list(zip(COLUMNS, types, strict=True))))
 
 
-def write_skyline(skyline: Skyline, path: Path) -> None:
-    """Write the buildings as CSV."""
+def write_skyline(skyline: Skyline, path: Path, *, force: bool = True) -> None:
+    """Write the buildings as CSV. Without `force` HindflightError if the file may not be replaced."""
     lines = [",".join(COLUMNS)]
     for name, side in (("left", skyline.left), ("right", skyline.right)):
         lines += [f"{name},{start!r},{end!r},{height!r}" for start, end, height in side]
-    write_whole(path, "\n".join(lines) + "\n")
+    write_whole(path, "\n".join(lines) + "\n", force=force)

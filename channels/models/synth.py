@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -21,8 +20,9 @@ from hindflight.channels.models.parameters import LONGEST_NS, parse, read_toml
 from hindflight.channels.models.state_sequences import chain_states
 from hindflight.channels.trace import METADATA_KEY, Trace
 from hindflight.toolkit.errors import ChannelError
-from hindflight.toolkit.files import beside, plain_os_errors
+from hindflight.toolkit.files import whole_file
 from hindflight.toolkit.schema import arrow_schema
+from hindflight.toolkit.seal import EMPTY_SEAL, PARQUET_KEY, seal_file
 from hindflight.toolkit.units import TIME
 
 if TYPE_CHECKING:
@@ -180,26 +180,27 @@ def drawn_trace(model: Model, *, seed: int, extent: Extent = Extent()) -> Trace:
     return Trace(pa.concat_tables(list(states)), source=source)
 
 
-def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str]) -> Tally:
-    """Write batches of a channel table to `path` as they come, whole or not at all; returns what they held."""
+def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str], *, force: bool = True) -> Tally:
+    """Write batches of a channel table to `path` as they come, whole or not at all; returns what they held.
+
+    Without `force` HindflightError if the file may not be replaced (toolkit/files.py).
+    """
     import pyarrow.parquet as pq
 
     note = {"estimates": [], "unknowns": [], "counts": {}, "source": source}
     schema = arrow_schema("channel")
-    schema = schema.with_metadata({**(schema.metadata or {}), METADATA_KEY: json.dumps(note).encode()})
+    added = {METADATA_KEY: json.dumps(note).encode(), PARQUET_KEY: EMPTY_SEAL.encode()}
+    schema = schema.with_metadata({**(schema.metadata or {}), **added})
     tally = Tally()
-    with plain_os_errors(f"writing {path}"):
-        temporary = beside(path)
-        try:
-            with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
-                for batch in batches:
-                    writer.write_table(batch.replace_schema_metadata(schema.metadata))
-                    _count(tally, batch)
-            temporary.replace(path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-            raise
+    with whole_file(path, force=force) as temporary:
+        with (
+            temporary.open("wb") as file,
+            pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+        ):
+            for batch in batches:
+                writer.write_table(batch.replace_schema_metadata(schema.metadata))
+                _count(tally, batch)
+        seal_file(temporary)
     return tally
 
 
@@ -225,10 +226,11 @@ def synthesise(
     seed: int,
     extent: Extent = Extent(),
     directions: Sequence[Direction] = ("a2b", "b2a"),
+    force: bool = True,
 ) -> Tally:
-    """Draw `model` and write it to `path`; the same for equal seeds."""
+    """Draw `model` and write it to `path`; the same for equal seeds. `force` as in `write_tables`."""
     source = {"model": model.model_dump_json(exclude_none=True), "seed": str(seed)}
     if isinstance(model, PacketModel | Guarded):
-        return write_tables(packet_tables(model, seed, extent), path, {**source, "clock": "packets"})
+        return write_tables(packet_tables(model, seed, extent), path, {**source, "clock": "packets"}, force=force)
     states = model_states(model, extent.span_ns, seed)
-    return write_tables(tables(states, directions=directions), path, {**source, "clock": "time"})
+    return write_tables(tables(states, directions=directions), path, {**source, "clock": "time"}, force=force)

@@ -17,7 +17,7 @@ from hindflight.channels.extraction.cross_traffic import no_crossing
 from hindflight.channels.formats import read_channel, write_channel
 from hindflight.channels.intervals import read_states
 from hindflight.channels.models.synth import Extent, drawn_trace, read_model, synthesise
-from hindflight.replay.experiment.sensitivity import WAYS, measure_spread
+from hindflight.replay.experiment.sensitivity import WAYS, measure_sensitivity
 from hindflight.replay.scenario.model import load_scenario
 from tests.reference.shared_link import VIDEO, extracted, flown, telemetry
 
@@ -119,7 +119,7 @@ def trace() -> Any:
         model = read_model("gilbert_elliott", {"mean_loss": 0.004, "mean_burst": 6.0})
         synthesise(model, path / "loss.parquet", seed=3, extent=Extent(packets=20_000, spacing_ns=3_000_000))
         (path / "s.toml").write_text(SCENARIO)
-        found = measure_spread(load_scenario(path / "s.toml", variant_names()), path)
+        found = measure_sensitivity(load_scenario(path / "s.toml", variant_names()), path)
     rows = [
         {"variant": o.variant, "way": o.way, "mbps": o.goodput_bps / 1e6,
          "low": (o.low_bps or o.goodput_bps) / 1e6, "high": (o.high_bps or o.goodput_bps) / 1e6}

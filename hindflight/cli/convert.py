@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.fit import Charts, FromFormat, draw
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.fit import Charts, FromFormat, check_charts, draw
+from hindflight.cli.layout import paragraph
+from hindflight.cli.output import AsJson, Force, print_json, print_table, say
 from hindflight.cli.synth import Packets, Seed, Settings, Span
 
 if TYPE_CHECKING:
@@ -21,17 +22,21 @@ if TYPE_CHECKING:
 
 def convert(
     source: Annotated[Path, typer.Argument(help="Channel in any format, plain, .gz or .xz.")],
-    out: Annotated[Path, typer.Argument(help="File to write; its name tells the format.")],
+    out: Annotated[Path, typer.Argument(help="File to write; its suffix selects the format.")],
     form: FromFormat = None,
-    to: Annotated[str | None, typer.Option("--to", help="Format to write, where the name does not tell.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Output format, if the file name does not show it.")] = None,
+    force: Force = False,
 ) -> None:
-    """Convert a channel: Parquet, CSV, Mahimahi, TheaterQ, netem, ns-2, ns-3; says what the format cannot hold."""
+    """Convert a channel to another format. Parquet, CSV, Mahimahi, TheaterQ, netem, ns-2, ns-3."""
     from hindflight.channels.formats import read_channel, write_channel
+    from hindflight.toolkit.files import check_outputs
 
+    check_outputs([out], [source], force=True)
     trace = read_channel(source, form)
+    lacking = write_channel(trace, out, to, force=force)
     for sentence in trace.unknowns:
         say(f"{source.name}: {sentence}")
-    for sentence in write_channel(trace, out, to):
+    for sentence in lacking:
         say(f"{out.name}: {sentence}.")
     say(f"wrote {out}")
 
@@ -44,15 +49,18 @@ def show(
     duration: Span = "60 s",
     packets: Packets = 100_000,
     seed: Seed = 1,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a channel is like: losses, their runs and autocorrelation, rates, delays, outages; a street's skyline.
+    """Print statistics of a channel. Losses, their runs and autocorrelation, rates, delays, outages.
 
-    A model is drawn first, as `channel synth` does it.
+    For a model, a channel is generated first, as `channel synth` does.
     """
     from hindflight.channels.fitting.statistics import pictured, statistics
     from hindflight.channels.models.skyline import is_skyline
 
+    if charts is not None:
+        check_charts(charts, [Path(source)], force=force)
     if is_skyline(Path(source)):
         _show_skyline(Path(source), charts)
         return
@@ -72,7 +80,7 @@ def show(
             mine = [{"what": row.name, "value": _quantity(row)} for row in rows if row.section == section]
             print_table(("what", "value"), mine, title=section)
         for sentence in trace.unknowns:
-            print(sentence)
+            paragraph(sentence)
     if charts is not None:
         draw({**pictured(trace, source), **({} if skyline is None else {"skyline": skyline})}, charts)
 

@@ -131,9 +131,9 @@ def test_a_flow_that_is_not_there(hindflight: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--from", "yesterday"], "'yesterday' is no time"),
+        (["--from", "yesterday"], "'yesterday' is not a time"),
         (["--from", "9", "--to", "3"], "--from 9 is after --to 3"),
-        (["--from", "nan"], "'nan' is no time"),
+        (["--from", "nan"], "'nan' is not a time"),
     ],
 )
 def test_times_that_are_none(hindflight: Command, arguments: list[str], message: str) -> None:

@@ -52,7 +52,7 @@ def test_ipv6_ends_stand_in_brackets(hindflight: Command) -> None:
 
 def test_heads_carry_words_and_units(hindflight: Command) -> None:
     seconds, utc = hindflight("flows", CAPTURE).stdout, hindflight("flows", CAPTURE, "--utc").stdout
-    for head in ("start [s]", "duration [s]", "payload [bytes]", "retransmissions", "RTT min [ms]", "RTT mean [ms]"):
+    for head in ("start [s]", "seconds", "payload bytes", "retrans", "RTT min [ms]", "RTT mean [ms]"):
         assert head in seconds
     assert "start [UTC]" in utc
     assert "start [s]" not in utc

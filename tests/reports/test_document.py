@@ -449,3 +449,12 @@ def test_losses_in_utc(tables: Tables, tmp_path: Path) -> None:
     report = written(tables, tmp_path, ReportMeta("UTC", utc=True))
     assert '<th scope="row">2026-11-21 07:28:58.503</th>' in report
     assert "Time [UTC]" in report
+
+
+def test_no_control_character_of_a_name_is_in_the_page(tmp_path: Path) -> None:
+    evil = "a\x1b[31m\x9b\u202e" + "\udce9"
+    meta = ReportMeta(evil, manifest={"inputs": [{"name": evil, "sha256": "0"}]})
+    text = write_report({}, meta, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.count(r"a\x1b[31m\x9b\u202e\xe9") >= 3
+    for character in "\x1b\x9b\u202e":
+        assert character not in text

@@ -62,6 +62,16 @@ def test_what_if_csv_quotes_names(tmp_path: Path) -> None:
         assert [row["proxy"] for row in csv.DictReader(file)] == [odd]
 
 
+def test_what_if_csv_holds_no_formula(tmp_path: Path) -> None:
+    row = run_row(1, "reno", "none", scenario="=HYPERLINK(1)", flow="-1.5", goodput_bps=-1.5)
+    path = write_what_if_csv({"runs": table_from_rows("runs", [row])}, tmp_path / "what-if.csv")
+    with path.open(newline="") as file:
+        (found,) = csv.DictReader(file)
+    assert found["scenario"] == "'=HYPERLINK(1)"
+    assert found["flow"] == "-1.5"
+    assert float(found["goodput_bps"]) == -1.5
+
+
 def test_what_if_csv_without_runs(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="no what-if table"):
         write_what_if_csv({}, tmp_path / "what-if.csv")

@@ -93,6 +93,14 @@ RUNS = Table(
             values=("studied", "cross"),
         ),
         Column("variant", "text", "", "TCP variant of the flow; `udp` for a stream of datagrams"),
+        Column(
+            "compared_variant",
+            "text",
+            "",
+            "TCP variant of the flow under test in this run, also in the rows of the flows that share its path; null in "
+            "workspaces of Hindflight 0.1",
+            nullable=True,
+        ),
         Column("proxy", "text", "", "Node that splits the connection; `none` without a proxy"),
         Column(
             "purpose",
@@ -131,7 +139,13 @@ RUNS = Table(
             nullable=True,
         ),
         Column("delivered_bytes", "u64", "bytes", "Octets that the receiving application read in order"),
-        Column("goodput_bps", "f64", "bit/s", "delivered_bytes x 8 / duration"),
+        Column(
+            "goodput_bps",
+            "f64",
+            "bit/s",
+            "Goodput: delivered_bytes x 8 / duration_ns. For a captured flow, `findings` gives the octets acknowledged "
+            "in order x 8 / the time from its first to its last new data segment",
+        ),
         Column(
             "segments_out",
             "u64",

@@ -11,18 +11,20 @@ use std::time::Duration;
 
 use hindflight_engine::cc::Externals;
 use hindflight_engine::{
-    Config, ConfigError, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
-    VARIANTS, Variant, World, unheeded_by_all,
+    Config, ConfigError, Leg, Nanos, Profile, RunError, RunSummary, StackOverrides, StackParams,
+    Tap, World, unheeded_by_all,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arrays::{Column, Document};
 use crate::captures::Captures;
 use crate::controller::{Failure, externals};
 use crate::recorder::{Recorder, RunTables};
 use crate::runs::{Finished, runs};
 use crate::sampler::Sampler;
+use crate::transfer::Transfer;
 
 /// How often the waiting thread looks for Ctrl-C.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
@@ -45,6 +47,8 @@ enum Series {
     Full,
     /// States alone: every one, or so many of each sender at most, at even times, and the last.
     States(Option<NonZeroU32>),
+    /// What the self-check compares, for so long from the first data segment on.
+    Transfer(Nanos),
 }
 
 /// What is kept of recorded jobs.
@@ -60,45 +64,6 @@ struct Outcome {
     tables: RunTables,
 }
 
-type Text = &'static str;
-/// Name, default, what is allowed, unit, source, meaning.
-type ParamTuple = (Text, String, String, Text, Text, Text);
-/// Name, family, one line, source, its year, parameters, profiles under which it has them, whether it needs a forecast
-/// of outages, and what it is called elsewhere.
-type VariantTuple = (
-    Text,
-    Text,
-    Text,
-    Text,
-    u16,
-    Vec<ParamTuple>,
-    Vec<Text>,
-    bool,
-    Vec<Text>,
-);
-
-/// Every variant of the catalogue with its parameters.
-#[pyfunction]
-pub fn variants() -> Vec<VariantTuple> {
-    let params = |variant: &Variant| {
-        let rows = variant.info().params.iter().map(|p| {
-            let (default, allowed) = (p.default_text(), p.allowed_text());
-            (p.name, default, allowed, p.unit, p.source, p.meaning)
-        });
-        rows.collect()
-    };
-    let row = |variant: &Variant| {
-        let (v, profiles) = (variant.info(), variant.profiles());
-        let (name, family, summary, source) = (v.name, v.family, v.summary, v.source);
-        let (params, forecast) = (params(variant), v.needs_forecast);
-        let others = v.other_names.to_vec();
-        (
-            name, family, summary, source, v.year, params, profiles, forecast, others,
-        )
-    };
-    VARIANTS.iter().map(row).collect()
-}
-
 /// The stack parameters that a profile fixes, as JSON.
 #[pyfunction]
 pub fn profile(name: &str) -> PyResult<String> {
@@ -111,7 +76,7 @@ pub fn profile(name: &str) -> PyResult<String> {
 /// The first of `configurations` that `replay` would refuse, by its number, with the key and the problem; else an option
 /// that none of them heeds; none where nothing is to be said.
 #[pyfunction]
-#[pyo3(signature = (configurations, controllers = None))]
+#[pyo3(signature = (configurations, controllers = None, arrays = None))]
 #[allow(
     clippy::needless_pass_by_value,
     reason = "PyO3 hands over what it has read"
@@ -119,11 +84,13 @@ pub fn profile(name: &str) -> PyResult<String> {
 pub fn check(
     configurations: Vec<String>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
+    arrays: Option<Vec<Column>>,
 ) -> Option<(usize, String, String)> {
+    let arrays = arrays.unwrap_or_default();
     let externals = externals(controllers.unwrap_or_default(), &Arc::default());
     let mut configs = Vec::with_capacity(configurations.len());
     for (number, text) in configurations.iter().enumerate() {
-        match config_with(text, &externals) {
+        match config_with(text, &arrays, &externals) {
             Ok(config) => configs.push(config),
             Err(error) => return Some((number, error.key, error.problem)),
         }
@@ -133,9 +100,13 @@ pub fn check(
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
-/// `samples` so many at most; with `captures` a capture of each of their nodes is written to that folder.
+/// `samples` so many at most; with `transfer_ns` they give `transfers` and `windows` alone; with `captures` a capture
+/// of each of their nodes is written to that folder.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads, segments = true, samples = None, captures = None, controllers = None))]
+#[pyo3(signature = (
+    jobs, *, threads, segments = true, samples = None, transfer_ns = None, captures = None, controllers = None,
+    arrays = None
+))]
 #[allow(
     clippy::too_many_arguments,
     reason = "named ones, each with its own default, are what Python offers"
@@ -146,16 +117,21 @@ pub fn replay(
     threads: usize,
     segments: bool,
     samples: Option<NonZeroU32>,
+    transfer_ns: Option<Nanos>,
     captures: Option<PathBuf>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
+    arrays: Option<Vec<Column>>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let series = series(segments, samples)?;
+    let series = match transfer_ns {
+        Some(span) => Series::Transfer(span),
+        None => series(segments, samples)?,
+    };
     let keep = Keep { series, captures };
     let (runs, tables) = py.detach(|| {
         let failure = Arc::new(Failure::default());
         let externals = externals(controllers.unwrap_or_default(), &failure);
-        let jobs = parse(&jobs, &externals)?;
-        let outcomes = run_all(&jobs, threads, &keep, &failure.interrupt);
+        let jobs = parse(&jobs, &arrays.unwrap_or_default(), &externals)?;
+        let outcomes = run_all(&jobs, threads, &keep, &failure);
         let outcomes = failure.take().map_or(outcomes, Err)?;
         let finished = jobs.iter().zip(&outcomes).map(|(job, outcome)| Finished {
             run_id: job.run_id,
@@ -176,6 +152,8 @@ pub fn replay(
     out.set_item("flows", tables.flows)?;
     out.set_item("events", tables.events)?;
     out.set_item("instruments", tables.instruments)?;
+    out.set_item("transfers", tables.transfers)?;
+    out.set_item("windows", tables.windows)?;
     Ok(out)
 }
 
@@ -190,14 +168,15 @@ fn series(segments: bool, samples: Option<NonZeroU32>) -> PyResult<Series> {
 }
 
 /// Reads and checks every configuration before anything runs; equal texts are read once.
-fn parse(jobs: &[JobTuple], externals: &Externals) -> PyResult<Vec<Job>> {
+fn parse(jobs: &[JobTuple], arrays: &[Column], externals: &Externals) -> PyResult<Vec<Job>> {
     let mut known: HashMap<&str, Arc<Config>> = HashMap::new();
     let mut parsed = Vec::with_capacity(jobs.len());
     for (text, seed, run_id, recorded) in jobs {
         let config = if let Some(config) = known.get(text.as_str()) {
             Arc::clone(config)
         } else {
-            let read = config_with(text, externals).map_err(|error| refused(error.into()))?;
+            let read =
+                config_with(text, arrays, externals).map_err(|error| refused(error.into()))?;
             Arc::clone(known.entry(text).or_insert(Arc::new(read)))
         };
         parsed.push(Job {
@@ -211,20 +190,31 @@ fn parse(jobs: &[JobTuple], externals: &Externals) -> PyResult<Vec<Job>> {
 }
 
 /// Reads and checks a configuration.
-pub fn config(text: &str) -> PyResult<Config> {
-    config_with(text, &Externals::default()).map_err(|error| refused(error.into()))
+pub fn config(text: &str, arrays: &[Column]) -> PyResult<Config> {
+    config_with(text, arrays, &Externals::default()).map_err(|error| refused(error.into()))
 }
 
-fn config_with(text: &str, externals: &Externals) -> Result<Config, ConfigError> {
+fn config_with(
+    text: &str,
+    arrays: &[Column],
+    externals: &Externals,
+) -> Result<Config, ConfigError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut reader);
-    let mut config: Config = read.map_err(|error| ConfigError {
-        key: error.path().to_string(),
+    let document: Document = read.map_err(|error| ConfigError {
+        key: key_of(&error.path().to_string()),
         problem: error.inner().to_string(),
     })?;
+    let resolved = document.resolve(arrays);
+    let mut config = resolved.map_err(|(key, problem)| ConfigError { key, problem })?;
     config.externals = externals.clone();
     config.validate()?;
     Ok(config)
+}
+
+/// The path of a key inside the `config` of a document.
+fn key_of(path: &str) -> String {
+    path.strip_prefix("config.").unwrap_or(path).to_owned()
 }
 
 /// What the threads share.
@@ -232,25 +222,20 @@ struct Pool<'a> {
     jobs: &'a [Job],
     keep: &'a Keep,
     next: AtomicUsize,
-    interrupt: &'a AtomicBool,
+    failure: &'a Failure,
     results: Vec<Mutex<Option<PyResult<Outcome>>>>,
     working: Mutex<usize>,
     stopped: Condvar,
 }
 
 /// Hands the jobs to `threads` threads; all stop when one fails or the user interrupts.
-fn run_all(
-    jobs: &[Job],
-    threads: usize,
-    keep: &Keep,
-    interrupt: &AtomicBool,
-) -> PyResult<Vec<Outcome>> {
+fn run_all(jobs: &[Job], threads: usize, keep: &Keep, failure: &Failure) -> PyResult<Vec<Outcome>> {
     let threads = threads.clamp(1, jobs.len().max(1));
     let pool = Pool {
         jobs,
         keep,
         next: AtomicUsize::new(0),
-        interrupt,
+        failure,
         results: jobs.iter().map(|_| Mutex::new(None)).collect(),
         working: Mutex::new(threads),
         stopped: Condvar::new(),
@@ -271,20 +256,22 @@ fn run_all(
 impl Pool<'_> {
     fn work(&self) {
         let _leaving = Leaving(self);
-        while !self.interrupt.load(Ordering::Relaxed) {
+        let interrupt = &self.failure.interrupt;
+        while !interrupt.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = self.jobs.get(number) else {
                 return;
             };
-            let result = job.run(self.keep, self.interrupt);
+            let result = job.run(self.keep, interrupt);
             if result.is_err() {
-                self.interrupt.store(true, Ordering::Relaxed);
+                interrupt.store(true, Ordering::Relaxed);
             }
             *lock(&self.results[number]) = Some(result);
         }
     }
 
-    /// Waits for all threads; on Ctrl-C stops them and hands on what Python raises.
+    /// Waits for all threads; on Ctrl-C stops them, also inside a controller's Python code, and returns what Python
+    /// raised.
     fn wait(&self) -> PyResult<()> {
         let mut signal = Ok(());
         let mut working = lock(&self.working);
@@ -293,9 +280,14 @@ impl Pool<'_> {
             working = waited.unwrap_or_else(PoisonError::into_inner).0;
             if signal.is_ok() {
                 signal = check_signals();
-                if signal.is_err() {
-                    self.interrupt.store(true, Ordering::Relaxed);
-                }
+            }
+            if signal.is_err() {
+                self.failure.interrupt.store(true, Ordering::Relaxed);
+                // Without the lock: a controller may be in the middle of Python code, a thread may want to end.
+                drop(working);
+                let raised = self.failure.interrupt_calls();
+                signal = signal.and(raised);
+                working = lock(&self.working);
             }
         }
         signal
@@ -347,6 +339,12 @@ impl Job {
                 let (summary, sampler) =
                     self.record(sampler, Sampler::begin, captures, interrupt)?;
                 (summary, sampler.finish()?)
+            }
+            Series::Transfer(span) => {
+                let transfer = Transfer::new(run_id, span);
+                let (summary, transfer) =
+                    self.record(transfer, Transfer::begin, captures, interrupt)?;
+                (summary, transfer.finish()?)
             }
         };
         Ok(Outcome { summary, tables })

@@ -65,6 +65,18 @@ def test_csv_holds_the_whole_table(tmp_path: Path) -> None:
     assert equal(read_channel(path).channel, both)
 
 
+def test_a_name_that_begins_as_a_formula_is_text_to_a_spreadsheet(tmp_path: Path) -> None:
+    hops = ["=1+1", "'=1", "@a", "-1.5", "link"]
+    rows = packets(set(), len(hops)).channel.to_pylist()
+    channel = table_from_rows("channel", [row | {"hop": hop} for row, hop in zip(rows, hops, strict=True)])
+    write_channel(Trace(channel), tmp_path / "a.csv")
+    text = (tmp_path / "a.csv").read_text()
+    assert ",'=1+1," in text
+    assert ",''=1," in text
+    assert ",-1.5," in text
+    assert equal(read_channel(tmp_path / "a.csv").channel, channel)
+
+
 def test_a_table_is_known_by_how_it_begins_whatever_its_name(tmp_path: Path) -> None:
     trace = packets({3})
     for name in ("a.csv", "a.xyz"):

@@ -149,7 +149,7 @@ def test_a_file_without_rates_or_with_gaps_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChannelError, match="the rate is 0 throughout"):
         read_rates(path)
     path.write_text("t_ns,end_ns,rate_bps\n0,1000000000,8000\n1000000000,1500000000,\n")
-    with pytest.raises(ChannelError, match=r"tells no rate from 1 s to 1.5 s"):
+    with pytest.raises(ChannelError, match=r"gives no rate from 1 s to 1.5 s"):
         read_rates(path)
 
 

@@ -11,3 +11,4 @@ pub(crate) mod rtt;
 pub(crate) mod scoreboard;
 pub(crate) mod segment;
 pub(crate) mod sender;
+mod stack_rules;

@@ -1,31 +1,39 @@
-//! AeroTCP's recovery on the satellite leg: begun by the first duplicate ACK, with a window that no loss moves, a count
-//! of its own of what is in flight, and two copies after a timeout.
+//! AeroTCP's recovery on the satellite leg: it begins at the first duplicate ACK, with a window that no loss moves, a
+//! separate count of what is in flight, and two copies after a timeout.
 //!
-//! Does not depend on how the window came to be. Read RFC 6675 §5 first, then `docs/variants/aerotcp.md`.
+//! Does not depend on how the window grows. Read RFC 6675 §5 first, then `docs/variants/aerotcp.md`.
 
-use super::fast_recovery::Ack;
-use crate::config::RecoveryKind;
+use super::window::RecoveryWindow;
+use super::{Ack, Recovery, sack};
 use crate::sim::time::Nanos;
 use crate::tcp::sender::Sender;
-use crate::tcp::sender::phase::{FastRecovery, Phase, RecoveryWindow};
+use crate::tcp::sender::phase::{FastRecovery, Phase};
 
 /// What a partial ACK takes from the pipe: the packet that was dropped, and its retransmission.
 const PARTIAL_ACK: i64 = 2;
 
-impl Sender {
-    /// Whether it recovers as AeroTCP does.
-    #[inline]
-    pub(in crate::tcp) fn is_aerotcp(&self) -> bool {
-        self.params.recovery == RecoveryKind::Aerotcp
+/// AeroTCP.
+pub(in crate::tcp) struct AerotcpRecovery;
+
+impl Recovery for AerotcpRecovery {
+    fn on_ack(sender: &mut Sender, ack: &Ack) {
+        sack::find_losses(sender, ack, 1);
+        sender.react_as_aerotcp(ack);
     }
 
-    pub(in crate::tcp) fn react_as_aerotcp(&mut self, ack: &Ack) {
+    fn on_timeout(sender: &mut Sender, now: Nanos) {
+        sender.time_out_as_aerotcp(now);
+    }
+}
+
+impl Sender {
+    fn react_as_aerotcp(&mut self, ack: &Ack) {
         match self.phase {
             Phase::Open { .. } | Phase::Loss { .. } => {
                 if self.board.lost() > 0 {
                     self.recover_as_aerotcp(self.window_in_flight());
                 } else if ack.advances {
-                    self.grow(ack);
+                    self.increase_window(ack);
                 }
             }
             Phase::Recovery(FastRecovery { recovery_point, .. })
@@ -87,11 +95,10 @@ impl Sender {
 
     /// A retransmission was lost: two copies leave, one behind the other. The window stays, the timer does not back off.
     ///
-    /// What was sent more than a round trip ago is not in flight any more: the paper's rules would count it for ever.
-    pub(in crate::tcp) fn time_out_as_aerotcp(&mut self, now: Nanos) {
+    /// What was sent more than a round trip ago is not in flight any more: by the paper's rules it would count for ever.
+    fn time_out_as_aerotcp(&mut self, now: Nanos) {
         self.timeouts_in_a_row += 1;
         self.rtt.end_backoff();
-        self.counters.rtos += 1;
         let round_trip = self.rtt.srtt().unwrap_or(0);
         self.board.mark_timed_out(now.saturating_sub(round_trip));
         self.recover = self.snd_nxt;

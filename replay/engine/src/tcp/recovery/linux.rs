@@ -4,29 +4,125 @@
 //! Does not depend on windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
 //! §3.2 first; the order of the questions is that of `tcp_fastretrans_alert`.
 
-use super::fast_recovery::Ack;
+use super::rack::PathView;
 use super::undo::{Hold, MAX_REORDERING};
-use crate::config::{Profile, RecoveryKind};
-use crate::tcp::scoreboard::DUP_THRESH;
+use super::window::RecoveryWindow;
+use super::{Ack, Departure, Recovery};
+use crate::sim::time::Nanos;
+use crate::tcp::jiffies;
+use crate::tcp::scoreboard::{DUP_THRESH, Digest};
 use crate::tcp::sender::Sender;
-use crate::tcp::sender::phase::{FastRecovery, Phase, RecoveryWindow};
+use crate::tcp::sender::phase::{FastRecovery, Phase};
+
+/// Linux.
+pub(in crate::tcp) struct LinuxRecovery;
+
+impl Recovery for LinuxRecovery {
+    fn on_ack(sender: &mut Sender, ack: &Ack) {
+        // Deviation from RFC 8985 §6.2 step 3: Linux ignores what is sacked after a timeout that nothing may undo.
+        let counts =
+            !matches!(sender.phase, Phase::Loss { .. }) || sender.undo_state.marker.is_some();
+        sender.note_order(ack, counts);
+        sender.rack.note_min_rtt(ack.prior_min_rtt);
+        sender.react_as_linux(ack);
+    }
+
+    fn on_timeout(sender: &mut Sender, now: Nanos) {
+        // Deviation: Linux does not reduce again for a timeout in fast recovery.
+        let first = sender.timeout_reduces();
+        sender.mark_linux_timeout_for_undo(first);
+        sender.board.forget_dup_acks();
+        let flight = sender.flight_at_timeout();
+        // RFC 8985 §6.3: what was sent within the last round trip is not lost yet.
+        let horizon = now.saturating_sub(sender.rack.rtt());
+        sender.board.mark_timed_out(horizon);
+        sender.reduce_for_timeout(flight, first, now);
+        sender.controller.allow(f64::from(sender.board.pipe() + 1));
+        sender.begin_loss_phase();
+        // The first segment is retransmitted at once, whatever pacing says.
+        sender.forced = sender.board.first();
+        let wait = sender.next_timeout(now) - now;
+        sender.rto_timer.set(jiffies::fires(now, wait));
+    }
+
+    fn on_reordering_timer(sender: &mut Sender, now: Nanos) {
+        let view = sender.linux_view(now);
+        let found = sender.rack.detect(&mut sender.board, &view);
+        sender.rearm_timeout_of_oldest(now);
+        if !found {
+            return;
+        }
+        if matches!(sender.phase, Phase::Open { .. }) {
+            // The timer counts as one delivery.
+            sender.start_recovery(now);
+            sender.reduce_proportionally(1, false);
+        } else {
+            sender.reduce_proportionally(0, false);
+        }
+    }
+
+    fn on_probe_timer(sender: &mut Sender, now: Nanos) {
+        if sender.rack.probe.is_some() {
+            // At most one probe is under way.
+            sender.rearm_timeout_of_oldest(now);
+            return;
+        }
+        sender.rack.probe_due = true;
+        sender.set_timeout(sender.rtt.rto(), now);
+    }
+
+    fn probe_may_leave(sender: &mut Sender, now: Nanos) -> bool {
+        let allowed = sender.pacing_allows(sender.snd_nxt, now);
+        if !allowed {
+            sender.rearm_timeout_of_oldest(now);
+        }
+        allowed
+    }
+
+    #[inline]
+    fn on_departure(sender: &mut Sender, departure: Departure, now: Nanos) {
+        match departure {
+            Departure::New => sender.time_new_data(now),
+            Departure::Retransmission(number) => sender.time_retransmission(number, now),
+            Departure::Probe(_) => sender.set_timeout(sender.rtt.rto(), now),
+            Departure::Forced(_) => {}
+        }
+    }
+
+    #[inline]
+    fn restart_timers(sender: &mut Sender, ack: &Ack) {
+        sender.time_after_ack(ack);
+    }
+
+    fn count_dup_acks(
+        sender: &mut Sender,
+        advances: bool,
+        duplicate: bool,
+        digest: &Digest,
+    ) -> u32 {
+        sender.count_dup_acks_as_linux(advances, duplicate, digest.acked)
+    }
+
+    /// Deviation: RFC 8985 §6.2 step 4 takes every DSACK; Linux those that come once reordering is known.
+    fn on_dsack(sender: &mut Sender, prior_una: u64) {
+        if sender.undo_state.reordered {
+            sender.rack.note_dsack(prior_una, sender.snd_nxt);
+        }
+    }
+}
 
 impl Sender {
-    /// Whether this state machine is at work.
-    #[inline]
-    pub(in crate::tcp) fn acts_as_linux(&self) -> bool {
-        self.params.profile == Profile::Linux && self.params.recovery == RecoveryKind::RackPrr
+    fn linux_view(&self, now: Nanos) -> PathView {
+        PathView {
+            as_linux: true,
+            ..self.path_view(now)
+        }
     }
 
-    /// Whether duplicate ACKs stand for SACK: as many segments count as sacked.
-    pub(in crate::tcp) fn counts_dup_acks(&self) -> bool {
-        self.acts_as_linux() && !self.params.sack_enabled()
-    }
-
-    pub(in crate::tcp) fn react_as_linux(&mut self, ack: &Ack) {
+    fn react_as_linux(&mut self, ack: &Ack) {
         self.undo_state.hold = Hold::Nothing;
         self.rack.awaits = false;
-        let view = self.path_view(ack.now);
+        let view = self.linux_view(ack.now);
         self.rack.update(&ack.digest, &view);
         self.judge(ack);
         let newly_lost = self.board.lost_total() > ack.prior_lost;
@@ -45,7 +141,7 @@ impl Sender {
                 let sinks = self.sink(ack, ack.advances && !newly_lost);
                 // RFC 3168 §6.1.2: no growth on an echoed mark.
                 if grows && !sinks && !ack.ecn_echo {
-                    self.grow(ack);
+                    self.increase_window(ack);
                 }
             }
         }
@@ -75,7 +171,7 @@ impl Sender {
                 self.find_losses_as_linux(ack);
                 let lost_again = self.board.retransmitted() < retransmitted;
                 if (lost_again || !self.is_repairing()) && self.board.lost() > 0 {
-                    self.start_recovery(ack);
+                    self.start_recovery(ack.now);
                 }
             }
             Phase::Open { .. } => {
@@ -85,7 +181,7 @@ impl Sender {
                 self.try_undo_by_dsack();
                 self.find_losses_as_linux(ack);
                 if self.board.lost() > 0 {
-                    self.start_recovery(ack);
+                    self.start_recovery(ack.now);
                 }
             }
         }
@@ -99,7 +195,7 @@ impl Sender {
             self.rack.note_recovery_end();
         }
         // RFC 6582 §3.2 without SACK: duplicates of what was sent again must not start another.
-        if !self.params.sack_enabled() && self.snd_una == recovery_point {
+        if !self.rules.sack && self.snd_una == recovery_point {
             self.forget_first_sent();
             return true;
         }
@@ -124,7 +220,7 @@ impl Sender {
         }
         self.find_losses_as_linux(ack);
         if !self.is_repairing() && self.board.lost() > 0 {
-            self.start_recovery(ack);
+            self.start_recovery(ack.now);
         }
     }
 
@@ -145,8 +241,8 @@ impl Sender {
         let recovered = self.snd_una >= recovery_point;
         if ack.advances && self.may_undo(ack, recovery_point) {
             self.undo_timeout();
-            // Linux: without SACK the echo alone does not end the repairs; what was sent only once has to arrive, below.
-            if self.params.sack_enabled() {
+            // Linux: without SACK the echo alone does not end recovery; what was sent only once has to arrive, below.
+            if self.rules.sack {
                 self.phase = Phase::Open { dup_acks: 0 };
             } else if self.snd_una == recovery_point {
                 self.forget_first_sent();
@@ -157,7 +253,7 @@ impl Sender {
             // RFC 5682 §3.1 step 3b: something sent only once, before the timeout, has arrived.
             if self.original_arrived(ack, recovery_point) {
                 self.undo_timeout();
-                if self.params.sack_enabled() || self.snd_una != recovery_point {
+                if self.rules.sack || self.snd_una != recovery_point {
                     self.phase = Phase::Open { dup_acks: 0 };
                 } else {
                     self.forget_first_sent();
@@ -184,10 +280,10 @@ impl Sender {
         }
     }
 
-    /// Whether the ACK tells of something sent only once, before the timeout. Without SACK an ACK that covers a
+    /// Whether the ACK reports something sent only once, before the timeout. Without SACK an ACK that covers a
     /// retransmission too does not: that alone may have filled the gap.
     fn original_arrived(&self, ack: &Ack, recovery_point: u64) -> bool {
-        let told = self.params.sack_enabled() || !ack.digest.acked_retransmission;
+        let told = self.rules.sack || !ack.digest.acked_retransmission;
         let original = ack.digest.first_original_end;
         told && original.is_some_and(|end| end <= recovery_point)
     }
@@ -213,8 +309,8 @@ impl Sender {
     }
 
     fn find_losses_as_linux(&mut self, ack: &Ack) {
-        if self.params.sack_enabled() {
-            let view = self.path_view(ack.now);
+        if self.rules.sack {
+            let view = self.linux_view(ack.now);
             self.rack.detect(&mut self.board, &view);
             return;
         }
@@ -227,29 +323,30 @@ impl Sender {
         }
     }
 
-    fn start_recovery(&mut self, ack: &Ack) {
+    fn start_recovery(&mut self, now: Nanos) {
         if self.params.undo {
             self.undo_state
                 .begin(self.snd_una, self.board.retransmitted());
         }
-        self.enter_recovery(ack);
+        // PRR learns of the ACK that started recovery after the window was reduced, in `react_as_linux`.
+        let Some(mut entry) = self.reduce_on_entry(now, 0) else {
+            return;
+        };
+        let window = if self.controller.models_path() {
+            RecoveryWindow::Model
+        } else {
+            RecoveryWindow::Prr(self.proportional_rate(&mut entry))
+        };
+        self.phase = Phase::Recovery(FastRecovery {
+            recovery_point: entry.recovery_point,
+            window,
+            speculative_from: entry.first,
+            rescued: false,
+        });
     }
 
-    /// RACK's timer found losses while nothing was being repaired: it counts as one delivery.
-    pub(in crate::tcp) fn recover_by_timer(&mut self, ack: &Ack) {
-        self.start_recovery(ack);
-        let pipe = self.board.pipe();
-        if let Phase::Recovery(FastRecovery {
-            window: RecoveryWindow::Prr(prr),
-            ..
-        }) = &mut self.phase
-        {
-            prr.on_ack(1, false, pipe);
-        }
-    }
-
-    /// A timeout: what may be taken back, and whether new data asks if it was spurious. `reduces`: ssthresh falls.
-    pub(in crate::tcp) fn mark_timeout_for_undo(&mut self, reduces: bool) {
+    /// A timeout: what may be undone, and whether new data shows if it was spurious. `reduces`: ssthresh falls.
+    fn mark_linux_timeout_for_undo(&mut self, reduces: bool) {
         let fresh = !self.is_repairing();
         if reduces && self.params.undo {
             self.undo_state
@@ -257,14 +354,14 @@ impl Sender {
         }
         let asks = self.params.undo && self.params.frto;
         self.undo_state.probing = asks && (fresh || self.timeouts_in_a_row > 0);
-        let sack = self.params.sack_enabled();
+        let sack = self.rules.sack;
         if fresh && sack && u64::from(self.board.sacked()) >= DUP_THRESH {
             self.undo_state.reordering = self.undo_state.reordering.min(DUP_THRESH as u32);
         }
     }
 
     /// Whether a timeout now reduces ssthresh: not where a recovery that has not ended did.
-    pub(in crate::tcp) fn timeout_reduces(&self) -> bool {
+    fn timeout_reduces(&self) -> bool {
         match self.phase {
             Phase::Open { .. } => !self.marks.covers(self.snd_una),
             Phase::Recovery(FastRecovery { recovery_point, .. }) => self.snd_una >= recovery_point,
@@ -274,7 +371,7 @@ impl Sender {
         }
     }
 
-    /// Whether a duplicate ACK stands for a segment that arrived: not while repairs are held back because what is
+    /// Whether a duplicate ACK reports a segment that arrived: not while retransmissions are held back because what is
     /// outstanding was sent after the loss, nor after a timeout before new data has left.
     fn dupacks_report_loss(&self) -> bool {
         match self.phase {
@@ -286,14 +383,9 @@ impl Sender {
         }
     }
 
-    /// Without SACK a duplicate ACK stands for a segment that arrived, and an ACK that advances eats those that told
-    /// of the rest. Returns the segments delivered.
-    pub(in crate::tcp) fn count_dup_acks(
-        &mut self,
-        advances: bool,
-        duplicate: bool,
-        acked: u32,
-    ) -> u32 {
+    /// Without SACK a duplicate ACK reports a segment that arrived, and an ACK that advances removes those that reported
+    /// the rest. Returns the segments delivered.
+    fn count_dup_acks_as_linux(&mut self, advances: bool, duplicate: bool, acked: u32) -> u32 {
         let told = self.board.sacked();
         let delivered = if advances {
             self.board.eat_dup_acks(acked.saturating_sub(1));

@@ -8,6 +8,7 @@
 //! Deviation: timers of the handshake, of a closed window and of a FIN are exact, and so are all of a sender whose
 //! recovery is not Linux's (see `linux`), though its timeout is in whole ticks.
 
+use super::Ack;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 use crate::tcp::jiffies;
 use crate::tcp::sender::Sender;
@@ -16,13 +17,13 @@ use crate::tcp::sender::Sender;
 const ALLOWANCE: Nanos = 2 * MILLISECOND;
 /// Linux (`TCP_TIMEOUT_INIT`, RFC 6298 §2.1): a probe's time where no round trip has been measured.
 const PROBE_WITHOUT_RTT: Nanos = SECOND;
-/// A timeout that is due already strikes so much later.
+/// A timeout that is due already fires so much later.
 const AT_ONCE: Nanos = 1000;
 
 impl Sender {
     /// Sets the retransmission timer, for as long as a timeout takes from now; where the timer served another purpose
     /// till now, from when the oldest segment left.
-    pub(in crate::tcp) fn rearm_timeout(&mut self, now: Nanos) {
+    pub(super) fn rearm_timeout(&mut self, now: Nanos) {
         if self.rack.probe_timer.is_set() || self.rack.reordering_timer.is_set() {
             self.rearm_timeout_of_oldest(now);
         } else {
@@ -31,7 +32,7 @@ impl Sender {
     }
 
     /// The timer served another purpose, and has fired.
-    pub(in crate::tcp) fn rearm_timeout_of_oldest(&mut self, now: Nanos) {
+    pub(super) fn rearm_timeout_of_oldest(&mut self, now: Nanos) {
         let sent_at = self
             .board
             .first()
@@ -41,7 +42,7 @@ impl Sender {
     }
 
     /// What pacing holds back has the whole time from when it may leave.
-    pub(in crate::tcp) fn set_timeout(&mut self, wait: Nanos, now: Nanos) {
+    pub(super) fn set_timeout(&mut self, wait: Nanos, now: Nanos) {
         self.rack.probe_timer.stop();
         self.rack.reordering_timer.stop();
         self.rto_timer.set(self.fires(wait, now));
@@ -55,33 +56,28 @@ impl Sender {
         jiffies::fires(now, wait + jiffies::down(paced))
     }
 
-    /// New data left: a probe, no later than the timeout of the oldest segment would strike if that is still to come.
+    /// New data left: a probe, no later than the timeout of the oldest segment would fire if that is still to come.
     pub(in crate::tcp) fn time_new_data(&mut self, now: Nanos) {
         let Some(first) = self.board.first() else {
             return;
         };
-        let alone = self.board.outstanding() == 1;
-        if alone || self.rack.probe_timer.is_set() {
+        let due = self.board.sent_at(first) + self.rtt.rto();
+        let probes = self.set_probe(now, if due > now { due - now } else { Nanos::MAX });
+        if !probes && (self.board.outstanding() == 1 || self.rack.probe_timer.is_set()) {
             self.rearm_timeout(now);
         }
-        let due = self.board.sent_at(first) + self.rtt.rto();
-        self.set_probe(now, if due > now { due - now } else { Nanos::MAX });
     }
 
-    /// Segment `number` left again: a repair of the oldest has the whole timeout, unless RACK waits for others.
-    pub(in crate::tcp) fn time_repair(&mut self, number: u64, now: Nanos) {
+    /// Segment `number` was retransmitted: the oldest has the whole timeout, unless RACK waits for others.
+    pub(super) fn time_retransmission(&mut self, number: u64, now: Nanos) {
         if self.board.first() == Some(number) && !self.rack.reordering_timer.is_set() {
             self.set_timeout(self.rtt.rto(), now);
         }
     }
 
-    /// A probe left: a timeout from now.
-    pub(in crate::tcp) fn time_probe_answer(&mut self, now: Nanos) {
-        self.set_timeout(self.rtt.rto(), now);
-    }
-
-    /// An ACK came. `restarts`: it moved `snd_una`, or reported what left before the oldest did.
-    pub(in crate::tcp) fn time_after_ack(&mut self, now: Nanos, restarts: bool) {
+    /// An ACK came. The timer restarts if it moved `snd_una`, or reported what left before the oldest was retransmitted.
+    pub(super) fn time_after_ack(&mut self, ack: &Ack) {
+        let now = ack.now;
         if self.rack.awaits {
             self.rto_timer.stop();
             self.rack.probe_timer.stop();
@@ -89,22 +85,35 @@ impl Sender {
             // It has nothing to do with what pacing holds back.
             let fires = jiffies::fires(now, wait.min(self.rtt.rto()));
             self.rack.reordering_timer.set(fires);
-        } else if restarts && !self.set_probe(now, self.rtt.rto()) {
+        } else if ack.advances || self.sacked_before_oldest(ack) {
+            self.time_new_una(now);
+        }
+    }
+
+    /// `snd_una` moved, and data are outstanding: a probe or a timeout.
+    pub(in crate::tcp) fn time_new_una(&mut self, now: Nanos) {
+        if !self.set_probe(now, self.rtt.rto()) {
             self.rearm_timeout(now);
         }
     }
 
-    /// RFC 8985 §7.2: a probe in two round trips, or after `max`. Says whether there is to be one.
+    /// The ACK reports a segment sent before the oldest one was retransmitted, which therefore has its whole time.
+    fn sacked_before_oldest(&self, ack: &Ack) -> bool {
+        let sent_at = self.board.first().map(|first| self.board.sent_at(first));
+        (ack.digest.oldest_sacked_sent_at.zip(sent_at)).is_some_and(|(sacked, sent)| sacked < sent)
+    }
+
+    /// RFC 8985 §7.2: a probe in two round trips, or after `max`. Returns whether there is to be one.
     fn set_probe(&mut self, now: Nanos, max: Nanos) -> bool {
         let open = !self.is_repairing() && self.board.sacked() == 0;
-        if !open || !self.params.tail_loss_probe || !self.params.sack_enabled() {
+        if !open || !self.params.tail_loss_probe || !self.rules.sack {
             return false;
         }
         let wait = self.rtt.srtt().map_or(PROBE_WITHOUT_RTT, |srtt| {
-            // Deviation: RFC 8985 §7.2 adds the receiver's delayed ACK for a lone segment, Linux its minimum RTO.
-            let lone = self.board.outstanding() == 1;
+            // Deviation: RFC 8985 §7.2 adds the receiver's delayed ACK for a single segment, Linux its minimum RTO.
+            let single = self.board.outstanding() == 1;
             2 * srtt
-                + if lone {
+                + if single {
                     self.params.min_rto_ns
                 } else {
                     ALLOWANCE
@@ -180,15 +189,15 @@ mod tests {
     #[test]
     fn only_a_repair_of_the_oldest_restarts_the_timeout_and_not_while_rack_waits() {
         let mut sender = begun();
-        sender.time_repair(2, 200 * MS);
+        sender.time_retransmission(2, 200 * MS);
         assert_eq!(set(&sender), [None, Some(304_000), None]);
-        sender.time_repair(1, 200 * MS);
+        sender.time_retransmission(1, 200 * MS);
         assert_eq!(set(&sender), [Some(512_000), None, None]);
         sender.receive(&ack("ack 2 sack 3-3", 210 * MS), 210 * MS);
         // Its own 210 ms after they left, a quarter of the least round trip, and 2 ms.
         let waits = [None, None, Some(240_000)];
         assert_eq!(set(&sender), waits);
-        sender.time_repair(1, 220 * MS);
+        sender.time_retransmission(1, 220 * MS);
         assert_eq!(set(&sender), waits);
     }
 

@@ -3,44 +3,68 @@
 //!
 //! Does not depend on how a controller moves the window. Read `docs/validation.md` (the simulator ns-2) first.
 
-use super::fast_recovery::Ack;
-use crate::cc::{Signal, SignalEvidence};
-use crate::config::{Profile, RecoveryKind};
+use std::marker::PhantomData;
+
+use super::window::RecoveryWindow;
+use super::{Ack, Recovery, rfc, sack};
+use crate::sim::time::Nanos;
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::sender::Sender;
-use crate::tcp::sender::phase::{FastRecovery, Phase, RecoveryWindow};
+use crate::tcp::sender::phase::{FastRecovery, Phase};
+
+/// One of ns-2's agents.
+pub(in crate::tcp) trait Agent {
+    /// Agent/TCP/Sack1's scoreboard.
+    const SACK: bool = false;
+    /// A partial ACK does not end recovery.
+    const PARTIAL_ACKS: bool = true;
+}
+
+/// Agent/TCP/Reno.
+pub(in crate::tcp) struct Reno;
+
+impl Agent for Reno {
+    const PARTIAL_ACKS: bool = false;
+}
+
+/// Agent/TCP/Newreno.
+pub(in crate::tcp) struct Newreno;
+
+impl Agent for Newreno {}
+
+/// Agent/TCP/Sack1.
+pub(in crate::tcp) struct Sack;
+
+impl Agent for Sack {
+    const SACK: bool = true;
+}
+
+/// The recovery of an agent.
+pub(in crate::tcp) struct Ns2Recovery<A>(PhantomData<A>);
+
+impl<A: Agent> Recovery for Ns2Recovery<A> {
+    fn on_ack(sender: &mut Sender, ack: &Ack) {
+        if A::SACK {
+            // ns-2's scoreboard retransmits any hole.
+            sack::find_losses(sender, ack, 1);
+        }
+        sender.react_as_ns2::<A>(ack);
+    }
+
+    /// Everything from `snd_una` on is sent again, in order, whatever SACK has reported.
+    fn on_timeout(sender: &mut Sender, now: Nanos) {
+        sender.rtt.stop_timing();
+        sender.board.forget();
+        let window = sender.ns2_window();
+        sender.board.mark_all_lost();
+        sender.reduce_for_timeout(window, true, now);
+        rfc::begin_loss_phase(sender, now);
+    }
+}
 
 impl Sender {
-    /// Whether it recovers as ns-2's agents do.
-    #[inline]
-    pub(in crate::tcp) fn is_ns2(&self) -> bool {
-        self.params.profile == Profile::Ns2
-            && !self.controller.models_path()
-            && matches!(
-                self.params.recovery,
-                RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Sack
-            )
-    }
-
-    /// Segments that must be sacked above a hole before it is sent again: ns-2's scoreboard, FACK and AeroTCP send any
-    /// hole.
-    #[inline]
-    pub(in crate::tcp) fn dup_thresh(&self) -> u64 {
-        if self.is_ns2() || self.is_aerotcp() || self.is_fack() {
-            1
-        } else {
-            DUP_THRESH
-        }
-    }
-
-    /// ns-2 forgets SACK at a timeout and learns nothing from it until all is sent again.
-    #[inline]
-    pub(in crate::tcp) fn ignores_sack(&self) -> bool {
-        matches!(self.phase, Phase::Loss { .. }) && self.is_ns2()
-    }
-
     /// What ns-2 halves: the window that governed transmission, not what is in flight.
-    pub(in crate::tcp) fn ns2_window(&self) -> f64 {
+    fn ns2_window(&self) -> f64 {
         let advertised = self.last_wnd_bytes / self.params.smss_bytes;
         let cwnd = self.controller.cwnd() - self.deflation();
         cwnd.min(f64::from(advertised))
@@ -57,7 +81,7 @@ impl Sender {
         }
     }
 
-    pub(in crate::tcp) fn react_as_ns2(&mut self, ack: &Ack) {
+    fn react_as_ns2<A: Agent>(&mut self, ack: &Ack) {
         match self.phase {
             Phase::Open { dup_acks } => {
                 let dup_acks = counted(dup_acks, ack);
@@ -65,23 +89,23 @@ impl Sender {
                 // `bugFix_`: not for duplicates of what was sent before the last recovery or timeout.
                 if ack.duplicate && u64::from(dup_acks) == DUP_THRESH && self.snd_una > self.recover
                 {
-                    self.enter_as_ns2(ack);
+                    self.enter_as_ns2::<A>(ack);
                 } else if ack.advances {
-                    self.grow(ack);
+                    self.increase_window(ack);
                 }
             }
             Phase::Recovery(FastRecovery { recovery_point, .. })
                 if self.snd_una >= recovery_point =>
             {
-                self.leave_as_ns2(ack);
+                self.leave_as_ns2::<A>(ack);
             }
-            Phase::Recovery(_) => self.recover_as_ns2(ack),
+            Phase::Recovery(_) => self.recover_as_ns2::<A>(ack),
             Phase::Loss {
                 recovery_point,
                 dup_acks,
             } => {
                 if ack.advances {
-                    self.grow(ack);
+                    self.increase_window(ack);
                 }
                 let dup_acks = counted(dup_acks, ack);
                 self.phase = if self.snd_una >= recovery_point {
@@ -96,32 +120,23 @@ impl Sender {
         }
     }
 
-    fn enter_as_ns2(&mut self, ack: &Ack) {
+    fn enter_as_ns2<A: Agent>(&mut self, ack: &Ack) {
         let Some(first) = self.board.first() else {
             return;
         };
         self.counters.recoveries += 1;
         self.recover = self.snd_nxt;
-        self.controller.on_congestion(&SignalEvidence {
-            now: ack.now,
-            flight: self.ns2_window(),
-            lost_total: self.board.lost_total(),
-            signal: Signal::Loss,
-        });
+        self.reduce_for_loss(self.ns2_window(), ack.now);
         self.rtt.stop_timing();
         self.rto_timer.set(ack.now + self.rtt.rto());
         self.forced = Some(first);
-        let window = if self.params.recovery == RecoveryKind::Sack {
+        let window = if A::SACK {
             self.board.mark_lost(first);
-            // The three that the duplicates report have left; the repair, which does not count, will add itself.
+            // The three that the duplicates report have left; the retransmission, which is not counted, will add itself.
             let pipe = i64::from(self.board.outstanding()) - DUP_THRESH as i64 - 1;
             RecoveryWindow::Counted { pipe }
         } else {
-            RecoveryWindow::Inflated {
-                extra: DUP_THRESH as f64,
-                deflation: 0.0,
-                partial_seen: false,
-            }
+            RecoveryWindow::INFLATED
         };
         self.phase = Phase::Recovery(FastRecovery {
             recovery_point: self.snd_nxt,
@@ -131,9 +146,9 @@ impl Sender {
         });
     }
 
-    fn recover_as_ns2(&mut self, ack: &Ack) {
-        if ack.advances && self.params.recovery == RecoveryKind::Reno {
-            self.leave_as_ns2(ack);
+    fn recover_as_ns2<A: Agent>(&mut self, ack: &Ack) {
+        if ack.advances && !A::PARTIAL_ACKS {
+            self.leave_as_ns2::<A>(ack);
             return;
         }
         let first = self.board.first();
@@ -153,7 +168,7 @@ impl Sender {
             }
             RecoveryWindow::Inflated { extra, .. } => *extra += 1.0,
             RecoveryWindow::Counted { pipe } => {
-                // A partial ACK stands for the repair and for the packet that it replaced.
+                // A partial ACK reports the retransmission and the packet that it replaced.
                 *pipe -= 1 + i64::from(ack.advances);
                 if ack.advances {
                     self.rtt.end_backoff();
@@ -167,24 +182,18 @@ impl Sender {
         }
     }
 
-    fn leave_as_ns2(&mut self, ack: &Ack) {
+    fn leave_as_ns2<A: Agent>(&mut self, ack: &Ack) {
         let cwnd = self.controller.cwnd() - self.deflation();
         let evidence = self.evidence(ack);
         self.controller.on_recovery_exit(&evidence, Some(cwnd));
         self.phase = Phase::Open { dup_acks: 0 };
         self.forced = None;
-        if self.params.recovery == RecoveryKind::Sack {
+        if A::SACK {
             self.board.forget();
             self.recover = 0;
         } else {
-            self.grow(ack);
+            self.increase_window(ack);
         }
-    }
-
-    /// Everything from `snd_una` on is sent again, in order, whatever SACK has reported.
-    pub(in crate::tcp) fn go_back(&mut self) {
-        self.rtt.stop_timing();
-        self.board.forget();
     }
 }
 

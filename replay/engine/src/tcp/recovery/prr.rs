@@ -1,6 +1,73 @@
-//! Proportional rate reduction (RFC 9937, which replaces RFC 6937): how many segments may leave per ACK in recovery.
+//! Proportional rate reduction (RFC 9937, which replaces RFC 6937): how many segments may leave per ACK in recovery, and
+//! the recovery by SACK that uses it.
 //!
-//! Does not depend on the scoreboard: it is told the pipe. The names are the RFC's.
+//! The arithmetic does not depend on the scoreboard: the pipe is an argument. The names are the RFC's.
+
+use super::rfc::Entry;
+use super::window::RecoveryWindow;
+use super::{Ack, Recovery, sack};
+use crate::tcp::scoreboard::DUP_THRESH;
+use crate::tcp::sender::Sender;
+use crate::tcp::sender::phase::{FastRecovery, Phase};
+
+/// RFC 6675 with the proportional rate reduction.
+pub(in crate::tcp) struct PrrRecovery;
+
+impl Recovery for PrrRecovery {
+    fn find_losses(sender: &mut Sender, ack: &Ack) -> bool {
+        sack::find_losses(sender, ack, DUP_THRESH)
+    }
+
+    fn is_triggered(sender: &Sender, dup_acks: u32) -> bool {
+        sack::is_triggered(sender, dup_acks)
+    }
+
+    fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
+        sender.board.mark_lost(entry.first);
+        begin(sender, entry)
+    }
+
+    fn on_ack_in_recovery(sender: &mut Sender, ack: &Ack, newly_lost: bool) {
+        let safe = ack.advances && !newly_lost;
+        sender.reduce_proportionally(ack.digest.delivered, safe);
+    }
+}
+
+/// The rate reduction of a recovery that begins has seen its first ACK.
+pub(super) fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
+    let mut prr = sender.proportional_rate(entry);
+    prr.on_ack(entry.delivered, false, sender.board.pipe());
+    RecoveryWindow::Prr(prr)
+}
+
+impl Sender {
+    /// The rate reduction of a recovery that begins: where a congestion mark has begun one, that one goes on and says
+    /// where recovery ends.
+    pub(super) fn proportional_rate(&mut self, entry: &mut Entry) -> Prr {
+        let recover_fs = if self.rules.recover_fs_is_cwnd {
+            entry.cwnd_before as u32
+        } else {
+            entry.flight
+        };
+        let Some((begun, until)) = self.marks.stop_sinking() else {
+            return Prr::new(self.controller.cwnd() as u32, recover_fs);
+        };
+        entry.recovery_point = until;
+        begun
+    }
+
+    /// An ACK in recovery delivered `delivered` segments; `safe`: it moved `snd_una` and no further loss was found.
+    pub(super) fn reduce_proportionally(&mut self, delivered: u32, safe: bool) {
+        let pipe = self.board.pipe();
+        if let Phase::Recovery(FastRecovery {
+            window: RecoveryWindow::Prr(prr),
+            ..
+        }) = &mut self.phase
+        {
+            prr.on_ack(delivered, safe, pipe);
+        }
+    }
+}
 
 /// State of one recovery.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +95,7 @@ impl Prr {
         }
     }
 
-    /// HyStart may lower ssthresh while losses are being repaired.
+    /// HyStart may lower ssthresh during recovery.
     pub fn aim_at_most_for(&mut self, ssthresh: f64) {
         if ssthresh < f64::from(self.ssthresh) {
             self.ssthresh = ssthresh as u32;

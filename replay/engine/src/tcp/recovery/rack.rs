@@ -1,10 +1,124 @@
-//! RACK-TLP (RFC 8985): losses told by time, and the probe of a tail loss.
+//! RACK-TLP (RFC 8985): losses found by time, the probe of a tail loss, and the recovery that uses both.
 //!
-//! Does not depend on windows. Read RFC 8985 §6 and §7 first.
+//! Does not depend on how the window grows. Read RFC 8985 §6 and §7 first.
 
+use super::rfc::{self, Entry};
+use super::window::RecoveryWindow;
+use super::{Ack, Departure, Recovery, prr};
 use crate::sim::time::Nanos;
 use crate::sim::timer::Timer;
 use crate::tcp::scoreboard::{Digest, Latest, Scoreboard};
+use crate::tcp::sender::Sender;
+use crate::tcp::sender::phase::Phase;
+
+/// RFC 8985 with the proportional rate reduction.
+pub(in crate::tcp) struct RackRecovery;
+
+impl Recovery for RackRecovery {
+    fn on_ack(sender: &mut Sender, ack: &Ack) {
+        sender.note_order(ack, true);
+        rfc::on_ack::<Self>(sender, ack);
+    }
+
+    fn on_reordering_timer(sender: &mut Sender, now: Nanos) {
+        let view = sender.path_view(now);
+        on_reordering_timer::<Self>(sender, &view);
+    }
+
+    fn on_probe_timer(sender: &mut Sender, now: Nanos) {
+        sender.rack.probe_due = true;
+        sender.rto_timer.set(now + sender.rtt.rto());
+    }
+
+    #[inline]
+    fn on_departure(sender: &mut Sender, departure: Departure, now: Nanos) {
+        if rfc::time_departure(sender, departure, now) {
+            schedule_probe(sender, now);
+        }
+    }
+
+    #[inline]
+    fn restart_timers(sender: &mut Sender, ack: &Ack) {
+        rfc::restart_timer(sender, ack);
+        schedule_probe(sender, ack.now);
+    }
+
+    fn find_losses(sender: &mut Sender, ack: &Ack) -> bool {
+        find_losses(sender, ack, &sender.path_view(ack.now))
+    }
+
+    fn is_triggered(sender: &Sender, _dup_acks: u32) -> bool {
+        sender.board.lost() > 0
+    }
+
+    fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
+        if sender.controller.models_path() {
+            return RecoveryWindow::Model;
+        }
+        prr::begin(sender, entry)
+    }
+
+    fn on_ack_in_recovery(sender: &mut Sender, ack: &Ack, newly_lost: bool) {
+        let safe = ack.advances && !newly_lost;
+        sender.reduce_proportionally(ack.digest.delivered, safe);
+    }
+}
+
+/// Learns of what the ACK delivered, and marks lost what was sent long enough before.
+pub(super) fn find_losses(sender: &mut Sender, ack: &Ack, view: &PathView) -> bool {
+    sender.rack.update(&ack.digest, view);
+    sender.rack.detect(&mut sender.board, view)
+}
+
+/// RFC 8985 §6.3: the reordering window of a suspect has closed.
+pub(super) fn on_reordering_timer<R: Recovery>(sender: &mut Sender, view: &PathView) {
+    if !sender.rack.detect(&mut sender.board, view) {
+        return;
+    }
+    if matches!(sender.phase, Phase::Open { .. }) {
+        // As in Linux: the timer counts as one delivery for the proportional rate reduction.
+        rfc::enter::<R>(sender, view.now, 1);
+    } else {
+        sender.reduce_proportionally(0, false);
+    }
+}
+
+/// RFC 8985 §7.2: a probe in two round trips, unless losses are known or suspected.
+fn schedule_probe(sender: &mut Sender, now: Nanos) {
+    if !sender.params.tail_loss_probe {
+        return;
+    }
+    let open = !sender.is_repairing() && sender.board.sacked() == 0 && sender.rules.sack;
+    let awaits = open && sender.rack.probe.is_none();
+    let Some(srtt) = sender.rtt.srtt().filter(|_| awaits) else {
+        sender.rack.probe_timer.stop();
+        return;
+    };
+    // Deviation: as in Linux, the minimum RTO, not the receiver's delayed ACK, for the ACK of a single segment.
+    let single = if sender.board.outstanding() == 1 {
+        sender.params.min_rto_ns
+    } else {
+        0
+    };
+    let due = now + 2 * srtt + single;
+    let timeout = sender.rto_timer.deadline();
+    sender.rack.probe_timer.set(due.min(timeout));
+}
+
+impl Sender {
+    /// What RACK needs to know about the connection.
+    pub(super) fn path_view(&self, now: Nanos) -> PathView {
+        PathView {
+            now,
+            min_rtt: self.rtt.min_rtt().unwrap_or(0),
+            srtt: self.rtt.srtt().unwrap_or(0),
+            repairing: self.is_repairing(),
+            dup_thresh: self.undo_state.reordering,
+            reordered: self.undo_state.reordered,
+            as_linux: false,
+        }
+    }
+}
 
 /// State of RACK and of the tail loss probe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +142,7 @@ pub struct Rack {
     widening: Widening,
 }
 
-/// RFC 8985 §6.2 step 4: the reordering window in quarters of the least RTT, wider with DSACKs.
+/// RFC 8985 §6.2 step 4: the reordering window in quarters of the minimum RTT, wider with DSACKs.
 #[derive(Clone, Copy, Debug)]
 struct Widening {
     quarters: u32,
@@ -75,13 +189,19 @@ pub struct PathView {
     pub dup_thresh: u32,
     /// Reordering has been seen.
     pub reordered: bool,
-    /// Linux's own rules hold: the timer serves other purposes too, and one that is set goes on if there is nothing to
+    /// Linux's rules hold: the timer serves other purposes too, and one that is set goes on if there is nothing to
     /// wait for; an RTT may be that of an older transmission.
     pub as_linux: bool,
 }
 
 impl Rack {
-    /// An ACK came; the least RTT up to now.
+    /// Stops both timers.
+    pub fn stop_timers(&mut self) {
+        self.reordering_timer.stop();
+        self.probe_timer.stop();
+    }
+
+    /// An ACK came; the minimum RTT before it.
     pub fn note_min_rtt(&mut self, min: Option<Nanos>) {
         self.min_before = min.unwrap_or(0);
     }
@@ -111,7 +231,26 @@ impl Rack {
         }
     }
 
-    /// Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the least RTT before step 2 asks whether its RTT is below
+    /// Whether the first outstanding segment left before the latest one known to have been delivered.
+    #[inline]
+    pub fn suspects(&self, board: &Scoreboard) -> bool {
+        board.first().is_some_and(|first| {
+            let (seq, _) = board.span(first);
+            (board.sent_at(first), seq) < self.latest
+        })
+    }
+
+    /// The same as `update` under Linux's rules where nothing is suspected and what left at `sent.0` and ends at `sent.1`
+    /// was sent once.
+    #[inline]
+    pub fn note_delivery(&mut self, sent: (Nanos, u64), min_rtt: Option<Nanos>, now: Nanos) {
+        self.note_min_rtt(min_rtt);
+        self.latest = self.latest.max(sent);
+        self.rtt = now - sent.0;
+        self.awaits = false;
+    }
+
+    /// Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the minimum RTT before step 2 asks whether its RTT is below
     /// it; Linux (`tcp_clean_rtx_queue`) asks first.
     fn min_rtt(&self, view: &PathView) -> Nanos {
         if view.as_linux {
@@ -156,7 +295,7 @@ impl Rack {
         }
     }
 
-    /// RFC 8985 §6.2 step 4: a quarter of the least RTT, nothing once losses are being repaired or three segments
+    /// RFC 8985 §6.2 step 4: a quarter of the minimum RTT, nothing once losses are being repaired or three segments
     /// have been sacked.
     fn reordering_window(&self, board: &Scoreboard, view: &PathView) -> Nanos {
         let hasty = view.repairing || board.sacked() >= view.dup_thresh;
@@ -231,7 +370,7 @@ mod tests {
         rack.detect(&mut board, &view)
     }
 
-    /// Segments 0 and 1 left at 0; 0 again at 60 ms, and its ACK comes at 100 ms, as the least RTT of all.
+    /// Segments 0 and 1 left at 0; 0 again at 60 ms, and its ACK comes at 100 ms, as the minimum RTT of all.
     fn believes_the_fastest_repair(as_linux: bool, min_before_ms: u64) -> bool {
         let mut board = Scoreboard::new(100, true);
         let mut digest = Digest::default();

@@ -1,49 +1,57 @@
-//! Super TCP's recovery on the satellite leg: begun by the first duplicate ACK without SACK, with a window that no loss
-//! moves; the first partial ACK shows how many segments are missing, and all of them leave again at once.
+//! Super TCP's recovery on the satellite leg: it begins at the first duplicate ACK without SACK, with a window that no
+//! loss moves; the first partial ACK shows how many segments are missing, and all of them are retransmitted at once.
 //!
-//! Does not depend on how the window came to be. Read RFC 6582 §3.2 first, then `docs/variants/supertcp.md`.
+//! Does not depend on how the window grows. Read RFC 6582 §3.2 first, then `docs/variants/supertcp.md`.
 
-use super::fast_recovery::Ack;
-use crate::config::RecoveryKind;
+use super::window::RecoveryWindow;
+use super::{Ack, Recovery, rfc};
 use crate::sim::time::Nanos;
 use crate::tcp::sender::Sender;
-use crate::tcp::sender::phase::{FastRecovery, Phase, RecoveryWindow};
+use crate::tcp::sender::phase::{FastRecovery, Phase};
 
-impl Sender {
-    /// Whether it recovers as Super TCP does.
-    #[inline]
-    pub(in crate::tcp) fn is_supertcp(&self) -> bool {
-        self.params.recovery == RecoveryKind::Supertcp
+/// Super TCP.
+pub(in crate::tcp) struct SupertcpRecovery;
+
+impl Recovery for SupertcpRecovery {
+    fn on_ack(sender: &mut Sender, ack: &Ack) {
+        sender.react_as_supertcp(ack);
     }
 
-    pub(in crate::tcp) fn react_as_supertcp(&mut self, ack: &Ack) {
+    fn on_timeout(sender: &mut Sender, now: Nanos) {
+        rfc::retransmit_all(sender, now);
+    }
+}
+
+impl Sender {
+    fn react_as_supertcp(&mut self, ack: &Ack) {
         match self.phase {
             // RFC 6582 §3.2 step 2: not for duplicates of what the last recovery sent again.
             Phase::Open { .. } if ack.duplicate && self.snd_una > self.recover => {
-                self.mend(ack.now);
+                self.retransmit_first(ack.now);
             }
-            Phase::Open { .. } if ack.advances => self.grow(ack),
+            Phase::Open { .. } if ack.advances => self.increase_window(ack),
             Phase::Recovery(FastRecovery { recovery_point, .. })
             | Phase::Loss { recovery_point, .. }
                 if self.snd_una >= recovery_point =>
             {
                 self.phase = Phase::Open { dup_acks: 0 };
-                self.grow(ack);
+                self.increase_window(ack);
             }
             Phase::Recovery(FastRecovery { recovery_point, .. }) if ack.advances => {
-                self.mend_gap(ack.digest.acked, recovery_point);
+                self.retransmit_gap(ack.digest.acked, recovery_point);
             }
             Phase::Recovery(_) if ack.duplicate => self.note_arrival(),
             Phase::Open { .. } | Phase::Recovery(_) | Phase::Loss { .. } => {}
         }
     }
 
-    /// The first hole leaves again: the segment that its duplicate stands for has left the network, and so has it.
-    fn mend(&mut self, now: Nanos) {
+    /// The first hole is retransmitted: the segment that the duplicate ACK reports has left the network, and so has the
+    /// hole.
+    fn retransmit_first(&mut self, now: Nanos) {
         self.counters.recoveries += 1;
         self.recover = self.snd_nxt;
         self.forced = self.board.first();
-        // Deviation: as elsewhere, the first repair has the whole RTO.
+        // Deviation: as elsewhere, the first retransmission has the whole RTO.
         self.rto_timer.set(now + self.rtt.rto());
         self.phase = Phase::Recovery(FastRecovery {
             recovery_point: self.snd_nxt,
@@ -73,9 +81,9 @@ impl Sender {
         }
     }
 
-    /// A partial ACK of `acked` segments, the mended one and those that had arrived behind it. Over a channel that keeps
-    /// the order, all that arrived of the window has been told by now: the rest is the gap, taken for one burst.
-    fn mend_gap(&mut self, acked: u32, recovery_point: u64) {
+    /// A partial ACK of `acked` segments, the retransmitted one and those that had arrived behind it. Over a channel that keeps
+    /// the order, everything that arrived of the window has been reported by now: the rest is the gap, taken for one burst of losses.
+    fn retransmit_gap(&mut self, acked: u32, recovery_point: u64) {
         let Some(first) = self.board.first() else {
             return;
         };
@@ -93,7 +101,7 @@ impl Sender {
                 *pipe -= i64::from(gap);
                 gap
             }
-            // It was no single burst: the next hole by itself, unless it has left again.
+            // It was more than one burst: the next hole alone, unless it has been retransmitted.
             None => 1,
         };
         for number in first..first + u64::from(gap.min(self.board.outstanding())) {

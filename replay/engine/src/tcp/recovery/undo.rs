@@ -4,8 +4,7 @@
 //!
 //! Does not depend on how losses are detected. Read RFC 3522 §3.2 and RFC 5682 §2.1 first.
 
-use super::fast_recovery::Ack;
-use crate::config::RecoveryKind;
+use super::Ack;
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::sender::Sender;
@@ -117,19 +116,14 @@ enum Verdict {
 }
 
 impl Sender {
-    /// RFC 8985 §6.2 step 3: what this ACK says of the order in which segments came. `prior_high`: where the highest one
-    /// sacked began.
-    ///
-    /// Deviation: Linux passes over what is sacked after a timeout that it has no doubt of.
-    pub(in crate::tcp) fn note_order(&mut self, ack: &Ack, prior_high: u64) {
+    /// RFC 8985 §6.2 step 3: what this ACK says about the order in which segments came; `counts_sacked`: also what it sacks.
+    pub(super) fn note_order(&mut self, ack: &Ack, counts_sacked: bool) {
+        let prior_high = ack.prior_high;
         let high = self.board.highest_sacked_seq(self.snd_una);
         let smss_bytes = self.params.smss_bytes;
-        let counts = !self.acts_as_linux()
-            || !matches!(self.phase, Phase::Loss { .. })
-            || self.undo_state.marker.is_some();
         if let Some(low) = ack.digest.first_original_sacked
             && low < prior_high
-            && counts
+            && counts_sacked
         {
             self.undo_state.note_reordering(low, high, smss_bytes);
         }
@@ -156,7 +150,7 @@ impl Sender {
                     && (ack.ts_ecr.wrapping_sub(stamp) as i32) < 0
             }
             // Without SACK the time is forgotten once all is acknowledged.
-            None => self.params.sack_enabled() || self.snd_una < recovery_point,
+            None => self.rules.sack || self.snd_una < recovery_point,
         }
     }
 
@@ -172,21 +166,9 @@ impl Sender {
 }
 
 impl Sender {
-    /// Whether it takes back what proves superfluous. ns-2's agents do not, nor those whose window no loss moves.
-    #[inline]
-    fn undo_applies(&self) -> bool {
-        self.params.undo
-            && !self.acts_as_linux()
-            && !self.is_ns2()
-            && !matches!(
-                self.params.recovery,
-                RecoveryKind::Aerotcp | RecoveryKind::Supertcp
-            )
-    }
-
-    /// Fast recovery has begun, and has cost something.
+    /// Fast recovery has begun and has reduced the window.
     pub(in crate::tcp) fn mark_recovery_for_undo(&mut self) {
-        if self.undo_applies() {
+        if self.params.undo {
             self.undo_state
                 .begin_anew(self.snd_una, self.board.retransmitted());
         }
@@ -194,8 +176,8 @@ impl Sender {
 
     /// A timeout, before it changes the phase. RFC 5682 §2.1 step 1: it is asked about where nothing was being repaired;
     /// what an earlier one of the same row cost may still prove superfluous.
-    pub(in crate::tcp) fn mark_rfc_timeout_for_undo(&mut self) {
-        if !self.undo_applies() {
+    pub(in crate::tcp) fn mark_timeout_for_undo(&mut self) {
+        if !self.params.undo {
             return;
         }
         self.undo_state.hold = Hold::Nothing;
@@ -219,7 +201,7 @@ impl Sender {
         let Phase::Recovery(FastRecovery { recovery_point, .. }) = self.phase else {
             return false;
         };
-        if !self.undo_applies() || !self.is_disproved(ack, recovery_point) {
+        if !self.params.undo || !self.is_disproved(ack, recovery_point) {
             return false;
         }
         self.undo_and_reopen();
@@ -230,20 +212,20 @@ impl Sender {
 
     /// RFC 3708: the report may come after the end of the recovery that it disproves.
     pub(in crate::tcp) fn undo_past_recovery(&mut self) {
-        if self.undo_state.disproved() && self.undo_applies() {
+        if self.undo_state.disproved() && self.params.undo {
             self.undo(false);
         }
     }
 
     /// Judges a timeout by an ACK; says whether that is all there is to do with the ACK.
     pub(in crate::tcp) fn answers_timeout(&mut self, ack: &Ack, recovery_point: u64) -> bool {
-        if !self.undo_applies() {
+        if !self.params.undo {
             return false;
         }
         match self.judge_timeout(ack, recovery_point) {
             Verdict::Right => false,
             Verdict::Asked => {
-                self.grow(ack);
+                self.increase_window(ack);
                 true
             }
             Verdict::Spurious => {

@@ -9,12 +9,8 @@
 //! Deviation: TIME-WAIT keeps no time: it answers a FIN that comes again for as long as the run lasts.
 
 use super::Sender;
-use crate::config::Profile;
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
-
-/// Linux 6.18 (`tcp_syn_linear_timeouts`): so many SYNs leave again without a longer timeout, beyond the limit of the others.
-const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,11 +198,7 @@ impl Sender {
 
     /// The timeout of a SYN: it leaves again, or nobody is there.
     pub(in crate::tcp) fn on_syn_timeout(&mut self, now: Nanos) {
-        let linear = if self.params.profile == Profile::Linux {
-            LINEAR_SYN_TIMEOUTS
-        } else {
-            0
-        };
+        let linear = self.rules.linear_syn_timeouts;
         let limit = self.params.syn_retry_limit;
         if limit.is_some_and(|retries| self.timeouts_in_a_row >= retries + linear) {
             self.end_by_reset(None, now);
@@ -309,8 +301,7 @@ impl Sender {
         self.reset_at = Some(now);
         self.rto_timer.stop();
         self.persist_timer.stop();
-        self.rack.probe_timer.stop();
-        self.rack.reordering_timer.stop();
+        self.rack.stop_timers();
         self.rack.probe_due = false;
         self.persist_due = false;
         self.forced = None;

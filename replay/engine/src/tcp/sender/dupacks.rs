@@ -6,13 +6,13 @@
 use super::Sender;
 
 impl Sender {
-    /// Segments that an ACK tells of, which acknowledges `acked` or is a duplicate. Without SACK a duplicate stands for
+    /// Segments that an ACK reports, which acknowledges `acked` or is a duplicate. Without SACK a duplicate reports
     /// one segment, which does not count again when it is acknowledged.
     ///
     /// Deviation: an ACK that advances uses up one less than it acknowledges, as Linux (`tcp_remove_reno_sacks`), where
-    /// AckedCount uses up all: no duplicate told of the segment that filled the gap, and so each counts once.
+    /// AckedCount uses up all: no duplicate reported the segment that filled the gap, and so each counts once.
     pub(in crate::tcp) fn newly_reported(&mut self, acked: u32, duplicate: bool) -> u32 {
-        if self.params.sack_enabled() || self.counts_dup_acks() {
+        if self.rules.sack || self.rules.counts_dup_acks {
             return acked;
         }
         if duplicate {

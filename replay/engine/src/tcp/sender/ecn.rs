@@ -5,7 +5,7 @@
 use super::Sender;
 use crate::cc::{Signal, SignalEvidence};
 use crate::config::StackParams;
-use crate::tcp::recovery::fast_recovery::Ack;
+use crate::tcp::recovery::Ack;
 use crate::tcp::recovery::prr::Prr;
 use crate::tcp::segment::{Ecn, Segment, flags};
 
@@ -122,7 +122,7 @@ impl Sender {
         self.counters.ecn_reductions += u64::from(reduced);
         self.marks.reacted_to = self.snd_nxt;
         self.marks.note_reduction();
-        if self.acts_as_linux() && !self.controller.models_path() {
+        if self.rules.mark_reduces_gradually {
             self.marks.sinking = Some(Prr::new(self.controller.cwnd() as u32, cwnd_before as u32));
         }
     }

@@ -100,8 +100,7 @@ impl Sender {
     pub(in crate::tcp) fn stops_timers(&mut self) -> bool {
         if self.is_frozen() {
             self.rto_timer.stop();
-            self.rack.probe_timer.stop();
-            self.rack.reordering_timer.stop();
+            self.rack.stop_timers();
         }
         self.is_frozen()
     }

@@ -26,7 +26,7 @@ pub use sample::{Headline, PhaseName, SenderSample};
 
 use std::ops::AddAssign;
 
-use super::recovery::fast_recovery::Ack;
+use super::recovery::Ack;
 use super::recovery::rack::Rack;
 use super::recovery::undo::UndoState;
 use connection::{ConnectionState, GiveUpPolicy};
@@ -43,8 +43,9 @@ use rate::{Newest, RateSampler};
 use super::rtt::RttEstimator;
 use super::scoreboard::{Digest, Scoreboard};
 use super::segment::{Segment, flags};
+use super::stack_rules::StackRules;
 use crate::cc::{AckEvidence, Controller, RateSample, Repair};
-use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
+use crate::config::StackParams;
 use crate::sim::histogram::Histogram;
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
 use crate::sim::timer::Timer;
@@ -85,6 +86,7 @@ impl AddAssign for SenderCounters {
 pub struct Sender {
     pub(in crate::tcp) leg: u16,
     pub(in crate::tcp) params: StackParams,
+    pub(in crate::tcp) rules: StackRules,
     pub(in crate::tcp) fast_path: FastPath,
     /// While nothing stands against the short way: when the timers that it leaves alone want to be called. The long way
     /// ends it (see `fast_path`).
@@ -151,10 +153,12 @@ pub struct Sender {
 impl Sender {
     /// A sender of leg `leg` whose window is governed by `controller`.
     pub fn new(leg: u16, params: &StackParams, controller: Controller) -> Self {
+        let rules = StackRules::of(params, controller.models_path());
         Self {
             leg,
             params: *params,
-            fast_path: FastPath::of(params),
+            fast_path: FastPath::of(params, &rules),
+            rules,
             fast_path_until: None,
             state: ConnectionState::Closed,
             give_up: GiveUpPolicy::default(),
@@ -275,9 +279,8 @@ impl Sender {
         if segment.ack < self.snd_una || segment.ack > self.snd_nxt {
             return;
         }
-        let prior_high = self.board.highest_sacked_seq(self.snd_una);
         if let Some(ack) = self.digest_ack(segment, now) {
-            self.act_on(&ack, prior_high);
+            self.act_on(&ack);
         }
     }
 
@@ -285,6 +288,7 @@ impl Sender {
     #[inline]
     pub(in crate::tcp) fn digest_ack(&mut self, segment: &Segment, now: Nanos) -> Option<Ack> {
         let (prior_flight, prior_lost) = (self.board.pipe(), self.board.lost_total());
+        let prior_high = self.board.highest_sacked_seq(self.snd_una);
         let prior_una = self.snd_una;
         let advances = segment.ack > prior_una;
         let mut digest = Digest::default();
@@ -302,14 +306,13 @@ impl Sender {
         let duplicate = self.is_duplicate(segment, advances, &digest);
         self.counters.dup_acks_in += u64::from(duplicate);
         self.note_probe_duplicate(segment, advances);
-        if self.counts_dup_acks() && (advances || duplicate) {
-            digest.delivered = self.count_dup_acks(advances, duplicate, digest.acked);
+        if self.rules.counts_dup_acks && (advances || duplicate) {
+            let algorithm = self.rules.algorithm;
+            digest.delivered = algorithm.count_dup_acks(self, advances, duplicate, &digest);
         }
         self.update_window(segment, now);
         let duplicate = self.heed_warning(segment, advances, now) || duplicate;
-        if self.acts_as_linux() {
-            self.rack.note_min_rtt(self.rtt.min_rtt());
-        }
+        let prior_min_rtt = self.rtt.min_rtt();
         let rtt = self.take_rtt_sample(segment, &digest, now);
         if !(advances || duplicate || digest.sacked > 0 || dsack) {
             return None;
@@ -324,15 +327,17 @@ impl Sender {
             duplicate,
             prior_flight,
             prior_lost,
+            prior_high,
+            prior_min_rtt,
             rate: self.sample_rate(&digest, ecn_echo, now),
             ecn_echo,
             digest,
         })
     }
 
-    /// Lets the controller, the recovery and the timers act on an ACK; `prior_high` was the highest octet reported before.
+    /// Lets the controller, the recovery and the timers act on an ACK.
     #[inline]
-    pub(in crate::tcp) fn act_on(&mut self, ack: &Ack, prior_high: u64) {
+    pub(in crate::tcp) fn act_on(&mut self, ack: &Ack) {
         self.follow_quick_start(ack.prior_flight);
         if self.controller.observes() {
             let delivered = self.newly_reported(ack.digest.delivered, ack.duplicate);
@@ -345,20 +350,19 @@ impl Sender {
         if ack.ecn_echo {
             self.react_to_mark(ack);
         }
-        if self.params.recovery == RecoveryKind::RackPrr {
-            self.note_order(ack, prior_high);
-        }
-        if self.acts_as_linux() {
-            self.react_as_linux(ack);
-        } else {
-            self.react(ack);
-        }
+        self.rules.algorithm.on_ack(self, ack);
         if self.controller.models_path() {
             self.follow_model(ack);
         }
         self.update_pacing();
         self.rearm_after_ack(ack);
         self.clock_low_priority_probes(ack.digest.delivered);
+    }
+
+    /// After a timeout, where ns-2's rules hold.
+    #[inline]
+    fn ignores_sack(&self) -> bool {
+        self.rules.ignores_sack_after_timeout && matches!(self.phase, Phase::Loss { .. })
     }
 
     pub(in crate::tcp) fn sample_rate(
@@ -432,7 +436,7 @@ impl Sender {
         let Some((left, right)) = segment.sack_blocks().next() else {
             return false;
         };
-        if left >= segment.ack || left >= right || !self.params.sack_enabled() {
+        if left >= segment.ack || left >= right || !self.rules.sack {
             return false;
         }
         let segments = (right - left).div_ceil(u64::from(self.params.smss_bytes));
@@ -442,10 +446,8 @@ impl Sender {
         }
         // RFC 8985 §7.4.2: the original of a probe came too: nothing was lost.
         let of_probe = (self.rack.probe.take_if(|probe| probe.high_seq == right)).is_some();
-        // Deviation: RFC 8985 §6.2 step 4 takes every DSACK; Linux those that come once reordering is known.
-        let counts = self.undo_state.reordered || !self.acts_as_linux();
-        if counts && !of_probe {
-            self.rack.note_dsack(prior_una, self.snd_nxt);
+        if !of_probe {
+            self.rules.algorithm.on_dsack(self, prior_una);
         }
         self.undo_state
             .note_dsack(right, prior_una, segments as u32);
@@ -471,7 +473,7 @@ impl Sender {
         if advances || segment.payload_bytes > 0 || self.board.outstanding() == 0 {
             return false;
         }
-        if self.params.sack_enabled() {
+        if self.rules.sack {
             digest.sacked > 0
         } else {
             segment.wnd_bytes == self.last_wnd_bytes
@@ -499,26 +501,22 @@ impl Sender {
         digest: &Digest,
         now: Nanos,
     ) -> Option<Nanos> {
-        let ns2 = self.params.rto_rule == RtoRule::Ns2;
+        let ns2 = self.rules.times_one_segment;
         if ns2 && let Some(rtt) = self.rtt.answer(self.snd_una, now) {
             self.rtt_histogram.add(rtt);
         }
-        let linux = self.params.profile == Profile::Linux;
         // RFC 6298 §3 (Karn): no sample from an ACK that covers a retransmission.
         let whole = !digest.acked_retransmission;
         let by_ack = digest.oldest_acked_sent_at.filter(|_| whole);
         let newest_by_ack = digest.newest_acked_sent_at.filter(|_| whole);
-        // Deviation: Linux also measures on SACK, and so does a sender whose window no loss stops; the RFC's rule is left as it
-        // stands otherwise.
-        let sack_measures = linux || self.params.recovery == RecoveryKind::Snack;
+        let sack_measures = self.rules.sack_measures_rtt;
         let by_sack = digest.oldest_sacked_sent_at.filter(|_| sack_measures);
         let mut path = by_ack.or(by_sack).map(|sent_at| now - sent_at);
         // The newest segment that was delivered says most about the path now.
         let mut newest = (digest.newest_sacked_sent_at.filter(|_| sack_measures))
             .or(newest_by_ack)
             .map(|sent_at| now - sent_at);
-        // Deviation: as Linux, a timestamp measures only where nothing else does (RFC 7323 §4.2 takes it always).
-        if path.is_none() && linux && self.params.timestamps && digest.acked > 0 {
+        if path.is_none() && self.rules.timestamp_measures_rtt && digest.acked > 0 {
             let ticks = u64::from(timestamp(now).wrapping_sub(segment.ts_ecr));
             path = Some(ticks.max(1) * MILLISECOND);
             newest = path;
@@ -526,21 +524,21 @@ impl Sender {
         if let Some(rtt) = path {
             self.rtt.note_min(newest.unwrap_or(rtt));
             if ns2 {
-                // ns-2's Vegas (`v_sendtime_`) times every segment beside the one that the timer has timed.
+                // ns-2's Vegas (`v_sendtime_`) times every segment in addition to the one that the timer times.
                 self.rtt.sample_fine(rtt);
             } else {
                 self.rtt.sample(rtt, self.snd_una, self.snd_nxt);
                 self.rtt_histogram.add(rtt);
             }
         }
-        // An ACK that a repair set off, or no arrival, reports segments that had been there for a while.
-        let repair = digest.acked_retransmission || digest.sacked_retransmission;
-        let snack = self.params.recovery == RecoveryKind::Snack;
-        newest.filter(|_| !(segment.waited || snack && repair))
+        // An ACK of a retransmission, or one that no arrival triggered, reports segments that had been there for a while.
+        let retransmission = digest.acked_retransmission || digest.sacked_retransmission;
+        let late = self.rules.distrusts_retransmissions && retransmission;
+        newest.filter(|_| !(segment.waited || late))
     }
 
     pub(in crate::tcp) fn evidence(&self, ack: &Ack) -> AckEvidence {
-        let counts_acks = self.is_ns2();
+        let counts_acks = self.rules.counts_acks;
         AckEvidence {
             now: ack.now,
             delivered: if counts_acks { 1 } else { ack.digest.delivered },

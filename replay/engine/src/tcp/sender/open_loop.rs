@@ -6,6 +6,7 @@
 use super::Sender;
 use super::connection::ConnectionState;
 use crate::sim::time::Nanos;
+use crate::tcp::recovery::Departure;
 use crate::tcp::segment::Segment;
 
 /// Octets that the application has always ready: the record says what left, not what was written.
@@ -43,21 +44,26 @@ impl Sender {
             if self.board.outstanding() == 0 {
                 self.restart_if_idle(now);
             }
-            self.send_new_watched(len, now);
+            let departure = if probe {
+                Departure::Probe(None)
+            } else {
+                Departure::New
+            };
+            self.send_new(departure, len, now);
         } else if seq < self.snd_nxt {
-            self.repeat(seq, now);
+            self.repeat(seq, probe, now);
         } else {
             return false;
         }
         if probe {
-            self.note_probe(!new, now);
+            self.note_probe(!new);
         }
         self.note_recorded_stop(new, now);
         true
     }
 
     /// Sends again the segment that holds octet `seq`.
-    fn repeat(&mut self, seq: u64, now: Nanos) {
+    fn repeat(&mut self, seq: u64, probe: bool, now: Nanos) {
         let (Some(first), Some(last)) = (self.board.first(), self.board.last()) else {
             return;
         };
@@ -66,11 +72,14 @@ impl Sender {
             begin + u64::from(len) > seq
         };
         if let Some(number) = (first..=last).find(holds) {
-            if self.is_repairing() {
-                self.repair(number, now);
+            let departure = if probe {
+                Departure::Probe(Some(number))
+            } else if self.is_repairing() {
+                Departure::Retransmission(number)
             } else {
-                self.retransmit(number, now);
-            }
+                Departure::Forced(number)
+            };
+            self.retransmit(departure, number, now);
         }
     }
 
@@ -102,10 +111,10 @@ impl Sender {
                 return;
             }
             if self.rack.probe_timer.fires(at) && self.board.outstanding() > 0 {
-                self.on_probe_timer(at);
+                self.rules.algorithm.on_probe_timer(self, at);
             }
             if self.rack.reordering_timer.fires(at) {
-                self.on_reordering_timeout(at);
+                self.rules.algorithm.on_reordering_timer(self, at);
             }
         }
     }

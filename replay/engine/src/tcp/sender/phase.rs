@@ -1,10 +1,10 @@
-//! What the sender is in the middle of: an enum that owns its data, and the record of what held transmission back.
+//! The phase of the sender, an enum that owns its data, and the record of what stopped transmission.
 //!
 //! Does not depend on how a phase is entered or left: `tcp/recovery` and `timeout` do that.
 
-use crate::tcp::recovery::prr::Prr;
+use crate::tcp::recovery::window::RecoveryWindow;
 
-/// Phase of a sender; with a tag of its own, as [`Controller`](crate::cc::Controller) has one.
+/// Phase of a sender; with a separate tag, as [`Controller`](crate::cc::Controller) has one.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 pub enum Phase {
@@ -15,9 +15,9 @@ pub enum Phase {
     },
     /// Fast recovery.
     Recovery(FastRecovery),
-    /// Repairing after a retransmission timeout.
+    /// Retransmitting after a timeout.
     Loss {
-        /// Octet after the last one sent when the timeout struck.
+        /// Octet after the last one sent when the timer expired.
         recovery_point: u64,
         /// Duplicate ACKs since `snd_una` last moved, where limited transmit goes on meanwhile (ns-2).
         dup_acks: u32,
@@ -31,52 +31,11 @@ pub struct FastRecovery {
     pub recovery_point: u64,
     /// What governs transmission meanwhile.
     pub window: RecoveryWindow,
-    /// RFC 6675 §4, NextSeg (3) and (4): where to look next for speculative repairs, and whether the one rescue
+    /// RFC 6675 §4, NextSeg (3) and (4): where to look next for speculative retransmissions, and whether the one rescue
     /// retransmission has been spent.
     pub speculative_from: u64,
     /// See `speculative_from`.
     pub rescued: bool,
-}
-
-/// What governs transmission in fast recovery.
-#[derive(Clone, Debug)]
-pub enum RecoveryWindow {
-    /// cwnd inflated by duplicate ACKs, against all outstanding (RFC 5681 §3.2, RFC 6582 §3.2).
-    Inflated {
-        /// Segments on top of cwnd; below zero after large partial ACKs.
-        extra: f64,
-        /// Segments that partial ACKs took from cwnd for good, under ns-2's rules.
-        deflation: f64,
-        /// The first partial ACK has been seen.
-        partial_seen: bool,
-    },
-    /// cwnd against the pipe (RFC 6675 §5).
-    Pipe,
-    /// The window of a controller that models the path, against the pipe.
-    Model,
-    /// The proportional rate reduction's window against the pipe.
-    Prr(Prr),
-    /// cwnd and what a rampdown leaves above it, against the pipe, as FACK counts it.
-    Forward {
-        /// Number of the segment behind the forward-most one that SACK has reported.
-        edge: u64,
-        /// Of each segment that leaves the network, the part that is not replaced.
-        share: f64,
-        /// Segments above cwnd.
-        trim: f64,
-    },
-    /// cwnd against the own count of what is in flight that ns-2 and AeroTCP keep.
-    Counted {
-        /// Segments; below zero after many partial ACKs.
-        pipe: i64,
-    },
-    /// The same, and how wide Super TCP takes the gap for.
-    Gap {
-        /// Segments.
-        pipe: i64,
-        /// Duplicate ACKs until the first partial ACK: segments that have arrived beyond the hole; none after it.
-        arrived: Option<u32>,
-    },
 }
 
 /// Whether the window was used, remembered over a round trip as Linux does.

@@ -16,7 +16,7 @@ const HEADROOM_BYTES: u64 = 193;
 /// Pieces of what is written and not sent.
 #[derive(Debug, Default)]
 pub(in crate::tcp) struct SendQueue {
-    /// Where those end that are not sent; the last one, which may grow, is not among them.
+    /// Where those end that are not wholly sent; the last one, which may grow, is not among them.
     ends: Ring<u64>,
     /// The receiver's largest window at a write.
     max_window_bytes: u32,
@@ -63,32 +63,27 @@ impl Sender {
 
     /// Segments of the piece that leaves next.
     pub(in crate::tcp) fn head_pkts(&self) -> u64 {
-        let ahead = |end: &&u64| **end > self.snd_nxt;
-        let end = self.send_queue.ends.iter().find(ahead).copied();
+        let end = self.send_queue.ends.front().copied();
         (end.unwrap_or(self.write_end) - self.snd_nxt).div_ceil(self.params.smss_bytes.into())
     }
 
-    /// Pieces that are not sent.
+    /// Pieces that are not wholly sent.
     fn queued_pieces(&self) -> u32 {
-        let full = self
-            .send_queue
-            .ends
-            .iter()
-            .filter(|end| **end > self.snd_nxt);
-        full.count() as u32 + u32::from(self.write_end > self.tail_start())
+        self.send_queue.ends.len() as u32 + u32::from(self.write_end > self.tail_start())
+    }
+
+    /// Data have left: forgets the pieces that are wholly sent, so that nobody has to look past them.
+    #[inline]
+    pub(in crate::tcp) fn drop_sent_pieces(&mut self) {
+        let ends = &mut self.send_queue.ends;
+        while ends.front().is_some_and(|end| *end <= self.snd_nxt) {
+            ends.pop_front();
+        }
     }
 
     /// The application writes up to `end`, no more than the last piece takes.
     fn fill_piece(&mut self, end: u64) {
         self.send_queue.max_window_bytes = self.largest_window_bytes();
-        while self
-            .send_queue
-            .ends
-            .front()
-            .is_some_and(|end| *end <= self.snd_nxt)
-        {
-            self.send_queue.ends.pop_front();
-        }
         if self.write_end - self.tail_start() >= self.piece_bytes() {
             self.send_queue.ends.push_back(self.write_end);
         }
@@ -142,6 +137,32 @@ mod tests {
         (sender.queued_pieces(), sender.piece_room(), pushed)
     }
 
+    fn send_to(sender: &mut Sender, snd_nxt: u64) {
+        sender.snd_nxt = snd_nxt;
+        sender.drop_sent_pieces();
+    }
+
+    /// A full buffer of 1 GiB is 16,000 pieces: what is asked at each event looks at the first one only, which is so if
+    /// it is the first that is not sent.
+    #[test]
+    fn what_has_been_sent_is_never_looked_at_again() {
+        let mut sender = writer();
+        let mut ends = Vec::new();
+        while sender.write_end < 1 << 30 {
+            write(&mut sender, PIECE);
+            ends.push(sender.write_end);
+        }
+        for snd_nxt in (1..1 << 30).step_by(100 * PIECE as usize + 700) {
+            send_to(&mut sender, snd_nxt);
+            let unsent = ends.iter().filter(|end| **end > snd_nxt);
+            let (pieces, head) = (unsent.clone().count(), unsent.copied().next());
+            assert_eq!(sender.queued_pieces() as usize, pieces);
+            let head_pkts = head.map_or(0, |end| (end - snd_nxt).div_ceil(1000));
+            assert_eq!(sender.head_pkts(), head_pkts);
+        }
+        assert!(ends.len() > 16_000);
+    }
+
     #[test]
     fn writes_fill_the_last_piece_before_they_begin_another() {
         let mut sender = writer();
@@ -163,7 +184,7 @@ mod tests {
         sender.snd_nxt = 1;
         write(&mut sender, 500);
         let sent = |sender: &mut Sender, octets| {
-            sender.snd_nxt = 1 + octets;
+            send_to(sender, 1 + octets);
             (sender.queued_pieces(), sender.piece_room())
         };
         assert_eq!(sent(&mut sender, PIECE - 1), (2, PIECE - 500));
@@ -179,9 +200,9 @@ mod tests {
         write(&mut sender, PIECE);
         write(&mut sender, 10_000);
         assert_eq!(sender.head_pkts(), 65);
-        sender.snd_nxt = PIECE;
+        send_to(&mut sender, PIECE);
         assert_eq!(sender.head_pkts(), 1);
-        sender.snd_nxt = 1 + PIECE;
+        send_to(&mut sender, 1 + PIECE);
         assert_eq!(sender.head_pkts(), 10);
     }
 

@@ -2,15 +2,12 @@
 //!
 //! Does not depend on how a window grows.
 
+use super::Sender;
 use super::connection::ConnectionState;
-use super::phase::{FastRecovery, Phase, RecoveryWindow};
-use super::{RecoveryKind, Sender};
 use crate::cc::{Signal, SignalEvidence};
 use crate::sim::time::{NEVER, Nanos, SECOND};
-use crate::tcp::jiffies;
-use crate::tcp::recovery::fast_recovery::Ack;
+use crate::tcp::recovery::Ack;
 use crate::tcp::recovery::rack::Probe;
-use crate::tcp::scoreboard::Digest;
 use crate::tcp::segment::Segment;
 
 impl Sender {
@@ -21,7 +18,7 @@ impl Sender {
         let others = self
             .fast_path_until
             .filter(|_| self.pacer.is_none() && self.low_priority_probes.is_none())?;
-        Some(others.min(self.rto_timer.armed()))
+        Some(others.min(self.timeout_deadline()))
     }
 
     /// When it wants to be called.
@@ -30,8 +27,7 @@ impl Sender {
         let others = self
             .fast_path_until
             .unwrap_or_else(|| self.rarer_deadline());
-        self.rto_timer
-            .armed()
+        self.timeout_deadline()
             .min(others)
             .min(self.pacer.map_or(NEVER, |pacer| pacer.timer.armed()))
             .min(
@@ -45,13 +41,16 @@ impl Sender {
 
     /// When the timers want to be called that the short way leaves alone.
     pub(in crate::tcp) fn rarer_deadline(&self) -> Nanos {
-        let rack = self
-            .rack
-            .reordering_timer
-            .armed()
-            .min(self.rack.probe_timer.armed());
-        rack.min(self.persist_timer.armed())
-            .min(self.next_handover())
+        self.persist_timer.armed().min(self.next_handover())
+    }
+
+    /// When a timeout, a probe or RACK's reordering window wants to be called.
+    #[inline]
+    pub(in crate::tcp) fn timeout_deadline(&self) -> Nanos {
+        let rack = &self.rack;
+        (self.rto_timer.armed())
+            .min(rack.reordering_timer.armed())
+            .min(rack.probe_timer.armed())
     }
 
     /// Its time has come.
@@ -63,7 +62,7 @@ impl Sender {
         self.take_news(now);
         // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout begins anew.
         if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
-            self.on_probe_timer(now);
+            self.rules.algorithm.on_probe_timer(self, now);
         }
         if self.rto_timer.fires(now) {
             self.on_retransmission_timeout(now);
@@ -80,7 +79,7 @@ impl Sender {
             low_priority_probes.on_deadline(now);
         }
         if self.rack.reordering_timer.fires(now) {
-            self.on_reordering_timeout(now);
+            self.rules.algorithm.on_reordering_timer(self, now);
         }
     }
 
@@ -94,142 +93,11 @@ impl Sender {
         }
         // RFC 6298 §5.5.
         self.rtt.back_off();
-        if self.is_aerotcp() {
-            self.time_out_as_aerotcp(now);
-            return;
-        }
         self.counters.rtos += 1;
-        // RFC 5681 §3.1: ssthresh is held when the same segment times out again.
-        // Deviation: Linux does not reduce again for a timeout in fast recovery.
-        let linux = self.acts_as_linux();
-        let ns2 = self.is_ns2();
-        let first = match (linux, ns2) {
-            (true, _) => self.timeout_reduces(),
-            (_, ns2) => ns2 || self.timeouts_in_a_row == 0,
-        };
-        if linux {
-            self.mark_timeout_for_undo(first);
-            self.board.forget_dup_acks();
-        } else {
-            self.mark_rfc_timeout_for_undo();
-        }
-        let flight = if ns2 {
-            self.go_back();
-            self.ns2_window()
-        } else {
-            // Deviation: RFC 5681 §3.1 halves FlightSize. Where SACK or duplicate ACKs let segments leave for others
-            // that had arrived, it is more than cwnd, and ssthresh could rise above the window that was too much.
-            f64::from(self.board.outstanding()).min(self.controller.cwnd())
-        };
-        if linux {
-            // RFC 8985 §6.3: what was sent within the last round trip is not lost yet.
-            self.board
-                .mark_timed_out(now.saturating_sub(self.rack.rtt()));
-        } else {
-            self.board.mark_all_lost();
-        }
-        self.notify_losses();
-        self.controller.on_timeout(&SignalEvidence {
-            now,
-            flight,
-            lost_total: self.board.lost_total(),
-            signal: if first {
-                Signal::Timeout
-            } else {
-                Signal::RepeatedTimeout
-            },
-        });
-        self.repair_from_the_first(now);
+        self.rules.algorithm.on_timeout(self, now);
     }
 
-    /// A timeout has told what it costs: what is outstanding is sent again from the first segment on.
-    fn repair_from_the_first(&mut self, now: Nanos) {
-        let linux = self.acts_as_linux();
-        self.fail_quick_start();
-        self.marks.note_reduction();
-        self.marks.stop_sinking();
-        if linux {
-            self.controller.allow(f64::from(self.board.pipe() + 1));
-        }
-        self.timeouts_in_a_row += 1;
-        // Linux: the first segment is sent again at once, whatever pacing says.
-        self.forced = self.board.first().filter(|_| linux);
-        self.rack.reordering_timer.stop();
-        self.rack.probe_timer.stop();
-        self.rack.probe = None;
-        self.recover = self.snd_nxt;
-        self.phase = Phase::Loss {
-            recovery_point: self.snd_nxt,
-            dup_acks: 0,
-        };
-        // RFC 6298 §5.6: the timer runs again, also if the window lets nothing leave.
-        let due = self.next_timeout(now);
-        self.rto_timer.set(if linux {
-            jiffies::fires(now, due - now)
-        } else {
-            due
-        });
-    }
-
-    pub(in crate::tcp) fn on_probe_timer(&mut self, now: Nanos) {
-        if self.acts_as_linux() && self.rack.probe.is_some() {
-            // One probe at most is under way.
-            self.rearm_timeout_of_oldest(now);
-            return;
-        }
-        self.rack.probe_due = true;
-        if self.acts_as_linux() {
-            self.set_timeout(self.rtt.rto(), now);
-        } else {
-            self.rto_timer.set(now + self.rtt.rto());
-        }
-    }
-
-    pub(in crate::tcp) fn on_reordering_timeout(&mut self, now: Nanos) {
-        let view = self.path_view(now);
-        let found = self.rack.detect(&mut self.board, &view);
-        if self.acts_as_linux() {
-            self.rearm_timeout_of_oldest(now);
-        }
-        if !found {
-            return;
-        }
-        let pipe = self.board.pipe();
-        match &mut self.phase {
-            Phase::Open { .. } => {
-                // As Linux does: the timer counts as one delivery for the proportional rate reduction.
-                let digest = Digest {
-                    delivered: 1,
-                    ..Digest::default()
-                };
-                let ack = Ack {
-                    now,
-                    advances: false,
-                    acked_bytes: 0,
-                    ts_ecr: 0,
-                    rtt: None,
-                    prior_flight: self.board.pipe(),
-                    prior_lost: self.board.lost_total(),
-                    rate: None,
-                    duplicate: false,
-                    ecn_echo: false,
-                    digest,
-                };
-                if self.acts_as_linux() {
-                    self.recover_by_timer(&ack);
-                } else {
-                    self.enter_recovery(&ack);
-                }
-            }
-            Phase::Recovery(FastRecovery {
-                window: RecoveryWindow::Prr(prr),
-                ..
-            }) => prr.on_ack(0, false, pipe),
-            Phase::Recovery(_) | Phase::Loss { .. } => {}
-        }
-    }
-
-    /// RFC 6298 §5.2 and §5.3; RFC 6582 §3.2 for partial ACKs.
+    /// RFC 6298 §5.2 and §5.3.
     pub(in crate::tcp) fn rearm_after_ack(&mut self, ack: &Ack) {
         self.note_probe_answer(ack);
         if self.stops_timers() {
@@ -237,64 +105,10 @@ impl Sender {
         }
         if self.board.outstanding() == 0 {
             self.rto_timer.stop();
-            self.rack.probe_timer.stop();
-            self.rack.reordering_timer.stop();
+            self.rack.stop_timers();
             return;
         }
-        if self.acts_as_linux() {
-            self.time_after_ack(ack.now, ack.advances || self.sacked_before_repair(ack));
-            return;
-        }
-        if ack.advances && self.partial_ack_restarts_timer() {
-            self.rto_timer.set(ack.now + self.rtt.rto());
-        }
-        self.schedule_probe(ack.now);
-    }
-
-    /// Linux: the ACK reports a segment sent before the first one was repaired: the repair has its whole time.
-    fn sacked_before_repair(&self, ack: &Ack) -> bool {
-        let repaired_at = self.board.first().map(|first| self.board.sent_at(first));
-        (ack.digest.oldest_sacked_sent_at.zip(repaired_at))
-            .is_some_and(|(sacked, repaired)| sacked < repaired)
-    }
-
-    /// RFC 6582 §3.2 step 3: the timer restarts at the first partial ACK only, unless the scenario asks for the
-    /// slow-but-steady variant.
-    fn partial_ack_restarts_timer(&mut self) -> bool {
-        let steady = self.params.reset_timer_on_each_partial_ack;
-        match &mut self.phase {
-            Phase::Recovery(FastRecovery {
-                window: RecoveryWindow::Inflated { partial_seen, .. },
-                ..
-            }) => !std::mem::replace(partial_seen, true) || steady,
-            _ => true,
-        }
-    }
-
-    /// RFC 8985 §7.2: in two round trips, unless losses are being repaired or suspected.
-    pub(in crate::tcp) fn schedule_probe(&mut self, now: Nanos) {
-        if !self.params.tail_loss_probe || self.params.recovery != RecoveryKind::RackPrr {
-            return;
-        }
-        let open = !self.is_repairing() && self.board.sacked() == 0 && self.params.sack_enabled();
-        let Some(srtt) = self
-            .rtt
-            .srtt()
-            .filter(|_| open && self.rack.probe.is_none())
-        else {
-            self.rack.probe_timer.stop();
-            return;
-        };
-        // Deviation: as Linux, the minimum RTO, not the receiver's delayed ACK, for the ACK of a lone segment.
-        let lone = if self.board.outstanding() == 1 {
-            self.params.min_rto_ns
-        } else {
-            0
-        };
-        let due = now + 2 * srtt + lone;
-        self.rack
-            .probe_timer
-            .set(due.min(self.rto_timer.deadline()));
+        self.rules.algorithm.restart_timers(self, ack);
     }
 
     /// RFC 8985 §7.4.2: a duplicate ACK without SACK at the probe's very end: the original came too, nothing was lost.

@@ -2,16 +2,18 @@
 //!
 //! Does not depend on why the window is what it is.
 
+use super::Sender;
 use super::connection::ConnectionState;
-use super::phase::{FastRecovery, Phase, RecoveryWindow};
+use super::phase::Phase;
 use super::rate::Network;
-use super::{Profile, Sender};
 use crate::cc::WindowPacing;
 use crate::config::NagleRule;
 use crate::sim::node::Sent;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND, timestamp};
+use crate::tcp::recovery::Departure;
 use crate::tcp::recovery::rack::Probe;
 use crate::tcp::recovery::undo::Hold;
+use crate::tcp::recovery::window::RecoveryWindow;
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 
 /// Linux: segments that leave as one wherever the window has room for them, and the time whose data they carry.
@@ -51,11 +53,42 @@ impl Sender {
             {
                 Some(segment) => {
                     *slot = segment;
-                    Sent::One
+                    if self.stops_now() {
+                        Sent::Last
+                    } else {
+                        Sent::One
+                    }
                 }
                 None => Sent::Nothing,
             }
         })
+    }
+
+    /// Whether one of the windows surely stops the next segment, and a note of which one does.
+    fn stops_now(&mut self) -> bool {
+        let steady = self.state == ConnectionState::Established
+            && matches!(self.phase, Phase::Open { .. })
+            && self.undo_state.hold == Hold::Nothing
+            && !self.persist_due
+            && !self.rack.probe_due
+            && self.forced.is_none()
+            && self.low_priority_probes.is_none()
+            && !self.is_frozen()
+            && self.board.outstanding() > 0;
+        if !steady {
+            return false;
+        }
+        if self.is_window_full() {
+            self.note_usage(true);
+            self.send_queue.pushed = false;
+            return true;
+        }
+        let smss = u64::from(self.params.smss_bytes);
+        let stops = self.write_end - self.snd_nxt >= smss && self.snd_nxt + smss > self.edge;
+        if stops {
+            self.note_usage(false);
+        }
+        stops
     }
 
     /// The long way: the next segment that may leave now, if any.
@@ -76,7 +109,7 @@ impl Sender {
         }
         if let Some(number) = self.forced.take() {
             self.forced = self.second_copy.take();
-            return Some(self.retransmit(number, now));
+            return Some(self.retransmit(Departure::Forced(number), number, now));
         }
         if self.board.outstanding() == 0 {
             self.restart_if_idle(now);
@@ -100,19 +133,18 @@ impl Sender {
             if !self.pacing_allows(seq, now) {
                 return None;
             }
-            return Some(self.repair(number, now));
+            let departure = Departure::Retransmission(number);
+            return Some(self.retransmit(departure, number, now));
         }
         if let Some(len) = self.sendable(now) {
             if !self.pacing_allows(self.snd_nxt, now) {
                 return None;
             }
             let pushed = std::mem::take(&mut self.send_queue.pushed);
-            if !pushed && (self.deferred || self.waits_for_a_burst(now)) {
-                self.deferred = true;
-                self.note_usage(true);
+            if !pushed && self.waits_for_more(now) {
                 return None;
             }
-            return Some(self.send_new_watched(len, now));
+            return Some(self.send_new(Departure::New, len, now));
         }
         if self.undo_state.hold == Hold::NewFirst && self.snd_nxt == self.recover {
             // RFC 5682 §3.1 step 2b: there is no new data to ask with.
@@ -132,9 +164,18 @@ impl Sender {
         }
     }
 
+    /// Whether a segment waits for the next ACK, to leave with more; the window then counts as what stops it.
+    pub(in crate::tcp) fn waits_for_more(&mut self, now: Nanos) -> bool {
+        self.deferred = self.deferred || self.waits_for_a_burst(now);
+        if self.deferred {
+            self.note_usage(true);
+        }
+        self.deferred
+    }
+
     /// Whether pacing lets the segment from `seq` on leave now.
     #[inline]
-    fn pacing_allows(&mut self, seq: u64, now: Nanos) -> bool {
+    pub(in crate::tcp) fn pacing_allows(&mut self, seq: u64, now: Nanos) -> bool {
         match &mut self.pacer {
             None => true,
             Some(pacer) => pacer.allows(seq, now),
@@ -151,18 +192,9 @@ impl Sender {
     #[inline]
     pub(in crate::tcp) fn in_network(&self) -> u32 {
         match &self.phase {
-            // RFC 5681 §3.2 and RFC 6582 know no pipe: all that is outstanding counts, duplicate ACKs inflate cwnd.
-            Phase::Recovery(FastRecovery {
-                window: RecoveryWindow::Inflated { .. },
-                ..
-            }) => self.board.outstanding(),
-            Phase::Recovery(FastRecovery {
-                window: RecoveryWindow::Counted { pipe } | RecoveryWindow::Gap { pipe, .. },
-                ..
-            }) => u32::try_from(*pipe).unwrap_or(0),
-            // ns-2 knows a pipe in recovery only.
-            Phase::Open { .. } if self.is_ns2() => self.board.outstanding(),
-            _ => self.board.pipe(),
+            Phase::Recovery(recovery) => recovery.window.in_flight(&self.board),
+            Phase::Open { .. } if self.rules.counts_outstanding => self.board.outstanding(),
+            Phase::Open { .. } | Phase::Loss { .. } => self.board.pipe(),
         }
     }
 
@@ -171,30 +203,18 @@ impl Sender {
     pub(in crate::tcp) fn effective_window(&self) -> f64 {
         let cwnd = self.controller.cwnd();
         match &self.phase {
+            Phase::Open { dup_acks: 0 } => self.marks.sinking_window().unwrap_or(cwnd),
             Phase::Open { dup_acks } | Phase::Loss { dup_acks, .. } => {
                 (self.marks.sinking_window()).unwrap_or(cwnd + self.limited_transmit(*dup_acks))
             }
-            Phase::Recovery(recovery) => match &recovery.window {
-                RecoveryWindow::Inflated {
-                    extra, deflation, ..
-                } => (cwnd + extra - deflation).max(1.0),
-                RecoveryWindow::Pipe
-                | RecoveryWindow::Model
-                | RecoveryWindow::Counted { .. }
-                | RecoveryWindow::Gap { .. } => cwnd,
-                RecoveryWindow::Forward { trim, .. } => cwnd + trim,
-                RecoveryWindow::Prr(prr) => prr.window(),
-            },
+            Phase::Recovery(recovery) => recovery.window.window(cwnd),
         }
     }
 
-    /// RFC 3042 §2: a new segment for each of the first two duplicate ACKs. With SACK the pipe shrinks by itself
-    /// (RFC 6675 §5 step (3)).
+    /// RFC 3042 §2: a new segment for each of the first two duplicate ACKs.
     #[inline]
     fn limited_transmit(&self, dup_acks: u32) -> f64 {
-        let inflates = self.is_ns2() || !self.params.sack_enabled() && !self.acts_as_linux();
-        let applies = dup_acks > 0 && self.params.limited_transmit && inflates;
-        if applies {
+        if dup_acks > 0 && self.rules.limited_transmit {
             f64::from(dup_acks.min(2))
         } else {
             0.0
@@ -239,9 +259,15 @@ impl Sender {
             }
     }
 
+    /// Sends a new segment of `len` octets, as `departure`.
     #[inline]
-    fn send_new(&mut self, len: u16, now: Nanos) -> Segment {
-        let pushed = self.params.profile == Profile::Linux && self.ends_burst(now);
+    pub(in crate::tcp) fn send_new(
+        &mut self,
+        departure: Departure,
+        len: u16,
+        now: Nanos,
+    ) -> Segment {
+        let pushed = self.rules.sends_bursts && self.ends_burst(now);
         let mut segment = self.new_segment(len, now);
         if self.board.keeps_pieces() && (self.burst.at != now || self.burst.sent == 1) {
             self.board.begin_piece_with_last();
@@ -249,15 +275,7 @@ impl Sender {
         if pushed {
             segment.flags |= flags::PSH;
         }
-        segment
-    }
-
-    #[inline]
-    pub(in crate::tcp) fn send_new_watched(&mut self, len: u16, now: Nanos) -> Segment {
-        let segment = self.send_new(len, now);
-        if self.acts_as_linux() {
-            self.time_new_data(now);
-        }
+        self.rules.algorithm.on_departure(self, departure, now);
         segment
     }
 
@@ -272,7 +290,7 @@ impl Sender {
 
     /// Whether the segment that leaves next is the last of several that leave as one: Linux pushes it, and a receiver
     /// that has read it acknowledges it at once.
-    fn ends_burst(&mut self, now: Nanos) -> bool {
+    pub(in crate::tcp) fn ends_burst(&mut self, now: Nanos) -> bool {
         let Burst { at, size, sent, .. } = self.burst;
         if at != now || sent == size {
             let room = self.effective_window() - f64::from(self.in_network());
@@ -297,7 +315,7 @@ impl Sender {
     pub(in crate::tcp) fn waits_for_a_burst(&self, now: Nanos) -> bool {
         let smss = u64::from(self.params.smss_bytes);
         let in_burst = self.burst.at == now && self.burst.sent < self.burst.size;
-        if self.params.profile != Profile::Linux || self.is_repairing() || in_burst {
+        if !self.rules.sends_bursts || self.is_repairing() || in_burst {
             return false;
         }
         // The last segment of a piece gains nothing by waiting.
@@ -341,6 +359,9 @@ impl Sender {
             self.note_departure(self.board.last(), quiet, now);
         }
         self.snd_nxt += u64::from(len);
+        if self.board.keeps_pieces() {
+            self.drop_sent_pieces();
+        }
         if u32::from(len) < self.params.smss_bytes {
             self.small_end = self.snd_nxt;
         }
@@ -353,7 +374,13 @@ impl Sender {
         segment
     }
 
-    pub(in crate::tcp) fn retransmit(&mut self, number: u64, now: Nanos) -> Segment {
+    /// Sends segment `number` again, as `departure`.
+    pub(in crate::tcp) fn retransmit(
+        &mut self,
+        departure: Departure,
+        number: u64,
+        now: Nanos,
+    ) -> Segment {
         let quiet = self.board.pipe() == 0;
         if self.board.keeps_pieces() {
             let room = self.effective_window() - f64::from(self.in_network());
@@ -370,20 +397,8 @@ impl Sender {
             Phase::Loss { .. } => Purpose::TimeoutRetransmission,
             Phase::Open { .. } | Phase::Recovery(_) => Purpose::FastRetransmission,
         };
-        if !self.acts_as_linux() && self.params.sack_enabled() && self.board.first() == Some(number)
-        {
-            // Deviation: RFC 6675 leaves the timer alone; with Linux, the repair of the first hole has the whole RTO.
-            self.rto_timer.set(self.next_timeout(now));
-        }
-        self.segment_of(seq, len, purpose, now)
-    }
-
-    /// A segment of those to be repaired leaves again.
-    pub(in crate::tcp) fn repair(&mut self, number: u64, now: Nanos) -> Segment {
-        let segment = self.retransmit(number, now);
-        if self.acts_as_linux() {
-            self.time_repair(number, now);
-        }
+        let segment = self.segment_of(seq, len, purpose, now);
+        self.rules.algorithm.on_departure(self, departure, now);
         segment
     }
 
@@ -417,14 +432,14 @@ impl Sender {
         }
         if let Some(number) = self.board.next_speculative(recovery.speculative_from) {
             recovery.speculative_from = number + 1;
-            return Some(self.retransmit(number, now));
+            return Some(self.retransmit(Departure::Forced(number), number, now));
         }
         if recovery.rescued {
             return None;
         }
         recovery.rescued = true;
         let last = self.board.last_unsacked()?;
-        Some(self.retransmit(last, now))
+        Some(self.retransmit(Departure::Forced(last), last, now))
     }
 
     pub(in crate::tcp) fn restart_if_idle(&mut self, now: Nanos) {
@@ -433,7 +448,7 @@ impl Sender {
             && self.write_end > self.snd_nxt
             && now - self.last_sent_at > self.rtt.rto()
             && !self.persist_timer.is_set()
-            && self.params.profile != Profile::Ns2
+            && self.rules.restarts_after_idle
         {
             self.controller.on_idle(
                 f64::from(self.params.initial_window_pkts),
@@ -442,7 +457,7 @@ impl Sender {
         }
     }
 
-    /// A data segment, counted; starts the retransmission timer (RFC 6298 §5.1).
+    /// A data segment, counted.
     #[inline]
     fn segment_of(&mut self, seq: u64, len: u16, purpose: Purpose, now: Nanos) -> Segment {
         self.counters.segments_out += 1;
@@ -450,24 +465,9 @@ impl Sender {
         if let Some(pacer) = &mut self.pacer {
             pacer.on_send(seq, len.into(), self.counters.segments_out, now);
         }
-        if !self.rto_timer.is_set() && !self.acts_as_linux() {
-            self.rto_timer.set(now + self.rtt.rto());
-            self.schedule_probe(now);
-        }
         self.marks.on_send();
-        if let Phase::Recovery(FastRecovery {
-            window: RecoveryWindow::Prr(prr),
-            ..
-        }) = &mut self.phase
-        {
-            prr.on_send();
-        }
-        if let Phase::Recovery(FastRecovery {
-            window: RecoveryWindow::Counted { pipe } | RecoveryWindow::Gap { pipe, .. },
-            ..
-        }) = &mut self.phase
-        {
-            *pipe += 1;
+        if let Phase::Recovery(recovery) = &mut self.phase {
+            recovery.window.on_send();
         }
         let mut segment = self.bare(now, flags::ACK);
         segment.seq = seq;
@@ -523,30 +523,26 @@ impl Sender {
     /// RFC 8985 §7.3: new data if the receiver's window has room, else the last segment again.
     fn tail_loss_probe(&mut self, now: Nanos) -> Option<Segment> {
         self.rack.probe_due = false;
-        let shares_timer = self.acts_as_linux();
         let (mut segment, retransmission) = if let Some(len) = self.sendable(now) {
-            if shares_timer && !self.pacing_allows(self.snd_nxt, now) {
-                self.rearm_timeout_of_oldest(now);
+            if !self.rules.algorithm.probe_may_leave(self, now) {
                 return None;
             }
-            (self.send_new(len, now), false)
+            (self.send_new(Departure::Probe(None), len, now), false)
         } else {
             let last = self.board.last()?;
-            (self.retransmit(last, now), true)
+            let departure = Departure::Probe(Some(last));
+            (self.retransmit(departure, last, now), true)
         };
         segment.purpose = Purpose::Probe;
-        self.note_probe(retransmission, now);
+        self.note_probe(retransmission);
         Some(segment)
     }
 
     /// A probe left; `retransmission`: with old data.
-    pub(in crate::tcp) fn note_probe(&mut self, retransmission: bool, now: Nanos) {
+    pub(in crate::tcp) fn note_probe(&mut self, retransmission: bool) {
         self.rack.probe = Some(Probe {
             high_seq: self.snd_nxt,
             retransmission,
         });
-        if self.acts_as_linux() {
-            self.time_probe_answer(now);
-        }
     }
 }

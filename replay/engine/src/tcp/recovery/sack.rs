@@ -1,0 +1,38 @@
+//! Recovery by SACK (RFC 6675): losses by the scoreboard, transmission by the pipe.
+//!
+//! Does not depend on how the window grows.
+
+use super::rfc::Entry;
+use super::window::RecoveryWindow;
+use super::{Ack, Recovery};
+use crate::tcp::scoreboard::DUP_THRESH;
+use crate::tcp::sender::Sender;
+
+/// RFC 6675.
+pub(in crate::tcp) struct SackRecovery;
+
+impl Recovery for SackRecovery {
+    fn find_losses(sender: &mut Sender, ack: &Ack) -> bool {
+        find_losses(sender, ack, DUP_THRESH)
+    }
+
+    fn is_triggered(sender: &Sender, dup_acks: u32) -> bool {
+        is_triggered(sender, dup_acks)
+    }
+
+    fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
+        sender.board.mark_lost(entry.first);
+        sender.forced = Some(entry.first);
+        RecoveryWindow::Pipe
+    }
+}
+
+/// RFC 6675 §4, IsLost: marks lost what has `dup_thresh` sacked segments above it.
+pub(super) fn find_losses(sender: &mut Sender, ack: &Ack, dup_thresh: u64) -> bool {
+    (ack.digest.sacked > 0 || ack.advances) && sender.board.mark_lost_by_sack(dup_thresh) > 0
+}
+
+/// RFC 6675 §5 steps (1) and (2).
+pub(super) fn is_triggered(sender: &Sender, dup_acks: u32) -> bool {
+    u64::from(dup_acks) >= DUP_THRESH || sender.board.lost() > 0
+}

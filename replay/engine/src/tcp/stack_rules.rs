@@ -1,0 +1,111 @@
+//! What a connection's profile and recovery come to, worked out once: the recovery algorithm, and the rules by which
+//! stacks differ. The only place in `tcp` that reads the profile of a sender.
+//!
+//! Does not depend on the state of a connection.
+
+use super::recovery::Algorithm;
+use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
+
+/// Linux 6.18 (`tcp_syn_linear_timeouts`): so many SYNs leave again without a longer timeout, beyond the limit of the others.
+const LINEAR_SYN_TIMEOUTS: u32 = 4;
+
+/// The rules of a sender that do not change while the connection lasts.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a rule by which stacks differ, independent of the others"
+)]
+pub(in crate::tcp) struct StackRules {
+    pub algorithm: Algorithm,
+    /// SACK was agreed on.
+    pub sack: bool,
+    /// RFC 3042 §2: the first two duplicate ACKs each let a new segment leave. With SACK the pipe shrinks by itself
+    /// (RFC 6675 §5 step (3)).
+    pub limited_transmit: bool,
+    /// Outside recovery all that is outstanding counts against the window: ns-2 knows a pipe in recovery only.
+    pub counts_outstanding: bool,
+    /// The window grows by the number of ACKs, not of segments (ns-2).
+    pub counts_acks: bool,
+    /// Without SACK, duplicate ACKs count as segments sacked (Linux).
+    pub counts_dup_acks: bool,
+    /// ns-2 forgets SACK at a timeout and learns nothing from it until all has been sent again.
+    pub ignores_sack_after_timeout: bool,
+    /// Karn's rule apart, SACK measures the round-trip time too.
+    ///
+    /// Deviation: as Linux, and as a sender whose window no loss stops; RFC 6298 measures on cumulative ACKs.
+    pub sack_measures_rtt: bool,
+    /// A timestamp measures where nothing else does.
+    ///
+    /// Deviation: as Linux; RFC 7323 §4.2 takes it always.
+    pub timestamp_measures_rtt: bool,
+    /// An ACK of a retransmission says nothing about the path.
+    pub distrusts_retransmissions: bool,
+    /// One segment at a time is timed (ns-2).
+    pub times_one_segment: bool,
+    /// Segments leave in bursts, the last of which is pushed, and wait for one another (Linux).
+    pub sends_bursts: bool,
+    /// RFC 5681 §4.1: the window restarts after an idle time.
+    pub restarts_after_idle: bool,
+    /// SYNs that leave again without a longer timeout.
+    pub linear_syn_timeouts: u32,
+    /// A congestion mark reduces the window over a round trip (Linux).
+    pub mark_reduces_gradually: bool,
+    /// Deviation: Linux takes cwnd for RecoverFS; RFC 9937 §6.1 the flight.
+    pub recover_fs_is_cwnd: bool,
+    /// Deviation: Linux lets the ACK that ends recovery grow the window.
+    pub exit_ack_grows: bool,
+}
+
+impl StackRules {
+    /// Those of `params`; `models_path`: the controller governs transmission in recovery too.
+    pub fn of(params: &StackParams, models_path: bool) -> Self {
+        let algorithm = algorithm(params, models_path);
+        let linux = params.profile == Profile::Linux;
+        let recovers_as_linux = algorithm == Algorithm::Linux;
+        let ns2 = matches!(
+            algorithm,
+            Algorithm::Ns2Reno | Algorithm::Ns2Newreno | Algorithm::Ns2Sack
+        );
+        let sack = params.sack_enabled();
+        let snack = algorithm == Algorithm::Snack;
+        Self {
+            algorithm,
+            sack,
+            limited_transmit: params.limited_transmit && (ns2 || !sack && !recovers_as_linux),
+            counts_outstanding: ns2,
+            counts_acks: ns2,
+            counts_dup_acks: recovers_as_linux && !sack,
+            ignores_sack_after_timeout: ns2,
+            sack_measures_rtt: linux || snack,
+            timestamp_measures_rtt: linux && params.timestamps,
+            distrusts_retransmissions: snack,
+            times_one_segment: params.rto_rule == RtoRule::Ns2,
+            sends_bursts: linux,
+            restarts_after_idle: params.profile != Profile::Ns2,
+            linear_syn_timeouts: if linux { LINEAR_SYN_TIMEOUTS } else { 0 },
+            mark_reduces_gradually: recovers_as_linux && !models_path,
+            recover_fs_is_cwnd: linux,
+            exit_ack_grows: linux,
+        }
+    }
+}
+
+/// The recovery algorithm of a connection.
+fn algorithm(params: &StackParams, models_path: bool) -> Algorithm {
+    let ns2 = params.profile == Profile::Ns2 && !models_path;
+    match params.recovery {
+        RecoveryKind::Reno if ns2 => Algorithm::Ns2Reno,
+        RecoveryKind::Newreno if ns2 => Algorithm::Ns2Newreno,
+        RecoveryKind::Sack if ns2 => Algorithm::Ns2Sack,
+        RecoveryKind::RackPrr if params.profile == Profile::Linux => Algorithm::Linux,
+        RecoveryKind::Reno => Algorithm::Reno,
+        RecoveryKind::Newreno => Algorithm::Newreno,
+        RecoveryKind::Sack => Algorithm::Sack,
+        RecoveryKind::Prr => Algorithm::Prr,
+        RecoveryKind::Fack => Algorithm::Fack,
+        RecoveryKind::RackPrr => Algorithm::Rack,
+        RecoveryKind::Snack => Algorithm::Snack,
+        RecoveryKind::Aerotcp => Algorithm::Aerotcp,
+        RecoveryKind::Supertcp => Algorithm::Supertcp,
+    }
+}
