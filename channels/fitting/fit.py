@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from hindflight.channels import _native
 from hindflight.channels.fitting.loss_sequence import LossSequence
+from hindflight.channels.portable import log
 from hindflight.toolkit.errors import ChannelError, did_you_mean
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def period_of(lost: npt.NDArray[np.uint8]) -> Period | None:
     if 2 * length > len(lost) or not np.array_equal(lost[length:], lost[:-length]):
         return None
     behind = 1 - length / len(lost)
-    if behind * _log_likelihood(lost) + math.log(len(lost)) > math.log(BY_CHANCE):
+    if behind * _log_likelihood(lost) + log(len(lost)) > log(BY_CHANCE):
         return None
     return Period(length, cycle)
 
@@ -194,7 +195,7 @@ def _log_likelihood(lost: npt.NDArray[np.uint8]) -> float:
     for stayed, changed in ((changes[0], changes[1]), (changes[3], changes[2])):
         if changed:
             leave = min(changed / (stayed + changed), 0.5)
-            total += changed * math.log(leave) + stayed * math.log1p(-leave)
+            total += changed * log(leave) + stayed * log(1 - leave)
     return float(total)
 
 

@@ -1,44 +1,44 @@
-//! Fading of a signal in the states of a land-mobile-satellite channel: a direct part that may be shadowed, and
-//! multipath that moves with the terminal.
+//! Fading of a signal in the states of a land-mobile-satellite channel: a direct component, which may be shadowed, and
+//! multipath (`docs/channels/lms.md`).
 //!
-//! Does not depend on packets or thresholds. Read `docs/channels/lms.md` first. Multipath is in `multipath.rs`; shadowing
-//! is a second-order Gauss-Markov process in dB. Memory does not grow with the time that passes.
+//! Does not depend on packets or thresholds. `multipath.rs` has the multipath; shadowing is a second-order Gauss-Markov
+//! process in dB. Memory does not grow with the simulated time.
 
 use crate::chain::{ChainParams, Walk};
 use crate::multipath::Multipath;
 use crate::rng::StreamRng;
-use crate::steps::end_of_run;
+use crate::state_runs::end_of_run;
 
-/// The signal in one state, dB relative to the unshadowed direct part.
+/// The signal in one state, in dB relative to the unshadowed direct component.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StateSignal {
-    /// Mean of the direct part; none: there is none (Rayleigh).
+    /// Mean of the direct component; none if there is no direct component (Rayleigh).
     pub direct_db: Option<f64>,
-    /// Standard deviation of the direct part's dB (Loo); 0: steady (Rice).
+    /// Standard deviation of the direct component in dB (Loo); 0 if it is constant (Rice).
     pub direct_sigma_db: f64,
     /// Mean power of the multipath.
     pub multipath_db: f64,
-    /// Standard deviation of the dB of that power (Suzuki: Rayleigh with a log-normal mean); 0: steady.
+    /// Standard deviation of that power in dB (Suzuki: Rayleigh with a log-normal mean); 0 if it is constant.
     pub multipath_sigma_db: f64,
 }
 
-/// How the fading goes on over time.
+/// The time scales of the fading and the steps of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FadingPace {
-    /// Largest Doppler shift: speed over wavelength.
+    /// Maximum Doppler shift: speed over wavelength.
     pub doppler_hz: f64,
-    /// Time over which shadowing forgets itself (to 1/e).
+    /// Time in which the autocorrelation of the shadowing falls to 1/e.
     pub shadowing_ns: f64,
     /// Length of a step.
     pub step_ns: u64,
     /// Number of steps.
     pub steps: u64,
-    /// Levels are this many dB; level 0 is the unshadowed direct part.
+    /// Width of a level in dB; level 0 is the unshadowed direct component.
     pub level_db: f64,
 }
 
-/// Below this, in dB, the signal is as good as gone.
-const LEAST_DB: f64 = -60.0;
+/// The minimum of the signal, in dB.
+const MIN_DB: f64 = -60.0;
 
 /// Decay of the shadowing per `shadowing_ns`: (1 + x) e^-x = 1/e.
 const SHADOWING_DECAY: f64 = 2.146_193_220_620_582_5;
@@ -49,44 +49,45 @@ const SHADOWING_DECAY: f64 = 2.146_193_220_620_582_5;
 /// A first-order process is not differentiable: the number of fades would grow without bound as the step shrinks.
 #[derive(Clone, Debug)]
 struct Shadowing {
-    /// How much of each stage stays from step to step.
+    /// The pole of both stages.
     memory: f64,
     /// 1 - `memory`.
-    fresh: f64,
-    /// Standard deviation of what is added to the first stage.
+    complement: f64,
+    /// Standard deviation of the input of the first stage.
     innovation: f64,
-    /// What makes the second stage standard normal.
+    /// Scales the second stage to unit variance.
     gain: f64,
     stages: [f64; 2],
 }
 
 impl Shadowing {
-    /// In its steady state.
+    /// Starts in the steady state.
     fn new(pace: FadingPace, rng: &mut StreamRng) -> Self {
         let decay = SHADOWING_DECAY * pace.step_ns as f64 / pace.shadowing_ns;
         let memory = libm::exp(-decay);
         let first = rng.normal();
         Self {
             memory,
-            fresh: -libm::expm1(-decay),
+            complement: -libm::expm1(-decay),
             innovation: libm::sqrt(-libm::expm1(-2.0 * decay)),
             gain: (1.0 + memory) / libm::sqrt(1.0 + memory * memory),
-            // Variance of the second stage (1 + m^2) / (1 + m)^2, covariance of the two 1 / (1 + m).
+            // The second stage has the variance (1 + m^2) / (1 + m)^2, and the two have the covariance 1 / (1 + m).
             stages: [first, (first + memory * rng.normal()) / (1.0 + memory)],
         }
     }
 
+    /// The value at the next step.
     fn step(&mut self, rng: &mut StreamRng) -> f64 {
         self.stages[0] = self.memory * self.stages[0] + self.innovation * rng.normal();
-        self.stages[1] = self.memory * self.stages[1] + self.fresh * self.stages[0];
+        self.stages[1] = self.memory * self.stages[1] + self.complement * self.stages[0];
         self.stages[1] * self.gain
     }
 }
 
-/// The fading, level by level.
+/// The fading process, as runs of equal state and level.
 #[derive(Clone, Debug)]
 pub struct Fading {
-    walk: Walk,
+    states: Walk,
     signals: Vec<StateSignal>,
     pace: FadingPace,
     multipath: Multipath,
@@ -98,32 +99,33 @@ pub struct Fading {
     next: (usize, i16),
 }
 
-/// A level that holds for some steps, in a state.
+/// A run of steps with equal state and level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FadeRun {
     /// First step.
     pub step: u64,
-    /// How many.
+    /// Number of steps.
     pub steps: u64,
-    /// State of the chain.
+    /// The state of the chain.
     pub state: usize,
-    /// Power in levels; negative below the unshadowed direct part.
+    /// Power in levels; negative if it is below the unshadowed direct component.
     pub level: i16,
 }
 
 impl Fading {
-    /// `chain` in time gives the states, `signals` what each is like; `waves` draws the multipath, `walk` the states.
+    /// Starts at time 0. `chain`, which is in time, generates the states; `signals` has the signal in each of them.
+    /// `state_rng` is the random stream of the states, `rng` that of the fading.
     pub fn new(
         chain: ChainParams,
         signals: Vec<StateSignal>,
         pace: FadingPace,
-        walk: StreamRng,
+        state_rng: StreamRng,
         mut rng: StreamRng,
     ) -> Self {
         let multipath = Multipath::new(pace.doppler_hz, pace.step_ns, &mut rng);
         let shadowing = Shadowing::new(pace, &mut rng);
         let mut fading = Self {
-            walk: Walk::new(chain, walk),
+            states: Walk::new(chain, state_rng),
             signals,
             pace,
             multipath,
@@ -138,19 +140,20 @@ impl Fading {
         fading
     }
 
+    /// State and level at a step; steps are queried in order.
     fn level_at(&mut self, step: u64) -> (usize, i16) {
         let t_ns = step * self.pace.step_ns;
         while self.state_end_ns <= t_ns {
-            let (state, stay) = self.walk.step();
+            let (state, stay) = self.states.step();
             self.state = state;
             self.state_end_ns = self.state_end_ns.saturating_add(stay.max(1));
         }
         let power = self.power();
-        let db = (10.0 * libm::log10(power)).max(LEAST_DB);
+        let db = (10.0 * libm::log10(power)).max(MIN_DB);
         (self.state, libm::round(db / self.pace.level_db) as i16)
     }
 
-    /// Power of the signal, 1 for the unshadowed direct part.
+    /// Power of the signal at the next step; 1 for the unshadowed direct component.
     fn power(&mut self) -> f64 {
         let signal = self.signals[self.state];
         let amplitude = |db: f64| libm::pow(10.0, db / 20.0);
@@ -217,14 +220,14 @@ mod tests {
         level_db: 0.1,
     };
 
-    /// Shares of time below each level, mean length of a fade below the first of them in seconds, over some seeds.
+    /// The share of time below each level, and the mean duration in seconds of fades below the first one.
     fn below(signal: StateSignal, levels_db: &[f64]) -> (Vec<f64>, f64) {
         let (mut steps, mut fades) = (vec![0_u64; levels_db.len()], 0_u64);
         let seeds = 8;
         for seed in 0..seeds {
-            let (walk, waves) = (rng(seed, Purpose::States), rng(seed, Purpose::Fading));
+            let (states, waves) = (rng(seed, Purpose::States), rng(seed, Purpose::Fading));
             let mut faded = true;
-            for run in Fading::new(always(), vec![signal], PACE, walk, waves) {
+            for run in Fading::new(always(), vec![signal], PACE, states, waves) {
                 let db = f64::from(run.level) * PACE.level_db;
                 for (count, level) in steps.iter_mut().zip(levels_db) {
                     *count += if db < *level { run.steps } else { 0 };
@@ -246,9 +249,9 @@ mod tests {
     };
 
     #[test]
-    fn rayleigh_fading_has_its_share_below_a_level_and_the_mean_length_of_its_fades() {
-        // P(power < x) = 1 - e^-x; mean fade (e^x - 1) / (sqrt(x) f_d sqrt(2 pi)): Jakes, 1974. The level lies half a
-        // step of rounding lower.
+    fn rayleigh_fading_has_the_share_of_time_and_the_mean_fade_of_the_closed_form() {
+        // P(power < x) = 1 - e^-x; mean fade (e^x - 1) / (sqrt(x) f_d sqrt(2 pi)) (Jakes, 1974). Rounding puts the
+        // threshold half a level lower.
         let (shares, mean_s) = below(RAYLEIGH, &[-10.0, -5.0, 0.0, 3.0]);
         for (share, db) in shares.iter().zip([-10.05, -5.05, -0.05, 2.95]) {
             let x = libm::pow(10.0, db / 10.0);
@@ -267,8 +270,8 @@ mod tests {
     }
 
     #[test]
-    fn rice_fading_has_its_share_below_a_level() {
-        // K = 10 dB. P(power < x) by integrating the density e^-(x/s + K) I0(2 sqrt(K x / s)) / s, s = 0.1.
+    fn rice_fading_has_the_share_of_time_of_the_closed_form() {
+        // K = 10 dB. P(power < x) is the integral of the density e^-(x/s + K) I0(2 sqrt(K x / s)) / s with s = 0.1.
         let signal = StateSignal {
             direct_db: Some(0.0),
             multipath_db: -10.0,
@@ -323,7 +326,7 @@ mod tests {
 
     #[test]
     fn shadowing_is_standard_normal_and_falls_to_1_over_e() {
-        // Also where a step is as long as the shadowing lasts.
+        // The second case has a step as long as the correlation time.
         for (step_ns, lag, expected) in [(1_000_000, 50, libm::exp(-1.0)), (50_000_000, 1, 0.230_7)]
         {
             let pace = FadingPace { step_ns, ..PACE };

@@ -1,28 +1,29 @@
-//! The multipath of a moving terminal: a complex Gaussian process with the classical Doppler spectrum, as a sum of plane
-//! waves that arrive from all directions with equal power.
+//! The multipath of a moving terminal: a complex Gaussian process with the classical Doppler spectrum, as a sum of
+//! plane waves that arrive from all directions with equal power.
 //!
-//! The Monte Carlo method: one direction at random in each of [`WAVES`] equal sectors, and a random phase for each wave,
-//! so that the autocorrelation over all seeds is J0(2 pi f_d t) exactly (W. C. Jakes, "Microwave Mobile Communications",
-//! 1974; P. Hoeher, "A Statistical Discrete-Time Model for the WSSUS Multipath Channel", IEEE Trans. Veh. Tech. 41(4),
-//! 1992). A sum of N waves is Gaussian up to terms of order 1/N: below a low level it is 1/(2 N) too rarely.
+//! The Monte Carlo method: one direction at random in each of [`WAVES`] equal sectors, and a random phase for each
+//! wave, so that the autocorrelation over all seeds is J0(2 pi f_d t) exactly (W. C. Jakes, "Microwave Mobile
+//! Communications", 1974; P. Hoeher, "A Statistical Discrete-Time Model for the WSSUS Multipath Channel", IEEE Trans.
+//! Veh. Tech. 41(4), 1992). A sum of N waves is Gaussian up to terms of order 1/N: the share of time below a low
+//! level is too small by 1/(2 N).
 
 use std::f64::consts::TAU;
 
 use crate::rng::StreamRng;
 
-/// Plane waves. With 512 the share of time below a low level is 0.1 % too small.
+/// Number of plane waves. With 512 the share of time below a low level is 0.1 % too small.
 const WAVES: usize = 512;
-/// 1 / sqrt(`WAVES`): the amplitude of one wave.
+/// Amplitude of one wave: 1 / sqrt(`WAVES`).
 const SCALE: f64 = 0.044_194_173_824_159_22;
-/// Sums are kept in this many parts, for the compiler to use vector instructions.
+/// Sums are accumulated in this many parts, so that the compiler uses vector instructions.
 const LANES: usize = 4;
-/// The sum is evaluated this often per period of the largest Doppler shift and interpolated in between: the cubic is off
-/// by (2 pi / 16)^4 / 384, which is 6e-5 of the amplitude.
+/// The sum is evaluated this often per period of the maximum Doppler shift. Between the knots it is interpolated by a
+/// cubic, with an error of (2 pi / 16)^4 / 384 or 6e-5 of the amplitude.
 const KNOTS_PER_PERIOD: f64 = 16.0;
-/// The most steps between two knots.
+/// The maximum number of steps between two knots.
 const MAX_STEPS_PER_KNOT: f64 = 65_536.0;
 
-/// The waves: their present phasors, and how each turns from knot to knot.
+/// The waves: the present phasors, and the turn of each from knot to knot.
 #[derive(Clone, Debug, Default)]
 struct Waves {
     cos: Vec<f64>,
@@ -36,7 +37,7 @@ struct Waves {
 #[derive(Clone, Copy, Debug, Default)]
 struct Knot {
     value: [f64; 2],
-    /// Change per knot; left out where nothing is interpolated.
+    /// Change per knot; unused if every step is a knot.
     slope: [f64; 2],
 }
 
@@ -52,14 +53,14 @@ pub(crate) struct Multipath {
 }
 
 impl Multipath {
-    /// Starts the process; `doppler_hz` is the largest Doppler shift.
+    /// Starts the process; `doppler_hz` is the maximum Doppler shift.
     pub fn new(doppler_hz: f64, step_ns: u64, rng: &mut StreamRng) -> Self {
         let step_s = step_ns as f64 / 1e9;
         let steps = 1.0 / (KNOTS_PER_PERIOD * doppler_hz * step_s);
         let steps_per_knot = steps.clamp(1.0, MAX_STEPS_PER_KNOT) as u32;
-        let most_turn = TAU * doppler_hz * step_s * f64::from(steps_per_knot);
+        let max_turn = TAU * doppler_hz * step_s * f64::from(steps_per_knot);
         let mut multipath = Self {
-            waves: Waves::new(most_turn, rng),
+            waves: Waves::new(max_turn, rng),
             steps_per_knot,
             step: 0,
             before: Knot::default(),
@@ -72,7 +73,7 @@ impl Multipath {
         multipath
     }
 
-    /// In-phase and quadrature part at the next step; their squares sum to 1 on average.
+    /// The in-phase and quadrature components at the next step; their mean power is 1.
     pub fn step(&mut self) -> [f64; 2] {
         if self.steps_per_knot == 1 {
             return self.waves.next_value();
@@ -82,20 +83,20 @@ impl Multipath {
             self.after = self.waves.next_knot();
             self.step = 0;
         }
-        let part = f64::from(self.step) / f64::from(self.steps_per_knot);
+        let fraction = f64::from(self.step) / f64::from(self.steps_per_knot);
         self.step += 1;
-        hermite(&self.before, &self.after, part)
+        hermite(&self.before, &self.after, fraction)
     }
 }
 
 impl Waves {
-    /// One wave from each sector; a wave from straight ahead turns by `most_turn` from knot to knot.
-    fn new(most_turn: f64, rng: &mut StreamRng) -> Self {
+    /// One wave per sector. A wave from straight ahead turns by `max_turn` from knot to knot.
+    fn new(max_turn: f64, rng: &mut StreamRng) -> Self {
         let mut waves = Self::default();
         for sector in 0..WAVES {
             let direction = TAU * (sector as f64 + rng.unit()) / WAVES as f64;
             let phase = TAU * rng.unit();
-            let turn = most_turn * libm::cos(direction);
+            let turn = max_turn * libm::cos(direction);
             waves.cos.push(libm::cos(phase));
             waves.sin.push(libm::sin(phase));
             waves.turn.push(turn);
@@ -105,14 +106,14 @@ impl Waves {
         waves
     }
 
-    /// The sum; the waves go on to the next knot.
+    /// The sum at the present knot; then the waves advance.
     fn next_value(&mut self) -> [f64; 2] {
         let value = [sum(&self.cos), sum(&self.sin)].map(|sum| sum * SCALE);
         self.advance();
         value
     }
 
-    /// The sum and its slope; the waves go on to the next knot.
+    /// The sum and its slope at the present knot; then the waves advance.
     fn next_knot(&mut self) -> Knot {
         let slope = [-dot(&self.turn, &self.sin), dot(&self.turn, &self.cos)];
         Knot {
@@ -121,6 +122,7 @@ impl Waves {
         }
     }
 
+    /// Advances to the next knot.
     fn advance(&mut self) {
         let turns = self.turn_cos.iter().zip(&self.turn_sin);
         for ((cos, sin), (turn_cos, turn_sin)) in self.cos.iter_mut().zip(&mut self.sin).zip(turns)
@@ -152,13 +154,13 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     lanes.iter().sum()
 }
 
-/// The cubic through two knots with their slopes, at a part (0 to 1) of the way between them.
-fn hermite(before: &Knot, after: &Knot, part: f64) -> [f64; 2] {
-    let rest = 1.0 - part;
-    let (near, far) = (rest * rest, part * part);
+/// The cubic Hermite interpolation between two knots; `fraction` is 0 at the first and 1 at the second.
+fn hermite(before: &Knot, after: &Knot, fraction: f64) -> [f64; 2] {
+    let rest = 1.0 - fraction;
+    let (near, far) = (rest * rest, fraction * fraction);
     std::array::from_fn(|i| {
-        near * ((1.0 + 2.0 * part) * before.value[i] + part * before.slope[i])
-            + far * ((3.0 - 2.0 * part) * after.value[i] - rest * after.slope[i])
+        near * ((1.0 + 2.0 * fraction) * before.value[i] + fraction * before.slope[i])
+            + far * ((3.0 - 2.0 * fraction) * after.value[i] - rest * after.slope[i])
     })
 }
 
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn interpolation_follows_the_sum_of_the_waves() {
-        // The same waves, once with a knot at every step and once with one in twelve.
+        // The same waves, with a knot at every step and with a knot at every twelfth.
         let (doppler_hz, step_ns) = (5.0, 1_000_000);
         let mut coarse = Multipath::new(doppler_hz, step_ns, &mut test_rng(3));
         assert_eq!(coarse.steps_per_knot, 12);
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn autocorrelation_is_that_of_isotropic_scattering() {
-        // J0(2 pi f_d t) at f_d t = 0.1, 0.25, 0.5 and 1; a seed's mean over 80 s is within 0.03.
+        // J0(2 pi f_d t) at f_d t = 0.1, 0.25, 0.5 and 1.
         let (doppler_hz, step_ns) = (50.0, 1_000_000);
         let lags = [
             (2, 0.903_71),

@@ -31,7 +31,7 @@ fn always() -> ChainParams {
     }
 }
 
-/// Seconds below each threshold and fades that begin, of one seed.
+/// For each threshold, the seconds below it and the number of fades that begin, of one seed.
 fn counts(signal: StateSignal, pace: FadingPace, thresholds: &[i16], seed: u64) -> Vec<[f64; 2]> {
     let mut found = vec![[0.0; 2]; thresholds.len()];
     let mut before: Option<i16> = None;
@@ -48,7 +48,7 @@ fn counts(signal: StateSignal, pace: FadingPace, thresholds: &[i16], seed: u64) 
     found
 }
 
-/// e^-z I0(z), by its integral over a period: the trapezium rule converges faster than any power.
+/// e^-z I0(z), from its integral over a period by the trapezoidal rule.
 fn scaled_bessel(z: f64) -> f64 {
     let points = 64 + 8 * (z.sqrt() as usize);
     let angle = |i: usize| std::f64::consts::TAU * i as f64 / points as f64;
@@ -58,8 +58,8 @@ fn scaled_bessel(z: f64) -> f64 {
     sum / points as f64
 }
 
-/// Share of time below the power `x` and fades per second, of a steady amplitude `direct` and multipath of mean power
-/// `mean`.
+/// Share of time below the power `x`, and fades per second, of a constant amplitude `direct` plus multipath of mean
+/// power `mean`.
 fn rice(x: f64, direct: f64, mean: f64) -> [f64; 2] {
     let density = |y: f64| {
         let root = libm::sqrt(y);
@@ -75,9 +75,9 @@ fn rice(x: f64, direct: f64, mean: f64) -> [f64; 2] {
     [share, rate]
 }
 
-/// The same under log-normal shadowing, which is slow compared with the multipath.
+/// The same averaged over log-normal shadowing, which is slow compared with the multipath.
 fn closed_form(signal: StateSignal, threshold: i16) -> [f64; 2] {
-    // The signal is rounded to levels: below a level it is from half a level lower on.
+    // The signal is rounded to levels, which puts the threshold half a level lower.
     let x = libm::pow(10.0, (f64::from(threshold) - 0.5) * LEVEL_DB / 10.0);
     let amplitude = |db: f64| libm::pow(10.0, db / 20.0);
     let at = |shadow: f64| {
@@ -101,10 +101,10 @@ fn closed_form(signal: StateSignal, threshold: i16) -> [f64; 2] {
     sum.map(|value| value / weights)
 }
 
-/// Two-sided 99.9 % of the normal law.
+/// Two-sided 99.9 % quantile of the normal distribution.
 const Z999: f64 = 3.29;
 
-/// One kind of fading.
+/// A kind of fading.
 struct Case {
     name: &'static str,
     signal: StateSignal,
@@ -167,7 +167,8 @@ fn mean_and_error(runs: &[Vec<[f64; 2]>], residual: impl Fn(&Vec<[f64; 2]>) -> f
     (mean, (squares / (n - 1.0) / n).sqrt())
 }
 
-/// Share of time, rate and mean duration of fades below threshold `i`, each over its closed form, with standard errors.
+/// Share of time, rate and mean duration of fades below threshold `i`, each divided by its closed form, with standard
+/// errors.
 fn ratios(
     runs: &[Vec<[f64; 2]>],
     i: usize,
@@ -176,7 +177,7 @@ fn ratios(
 ) -> [(f64, f64); 3] {
     let (fades, _) = mean_and_error(runs, |run| run[i][1]);
     let duration = share / rate;
-    // The duration is a ratio of two sums: its error is that of the residual.
+    // The duration is a ratio of two sums, so its error is that of the residual.
     let (off, error) = mean_and_error(runs, |run| run[i][0] - duration * run[i][1]);
     [
         mean_and_error(runs, |run| run[i][0] / (share * seconds)),
@@ -187,7 +188,8 @@ fn ratios(
 
 #[test]
 fn the_share_of_time_below_a_level_is_that_of_a_gaussian_process() {
-    // Samples 10 ms apart are nearly independent at this speed. A sum of 32 sinusoids is 1 % too rarely below -5 dB.
+    // Samples 10 ms apart are nearly independent at this Doppler shift. (A sum of 32 sinusoids per quadrature would be
+    // 1 % too rarely below -5 dB.)
     let (seeds, seconds, thresholds) = (40, 1000.0, [-100_i16, -50, 0, 30]);
     let pace = pace(10_000.0, seconds);
     let runs: Vec<_> = (0..seeds)
@@ -199,7 +201,10 @@ fn the_share_of_time_below_a_level_is_that_of_a_gaussian_process() {
         let off = (ratio - 1.0) / error;
         assert!(off.abs() < Z999, "{threshold}: {ratio} +- {error}");
         if threshold == -50 {
-            assert!(error * Z999 < 0.004, "blind to half a percent: {error}");
+            assert!(
+                error * Z999 < 0.004,
+                "an error of 0.5 % is not detected: {error}"
+            );
         }
     }
 }
@@ -220,10 +225,10 @@ fn crossing_rates_and_durations_are_those_of_rice() {
                     "{} at {threshold}: {ratio} +- {error}",
                     case.name
                 );
-                // Where fades are frequent an eighth more or less would be seen.
+                // Where fades are frequent the test detects an error of an eighth.
                 assert!(
                     expected[1] < 30.0 || error * Z999 < 0.125,
-                    "{} at {threshold}: blind with {error}",
+                    "{} at {threshold}: the error {error} is too large",
                     case.name
                 );
             }
@@ -252,7 +257,7 @@ fn over_many_seeds_all_fades_are_those_of_rice() {
                 let all = ratios(&runs, i, seconds, expected);
                 for ((ratio, error), what) in all.iter().zip(["share", "rate", "duration"]) {
                     print!("  {what} {ratio:.4} +- {error:.4}");
-                    // A step of an eighth of the mean fade misses 0.3 % of the fades; 512 waves 0.1 %.
+                    // The step misses up to 0.3 % of the fades, and a sum of 512 waves 0.1 %.
                     assert!(
                         step_us > 100.0 || (ratio - 1.0).abs() < 0.004 + Z999 * error,
                         "{what}"
