@@ -37,7 +37,7 @@ __all__ = [
     "variants",
 ]
 
-class ArrowArray(Protocol):
+class _ArrowArray(Protocol):
     """An array behind the Arrow PyCapsule interface, as `pyarrow.Array`."""
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
@@ -124,7 +124,7 @@ class Columns:
 def check(
     configurations: Sequence[str],
     controllers: Mapping[str, Callable[[float, float], object]] | None = None,
-    arrays: Sequence[ArrowArray] | None = None,
+    arrays: Sequence[_ArrowArray] | None = None,
 ) -> tuple[int, str, str] | None:
     """Return the number (from 0) of the first configuration that `replay` would refuse, the key and the problem; else
     an option that none of them heeds; None where they are sound."""
@@ -155,7 +155,7 @@ def replay(
     transfer_ns: int | None = None,
     captures: str | PathLike[str] | None = None,
     controllers: Mapping[str, Callable[[float, float], object]] | None = None,
-    arrays: Sequence[ArrowArray] | None = None,
+    arrays: Sequence[_ArrowArray] | None = None,
 ) -> dict[str, list[Columns]]:
     """Run jobs of (configuration, seed, run_id, recorded) over `threads` threads.
 
@@ -186,7 +186,7 @@ def follow(
     configuration: str,
     flow: int,
     record: Sequence[tuple[int, str, int, int, int, list[tuple[int, int]]]],
-    arrays: Sequence[ArrowArray] | None = None,
+    arrays: Sequence[_ArrowArray] | None = None,
 ) -> Columns:
     """Lead a sender of flow number `flow` of a configuration (as for `replay`) through `record`, in the order of time.
 

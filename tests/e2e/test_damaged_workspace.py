@@ -49,14 +49,14 @@ def workspace(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tmp_path / "ws"
 
 
-def ended(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    capsys.readouterr()
+def ended(command: tuple[str, ...], capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    capfd.readouterr()
     code = main(list(command))
-    return code, capsys.readouterr().err
+    return code, capfd.readouterr().err
 
 
-def test_the_sound_workspace_serves_every_command(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    codes = {command[0]: ended(command, capsys)[0] for command in COMMANDS}
+def test_the_sound_workspace_serves_every_command(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    codes = {command[0]: ended(command, capfd)[0] for command in COMMANDS}
     assert codes.pop("info") == 2, "a workspace is not a capture"
     assert set(codes.values()) == {0}
     assert Workspace.open(workspace).rows("variables") > 0
@@ -64,7 +64,7 @@ def test_the_sound_workspace_serves_every_command(workspace: Path, capsys: pytes
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_change_of_any_file_makes_an_error_of_ours(
-    workspace: Path, capsys: pytest.CaptureFixture[str], seed: int
+    workspace: Path, capfd: pytest.CaptureFixture[str], seed: int
 ) -> None:
     random_ = random.Random(seed)
     files = sorted(path for path in workspace.iterdir() if path.suffix in (".json", ".parquet"))
@@ -74,7 +74,7 @@ def test_no_change_of_any_file_makes_an_error_of_ours(
         content = path.read_bytes()
         path.write_bytes(changed(content, random_))
         for command in (COMMANDS[number % 7], COMMANDS[7] if number % 20 == 0 else COMMANDS[0]):
-            code, said = ended(command, capsys)
+            code, said = ended(command, capfd)
             assert code in (0, 2), (path.name, command, said)
             assert "Traceback" not in said
             assert code == 0 or len([line for line in said.splitlines() if not line.startswith("  hint: ")]) == 1, said
@@ -106,7 +106,7 @@ def changed(content: bytes, random_: random.Random) -> bytes:
     return bytes(octets) if bytes(octets) != content else content[:-1]
 
 
-def test_a_column_that_is_not_there_is_not_read_as_nulls(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_that_is_not_there_is_not_read_as_nulls(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A workspace of format version 1 has no digests; a file that lacks a column still does not pass for one."""
     manifest = json.loads((workspace / "manifest.json").read_text())
     part = manifest["tables"]["flows"][0]
@@ -119,12 +119,12 @@ def test_a_column_that_is_not_there_is_not_read_as_nulls(workspace: Path, capsys
             del each["footer_sha256"]
     (workspace / "manifest.json").write_text(json.dumps(manifest))
     for command in (COMMANDS[0], ("query", "ws", "SELECT start_ns FROM flows")):
-        code, said = ended(command, capsys)
+        code, said = ended(command, capfd)
         assert code == 2
         assert "column start_ns is missing" in said
 
 
-def test_nulls_where_none_may_be_are_the_users_error(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nulls_where_none_may_be_are_the_users_error(workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     manifest = json.loads((workspace / "manifest.json").read_text())
     part = manifest["tables"]["flows"][0]
     path = workspace / part["file"]
@@ -133,7 +133,7 @@ def test_nulls_where_none_may_be_are_the_users_error(workspace: Path, capsys: py
     pq.write_table(table.set_column(table.schema.get_field_index("start_ns"), "start_ns", nulls), path)
     part["size_bytes"], part["footer_sha256"] = path.stat().st_size, ""
     (workspace / "manifest.json").write_text(json.dumps(manifest))
-    code, said = ended(COMMANDS[0], capsys)
+    code, said = ended(COMMANDS[0], capfd)
     assert code == 2
     assert "table flows of workspace ws cannot be read: flows.start_ns has 1 nulls" in said
 
@@ -154,13 +154,13 @@ def test_nulls_where_none_may_be_are_the_users_error(workspace: Path, capsys: py
     ],
 )
 def test_a_manifest_that_says_something_else(
-    workspace: Path, capsys: pytest.CaptureFixture[str], old: str, new: str
+    workspace: Path, capfd: pytest.CaptureFixture[str], old: str, new: str
 ) -> None:
     path = workspace / "manifest.json"
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1).replace("\\\\", "\\"))
     for command in COMMANDS[:5]:
-        code, said = ended(command, capsys)
+        code, said = ended(command, capfd)
         assert code == 2, command
         assert "manifest.json is damaged" in said

@@ -81,7 +81,11 @@ COMMANDS = (
     (("scenario", "init", "ws", "-o"), "x.toml", "x.toml"),
     (("scenario", "init", "ws", "-o"), "x.toml", "x.channel.parquet"),
     (("report", "ws", "-o"), "x.html", "x.html"),
-    (("report", "ws", "-o", "y.html", "--format", "svg", "--charts"), "charts", "charts/01-flow-1-time-sequence.svg"),
+    (
+        ("report", "ws", "-o", "y.html", "--format", "svg", "--charts"),
+        "charts",
+        "charts/01-flow-1-time-sequence-graph.svg",
+    ),
 )
 
 

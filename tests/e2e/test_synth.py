@@ -93,10 +93,10 @@ def test_interrupted_synth_leaves_nothing(
 ) -> None:
     arguments = ("channel", "synth", "bernoulli", "-p", "per=0.01", "--packets", 1_000_000_000, "-o", "a.parquet")
     running = subprocess.Popen(words(*arguments), cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
-    while running.poll() is None and not list(tmp_path.glob(".a.parquet.*")):
+    while running.poll() is None and not list(tmp_path.glob(".hindflight-*.tmp")):
         time.sleep(0.05)
     assert running.poll() is None, "it ended before it could be stopped"
     running.send_signal(stop)
     _, told = running.communicate(timeout=30)
     assert (running.returncode, told.strip().splitlines()[-1]) == (code, f"hindflight: {said}")
-    assert not list(tmp_path.glob("*a.parquet*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["scratch"]

@@ -77,7 +77,8 @@ def test_only_the_best_match_keeps_its_series() -> None:
     for name in ("segments", "flows", "instruments"):
         kept = set(study.tables[name]["run_id"].to_pylist()) & set(checks["run_id"].to_pylist())
         assert kept == set(best), name
-    assert study.candidates[0].goodput_difference == 0
+    # A capture shows octets when they are acknowledged, `runs` when they are delivered.
+    assert abs(study.candidates[0].goodput_difference) < 0.01
 
 
 def test_rows_of_every_flow_name_the_compared_variant() -> None:
