@@ -320,6 +320,9 @@ impl Sender {
             self.note_departure(self.board.last(), quiet, now);
         }
         self.snd_nxt += u64::from(len);
+        if self.board.keeps_pieces() {
+            self.drop_sent_pieces();
+        }
         if u32::from(len) < self.params.smss_bytes {
             self.small_end = self.snd_nxt;
         }
@@ -352,9 +355,6 @@ impl Sender {
         self.counters.retransmissions += 1;
         let (seq, len) = self.board.span(number);
         let purpose = match self.phase {
-        if self.board.keeps_pieces() {
-            self.drop_sent_pieces();
-        }
             Phase::Loss { .. } => Purpose::TimeoutRetransmission,
             Phase::Open { .. } | Phase::Recovery(_) => Purpose::FastRetransmission,
         };
