@@ -5,7 +5,8 @@
 use serde::Deserialize;
 
 use super::FlowConfig;
-use super::validate::{Checked, LONGEST_NS, rate, refuse, within};
+use super::error::ConfigErrorKind;
+use super::validate::{MAX_NS, Place};
 use crate::sim::time::Nanos;
 
 /// The sending application of a flow.
@@ -109,9 +110,11 @@ impl Default for ApplicationConfig {
     }
 }
 
-const MOST_BYTES: u64 = 1 << 40;
-const MOST_WRITE_BYTES: u32 = 1 << 30;
-const MOST_REQUEST_BYTES: u16 = 1400;
+const MAX_PAGE_BYTES: u64 = 1 << 40;
+const MAX_PAGES: u64 = 1 << 32;
+const MAX_WRITE_BYTES: u32 = 1 << 30;
+const MAX_REQUEST_BYTES: u16 = 1400;
+const MIN_WRITE_INTERVAL_NS: Nanos = 1000;
 
 impl ApplicationConfig {
     /// Its name in a configuration.
@@ -125,22 +128,22 @@ impl ApplicationConfig {
         }
     }
 
-    /// Checks the application of `flow`, whose key path is `flow_key`.
-    pub(super) fn validate(&self, flow_key: &str, flow: &FlowConfig) -> Checked {
-        self.agrees_with(flow_key, flow)?;
-        let key = format!("{flow_key}.application");
-        let at = |name: &str| format!("{key}.{name}");
-        let time = |name: &str, value, least| within(&at(name), value, least, LONGEST_NS);
+    /// Checks the application of `flow`, which stands at `flow_place`.
+    pub(super) fn validate(&self, flow_place: &Place, flow: &FlowConfig) {
+        self.agrees_with(flow_place, flow);
+        let place = flow_place.key("application");
+        let time = |name: &str, value, min| place.key(name).within(value, min, MAX_NS);
         let write = |octets: &Option<u32>| {
-            within(&at("write_bytes"), octets.unwrap_or(1), 1, MOST_WRITE_BYTES)
+            let write_bytes = place.key("write_bytes");
+            write_bytes.within_if_given(*octets, 1, MAX_WRITE_BYTES);
         };
         match self {
             Self::Greedy {
                 write_bytes,
                 first_write_ns,
             } => {
-                time("first_write_ns", *first_write_ns, 0)?;
-                write(write_bytes)
+                time("first_write_ns", *first_write_ns, 0);
+                write(write_bytes);
             }
             Self::OnOff {
                 rate_bps,
@@ -149,10 +152,10 @@ impl ApplicationConfig {
                 write_bytes,
                 ..
             } => {
-                rate(&at("rate_bps"), Some(*rate_bps))?;
-                time("on_ns", *on_ns, 1)?;
-                time("off_ns", *off_ns, 0)?;
-                write(write_bytes)
+                place.key("rate_bps").rate(*rate_bps);
+                time("on_ns", *on_ns, 1);
+                time("off_ns", *off_ns, 0);
+                write(write_bytes);
             }
             Self::Pages {
                 page_bytes,
@@ -161,10 +164,13 @@ impl ApplicationConfig {
                 pages,
                 ..
             } => {
-                within(&at("page_bytes"), *page_bytes, 1, MOST_BYTES)?;
-                time("think_ns", *think_ns, 0)?;
-                within(&at("request_bytes"), *request_bytes, 1, MOST_REQUEST_BYTES)?;
-                within(&at("pages"), pages.unwrap_or(1), 1, 1 << 32)
+                place
+                    .key("page_bytes")
+                    .within(*page_bytes, 1, MAX_PAGE_BYTES);
+                time("think_ns", *think_ns, 0);
+                let request = place.key("request_bytes");
+                request.within(*request_bytes, 1, MAX_REQUEST_BYTES);
+                place.key("pages").within_if_given(*pages, 1, MAX_PAGES);
             }
             Self::Stream {
                 rate_bps,
@@ -172,58 +178,62 @@ impl ApplicationConfig {
                 startup_ns,
                 resume_ns,
             } => {
-                rate(&at("rate_bps"), Some(*rate_bps))?;
-                time("write_every_ns", *write_every_ns, 1000)?;
-                time("startup_ns", *startup_ns, 0)?;
-                time("resume_ns", *resume_ns, 0)
+                place.key("rate_bps").rate(*rate_bps);
+                time("write_every_ns", *write_every_ns, MIN_WRITE_INTERVAL_NS);
+                time("startup_ns", *startup_ns, 0);
+                time("resume_ns", *resume_ns, 0);
             }
-            Self::Writes { at_ns, bytes } => validate_writes(&key, at_ns, bytes),
+            Self::Writes { at_ns, bytes } => validate_writes(&place, at_ns, bytes),
         }
     }
 
-    /// Refuses what `flow` says besides and this application does not go with.
-    fn agrees_with(&self, flow_key: &str, flow: &FlowConfig) -> Checked {
-        let (own_size, buffer) = (flow.size_bytes, flow.stack.send_buffer_bytes);
-        match self {
-            Self::Greedy {
-                write_bytes: Some(_),
-                ..
-            } if buffer.is_none() => refuse(
-                format!("{flow_key}.application.write_bytes"),
-                "means nothing without send_buffer_bytes",
-            ),
-            Self::Greedy { .. } => Ok(()),
-            _ if own_size.is_some() => {
-                let problem = format!(
-                    "contradicts an application of kind {:?}, which says itself how much it sends",
-                    self.kind()
-                );
-                refuse(format!("{flow_key}.size_bytes"), problem)
+    /// Refuses keys of `flow` that contradict this application.
+    fn agrees_with(&self, place: &Place, flow: &FlowConfig) {
+        if let Self::Greedy { write_bytes, .. } = self {
+            if write_bytes.is_some() && flow.stack.send_buffer_bytes.is_none() {
+                let application = place.key("application");
+                application
+                    .key("write_bytes")
+                    .refuse(ConfigErrorKind::Requires {
+                        key: "send_buffer_bytes",
+                        value: None,
+                    });
             }
-            Self::Stream { .. } if flow.stack.read_rate_bps.is_some() => {
-                let problem =
-                    "contradicts a stream, which is read as it comes and played at its own rate";
-                refuse(format!("{flow_key}.stack.read_rate_bps"), problem)
-            }
-            _ => Ok(()),
+            return;
+        }
+        if flow.size_bytes.is_some() {
+            let application = self.kind();
+            let kind = ConfigErrorKind::SizeOfApplication { application };
+            place.key("size_bytes").refuse(kind);
+        }
+        if matches!(self, Self::Stream { .. }) && flow.stack.read_rate_bps.is_some() {
+            let with = "application";
+            let stack = place.key("stack");
+            stack
+                .key("read_rate_bps")
+                .refuse(ConfigErrorKind::Conflicts { with });
         }
     }
 }
 
-fn validate_writes(key: &str, at_ns: &[Nanos], bytes: &[u32]) -> Checked {
+fn validate_writes(place: &Place, at_ns: &[Nanos], bytes: &[u32]) {
     if at_ns.is_empty() || at_ns.len() != bytes.len() {
-        let problem = format!(
-            "{} times and {} sizes; as many of each, and one at least",
-            at_ns.len(),
-            bytes.len()
-        );
-        return refuse(key, problem);
+        place.refuse(ConfigErrorKind::UnequalLengths {
+            keys: ["at_ns", "bytes"],
+            lengths: [at_ns.len(), bytes.len()],
+        });
     }
+    let (times, sizes) = (place.key("at_ns"), place.key("bytes"));
     let mut last = 0;
-    for (i, (&at, &octets)) in at_ns.iter().zip(bytes).enumerate() {
-        within(&format!("{key}.at_ns[{i}]"), at, last, LONGEST_NS)?;
-        within(&format!("{key}.bytes[{i}]"), octets, 1, MOST_WRITE_BYTES)?;
+    for (i, &at) in at_ns.iter().enumerate() {
+        if !times.index(i).within(at, last, MAX_NS) {
+            break;
+        }
         last = at;
     }
-    Ok(())
+    for (i, &octets) in bytes.iter().enumerate() {
+        if !sizes.index(i).within(octets, 1, MAX_WRITE_BYTES) {
+            break;
+        }
+    }
 }

@@ -4,8 +4,9 @@
 
 use serde::Deserialize;
 
-use super::queue::MOST_DSCP;
-use super::validate::{Checked, LONGEST_NS, rate, refuse, within};
+use super::error::ConfigErrorKind;
+use super::queue::MAX_DSCP;
+use super::validate::{MAX_NS, Place};
 use super::{Config, Spread};
 use crate::sim::time::Nanos;
 
@@ -56,33 +57,23 @@ pub struct BurstConfig {
 pub const DATAGRAM_HEADER_BYTES: u16 = 28;
 
 impl DatagramConfig {
-    pub(super) fn validate(&self, key: &str, config: &Config) -> Checked {
-        let at = |name: &str| format!("{key}.{name}");
-        within(&at("start_ns"), self.start_ns, 0, config.duration_ns)?;
-        within(
-            &at("stop_ns"),
-            self.stop_ns.unwrap_or(LONGEST_NS),
-            self.start_ns + 1,
-            LONGEST_NS,
-        )?;
-        within(&at("dscp"), self.dscp, 0, MOST_DSCP)?;
-        let (from, to) = config
-            .path
-            .ends(key, self.from.as_deref(), self.to.as_deref())?;
-        if from == to {
-            return refuse(at("to"), "is the node that sends");
+    pub(super) fn validate(&self, place: &Place, config: &Config) {
+        let start = place.key("start_ns");
+        start.within(self.start_ns, 0, config.duration_ns);
+        let stop = place.key("stop_ns");
+        stop.within_if_given(self.stop_ns, self.start_ns.saturating_add(1), MAX_NS);
+        place.key("dscp").within(self.dscp, 0, MAX_DSCP);
+        let ends = (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref());
+        if ends.is_some_and(|(from, to)| from == to) {
+            place.key("to").refuse(ConfigErrorKind::SameNode);
         }
-        within(
-            &at("packet_bytes"),
-            self.packet_bytes,
-            DATAGRAM_HEADER_BYTES + 1,
-            65_535,
-        )?;
-        rate(&at("rate_bps"), Some(self.rate_bps))?;
+        let packet = place.key("packet_bytes");
+        packet.within(self.packet_bytes, DATAGRAM_HEADER_BYTES + 1, u16::MAX);
+        place.key("rate_bps").rate(self.rate_bps);
         if let Some(bursts) = &self.bursts {
-            within(&at("bursts.on_ns"), bursts.on_ns, 1, LONGEST_NS)?;
-            within(&at("bursts.off_ns"), bursts.off_ns, 0, LONGEST_NS)?;
+            let place = place.key("bursts");
+            place.key("on_ns").within(bursts.on_ns, 1, MAX_NS);
+            place.key("off_ns").within(bursts.off_ns, 0, MAX_NS);
         }
-        Ok(())
     }
 }

@@ -8,9 +8,10 @@ use hindflight_kernels::{
     GilbertElliott, GilbertElliottParams, Guard, LossProcess, LossTrace, Purpose, Span, StateLoss,
     Stay, StreamKey, StreamRng, Timeline, TraceFates, TraceMode,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::validate::{Checked, LONGEST_NS, probability, refuse, within};
+use super::error::{ConfigErrorKind, ConfigErrors, Relation};
+use super::validate::{Found, MAX_NS, Place};
 
 /// A loss process and its parameters.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -112,7 +113,7 @@ pub enum TraceModeConfig {
 }
 
 /// What a chain's stays count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockConfig {
     /// Packets.
@@ -309,27 +310,37 @@ impl LossConfig {
         })
     }
 
-    /// Checks every value; `key` names the process in the error.
+    /// Checks every value; `key` names the process in the errors.
     ///
     /// # Errors
-    /// The first value that makes no sense, with its key path.
-    pub fn validate(&self, key: &str) -> Checked {
+    /// Every value that makes no sense, with its key path.
+    pub fn validate(&self, key: &str) -> Result<(), ConfigErrors> {
+        let found = Found::default();
+        self.validate_at(&found.root().key(key));
+        found.finish()
+    }
+
+    pub(super) fn validate_at(&self, place: &Place) {
+        let probability = |name: &str, value: f64| place.key(name).probability(value);
         match self {
-            Self::None => Ok(()),
-            Self::Bernoulli { per } => probability(&format!("{key}.per"), *per),
-            Self::Ber { ber } => probability(&format!("{key}.ber"), *ber),
+            Self::None => {}
+            Self::Bernoulli { per } => {
+                probability("per", *per);
+            }
+            Self::Ber { ber } => {
+                probability("ber", *ber);
+            }
             Self::GilbertElliott { p, r, h, k } => {
                 for (name, value) in [("p", p), ("r", r), ("h", h), ("k", k)] {
-                    probability(&format!("{key}.{name}"), *value)?;
+                    probability(name, *value);
                 }
-                Ok(())
             }
             Self::Chain {
                 clock,
                 states,
                 jumps,
                 start,
-            } => validate_chain(key, *clock, states, (jumps, start)),
+            } => validate_chain(place, *clock, states, (jumps, start)),
             Self::Trace {
                 positions,
                 known_pkts,
@@ -337,20 +348,20 @@ impl LossConfig {
                 late,
                 ..
             } => {
-                within(&format!("{key}.known_pkts"), *known_pkts, 1, u64::MAX)?;
-                within(&format!("{key}.block_pkts"), *block_pkts, 1, u64::MAX)?;
-                validate_fates(key, positions, late, *known_pkts)
+                place.key("known_pkts").within(*known_pkts, 1, u64::MAX);
+                place.key("block_pkts").within(*block_pkts, 1, u64::MAX);
+                validate_trace(place, positions, late, *known_pkts);
             }
-            Self::Timeline { spans } => validate_spans(key, spans),
+            Self::Timeline { spans } => validate_spans(&place.key("spans"), spans),
             Self::Arq {
                 over,
                 retries,
                 try_ns,
                 ..
             } => {
-                within(&format!("{key}.retries"), *retries, 0, 255)?;
-                within(&format!("{key}.try_ns"), *try_ns, 1, LONGEST_NS)?;
-                over.validate(&format!("{key}.over"))
+                place.key("retries").within(*retries, 0, 255);
+                place.key("try_ns").within(*try_ns, 1, MAX_NS);
+                over.validate_at(&place.key("over"));
             }
             Self::Fec {
                 over,
@@ -359,119 +370,136 @@ impl LossConfig {
                 packet_ns,
                 ..
             } => {
-                within(&format!("{key}.block"), *block, 2, 65_535)?;
-                within(&format!("{key}.repair"), *repair, 1, *block - 1)?;
-                within(&format!("{key}.packet_ns"), *packet_ns, 1, LONGEST_NS)?;
-                over.validate(&format!("{key}.over"))
+                if place.key("block").within(*block, 2, 65_535) {
+                    place.key("repair").within(*repair, 1, *block - 1);
+                }
+                place.key("packet_ns").within(*packet_ns, 1, MAX_NS);
+                over.validate_at(&place.key("over"));
             }
         }
     }
 }
 
+const MAX_STATES: usize = 1000;
+const MAX_SIGMA: f64 = 10.0;
+
 /// `steps` are the jumps from each state and the probabilities of the first one.
 fn validate_chain(
-    key: &str,
+    place: &Place,
     clock: ClockConfig,
     states: &[StateConfig],
     steps: (&[Vec<f64>], &[f64]),
-) -> Checked {
+) {
     let (jumps, start) = steps;
     let count = states.len();
-    within(&format!("{key}.states"), count, 1, 1000)?;
+    place.key("states").within(count, 1, MAX_STATES);
     for (i, state) in states.iter().enumerate() {
-        validate_state(&format!("{key}.states[{i}]"), clock, state)?;
+        validate_state(&place.key("states").index(i), clock, state);
     }
-    within(&format!("{key}.jumps"), jumps.len(), count, count)?;
+    let rows = place.key("jumps");
+    rows.within(jumps.len(), count, count);
     for (i, row) in jumps.iter().enumerate() {
-        distribution(&format!("{key}.jumps[{i}]"), row, count)?;
+        validate_distribution(&rows.index(i), row, count);
     }
-    distribution(&format!("{key}.start"), start, count)
+    validate_distribution(&place.key("start"), start, count);
 }
 
-fn validate_fates(key: &str, lost: &[u64], late: &[(u64, u64)], known_pkts: u64) -> Checked {
-    validate_positions(&format!("{key}.positions"), lost.iter(), known_pkts)?;
-    let at = late.iter().map(|(position, _)| position);
-    validate_positions(&format!("{key}.late"), at, known_pkts)?;
+fn validate_trace(place: &Place, lost: &[u64], late: &[(u64, u64)], known_pkts: u64) {
+    validate_positions(&place.key("positions"), lost.iter(), known_pkts);
+    let list = place.key("late");
+    let positions = late.iter().map(|(position, _)| position);
+    validate_positions(&list, positions, known_pkts);
     for (i, (_, added_ns)) in late.iter().enumerate() {
-        within(&format!("{key}.late[{i}]"), *added_ns, 0, LONGEST_NS)?;
+        if !list.index(i).within(*added_ns, 0, MAX_NS) {
+            break;
+        }
     }
-    Ok(())
 }
 
-fn validate_spans(key: &str, spans: &[SpanConfig]) -> Checked {
+fn validate_spans(list: &Place, spans: &[SpanConfig]) {
     let mut last = 0;
     for (i, span) in spans.iter().enumerate() {
-        let key = format!("{key}.spans[{i}]");
-        within(&format!("{key}.start_ns"), span.start_ns, last, LONGEST_NS)?;
-        last = span.start_ns;
-        validate_loss(&key, span.per, span.ber)?;
-    }
-    Ok(())
-}
-
-fn validate_loss(key: &str, per: Option<f64>, ber: Option<f64>) -> Checked {
-    if per.is_some() && ber.is_some() {
-        return refuse(key, "give per or ber, not both");
-    }
-    probability(&format!("{key}.per"), per.unwrap_or(0.0))?;
-    probability(&format!("{key}.ber"), ber.unwrap_or(0.0))
-}
-
-fn validate_state(key: &str, clock: ClockConfig, state: &StateConfig) -> Checked {
-    validate_loss(key, state.per, state.ber)?;
-    let stay = format!("{key}.stay");
-    let longest = LONGEST_NS as f64;
-    match state.stay {
-        StayConfig::Geometric(leave) => probability(&stay, leave)?,
-        StayConfig::ExponentialNs(mean) => within(&stay, mean, 1.0, longest)?,
-        StayConfig::LogNormal { median_ns, sigma } => {
-            within(&format!("{stay}.median_ns"), median_ns, 1.0, longest)?;
-            within(&format!("{stay}.sigma"), sigma, 0.0, 10.0)?;
+        let place = list.index(i);
+        let sound = place.key("start_ns").within(span.start_ns, last, MAX_NS);
+        if !sound || !validate_state_loss(&place, span.per, span.ber) {
+            break;
         }
-        StayConfig::FixedNs(length) => within(&stay, length, 1, LONGEST_NS)?,
+        last = span.start_ns;
+    }
+}
+
+fn validate_state_loss(place: &Place, per: Option<f64>, ber: Option<f64>) -> bool {
+    if per.is_some() && ber.is_some() {
+        place.refuse(ConfigErrorKind::Exclusive {
+            keys: ["per", "ber"],
+        });
+        return false;
+    }
+    let per = place.key("per").probability(per.unwrap_or(0.0));
+    place.key("ber").probability(ber.unwrap_or(0.0)) && per
+}
+
+fn validate_state(place: &Place, clock: ClockConfig, state: &StateConfig) {
+    validate_state_loss(place, state.per, state.ber);
+    let stay = place.key("stay");
+    let longest = MAX_NS as f64;
+    match state.stay {
+        StayConfig::Geometric(leave) => {
+            stay.probability(leave);
+        }
+        StayConfig::ExponentialNs(mean) => {
+            stay.within(mean, 1.0, longest);
+        }
+        StayConfig::LogNormal { median_ns, sigma } => {
+            stay.key("median_ns").within(median_ns, 1.0, longest);
+            stay.key("sigma").within(sigma, 0.0, MAX_SIGMA);
+        }
+        StayConfig::FixedNs(length) => {
+            stay.within(length, 1, MAX_NS);
+        }
     }
     let per_packet = matches!(state.stay, StayConfig::Geometric(_));
-    match clock {
-        ClockConfig::Packets if !per_packet => {
-            refuse(stay, "a chain stepped per packet has geometric stays")
-        }
-        ClockConfig::Time if per_packet => refuse(stay, "a chain in time has stays in ns"),
-        _ => Ok(()),
+    if per_packet != (clock == ClockConfig::Packets) {
+        stay.refuse(ConfigErrorKind::StayOfOtherClock { clock });
     }
 }
 
 /// Probabilities, one per state, that sum to 1.
-fn distribution(key: &str, row: &[f64], states: usize) -> Checked {
-    within(key, row.len(), states, states)?;
+fn validate_distribution(place: &Place, row: &[f64], states: usize) {
+    place.within(row.len(), states, states);
     for (i, value) in row.iter().enumerate() {
-        probability(&format!("{key}[{i}]"), *value)?;
+        if !place.index(i).probability(*value) {
+            return;
+        }
     }
     let sum: f64 = row.iter().sum();
     if (sum - 1.0).abs() > 1e-6 {
-        return refuse(key, format!("its probabilities sum to {sum}, not 1"));
+        place.refuse(ConfigErrorKind::SumNotOne { sum });
     }
-    Ok(())
 }
 
-fn validate_positions<'a>(
-    key: &str,
-    positions: impl Iterator<Item = &'a u64>,
-    known_pkts: u64,
-) -> Checked {
+/// Positions of packets that ascend and lie within the trace.
+fn validate_positions<'a>(list: &Place, positions: impl Iterator<Item = &'a u64>, known_pkts: u64) {
     let mut before = None;
     for (i, &position) in positions.enumerate() {
+        let value = position.into();
         if position >= known_pkts {
-            return refuse(
-                format!("{key}[{i}]"),
-                format!("{position} is not below known_pkts = {known_pkts}"),
-            );
+            list.index(i).refuse(ConfigErrorKind::Order {
+                value,
+                must_be: Relation::Below,
+                other: "known_pkts",
+                other_value: known_pkts.into(),
+                profile: None,
+            });
+            return;
         }
         if before.is_some_and(|before| before >= position) {
-            return refuse(format!("{key}[{i}]"), format!("{position} does not ascend"));
+            let kind = ConfigErrorKind::NotAscending { value };
+            list.index(i).refuse(kind);
+            return;
         }
         before = Some(position);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -530,7 +558,7 @@ mod tests {
         ] {
             let config = parse(&CHAIN.replace(wrong, right));
             let error = config.validate("loss").expect_err(right);
-            assert_eq!(error.key, key, "{error}");
+            assert_eq!(error.as_slice()[0].path.to_string(), key, "{error}");
         }
         let unsorted = parse(r#"{"kind":"timeline","spans":[{"start_ns":5},{"start_ns":4}]}"#);
         assert!(unsorted.validate("loss").is_err());

@@ -5,6 +5,8 @@
 
 mod application;
 mod datagram;
+mod error;
+mod error_text;
 mod jitter;
 mod loss;
 mod quantity;
@@ -16,6 +18,10 @@ use serde::Deserialize;
 
 pub use application::{ApplicationConfig, Spread};
 pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig};
+pub use error::{
+    ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, NoEffectReason, Number, ParameterProblem,
+    PathStep, Relation,
+};
 pub use jitter::JitterConfig;
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
 pub(crate) use quantity::quantity;
@@ -26,8 +32,8 @@ pub use stack::{
     DummySegments, HandoverRule, NagleRule, Profile, RecoveryKind, RtoRule, SlowStartKind,
     StackOverrides, StackParams,
 };
+pub use validate::ineffective_in_all;
 pub(crate) use validate::known_variant;
-pub use validate::{ConfigError, unheeded_by_all};
 
 use crate::cc::{Externals, ParamValues};
 use crate::sim::time::Nanos;

@@ -4,7 +4,8 @@
 
 use serde::Deserialize;
 
-use super::validate::{Checked, MOST_PKTS, probability, refuse, within};
+use super::error::{ConfigErrorKind, Relation};
+use super::validate::{MAX_PKTS, Place};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 
 /// Which packets wait, which go first and which are dropped or marked.
@@ -158,7 +159,7 @@ pub struct PriorityConfig {
 /// CS7, CS6 (RFC 4594 §3.1: routing) and EF (RFC 3246).
 const URGENT_DSCP: [u8; 3] = [56, 48, 46];
 /// Greatest DSCP: six bits (RFC 2474 §3).
-pub const MOST_DSCP: u8 = 63;
+pub const MAX_DSCP: u8 = 63;
 
 impl Default for PriorityConfig {
     fn default() -> Self {
@@ -215,17 +216,20 @@ impl QueueConfig {
         }
     }
 
-    pub(super) fn validate(&self, key: &str) -> Checked {
+    pub(super) fn validate(&self, place: &Place) {
         match self {
-            Self::DropTail(queue) => queue.validate(key),
-            Self::Red(queue) => queue.validate(key),
-            Self::Pie(queue) => queue.validate(key),
-            Self::Codel(queue) => queue.validate(key),
-            Self::Priority(queue) => queue.validate(key),
-            Self::Drr(queue) => queue.validate(key),
+            Self::DropTail(queue) => queue.validate(place),
+            Self::Red(queue) => queue.validate(place),
+            Self::Pie(queue) => queue.validate(place),
+            Self::Codel(queue) => queue.validate(place),
+            Self::Priority(queue) => queue.validate(place),
+            Self::Drr(queue) => queue.validate(place),
         }
     }
 }
+
+/// Limit of a queue in octets: that in packets, each of 64 KiB.
+const MAX_BYTES: u64 = MAX_PKTS << 16;
 
 impl DropTailConfig {
     /// The limit in packets, if it is one.
@@ -234,123 +238,123 @@ impl DropTailConfig {
         self.limit_pkts.or(default)
     }
 
-    fn validate(&self, key: &str) -> Checked {
+    fn validate(&self, place: &Place) {
         if self.limit_pkts.is_some() && self.limit_bytes.is_some() {
-            return refuse(key, "give limit_pkts or limit_bytes, not both");
+            place.refuse(ConfigErrorKind::Exclusive {
+                keys: ["limit_pkts", "limit_bytes"],
+            });
         }
-        limit(key, self.limit_pkts.unwrap_or(0))?;
-        within(
-            &format!("{key}.limit_bytes"),
-            self.limit_bytes.unwrap_or(0),
-            0,
-            MOST_PKTS << 16,
-        )
+        validate_limit(place, self.limit_pkts.unwrap_or(0));
+        let limit = place.key("limit_bytes");
+        limit.within_if_given(self.limit_bytes, 0, MAX_BYTES);
     }
 }
 
 impl RedConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        let most = MOST_PKTS as f64;
-        within(&format!("{key}.min_pkts"), self.min_pkts, 0.0, most)?;
-        within(&format!("{key}.max_pkts"), self.max_pkts, 0.0, most)?;
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        let most = MAX_PKTS as f64;
+        place.key("min_pkts").within(self.min_pkts, 0.0, most);
+        place.key("max_pkts").within(self.max_pkts, 0.0, most);
         if self.max_pkts <= self.min_pkts {
-            let problem = format!(
-                "{} is not above min_pkts = {}",
-                self.max_pkts, self.min_pkts
-            );
-            return refuse(format!("{key}.max_pkts"), problem);
+            place.key("max_pkts").refuse(ConfigErrorKind::Order {
+                value: self.max_pkts.into(),
+                must_be: Relation::Above,
+                other: "min_pkts",
+                other_value: self.min_pkts.into(),
+                profile: None,
+            });
         }
-        probability(&format!("{key}.max_probability"), self.max_probability)?;
-        probability(&format!("{key}.weight"), self.weight)?;
-        packet_size(&format!("{key}.mean_packet_bytes"), self.mean_packet_bytes)
+        let probability = place.key("max_probability");
+        probability.probability(self.max_probability);
+        place.key("weight").probability(self.weight);
+        let mean = place.key("mean_packet_bytes");
+        validate_packet_size(&mean, self.mean_packet_bytes);
     }
 }
 
+/// Weights of PIE's controller, far above any that is stable.
+const MAX_WEIGHT: f64 = 1000.0;
+
 impl PieConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        control_time(&format!("{key}.target_ns"), self.target_ns)?;
-        control_time(&format!("{key}.update_ns"), self.update_ns)?;
-        within(
-            &format!("{key}.max_burst_ns"),
-            self.max_burst_ns,
-            0,
-            LONGEST_CONTROL_NS,
-        )?;
-        within(&format!("{key}.alpha"), self.alpha, 0.0, 1000.0)?;
-        within(&format!("{key}.beta"), self.beta, 0.0, 1000.0)?;
-        packet_size(&format!("{key}.mean_packet_bytes"), self.mean_packet_bytes)?;
-        probability(&format!("{key}.ecn_threshold"), self.ecn_threshold)
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        validate_control_time(&place.key("target_ns"), self.target_ns);
+        validate_control_time(&place.key("update_ns"), self.update_ns);
+        let burst = place.key("max_burst_ns");
+        burst.within(self.max_burst_ns, 0, MAX_CONTROL_NS);
+        place.key("alpha").within(self.alpha, 0.0, MAX_WEIGHT);
+        place.key("beta").within(self.beta, 0.0, MAX_WEIGHT);
+        let mean = place.key("mean_packet_bytes");
+        validate_packet_size(&mean, self.mean_packet_bytes);
+        place.key("ecn_threshold").probability(self.ecn_threshold);
     }
 }
 
 impl CodelConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        control_time(&format!("{key}.target_ns"), self.target_ns)?;
-        control_time(&format!("{key}.interval_ns"), self.interval_ns)?;
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        validate_control_time(&place.key("target_ns"), self.target_ns);
+        let interval = place.key("interval_ns");
+        validate_control_time(&interval, self.interval_ns);
         if self.interval_ns < self.target_ns {
-            let (interval, target) = (self.interval_ns, self.target_ns);
-            let problem = format!("{interval} is less than target_ns = {target}");
-            return refuse(format!("{key}.interval_ns"), problem);
+            interval.refuse(ConfigErrorKind::Order {
+                value: self.interval_ns.into(),
+                must_be: Relation::AtLeast,
+                other: "target_ns",
+                other_value: self.target_ns.into(),
+                profile: None,
+            });
         }
-        packet_size(&format!("{key}.mtu_bytes"), self.mtu_bytes)
+        validate_packet_size(&place.key("mtu_bytes"), self.mtu_bytes);
     }
 }
 
-/// Most classes besides the last one.
-const MOST_CLASSES: usize = 63;
+/// Classes besides the last one: no more than there are code points.
+const MAX_CLASSES: usize = 63;
 
 impl PriorityConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        within(
-            &format!("{key}.classes"),
-            self.classes.len(),
-            1,
-            MOST_CLASSES,
-        )?;
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        let classes = place.key("classes");
+        classes.within(self.classes.len(), 1, MAX_CLASSES);
         let mut seen = Vec::new();
         for (i, class) in self.classes.iter().enumerate() {
             for &dscp in class {
-                let key = format!("{key}.classes[{i}]");
-                within(&key, dscp, 0, MOST_DSCP)?;
+                classes.index(i).within(dscp, 0, MAX_DSCP);
                 if seen.contains(&dscp) {
-                    return refuse(key, format!("DSCP {dscp} is named twice"));
+                    let duplicate = ConfigErrorKind::DuplicateDscp { dscp };
+                    classes.index(i).refuse(duplicate);
+                } else {
+                    seen.push(dscp);
                 }
-                seen.push(dscp);
             }
         }
-        Ok(())
     }
 }
 
 impl DrrConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        packet_size(&format!("{key}.quantum_bytes"), self.quantum_bytes)
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        validate_packet_size(&place.key("quantum_bytes"), self.quantum_bytes);
     }
 }
 
-/// Longest time of a controller: more is a slip of the unit.
-const LONGEST_CONTROL_NS: Nanos = 60 * SECOND;
-/// Shortest: less would update more often than packets come.
-const SHORTEST_CONTROL_NS: Nanos = 1000;
+/// Longest time of a controller: a longer one is a mistake of the unit.
+const MAX_CONTROL_NS: Nanos = 60 * SECOND;
+/// Shortest time of a controller: a shorter one would update more often than packets arrive.
+const MIN_CONTROL_NS: Nanos = 1000;
+const MAX_PACKET_BYTES: u32 = 65_535;
 
-fn control_time(key: &str, time: Nanos) -> Checked {
-    within(key, time, SHORTEST_CONTROL_NS, LONGEST_CONTROL_NS)
+fn validate_control_time(place: &Place, time: Nanos) {
+    place.within(time, MIN_CONTROL_NS, MAX_CONTROL_NS);
 }
 
-fn packet_size(key: &str, bytes: u32) -> Checked {
-    within(key, bytes, 1, 65_535)
+fn validate_packet_size(place: &Place, bytes: u32) {
+    place.within(bytes, 1, MAX_PACKET_BYTES);
 }
 
-fn limit(key: &str, limit_pkts: u32) -> Checked {
-    within(
-        &format!("{key}.limit_pkts"),
-        u64::from(limit_pkts),
-        0,
-        MOST_PKTS,
-    )
+fn validate_limit(place: &Place, limit_pkts: u32) {
+    let limit = place.key("limit_pkts");
+    limit.within(u64::from(limit_pkts), 0, MAX_PKTS);
 }

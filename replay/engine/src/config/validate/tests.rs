@@ -1,3 +1,5 @@
+mod typed;
+
 use super::*;
 
 fn problem(change: &str, to: &str) -> String {
@@ -8,9 +10,12 @@ fn problem(change: &str, to: &str) -> String {
         "flows": [{"name": "f", "variant": "cubic", "proxies": [{"node": "b"}]}]}"#;
     assert!(good.contains(change), "{change}");
     let config: Config = serde_json::from_str(&good.replace(change, to)).expect("well-formed");
-    let refused = config.validate().err();
-    let found = refused.or_else(|| config.unheeded().into_iter().next());
-    found.map_or_else(String::new, |error| error.to_string())
+    let mut errors = config
+        .validate()
+        .map_or_else(ConfigErrors::into_vec, |()| Vec::new());
+    errors.extend(config.ineffective_options());
+    let first = errors.into_iter().next();
+    first.map_or_else(String::new, |error| error.to_string())
 }
 
 #[test]
@@ -122,9 +127,27 @@ fn each_slip_names_its_key() {
     }
 }
 
+/// An endless flow over a path without delay would send for ever at one instant.
+#[test]
+fn a_link_whose_schedule_takes_its_delay_away_needs_a_rate() {
+    let link = "{\"delay_ns\": 1000}, \"reverse\": {\"delay_ns\": 1000}}]";
+    let with = |rate: &str| {
+        let schedule = "\"schedule\": [{\"at_ns\": 5, \"delay_ns\": 0}]";
+        let to = format!(
+            "{{\"delay_ns\": 1000, {rate} {schedule}}}, \"reverse\": {{\"delay_ns\": 0}}}}]"
+        );
+        problem(link, &to)
+    };
+    let expected = "path.links[1]: a link needs a delay or a rate in one direction at least";
+    assert_eq!(with(""), expected);
+    assert_eq!(with("\"rate_bps\": 1e6,"), "");
+}
+
 #[test]
 fn not_a_number_is_out_of_every_range() {
-    assert!(within("x", f64::NAN, 0.0, 1.0).is_err());
+    let found = Found::default();
+    assert!(!found.root().within(f64::NAN, 0.0, 1.0));
+    assert_eq!(found.count(), 1);
 }
 
 #[test]
