@@ -115,6 +115,8 @@ const MAX_PAGES: u64 = 1 << 32;
 const MAX_WRITE_BYTES: u32 = 1 << 30;
 const MAX_REQUEST_BYTES: u16 = 1400;
 const MIN_WRITE_INTERVAL_NS: Nanos = 1000;
+/// Shortest mean of a period on. A shorter one is a mistake of the unit.
+pub(super) const MIN_ON_NS: Nanos = 1000;
 
 impl ApplicationConfig {
     /// Its name in a configuration.
@@ -153,7 +155,7 @@ impl ApplicationConfig {
                 ..
             } => {
                 place.key("rate_bps").rate(*rate_bps);
-                time("on_ns", *on_ns, 1);
+                time("on_ns", *on_ns, MIN_ON_NS);
                 time("off_ns", *off_ns, 0);
                 write(write_bytes);
             }

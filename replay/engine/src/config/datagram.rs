@@ -4,11 +4,12 @@
 
 use serde::Deserialize;
 
+use super::application::MIN_ON_NS;
 use super::error::ConfigErrorKind;
 use super::queue::MAX_DSCP;
 use super::validate::{MAX_NS, Place};
-use super::{Config, Spread};
-use crate::sim::time::Nanos;
+use super::{Config, DirectionConfig, JitterConfig, Spread};
+use crate::sim::time::{Nanos, SECOND};
 
 /// A source of datagrams and where they go.
 #[derive(Clone, Debug, Deserialize)]
@@ -56,6 +57,9 @@ pub struct BurstConfig {
 /// Headers of IPv4 and UDP.
 pub const DATAGRAM_HEADER_BYTES: u16 = 28;
 
+/// Datagrams of one source that may be in flight at once, about 1 GiB of memory. No window limits them.
+const MAX_IN_FLIGHT_PKTS: u64 = 10_000_000;
+
 impl DatagramConfig {
     pub(super) fn validate(&self, place: &Place, config: &Config) {
         let start = place.key("start_ns");
@@ -63,17 +67,150 @@ impl DatagramConfig {
         let stop = place.key("stop_ns");
         stop.within_if_given(self.stop_ns, self.start_ns.saturating_add(1), MAX_NS);
         place.key("dscp").within(self.dscp, 0, MAX_DSCP);
-        let ends = (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref());
-        if ends.is_some_and(|(from, to)| from == to) {
-            place.key("to").refuse(ConfigErrorKind::SameNode);
+        match (config.path).ends_at(place, self.from.as_deref(), self.to.as_deref()) {
+            Some((from, to)) if from == to => place.key("to").refuse(ConfigErrorKind::SameNode),
+            Some(ends) => self.limit_flight(&place.key("rate_bps"), config, ends),
+            None => {}
         }
         let packet = place.key("packet_bytes");
         packet.within(self.packet_bytes, DATAGRAM_HEADER_BYTES + 1, u16::MAX);
         place.key("rate_bps").rate(self.rate_bps);
         if let Some(bursts) = &self.bursts {
             let place = place.key("bursts");
-            place.key("on_ns").within(bursts.on_ns, 1, MAX_NS);
+            place.key("on_ns").within(bursts.on_ns, MIN_ON_NS, MAX_NS);
             place.key("off_ns").within(bursts.off_ns, 0, MAX_NS);
+        }
+    }
+
+    /// Refuses a rate that puts more datagrams on the way between `ends` than memory may be spent on.
+    fn limit_flight(&self, place: &Place, config: &Config, ends: (usize, usize)) {
+        let (from, to) = ends;
+        let Some(links) = config.path.links.get(from.min(to)..from.max(to)) else {
+            return;
+        };
+        let directions: Vec<&DirectionConfig> = if from < to {
+            links.iter().map(|link| &link.forward).collect()
+        } else {
+            links.iter().rev().map(|link| &link.reverse).collect()
+        };
+        let bits = f64::from(self.packet_bytes) * 8.0;
+        let (mut bps, mut packets) = (self.rate_bps, 0.0);
+        for direction in directions {
+            bps = direction.max_rate_bps().map_or(bps, |link| link.min(bps));
+            let stay_ns = direction.max_stay_ns().min(config.duration_ns);
+            packets += bps / bits * stay_ns as f64 / SECOND as f64;
+        }
+        if packets > MAX_IN_FLIGHT_PKTS as f64 {
+            place.refuse(ConfigErrorKind::TooManyPacketsInFlight {
+                packets: packets as u64,
+                max: MAX_IN_FLIGHT_PKTS,
+            });
+        }
+    }
+}
+
+impl DirectionConfig {
+    /// The highest rate at any time; none if there is a time without a serialiser.
+    fn max_rate_bps(&self) -> Option<f64> {
+        let first = match &self.rate_trace {
+            Some(trace) => trace.rates_bps.iter().copied().reduce(f64::max),
+            None => self.rate_bps,
+        };
+        let scheduled = self.schedule.iter().filter_map(|change| change.rate_bps);
+        Some(scheduled.fold(first?, f64::max))
+    }
+
+    /// The longest time that a packet spends beyond the serialiser: propagation and jitter, and a hold if there is no
+    /// serialiser whose queue would limit the packets that wait.
+    fn max_stay_ns(&self) -> Nanos {
+        let scheduled = self.schedule.iter().filter_map(|change| change.delay_ns);
+        let delay = scheduled.fold(self.delay_ns, Nanos::max);
+        let jitter = match &self.jitter {
+            None => 0,
+            Some(
+                JitterConfig::Uniform { spread_ns }
+                | JitterConfig::Exponential { spread_ns }
+                | JitterConfig::HalfNormal { spread_ns },
+            ) => *spread_ns,
+            Some(JitterConfig::Recorded { delays_ns }) => {
+                delays_ns.iter().copied().max().unwrap_or(0)
+            }
+        };
+        let hold = match self.max_rate_bps() {
+            Some(_) => 0,
+            None => self.longest_hold_ns(),
+        };
+        delay.saturating_add(jitter).saturating_add(hold)
+    }
+
+    fn longest_hold_ns(&self) -> Nanos {
+        let (mut since, mut longest) = (None, 0);
+        for change in &self.schedule {
+            match change.hold {
+                Some(true) => since = since.or(Some(change.at_ns)),
+                Some(false) => {
+                    let held = since.take().map_or(0, |at| change.at_ns.saturating_sub(at));
+                    longest = longest.max(held);
+                }
+                None => {}
+            }
+        }
+        longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::PathStep;
+
+    /// Key of the first error of a source of `rate_bps` from `ends` over two links, `link` and one of 1 s.
+    fn refused(rate_bps: f64, ends: &str, link: &str) -> Option<String> {
+        let other = r#"{"delay_ns": 1000000000}"#;
+        let config = format!(
+            r#"{{"duration_ns": 100000000000, "path": {{"nodes": ["a", "b", "c"], "links": [
+                {{"name": "ab", "forward": {link}, "reverse": {link}}},
+                {{"name": "bc", "forward": {other}, "reverse": {other}}}]}},
+                "flows": [{{"name": "f", "variant": "sack"}}],
+                "datagrams": [{{"name": "d", {ends} "packet_bytes": 125, "rate_bps": {rate_bps}}}]}}"#
+        );
+        let config: Config = serde_json::from_str(&config).expect("well-formed");
+        let errors = config.validate().err()?.into_vec();
+        let PathStep::Key(key) = errors[0].path.0.last()? else {
+            return None;
+        };
+        Some(format!("{key}: {}", errors[0].problem()))
+    }
+
+    /// 1 Gbit/s are a million datagrams a second.
+    #[test]
+    fn datagrams_in_flight_are_limited() {
+        let rated = r#"{"rate_bps": 1e9, "delay_ns": 1000}"#;
+        let long = r#"{"delay_ns": 9000000000}"#;
+        let held = r#"{"delay_ns": 1000, "schedule": [{"at_ns": 0, "hold": true}, {"at_ns": 50000000000, "hold": false}]}"#;
+        let jitter =
+            r#"{"delay_ns": 1000, "jitter": {"kind": "uniform", "spread_ns": 20000000000}}"#;
+        for (rate_bps, ends, link, allowed) in [
+            (9.9e9, r#""from": "b","#, rated, true),
+            (1.1e10, r#""from": "b","#, rated, false),
+            (1e13, r#""from": "b", "to": "a","#, rated, true),
+            // The first link limits what reaches the second, in the direction of the datagrams.
+            (1e13, "", rated, true),
+            (1e13, r#""from": "c", "to": "a","#, rated, false),
+            (1e9, "", long, true),
+            (1.01e9, "", long, false),
+            (1e9, "", held, false),
+            (1e8, "", held, true),
+            (1e9, "", jitter, false),
+        ] {
+            let found = refused(rate_bps, ends, link);
+            let expected = |found: &String| found.starts_with("rate_bps: puts ");
+            assert_eq!(
+                found.is_none(),
+                allowed,
+                "{rate_bps} {ends} {link}: {found:?}"
+            );
+            assert!(found.iter().all(expected), "{found:?}");
         }
     }
 }

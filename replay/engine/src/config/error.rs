@@ -186,6 +186,8 @@ pub enum ConfigErrorKind {
     NoFlows,
     /// Flows, their proxies and the datagram sources make more than `max` connections.
     TooManyConnections { count: usize, max: usize },
+    /// More than `max` datagrams of a source may be in flight at once.
+    TooManyPacketsInFlight { packets: u64, max: u64 },
     /// There is no flow of this number.
     UnknownFlow { number: usize },
     /// A path of so many nodes does not have so many links.

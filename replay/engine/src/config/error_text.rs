@@ -51,6 +51,9 @@ impl ConfigError {
             Kind::TooManyConnections { count, max } => format!(
                 "{count} connections of flows, proxies and datagrams are more than {max}, the limit"
             ),
+            Kind::TooManyPacketsInFlight { packets, max } => {
+                format!("puts {packets} packets on the path at once, more than {max}, the limit")
+            }
             Kind::UnknownFlow { number } => format!("there is none with number {number}"),
             Kind::LinkCount { nodes, links } => {
                 let needed = nodes.saturating_sub(1);

@@ -294,7 +294,7 @@ fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
         rtt_p95_ns: histogram.and_then(|histogram| histogram.quantile(0.95)),
         app_delay_p50_ns: quantile(delays, 0.5),
         app_delay_p95_ns: quantile(delays, 0.95),
-        app_delay_max_ns: delays.and_then(Histogram::greatest),
+        app_delay_max_ns: delays.and_then(Histogram::max),
         stalls: stalls.map(|(count, _)| count),
         stalled_ns: stalls.map(|(_, time)| time),
         pages: loads.map(Histogram::count),
@@ -336,14 +336,14 @@ fn summarise_datagrams(
         ecn_marks: tally.ecn_marks,
         delay_p50_ns: quantile(delays, 0.5),
         delay_p95_ns: quantile(delays, 0.95),
-        delay_max_ns: delays.and_then(Histogram::greatest),
+        delay_max_ns: delays.and_then(Histogram::max),
         jitter_ns: sink.and_then(DatagramSink::jitter),
     }
 }
 
-/// A quantile to 1/64, which is no more than the greatest for all that.
+/// A quantile to 1/64, but no more than the maximum.
 fn quantile(times: Option<&Histogram>, share: f64) -> Option<Nanos> {
-    times.and_then(|times| times.quantile(share).min(times.greatest()))
+    times.and_then(|times| times.quantile(share).min(times.max()))
 }
 
 fn goodput(octets: u64, duration_ns: Nanos) -> f64 {

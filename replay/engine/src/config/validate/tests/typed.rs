@@ -33,7 +33,7 @@ fn rich() -> Value {
     let proxies =
         json!([{"node": "b", "buffer_pkts": 50, "variant": "cubic", "params": {"beta": 0.6}}]);
     let on_off =
-        json!({"kind": "on_off", "rate_bps": 1e6, "on_ns": 10, "off_ns": 10, "write_bytes": 100});
+        json!({"kind": "on_off", "rate_bps": 1e6, "on_ns": 5000, "off_ns": 10, "write_bytes": 100});
     let pages = json!({"kind": "pages", "page_bytes": 100, "think_ns": 1, "request_bytes": 100, "pages": 3});
     let stream = json!({"kind": "stream", "rate_bps": 1e6, "write_every_ns": 5000, "startup_ns": 1, "resume_ns": 1});
     let writes = json!({"kind": "writes", "at_ns": [0, 5], "bytes": [10, 20]});
@@ -50,7 +50,7 @@ fn rich() -> Value {
              "proxies": proxies, "application": {"kind": "greedy", "write_bytes": 100, "first_write_ns": 9}},
             flow("g", on_off), flow("h", pages), flow("i", stream), flow("j", writes)],
         "datagrams": [{"name": "d", "packet_bytes": 100, "rate_bps": 1e5, "start_ns": 3, "stop_ns": 9, "dscp": 46,
-            "bursts": {"on_ns": 5, "off_ns": 5}}],
+            "bursts": {"on_ns": 5000, "off_ns": 5}}],
     })
 }
 
@@ -185,7 +185,7 @@ fn errors_serialise_to_path_kind_and_fields() {
     config["flows"][0]["proxies"] = json!([]);
     config["flows"][0]["application"] = json!({"kind": "greedy", "write_bytes": 100});
     config["flows"][1]["application"] =
-        json!({"kind": "on_off", "rate_bps": 0.5, "on_ns": 10, "off_ns": 10});
+        json!({"kind": "on_off", "rate_bps": 0.5, "on_ns": 5000, "off_ns": 10});
     let config: Config = serde_json::from_value(config).expect("well-formed");
     let errors = config.validate().expect_err("refused");
     let errors = serde_json::to_value(&errors).expect("plain values");
@@ -217,4 +217,25 @@ fn an_error_without_fields_has_a_kind() {
     );
     let error = serde_json::to_value(&error).expect("plain values");
     assert_eq!(error, json!([{"path": ["flows"], "kind": "no_flows"}]));
+}
+
+/// The number of connections is the first thing that is checked, and then the only one.
+#[test]
+fn too_many_flows_are_refused_before_anything_else() {
+    let mut config: Config = serde_json::from_value(rich()).expect("well-formed");
+    config.datagrams.clear();
+    config.flows.truncate(2);
+    config.flows.remove(0);
+    config.flows[0].variant = "unknown".into();
+    config.duration_ns = 0;
+    for (flows, refused) in [(1023, false), (1024, false), (1025, true), (100_000, true)] {
+        config.flows.resize(flows, config.flows[0].clone());
+        let errors = config.validate().expect_err("no such variant").into_vec();
+        let too_many = ConfigErrorKind::TooManyConnections {
+            count: flows,
+            max: 1024,
+        };
+        assert_eq!(errors[0].kind == too_many, refused, "{flows}");
+        assert_eq!(errors.len() == 1, refused, "{flows}");
+    }
 }
