@@ -1,6 +1,6 @@
-//! What feeds a flow: the kinds of sending application and their parameters.
+//! The sending applications of a flow and their parameters.
 //!
-//! Must not know how they run: `crate::app` does.
+//! Does not depend on how they run: see `crate::app`.
 
 use serde::Deserialize;
 
@@ -13,61 +13,61 @@ use crate::sim::time::Nanos;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApplicationConfig {
-    /// Writes as much as the network takes, up to the flow's size if it has one.
+    /// Writes as much as the network accepts, up to the flow's size if it has one.
     Greedy {
-        /// Octets that one call writes; none: whatever can leave. Needs a send buffer.
+        /// Octets of one write; none: as many as can leave. Needs a send buffer.
         #[serde(default)]
         write_bytes: Option<u32>,
-        /// Time from the flow's start to the first write; none: it writes as soon as it is connected.
+        /// Time from the flow's start to the first write; 0: as soon as it is connected.
         #[serde(default)]
         first_write_ns: Nanos,
     },
-    /// Writes at a rate for a while, then pauses.
+    /// Alternates between periods on, in which it writes at a rate, and periods off.
     OnOff {
-        /// Rate at which it writes while it is on.
+        /// Rate of the writes in a period on.
         rate_bps: f64,
-        /// Mean time on.
+        /// Mean duration of a period on.
         on_ns: Nanos,
-        /// Mean pause.
+        /// Mean duration of a period off.
         off_ns: Nanos,
-        /// How both are spread about their means.
+        /// Distribution of both.
         #[serde(default)]
         spread: Spread,
         /// Octets of one write; none: a full segment.
         #[serde(default)]
         write_bytes: Option<u32>,
     },
-    /// Sends a page whenever the receiving end asks for one; that end reads it, thinks, and asks for the next.
+    /// Sends a page for each request of the client, which reads it, thinks, and requests the next one.
     Pages {
         /// Mean size of a page.
         page_bytes: u64,
         /// Mean time between the last octet of a page and the next request.
         think_ns: Nanos,
-        /// How both are spread about their means.
+        /// Distribution of both.
         #[serde(default)]
         spread: Spread,
         /// Octets of a request.
         #[serde(default = "default_request_bytes")]
         request_bytes: u16,
-        /// Pages to load; none: until the run ends.
+        /// Pages in all; none: until the run ends.
         #[serde(default)]
         pages: Option<u64>,
     },
-    /// Writes media at their own rate; the receiving end plays them out and stalls when they run dry.
+    /// Writes media at their rate; the client plays them and stalls when its playout buffer is empty.
     Stream {
         /// Rate of the media.
         rate_bps: f64,
         /// Time between two writes.
         #[serde(default = "default_write_every_ns")]
         write_every_ns: Nanos,
-        /// Media that must have arrived before the first is played.
+        /// Media that must have arrived before playback starts.
         #[serde(default = "default_buffered_ns")]
         startup_ns: Nanos,
-        /// Media that must have arrived before play goes on after a stall.
+        /// Media that must have arrived before playback resumes after a stall.
         #[serde(default = "default_buffered_ns")]
         resume_ns: Nanos,
     },
-    /// Writes when and what a captured application wrote.
+    /// Repeats the writes of a captured application.
     Writes {
         /// Times since the flow's start, ascending.
         at_ns: Vec<Nanos>,
@@ -76,16 +76,16 @@ pub enum ApplicationConfig {
     },
 }
 
-/// How a random quantity is spread about its mean.
+/// Distribution of a random quantity with a given mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
-    /// Always the mean.
+    /// Constant.
     #[default]
     Fixed,
-    /// Exponentially.
+    /// Exponential.
     Exponential,
-    /// Pareto with shape 1.5: many small, few very large (ns-2's `Traffic/Pareto`).
+    /// Pareto with shape 1.5: many small values, few very large ones (ns-2, `Traffic/Pareto`).
     Pareto,
 }
 

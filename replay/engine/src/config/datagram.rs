@@ -1,6 +1,6 @@
-//! Cross traffic of datagrams: constant-rate or on/off sources that heed no window.
+//! Cross traffic of datagrams: sources of constant rate or on/off sources, without congestion control.
 //!
-//! Must not know how it runs: `crate::net::cross_traffic` does.
+//! Does not depend on how they run: see `crate::net::cross_traffic`.
 
 use serde::Deserialize;
 
@@ -11,53 +11,53 @@ use super::validate::{MAX_NS, Place};
 use super::{Config, DirectionConfig, JitterConfig, Spread};
 use crate::sim::time::{Nanos, SECOND};
 
-/// A source of datagrams and where they go.
+/// A source of datagrams and their destination.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramConfig {
     /// Name, for reports.
     pub name: String,
-    /// When it begins.
+    /// When it starts.
     #[serde(default)]
     pub start_ns: Nanos,
-    /// When it ends; none: with the run.
+    /// When it stops; none: at the end of the run.
     #[serde(default)]
     pub stop_ns: Option<Nanos>,
-    /// Node that sends; none: the first of the path.
+    /// Node that sends; none: the first one of the path.
     #[serde(default)]
     pub from: Option<String>,
-    /// Node that receives, on either side of the sending one; none: the last of the path.
+    /// Node that receives, in either direction from the sending one; none: the last one of the path.
     #[serde(default)]
     pub to: Option<String>,
     /// Differentiated services code point of its packets (RFC 2474).
     #[serde(default)]
     pub dscp: u8,
-    /// Octets of a datagram's IP packet.
+    /// Octets of the IP packet of a datagram.
     pub packet_bytes: u16,
-    /// Rate of IP octets while it is on.
+    /// Rate of IP octets in a period on.
     pub rate_bps: f64,
-    /// Times on and off; none: always on.
+    /// Periods on and off; none: always on.
     #[serde(default)]
     pub bursts: Option<BurstConfig>,
 }
 
-/// Times on and off.
+/// Periods on and off.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BurstConfig {
-    /// Mean time on.
+    /// Mean duration of a period on.
     pub on_ns: Nanos,
-    /// Mean pause.
+    /// Mean duration of a period off.
     pub off_ns: Nanos,
-    /// How both are spread about their means.
+    /// Distribution of both.
     #[serde(default)]
     pub spread: Spread,
 }
 
-/// Headers of IPv4 and UDP.
+/// IPv4 and UDP header.
 pub const DATAGRAM_HEADER_BYTES: u16 = 28;
 
-/// Datagrams of one source that may be in flight at once, about 1 GiB of memory. No window limits them.
+/// Maximum number of datagrams of one source in flight, about 1 GiB of memory; no window limits them.
 const MAX_IN_FLIGHT_PKTS: u64 = 10_000_000;
 
 impl DatagramConfig {

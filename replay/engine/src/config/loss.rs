@@ -1,7 +1,7 @@
-//! Loss processes as configuration: their parameters, what is refused, and the process that they stand for.
+//! Loss processes: their parameters, the checks of these, and the process itself.
 //!
-//! Must not know links. The Python side writes the same words (`channels/losses.py`); `docs/channels/` says what each
-//! model is.
+//! Does not depend on links. The Python side uses the same names (`channels/losses.py`); `docs/channels/` describes
+//! each model.
 
 use hindflight_kernels::{
     Arq, ArqParams, Bernoulli, BitErrors, ChainLoss, ChainParams, Clock, Fec, FecParams,
@@ -30,70 +30,70 @@ pub enum LossConfig {
         /// Probability that a bit is wrong.
         ber: f64,
     },
-    /// Bursts, with netem's parameters.
+    /// Bursts of losses, with netem's parameters.
     GilbertElliott {
-        /// Good to bad, per packet.
+        /// Probability of the transition from good to bad, per packet.
         p: f64,
-        /// Bad to good, per packet.
+        /// Probability of the transition from bad to good, per packet.
         r: f64,
-        /// Delivery in the bad state.
+        /// Probability of delivery in the bad state.
         h: f64,
-        /// Delivery in the good state.
+        /// Probability of delivery in the good state.
         k: f64,
     },
-    /// States of any number, stepped per packet or in time.
+    /// A (semi-)Markov chain, stepped per packet or in time.
     Chain {
-        /// What the lengths of stays count.
+        /// Unit of the stays.
         clock: ClockConfig,
         /// The states.
         states: Vec<StateConfig>,
-        /// Row by row the probabilities of the state that follows.
+        /// Transition probabilities, one row per state.
         jumps: Vec<Vec<f64>>,
-        /// Probabilities of the first state.
+        /// Initial distribution.
         start: Vec<f64>,
     },
-    /// A captured trace, by position.
+    /// A captured loss sequence, by position.
     Trace {
         /// Positions of the lost packets, ascending, from 0.
         positions: Vec<u64>,
-        /// Packets that the trace knows.
+        /// Length of the captured sequence, packets.
         known_pkts: u64,
-        /// How it is played.
+        /// How it is replayed.
         mode: TraceModeConfig,
         /// Block length of `resampled`.
         #[serde(default = "default_block_pkts")]
         block_pkts: u64,
-        /// Packets that come late: position and what is added to the delay, ns; positions ascend.
+        /// Packets that are delayed: position and additional delay, ns; positions ascend.
         #[serde(default)]
         late: Vec<(u64, u64)>,
     },
-    /// Losses by the clock.
+    /// Loss probabilities that depend on time.
     Timeline {
-        /// By ascending start; each holds until the next.
+        /// In ascending order of start; each applies until the next.
         spans: Vec<SpanConfig>,
     },
-    /// Retransmission by the link over another process.
+    /// Link-layer retransmission (ARQ) over another process.
     Arq {
-        /// What a try meets.
+        /// Loss process of each attempt.
         over: Box<LossConfig>,
-        /// Tries after the first one.
+        /// Retransmissions after the first attempt.
         retries: u32,
-        /// What a try takes.
+        /// Duration of an attempt.
         try_ns: u64,
-        /// Whether later packets wait for the one that is being tried.
+        /// Whether later packets wait for the one that is retransmitted.
         in_order: bool,
     },
-    /// An erasure code over another process.
+    /// Link-layer erasure code (FEC) over another process.
     Fec {
-        /// What a packet of a block meets.
+        /// Loss process of each packet of a block.
         over: Box<LossConfig>,
         /// Packets of a block.
         block: u32,
-        /// Redundant ones among them.
+        /// Repair packets among them.
         repair: u32,
-        /// What a packet of a block takes.
+        /// Duration of a packet of a block.
         packet_ns: u64,
-        /// Whether later packets wait for one that is being made good.
+        /// Whether later packets wait for one that is recovered.
         in_order: bool,
     },
 }
@@ -102,17 +102,17 @@ fn default_block_pkts() -> u64 {
     100
 }
 
-/// How a trace is played.
+/// How a captured sequence is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceModeConfig {
     /// As captured.
     Replayed,
-    /// In blocks drawn by seed.
+    /// In blocks that are resampled at random.
     Resampled,
 }
 
-/// What a chain's stays count.
+/// Unit of a chain's stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockConfig {
@@ -132,15 +132,15 @@ pub struct StateConfig {
     /// Probability that a bit is wrong.
     #[serde(default)]
     pub ber: Option<f64>,
-    /// How long it lasts.
+    /// Duration of a stay.
     pub stay: StayConfig,
 }
 
-/// How long a state lasts.
+/// Distribution of the duration of a stay.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StayConfig {
-    /// Left before the next packet with this probability.
+    /// Geometric: probability to leave the state before the next packet.
     Geometric(f64),
     /// Exponential with this mean.
     ExponentialNs(f64),
@@ -151,11 +151,11 @@ pub enum StayConfig {
         /// Standard deviation of its natural logarithm.
         sigma: f64,
     },
-    /// Always as long.
+    /// Constant.
     FixedNs(u64),
 }
 
-/// Losses from a time on: `per` or `ber`.
+/// Loss probability from a time on: `per` or `ber`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpanConfig {
@@ -169,7 +169,7 @@ pub struct SpanConfig {
     pub ber: Option<f64>,
 }
 
-/// The loss that `per` or `ber` stands for; both left out: nothing is lost.
+/// The loss of a state with `per` or `ber`; with neither, nothing is lost.
 fn state_loss(per: Option<f64>, ber: Option<f64>) -> StateLoss {
     ber.map_or(StateLoss::Packets(per.unwrap_or(0.0)), StateLoss::Bits)
 }
@@ -189,7 +189,7 @@ impl StateConfig {
 }
 
 impl LossConfig {
-    /// The process, drawing from the stream at `key`. The configuration must have been validated.
+    /// The process, with random numbers of the stream at `key`. The configuration must be valid.
     pub fn process(&self, key: StreamKey) -> LossProcess {
         let rng = StreamRng::new(key);
         match self {
@@ -238,7 +238,7 @@ impl LossConfig {
         }
     }
 
-    /// The link layer over its process, where this is one.
+    /// Link-layer protection of the inner process, if this is ARQ or FEC.
     fn guard(&self, key: StreamKey) -> Option<Guard> {
         match self {
             Self::Arq {
@@ -273,7 +273,7 @@ impl LossConfig {
         }
     }
 
-    /// The spans, where this is a timeline.
+    /// The spans, if this is a timeline.
     pub fn spans(&self) -> Option<Vec<Span>> {
         let Self::Timeline { spans } = self else {
             return None;
@@ -285,7 +285,7 @@ impl LossConfig {
         Some(spans.collect())
     }
 
-    /// The states and their jumps, where this is a chain.
+    /// The states and transition probabilities, if this is a chain.
     pub fn chain(&self) -> Option<ChainParams> {
         let Self::Chain {
             clock,
@@ -383,7 +383,7 @@ impl LossConfig {
 const MAX_STATES: usize = 1000;
 const MAX_SIGMA: f64 = 10.0;
 
-/// `steps` are the jumps from each state and the probabilities of the first one.
+/// `steps` are the transition probabilities and the initial distribution.
 fn validate_chain(
     place: &Place,
     clock: ClockConfig,
@@ -514,7 +514,7 @@ mod tests {
         {"per":1.0,"stay":{"exponential_ns":1e7}}],"jumps":[[0,1],[1,0]],"start":[1,0]}"#;
 
     #[test]
-    fn a_chain_and_a_timeline_lose_by_the_clock() {
+    fn a_chain_in_time_and_a_timeline_lose_packets_at_their_times() {
         let key = StreamKey {
             seed: 1,
             owner: 0,
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_place() {
+    fn an_invalid_value_is_refused_with_its_key_path() {
         for (wrong, right, key) in [
             ("\"per\":1.0", "\"per\":1.5", "loss.states[1].per"),
             ("\"per\":1.0", "\"per\":0.1,\"ber\":0.1", "loss.states[1]"),

@@ -1,6 +1,6 @@
-//! Queue disciplines of a link and their parameters, with the defaults that their sources give.
+//! Queue disciplines of a link and their parameters, with the defaults of their sources.
 //!
-//! Must not know how a queue works: `queue/` does. Read docs/queues.md first.
+//! Does not depend on how a queue works: see `net/queue/`. Read docs/queues.md first.
 
 use serde::Deserialize;
 
@@ -8,13 +8,13 @@ use super::error::{ConfigErrorKind, Relation};
 use super::validate::{MAX_PKTS, Place};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 
-/// Which packets wait, which go first and which are dropped or marked.
+/// A queue discipline: which packets wait, in which order they leave, and which are dropped or marked.
 ///
-/// The packet in service never counts in a limit.
+/// The packet in service does not count towards a limit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum QueueConfig {
-    /// First in, first out; what does not fit is dropped.
+    /// First in, first out; an arriving packet that does not fit is dropped.
     DropTail(DropTailConfig),
     /// Random early detection (Floyd and Jacobson 1993, gentle).
     Red(RedConfig),
@@ -28,16 +28,16 @@ pub enum QueueConfig {
     Drr(DrrConfig),
 }
 
-/// Packets that may wait where a scenario does not say.
+/// Limit of a queue unless the scenario gives one.
 const DEFAULT_LIMIT_PKTS: u32 = 1000;
 
-/// Parameters of drop-tail: one of the two limits.
+/// Parameters of drop-tail: one of two limits.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DropTailConfig {
-    /// Packets that may wait; none with `limit_bytes`, else 1000.
+    /// Limit in packets; default 1000, none if `limit_bytes` is given.
     pub limit_pkts: Option<u32>,
-    /// Octets that may wait.
+    /// Limit in octets.
     pub limit_bytes: Option<u64>,
 }
 
@@ -45,21 +45,21 @@ pub struct DropTailConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RedConfig {
-    /// Packets that may wait.
+    /// Limit in packets.
     pub limit_pkts: u32,
-    /// Averaged queue below which nothing is signalled.
+    /// Average queue below which no packet is dropped or marked.
     pub min_pkts: f64,
-    /// Averaged queue at which the probability reaches `max_probability`.
+    /// Average queue at which the probability is `max_probability`.
     pub max_pkts: f64,
-    /// Probability of a signal at `max_pkts`.
+    /// Probability of a drop or mark at `max_pkts`.
     pub max_probability: f64,
-    /// Weight w_q of one sample in the average.
+    /// Weight w_q of a sample in the average.
     pub weight: f64,
-    /// From `max_pkts` to twice that the probability climbs to 1, instead of jumping (Floyd 2000).
+    /// Between `max_pkts` and twice that the probability rises to 1 instead of jumping (Floyd 2000).
     pub gentle: bool,
-    /// Size of the typical packet, by which idle time counts.
+    /// Typical packet size, which converts idle time to packets.
     pub mean_packet_bytes: u32,
-    /// Mark packets of ECN-capable transports where others are dropped (RFC 3168 §7).
+    /// Mark packets of ECN-capable transports instead of dropping them (RFC 3168 §7).
     pub ecn: bool,
 }
 
@@ -82,23 +82,23 @@ impl Default for RedConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PieConfig {
-    /// Packets that may wait.
+    /// Limit in packets.
     pub limit_pkts: u32,
-    /// Queueing delay to hold.
+    /// Target queueing delay.
     pub target_ns: Nanos,
-    /// Time between two updates of the probability.
+    /// Interval of the updates of the probability.
     pub update_ns: Nanos,
-    /// Time for which a burst passes untouched.
+    /// Duration of a burst that is allowed without drops.
     pub max_burst_ns: Nanos,
-    /// Weight of the distance from the target, per second.
+    /// Weight of the deviation from the target, per second.
     pub alpha: f64,
-    /// Weight of the trend, per second.
+    /// Weight of the trend of the delay, per second.
     pub beta: f64,
-    /// Size of the typical packet: two of them may always wait.
+    /// Typical packet size: two such packets may always wait.
     pub mean_packet_bytes: u32,
-    /// Mark packets of ECN-capable transports where others are dropped.
+    /// Mark packets of ECN-capable transports instead of dropping them.
     pub ecn: bool,
-    /// Probability from which even they are dropped.
+    /// Probability from which ECN-capable packets are dropped as well.
     pub ecn_threshold: f64,
 }
 
@@ -122,15 +122,15 @@ impl Default for PieConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodelConfig {
-    /// Packets that may wait.
+    /// Limit in packets.
     pub limit_pkts: u32,
     /// Acceptable standing delay.
     pub target_ns: Nanos,
-    /// Time above the target after which it drops: a round trip of the slowest connections.
+    /// Time above the target before the first drop: a round-trip time of the slowest connections.
     pub interval_ns: Nanos,
-    /// Octets that may always wait: a full packet.
+    /// Octets that may always wait: one full packet.
     pub mtu_bytes: u32,
-    /// Mark packets of ECN-capable transports where others are dropped.
+    /// Mark packets of ECN-capable transports instead of dropping them.
     pub ecn: bool,
 }
 
@@ -150,15 +150,15 @@ impl Default for CodelConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PriorityConfig {
-    /// DSCP values of each class, the first class served before all others; what no class names goes last.
+    /// Code points of each class, in the order of priority. Code points that no class names have the lowest priority.
     pub classes: Vec<Vec<u8>>,
-    /// Packets that may wait in each class.
+    /// Limit of each class in packets.
     pub limit_pkts: u32,
 }
 
 /// CS7, CS6 (RFC 4594 §3.1: routing) and EF (RFC 3246).
 const URGENT_DSCP: [u8; 3] = [56, 48, 46];
-/// Greatest DSCP: six bits (RFC 2474 §3).
+/// Maximum of the six-bit code point (RFC 2474 §3).
 pub const MAX_DSCP: u8 = 63;
 
 impl Default for PriorityConfig {
@@ -174,9 +174,9 @@ impl Default for PriorityConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DrrConfig {
-    /// Octets that each flow may send per round; at least a full packet, or a round may send nothing.
+    /// Octets that each flow may send per round; less than a full packet may leave a round without any packet.
     pub quantum_bytes: u32,
-    /// Packets that may wait, of all flows together.
+    /// Limit in packets, of all flows together.
     pub limit_pkts: u32,
 }
 
@@ -196,7 +196,7 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
-    /// Drop-tail with room for `limit_pkts`.
+    /// Drop-tail with a limit of `limit_pkts`.
     pub fn packets(limit_pkts: u32) -> Self {
         Self::DropTail(DropTailConfig {
             limit_pkts: Some(limit_pkts),
@@ -204,7 +204,7 @@ impl QueueConfig {
         })
     }
 
-    /// Its name in a scenario.
+    /// Its name in scenarios.
     pub fn name(&self) -> &'static str {
         match self {
             Self::DropTail(_) => "drop_tail",
@@ -228,7 +228,7 @@ impl QueueConfig {
     }
 }
 
-/// Limit of a queue in octets: that in packets, each of 64 KiB.
+/// Limit of a queue in octets: `MAX_PKTS` packets of 64 KiB.
 const MAX_BYTES: u64 = MAX_PKTS << 16;
 
 impl DropTailConfig {
@@ -310,7 +310,7 @@ impl CodelConfig {
     }
 }
 
-/// Classes besides the last one: no more than there are code points.
+/// Maximum number of classes without the last one: there are 64 code points.
 const MAX_CLASSES: usize = 63;
 
 impl PriorityConfig {
