@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use hindflight_engine::cc::Externals;
 use hindflight_engine::{
-    Config, ConfigError, Leg, Profile, RunError, RunSummary, StackOverrides, StackParams, Tap,
-    VARIANTS, Variant, World, unheeded_by_all,
+    Config, ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, Leg, PathStep, Profile, RunError,
+    RunSummary, StackOverrides, StackParams, Tap, VARIANTS, Variant, World, ineffective_in_all,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_path_to_error::Segment;
 
 use crate::captures::Captures;
 use crate::controller::{Failure, externals};
@@ -125,11 +126,16 @@ pub fn check(
     for (number, text) in configurations.iter().enumerate() {
         match config_with(text, &externals) {
             Ok(config) => configs.push(config),
-            Err(error) => return Some((number, error.key, error.problem)),
+            Err(errors) => return first(number, errors.into_vec()),
         }
     }
-    let unheeded = unheeded_by_all(&configs);
-    unheeded.map(|error| (0, error.key, error.problem))
+    first(0, ineffective_in_all(&configs))
+}
+
+/// The first of the errors of configuration `number`: its key and its problem, in English.
+fn first(number: usize, errors: Vec<ConfigError>) -> Option<(usize, String, String)> {
+    let error = errors.into_iter().next()?;
+    Some((number, error.path.to_string(), error.problem()))
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
@@ -215,16 +221,27 @@ pub fn config(text: &str) -> PyResult<Config> {
     config_with(text, &Externals::default()).map_err(|error| refused(error.into()))
 }
 
-fn config_with(text: &str, externals: &Externals) -> Result<Config, ConfigError> {
+fn config_with(text: &str, externals: &Externals) -> Result<Config, ConfigErrors> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut reader);
-    let mut config: Config = read.map_err(|error| ConfigError {
-        key: error.path().to_string(),
-        problem: error.inner().to_string(),
+    let mut config: Config = read.map_err(|error| {
+        let detail = error.inner().to_string();
+        let path = key_path(error.path());
+        ConfigErrors::one(path, ConfigErrorKind::Malformed { detail })
     })?;
     config.externals = externals.clone();
     config.validate()?;
     Ok(config)
+}
+
+/// The JSON reader's path; the tag of an enum is no key of it.
+fn key_path(path: &serde_path_to_error::Path) -> KeyPath {
+    let steps = path.iter().filter_map(|segment| match segment {
+        Segment::Seq { index } => Some(PathStep::Index(*index)),
+        Segment::Map { key } => Some(PathStep::Key(key.clone())),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    });
+    KeyPath(steps.collect())
 }
 
 /// What the threads share.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::catalogue::edit_distance;
-use crate::config::quantity;
+use crate::config::ParameterProblem;
 
 /// A value as a scenario writes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -32,9 +32,9 @@ pub enum Kind {
     Number {
         /// Default.
         default: f64,
-        /// Minimum value.
+        /// Minimum.
         min: f64,
-        /// Maximum value.
+        /// Maximum.
         max: f64,
         /// Whole numbers only.
         whole: bool,
@@ -77,37 +77,29 @@ pub trait Choice: Copy + 'static {
     fn from_name(name: &str) -> Option<Self>;
 }
 
-/// Checks `values` against the table of a variant: the name of the first value that is refused, and why.
-///
-/// # Errors
-/// An unknown name (with the nearest that exists), a value of the wrong kind or out of range.
-pub fn check(specs: &[ParamSpec], values: &ParamValues) -> Result<(), (String, String)> {
-    for (name, value) in values {
-        let spec = specs
-            .iter()
-            .find(|spec| spec.name == name)
-            .ok_or_else(|| (name.clone(), unknown(specs, name)))?;
-        spec.check(value)
-            .map_err(|problem| (name.clone(), problem))?;
-    }
-    Ok(())
+/// Checks `values` against the table of a variant. Returns the name of each value that is refused, with the problem: an
+/// unknown name, a value of the wrong kind or out of range.
+pub fn check(specs: &[ParamSpec], values: &ParamValues) -> Vec<(String, ParameterProblem)> {
+    let problem = |(name, value): (&String, &ParamValue)| {
+        let problem = match specs.iter().find(|spec| spec.name == name) {
+            Some(spec) => spec.problem(value)?,
+            None => unknown(specs, name),
+        };
+        Some((name.clone(), problem))
+    };
+    values.iter().filter_map(problem).collect()
 }
 
-fn unknown(specs: &[ParamSpec], name: &str) -> String {
+fn unknown(specs: &[ParamSpec], name: &str) -> ParameterProblem {
     let nearest = specs
         .iter()
         .min_by_key(|spec| edit_distance(name, spec.name));
-    match nearest {
-        None => "the variant has no parameters".into(),
-        Some(nearest) => {
-            let all: Vec<_> = specs.iter().map(|spec| spec.name).collect();
-            format!(
-                "no such parameter; did you mean {:?}? There are {}",
-                nearest.name,
-                all.join(", ")
-            )
+    nearest.map_or(ParameterProblem::NoParameters, |nearest| {
+        ParameterProblem::Unknown {
+            nearest: nearest.name,
+            known: specs.iter().map(|spec| spec.name).collect(),
         }
-    }
+    })
 }
 
 impl ParamSpec {
@@ -129,46 +121,43 @@ impl ParamSpec {
         }
     }
 
-    /// A number out of bounds and the bounds, with their unit.
-    fn out_of_range(&self, number: f64, min: f64, max: f64) -> String {
-        if self.unit == "bit/s" {
-            let [number, min, max] = [number, min, max].map(|bps| quantity("_bps", bps));
-            return format!("{number} is not between {min} and {max}");
-        }
-        let bounds = format!("{number} is not between {min} and {max} {}", self.unit);
-        bounds.trim_end().into()
-    }
-
-    fn check(&self, value: &ParamValue) -> Result<(), String> {
+    /// Why `value` is refused; none if it is allowed.
+    fn problem(&self, value: &ParamValue) -> Option<ParameterProblem> {
+        let unit = self.unit;
         match (self.kind, value) {
             (
                 Kind::Number {
                     min, max, whole, ..
                 },
-                &ParamValue::Number(number),
+                &ParamValue::Number(value),
             ) => {
-                if !(min..=max).contains(&number) {
-                    Err(self.out_of_range(number, min, max))
-                } else if whole && number.fract() != 0.0 {
-                    Err(format!("{number} is not a whole number"))
+                if !(min..=max).contains(&value) {
+                    Some(ParameterProblem::OutOfRange {
+                        value,
+                        min,
+                        max,
+                        unit,
+                    })
+                } else if whole && value.fract() != 0.0 {
+                    Some(ParameterProblem::NotWhole { value })
                 } else {
-                    Ok(())
+                    None
                 }
             }
-            (Kind::Flag { .. }, ParamValue::Flag(_)) => Ok(()),
+            (Kind::Flag { .. }, ParamValue::Flag(_)) => None,
             (Kind::Choice { names, .. }, ParamValue::Name(name)) => {
-                if names.contains(&name.as_str()) {
-                    Ok(())
-                } else {
-                    Err(format!("{name:?} is none of {}", names.join(", ")))
-                }
+                let value = name.clone();
+                let unknown = !names.contains(&name.as_str());
+                unknown.then_some(ParameterProblem::NotAllowed {
+                    value,
+                    allowed: names,
+                })
             }
             (Kind::Number { min, max, .. }, _) => {
-                let bounds = format!("must be a number between {min} and {max} {}", self.unit);
-                Err(bounds.trim_end().into())
+                Some(ParameterProblem::NotNumber { min, max, unit })
             }
-            (Kind::Flag { .. }, _) => Err("must be true or false".into()),
-            (Kind::Choice { names, .. }, _) => Err(format!("must be one of {}", names.join(", "))),
+            (Kind::Flag { .. }, _) => Some(ParameterProblem::NotFlag),
+            (Kind::Choice { names, .. }, _) => Some(ParameterProblem::NotName { allowed: names }),
         }
     }
 }
@@ -372,10 +361,11 @@ mod tests {
     }
 
     fn refusal(json: &str) -> String {
-        match check(TestParams::SPECS, &values(json)) {
-            Ok(()) => String::new(),
-            Err((name, problem)) => format!("{name}: {problem}"),
-        }
+        let problems = check(TestParams::SPECS, &values(json));
+        let lines = problems
+            .iter()
+            .map(|(name, problem)| format!("{name}: {problem}"));
+        lines.collect::<Vec<_>>().join("; ")
     }
 
     #[test]
@@ -451,7 +441,9 @@ mod tests {
         ] {
             assert_eq!(refusal(json), expected);
         }
-        let (_, problem) = check(&[], &values(r#"{"c": 1}"#)).expect_err("nothing is known");
-        assert_eq!(problem, "the variant has no parameters");
+        assert_eq!(
+            check(&[], &values(r#"{"c": 1}"#)),
+            [("c".into(), ParameterProblem::NoParameters)]
+        );
     }
 }

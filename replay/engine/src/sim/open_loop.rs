@@ -7,7 +7,7 @@
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::time::Nanos;
-use crate::config::{Config, ConfigError, StackParams, known_variant};
+use crate::config::{Config, ConfigErrorKind, ConfigErrors, KeyPath, StackParams, known_variant};
 use crate::tcp::segment::{Direction, Segment, flags};
 use crate::tcp::sender::{BoardCounts, Sender};
 
@@ -74,10 +74,10 @@ pub struct OpenLoopState {
 }
 
 /// Why a record cannot be followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ReplayMismatch {
     /// The flow's configuration makes no sense.
-    Config(ConfigError),
+    Config(ConfigErrors),
     /// Thing number `index` comes before the one before it.
     Backwards {
         /// From 0.
@@ -156,13 +156,11 @@ pub fn replay_open_loop(
     Ok(states)
 }
 
-fn sender(config: &Config, flow: usize) -> Result<Sender, ConfigError> {
+fn sender(config: &Config, flow: usize) -> Result<Sender, ConfigErrors> {
     config.validate()?;
     let Some(flow) = config.flows.get(flow) else {
-        return Err(ConfigError {
-            key: "flows".into(),
-            problem: format!("there is none with number {flow}"),
-        });
+        let kind = ConfigErrorKind::UnknownFlow { number: flow };
+        return Err(ConfigErrors::one(KeyPath::root("flows"), kind));
     };
     let variant = known_variant("variant", &flow.variant)?;
     let params = variant.fix(

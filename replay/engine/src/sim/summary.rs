@@ -341,7 +341,7 @@ fn summarise_datagrams(
     }
 }
 
-/// A quantile to 1/64, which is no more than the greatest for all that.
+/// A quantile to 1/64, but no more than the maximum.
 fn quantile(times: Option<&Histogram>, share: f64) -> Option<Nanos> {
     times.and_then(|times| times.quantile(share).min(times.max()))
 }
