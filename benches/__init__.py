@@ -1,1 +1,1 @@
-"""Speed and memory beside peers, run by hand or nightly; never a timed test."""
+"""Speed and memory compared with peers, run by hand or nightly; never a timed test."""

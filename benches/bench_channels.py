@@ -1,7 +1,7 @@
-"""Memory of channels that are drawn and written as they come: the same for ten times as much.
+"""Memory of channel synthesis, which writes as it generates: the same for ten times the length.
 
-`python -m benches channels`. Each synthesis runs in a process of its own, whose greatest memory the system tells.
-Knows the command `hindflight channel synth`, no kernel. Read docs/channels/synth.md.
+`python -m benches channels`. Each synthesis runs in a separate process, whose maximum memory the system reports.
+Depends on the command `hindflight channel synth`, not on the kernels. Read docs/channels/synth.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The engine beside ns-2 in one run: data packets per second on one core, memory, and nanoseconds per data packet.
+"""The engine compared with ns-2 in one run: data packets per second on one core, memory, and nanoseconds per data
+packet.
 
-`python -m benches engine [--rounds N] [--seconds S]`. Each round measures every case once, each in a process of its
-own, so that a busy machine slows all alike; a ratio is the median over rounds of the ratio within a round, with the
-least and the greatest. Times are those on the processor, but where several threads share the work.
+`python -m benches engine [--rounds N] [--seconds S]`. Each round measures every case once, each in a separate
+process, so that a busy machine slows all alike; a ratio is the median over rounds of the ratio within a round, with the
+minimum and the maximum. Times are those on the processor, but where several threads share the work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Ingest beside its peers: packets per second from a pcap to tables, against tcptrace and tshark in the same run.
+"""Ingest compared with its peers: packets per second from a pcap to tables, against tcptrace and tshark in the same
+run.
 
 Run by hand on an idle machine: `python -m benches.bench_ingest [--packets N]`. Three captures of known shape are
 written to a temporary folder: one bulk flow, the same with 5 % of its segments sent again, and many short

@@ -9,7 +9,9 @@ import re
 from pathlib import Path
 
 ENGINE = Path(__file__).resolve().parent.parent / "replay/engine/src"
-TEST_MODULE = re.compile(r"^\s*#\[cfg\(test\)\]\s*\n((?:\s*#\[.*\]\n)*)\s*(?:pub(?:\(\w+\))? )?mod (\w+)\s*([;{])", re.M)
+TEST_MODULE = re.compile(
+    r"^\s*#\[cfg\(test\)\]\s*\n((?:\s*#\[.*\]\n)*)\s*(?:pub(?:\(\w+\))? )?mod (\w+)\s*([;{])", re.MULTILINE
+)
 
 
 def test_files(path: Path, text: str) -> set[Path]:

@@ -1,8 +1,8 @@
-"""One measurement of the engine in a process of its own: `python -m benches.engine_worker`, a case in JSON on stdin.
+"""One measurement of the engine in a separate process: `python -m benches.engine_worker`, a case in JSON on stdin.
 
-`measure` prints data packets, nanoseconds on the processor and by the wall, and kB by which the greatest size of the
+`measure` prints data packets, nanoseconds on the processor and by the wall, and kB by which the maximum size of the
 process exceeds its size before the run; `compare` prints nanoseconds on the processor per data packet of two sessions
-that take turns. Knows the engine through `hindflight.replay.experiment.run` alone.
+that take turns. Depends on the engine through `hindflight.replay.experiment.run` alone.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hindflight.replay.controllers.base import Controller
 from hindflight.replay.experiment.run import Configuration, run_configurations
 
 PYTHON_RENO = "python-reno"
-MOST_GUESSES = 12
+MAX_GUESSES = 12
 """Runs in search of a duration."""
-MOST_GROWTH = 20.0
+MAX_GROWTH = 20.0
 """Times by which such a run may be longer than the one before it."""
 
 
@@ -71,11 +71,11 @@ def compare(configs: list[dict[str, Any]], *, pairs: int, packets: int) -> list[
 
 def _lasting(config: dict[str, Any], packets: int) -> dict[str, Any]:
     """Return `config` with the duration in which about `packets` data packets leave; a tenth less will do."""
-    for _ in range(MOST_GUESSES):
+    for _ in range(MAX_GUESSES):
         sent = _run(config)
         if sent > 0.9 * packets:
             return config
-        growth = min(packets / max(sent, 1), MOST_GROWTH)
+        growth = min(packets / max(sent, 1), MAX_GROWTH)
         config = {**config, "duration_ns": round(config["duration_ns"] * max(growth, 1.1))}
     raise SystemExit(f"{config['flows'][0]['variant']}: no {packets} data packets in {config['duration_ns'] / 1e9:g} s")
 

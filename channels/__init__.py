@@ -1,1 +1,1 @@
-"""What a link does: models, extraction from captures, fits, and the file formats of other tools."""
+"""Channels: models, extraction from captures, fits, and the file formats of other tools."""

@@ -1,4 +1,4 @@
-"""The one module of this room that touches the native core."""
+"""The only module of this package that imports the native core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One number that a capture or a file says about a link, with its interval and how it was found."""
+"""An estimate of one property of a link, with its interval and method."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One quantity with its 95 % interval (None where there is none); `known` is false where it is a mere
-    bound or an assumption; `how` says in one sentence how it was got."""
+    """An estimated quantity and its 95 % interval; an end of the interval is None if it is not known.
+
+    `known` is false if the value is a bound or an assumption. `how` states the method in one sentence.
+    """
 
     name: str
     value: float | None

@@ -1,6 +1,6 @@
-"""What a link is like over time: states that follow one another, and their rows of the `channel` table.
+"""The state of a link over time, and its rows of kind interval in the table `channel`.
 
-Knows no model. States are handed on one by one, so that memory does not grow with the time they cover. Read
+States are iterated one by one, so memory does not grow with the time that they cover. Does not depend on any model. See
 docs/channels/synth.md.
 """
 
@@ -23,11 +23,11 @@ BATCH_ROWS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What holds from `start_ns` to `end_ns`; None where the model says nothing.
+    """The state of a link from `start_ns` to `end_ns`. None means that the model does not determine the value.
 
-    `per` and `ber` are losses by the channel. `outage`: the link is down, and what meets it is lost. A rate of 0:
-    nothing is sent, and what is queued waits. `overlap_ns`: with this state a second link takes over, with a queue of
-    its own, and the one before serves what it has for so long.
+    `per` and `ber` are loss by the channel. In an `outage` the link is down and loses every packet. At a rate of 0
+    nothing is sent and queued packets wait. `overlap_ns`: at the start of this state a second link with a separate
+    queue takes over, and the previous link keeps draining its queue for that long.
     """
 
     start_ns: int
@@ -45,8 +45,8 @@ class State:
         return self.outage or self.per == 1
 
 
-def merged(states: Iterable[State]) -> Iterator[State]:
-    """Join neighbours that say the same; leave out what lasts no time."""
+def merge(states: Iterable[State]) -> Iterator[State]:
+    """Merge adjacent states with equal values; drop states of zero duration."""
     held: State | None = None
     for state in states:
         if state.end_ns <= state.start_ns:
@@ -62,13 +62,13 @@ def merged(states: Iterable[State]) -> Iterator[State]:
 
 
 def _continues(held: State, state: State) -> bool:
-    """Whether `state` says what the one before it did; a link that takes over begins anew."""
+    """Return whether `state` continues `held` unchanged. A state with a handover always starts a new one."""
     begun = replace(state, start_ns=held.start_ns, overlap_ns=held.overlap_ns)
     return state.overlap_ns is None and begun == replace(held, end_ns=state.end_ns)
 
 
-def until(states: Iterable[State], end_ns: int) -> Iterator[State]:
-    """Cut a walk that goes on for ever at `end_ns`."""
+def truncate(states: Iterable[State], end_ns: int) -> Iterator[State]:
+    """Truncate states, which may be endless, at `end_ns`."""
     for state in states:
         if state.start_ns >= end_ns:
             return
@@ -77,12 +77,12 @@ def until(states: Iterable[State], end_ns: int) -> Iterator[State]:
             return
 
 
-def both(one: Iterable[State], other: Iterable[State]) -> Iterator[State]:
-    """A link that suffers what both say: lost where either loses, the lesser rate, the sum of the delays."""
-    return merged(_both(iter(one), iter(other)))
+def combine(one: Iterable[State], other: Iterable[State]) -> Iterator[State]:
+    """Return the states of two links in series: the lower rate, the sum of the delays, the losses of both."""
+    return merge(_combine(iter(one), iter(other)))
 
 
-def _both(one: Iterator[State], other: Iterator[State]) -> Iterator[State]:
+def _combine(one: Iterator[State], other: Iterator[State]) -> Iterator[State]:
     a, b = next(one, None), next(other, None)
     while a is not None and b is not None:
         start_ns, end_ns = max(a.start_ns, b.start_ns), min(a.end_ns, b.end_ns)
@@ -108,7 +108,7 @@ def _lesser(a: float | None, b: float | None) -> float | None:
 
 
 def _either(a: float | None, b: float | None) -> float | None:
-    """The probability that at least one of two independent things happens."""
+    """Return the probability that at least one of two independent events occurs."""
     if a is None or b is None:
         return a if b is None else b
     return a + b - a * b
@@ -117,7 +117,7 @@ def _either(a: float | None, b: float | None) -> float | None:
 def tables(
     states: Iterable[State], *, hop: str = "link", directions: Sequence[Direction] = ("a2b", "b2a")
 ) -> Iterator[pa.Table]:
-    """Rows of kind interval, in batches; each state once per direction."""
+    """Return rows of kind interval in batches of tables; each state has one row per direction."""
     walk = iter(states)
     while chunk := list(islice(walk, BATCH_ROWS)):
         yield table_from_rows("channel", [_row(state, hop, way) for state in chunk for way in directions])
@@ -133,29 +133,29 @@ def _row(state: State, hop: str, direction: Direction) -> dict[str, object]:
 
 
 def read_states(channel: pa.Table, direction: Direction, where: str) -> list[State]:
-    """Return the states that interval rows of one direction say, one after the other without a gap.
+    """Return the interval rows of one direction as contiguous states.
 
-    An outage may stand over other rows, as in an extracted trace: it cuts them, and they hold again after it.
-    ChannelError, with `where`, if nothing is said of some time between the first row and the last, or rows are of
-    several hops.
+    An outage may overlap other rows, as in an extracted trace: it interrupts them, and they continue after it. Raises
+    ChannelError, which names `where`, if there is a gap between the rows or if they belong to several hops.
     """
     rows = [row for row in channel.to_pylist() if row["kind"] == "interval" and row["direction"] == direction]
     hops = sorted({row["hop"] for row in rows})
     if len(hops) > 1:
+        names = ", ".join(hop if hop.isprintable() else repr(hop) for hop in hops)
         raise ChannelError(
-            f"{where}: its intervals are of several hops ({', '.join(hops)}), and a link is one",
-            "one file for each hop",
+            f"{where}: the intervals belong to several hops ({names}); a link is one hop",
+            "write one file per hop",
         )
-    said = [_state(row) for row in rows]
+    rows_as_states = [_state(row) for row in rows]
     states: list[State] = []
-    for state in _overlaid(said):
+    for state in _apply_outages(rows_as_states):
         if states and state.start_ns > states[-1].end_ns:
             end_ns = states[-1].end_ns
-            number = 1 + sum(other.start_ns < state.start_ns for other in said)
+            number = 1 + sum(other.start_ns < state.start_ns for other in rows_as_states)
             raise ChannelError(
-                f"{where}: interval {number} of {direction} begins at {state.start_ns} ns, the one before ends at "
-                f"{end_ns} ns: what the link is like in between ({(state.start_ns - end_ns) / 1e9:g} s) is not told",
-                "give a row for that time, or let the row before it last longer",
+                f"{where}: interval {number} of {direction} begins at {state.start_ns} ns, the previous one ends at "
+                f"{end_ns} ns: the link is undefined for {(state.start_ns - end_ns) / 1e9:g} s",
+                "add a row for that time, or extend the previous row",
             )
         states.append(state)
     return states
@@ -175,10 +175,10 @@ def _state(row: dict[str, Any]) -> State:
     )
 
 
-def _overlaid(rows: Sequence[State]) -> Iterator[State]:
-    """Cut the states where an outage begins or ends; in it holds what it says, and what it leaves open as below it."""
+def _apply_outages(rows: Sequence[State]) -> Iterator[State]:
+    """Split the states at the edges of outages. A value that an outage leaves open is that of the state below."""
     lasting = [row for row in rows if row.end_ns > row.start_ns]
-    above, below = (_Walk([row for row in lasting if row.outage is down]) for down in (True, False))
+    above, below = (_Cursor([row for row in lasting if row.outage is down]) for down in (True, False))
     edges = sorted({edge for row in lasting for edge in (row.start_ns, row.end_ns)})
     for start_ns, end_ns in pairwise(edges):
         held = [row for row in (above.at(start_ns), below.at(start_ns)) if row is not None]
@@ -190,48 +190,48 @@ def _piece(start_ns: int, end_ns: int, held: Sequence[State]) -> State:
     if len(held) == 1 and (held[0].start_ns, held[0].end_ns) == (start_ns, end_ns):
         return held[0]
 
-    def said(name: str, rows: Sequence[State] = held) -> Any:
+    def first_value(name: str, rows: Sequence[State] = held) -> Any:
         return next((value for row in rows if (value := getattr(row, name)) is not None), None)
 
     return State(
         start_ns,
         end_ns,
-        rate_bps=said("rate_bps"),
-        delay_ns=said("delay_ns"),
-        per=said("per"),
-        ber=said("ber"),
+        rate_bps=first_value("rate_bps"),
+        delay_ns=first_value("delay_ns"),
+        per=first_value("per"),
+        ber=first_value("ber"),
         outage=held[0].outage,
-        # A link takes over where its row begins, not again after an outage.
-        overlap_ns=said("overlap_ns", [row for row in held if row.start_ns == start_ns]),
+        # A handover happens at the start of its row only, not again after an outage.
+        overlap_ns=first_value("overlap_ns", [row for row in held if row.start_ns == start_ns]),
     )
 
 
-class _Walk:
-    """States in order of time, asked for later and later times."""
+class _Cursor:
+    """States in order of time, looked up by non-decreasing times."""
 
     def __init__(self, states: Sequence[State]) -> None:
         self._states = states
         self._next = 0
 
     def at(self, t_ns: int) -> State | None:
-        """The state that holds from `t_ns` on; None where there is none."""
+        """Return the state at `t_ns`; None if there is none."""
         while self._next < len(self._states) and self._states[self._next].end_ns <= t_ns:
             self._next += 1
         held = self._states[self._next] if self._next < len(self._states) else None
         return held if held is not None and held.start_ns <= t_ns else None
 
 
-def loss_words(states: Iterable[State], *, outages: bool) -> dict[str, Any]:
-    """Return what states lose by the clock, as a loss process in the kernel's words; `outages` too where that is asked.
+def loss_config(states: Iterable[State], *, outages: bool) -> dict[str, Any]:
+    """Return the losses of states as a loss process in the syntax of the kernels.
 
-    (Elsewhere an outage is the link's, not the loss process's.)
+    With `outages`, packets sent in an outage are lost by the process; otherwise the link itself applies outages.
     """
     spans = list(loss_spans(states, outages=outages))
     return {"kind": "timeline", "spans": spans} if spans else {"kind": "none"}
 
 
 def loss_spans(states: Iterable[State], *, outages: bool) -> Iterator[dict[str, Any]]:
-    """Return the spans of `loss_words` one by one."""
+    """Yield the spans of `loss_config`."""
     last: tuple[float | None, float | None] = (None, None)
     for state in states:
         per = 1.0 if outages and state.outage else state.per

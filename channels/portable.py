@@ -1,8 +1,7 @@
-"""Functions of numbers that give the same bits on every machine, so that equal seeds give equal channels everywhere.
+"""Mathematical functions with equal bits on every machine, so that equal seeds give equal channels.
 
-The platform's mathematics library, which the module `math` calls, differs in the last place from machine to machine;
-these are of the library that the kernels use. What IEEE 754 fixes (+ - * / and the square root) is used as it is. Knows
-no model. Read docs/channels/synth.md.
+The functions of module `math` differ in the last place between platforms; these come from the library of the kernels.
+IEEE 754 defines + - * / and sqrt exactly, so Python's are used. See docs/channels/synth.md.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ __all__ = ["acos", "atan2", "cos", "dot", "erfc", "exp", "hypot", "log", "log10"
 
 
 def of_db(db: float) -> float:
-    """Return the ratio of powers that so many decibels are."""
+    """Return the power ratio of `db` decibels."""
     return power(10.0, db / 10.0)
 
 
 def dot(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the scalar product, added up in order (`sum` does so in another way from Python 3.12 on)."""
+    """Return the scalar product, summed in order. (`sum` uses compensated summation from Python 3.12 on.)"""
     total = 0.0
     for a, b in zip(one, other, strict=True):
         total += a * b
@@ -29,5 +28,5 @@ def dot(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def hypot(*sides: float) -> float:
-    """Return the length of a vector; its square must be a number that a float holds."""
+    """Return the length of a vector; its square must be finite."""
     return math.sqrt(dot(sides, sides))

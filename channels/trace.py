@@ -1,6 +1,6 @@
 """Channel traces on disk: a `channel` table as Parquet, with estimates and unknowns in its metadata.
 
-Knows the schema and the file's shape; not how a trace was made. Read docs/channels/extract.md and docs/tables.md.
+See docs/channels/extract.md and docs/tables.md.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,20 +20,24 @@ from hindflight.channels.estimate import Estimate
 from hindflight.toolkit.errors import ChannelError, MachineError
 from hindflight.toolkit.files import write_whole
 from hindflight.toolkit.schema import SCHEMA_VERSION, conform
+from hindflight.toolkit.seal import EMPTY_SEAL, PARQUET_KEY, sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_BPS = 1e13
-"""The greatest rate: more is a slip of the unit (the engine's own limit)."""
+MAX_RATE_BPS = 1e13
+"""Maximum rate in bit/s, as in the engine; more is probably an error of the unit."""
+
+MAX_REASON_CHARS = 120
+"""Maximum number of characters of a library's error in a message."""
 
 METADATA_KEY = b"hindflight.channel"
-"""Where the Parquet metadata holds estimates, unknowns, counts and source as JSON."""
+"""Key of the Parquet metadata that holds estimates, unknowns, counts and source as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A channel table with what was said about it; `source` names the input (file, sha256, flow) it came from."""
+    """A channel table with estimates, unknowns and counts; `source` describes its input (file, sha256, flow)."""
 
     channel: pa.Table
     estimates: Sequence[Estimate] = ()
@@ -41,15 +46,15 @@ class Trace:
     source: dict[str, str] = field(default_factory=dict)
 
     def estimate(self, name: str) -> Estimate | None:
-        """The estimate called `name`; None if the trace carries none."""
+        """Return the estimate called `name`; None if there is none."""
         return next((e for e in self.estimates if e.name == name), None)
 
     def packets(self) -> pa.Table:
-        """Rows of kind packet."""
+        """Return the rows of kind packet."""
         return _of_kind(self.channel, "packet")
 
     def intervals(self) -> pa.Table:
-        """Rows of kind interval."""
+        """Return the rows of kind interval."""
         return _of_kind(self.channel, "interval")
 
 
@@ -61,7 +66,7 @@ def _of_kind(channel: pa.Table, kind: str) -> pa.Table:
 
 
 def forward_intervals(trace: Trace) -> pa.Table:
-    """Intervals of the data's direction: that of the packets, else the first that stands there."""
+    """Return the intervals of the data direction: that of the packets, or else of the first interval."""
     import pyarrow.compute as pc
 
     intervals, packets = trace.intervals(), trace.packets()
@@ -72,10 +77,11 @@ def forward_intervals(trace: Trace) -> pa.Table:
     return intervals.filter(pc.equal(intervals["direction"].cast("string"), direction))
 
 
-def write_trace(trace: Trace, path: Path | str) -> None:
-    """Write `trace` to `path`, whole or not at all.
+def write_trace(trace: Trace, path: Path | str, *, force: bool = True) -> None:
+    """Write `trace` to `path`, completely or not at all.
 
-    ChannelError if the table is no sound channel trace, MachineError if the disk or a permission is in the way.
+    Raises ChannelError if the table is not a valid channel trace, MachineError if the file cannot be written. Without
+    `force`, raises HindflightError if the file must not be replaced (toolkit/files.py).
     """
     import pyarrow.parquet as pq
 
@@ -88,42 +94,68 @@ def write_trace(trace: Trace, path: Path | str) -> None:
         "source": trace.source,
     }
     metadata = {**(channel.schema.metadata or {}), METADATA_KEY: json.dumps(note, allow_nan=False).encode()}
+    metadata[PARQUET_KEY] = EMPTY_SEAL.encode()
     octets = io.BytesIO()
-    pq.write_table(channel.replace_schema_metadata(metadata), octets, compression="zstd")
-    write_whole(path, octets.getvalue())
+    pq.write_table(channel.replace_schema_metadata(metadata), octets, compression="zstd", write_page_checksum=True)
+    write_whole(path, sealed(octets.getvalue()), force=force)
 
 
 def read_trace(path: Path | str) -> Trace:
-    """Read a channel trace; ChannelError that says what is wrong with it."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    """Read a channel trace. Raises ChannelError if the file is not one."""
     path = Path(path)
     if path.is_dir():
         raise ChannelError(f"{path}: is a folder, not a channel trace")
-    try:
-        table = pq.read_table(path)
-    except FileNotFoundError:
-        raise ChannelError(f"{path}: there is no such file") from None
-    except pa.ArrowInvalid as error:
-        hint = "`hindflight channel extract` writes channel traces"
-        raise ChannelError(f"{path}: is not a Parquet file ({str(error).splitlines()[0]})", hint) from None
-    except OSError as error:
-        raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from error
+    table = _read_parquet(path)
     metadata = table.schema.metadata or {}
     _check_version(metadata, path)
     channel = _checked(table, str(path))
     try:
-        note = json.loads(metadata.get(METADATA_KEY, b"{}"))
-        return Trace(
-            channel=channel,
-            estimates=tuple(Estimate(**estimate) for estimate in note.get("estimates", ())),
-            unknowns=tuple(note.get("unknowns", ())),
-            counts=dict(note.get("counts", {})),
-            source=dict(note.get("source", {})),
-        )
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ChannelError(f"{path}: its metadata cannot be read ({error})") from None
+        return Trace(channel, **_note(metadata.get(METADATA_KEY, b"{}")))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ChannelError(f"{path}: its metadata cannot be read ({_reason(error)})") from None
+
+
+def _note(text: bytes) -> dict[str, Any]:
+    """Return the metadata as arguments of Trace. Raises ValueError, TypeError or AttributeError if it is damaged."""
+    note = json.loads(text)
+    estimates = tuple(Estimate(**estimate) for estimate in note.get("estimates", ()))
+    for estimate in estimates:
+        numbers = (estimate.value, estimate.low, estimate.high)
+        if not all(number is None or (type(number) in (int, float) and math.isfinite(number)) for number in numbers):
+            raise ValueError(f"the estimate {estimate.name!r} has a value that is not a number")
+    unknowns, counts, source = tuple(note.get("unknowns", ())), note.get("counts", {}), note.get("source", {})
+    if not all(type(text) is str for text in (*unknowns, *source.values())):
+        raise ValueError("a text is missing")
+    if not all(type(count) is int for count in counts.values()):
+        raise ValueError("a count is not a whole number")
+    return {"estimates": estimates, "unknowns": unknowns, "counts": dict(counts), "source": dict(source)}
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as file:  # pyarrow opens no file whose name is not UTF-8
+            table = pq.read_table(file, page_checksum_verification=True)
+        # Checks lengths, indices and text, which the reader does not.
+        table.validate(full=True)
+        return table
+    except FileNotFoundError:
+        raise ChannelError(f"{path}: there is no such file") from None
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
+        # A damaged file is an OSError too, but without errno.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from error
+        hint = "`hindflight channel extract` writes channel traces"
+        raise ChannelError(f"{path}: is not a Parquet file, or is damaged ({_reason(error)})", hint) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return what an error of a library says, as one short printable line."""
+    line = next(iter(str(error).splitlines()), "") or type(error).__name__
+    line = "".join(character if character.isprintable() else "?" for character in line)
+    return line if len(line) <= MAX_REASON_CHARS else f"{line[:MAX_REASON_CHARS]}…"
 
 
 def _check_version(metadata: dict[bytes, bytes], path: Path) -> None:
@@ -133,23 +165,23 @@ def _check_version(metadata: dict[bytes, bytes], path: Path) -> None:
     version = metadata.get(b"hindflight.schema_version", b"")
     if version.isdigit() and int(version) > SCHEMA_VERSION:
         raise ChannelError(
-            f"{path}: was written with schema {int(version)}, this program knows up to {SCHEMA_VERSION}",
+            f"{path}: was written with schema {int(version)}, this program supports up to {SCHEMA_VERSION}",
             "use a newer hindflight",
         )
 
 
 def _checked(table: pa.Table, name: str) -> pa.Table:
-    """Return `table` as a channel table; ChannelError with the first row that a replay could not use."""
+    """Return `table` as a channel table. Raises ChannelError with the first row that is not valid."""
     import pyarrow as pa
 
     for late in ("per", "added_ns", "overlap_ns"):
-        # The file may have been written before there was such a column.
+        # Older files lack these columns.
         if late not in table.column_names:
             table = table.append_column(late, pa.nulls(len(table), pa.float64()))
     try:
         channel = conform("channel", table)
-    except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ChannelError(f"{name}: is not a channel table: {error}") from None
+    except (ValueError, TypeError, KeyError, pa.ArrowException) as error:
+        raise ChannelError(f"{name}: is not a channel table: {_reason(error)}") from None
     if len(channel) == 0:
         raise ChannelError(f"{name}: the channel table is empty")
     for column in ("rate_bps", "ber", "per"):
@@ -158,8 +190,8 @@ def _checked(table: pa.Table, name: str) -> pa.Table:
             raise ChannelError(f"{name}: {column} must be finite and not negative")
         if column != "rate_bps" and np.any(values > 1):
             raise ChannelError(f"{name}: {column} is a probability and cannot be more than 1")
-        if np.any(values > MOST_BPS):
-            raise ChannelError(f"{name}: {column} is {values.max():g}; at most {MOST_BPS:g}")
+        if np.any(values > MAX_RATE_BPS):
+            raise ChannelError(f"{name}: {column} is {values.max():g}; at most {MAX_RATE_BPS:g}")
     for column in ("t_ns", "delay_ns", "added_ns", "overlap_ns"):
         if np.any(channel[column].drop_null().to_numpy() < 0):
             raise ChannelError(f"{name}: {column} must not be negative")
@@ -173,7 +205,7 @@ def _check_packets(packets: pa.Table, name: str) -> None:
     backwards = np.flatnonzero(np.diff(t_ns) < 0)
     if len(backwards):
         raise ChannelError(
-            f"{name}: is not sorted by time: packet row {backwards[0] + 1} is earlier than the one before"
+            f"{name}: is not sorted by time: packet row {backwards[0] + 1} is earlier than the previous one"
         )
     numbered = packets["position"].is_valid()
     if packets.filter(numbered)["position"].to_pylist() != list(range(packets.filter(numbered).num_rows)):
@@ -184,7 +216,7 @@ def _check_packets(packets: pa.Table, name: str) -> None:
 
 
 def check_intervals(intervals: pa.Table, name: str) -> None:
-    """ChannelError with the first row of kind interval that a replay could not use."""
+    """Raise ChannelError with the first row of kind interval that is not valid."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -206,12 +238,12 @@ def check_intervals(intervals: pa.Table, name: str) -> None:
     for link in where.unique():
         of = pc.equal(where, link).to_numpy()
         for down in (False, True):
-            # An outage may stand over a state, whose rate and delay hold again after it.
+            # An outage may interrupt a state, whose rate and delay continue after it.
             rows = np.flatnonzero(of & (outage == down) & (end > start))
             over = np.flatnonzero(start[rows[1:]] < end[rows[:-1]])
             if len(over):
                 first, second = rows[over[0]] + 1, rows[over[0] + 1] + 1
                 raise ChannelError(
-                    f"{name}: intervals {first} and {second} overlap, so what holds is not told",
-                    "only an outage (lost, cause outage) may stand over another interval of its link and direction",
+                    f"{name}: intervals {first} and {second} overlap, so the state of the link is ambiguous",
+                    "only an outage (lost, cause outage) may overlap another interval of its link and direction",
                 )

@@ -8,11 +8,15 @@
     tables.sql("SELECT * FROM events")        # DuckDB
     hf.charts.cwnd(tables, hf.charts.View(flow_id=1))       # Altair
 
-    what_if = hf.replay("scenario.toml", "flight.pcap")     # the same tables again, with runs and findings
+    what_if = hf.whatif("flight.pcap", variants=["cubic", "bbr"])     # the same tables again, with runs and findings
     hf.charts.what_if_goodput(what_if)
     hf.report(what_if, "what_if.html")
 
-    class Gentle(hf.Controller, variant="gentle"):          # a variant of one's own, for `compare.variants`
+    hf.extract_channel("flight.pcap").estimates             # rate, delay and queue with their 95 % intervals
+    hf.draft_scenario("flight.pcap", "scenario.toml")       # a scenario to edit
+    hf.replay("scenario.toml", "flight.pcap")
+
+    class Gentle(hf.Controller, variant="gentle"):          # a custom variant, for `compare.variants`
         ...
     hf.check_controller(Gentle)                             # the rules that every variant keeps
 
@@ -22,12 +26,14 @@ Everything here is defined elsewhere; nothing heavy is imported before it is use
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hindflight.channels.trace import Trace
     from hindflight.replay.controllers.base import Controller
     from hindflight.replay.controllers.check import check_controller
     from hindflight.reports import charts
@@ -36,11 +42,27 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["Controller", "HindflightError", "__version__", "charts", "check_controller", "open", "replay", "report"]
+__all__ = [
+    "Controller",
+    "HindflightError",
+    "Tables",
+    "Trace",
+    "__version__",
+    "charts",
+    "check_controller",
+    "draft_scenario",
+    "extract_channel",
+    "open",
+    "replay",
+    "report",
+    "whatif",
+]
 
 _DEFINED_IN = {
     "Controller": "hindflight.replay.controllers.base",
     "HindflightError": "hindflight.toolkit.errors",
+    "Tables": "hindflight.toolkit.source",
+    "Trace": "hindflight.channels.trace",
     "check_controller": "hindflight.replay.controllers.check",
 }
 """Module of each public name that is imported when it is first used."""
@@ -70,11 +92,70 @@ def replay(
     return replay_file(scenario, *captures, threads=threads, pcap=pcap)
 
 
+def whatif(  # noqa: PLR0913 - named ones, each with its default
+    capture: Path | str,
+    *logs: Path | str,
+    flow: int | None = None,
+    variants: Sequence[str] = ("newreno", "cubic"),
+    proxies: Sequence[str] = ("none", "relay"),
+    seeds: int = 20,
+    captured_variant: str = "auto",
+    threads: int | None = None,
+) -> Tables:
+    """Replay other TCP variants and a split proxy over the channel of a captured flow, and return all tables.
+
+    `capture` was taken at the data sender; `logs` are kernel logs of it. `flow` is its number, by default the one with
+    the most data. Each variant runs once over the channel as extracted and `seeds` times over resampled ones. `runs`
+    holds one row per run (goodput in bit/s, times in ns), `findings` means, 95 % intervals and gains.
+    CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: disk, permission or memory.
+    """
+    from hindflight.replay.scenario.from_capture import Choice
+    from hindflight.workflow import what_if
+
+    choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
+    return what_if(Path(capture), [Path(log) for log in logs], flow, choice, threads)
+
+
+def extract_channel(source: Path | str, *, flow: int | None = None, receiver: Path | str | None = None) -> Trace:
+    """Extract the channel that one flow of a capture or workspace met: `channel` (Arrow), `estimates`, `unknowns`.
+
+    An estimate has a value and a 95 % interval in its `unit` (bit/s, ns, bytes, packets). `receiver` is a capture of
+    the same connection at the data receiver.
+    CaptureError, WorkspaceError, ChannelError: an input is wrong, or does not show the channel. MachineError: disk,
+    permission or memory.
+    """
+    from hindflight.workflow import channel_of
+
+    return channel_of(Path(source), flow, None if receiver is None else Path(receiver))
+
+
+def draft_scenario(  # noqa: PLR0913 - named ones, each with its default
+    source: Path | str,
+    path: Path | str,
+    *,
+    flow: int | None = None,
+    variants: Sequence[str] = ("newreno", "cubic"),
+    proxies: Sequence[str] = ("none", "relay"),
+    seeds: int = 20,
+    captured_variant: str = "auto",
+) -> Path:
+    """Write a scenario drafted from one flow of a capture or workspace to `path`; return the path of its loss trace.
+
+    The trace is written next to the scenario. `flow` is by default the one with the most data; see `whatif`.
+    CaptureError, WorkspaceError, ChannelError, ScenarioError: an input is wrong. MachineError: disk or permission.
+    """
+    from hindflight.replay.scenario.from_capture import Choice
+    from hindflight.workflow import draft_of
+
+    choice = Choice(tuple(variants), tuple(proxies), seeds, captured_variant)
+    return draft_of(Path(source), Path(path), flow, choice)
+
+
 def report(tables: Tables, path: Path | str, *, title: str = "", utc: bool = False) -> None:
     """Write the report on `tables` to one HTML file; `utc` shows times of day, not seconds.
 
-    Variants of one's own stand beside the others: the command line does not know them.
-    ReportError: there is nothing to tell. MachineError: the file cannot be written.
+    Custom variants appear next to the others; the command line does not know them.
+    ReportError: the tables hold nothing to report. MachineError: the file cannot be written.
     """
     from hindflight.workflow import write_report_of
 

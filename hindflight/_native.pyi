@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, Protocol, final
 
 __all__ = [
     "Ack",
@@ -11,9 +11,11 @@ __all__ = [
     "Congestion",
     "FadeWalk",
     "LossStream",
+    "Parameter",
     "StateWalk",
     "StreetCanyon",
     "StreetWalk",
+    "Variant",
     "acos",
     "atan2",
     "check",
@@ -34,6 +36,11 @@ __all__ = [
     "sin",
     "variants",
 ]
+
+class ArrowArray(Protocol):
+    """An array behind the Arrow PyCapsule interface, as `pyarrow.Array`."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
 @final
 class Ack:
@@ -115,7 +122,9 @@ class Columns:
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]: ...
 
 def check(
-    configurations: Sequence[str], controllers: Mapping[str, Callable[[float, float], object]] | None = None
+    configurations: Sequence[str],
+    controllers: Mapping[str, Callable[[float, float], object]] | None = None,
+    arrays: Sequence[ArrowArray] | None = None,
 ) -> tuple[int, str, str] | None:
     """Return the number (from 0) of the first configuration that `replay` would refuse, the key and the problem; else
     an option that none of them heeds; None where they are sound."""
@@ -143,29 +152,43 @@ def replay(
     threads: int,
     segments: bool = True,
     samples: int | None = None,
+    transfer_ns: int | None = None,
     captures: str | PathLike[str] | None = None,
     controllers: Mapping[str, Callable[[float, float], object]] | None = None,
+    arrays: Sequence[ArrowArray] | None = None,
 ) -> dict[str, list[Columns]]:
-    """Run jobs of (configuration as JSON, seed, run_id, recorded) over `threads` threads.
+    """Run jobs of (configuration, seed, run_id, recorded) over `threads` threads.
+
+    A configuration is a JSON text: an object of `config` (`Config` of replay/engine/src/config) and `arrays`, key paths
+    such as `path.links.0.forward.loss.positions` to indices into `arrays`. Where such a path leads, `config` has an
+    empty list, and the engine gets the Arrow array: positions, late (position, added_ns), spans (start_ns, per, ber) of
+    a loss process, schedule of a direction, starts_ns and rates_bps of a rate trace, delays_ns of a jitter, at_ns and
+    bytes of an application.
 
     Returns batches of the tables `runs` (a row per job and flow, only the columns that the engine knows), `segments`,
     `flows`, `events` and `instruments` (of recorded jobs), in the order of the jobs whatever the number of threads.
     Without `segments`, recorded jobs give `instruments` alone: every state of every leg's sender; with `samples`, of
     each of so many even intervals the first one (where nothing changes for a while, the one that holds), and the last,
     so that memory does not grow with the length of a run.
+    With `transfer_ns`, recorded jobs give for so long from their first data segment on one row of `transfers` (run_id,
+    start_ns, acked_bytes, retransmissions, rtos) and a batch of `windows` (cwnd_bytes, a row per data segment) of the
+    first flow, and no other series.
     With `captures`, a folder, recorded jobs also write `RUN-NODE.pcap` there for every node where connections end:
     nanoseconds, headers alone. OSError where the system refuses; ValueError where the headers of a flow are so long or
     short that no capture can hold its segments.
-    Equal seeds give equal bytes. The configuration is `Config` of replay/engine/src/config; ValueError names the key
-    path of the first value that makes no sense, before anything runs. KeyboardInterrupt stops all threads.
+    Equal seeds give equal bytes. ValueError names the key path of the first value that makes no sense, before anything
+    runs. KeyboardInterrupt stops all threads.
     A flow whose variant is `external:NAME` gets what `controllers[NAME]` returns for cwnd and ssthresh: an object with
     the methods of `hindflight.replay.controllers.base.Controller`; what it raises ends all runs and is raised here.
     """
 
 def follow(
-    configuration: str, flow: int, record: Sequence[tuple[int, str, int, int, int, list[tuple[int, int]]]]
+    configuration: str,
+    flow: int,
+    record: Sequence[tuple[int, str, int, int, int, list[tuple[int, int]]]],
+    arrays: Sequence[ArrowArray] | None = None,
 ) -> Columns:
-    """Lead a sender of flow number `flow` of a configuration (as JSON) through `record`, in the order of time.
+    """Lead a sender of flow number `flow` of a configuration (as for `replay`) through `record`, in the order of time.
 
     An event is its time in ns, its kind (syn, data, timeout, syn_ack, ack), an octet (the first sent, or the next
     awaited), a size (octets sent, or the window), the time that an ACK echoes in ms of the same clock, and its SACK
@@ -176,15 +199,48 @@ def follow(
 def profile(name: str) -> str:
     """Return the stack parameters that a profile fixes, as JSON by the engine's names; ValueError if unknown."""
 
-def variants() -> list[
-    tuple[str, str, str, str, int, list[tuple[str, str, str, str, str, str]], list[str], bool, list[str]]
-]:
-    """List the TCP variants: name, family, one line, source, its year, parameters, profiles under which it has them.
+@final
+class Parameter:
+    """A parameter of a variant; all values as text."""
 
-    Last whether it needs a forecast of outages, and what it is called elsewhere.
+    @property
+    def name(self) -> str: ...
+    @property
+    def default(self) -> str: ...
+    @property
+    def allowed(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def meaning(self) -> str: ...
 
-    A parameter is its name, default, what is allowed, unit, source and meaning, all as text.
-    """
+@final
+class Variant:
+    """A TCP variant: `profiles` are those under which it has its parameters; others call it by `other_names`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def year(self) -> int: ...
+    @property
+    def parameters(self) -> list[Parameter]: ...
+    @property
+    def profiles(self) -> list[str]: ...
+    @property
+    def needs_forecast(self) -> bool: ...
+    @property
+    def other_names(self) -> list[str]: ...
+
+def variants() -> list[Variant]:
+    """List the TCP variants."""
 
 @final
 class FadeWalk:

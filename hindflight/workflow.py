@@ -6,6 +6,7 @@ Puts the packages together; each step is theirs.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hindflight.channels.extraction.extract import Extraction
     from hindflight.channels.trace import Trace
-    from hindflight.replay.experiment.experiment import Execution, Study
+    from hindflight.replay.experiment.experiment import Execution, ExperimentResult
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.replay.scenario.model import Scenario
     from hindflight.toolkit.captured_flow import Flow
@@ -27,8 +28,8 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     import pyarrow.compute as pc
 
     from hindflight.channels.extraction.arrivals import arrivals_of
-    from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, crossing_of
-    from hindflight.channels.extraction.extract import Beside, extract
+    from hindflight.channels.extraction.cross_traffic import SEGMENT_COLUMNS, cross_traffic_of
+    from hindflight.channels.extraction.extract import Context, extract
     from hindflight.toolkit.capture import load_capture
 
     input_id = flow.row["input_id"]
@@ -38,13 +39,13 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     segments = workspace.table("segments", SEGMENT_COLUMNS, beside & (pc.field("flow_id") != flow.flow_id))
     events = workspace.table("events", ("kind", "record"), beside & (pc.field("flow_id") != flow.flow_id))
     others = workspace.table("others", where=pc.field("input_id") == input_id)
-    crossing = crossing_of(flow.row, segments, flows, events, others)
+    crossing = cross_traffic_of(flow.row, segments, flows, events, others)
     arrivals = None
     if receiver is not None:
         there = load_capture(receiver)
         arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
     own = flow.tables
-    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Beside(crossing, arrivals))
+    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Context(crossing, arrivals))
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
@@ -62,21 +63,25 @@ def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
     )
 
 
-def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) -> Path:
+def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice, *, force: bool = True) -> Path:
     """Extract the flow's channel and write a scenario drafted from it to `path`; return the trace beside it.
 
     ScenarioError: an unknown variant was chosen. ChannelError: the capture does not tell. MachineError: no room.
+    Without `force` HindflightError if one of the two files may not be replaced (toolkit/files.py).
     """
     from hindflight.channels.trace import write_trace
     from hindflight.replay.controllers.base import variant_names
     from hindflight.replay.scenario.from_capture import CapturedSender, check_choice, draft_from_capture
     from hindflight.replay.scenario.model import parse_scenario
     from hindflight.toolkit.captured_flow import input_of, place_of
-    from hindflight.toolkit.files import write_whole
+    from hindflight.toolkit.files import check_outputs, write_whole
+    from hindflight.toolkit.seal import SEAL_NOTE, sealed
+    from hindflight.toolkit.text import name_to_text
 
     check_choice(choice)
     extraction = extract_channel(flow, workspace)
-    trace_path = path.with_suffix(".channel.parquet")
+    trace_path = draft_files(path)[1]
+    check_outputs(draft_files(path), (), force=force)
     trace = trace_of(extraction, workspace, flow)
     source = input_of(workspace, flow)
     sender = CapturedSender(
@@ -89,14 +94,21 @@ def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice) ->
         input_name=source.name,
         input_sha256=source.sha256,
     )
-    text = draft_from_capture(sender, trace, trace_path.name, choice)
+    text = draft_from_capture(sender, trace, name_to_text(trace_path.name), choice)
     parse_scenario(tomllib.loads(text), "the drafted scenario", variant_names())
     write_trace(trace, trace_path)
-    write_whole(path, text)
+    write_whole(path, sealed(f"{text}# {SEAL_NOTE}\n".encode()))
     return trace_path
 
 
-def replay_into(workspace: Workspace, scenario: Scenario, folder: Path, command: str, execution: Execution) -> Study:
+def draft_files(path: Path) -> tuple[Path, Path]:
+    """Return the files that `write_draft` writes for `path`: the scenario and its trace."""
+    return path, path.with_suffix(".channel.parquet")
+
+
+def replay_into(
+    workspace: Workspace, scenario: Scenario, folder: Path, command: str, execution: Execution
+) -> ExperimentResult:
     """Replay a scenario into the workspace, in place of an earlier replay, with findings for the report.
 
     The self-check needs the captured flow in the workspace; without it there is none, and the findings say so.
@@ -109,15 +121,32 @@ def replay_into(workspace: Workspace, scenario: Scenario, folder: Path, command:
     if flow is not None:
         tables = flow.tables
         captured = CapturedFlow(tables["segments"], tables["events"], tables["instruments"], flow.direction)
-    study = replay_scenario(scenario, folder, captured, execution)
-    study.tables["findings"] = report_findings(study, scenario, folder, execution.threads)
+    result = replay_scenario(scenario, folder, captured, execution)
+    result.tables["findings"] = report_findings(result, scenario, folder, execution.threads)
     with workspace.transaction(command, replay=True) as transaction:
-        for name, table in study.tables.items():
+        for name, table in result.tables.items():
             transaction.write(name, table)
         if flow is not None:
-            for trace in study.traces.values():
+            for trace in result.traces.values():
                 transaction.write("channel", trace.channel)
-    return study
+    return result
+
+
+def study_capture(
+    workspace: Workspace,
+    flow: Flow,
+    folder: Path,
+    choice: Choice,
+    command: str,
+    execution: Execution,
+) -> ExperimentResult:
+    """Draft `scenario.toml` from a captured flow into `folder` and replay it into the workspace.
+
+    HindflightError if files of the draft may not be replaced (toolkit/files.py) and `execution` does not force it.
+    """
+    draft = folder / "scenario.toml"
+    write_draft(workspace, flow, draft, choice, force=execution.force)
+    return replay_into(workspace, read_scenario(draft), folder, command, execution)
 
 
 def captured_flow(workspace: Workspace, scenario: Scenario) -> Flow | None:
@@ -138,8 +167,11 @@ def read_scenario(path: Path) -> Scenario:
     return load_scenario(path, variant_names())
 
 
-def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> None:
-    """Write the report on a workspace. MachineError where the file cannot be written."""
+def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool, *, force: bool = True) -> None:
+    """Write the report on a workspace. MachineError where the file cannot be written.
+
+    Without `force` HindflightError if it may not be replaced (toolkit/files.py).
+    """
     from hindflight.reports.document import ReportMeta, write_report
     from hindflight.toolkit.schema import TABLES
 
@@ -160,7 +192,7 @@ def write_report_of(workspace: Workspace, path: Path, title: str, utc: bool) -> 
         },
         utc=utc,
     )
-    write_report(tables, meta, path)
+    write_report(tables, meta, path, force=force)
 
 
 def replay_file(
@@ -175,14 +207,60 @@ def replay_file(
     from hindflight.replay.experiment.experiment import Execution
     from hindflight.toolkit.ingest import Ingest
     from hindflight.toolkit.source import temporary_tables
+    from hindflight.toolkit.text import name_to_text
 
     scenario = read_scenario(Path(path))
     tables = temporary_tables()
+    command = f"replay {name_to_text(str(path))}"
     try:
-        Ingest(tables.workspace, f"replay {path}")([Path(capture) for capture in captures])
+        Ingest(tables.workspace, command)([Path(capture) for capture in captures])
         execution = Execution(threads, captures=None if pcap is None else Path(pcap))
-        replay_into(tables.workspace, scenario, Path(path).parent, f"replay {path}", execution)
+        replay_into(tables.workspace, scenario, Path(path).parent, command, execution)
     except BaseException:
         tables.close()
         raise
     return tables
+
+
+def what_if(capture: Path, logs: Sequence[Path], flow: int | None, choice: Choice, threads: int | None) -> Tables:
+    """Study one flow of a capture: extract its channel, draft a scenario, replay it. Return the tables of all of it.
+
+    CaptureError, LogError, ChannelError, ScenarioError: an input is wrong. MachineError: no room for the tables.
+    """
+    from hindflight.replay.experiment.experiment import Execution
+    from hindflight.replay.scenario.from_capture import check_choice
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.ingest import Ingest
+    from hindflight.toolkit.source import temporary_tables
+
+    check_choice(choice)
+    tables = temporary_tables()
+    try:
+        command = f"what-if of {capture}"
+        read = Ingest(tables.workspace, command)([capture, *logs])
+        chosen = read_flow(tables.workspace, flow, {entry.input_id for entry in read if entry.kind == "capture"})
+        folder = tables.workspace.path.parent
+        study_capture(tables.workspace, chosen, folder, choice, command, Execution(threads))
+    except BaseException:
+        tables.close()
+        raise
+    return tables
+
+
+def channel_of(source: Path, flow: int | None, receiver: Path | None) -> Trace:
+    """Extract the channel of one flow of a capture or workspace. CaptureError, WorkspaceError, ChannelError."""
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.source import open_source
+
+    with open_source(source) as tables:
+        chosen = read_flow(tables.workspace, flow)
+        return trace_of(extract_channel(chosen, tables.workspace, receiver), tables.workspace, chosen)
+
+
+def draft_of(source: Path, path: Path, flow: int | None, choice: Choice) -> Path:
+    """Draft a scenario from one flow of a capture or workspace; return the path of its trace. See `write_draft`."""
+    from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.source import open_source
+
+    with open_source(source) as tables:
+        return write_draft(tables.workspace, read_flow(tables.workspace, flow), path, choice)

@@ -1,13 +1,13 @@
-"""The engine's variants as the catalogue tells them: family, source, year and typed parameters.
+"""The engine's catalogue of variants: family, source, year and typed parameters.
 
-Knows nothing of how a variant works; `docs/variants/<name>.md` has its equations.
+Does not depend on how a variant works; `docs/variants/<name>.md` has its equations.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
@@ -28,7 +28,7 @@ class Parameter:
 
     @property
     def bounds(self) -> str:
-        """The range of a number in words, with its unit."""
+        """The range of a number as text, with its unit."""
         return f"{self.allowed.replace('..', ' and ')} {self.unit}".strip()
 
 
@@ -52,18 +52,23 @@ def catalogue() -> tuple[Variant, ...]:
     """Return every variant, in the order in which they are listed."""
     return tuple(
         Variant(
-            name,
-            family,
-            summary,
-            source,
-            year,
-            parameters=tuple(Parameter(*row) for row in parameters),
-            profiles=tuple(profiles),
-            needs_forecast=forecast,
-            other_names=tuple(others),
+            name=known.name,
+            family=known.family,
+            summary=known.summary,
+            source=known.source,
+            year=known.year,
+            parameters=tuple(_parameter(parameter) for parameter in known.parameters),
+            profiles=tuple(known.profiles),
+            needs_forecast=known.needs_forecast,
+            other_names=tuple(known.other_names),
         )
-        for name, family, summary, source, year, parameters, profiles, forecast, others in _native.variants()
+        for known in _native.variants()
     )
+
+
+def _parameter(known: _native.Parameter) -> Parameter:
+    names = (field.name for field in fields(Parameter))
+    return Parameter(**{name: getattr(known, name) for name in names})
 
 
 @cache
@@ -77,18 +82,18 @@ def parameters(variant: str) -> dict[str, Parameter]:
 
 
 def find_variant(name: str) -> Variant:
-    """Return the variant called `name`. Raises HindflightError with the nearest name if there is none."""
+    """Return the variant called `name`. HindflightError, with the most similar name, if there is none."""
     known = {variant.name: variant for variant in catalogue()}
     if name in known:
         return known[name]
-    guess = meant_variant(name, known)
+    guess = suggest_variant(name, known)
     raise HindflightError(f"there is no variant {name}", guess or f"there are {', '.join(known)}")
 
 
-def meant_variant(name: str, known: Iterable[str], *, lead: str = "") -> str:
+def suggest_variant(name: str, known: Iterable[str], *, lead: str = "") -> str:
     """Return `lead` and the question that suggests which of the `known` variants is meant; "" where none is like it.
 
-    A name that a variant goes by elsewhere is taken for that variant, however unlike its own.
+    A name that other implementations use for a variant suggests that variant, whatever its name here.
     """
     elsewhere = {other: variant.name for variant in catalogue() for other in variant.other_names}
     return did_you_mean(elsewhere.get(name.lower(), name), known, lead=lead)
@@ -96,7 +101,7 @@ def meant_variant(name: str, known: Iterable[str], *, lead: str = "") -> str:
 
 def engine_variant_names() -> tuple[str, ...]:
     """Return the names of the engine's variants."""
-    return tuple(name for name, *_ in _native.variants())
+    return tuple(known.name for known in _native.variants())
 
 
 def profile_parameters(profile: str) -> dict[str, Any]:

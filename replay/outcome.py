@@ -1,6 +1,6 @@
 """What a flow achieved, from its tables alone: the same code reads a capture and a replay of it.
 
-Knows the tables of hindflight.toolkit.schema and nothing of where they came from.
+Depends on the tables of hindflight.toolkit.schema, not on where they came from.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ class Outcome:
     """A flow's data transfer in numbers.
 
     `start_ns` is the first data segment, `duration_ns` reaches to `until`; `cwnd_bytes[i]` is the congestion window
-    in force when data segment i left (NaN where not known), from `cwnd_source`.
+    in force when data segment i left (NaN where not known), from `cwnd_source`. `delivered_bytes` are the octets
+    delivered in order to the receiving application; a capture at the sender shows those that were acknowledged.
     """
 
     start_ns: int
     duration_ns: int
-    acked_bytes: int
+    delivered_bytes: int
     data_segments: int
     retransmissions: int
     rtos: int
@@ -38,8 +39,8 @@ class Outcome:
 
     @property
     def goodput_bps(self) -> float:
-        """Octets acknowledged in order, over the duration, in bit/s."""
-        return self.acked_bytes * 8e9 / self.duration_ns
+        """Octets delivered in order, x 8 / duration, in bit/s: column `goodput_bps` of `runs`."""
+        return self.delivered_bytes * 8e9 / self.duration_ns
 
 
 def transfer_span(segments: pa.Table, direction: str) -> tuple[int, int] | None:
@@ -77,7 +78,7 @@ def measure(
     return Outcome(
         start_ns=start_ns,
         duration_ns=duration_ns,
-        acked_bytes=max(0, (last_ack or first_octet) - first_octet),
+        delivered_bytes=max(0, (last_ack or first_octet) - first_octet),
         data_segments=data.num_rows,
         retransmissions=pc.sum(data["retransmission"]).as_py() or 0,
         rtos=rtos,

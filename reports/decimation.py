@@ -1,9 +1,8 @@
-"""Fewer marks, the same picture: a million segments must not make a page of a hundred megabytes.
+"""Decimation: fewer marks for the same picture, so that a million segments do not make a page of 100 MB.
 
-Three ways, all exact to the pixel at the width they are asked for. Lines: M4 (Jugel et al., "M4: A Visualization-
-Oriented Time Series Data Aggregation", VLDB 2014): first, last, least and greatest of each column of pixels.
-Steps: rows that repeat the value before them. Marks: one per cell of a raster, its extremes kept.
-Knows no table, only frames.
+Three methods, each exact to the pixel at the requested width. `m4` reduces lines to the first, last, minimum and
+maximum of each pixel column (Jugel et al., "M4: A Visualization-Oriented Time Series Data Aggregation", VLDB 2014).
+`drop_repeats` removes rows of a step line that repeat the previous value. `merge_marks` keeps one mark per raster cell.
 """
 
 from __future__ import annotations
@@ -18,42 +17,43 @@ _INDEX = "__index"
 
 
 @dataclass(frozen=True, slots=True)
-class Thinned:
-    """A frame to draw, and how many rows it stands for."""
+class Decimated:
+    """A frame to draw, the number of rows that it represents, and whether rows were merged or dropped."""
 
     frame: pl.DataFrame
     rows: int
     decimated: bool
 
 
-def _slots(column: str, count: int) -> pl.Expr:
+def _bin_index(column: str, count: int) -> pl.Expr:
     low, high = pl.col(column).min(), pl.col(column).max()
     span = pl.when(high > low).then(high - low).otherwise(1)
     return (((pl.col(column) - low) / span) * count).floor().clip(0, count - 1).cast(pl.Int32)
 
 
-def m4(frame: pl.DataFrame, x: str, y: str, bins: int) -> Thinned:
-    """Keep first, last, least and greatest `y` of each of `bins` equal slots of `x`.
+def m4(frame: pl.DataFrame, x: str, y: str, bins: int) -> Decimated:
+    """Keep the first, last, minimum and maximum `y` of each of `bins` equal intervals of `x`.
 
-    Frames of up to 4 x `bins` rows come back whole. Rows must be sorted by `x`; rows with a null `y` are left out.
+    `frame` must be sorted by `x`. Rows with a null `x` or `y` are dropped. A frame of up to 4 * `bins` rows is returned
+    unchanged otherwise.
     """
-    whole = frame.drop_nulls([x, y])
-    if whole.height <= 4 * bins:
-        return Thinned(whole, whole.height, decimated=False)
-    indexed = whole.select(x, y).with_row_index(_INDEX).with_columns(_slots(x, bins).alias(_BIN))
+    valid = frame.drop_nulls([x, y])
+    if valid.height <= 4 * bins:
+        return Decimated(valid, valid.height, decimated=False)
+    indexed = valid.select(x, y).with_row_index(_INDEX).with_columns(_bin_index(x, bins).alias(_BIN))
     index = pl.col(_INDEX)
     extremes = indexed.group_by(_BIN).agg(
         index.first().alias("first"),
         index.last().alias("last"),
-        index.get(pl.col(y).arg_min()).alias("least"),
-        index.get(pl.col(y).arg_max()).alias("greatest"),
+        index.get(pl.col(y).arg_min()).alias("minimum"),
+        index.get(pl.col(y).arg_max()).alias("maximum"),
     )
-    kept = pl.concat([extremes[name] for name in ("first", "last", "least", "greatest")]).unique().sort()
-    return Thinned(whole[kept], whole.height, decimated=True)
+    kept = pl.concat([extremes[name] for name in ("first", "last", "minimum", "maximum")]).unique().sort()
+    return Decimated(valid[kept], valid.height, decimated=True)
 
 
-def steps(frame: pl.DataFrame, y: str) -> pl.DataFrame:
-    """Drop rows whose `y` equals the row before; the last row stays. Exact for step lines."""
+def drop_repeats(frame: pl.DataFrame, y: str) -> pl.DataFrame:
+    """Drop rows whose `y` equals that of the previous row. The last row is kept, so a step line keeps its end."""
     value = pl.col(y)
     changed = value.ne_missing(value.shift(1))
     last = pl.int_range(pl.len()) == pl.len() - 1
@@ -61,19 +61,19 @@ def steps(frame: pl.DataFrame, y: str) -> pl.DataFrame:
     return frame.filter(first | last | changed)
 
 
-def cells(frame: pl.DataFrame, x: str, low: str, high: str, bins: tuple[int, int]) -> Thinned:
-    """Merge marks that reach from `low` to `high` at `x` where they share a cell of a raster of `bins`.
+def merge_marks(frame: pl.DataFrame, x: str, low: str, high: str, bins: tuple[int, int]) -> Decimated:
+    """Merge vertical marks, from `low` to `high` at `x`, that share a cell of a raster of `bins` columns and rows.
 
-    A merged mark has its cell's first `x`, least `low`, greatest `high`, first of every other column, and the
-    number of marks in column `merged`. Frames of up to 4 x bins[0] rows come back whole, with merged = 1.
+    A merged mark has the first `x`, the minimum `low`, the maximum `high` and the first value of every other column of
+    its cell; column `merged` counts its marks. A frame of up to 4 * `bins[0]` rows keeps all its rows, with merged = 1.
     """
     if frame.height <= 4 * bins[0]:
-        return Thinned(frame.with_columns(merged=pl.lit(1)), frame.height, decimated=False)
+        return Decimated(frame.with_columns(merged=pl.lit(1)), frame.height, decimated=False)
     rest = [c for c in frame.columns if c not in {x, low, high}]
     merged = (
-        frame.with_columns(_slots(x, bins[0]).alias(_BIN), _slots(low, bins[1]).alias(_CELL))
+        frame.with_columns(_bin_index(x, bins[0]).alias(_BIN), _bin_index(low, bins[1]).alias(_CELL))
         .group_by(_BIN, _CELL, maintain_order=True)
         .agg(pl.col(x).first(), pl.col(low).min(), pl.col(high).max(), pl.col(rest).first(), merged=pl.len())
         .select(x, low, high, *rest, "merged")
     )
-    return Thinned(merged, frame.height, decimated=True)
+    return Decimated(merged, frame.height, decimated=True)

@@ -1,21 +1,23 @@
-"""The report: one HTML file that opens without a network, from tables and a manifest.
+"""The report: one HTML file, written from tables and a manifest, that opens without a network.
 
-Shows, computes nothing: statements, statistics and verdicts come in the table `findings`, by section:
+The report computes nothing. Sentences, statistics and verdicts are rows of the table `findings`, by section:
 
-    summary      sentences for the paragraph at the top
-    key_numbers  one row per number: metric, value, low, high, unit; `text` says how it was found
-    self_check   subject `capture` for what happened, then one subject per candidate variant, nearest first; metrics
-                 become columns; the overlay charts draw the first candidate whose run kept its series
-    channel      one row per estimate of the link, like key_numbers; stands in "What was"
-    what_was     sentences on the captured flows
-    what_if      subject as `run_subject` spells it; metrics become columns. `goodput` [bit/s] (mean and
-                 95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the reference, which has
-                 none itself) are drawn too; `goodput_gain` [%] wears `more`, `less` or `undecided` by its interval
-    sharing      one subject per flow that shared the path of each what-if subject; metrics become columns
-    setup        one row per flow and stack parameter that differs from its profile; stands in "Provenance"
-    unknown      sentences on what is not known; a verdict `unknown` in any section is listed there as well
+    summary        sentences of the first paragraph
+    key_numbers    one row per number: metric, value, low, high, unit; `text` says how it was measured
+    self_check     subject `capture` is the captured flow; then one subject per candidate variant, best match first;
+                   metrics become columns; the overlay charts draw the first candidate whose run has time series
+    channel        one row per estimate of the link, like key_numbers; shown under "What happened"
+    what_happened  sentences about the captured flows (`what_was` in older workspaces)
+    what_if        one subject per variant and proxy, as `run_subject` spells it; metrics become columns. `goodput`
+                   [bit/s] (mean and 95 % interval over the seeds) and `goodput_difference` [bit/s] (paired with the
+                   reference, which has none) are also drawn; `goodput_gain` [%] is marked `more`, `less` or
+                   `undecided` by its interval
+    sensitivity    goodput by the method that replays the captured losses (`spread` in older workspaces)
+    sharing        one subject per flow that shared the path of each what-if subject; metrics become columns
+    setup          one row per flow and stack parameter that differs from its profile; shown under "Provenance"
+    unknown        sentences about what is not known; a row of any section with verdict `unknown` is listed there too
 
-`metric` may be empty for a finding that is only a sentence. Read docs/tables.md for the tables.
+`metric` is empty for a finding that is only a sentence. docs/tables.md describes the tables.
 """
 
 from __future__ import annotations
@@ -30,18 +32,19 @@ from hindflight.reports.bundle import prepare
 from hindflight.reports.frames import Tables
 from hindflight.reports.sections import sections, summary
 from hindflight.toolkit.files import write_whole
+from hindflight.toolkit.seal import sealed
 
 __all__ = ["ReportMeta", "prepare", "write_report"]
 
 
 @dataclass(frozen=True, slots=True)
 class ReportMeta:
-    """What a report says of itself.
+    """Title, time and provenance of a report.
 
-    `manifest` feeds the section Provenance: `inputs` (a list of mappings: name, sha256, …), `versions` (a mapping),
-    `commands` (a list), `parameters` (a list of mappings: those that differ from their defaults); other keys follow
-    as they are. `generated` is the time of writing as text, since this room reads no clock. `utc` puts UTC on the
-    time axes of captured flows.
+    `generated` is the time of writing as text; this package reads no clock. `manifest` fills the section Provenance:
+    `inputs` (a list of mappings with name, sha256, …), `versions` (a mapping), `commands` (a list) and `parameters` (a
+    list of mappings, one per parameter that differs from its default); other keys are listed as they are. With `utc`,
+    the time axes of captured flows show UTC.
     """
 
     title: str
@@ -50,14 +53,15 @@ class ReportMeta:
     utc: bool = False
 
 
-def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str]) -> Path:
-    """Write the report on `tables` to `path`, whole or not at all, and return the path.
+def write_report(tables: Tables, meta: ReportMeta, path: str | os.PathLike[str], *, force: bool = True) -> Path:
+    """Write a report of `tables` to `path` and return the path. The file is written completely or not at all.
 
-    Tables are those of toolkit/schema by name: flows, segments, instruments, events, channel, runs, findings,
-    issues; any may be missing. MachineError where the file cannot be written.
+    `tables` maps names of toolkit/schema to tables: flows, segments, instruments, events, channel, runs, findings and
+    issues. Any may be missing. Raises MachineError if the file cannot be written. Without `force`, raises
+    HindflightError if the file must not be replaced (toolkit/files.py).
     """
-    prepare()  # the script is made while the charts are
+    prepare()
     text = page.render(meta.title, summary(tables), meta.generated, sections(tables, meta.manifest, utc=meta.utc))
-    whole = Path(path)
-    write_whole(whole, text)
-    return whole
+    target = Path(path)
+    write_whole(target, sealed(text.encode()), force=force)
+    return target

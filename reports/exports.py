@@ -1,6 +1,6 @@
-"""Charts as pictures and the what-if table as CSV: what other documents want of a report.
+"""Exports of a report: its charts as PNG or SVG files, its what-if runs as CSV.
 
-Draws through vl-convert, without a browser. Read reports/charts for what each chart shows.
+vl-convert renders the charts; no browser is needed.
 """
 
 from __future__ import annotations
@@ -13,57 +13,71 @@ from typing import Literal
 import altair as alt
 import polars as pl
 import vl_convert
+from polars import selectors
 
 from hindflight.reports.bundle import vega_lite_version
 from hindflight.reports.frames import Tables, read
-from hindflight.reports.sections import Picture, Section, sections
+from hindflight.reports.sections import Figure, Section, sections
 from hindflight.reports.style import Mode, recolour, vega_config
 from hindflight.toolkit.errors import MachineError, ReportError
-from hindflight.toolkit.files import write_whole
+from hindflight.toolkit.files import check_outputs, write_whole
+from hindflight.toolkit.seal import SEAL_NOTE, sealed
+from hindflight.toolkit.text import csv_cell
 
 Format = Literal["png", "svg"]
 _SCALE = 2.0
+_SEAL_OF: dict[Format, bytes] = {"png": b"", "svg": f"\n<!-- {SEAL_NOTE} -->\n".encode()}
+"""Appended to the content for the digest of the file; a PNG has a chunk for it."""
 
 
 def write_charts(
-    tables: Tables, folder: str | os.PathLike[str], form: Format = "png", mode: Mode = "light"
+    tables: Tables, folder: str | os.PathLike[str], form: Format = "png", mode: Mode = "light", *, force: bool = True
 ) -> list[Path]:
-    """Write every chart that the tables can give into `folder`, one file each, and return the paths.
+    """Write every chart that has data into `folder`, one file each, and return the paths.
 
-    Files are numbered in the report's order and named after their section and title. ReportError where no chart can
-    be drawn, MachineError where a file cannot be written.
+    Files are numbered in the order of the report and named after their section and title. Raises ReportError if no
+    chart has data, MachineError if a file cannot be written. Without `force`, raises HindflightError if one of the
+    files must not be replaced (toolkit/files.py), before it writes the first.
     """
-    pictures = [found for section in sections(tables, {}) for found in _pictures(section, section.key)]
-    if not pictures:
-        raise ReportError("There is nothing to draw in these tables.")
+    figures = [found for section in sections(tables, {}) for found in _figures(section, section.key)]
+    if not figures:
+        raise ReportError("These tables hold no data for any chart.")
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MachineError(f"cannot make {target}: {error.strerror or error}") from error
-    paths = []
-    for number, (place, picture) in enumerate(pictures, 1):
-        spec = picture.chart.to_dict()
+        raise MachineError(f"cannot create the folder {target}: {error.strerror or error}") from error
+    rendered: dict[Path, bytes] = {}
+    for number, (place, figure) in enumerate(figures, 1):
+        spec = figure.chart.to_dict()
         path = target / f"{number:02d}-{_file_name(place, spec['title']['text'])}.{form}"
-        write_whole(path, _drawn(recolour(spec, mode), form, mode))
-        paths.append(path)
-    return paths
+        rendered[path] = sealed(_render(recolour(spec, mode), form, mode) + _SEAL_OF[form])
+    check_outputs(rendered, (), force=force)
+    for path, content in rendered.items():
+        write_whole(path, content)
+    return list(rendered)
 
 
-def write_chart(chart: alt.TopLevelMixin, path: Path, mode: Mode = "light") -> Path:
-    """Write one chart, as its file's name says (.png, .svg), and return the path; MachineError if it cannot be."""
-    form: Format = "svg" if path.suffix == ".svg" else "png"
-    write_whole(path, _drawn(recolour(chart.to_dict(), mode), form, mode))
+def write_chart(chart: alt.TopLevelMixin, path: Path, mode: Mode = "light", *, force: bool = True) -> Path:
+    """Write one chart as SVG if `path` ends in .svg, else as PNG, and return the path.
+
+    Raises MachineError if the file cannot be written. Without `force`, raises HindflightError if the file must not be
+    replaced. An SVG of one chart carries no digest.
+    """
+    if path.suffix == ".svg":
+        write_whole(path, _render(recolour(chart.to_dict(), mode), "svg", mode), force=force)
+    else:
+        write_whole(path, sealed(_render(recolour(chart.to_dict(), mode), "png", mode)), force=force)
     return path
 
 
-def _pictures(section: Section, place: str) -> list[tuple[str, Picture]]:
+def _figures(section: Section, place: str) -> list[tuple[str, Figure]]:
     found = []
     for part in section.parts:
-        if isinstance(part, Picture):
+        if isinstance(part, Figure):
             found.append((place, part))
         elif isinstance(part, Section):
-            found += _pictures(part, part.key)
+            found += _figures(part, part.key)
     return found
 
 
@@ -72,7 +86,7 @@ def _file_name(place: str, title: str) -> str:
     return "-".join(words.split())[:80]
 
 
-def _drawn(spec: dict[str, object], form: Format, mode: Mode) -> bytes:
+def _render(spec: dict[str, object], form: Format, mode: Mode) -> bytes:
     config, version = vega_config(mode), vega_lite_version()
     if form == "png":
         png: bytes = vl_convert.vegalite_to_png(spec, vl_version=version, config=config, scale=_SCALE)
@@ -82,10 +96,11 @@ def _drawn(spec: dict[str, object], form: Format, mode: Mode) -> bytes:
     return f"{svg[:start]}<title>{escape(str(spec['description']))}</title>{svg[start:]}".encode()
 
 
-def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
-    """Write the what-if runs as CSV, a row per run and flow, units in the names of the columns; return the path.
+def write_what_if_csv(tables: Tables, path: str | os.PathLike[str], *, force: bool = True) -> Path:
+    """Write the what-if runs as CSV and return the path: one row per run and flow, units in the column names.
 
-    ReportError without such runs, MachineError where the file cannot be written.
+    Raises ReportError if there is no what-if run, MachineError if the file cannot be written. Without `force`, raises
+    HindflightError if the file must not be replaced.
     """
     columns = [
         "run_id", "scenario", "flow", "role", "variant", "proxy", "purpose", "channel_mode", "seed", "flow_id",
@@ -97,7 +112,9 @@ def write_what_if_csv(tables: Tables, path: str | os.PathLike[str]) -> Path:
     ]  # fmt: skip
     runs = read(tables, "runs", columns).filter(pl.col("purpose") == "what_if").select(columns)
     if runs.is_empty():
-        raise ReportError("No variant was replayed, so there is no what-if table.")
-    whole = Path(path)
-    write_whole(whole, runs.write_csv())
-    return whole
+        raise ReportError("No variant was replayed, so there are no what-if runs to write.")
+    target = Path(path)
+    texts = selectors.string(include_categorical=True)
+    runs = runs.with_columns(texts.cast(pl.String).map_elements(csv_cell, return_dtype=pl.String))
+    write_whole(target, runs.write_csv(), force=force)
+    return target

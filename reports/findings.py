@@ -1,7 +1,6 @@
-"""Findings and runs as sentences and grids: what a report says in words and numbers.
+"""Findings, runs, events and issues as the sentences and tables of a report.
 
-Reads `findings`, `runs`, `events`, `issues`; computes nothing. Knows neither HTML nor charts. What the sections of
-`findings` are for is in reports/document.py.
+Computes nothing. Does not depend on HTML or charts. reports/document.py lists the sections of `findings`.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ ISSUES_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a grid: text, what stands small below it, and a verdict where there is one."""
+    """One cell of a grid: its text, a second line in small type, and a verdict if it has one."""
 
     text: str
     small: str = ""
     verdict: str = ""
     number: bool = False
     code: bool = False
-    """A hash, a command, a path: may be broken anywhere."""
+    """A hash, command or path, in which a line may break anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table to show; the first cell of a row is its heading. `folded` grids open on request."""
+    """A table of the report. The first cell of a row is its heading. A `folded` grid shows its caption until opened."""
 
     caption: str
     head: tuple[str, ...]
@@ -47,36 +46,41 @@ class Grid:
 Row = Mapping[str, object]
 
 
-_NUMBERS = {"channel", "key_numbers"}
-"""Sections whose texts say how a number was found, and so need its name where they stand alone."""
+_NUMERIC_SECTIONS = {"channel", "key_numbers"}
+"""Sections whose texts say how a number was measured: out of its table, such a text needs the number's name."""
+
+
+_FORMER_SECTIONS = {"what_happened": "what_was", "sensitivity": "spread"}
+"""Names of sections in older workspaces."""
 
 
 def findings_of(tables: Tables, section: str) -> list[Row]:
-    """Return the rows of `findings` that belong to `section`, in their order."""
-    return [row for row in read(tables, "findings", COLUMNS).to_dicts() if row["section"] == section]
+    """Return the rows of `findings` of `section`, in order; rows under the section's former name count too."""
+    names = {section, _FORMER_SECTIONS.get(section, section)}
+    return [row for row in read(tables, "findings", COLUMNS).to_dicts() if row["section"] in names]
 
 
 def sentences(rows: Iterable[Row]) -> list[str]:
-    """Return the statements of findings that are sentences, each once."""
+    """Return the distinct sentences of findings, in order."""
     return list(dict.fromkeys(text for row in rows if (text := str(row["text"] or "").strip())))
 
 
 def unknowns(tables: Tables) -> list[str]:
-    """Return what is not known: the section of that name, then every finding elsewhere whose verdict is unknown."""
+    """Return sentences about what is not known: section `unknown`, then rows of other sections with that verdict."""
     rows = read(tables, "findings", COLUMNS).to_dicts()
-    own = [row for row in rows if row["section"] == "unknown"]
+    stated = [row for row in rows if row["section"] == "unknown"]
     others = [
-        {**row, "text": f"{heading(row['metric'])}: {row['text']}"} if row["section"] in _NUMBERS else row
+        {**row, "text": f"{heading(row['metric'])}: {row['text']}"} if row["section"] in _NUMERIC_SECTIONS else row
         for row in rows
         if row["section"] != "unknown" and row["verdict"] == "unknown" and row["text"]
     ]
-    return sentences([*own, *others])
+    return sentences([*stated, *others])
 
 
 def key_numbers(rows: Sequence[Row], caption: str) -> Grid | None:
-    """Return a row per number: its name, value, interval and remark; None without any."""
+    """Return a grid with one row per number: name, value, interval and method; None if no row has a metric."""
     several = len({row["subject"] for row in rows}) > 1
-    grid = Grid(caption, ("Quantity", "Value", "95 % interval", "Remark"))
+    grid = Grid(caption, ("Quantity", "Value", "95 % interval", "How it was measured"))
     before = ""
     for row in rows:
         if not row["metric"]:
@@ -95,7 +99,10 @@ def key_numbers(rows: Sequence[Row], caption: str) -> Grid | None:
 
 
 def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
-    """Return findings as a grid of subjects by metrics, each cell with its interval and verdict; None without any."""
+    """Return a grid with one row per subject and one column per metric; None if no row has a metric.
+
+    Each cell holds the value, its interval and its verdict.
+    """
     numbers = [row for row in rows if row["metric"]]
     metrics = list(dict.fromkeys(str(row["metric"]) for row in numbers))
     subjects = list(dict.fromkeys(str(row["subject"]) for row in numbers))
@@ -108,7 +115,7 @@ def by_subject(rows: Sequence[Row], caption: str, subject: str) -> Grid | None:
 
 
 def heading(metric: str) -> str:
-    """Return the name of a quantity as a heading: "base_rtt_ns" as "Base RTT", the unit being told by the value."""
+    """Return a metric's name as a heading, without its unit: "Base RTT" for "base_rtt_ns"."""
     words = re.sub(r"_(?:bps|ns|s|bytes|pkts)$", "", metric).replace("_", " ")
     spelled = re.sub(r"\b(?:rtt|rto|ack|ber|tcp|utc|ecn|sha256)(?=s?\b)", lambda match: match[0].upper(), words)
     return spelled[:1].upper() + spelled[1:]
@@ -122,17 +129,21 @@ def _cell(row: Row | None) -> Cell:
     return Cell(value, interval(low, high, unit), _verdict(row), number=True)
 
 
+_SHOWN_VERDICTS = {"info": "", "miss": "fail"}
+"""Verdicts of `findings` that a report shows by another word."""
+
+
 def _verdict(row: Row) -> str:
     if row["section"] == "what_if" and row["metric"] == "goodput_gain":
         if row["verdict"] == "unknown":
             return "undecided"
-        return _side_of_zero(_number(row["low"]), _number(row["high"]))
+        return _sign_of_interval(_number(row["low"]), _number(row["high"]))
     verdict = str(row["verdict"])
-    return "" if verdict == "info" else verdict
+    return _SHOWN_VERDICTS.get(verdict, verdict)
 
 
-def _side_of_zero(low: float | None, high: float | None) -> str:
-    """Return on which side of zero an interval lies; undecided where it holds zero or is not there."""
+def _sign_of_interval(low: float | None, high: float | None) -> str:
+    """Return `more` or `less` by the sign of an interval; `undecided` if it contains zero or is missing."""
     if low is not None and low > 0:
         return "more"
     return "less" if high is not None and high < 0 else "undecided"
@@ -148,43 +159,43 @@ _RUN_COLUMNS = (
     ("segments_out", "Segments sent", ""),
     ("retransmissions", "Retransmissions", ""),
     ("rtos", "RTOs", ""),
-    ("channel_losses", "Data lost: channel", ""),
-    ("queue_losses", "Data lost: full queue", ""),
-    ("aqm_losses", "Data lost: queue management", ""),
-    ("outage_losses", "Data lost: outage", ""),
-    ("control_losses", "ACKs and others without data lost", ""),
+    ("channel_losses", "Data packets lost: channel", ""),
+    ("queue_losses", "Data packets lost: full queue", ""),
+    ("aqm_losses", "Data packets lost: AQM", ""),
+    ("outage_losses", "Data packets lost: outage", ""),
+    ("control_losses", "Packets without data lost (ACKs)", ""),
     ("ecn_marks", "Packets marked (ECN)", ""),
-    ("ecn_reductions", "Reductions by marks", ""),
-    ("rtt_p95_ns", "RTT, 95th percentile (sender's leg)", "ns"),
-    ("proxy_held_max_bytes", "Held by the proxy, at most", "bytes"),
+    ("ecn_reductions", "Window reductions by ECN", ""),
+    ("rtt_p95_ns", "RTT at the sender, 95th percentile", "ns"),
+    ("proxy_held_max_bytes", "Maximum buffered by the proxy", "bytes"),
     ("reset_ns", "Reset after", "ns"),
 )
-"""Columns of `runs` that the table of runs shows, their headings and units."""
+"""Columns of the table of runs: column of `runs`, heading, unit."""
 
-_ONLY_WHERE_SEEN = {"aqm_losses", "control_losses", "ecn_marks", "ecn_reductions", "proxy_held_max_bytes", "reset_ns"}
-"""Of these, those that are left out where no run has anything in them."""
+_OPTIONAL_COLUMNS = {"aqm_losses", "control_losses", "ecn_marks", "ecn_reductions", "proxy_held_max_bytes", "reset_ns"}
+"""Columns that are left out if they are zero or null in all runs."""
 
-_RUNS_OPEN = 20
-"""Tables of more runs than this are folded."""
+_UNFOLDED_RUNS = 20
+"""Maximum number of runs of a table that is not folded."""
 
 
-def has_any(tables: Tables) -> bool:
-    """Return whether there are findings at all."""
+def any_findings(tables: Tables) -> bool:
+    """Return whether `findings` has any row."""
     return not read(tables, "findings", ["section"]).is_empty()
 
 
 def replayed_runs(tables: Tables, purpose: str, caption: str) -> Grid | None:
-    """Return the runs of `purpose` that are not resampled, one row each, with their counts; None without any."""
+    """Return a grid with one row per run of `purpose` whose channel is not resampled; None without such a run."""
     runs = runs_with_subject(tables, ["purpose", "channel_mode", *(name for name, _, _ in _RUN_COLUMNS)])
     mine = runs.filter((pl.col("purpose") == purpose) & (pl.col("channel_mode") != "resampled"))
     if mine.is_empty():
         return None
-    absent = {name for name in _ONLY_WHERE_SEEN if not (mine[name].fill_null(0) > 0).any()}
+    absent = {name for name in _OPTIONAL_COLUMNS if not (mine[name].fill_null(0) > 0).any()}
     if mine["subject"].n_unique() == mine.height:
         absent.add("seed")
     shown = [column for column in _RUN_COLUMNS if column[0] not in absent]
     head = ("Variant", *(title for _, title, _ in shown))
-    grid = Grid(caption, head, folded=mine.height > _RUNS_OPEN)
+    grid = Grid(caption, head, folded=mine.height > _UNFOLDED_RUNS)
     for row in mine.to_dicts():
         numbers = [
             Cell("–" if row[name] is None else quantity(_number(row[name]), unit), number=True)
@@ -195,14 +206,17 @@ def replayed_runs(tables: Tables, purpose: str, caption: str) -> Grid | None:
 
 
 def loss_table(tables: Tables, flow: Flow) -> Grid | None:
-    """Return the first losses of a flow with cause and evidence, for those who cannot read the timeline."""
+    """Return the first losses of a flow with cause and evidence as a grid, the timeline's text alternative.
+
+    None if the flow has no loss.
+    """
     rows = events_of(tables, flow).filter(pl.col("kind") == "loss")
     if rows.is_empty():
         return None
     shown = rows.head(LOSSES_SHOWN)
     what = f"the first {shown.height} of {rows.height:,}" if rows.height > shown.height else f"all {rows.height:,}"
     time = "Time [UTC]" if flow.view.utc else "Time [s]"
-    grid = Grid(f"Losses as a table ({what})", (time, "Cause", "First octet", "Record", "Evidence"), folded=True)
+    grid = Grid(f"Losses as a table ({what})", (time, "Cause", "Sequence number", "Record", "Evidence"), folded=True)
     for row in shown.to_dicts():
         octet = "" if row["seq_start"] is None else f"{row['seq_start']:,}"
         record = "" if row["record"] is None else f"{row['record']:,}"
@@ -224,14 +238,16 @@ def _time(value: float, flow: Flow) -> str:
 
 
 def issue_table(tables: Tables) -> Grid | None:
-    """Return what could not be decoded; None where everything could."""
+    """Return a grid of the records that could not be decoded; None if there is none."""
     rows = read(tables, "issues", ["input_id", "record", "offset", "kind", "text"])
     if rows.is_empty():
         return None
     shown = rows.head(ISSUES_SHOWN)
     what = f"the first {shown.height} of {rows.height:,}" if rows.height > shown.height else f"all {rows.height:,}"
     grid = Grid(
-        f"What could not be decoded ({what})", ("Kind", "Input", "Record", "Offset", "What was found"), folded=True
+        f"Records that could not be decoded ({what})",
+        ("Kind", "Input", "Record", "Offset [B]", "Description"),
+        folded=True,
     )
     for row in shown.to_dicts():
         numbers = [Cell(f"{row[name]:,}", number=True) for name in ("input_id", "record", "offset")]
@@ -240,7 +256,10 @@ def issue_table(tables: Tables) -> Grid | None:
 
 
 def mappings(rows: object, caption: str) -> Grid | None:
-    """Return a list of mappings (or one mapping of plain values) from a manifest as a grid; None for anything else."""
+    """Return an entry of a manifest (a list of mappings, a list of values or one mapping) as a grid.
+
+    None for an empty entry and for any other type.
+    """
     if isinstance(rows, Mapping) and rows:
         return Grid(caption, ("Name", "Value"), [(Cell(str(k)), Cell(_plain(v))) for k, v in rows.items()])
     if isinstance(rows, str) or not isinstance(rows, Sequence) or not rows:
@@ -269,7 +288,7 @@ def _plain(value: object) -> str:
 
 
 def run_provenance(tables: Tables) -> Grid | None:
-    """Return which scenarios, channel modes and seeds the runs used; None without runs."""
+    """Return the scenarios, channel modes and seeds of the runs as a grid; None without runs."""
     runs = read(tables, "runs", ["scenario", "purpose", "channel_mode", "seed", "role"])
     runs = runs.filter(pl.col("role") == "studied")
     if runs.is_empty():
@@ -292,15 +311,15 @@ def run_provenance(tables: Tables) -> Grid | None:
 
 
 def setup(rows: Sequence[Row]) -> Grid | None:
-    """Return the stack profile of each flow and what differs from it; None without any."""
-    grid = Grid("Stack of each flow: its profile and what differs from it", ("Flow", "Parameter", "Value"))
+    """Return the stack profile of each flow and the parameters that differ from it as a grid; None without rows."""
+    grid = Grid("Stack profile of each flow, and the parameters that differ from it", ("Flow", "Parameter", "Value"))
     for row in rows:
         grid.rows.append((Cell(str(row["subject"])), Cell(heading(str(row["metric"]))), Cell(str(row["text"]))))
     return grid if grid.rows else None
 
 
 def _ranges(values: Sequence[int]) -> str:
-    """Return sorted whole numbers as "1 to 20, 42"."""
+    """Return sorted integers as ranges: "1 to 20, 42"."""
     spans: list[list[int]] = []
     for value in values:
         if spans and value == spans[-1][1] + 1:

@@ -1,6 +1,6 @@
-"""From the tables to the frames that charts draw: one flow of one run, on one time axis.
+"""Frames for the charts: one flow of one run, on one time axis, selected from the tables of toolkit/schema.
 
-Knows the schema (toolkit/schema) and Polars; draws nothing. Read docs/tables.md for how the tables hang together.
+docs/tables.md describes the keys that join the tables.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from hindflight.toolkit.errors import ReportError
 
 Source: TypeAlias = "pa.Table | pl.DataFrame | pl.LazyFrame"
 Tables: TypeAlias = Mapping[str, Source]
-"""Tables by name, as toolkit/schema declares them; a table that is left out counts as empty."""
+"""Tables by their name in toolkit/schema. A missing table counts as empty."""
 
 TIME = "t"
-"""Column of the time axis in every frame over time."""
+"""Name of the time column in every frame over time."""
 
-TRUTH = ("tcp_probe", "tcp_info", "web100")
-"""Sources that are the kernel's own word, best first."""
+KERNEL_SOURCES = ("tcp_probe", "tcp_info", "web100")
+"""Values of `instruments.source` that the kernel itself reported, the most precise first."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Which flow of which run, which of its legs where proxies split it, and on which time axis.
+    """Selects a flow of a run, one of its legs if proxies split it, and a time axis.
 
-    `utc` puts UTC on the time axis instead of seconds from the flow's start (captures only); `from_s` and `to_s`
-    cut the flow to a stretch, counted from its start; `bins` is how many columns of pixels decimation
-    reckons with: some three per pixel of the page, so that a zoom still has something to show.
+    With `utc`, the time axis shows UTC instead of seconds since the start of the flow (captures only). `from_s` and
+    `to_s` limit the chart to an interval, in seconds since the start of the flow. `bins` is the number of pixel columns
+    that decimation assumes: about three times the page's, so that a zoomed chart keeps its detail.
     """
 
     flow_id: int = 1
@@ -47,34 +47,34 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What charts need to know of a flow before they read its segments."""
+    """Time span and data direction of a flow."""
 
     view: View
     start_ns: int
     end_ns: int
     data: str
-    """Direction of the data; the other one acknowledges."""
+    """Direction of the data, `a2b` or `b2a`."""
 
     @property
     def acks(self) -> str:
-        """Direction of the acknowledgements."""
+        """Direction of the ACKs, opposite to the data."""
         return "b2a" if self.data == "a2b" else "a2b"
 
     @property
     def span_s(self) -> tuple[float, float]:
-        """Start and end of what is drawn, in seconds from the start of the flow."""
+        """Start and end of the time axis in seconds since the start of the flow."""
         length = (self.end_ns - self.start_ns) / 1e9
         low = 0.0 if self.view.from_s is None else self.view.from_s
         high = length if self.view.to_s is None else self.view.to_s
         return low, max(high, low + 1e-3)
 
     def at(self, seconds: float) -> float:
-        """Return the place on the time axis of what lies `seconds` after the start of the flow."""
+        """Return the position on the time axis of the instant `seconds` after the start of the flow."""
         return self.start_ns / 1e6 + seconds * 1e3 if self.view.utc else seconds
 
 
 def read(tables: Tables, name: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Return `columns` of table `name`, enumerations as text; no rows where the table is left out."""
+    """Return `columns` of table `name` with enumerations as strings. A missing table gives an empty frame."""
     table = tables.get(name)
     if table is None:
         table = schema.empty_table(name)
@@ -88,7 +88,7 @@ def read(tables: Tables, name: str, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def read_flow(tables: Tables, name: str, flow: View, columns: Sequence[str]) -> pl.DataFrame:
-    """Return `columns` of the rows of table `name` that belong to the flow, run and leg of `flow`."""
+    """Return `columns` of table `name`, limited to the flow, run and leg of `flow`."""
     wanted = {"run_id": flow.run_id, "flow_id": flow.flow_id, "leg": flow.leg}
     keys = {key: value for key, value in wanted.items() if key in _names(name)}
     frame = read(tables, name, list(dict.fromkeys([*keys, *columns])))
@@ -101,9 +101,9 @@ def _names(name: str) -> frozenset[str]:
 
 
 def flow_of(tables: Tables, view: View) -> Flow:
-    """Return the flow that `view` names, from `flows`, else from its first segment, instrument or event.
+    """Return the flow that `view` selects, from `flows`, or else from its segments, instruments and events.
 
-    ReportError where no table has a row of it.
+    Raises ReportError if no table has a row of the flow.
     """
     row = read_flow(tables, "flows", view, ["start_ns", "end_ns", "data_direction"])
     if row.height:
@@ -112,7 +112,7 @@ def flow_of(tables: Tables, view: View) -> Flow:
     times = [read_flow(tables, name, view, ["t_ns"])["t_ns"] for name in ("segments", "instruments", "events")]
     stamps = pl.concat(times)
     if stamps.is_empty():
-        raise ReportError(f"There is nothing on flow {view.flow_id} of run {view.run_id} in these tables.")
+        raise ReportError(f"These tables hold no data of flow {view.flow_id} of run {view.run_id}.")
     ordered = stamps.sort()
     low, high = int(ordered[0]), int(ordered[-1])
     return Flow(view, 0 if view.run_id else low, high, _heavier_direction(tables, view))
@@ -125,9 +125,9 @@ def _heavier_direction(tables: Tables, view: View) -> str:
 
 
 def on_axis(frame: pl.DataFrame, flow: Flow, column: str = "t_ns", name: str = TIME) -> pl.DataFrame:
-    """Replace the time `column` by `name`: seconds from the flow's start, or milliseconds since 1970 with utc.
+    """Replace the time `column` [ns] by `name`: seconds since the start of the flow, or, with utc, Unix time in ms.
 
-    Rows outside the view's stretch are dropped (by `column`); the frame is sorted by time.
+    The result is sorted by time and limited to the interval of the view.
     """
     seconds = (pl.col(column) - flow.start_ns) / 1e9
     low, high = flow.span_s
@@ -136,14 +136,14 @@ def on_axis(frame: pl.DataFrame, flow: Flow, column: str = "t_ns", name: str = T
     return cut.sort(column, maintain_order=True).with_columns(value.alias(name)).drop(column)
 
 
-def least(frame: pl.DataFrame, column: str) -> float:
-    """Return the least value of a column; 0 where it has none."""
+def minimum(frame: pl.DataFrame, column: str) -> float:
+    """Return the minimum of a column; 0 if it has no value."""
     value = frame.select(pl.col(column).cast(pl.Float64).min()).item()
     return 0.0 if value is None else float(value)
 
 
-def greatest(frame: pl.DataFrame, column: str) -> float:
-    """Return the greatest value of a column; 0 where it has none."""
+def maximum(frame: pl.DataFrame, column: str) -> float:
+    """Return the maximum of a column; 0 if it has no value."""
     value = frame.select(pl.col(column).cast(pl.Float64).max()).item()
     return 0.0 if value is None else float(value)
 
@@ -153,7 +153,7 @@ def _is_cut(view: View) -> bool:
 
 
 def captured_flows(tables: Tables) -> list[View]:
-    """Return a view of each flow that was captured or logged, the one with the most data first."""
+    """Return a view of each captured or logged flow, the one with the most data first."""
     flows = read(tables, "flows", ["run_id", "flow_id", "data_direction", "a2b_unique_bytes", "b2a_unique_bytes"])
     size = pl.max_horizontal("a2b_unique_bytes", "b2a_unique_bytes")
     ranked = flows.filter(pl.col("run_id") == 0).sort(size, descending=True, maintain_order=True)["flow_id"].to_list()
@@ -167,9 +167,9 @@ def captured_flows(tables: Tables) -> list[View]:
 
 
 def runs_with_subject(tables: Tables, columns: Sequence[str]) -> pl.DataFrame:
-    """Return `columns` of `runs` and `subject`, the name under which `findings` speaks of a run.
+    """Return `columns` of `runs`, and `subject`, the run's key in `findings`.
 
-    Of each run the studied flow only: those that share its path have no subject.
+    The result has the flow under test of each run only; flows that share its path have no subject.
     """
     wanted = list(dict.fromkeys(["variant", "proxy", "role", *columns]))
     frame = read(tables, "runs", wanted).filter(pl.col("role") == "studied")
@@ -177,12 +177,12 @@ def runs_with_subject(tables: Tables, columns: Sequence[str]) -> pl.DataFrame:
     return frame.with_columns(subject=pl.Series(subjects, dtype=pl.String))
 
 
-def is_modelled(tables: Tables, purpose: str) -> bool:
-    """Return whether the runs of `purpose` drew their channel from a model, so that none of it was captured."""
+def uses_channel_model(tables: Tables, purpose: str) -> bool:
+    """Return whether a channel model, not a captured trace, generated the channel of all runs of `purpose`."""
     runs = read(tables, "runs", ["purpose", "channel_mode"]).filter(pl.col("purpose") == purpose)
     return not runs.is_empty() and bool((runs["channel_mode"] == "model").all())
 
 
-def has_series(tables: Tables, name: str) -> set[int]:
-    """Return the run_id of every run that has rows in table `name`."""
+def runs_with_rows(tables: Tables, name: str) -> set[int]:
+    """Return the run_id of each run with rows in table `name`."""
     return set(read(tables, name, ["run_id"])["run_id"].unique().to_list())

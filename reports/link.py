@@ -1,7 +1,7 @@
-"""What `channel` adds to a flow: causes for its losses, outages, and the link's rate and delay over time.
+"""The link of a flow, from `channel`: causes of its losses, outages, rate and delay over time.
 
-Knows the tables; draws nothing. Loss events and channel packets are the same transmission where record and time
-agree (the channel names no flow, and records of two captures may coincide).
+`channel` has no flow_id, and record numbers of two captures may coincide. A loss event and a channel packet are
+therefore the same transmission if both record and time agree.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import polars as pl
 
 from hindflight.reports.frames import TIME, Flow, Tables, on_axis, read, read_flow
 
-_EVENT = ["t_ns", "end_ns", "kind", "cause", "record", "seq_start", "seq_end", "evidence"]
+_EVENT_COLUMNS = ["t_ns", "end_ns", "kind", "cause", "record", "seq_start", "seq_end", "evidence"]
 _END = "t_end"
 
 
 def events_of(tables: Tables, flow: Flow) -> pl.DataFrame:
-    """Return the events of a flow and its link's outages: TIME, t_end, kind, cause, record, octets, evidence.
+    """Return the events of a flow and the outages of its link: TIME, t_end, kind, cause, record, octets, evidence.
 
-    A loss whose event says nothing of its cause takes cause and evidence from the channel, if it was extracted.
+    A loss event of unknown cause takes cause and evidence from `channel`, if the channel was extracted.
     """
-    events = read_flow(tables, "events", flow.view, _EVENT)
+    events = read_flow(tables, "events", flow.view, _EVENT_COLUMNS)
     packets = _channel(tables, flow, "packet").select("record", "t_ns", cause_c="cause", evidence_c="evidence")
     named = packets.filter(pl.col("cause_c") != "none").unique(["record", "t_ns"], keep="first")
     joined = events.join(named, on=["record", "t_ns"], how="left", maintain_order="left")
     open_loss = (pl.col("kind") == "loss") & (pl.col("cause") == "unknown") & pl.col("cause_c").is_not_null()
     cause = pl.when(open_loss).then(pl.col("cause_c")).otherwise(pl.col("cause"))
     evidence = pl.when(open_loss).then(pl.coalesce("evidence_c", "evidence")).otherwise(pl.col("evidence"))
-    ascribed = joined.with_columns(cause=cause, evidence=evidence).select(_EVENT)
-    both = pl.concat([ascribed, _outages(tables, flow).select(_EVENT)])
+    attributed = joined.with_columns(cause=cause, evidence=evidence).select(_EVENT_COLUMNS)
+    both = pl.concat([attributed, _outages(tables, flow).select(_EVENT_COLUMNS)])
     seconds = (pl.col("end_ns") - flow.start_ns) / 1e9
     end = (pl.col("end_ns") / 1e6).round(3) if flow.view.utc else seconds.round(6)
     return (
@@ -38,7 +38,7 @@ def events_of(tables: Tables, flow: Flow) -> pl.DataFrame:
 
 
 def states_of(tables: Tables, flow: Flow, column: str) -> pl.DataFrame:
-    """Return TIME and `column` of the link's states, as steps whose last row stands at the end of the last state."""
+    """Return TIME and `column` of the link's intervals as a step line; its last row is the end of the last interval."""
     rows = _channel(tables, flow, "interval").filter(~pl.col("lost")).drop_nulls(["end_ns", column]).sort("t_ns")
     steps = pl.concat([rows, rows[-1:].with_columns(t_ns=pl.col("end_ns"))])
     return on_axis(steps, flow).select(TIME, column)
@@ -51,7 +51,7 @@ def _outages(tables: Tables, flow: Flow) -> pl.DataFrame:
 
 
 def _channel(tables: Tables, flow: Flow, kind: str) -> pl.DataFrame:
-    """Return the channel's rows of one kind while the flow lasted; none for a replay, whose link is the engine's."""
+    """Return the rows of one kind that overlap the flow; none for a replay, because `channel` describes the capture."""
     columns = ["kind", "direction", "t_ns", "end_ns", "lost", "cause", "rate_bps", "delay_ns", "record", "evidence"]
     rows = read(tables, "channel", columns)
     if flow.view.run_id:

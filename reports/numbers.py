@@ -1,4 +1,4 @@
-"""Numbers as people read them: SI multiples, few digits, the interval beside the value. Knows nothing of tables."""
+"""Formatting of numbers: SI prefixes, significant digits, intervals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COUNTS = {"", "segments", "pkts", "packets", "events"}
 
 
 def digits(value: float, significant: int = 4) -> str:
-    """Return `value` with `significant` digits, thousands separated, no exponent between 1e-4 and 1e15."""
+    """Return `value` with `significant` digits and thousands separators, without an exponent from 1e-4 to 1e15."""
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "unlimited" if value > 0 else "minus unlimited"
     if value == 0:
@@ -30,7 +30,7 @@ def _places(value: float, places: int) -> str:
 
 
 def scale_of(value: float, unit: str) -> tuple[float, str]:
-    """Return divisor and name of the multiple of `unit` that suits `value`."""
+    """Return the divisor and the name of the multiple of `unit` that suits `value`, such as (1e6, "Mbit/s")."""
     size = abs(value)
     if not math.isfinite(size):
         return 1.0, ""
@@ -41,45 +41,42 @@ def scale_of(value: float, unit: str) -> tuple[float, str]:
                 return factor, prefix + base
         return 1.0, base
     if unit == "ns":
-        for least, name, factor in _TIMES:
-            if size >= 2 * least or (name != "min" and size >= least):
+        for threshold, name, factor in _TIMES:
+            if size >= 2 * threshold or (name != "min" and size >= threshold):
                 return factor, name
         return 1.0, "ns"
     return 1.0, unit
 
 
-def quantity(value: float | None, unit: str, beside: tuple[float | None, float | None] = (None, None)) -> str:
-    """Return `value` with its unit, such as "1.75 Mbit/s", or "not known".
+def quantity(value: float | None, unit: str, bounds: tuple[float | None, float | None] = (None, None)) -> str:
+    """Return `value` with its unit, such as "1.75 Mbit/s"; "not known" for None.
 
-    Written like the interval `beside` it, if there is one: in the same multiple and with the same decimals.
+    A value with an interval, whose ends are `bounds`, has the interval's multiple and decimals.
     """
     if value is None:
         return "not known"
-    ends = [abs(end) for end in beside if end is not None]
-    if len(ends) == 2 and not _is_count(value, unit) and _is_wide(max(ends)):
+    ends = [abs(end) for end in bounds if end is not None]
+    if len(ends) == 2 and not _is_count(value, unit) and _is_positive(max(ends)):
         factor, name = scale_of(max(ends), unit)
         return f"{_places(value / factor, _places_for(max(ends) / factor, _significant(unit)))} {name}".rstrip()
     factor, name = scale_of(value, unit)
     return f"{_plain(value / factor, unit)} {name}".rstrip()
 
 
-def _is_wide(greater: float) -> bool:
-    return math.isfinite(greater) and greater > 0
+def _is_positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0
 
 
 def interval(low: float | None, high: float | None, unit: str) -> str:
-    """Return "low to high unit", both in the multiple and with the decimals that suit the greater.
-
-    Empty where an end is missing.
-    """
+    """Return "low to high unit"; the larger magnitude sets multiple and decimals. Empty if an end is None."""
     if low is None or high is None:
         return ""
-    greater = max(abs(low), abs(high))
-    factor, name = scale_of(greater, unit)
-    if not _is_wide(greater) or (_is_count(low, unit) and _is_count(high, unit)):
+    magnitude = max(abs(low), abs(high))
+    factor, name = scale_of(magnitude, unit)
+    if not _is_positive(magnitude) or (_is_count(low, unit) and _is_count(high, unit)):
         ends = _plain(low / factor, unit), _plain(high / factor, unit)
     else:
-        places = _places_for(greater / factor, _significant(unit))
+        places = _places_for(magnitude / factor, _significant(unit))
         ends = _places(low / factor, places), _places(high / factor, places)
     return f"{ends[0]} to {ends[1]} {name}".rstrip()
 

@@ -1,7 +1,7 @@
-"""From sections to one HTML page that needs nothing else: scripts, styles and data inside, no address outside.
+"""Renders sections as one self-contained HTML page with its scripts, styles and data.
 
-Knows Jinja2, vl-convert and what a browser allows; knows no table. The page forbids itself every request (Content
-Security Policy) and every script but its own two (by their hash), so that a name from a capture stays a name.
+The page's Content Security Policy forbids all requests, and all scripts except the page's two, which it names by their
+hash. Text from a capture therefore cannot run as a script.
 """
 
 from __future__ import annotations
@@ -20,73 +20,79 @@ from markupsafe import Markup
 from hindflight.reports.bundle import vega_bundle
 from hindflight.reports.charts.axes import ZOOM
 from hindflight.reports.frames import TIME
-from hindflight.reports.sections import Picture, Section
+from hindflight.reports.sections import Figure, Section
 from hindflight.reports.style import DARK, vega_config
+from hindflight.toolkit.seal import EMPTY_SEAL
+from hindflight.toolkit.text import printable
 
 
 @dataclass(slots=True)
 class Drawing:
-    """What the template needs of a picture: its number in the page's list of charts, and its words."""
+    """Index of a chart on the page, its texts, and its height [px]."""
 
     number: int
     title: str
     notes: list[str]
     description: str
-    how: str
+    caption: str
     height: int
 
 
 @dataclass(slots=True)
 class Store:
-    """All charts of a page: specifications, and their data sets once each."""
+    """Specifications of all charts of a page; charts share their data sets."""
 
     charts: list[dict[str, Any]] = field(default_factory=list)
     datasets: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, picture: Picture) -> Drawing:
-        """Take in a chart; its title and notes go into the page's text."""
-        spec = picture.chart.to_dict(validate=False)
+    def add(self, figure: Figure) -> Drawing:
+        """Add a chart. Its title and notes move from the specification to the page's text."""
+        spec = figure.chart.to_dict(validate=False)
         self.datasets.update(spec.pop("datasets", {}))
         title = spec.pop("title", {})
         linked = any(param.get("name") == ZOOM for param in spec.get("params", ()))
         chart = {
             "spec": spec,
-            "group": picture.group if linked else "",
+            "group": figure.group if linked else "",
             "columns": spec.get("columns", 0) if "concat" in spec else 0,
         }
         if not chart["columns"]:
             spec["width"] = "container"
         self.charts.append(chart)
         notes, height = title.get("subtitle", []), spec.get("height", 400)
-        return Drawing(len(self.charts) - 1, title["text"], notes, spec["description"], picture.how, height)
+        return Drawing(len(self.charts) - 1, title["text"], notes, spec["description"], figure.caption, height)
 
     def to_json(self) -> str:
-        """Return everything the page's script needs, inert inside a script element."""
+        """Return the data of the page's script as JSON that is safe in a script element."""
         configs = {mode: vega_config(mode) for mode in ("light", "dark")}
-        whole = {
+        data = {
             "charts": self.charts,
             "datasets": self.datasets,
             "configs": configs,
             "dark": DARK,
             "zoom": f"{ZOOM}_{TIME}",
         }
-        text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def render(title: str, lead: str, generated: str, sections: list[Section]) -> str:
-    """Return the page. Everything that comes from tables is escaped, by Jinja2 in text and by hand in data."""
+    """Return the page as HTML, with an empty digest (toolkit/seal.py).
+
+    Jinja2 escapes text from tables; `Store.to_json` escapes data.
+    """
     store = Store()
     environment = Environment(
         loader=PackageLoader("hindflight.reports", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.globals["draw"] = store.add
     environment.tests["grid"] = lambda part: hasattr(part, "head")
-    environment.tests["picture"] = lambda part: isinstance(part, Picture)
+    environment.tests["figure"] = lambda part: isinstance(part, Figure)
     environment.tests["section"] = lambda part: isinstance(part, Section)
     body = environment.get_template("body.html.j2").render(
         title=title, lead=lead, generated=generated, sections=sections
@@ -95,11 +101,17 @@ def render(title: str, lead: str, generated: str, sections: list[Section]) -> st
     return environment.get_template("page.html.j2").render(
         title=title,
         policy=_policy(scripts),
-        style=Markup(_asset("report.css")),  # noqa: S704  (ours, not the user's)
-        body=Markup(body),  # noqa: S704  (rendered with escaping, just above)
-        data=Markup(store.to_json()),  # noqa: S704  (no "<" in it)
-        scripts=[Markup(script) for script in scripts],  # noqa: S704  (ours and Vega's)
+        seal=EMPTY_SEAL,
+        style=Markup(_asset("report.css")),  # noqa: S704  (a file of this package)
+        body=Markup(body),  # noqa: S704  (Jinja2 has escaped it)
+        data=Markup(store.to_json()),  # noqa: S704  (contains no "<")
+        scripts=[Markup(script) for script in scripts],  # noqa: S704  (files of this package and of Vega)
     )
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as the template prints it: text from input without control characters, markup unchanged."""
+    return printable(value, keep="\n\t") if type(value) is str else value
 
 
 @cache
@@ -108,7 +120,7 @@ def _asset(name: str) -> str:
 
 
 def _inline(script: str) -> str:
-    """Return a script that can stand in an HTML element, its line ends as a parser leaves them."""
+    """Return a script that is safe in a script element, with the line ends that an HTML parser gives it."""
     return script.replace("\r\n", "\n").replace("\r", "\n").replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -1,6 +1,6 @@
-"""The sections of a report, in order: which sentences, grids and charts each holds, and what it says without data.
+"""The sections of a report, in order: their sentences, grids and charts, and what they say without data.
 
-Knows charts and findings; knows no HTML. A chart that the tables cannot give becomes the sentence that says why.
+A chart without data is replaced by the sentence that says why. Does not depend on HTML.
 """
 
 from __future__ import annotations
@@ -12,115 +12,115 @@ import altair as alt
 
 from hindflight.reports import charts, findings
 from hindflight.reports.findings import Grid
-from hindflight.reports.frames import Tables, View, captured_flows, flow_of, is_modelled, read_flow
+from hindflight.reports.frames import Tables, View, captured_flows, flow_of, read_flow, uses_channel_model
 from hindflight.reports.numbers import quantity
-from hindflight.reports.texts import HOW, HOW_TO_READ, HOW_TO_READ_MODEL
+from hindflight.reports.texts import CHART_CAPTIONS, HOW_TO_READ, HOW_TO_READ_MODEL
 from hindflight.toolkit.errors import ReportError
 
 FLOWS_SHOWN = 4
-"""Flows that get their charts: those with the most data; a page of forty flows would be nobody's reading."""
+"""Maximum number of flows with charts; those with the most data come first."""
 
 AnyChart = alt.LayerChart | alt.ConcatChart
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Figure:
     """A chart in its place. Pictures of one `group` zoom together."""
 
     chart: AnyChart
     group: str = ""
-    how: str = ""
+    caption: str = ""
 
 
 @dataclass(slots=True)
 class Section:
-    """One section: heading, sentences, then its parts in order; a part that is text is one sentence."""
+    """A section: heading, sentences, then its parts in order. A part of type str is one sentence."""
 
     key: str
     title: str
     sentences: list[str] = field(default_factory=list)
-    parts: list[Section | Grid | Picture | str] = field(default_factory=list)
+    parts: list[Section | Grid | Figure | str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a chart is made and how it is read."""
+    """A function that draws a chart, and the caption that says how to read it."""
 
     draw: Callable[[Tables, View], AnyChart]
-    how: str
+    caption: str
 
 
 _FLOW_CHARTS = (
-    Recipe(charts.time_sequence, HOW["time_sequence"]),
-    Recipe(charts.cwnd, HOW["cwnd"]),
-    Recipe(charts.rtt, HOW["rtt"]),
-    Recipe(charts.throughput, HOW["throughput"]),
-    Recipe(charts.losses, HOW["losses"]),
+    Recipe(charts.time_sequence, CHART_CAPTIONS["time_sequence"]),
+    Recipe(charts.cwnd, CHART_CAPTIONS["cwnd"]),
+    Recipe(charts.rtt, CHART_CAPTIONS["rtt"]),
+    Recipe(charts.throughput, CHART_CAPTIONS["throughput"]),
+    Recipe(charts.losses, CHART_CAPTIONS["losses"]),
 )
 
 _SELF_CHECK = (
-    Recipe(charts.self_check_sequence, HOW["self_check_sequence"]),
-    Recipe(charts.self_check_cwnd, HOW["self_check_cwnd"]),
+    Recipe(charts.self_check_sequence, CHART_CAPTIONS["self_check_sequence"]),
+    Recipe(charts.self_check_cwnd, CHART_CAPTIONS["self_check_cwnd"]),
 )
 
 _WHAT_IF = (
-    Recipe(lambda tables, _: charts.what_if_goodput(tables), HOW["what_if_goodput"]),
-    Recipe(lambda tables, _: charts.what_if_difference(tables), HOW["what_if_difference"]),
-    Recipe(lambda tables, _: charts.goodput_and_delay(tables), HOW["goodput_and_delay"]),
-    Recipe(charts.what_if_cwnd, HOW["what_if_cwnd"]),
+    Recipe(lambda tables, _: charts.what_if_goodput(tables), CHART_CAPTIONS["what_if_goodput"]),
+    Recipe(lambda tables, _: charts.what_if_difference(tables), CHART_CAPTIONS["what_if_difference"]),
+    Recipe(lambda tables, _: charts.goodput_and_delay(tables), CHART_CAPTIONS["goodput_and_delay"]),
+    Recipe(charts.what_if_cwnd, CHART_CAPTIONS["what_if_cwnd"]),
 )
 
-_SHARING = "Each flow that shared the path; data packets lost for each one sent"
+_SHARING = "Flows that shared the path; losses are data packets lost per data packet sent"
 
 _WHAT_IF_MODEL = (
-    Recipe(_WHAT_IF[0].draw, HOW["what_if_goodput_model"]),
+    Recipe(_WHAT_IF[0].draw, CHART_CAPTIONS["what_if_goodput_model"]),
     *_WHAT_IF[1:3],
-    Recipe(charts.what_if_cwnd, HOW["what_if_cwnd_model"]),
+    Recipe(charts.what_if_cwnd, CHART_CAPTIONS["what_if_cwnd_model"]),
 )
 
 
 def sections(tables: Tables, manifest: Mapping[str, object], *, utc: bool = False) -> list[Section]:
     """Return the sections of the report, in order."""
     views = [replace(view, utc=utc) for view in captured_flows(tables)]
-    how = HOW_TO_READ_MODEL if _is_model_alone(tables, views) else HOW_TO_READ
+    how_to_read = HOW_TO_READ_MODEL if _is_model_only(tables, views) else HOW_TO_READ
     return [
         _key_numbers(tables, views),
         _self_check(tables, views),
-        _what_was(tables, views),
+        _what_happened(tables, views),
         _what_if(tables, views),
         _unknown(tables),
-        Section("how_to_read", "How to read this", parts=list(how)),
+        Section("how_to_read", "How to read this", parts=list(how_to_read)),
         _provenance(tables, manifest),
     ]
 
 
 def summary(tables: Tables) -> str:
-    """Return the summary: the findings of that section, one after another."""
-    if said := findings.sentences(findings.findings_of(tables, "summary")):
-        return " ".join(said)
-    if findings.has_any(tables):
-        return "No summary was computed for these tables; what was found stands in its sections below."
-    return "No findings were computed for these tables; the charts below show what they hold."
+    """Return the sentences of the findings' section `summary` as one paragraph."""
+    if sentences := findings.sentences(findings.findings_of(tables, "summary")):
+        return " ".join(sentences)
+    if findings.any_findings(tables):
+        return "No summary was computed for these tables; the sections below show the findings."
+    return "No findings were computed for these tables; the charts below show their data."
 
 
-def _is_model_alone(tables: Tables, views: list[View]) -> bool:
-    """Return whether the tables hold runs over a model and nothing that was captured."""
-    return not views and is_modelled(tables, "what_if")
+def _is_model_only(tables: Tables, views: list[View]) -> bool:
+    """Return whether the tables hold runs over a channel model and no captured flow."""
+    return not views and uses_channel_model(tables, "what_if")
 
 
 def _key_numbers(tables: Tables, views: list[View]) -> Section:
-    said = findings.findings_of(tables, "key_numbers")
-    grid = findings.key_numbers(said, "The captured flow and its path") or _flow_numbers(tables, views)
-    none = "These tables hold no flow, so there are no numbers to give."
-    if _is_model_alone(tables, views):
-        none = "No flow was captured, so there are no numbers of one; those of the runs stand under What if."
-    return Section("key_numbers", "Key numbers", parts=[grid or none])
+    rows = findings.findings_of(tables, "key_numbers")
+    grid = findings.key_numbers(rows, "The captured flow and its path") or _flow_numbers(tables, views)
+    reason = "These tables hold no flow, so there are no key numbers."
+    if _is_model_only(tables, views):
+        reason = "No flow was captured, so there are no key numbers; the section What if has the numbers of the runs."
+    return Section("key_numbers", "Key numbers", parts=[grid or reason])
 
 
 def _flow_numbers(tables: Tables, views: list[View]) -> Grid | None:
-    """Return what `flows` itself says of each flow, for reports without findings."""
+    """Return the counters of each flow from `flows`, for a report without findings."""
     names = ("data_segments", "retransmitted_segments", "unique_bytes", "rtt_min_ns", "rtos")
-    head = ("Flow", "Data segments", "Retransmitted", "Payload", "Least RTT", "RTOs")
+    head = ("Flow", "Data segments", "Retransmitted segments", "Payload", "Minimum RTT", "RTOs")
     grid = Grid("Flows", head)
     for view in views[: 5 * FLOWS_SHOWN]:
         flow = flow_of(tables, view)
@@ -137,75 +137,76 @@ def _flow_numbers(tables: Tables, views: list[View]) -> Grid | None:
 def _self_check(tables: Tables, views: list[View]) -> Section:
     rows = findings.findings_of(tables, "self_check")
     section = Section("self_check", "Self-check", findings.sentences(rows))
-    if not rows and _is_model_alone(tables, views):
-        section.parts.append("No flow was captured beside which a replay could be held.")
+    if not rows and _is_model_only(tables, views):
+        section.parts.append("No flow was captured, so there is nothing to compare a replay with.")
         return section
-    channel = "a model of the channel" if is_modelled(tables, "self_check") else "the captured channel"
-    grid = findings.by_subject(rows, f"What happened, and each candidate variant replayed over {channel}", "Variant")
+    channel = "a model of the channel" if uses_channel_model(tables, "self_check") else "the captured channel"
+    grid = findings.by_subject(rows, f"The capture, and each candidate variant replayed over {channel}", "Variant")
     grid = grid or findings.replayed_runs(tables, "self_check", f"Candidate variants replayed over {channel}")
     section.parts += [grid] if grid else []
-    return _with_pictures(section, tables, views[0] if views else View(), (_SELF_CHECK, "self-check"))
+    return _add_figures(section, tables, views[0] if views else View(), (_SELF_CHECK, "self-check"))
 
 
-def _what_was(tables: Tables, views: list[View]) -> Section:
-    section = Section("what_was", "What was", findings.sentences(findings.findings_of(tables, "what_was")))
+def _what_happened(tables: Tables, views: list[View]) -> Section:
+    sentences = findings.sentences(findings.findings_of(tables, "what_happened"))
+    section = Section("what_happened", "What happened", sentences)
     if not views:
-        section.parts.append("No flow was captured or logged: these runs come from a channel model.")
-    link = findings.key_numbers(findings.findings_of(tables, "channel"), "What the capture tells of the link")
+        section.parts.append("No flow was captured or logged: these runs use a channel model.")
+    link = findings.key_numbers(findings.findings_of(tables, "channel"), "The link, as extracted from the capture")
     section.parts += [link] if link else []
     for view in views[:FLOWS_SHOWN]:
         part = Section(f"flow-{view.flow_id}", f"Flow {flow_name(tables, view)}")
-        _with_pictures(part, tables, view, (_FLOW_CHARTS, part.key))
+        _add_figures(part, tables, view, (_FLOW_CHARTS, part.key))
         losses = findings.loss_table(tables, flow_of(tables, view))
         part.parts += [losses] if losses else []
         section.parts.append(part)
     if len(views) > FLOWS_SHOWN:
         section.parts.append(
-            f"{len(views) - FLOWS_SHOWN} more flows are here; the {FLOWS_SHOWN} with the most data are shown."
+            f"The {FLOWS_SHOWN} flows with the most data are shown; {len(views) - FLOWS_SHOWN} more are not."
         )
     return section
 
 
 def _what_if(tables: Tables, views: list[View]) -> Section:
-    rows, spread = findings.findings_of(tables, "what_if"), findings.findings_of(tables, "spread")
-    section = Section("what_if", "What if", findings.sentences([*rows, *spread]))
-    drawn = is_modelled(tables, "what_if")
-    mean = "Mean over the seeds" if drawn else "Mean over the resampled channel"
-    each = "Each run over the channel that its seed draws" if drawn else "The captured channel replayed as it was"
+    rows, sensitivity = findings.findings_of(tables, "what_if"), findings.findings_of(tables, "sensitivity")
+    section = Section("what_if", "What if", findings.sentences([*rows, *sensitivity]))
+    modelled = uses_channel_model(tables, "what_if")
+    mean = "Mean over the seeds" if modelled else "Mean over the resampled channel"
+    runs = "Each run, over the channel of its seed" if modelled else "The captured channel, replayed unchanged"
     grids = (
-        findings.by_subject(rows, f"{mean}, its 95 % interval below", "Variant"),
+        findings.by_subject(rows, f"{mean}, with its 95 % interval", "Variant"),
         findings.by_subject(findings.findings_of(tables, "sharing"), _SHARING, "Flow"),
-        findings.replayed_runs(tables, "what_if", each),
-        findings.by_subject(spread, "Goodput by the way in which the captured losses are replayed", "Variant"),
+        findings.replayed_runs(tables, "what_if", runs),
+        findings.by_subject(sensitivity, "Goodput by method of replaying the captured losses", "Variant"),
     )
     section.parts += [grid for grid in grids if grid]
-    recipes = _WHAT_IF_MODEL if drawn else _WHAT_IF
-    return _with_pictures(section, tables, views[0] if views else View(), (recipes, ""))
+    recipes = _WHAT_IF_MODEL if modelled else _WHAT_IF
+    return _add_figures(section, tables, views[0] if views else View(), (recipes, ""))
 
 
-def _with_pictures(section: Section, tables: Tables, view: View, recipes: tuple[tuple[Recipe, ...], str]) -> Section:
-    said: set[str] = set()
+def _add_figures(section: Section, tables: Tables, view: View, recipes: tuple[tuple[Recipe, ...], str]) -> Section:
+    reasons: set[str] = set()
     for recipe in recipes[0]:
         try:
-            section.parts.append(Picture(recipe.draw(tables, view), recipes[1], recipe.how))
+            section.parts.append(Figure(recipe.draw(tables, view), recipes[1], recipe.caption))
         except ReportError as error:
-            if str(error) not in said:
+            if str(error) not in reasons:
                 section.parts.append(str(error))
-            said.add(str(error))
+            reasons.add(str(error))
     return section
 
 
 def _unknown(tables: Tables) -> Section:
-    said = findings.unknowns(tables)
-    section = Section("unknown", "What is not known", said)
-    section.parts += [] if said else ["Nothing was marked as unknown; that is no proof that nothing is."]
+    sentences = findings.unknowns(tables)
+    section = Section("unknown", "What is not known", sentences)
+    section.parts += [] if sentences else ["No finding is marked as unknown. Other unknowns may exist."]
     issues = findings.issue_table(tables)
-    section.parts.append(issues or "Every record of the inputs could be decoded.")
+    section.parts.append(issues or "Every record of the inputs was decoded.")
     return section
 
 
-_INNER = {"tables", "next_part"}
-"""Keys of a workspace's manifest that are its own bookkeeping."""
+_INTERNAL_KEYS = {"tables", "next_part"}
+"""Keys of a workspace's manifest that a report leaves out: the workspace's file list."""
 
 
 def _provenance(tables: Tables, manifest: Mapping[str, object]) -> Section:
@@ -219,16 +220,16 @@ def _provenance(tables: Tables, manifest: Mapping[str, object]) -> Section:
     grids = [findings.mappings(manifest.get(key), caption) for key, caption in captions.items()]
     grids.append(findings.run_provenance(tables))
     grids.append(findings.setup(findings.findings_of(tables, "setup")))
-    rest = {key: value for key, value in manifest.items() if key not in captions and key not in _INNER}
+    rest = {key: value for key, value in manifest.items() if key not in captions and key not in _INTERNAL_KEYS}
     grids.append(findings.mappings(rest, "Workspace"))
     section.parts += [grid for grid in grids if grid]
     if not section.parts:
-        section.parts.append("No manifest came with these tables, so where they come from is not known.")
+        section.parts.append("These tables have no manifest, so their origin is not known.")
     return section
 
 
 def flow_name(tables: Tables, view: View) -> str:
-    """Return the number of a flow and its two ends, data sender first."""
+    """Return the number of a flow and its two endpoints, the data sender first."""
     row = read_flow(tables, "flows", view, ["data_direction", "a_addr", "a_port", "b_addr", "b_port"])
     if row.is_empty():
         return str(view.flow_id)

@@ -1,8 +1,8 @@
-"""Colours, fonts and the Vega configuration that every chart shares, in light and in dark.
+"""Colours, fonts and the Vega configuration of all charts, for light and dark pages.
 
-Knows nothing of tables. Colours start from Okabe and Ito's colour-blind-safe set ("Color Universal Design", 2008);
-those too pale for thin lines on white are darkened. A chart names light colours only: `recolour` maps them to
-their dark twins, and the document's script does the same in the browser.
+The colours are Okabe and Ito's colour-blind-safe set ("Color Universal Design", 2008), darkened where they are too
+pale for thin lines on white. Charts use light colours only; `recolour` maps them to the dark ones, and the page's
+script does the same in the browser.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ DARK: dict[str, str] = {
     SHADE_GREY: "#2c3136",
     SHADE: "#4d545b",
 }
-"""Each light colour's twin on a dark page. Lines and marks keep 3:1 against their page (WCAG 2.2 §1.4.11)."""
+"""The dark page's colour for each light one. Lines and marks have a contrast of 3:1 or more (WCAG 2.2 §1.4.11)."""
 
 CATEGORIES = (BLUE, VERMILLION, GREEN, PURPLE, AMBER, SKY, INK, OLIVE, GREY)
-"""Colours of variants, in the order in which the tables name them; past the last they repeat."""
+"""Colours of variants, in the order of the tables; they repeat after the last."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 WIDTH = 860
-"""Width of a chart in pixels where nothing else decides it (PNG, SVG, notebook)."""
+"""Width of a chart in pixels, except on a page, which sets its own (PNG, SVG, notebook)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What stands around the marks: paper, text, faint text and grid."""
+    """Colours of a page: background, text, secondary text and grid lines."""
 
     paper: str
     text: str
@@ -66,7 +66,7 @@ def category_colours(count: int) -> list[str]:
 
 
 def vega_config(mode: Mode) -> dict[str, Any]:
-    """Return the Vega-Lite configuration of all charts on a light or a dark page."""
+    """Return the Vega-Lite configuration for charts on a light or a dark page."""
     page = PAGES[mode]
     return {
         "background": page.paper,
@@ -122,7 +122,7 @@ def vega_config(mode: Mode) -> dict[str, Any]:
 
 
 def recolour(spec: dict[str, Any], mode: Mode) -> dict[str, Any]:
-    """Return `spec` with its colours replaced by their twins of `mode`; data sets are left alone."""
+    """Return `spec` with its colours replaced by those of `mode`; data sets are unchanged."""
     if mode == "light":
         return spec
     data = {key: spec[key] for key in ("datasets", "data") if key in spec}

@@ -1,4 +1,4 @@
-"""For all tests: Ctrl-C as at a terminal; a runner that was started in the background ignores it, and so would we."""
+"""Enables Ctrl-C in all tests: a test runner that was started in the background ignores SIGINT."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Captures into tables: the typed face of the native reader, and the only module of toolkit that imports it for that.
+"""Reads captures into tables: the typed interface of the native reader.
 
-Knows files and tables, nothing of workspaces or the command line. A damaged record becomes a row of `issues`; only
-what is no capture at all raises. Read toolkit/schema for the tables.
+Does not depend on workspaces or the command line. A damaged record becomes a row of `issues`; only a file that is not a
+capture raises an error. toolkit/schema describes the tables.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Traffic(NamedTuple):
 class Summary:
     """What a capture holds, as far as it has been read.
 
-    `resolution_ns` is 1 or 1000; `snaplen_bytes` 0 where the file sets no limit. `other` counts what is no TCP segment,
-    by kind: udp, icmp, arp, tcp_fragment (fragments after the first), other_ip, not_ip, undecoded (each of these is
-    an issue as well). Packets outside the times asked for are counted in `outside_window_packets` and nowhere else.
+    `resolution_ns` is 1 or 1000; `snaplen_bytes` 0 where the file sets no limit. `other` counts what is not a TCP
+    segment, by kind: udp, icmp, arp, tcp_fragment (fragments after the first), other_ip, not_ip, undecoded (each of
+    these is an issue as well). Packets outside the times asked for are counted in `outside_window_packets` and nowhere
+    else.
     """
 
     compression: str
@@ -70,10 +71,10 @@ class CaptureStream:
         from_ns: int | None = None,
         to_ns: int | None = None,
     ) -> None:
-        """Open `path`: pcap, plain or compressed by xz, gzip or zstd, told by its contents.
+        """Open `path`: pcap, plain or compressed by xz, gzip or zstd, recognised by its contents.
 
-        Times are since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are passed over. CaptureError
-        if it is missing or no capture that can be read, MachineError if the system refuses to read it.
+        Times are since 1970-01-01 UTC; packets before `from_ns` or not before `to_ns` are skipped. CaptureError
+        if it is missing or not a capture that can be read, MachineError if the system refuses to read it.
         """
         self.path = Path(path)
         try:
@@ -87,7 +88,7 @@ class CaptureStream:
             raise CaptureError(f"{self.path} {what}", hint) from error
 
     def first_time_ns(self) -> int | None:
-        """Return the time of the first TCP segment, None without any. It is read then: open anew for the rest."""
+        """Return the time of the first TCP segment, None without any. This consumes the segment."""
         batch = next(self.batches(1), None)
         return None if batch is None else int(batch["t_ns"][0].as_py())
 

@@ -1,6 +1,6 @@
-"""The rows of a capture into a workspace, batch by batch. Knows both sides and decides nothing.
+"""Writes the rows of a capture into a workspace, batch by batch.
 
-Apart from toolkit/ingest.py so that a look at a capture need not load what reads logs.
+Separate from toolkit/ingest.py, so that reading a capture does not load the readers of logs.
 """
 
 from __future__ import annotations

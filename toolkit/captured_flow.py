@@ -37,7 +37,7 @@ class Flow:
 
 
 def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int] | None = None) -> Flow:
-    """Read one captured flow; without a number the one with most data. HindflightError if there is none such.
+    """Read one captured flow; without a number the one with most data. HindflightError if there is no such flow.
 
     `flow_id` is the number in the workspace. With `inputs` (input ids) only their flows are looked at, and `flow_id`
     counts from 1 among them, as `hindflight flows` numbers the flows of a capture by itself.
@@ -51,7 +51,7 @@ def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int]
     numbers = {n: row for n, row in numbers.items() if row["a2b_data_segments"] + row["b2a_data_segments"] > 0}
     where = ", ".join(entry.name for entry in workspace.inputs if inputs is None or entry.input_id in inputs)
     if not numbers:
-        raise HindflightError(f"{where} holds no flow that carries data", "see what is in it: hindflight info CAPTURE")
+        raise HindflightError(f"{where} has no flow that carries data", "see what is in it: hindflight info CAPTURE")
     if flow_id is None:
         flow_id = max(numbers, key=lambda n: numbers[n]["a2b_payload_bytes"] + numbers[n]["b2a_payload_bytes"])
     if flow_id not in numbers:
@@ -64,7 +64,7 @@ def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int]
 
 
 def place_of(workspace: Workspace, flow: Flow) -> int:
-    """Return the flow's number among those of its own input, from 1: it holds in every workspace."""
+    """Return the number of the flow within its input, from 1: it is the same in every workspace."""
     import pyarrow.compute as pc
 
     here = (pc.field("run_id") == 0) & (pc.field("input_id") == flow.row["input_id"])

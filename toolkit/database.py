@@ -1,8 +1,8 @@
 """A DuckDB connection that sees the tables of a workspace and nothing else.
 
 DuckDB gets the tables as Arrow datasets, and no access to the file system at all. That is stricter than
-`allowed_directories`: since DuckDB 2.0 a SELECT may hold a COPY TO in its WITH clause, which could overwrite a part of
-the workspace.
+`allowed_directories`: since DuckDB 2.0 a SELECT may contain a COPY TO in its WITH clause, which could overwrite a
+part of the workspace.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hindflight.toolkit.machine import QUERY_SHARE, memory_bytes
 from hindflight.toolkit.schema import TABLES
 
 if TYPE_CHECKING:
@@ -27,11 +28,16 @@ _SETTINGS = (
 )
 
 
-def connect(dataset: Callable[[str], ds.Dataset]) -> duckdb.DuckDBPyConnection:
-    """Return a DuckDB connection with a view per table, empty tables included; `dataset` opens a table by its name."""
+def connect(dataset: Callable[[str], ds.Dataset], memory: int | None = None) -> duckdb.DuckDBPyConnection:
+    """Return a DuckDB connection with a view per table, empty tables included; `dataset` opens a table by its name.
+
+    DuckDB's buffers take at most `memory` octets, by default half of what this process may use.
+    """
     import duckdb
 
+    limit = round(QUERY_SHARE * memory_bytes()) if memory is None else memory
     connection = duckdb.connect(":memory:")
+    connection.execute(f"SET memory_limit = '{limit} B'")
     for name in TABLES:
         connection.register(name, dataset(name))
     for setting in _SETTINGS:

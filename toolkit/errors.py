@@ -1,15 +1,16 @@
-"""The one tree of errors a user can meet, and the guess at what was meant by a name that there is not.
+"""The tree of errors that a user can meet, and suggestions for an unknown name.
 
-Ground floor: every room may import it; it imports nothing of ours.
+Every package may import this module; it imports nothing of ours.
 
 HindflightError
-├── CaptureError     the input is no capture, or cannot be read
-├── LogError         the input is no kernel log, or belongs to no flow here
+├── CaptureError     the input is not a capture, or cannot be read
+├── LogError         the input is not a kernel log, or belongs to no flow of the workspace
 ├── WorkspaceError   the folder is not a workspace, or is damaged
+├── UnknownTableError  there is no table of this name; a KeyError and an AttributeError too
 ├── QueryError       the SQL is not one SELECT, or fails
 ├── ChannelError     a channel trace cannot be extracted, read or used
 ├── ScenarioError    a scenario file is wrong: key path and allowed values
-├── ControllerError  a controller in Python raises, or leaves no window
+├── ControllerError  a controller in Python raises, or leaves an invalid window
 ├── ReportError      a report cannot be drawn from these tables
 └── MachineError     disk, permission or memory (exit code 3)
 """
@@ -18,42 +19,56 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-LIKE = 0.6
-"""Least likeness of a name that is suggested, of 1; below, it is a guess …"""
-ALIKE = 0.05
-"""… and how much less like than the nearest another one may be that is suggested beside it."""
+MIN_SIMILARITY = 0.6
+"""Minimum similarity (0 to 1) of a name that is suggested."""
+MAX_DIFFERENCE = 0.05
+"""How much less similar than the best match another suggested name may be."""
 
 
 def did_you_mean(given: str, names: Iterable[str], *, lead: str = "") -> str:
-    """Return `lead` and the question that suggests those of `names` that are most like `given`; "" where none is."""
+    """Return `lead` and a question that suggests the best matches of `given` among `names`; "" without a match."""
     from difflib import SequenceMatcher
 
-    likeness = {name: SequenceMatcher(None, name, given.lower()).ratio() for name in names}
-    enough = max(LIKE, max(likeness.values(), default=0) - ALIKE)
-    near = " or ".join(repr(name) for name in likeness if likeness[name] >= enough)
-    return near and f"{lead}did you mean {near}?"
+    similarity = {name: SequenceMatcher(None, name, given.lower()).ratio() for name in names}
+    enough = max(MIN_SIMILARITY, max(similarity.values(), default=0) - MAX_DIFFERENCE)
+    best = " or ".join(repr(name) for name in similarity if similarity[name] >= enough)
+    return best and f"{lead}did you mean {best}?"
 
 
 class HindflightError(Exception):
-    """What happened, in one line; `hint` says what to do next. Exit code 2 unless a subclass says otherwise."""
+    """What happened, in one line; `hint` says what to do next. Exit code 2 unless a subclass says otherwise.
+
+    `others` has a line for each further error of the same input; the text of the error is all lines.
+    """
 
     exit_code = 2
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, others: tuple[str, ...] = ()) -> None:
         super().__init__(message)
+        self.message = message
         self.hint = hint
+        self.others = others
+
+    def __str__(self) -> str:
+        return "\n".join((self.message, *self.others))
 
 
 class CaptureError(HindflightError):
-    """The input is no capture, or cannot be read."""
+    """The input is not a capture, or cannot be read."""
 
 
 class LogError(HindflightError):
-    """The input is no kernel log, or belongs to no flow here."""
+    """The input is not a kernel log, or belongs to no flow of the workspace."""
 
 
 class WorkspaceError(HindflightError):
     """The folder is not a workspace, or is damaged."""
+
+
+class UnknownTableError(HindflightError, KeyError, AttributeError):
+    """There is no table of this name. A KeyError and an AttributeError too, as mappings and attributes require."""
+
+    __str__ = Exception.__str__  # That of KeyError would quote the message.
 
 
 class QueryError(HindflightError):
@@ -69,7 +84,7 @@ class ScenarioError(HindflightError):
 
 
 class ControllerError(HindflightError):
-    """A controller in Python raised, or left what is no window; the cause is what it raised."""
+    """A controller in Python raised, or left an invalid window; the cause is what it raised."""
 
 
 class ReportError(HindflightError):

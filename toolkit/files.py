@@ -1,15 +1,22 @@
-"""Files that are whole or not there, and the machine's refusals in words. Ground floor: knows no table, no format."""
+"""Files: written whole or not at all, replaced only where that loses nothing, and the machine's errors in one line.
+
+A command may replace a file that hindflight wrote and nobody has changed since: one with a valid seal
+(toolkit/seal.py), or one that has exactly the content to be written. Anything else stays until the user says
+`--force`, and a command never writes what it reads. Depends on no table and no format.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hindflight.toolkit.errors import HindflightError, MachineError
+from hindflight.toolkit.seal import is_unchanged
 
 _MACHINE = {
     errno.ENOSPC: ("the disk is full", "free some space, or choose a folder on another disk"),
@@ -25,9 +32,9 @@ _MACHINE = {
 
 @contextmanager
 def plain_os_errors(doing: str) -> Iterator[None]:
-    """Turn an OSError inside into one line: MachineError for the machine's fault, HindflightError for the user's.
+    """Turn an OSError raised inside into a MachineError or, where the user is at fault, a HindflightError.
 
-    `doing` says what was under way, as in "writing report.html".
+    `doing` is the operation, as in "writing report.html".
     """
     try:
         yield
@@ -49,22 +56,79 @@ def os_error(error: OSError, doing: str) -> HindflightError:
     return HindflightError(f"{reason} while {doing}")
 
 
-def beside(path: Path) -> Path:
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path], *, force: bool) -> None:
+    """Check, before any work is done, that a command may write `outputs` (None: not asked for).
+
+    HindflightError: an output is one of `inputs`, by whatever name, or is given twice; or it is a file that
+    hindflight did not write or somebody has changed since, and `force` is not set.
+    """
+    asked = [path for path in outputs if path is not None]
+    read = list(inputs)
+    for at, path in enumerate(asked):
+        for other in read:
+            if _is_same(path, other):
+                raise HindflightError(
+                    f"{path} is an input ({other}); an input is never replaced", "write to another file"
+                )
+        if any(_is_same(path, other) for other in asked[:at]):
+            raise HindflightError(f"{path} is given for two outputs", "give each its own file")
+        _check_replaceable(path, None, force)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file: through links, and in another case where the file system ignores case."""
+    try:
+        return one.samefile(other)
+    except OSError:  # One of them does not exist yet.
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _check_replaceable(path: Path, content: bytes | None, force: bool) -> None:
+    """HindflightError if `path` may not be replaced, by `content` where that is known."""
+    with plain_os_errors(f"writing {path}"):
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            if force or not path.is_symlink():
+                return
+            raise _not_ours(path) from None
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise HindflightError(f"{path} is not a regular file, so it cannot be replaced", "write to another file")
+        if force or stat.S_ISDIR(mode) or is_unchanged(path) or (content is not None and _has_content(path, content)):
+            return
+    raise _not_ours(path)
+
+
+def _has_content(path: Path, content: bytes) -> bool:
+    return path.stat().st_size == len(content) and path.read_bytes() == content
+
+
+def _not_ours(path: Path) -> HindflightError:
+    return HindflightError(
+        f"{path} exists, and hindflight did not write it or it was changed since",
+        "write to another file, or replace it with --force",
+    )
+
+
+def temporary_name(path: Path) -> Path:
     """Return where to write what will be `path` when it is whole. OSError where a folder has that name."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    return path.with_name(f".hindflight-{os.getpid()}.tmp")
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write `content` so that `path` holds either what it held before or all of `content`, also after a crash."""
-    data = content.encode() if isinstance(content, str) else content
+@contextmanager
+def whole_file(path: Path, *, force: bool = True) -> Iterator[Path]:
+    """Give the name of a temporary file that becomes `path` at the end of the block; it goes if the block fails.
+
+    Without `force` HindflightError where `path` may not be replaced: see `check_outputs`.
+    """
     with plain_os_errors(f"writing {path}"):
-        temporary = beside(path)
+        temporary = temporary_name(path)
+        _check_replaceable(path, None, force)
         try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
+            yield temporary
+            with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             temporary.replace(path)
         except BaseException:
@@ -72,6 +136,17 @@ def write_whole(path: Path, content: str | bytes) -> None:
                 temporary.unlink()
             raise
         sync_folder(path.parent)
+
+
+def write_whole(path: Path, content: str | bytes, *, force: bool = True) -> None:
+    """Write `content` so that `path` has either its old content or all of `content`, also after a crash.
+
+    Without `force` HindflightError where `path` may not be replaced: see the head of this file.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    _check_replaceable(path, data, force)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""Files into a workspace: captures and kernel logs, told apart by content, each read once and only once.
+"""Reads captures and kernel logs, recognised by their contents, into a workspace; each file is read only once.
 
-One transaction per input, captures first, so that a log finds its flow. Knows what is written where; how octets
-become rows is in toolkit/capture.py and toolkit/logs.
+One transaction per input, captures first, so that a log finds its flow. How octets become
+rows is in toolkit/capture.py and toolkit/logs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,8 @@ from hindflight.toolkit.files import sha256_of
 from hindflight.toolkit.logs import KernelLog, log_kind, read_log
 from hindflight.toolkit.logs.join import find_flow, own_flow
 from hindflight.toolkit.schema import table_from_rows
+from hindflight.toolkit.units import counted
 from hindflight.toolkit.workspace import Transaction, Workspace
-
-
-def counted(number: int, noun: str) -> str:
-    """Return "1 flow", "2 flows"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
 
 SpanOf = Callable[[Path], tuple[int | None, int | None]]
 """Called with a capture; returns the times (ns since 1970) from and to which it is read, None for no limit."""
@@ -57,7 +52,7 @@ class Ingest:
     span_of: SpanOf = all_of_it
 
     def __call__(self, paths: Iterable[Path]) -> list[Ingested]:
-        """Read `paths`. All are looked at before the first is read.
+        """Read `paths`. All are checked before the first is read.
 
         CaptureError, LogError: an input is neither a capture nor a log, or a log fits no flow; the inputs before it
         are in the workspace then.
@@ -139,4 +134,4 @@ class Ingest:
 
 
 _NOTES = 3
-"""Connections of one log that its note tells one by one."""
+"""Up to this many connections of one log are listed in its note."""

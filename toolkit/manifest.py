@@ -1,23 +1,32 @@
-"""The manifest of a workspace: what went in, by which commands, and which Parquet parts hold each table.
+"""The manifest of a workspace: its inputs, the commands that changed it, and the Parquet parts of each table.
 
-Pure description: reads and checks JSON, touches no Parquet file. `workspace` decides when it is written.
+Reads and checks JSON; opens no Parquet file. toolkit/workspace.py decides when the manifest is written.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hindflight.toolkit.errors import WorkspaceError
 from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.schema import SCHEMA_VERSION, TABLES
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+E = TypeVar("E", bound="DataclassInstance")
+V = TypeVar("V")
+
 NAME = "manifest.json"
 FORMAT = "hindflight workspace"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: parts carry the digest of their footer."""
+MAKE_AGAIN = "make the workspace again from its inputs"
+"""What to do about a damaged workspace."""
 PART_NAME = re.compile(r"(?P<table>[a-z]+)-(?P<number>\d{6})\.parquet")
 
 
@@ -45,17 +54,21 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Parquet file of a table. `replay`: it holds what a replay gave, and the next replay takes its place."""
+    """One Parquet file of a table. `replay`: it has the rows of a replay, which the next replay replaces.
+
+    `footer_sha256` is that of the file's footer; "" in a workspace of format version 1.
+    """
 
     file: str
     rows: int
     size_bytes: int
     replay: bool = False
+    footer_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The state of a workspace. `next_part` numbers parts through and is never used twice."""
+    """The state of a workspace. `next_part` is the number of the next part; no number is used twice."""
 
     inputs: tuple[Input, ...] = ()
     commands: tuple[Command, ...] = ()
@@ -76,7 +89,7 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of workspace `folder`.
 
-    WorkspaceError: there is none, it is damaged, or a newer hindflight wrote it.
+    WorkspaceError: the folder is not a workspace, its manifest is damaged, or a newer hindflight wrote it.
     """
     path = folder / NAME
     if not path.is_file():
@@ -94,23 +107,54 @@ def read_manifest(folder: Path) -> Manifest:
         if newer:
             raise WorkspaceError(f"{folder} was written by a newer hindflight", "update hindflight")
         return _from_json(document)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise WorkspaceError(f"{path} is damaged: {error!r}", "make the workspace anew from its inputs") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise WorkspaceError(f"{path} is damaged ({type(error).__name__}: {error})", MAKE_AGAIN) from error
 
 
 def _from_json(document: dict[str, Any]) -> Manifest:
     tables = {name: tuple(_part(name, part) for part in parts) for name, parts in document["tables"].items()}
+    if unknown := tables.keys() - TABLES.keys():
+        raise ValueError(f"no table {unknown.pop()!r}")
     return Manifest(
-        inputs=tuple(Input(**entry) for entry in document["inputs"]),
-        commands=tuple(Command(**entry) for entry in document["commands"]),
+        inputs=tuple(_entry(Input, entry) for entry in document["inputs"]),
+        commands=tuple(_command(entry) for entry in document["commands"]),
         tables=tables,
-        next_part=int(document["next_part"]),
+        next_part=_checked("next_part", document["next_part"], int),
     )
 
 
+def _entry(kind: type[E], entry: dict[str, Any]) -> E:
+    """Make a dataclass of its JSON object, each value of the declared type. ValueError, TypeError: it is not."""
+    types = {"int": int, "str": str, "bool": bool}
+    made = kind(**{name: _text(value) if isinstance(value, str) else value for name, value in entry.items()})
+    for each in fields(made):
+        _checked(each.name, getattr(made, each.name), types.get(str(each.type), dict))
+    return made
+
+
+def _command(entry: dict[str, Any]) -> Command:
+    command = _entry(Command, entry)
+    for program, version in command.versions.items():
+        _checked(_text(program), _text(version), str)
+    return command
+
+
+def _checked(name: str, value: Any, kind: type[V]) -> V:
+    """ValueError if `value` is not of type `kind`, or is a negative number."""
+    if type(value) is not kind or (isinstance(value, int) and value < 0):
+        raise ValueError(f"{name} is {value!r}")
+    return value
+
+
+def _text(value: str) -> str:
+    """ValueError if a JSON string is not Unicode text (half of a surrogate pair)."""
+    value.encode()
+    return value
+
+
 def _part(table: str, entry: dict[str, Any]) -> Part:
-    part = Part(**entry)
+    part = _entry(Part, entry)
     match = PART_NAME.fullmatch(part.file)
     if table not in TABLES or match is None or match["table"] != table:
-        raise ValueError(f"{part.file} is no part of a table {table}")
+        raise ValueError(f"{part.file} is not a part of table {table}")
     return part

@@ -1,4 +1,4 @@
-"""SQL over a workspace: one SELECT, every table a view of the same name, and no file within its reach.
+"""SQL over a workspace: one SELECT, every table a view of the same name, and no access to files.
 
 Read docs/tables.md for the tables.
 """
@@ -6,6 +6,8 @@ Read docs/tables.md for the tables.
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -14,27 +16,69 @@ from hindflight.toolkit.errors import MachineError, QueryError
 from hindflight.toolkit.schema import TABLES
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
     from hindflight.toolkit.workspace import Workspace
 
 
-def query(workspace: Workspace, sql: str) -> pa.Table:
-    """Run one SELECT over the tables of `workspace` and return its result.
+_INTERRUPT_S = 0.05
+"""Time between two looks at a query, and between two requests to stop it."""
+_GIVE_UP_S = 0.8
+"""Time after which a query that does not stop is left to its thread."""
 
-    QueryError: not one SELECT, or DuckDB refuses it. MachineError: it needs more memory than there is.
+
+def query(workspace: Workspace, sql: str, memory: int | None = None) -> pa.Table:
+    """Run one SELECT over the tables of `workspace` and return its result; Ctrl-C stops it.
+
+    `memory` limits DuckDB's buffers (octets); by default they take half of what this process may use.
+    QueryError: not one SELECT, or DuckDB refuses it. MachineError: it needs more memory than that.
     """
     import duckdb
 
     _one_select(sql)
+    connection = connect(workspace.dataset, memory)
     try:
-        return _distinct_names(connect(workspace.dataset).sql(sql).to_arrow_table())
-    except duckdb.OutOfMemoryException as error:
-        raise MachineError("the query needs more memory than there is", "select fewer rows or columns") from error
+        return _distinct_names(_interruptible(connection, lambda: connection.sql(sql).to_arrow_table()))
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        hint = "select fewer rows or columns, or aggregate; `hindflight query --memory` sets the limit"
+        raise MachineError("the query needs more memory than it may use", hint) from error
     except duckdb.PermissionException as error:
         raise QueryError("a query reaches the tables of its workspace and no file", _TABLES_HINT) from error
     except duckdb.Error as error:
         raise _refused(error) from error
+
+
+def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], pa.Table]) -> pa.Table:
+    """Do `work` in a thread, so that this one can receive signals while DuckDB computes.
+
+    DuckDB looks at a request to stop between two vectors and not within one: a query that still runs after
+    `_GIVE_UP_S` is abandoned. The command line runs queries in a process that it can end (hindflight/cli/watch.py).
+    """
+    results: list[pa.Table] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # Raised again by the thread that waits.
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="query", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():  # A signal that another thread takes does not end a wait without a limit.
+            thread.join(_INTERRUPT_S)
+    except BaseException:
+        for _ in range(round(_GIVE_UP_S / _INTERRUPT_S)):  # A request before DuckDB begins is lost.
+            connection.interrupt()
+            thread.join(_INTERRUPT_S)
+            if not thread.is_alive():
+                break
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 _TABLES_HINT = f"tables: {', '.join(TABLES)}; `hindflight explain TABLE` lists columns"
@@ -70,7 +114,7 @@ def _distinct_names(data: pa.Table) -> pa.Table:
 
 
 def plain_rows(data: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows of `data` in JSON's own types: octets in hexadecimal, times in ISO 8601, NaN as null."""
+    """Return the rows of `data` in types of JSON: octets in hexadecimal, times in ISO 8601, NaN as null."""
     return [{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()]
 
 

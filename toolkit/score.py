@@ -1,11 +1,11 @@
-"""How close the inferred congestion window comes to the kernel's own, flow by flow.
+"""Compares the inferred congestion window with the kernel's, flow by flow.
 
 One comparison per round trip: the transfer, from the first to the last time at which the kernel had data outstanding,
-is cut into bins as long as the kernel's smoothed RTT at their start (at least 1 ms). At the end of each bin stand the
-kernel's cwnd and the inferred one, each held from its last row; the error is |inferred - kernel| / kernel. Bins that
-end while the application or the receiver's window held the sender back are left out: cwnd does not show then. So are
-bins without an estimate, but `coverage` counts them: it is the share of the transfer's time, limited stretches left
-out, in which an estimate is offered. Reads `instruments`, writes nothing.
+is cut into bins as long as the kernel's smoothed RTT at their start (at least 1 ms). At the end of each bin the
+kernel's cwnd and the inferred one, each the value of its last row, are compared; the error is |inferred - kernel| /
+kernel. Bins that end while the application or the receiver's window limited the sender
+are left out: cwnd does not show then. So are bins without an estimate, but `coverage` counts them: it is the share of
+the transfer's time, limited stretches left out, in which an estimate is offered. Reads `instruments`, writes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hindflight.toolkit.workspace import Workspace
 
 TRUTHS = ("tcp_info", "web100", "tcp_probe")
-"""Sources that tell the kernel's own cwnd."""
+"""Sources that report the kernel's cwnd."""
 
 MIN_BIN_NS = 1_000_000
 
@@ -61,7 +61,7 @@ class _Series:
     limited: npt.NDArray[np.bool_]
 
     def at(self, times: Times) -> npt.NDArray[np.intp]:
-        """Index of the row that holds at each time; -1 before the first."""
+        """Index of the row that is valid at each time; -1 before the first."""
         return np.searchsorted(self.t_ns, times, side="right") - 1
 
 
@@ -92,7 +92,7 @@ def score_pair(flow_id: int, truth_name: str, inferred: _Series, truth: _Series)
     start, end = _transfer(truth)
     edges = _bin_ends(truth, start, end)
     edges = edges[~truth.limited[truth.at(edges)]]
-    kernel, estimate = truth.cwnd[truth.at(edges)], _held(inferred, edges)
+    kernel, estimate = truth.cwnd[truth.at(edges)], _values_at(inferred, edges)
     both = ~np.isnan(estimate) & (kernel > 0)
     errors = (estimate[both] - kernel[both]) / kernel[both]
     return Score(
@@ -127,18 +127,18 @@ def _bin_ends(truth: _Series, start: int, end: int) -> Times:
         ends.append(time)
 
 
-def _held(series: _Series, times: Times) -> Values:
+def _values_at(series: _Series, times: Times) -> Values:
     at = series.at(times)
     return np.where(at >= 0, series.cwnd[at], np.nan)
 
 
 def _coverage(inferred: _Series, truth: _Series, start: int, end: int) -> float:
-    """Share of the unlimited time from start to end in which the inferred series holds a value."""
+    """Share of the unlimited time from start to end in which the inferred series has a value."""
     times = np.unique(np.concatenate([inferred.t_ns, truth.t_ns, [start, end]]))
     times = times[(times >= start) & (times <= end)]
     lengths = np.diff(times)
     free = ~truth.limited[truth.at(times[:-1])]
-    offered = ~np.isnan(_held(inferred, times[:-1]))
+    offered = ~np.isnan(_values_at(inferred, times[:-1]))
     total = int(lengths[free].sum())
     return float(lengths[free & offered].sum() / total) if total else 0.0
 

@@ -1,6 +1,6 @@
-"""A capture or a workspace, opened alike: the tables of both under the same names.
+"""Opens a capture or a workspace: the tables of both have the same names.
 
-A capture becomes a workspace in a temporary folder that goes away with the object. Knows no command line.
+A capture becomes a workspace in a temporary folder that is removed with the object.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.schema import TABLES
+from hindflight.toolkit.text import name_from_text, name_to_text
 from hindflight.toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -23,22 +24,43 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+class TemporaryFolder:
+    """A folder that is removed with the last object that refers to this one, or at the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.remove = weakref.finalize(self, shutil.rmtree, path, True)
+
+    def check(self) -> None:
+        """HindflightError if the folder has been removed."""
+        if not self.remove.alive:
+            raise HindflightError("these tables are closed", "read them before `close` or the end of the `with`")
+
+
 class Tables(Mapping[str, "pl.LazyFrame"]):
     """The tables of one source, each as Polars, Arrow or DuckDB; `tables.flows` is short for `tables.polars("flows")`.
 
     As a mapping it gives each table by name as a Polars LazyFrame, which is what charts take.
 
-    What is opened from a capture lives in a temporary folder until `close`, the end of a `with`, or of the object.
+    What is opened from a capture lives in a temporary folder until `close`, the end of a `with`, or of this object and
+    all frames and relations made from it.
     """
 
-    def __init__(self, workspace: Workspace, temporary: Path | None = None) -> None:
+    def __init__(self, workspace: Workspace, folder: TemporaryFolder | None = None) -> None:
         self.workspace = workspace
-        self._remove = weakref.finalize(self, shutil.rmtree, temporary, True) if temporary is not None else None
+        self._folder = folder
 
     def __getattr__(self, name: str) -> pl.LazyFrame:
-        if name not in TABLES:
-            raise AttributeError(f"no table {name}; tables are {', '.join(TABLES)}")
+        if name.startswith("_"):
+            raise AttributeError(name)  # Of copy, pickle and notebooks, which ask for special names.
         return self.polars(name)
+
+    def __repr__(self) -> str:
+        """Say where the tables come from and how many rows each has; empty tables are left out."""
+        sources = ", ".join(entry.name for entry in self.workspace.inputs) or "no capture"
+        counts = ((name, self.workspace.rows(name)) for name in TABLES)
+        rows = [f"{name} {count:,}" for name, count in counts if count]
+        return f"<Tables of {sources}: {'; '.join(rows) or 'all empty'}>"
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *TABLES]
@@ -53,8 +75,9 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
         return len(TABLES)
 
     def polars(self, name: str) -> pl.LazyFrame:
-        """Return table `name` as a Polars LazyFrame; KeyError if there is no such table."""
-        return self.workspace.scan(name)
+        """Return table `name` as a Polars LazyFrame. UnknownTableError: there is no such table."""
+        frame = self.workspace.scan(name)
+        return frame if self._folder is None else _owning(frame, self._folder)
 
     def arrow(self, name: str) -> pa.Table:
         """Return table `name` as a pyarrow Table, with units and meanings in its schema."""
@@ -62,7 +85,7 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
 
     def duckdb(self, name: str) -> duckdb.DuckDBPyRelation:
         """Return table `name` as a DuckDB relation."""
-        return self.workspace.relation(name)
+        return self.workspace.relation(name, self._folder)
 
     def sql(self, select: str) -> pa.Table:
         """Run one SELECT over the tables. QueryError: it is not one, or DuckDB refuses it."""
@@ -72,8 +95,8 @@ class Tables(Mapping[str, "pl.LazyFrame"]):
 
     def close(self) -> None:
         """Remove the temporary folder, if there is one."""
-        if self._remove is not None:
-            self._remove()
+        if self._folder is not None:
+            self._folder.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -87,12 +110,15 @@ def open_source(
 ) -> Tables:
     """Open the capture or workspace at `path`; of a capture keep only `tables`, if given, in `span`.
 
-    CaptureError, WorkspaceError: it is neither, or cannot be read. MachineError: no room for the temporary tables.
+    CaptureError, WorkspaceError: it is neither a capture nor a workspace, or cannot be read. MachineError: no space for
+    temporary tables.
     """
     source = Path(path)
     if source.is_dir():
         if span != (None, None):
-            raise HindflightError("a workspace is taken as it is", "cut a capture when it is read: ingest --from --to")
+            raise HindflightError(
+                "a workspace is read as a whole", "select a part of a capture with ingest --from --to"
+            )
         return Tables(Workspace.open(source))
     if not source.exists():
         raise HindflightError(f"{source} does not exist", "give a capture or a workspace")
@@ -102,7 +128,7 @@ def open_source(
     stream = CaptureStream(source, input_id=1, from_ns=span[0], to_ns=span[1])
     opened = temporary_tables()
     try:
-        with opened.workspace.transaction(f"open {source}") as transaction:
+        with opened.workspace.transaction(f"open {name_to_text(source)}") as transaction:
             transaction.add_input(source, "capture")
             write_capture(stream, transaction, CAPTURE_TABLES if tables is None else tables)
     except BaseException:
@@ -111,8 +137,40 @@ def open_source(
     return opened
 
 
+def files_of(source: Path) -> list[Path]:
+    """Return the files that a command reads for `source`: of a workspace its files and its inputs.
+
+    WorkspaceError: the folder is not a workspace.
+    """
+    if not source.is_dir():
+        return [source]
+    workspace = Workspace.open(source)
+    parts = (path for name in TABLES for path in workspace.parts(name))
+    return [workspace.manifest_path, *parts, *input_files(workspace)]
+
+
+def input_files(workspace: Workspace) -> list[Path]:
+    """Return where the files were that the workspace was made from."""
+    return [Path(name_from_text(entry.path)) for entry in workspace.inputs]
+
+
 def temporary_tables() -> Tables:
-    """Return an empty workspace in a temporary folder. MachineError: there is no room for one."""
+    """Return an empty workspace in a temporary folder. MachineError: there is no space for it."""
     with plain_os_errors("making a temporary folder"):
         folder = Path(tempfile.mkdtemp(prefix="hindflight-"))
-    return Tables(Workspace.create(folder / "workspace"), folder)
+    return Tables(Workspace.create(folder / "workspace"), TemporaryFolder(folder))
+
+
+def _owning(frame: pl.LazyFrame, owner: TemporaryFolder) -> pl.LazyFrame:
+    """Return `frame` as one that keeps `owner`, as does every frame made from it."""
+    from polars.io.plugins import register_io_source
+
+    def read(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _batch_rows: int | None
+    ) -> Iterator[pl.DataFrame]:
+        owner.check()
+        wanted = frame if predicate is None else frame.filter(predicate)
+        wanted = wanted if columns is None else wanted.select(columns)
+        yield (wanted if rows is None else wanted.head(rows)).collect()
+
+    return register_io_source(read, schema=frame.collect_schema())

@@ -1,6 +1,6 @@
 """Quantities as people write them, "125 ms" or "1 Mbit/s", to and from plain numbers in base units.
 
-Ground floor: knows no scenario and no model. A number without its unit is refused: that is what this module is for.
+Depends on no scenario and no model. A number without a unit is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Quantity:
         return value
 
     def write(self, value: float) -> str:
-        """Return `value` of the base unit as a file could have it, in the greatest unit of which it is a whole number.
+        """Return `value` of the base unit as a file could have it, in the largest unit of which it is a whole number.
 
         Minutes are left out: nobody writes a timeout of 2 min.
         """
@@ -90,7 +90,7 @@ QUANTITIES = (RATE, TIME, SIZE, LENGTH, SPEED, FREQUENCY, PACKETS)
 
 
 def quantity_of(text: str) -> Quantity | None:
-    """Return the kind of quantity whose unit `text` ends in; None if it is none."""
+    """Return the kind of quantity whose unit `text` ends in; None if it is not a quantity."""
     match = _NUMBER.match(text)
     unit = match.group(2) if match else ""
     return next((quantity for quantity in QUANTITIES if unit in quantity.units), None)

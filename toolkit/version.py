@@ -1,4 +1,4 @@
-"""The version of the installed distribution, and of what the tables were written with. Knows nothing else."""
+"""The version of the installed distribution, and of the programs that wrote the tables."""
 
 from __future__ import annotations
 

@@ -1,27 +1,30 @@
-"""A workspace: a folder of Parquet parts and the manifest that lists them. Killed at any moment it is old or new.
+"""A workspace: a folder of Parquet parts and the manifest that lists them. A crash leaves its old or its new state.
 
-A transaction writes its parts beside the others, makes them durable, and then replaces manifest.json in one step;
-what the manifest does not list does not exist, and the next transaction sweeps it away. Parts never change. Knows
-tables and files, not where the rows come from. Read toolkit/manifest.py for what the manifest holds.
+A transaction writes its parts next to the others, makes them durable, and then replaces manifest.json in one step.
+A part that the manifest does not list does not exist; the next transaction removes it. Parts never change. Does not
+depend on where rows come from. toolkit/manifest.py describes the manifest.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hindflight.toolkit import manifest as manifests
 from hindflight.toolkit.database import connect
-from hindflight.toolkit.errors import WorkspaceError
+from hindflight.toolkit.errors import UnknownTableError, WorkspaceError, did_you_mean
 from hindflight.toolkit.files import os_error, plain_os_errors, sha256_of, sync_folder, write_whole
-from hindflight.toolkit.manifest import PART_NAME, Command, Input, Manifest, Part, read_manifest
+from hindflight.toolkit.manifest import MAKE_AGAIN, PART_NAME, Command, Input, Manifest, Part, read_manifest
 from hindflight.toolkit.schema import TABLES, arrow_schema, conform, empty_table
+from hindflight.toolkit.text import name_to_text
 from hindflight.toolkit.version import versions
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 LOCK_NAME = ".lock"
 ROWS_PER_GROUP = 1 << 16
-"""Rows of a Parquet row group, and so what a writer holds in memory per table."""
+"""Rows of a Parquet row group, and so what a writer keeps in memory per table."""
 
 
 class Workspace:
@@ -54,19 +57,17 @@ class Workspace:
         if folder.exists() and not folder.is_dir():
             raise WorkspaceError(f"{folder} is a file, not a folder for a workspace")
         with plain_os_errors(f"reading {folder}"):
-            strangers = (
-                [entry.name for entry in folder.iterdir() if not _is_ours(entry.name)] if folder.exists() else []
-            )
-        if strangers:
+            foreign = [entry.name for entry in folder.iterdir() if not _is_ours(entry.name)] if folder.exists() else []
+        if foreign:
             raise WorkspaceError(
-                f"{folder} is not a workspace and not empty (it holds {strangers[0]})",
+                f"{folder} is not a workspace and not empty (it contains {foreign[0]})",
                 "choose a new folder for the workspace",
             )
         return cls(folder, Manifest())
 
     @classmethod
     def open(cls, path: Path | str) -> Workspace:
-        """Open the workspace in folder `path`. WorkspaceError: it is none, or is damaged, or newer than we are."""
+        """Open the workspace in folder `path`. WorkspaceError: it is not one, is damaged, or newer."""
         folder = Path(path)
         if not folder.exists():
             raise WorkspaceError(f"{folder} does not exist", "`hindflight ingest CAPTURE -w FOLDER` makes a workspace")
@@ -80,6 +81,11 @@ class Workspace:
         return cls.open(path) if (Path(path) / manifests.NAME).exists() else cls.create(path)
 
     @property
+    def manifest_path(self) -> Path:
+        """The file that lists all others."""
+        return self.path / manifests.NAME
+
+    @property
     def inputs(self) -> tuple[Input, ...]:
         """The files that were read."""
         return self.manifest.inputs
@@ -90,58 +96,74 @@ class Workspace:
 
     def rows(self, name: str) -> int:
         """Return the number of rows of table `name`, from the manifest alone."""
-        _known(name)
+        check_table(name)
         return sum(part.rows for part in self.manifest.tables.get(name, ()))
 
     def parts(self, name: str) -> list[Path]:
         """Return the Parquet files of table `name`. WorkspaceError: one is missing, or is not a plain file."""
-        _known(name)
-        paths = [self.path / part.file for part in self.manifest.tables.get(name, ())]
-        for path in paths:
+        check_table(name)
+        parts = self.manifest.tables.get(name, ())
+        paths = [self.path / part.file for part in parts]
+        for path, part in zip(paths, parts, strict=True):
             if path.is_symlink() or not path.is_file():
-                raise WorkspaceError(f"{path} is missing", "make the workspace anew from its inputs")
+                raise WorkspaceError(f"{path} is missing", MAKE_AGAIN)
+            _check_part(path, part)
         return paths
 
     def dataset(self, name: str) -> ds.Dataset:
         """Return table `name` as a pyarrow dataset, not read yet."""
         import pyarrow as pa
         import pyarrow.dataset as ds
+        import pyarrow.fs as pafs
 
         paths = self.parts(name)
         if not paths:
             return ds.dataset(empty_table(name))
         try:
-            return ds.dataset([str(path) for path in paths], schema=arrow_schema(name), format="parquet")
-        except (pa.ArrowInvalid, OSError) as error:
+            checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+            form = ds.ParquetFileFormat(default_fragment_scan_options=checked)
+            fragments = [form.make_fragment(_arrow_file(path), pafs.LocalFileSystem()) for path in paths]
+            for fragment in fragments:
+                _check_columns(name, fragment.physical_schema)
+            return ds.FileSystemDataset(fragments, arrow_schema(name), form)
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(self.path, name, error) from error
 
     def table(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> pa.Table:
-        """Read table `name`: all of it, or some `columns` of the rows `where` a pyarrow expression holds."""
+        """Read table `name`: all of it, or some `columns` of the rows where the pyarrow expression `where` is true."""
         import pyarrow as pa
 
         try:
             data = self.dataset(name).to_table(columns=None if columns is None else list(columns), filter=where)
-        except (pa.ArrowInvalid, OSError) as error:
+            return conform(name, data, columns)
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(self.path, name, error) from error
-        return conform(name, data, columns)
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name` as a Polars LazyFrame."""
         import polars as pl
 
         paths = self.parts(name)
+        if paths and not _is_utf8(self.path):  # Polars opens no such file by its name.
+            return pl.scan_pyarrow_dataset(self.dataset(name))
         return pl.scan_parquet(paths) if paths else pl.DataFrame(empty_table(name)).lazy()
 
-    def relation(self, name: str) -> duckdb.DuckDBPyRelation:
-        """Return table `name` as a DuckDB relation."""
-        _known(name)
-        return connect(self.dataset).table(name)
+    def relation(self, name: str, owner: object = None) -> duckdb.DuckDBPyRelation:
+        """Return table `name` as a DuckDB relation; `owner`, of the files perhaps, lives as long as the relation."""
+        check_table(name)
+
+        def dataset(name: str) -> ds.Dataset:
+            opened = self.dataset(name)
+            weakref.finalize(opened, _released, owner)  # DuckDB holds the dataset, and this its owner.
+            return opened
+
+        return connect(dataset).table(name)
 
     @contextmanager
     def transaction(self, command: str, *, replay: bool = False) -> Iterator[Transaction]:
         """Write rows and inputs, all or nothing; `command` is recorded with the time and the versions.
 
-        With `replay` the rows are those of a replay and take the place of an earlier replay's.
+        With `replay` the rows are those of a replay and replace those of an earlier one.
 
         WorkspaceError: another process is writing. MachineError: disk full or no permission; nothing has changed.
         """
@@ -170,7 +192,7 @@ class Workspace:
             try:
                 yield
             finally:
-                self._unmake()
+                self._remove_if_empty()
         finally:
             os.close(descriptor)
 
@@ -183,7 +205,7 @@ class Workspace:
             return False
 
     def _sweep(self) -> None:
-        """Remove what an unfinished transaction left behind: our own files that the manifest does not list."""
+        """Remove what an unfinished transaction left: our files that the manifest does not list."""
         listed: set[str] = set()
         if (self.path / manifests.NAME).exists():
             listed = {part.file for parts in read_manifest(self.path).tables.values() for part in parts}
@@ -192,7 +214,7 @@ class Workspace:
                 with suppress(FileNotFoundError):
                     entry.unlink()
 
-    def _unmake(self) -> None:
+    def _remove_if_empty(self) -> None:
         """Leave no folder behind where no transaction ever ended."""
         if not (self.path / manifests.NAME).exists():
             with suppress(OSError):
@@ -221,8 +243,8 @@ class Transaction:
         entry = Input(
             input_id=len(self._before.inputs) + len(self._inputs) + 1,
             kind=kind,
-            path=str(path.absolute()),
-            name=path.name,
+            path=name_to_text(path.absolute()),
+            name=name_to_text(path.name),
             size_bytes=size_bytes,
             sha256=sha256 or sha256_of(path),
         )
@@ -240,7 +262,7 @@ class Transaction:
 
     def writer(self, name: str) -> PartWriter:
         """Return the writer that appends to table `name`; the same one each time."""
-        _known(name)
+        check_table(name)
         if name not in self._writers:
             number = self._before.next_part + len(self._writers)
             self._writers[name] = PartWriter(name, self._folder / f"{name}-{number:06d}.parquet")
@@ -252,12 +274,12 @@ class Transaction:
 
     def drop(self, name: str) -> None:
         """Forget the rows that table `name` had before this transaction."""
-        _known(name)
+        check_table(name)
         self._dropped.add(name)
 
     def _commit(self, command: str) -> Manifest:
         before = self._before.tables
-        tables = {name: tuple(p for p in parts if not self._leaves(name, p)) for name, parts in before.items()}
+        tables = {name: tuple(p for p in parts if not self._is_replaced(name, p)) for name, parts in before.items()}
         with plain_os_errors(f"writing workspace {self._folder}"):
             for name, writer in self._writers.items():
                 part = writer._finish()
@@ -278,12 +300,12 @@ class Transaction:
         with suppress(OSError):  # The next transaction sweeps what cannot be removed now.
             for name, parts in before.items():
                 for old in parts:
-                    if self._leaves(name, old):
+                    if self._is_replaced(name, old):
                         (self._folder / old.file).unlink()
         return after
 
-    def _leaves(self, name: str, part: Part) -> bool:
-        """Whether an earlier part goes with this transaction."""
+    def _is_replaced(self, name: str, part: Part) -> bool:
+        """Whether this transaction removes an earlier part."""
         return name in self._dropped or (self._replay and part.replay)
 
     def _abandon(self) -> None:
@@ -302,6 +324,7 @@ class PartWriter:
         self._pending_rows = 0
         self._rows = 0
         self._file: Any = None
+        self._sink: BinaryIO | None = None
 
     def write(self, batch: Any) -> None:
         """Append a pyarrow Table, RecordBatch or anything with `__arrow_c_array__`; columns as the schema says.
@@ -326,7 +349,10 @@ class PartWriter:
             return
         try:
             if self._file is None:
-                self._file = pq.ParquetWriter(self._temporary, arrow_schema(self._name), compression="zstd")
+                self._sink = self._temporary.open("wb")
+                self._file = pq.ParquetWriter(
+                    self._sink, arrow_schema(self._name), compression="zstd", write_page_checksum=True
+                )
             self._file.write_table(data, row_group_size=ROWS_PER_GROUP)
         except OSError as error:
             raise os_error(error, f"writing {self._temporary}") from error
@@ -335,19 +361,26 @@ class PartWriter:
     def _finish(self) -> Part | None:
         if self._pending:
             self._flush()
-        if self._file is None:
+        if self._file is None or self._sink is None:
             return None
         self._file.close()
-        with self._temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        self._sink.flush()
+        os.fsync(self._sink.fileno())
+        self._sink.close()
         self._temporary.replace(self._path)
-        return Part(self._path.name, self._rows, self._path.stat().st_size)
+        size_bytes = self._path.stat().st_size
+        return Part(self._path.name, self._rows, size_bytes, footer_sha256=_footer_sha256(self._path, size_bytes))
 
     def _abandon(self) -> None:
         self._pending = []
-        if self._file is not None:
-            with suppress(OSError):  # Closing writes the footer, and the disk may be full.
-                self._file.close()
+        for each in (self._file, self._sink):
+            if each is not None:
+                with suppress(OSError):  # Closing writes the footer, and the disk may be full.
+                    each.close()
+
+
+def _released(_owner: object) -> None:
+    """Let go of an owner."""
 
 
 def _next_key(workspace: Workspace, table: str, column: str) -> int:
@@ -358,9 +391,55 @@ def _next_key(workspace: Workspace, table: str, column: str) -> int:
     return int(pc.max(workspace.table(table, [column])[column]).as_py()) + 1
 
 
-def _known(name: str) -> None:
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _arrow_file(path: Path) -> Any:
+    """What pyarrow opens for `path`: the name, or an open file where the name is not UTF-8."""
+    import pyarrow as pa
+
+    return str(path) if _is_utf8(path) else pa.OSFile(os.fsencode(path))
+
+
+def _check_part(path: Path, part: Part) -> None:
+    """WorkspaceError if the file is not as long as it was, or its footer has changed; pages carry checksums."""
+    with plain_os_errors(f"reading {path}"):
+        size_bytes = path.stat().st_size
+        whole = size_bytes == part.size_bytes
+        if whole and part.footer_sha256:
+            whole = _footer_sha256(path, size_bytes) == part.footer_sha256
+    if not whole:
+        raise WorkspaceError(f"{path} is damaged: it is not the file that was written", MAKE_AGAIN)
+
+
+def _footer_sha256(path: Path, size_bytes: int) -> str:
+    """The SHA-256 of a Parquet file's metadata, their length and the magic number at its end."""
+    with path.open("rb") as file:
+        file.seek(max(0, size_bytes - 8))
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(max(0, size_bytes - 8 - length))
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def _check_columns(name: str, schema: pa.Schema) -> None:
+    """ValueError if a file lacks a column that is never null: it would be read as nulls."""
+    for column in TABLES[name].columns:
+        if not column.nullable and column.name not in schema.names:
+            raise ValueError(f"column {column.name} is missing")
+
+
+def check_table(name: str) -> None:
+    """UnknownTableError if there is no table `name`."""
     if name not in TABLES:
-        raise KeyError(f"no table {name}; tables are {', '.join(TABLES)}")
+        guess = did_you_mean(name, TABLES)
+        raise UnknownTableError(
+            f"there is no table {name!r}{'; ' if guess else ''}{guess}", f"tables: {', '.join(TABLES)}"
+        )
 
 
 def _is_ours(name: str) -> bool:
@@ -369,7 +448,5 @@ def _is_ours(name: str) -> bool:
 
 
 def _damaged(folder: Path, name: str, error: Exception) -> WorkspaceError:
-    reason = str(error).splitlines()[0]
-    return WorkspaceError(
-        f"table {name} of workspace {folder} cannot be read: {reason}", "make the workspace anew from its inputs"
-    )
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return WorkspaceError(f"table {name} of workspace {folder} cannot be read: {reason}", MAKE_AGAIN)

@@ -3,8 +3,8 @@
 A development tool: it is not installed with the package.
 
 One subject per file. `recorded` reads a run of the real kernel, `rebuild` makes the engine's configuration of it,
-`measured` puts numbers on either side, `divergence` names the first packet that differs, `linux` does it for a folder
-of runs, `repeated` for one that was recorded again and again. `simulator` runs ns-2, `ns2` holds the engine beside it.
-`formulas` holds the closed forms, `closed_forms` runs the engine beside them. `judge` says pass or miss, `tables` shows
-it, `page` writes docs/validation.md. Bounds are stated where they are applied and never tuned.
+`measured` measures both sides, `divergence` names the first packet that differs, `linux` does it for a folder
+of runs, `repeated` for one that was recorded many times. `simulator` runs ns-2, `ns2` compares the engine with it.
+`formulas` holds the closed forms, `closed_forms` compares the engine with them. `judge` gives the verdicts, `tables`
+shows them, `page` writes docs/validation.md. Bounds are stated where they are applied and never tuned.
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from validation.judge import Check
     from validation.linux import RunResult
     from validation.ns2 import Cell
-    from validation.open_loop import AloneResult
+    from validation.open_loop import OpenLoopResult
     from validation.tables import Results
     from validation.tcp_linux import Likeness
 
@@ -81,15 +81,15 @@ def validate(
         say("a quick run; --full compares every cell of ns-2 and of the closed forms, --data DIR more runs of Linux")
 
 
-def _beside_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], list[AloneResult]]:
+def _beside_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], list[OpenLoopResult]]:
     from hindflight.toolkit.capture import load_capture
     from validation.linux import validate_runs
-    from validation.open_loop import validate_alone
+    from validation.open_loop import validate_open_loop
 
     with progress_on_stderr() as report:
         runs = validate_runs(folder, threads=threads, on_done=lambda done, of: report(folder, done / of))
     with progress_on_stderr() as report:
-        alone = validate_alone(
+        alone = validate_open_loop(
             folder, lambda path: load_capture(path).segments, on_done=lambda done, of: report(folder, done / of)
         )
     return runs, alone

@@ -1,7 +1,7 @@
-"""Congestion windows beside recursions worked by hand, a round trip a step, for variants that ns-2 does not have.
+"""Congestion windows compared with recursions by hand, one step per round trip, for variants that ns-2 does not have.
 
-Knows each variant's equation in its simplest form and the link's rate and delay, and nothing of the engine's code.
-Between losses and where it is not repairing, a window of w segments takes max(RTT, w packets over the rate).
+Depends on each variant's equation in its simplest form and the link's rate and delay, not on the engine's code.
+Between losses and outside recovery, a window of w segments takes max(RTT, w packets over the rate).
 """
 
 from __future__ import annotations

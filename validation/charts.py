@@ -1,6 +1,6 @@
-"""The engine's congestion window over a reference's, run by run: the pictures of docs/validation.md and docs/variants.
+"""The engine's congestion window over a reference's, run by run: the figures of docs/validation.md and docs/variants.
 
-Reads a plain frame of windows, which the validation computed; knows nothing of how runs are recorded or rebuilt.
+Reads a frame of windows that the validation computed; does not depend on how runs are recorded or rebuilt.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from hindflight.reports.charts.axes import across_axis, inline, note, value_axis
+from hindflight.reports.charts.axes import decimation_note, inline, x_axis, y_axis
 from hindflight.reports.decimation import m4
 from hindflight.reports.style import BLUE, SHADE
 from hindflight.toolkit.errors import ReportError
@@ -41,15 +41,15 @@ def validation_windows(frame: pl.DataFrame, title: str, reference: str = KERNEL)
         alt.Chart()
         .mark_line(interpolate="step-after")
         .encode(
-            x=alt.X("packet", type="quantitative", axis=across_axis("Data packet")),
-            y=alt.Y("cwnd_pkts", type="quantitative", axis=value_axis("cwnd [packets]")),
+            x=alt.X("packet", type="quantitative", axis=x_axis("Data packet")),
+            y=alt.Y("cwnd_pkts", type="quantitative", axis=y_axis("cwnd [packets]")),
             color=alt.Color("side", type="nominal", scale=alt.Scale(domain=sides, range=[SHADE, BLUE]), title=None),
             strokeWidth=alt.StrokeWidth("side", type="nominal", scale=alt.Scale(domain=sides, range=[4, 1.2])),
         )
         .properties(width=_PANEL[0], height=_PANEL[1])
     )
     facet = alt.Facet("run", type="nominal", title=None, sort=runs)
-    subtitle = note("windows", *thinned)
+    subtitle = decimation_note("windows", *thinned)
     chart: alt.FacetChart = (
         panel.facet(facet, columns=_COLUMNS, data=inline(data))
         .resolve_scale(x="independent", y="independent")

@@ -1,6 +1,6 @@
-"""The engine beside closed forms of the steady state: loss by chance, a full queue, one loss every 1/p packets.
+"""The engine compared with closed forms of the steady state: random loss, a full queue, one loss every 1/p packets.
 
-Knows formulas and the engine's configuration. Rates are differences of two runs with the same seed, one of which
+Depends on formulas and the engine's configuration. Rates are differences of two runs with the same seed, one of which
 ends where the other's start-up does: what both share is left out.
 """
 

@@ -1,7 +1,7 @@
-"""The phases that BBR drew in a recorded run: with which phase each stay in PROBE_BW began, read from TCP_INFO.
+"""The random phases of BBR in a recorded run: the phase in which each PROBE_BW state began, read from TCP_INFO.
 
-Knows the columns of TCP_INFO, not the engine. Linux begins each cycle at a phase drawn by chance; the gain shows when
-the first probing phase came, and each phase before it lasted about the least round-trip time.
+Depends on the columns of TCP_INFO, not on the engine. Linux begins each cycle at a random phase; the gain shows when
+the first probing phase came, and each phase before it lasted about the minimum round-trip time.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PROBING_GAIN = 320
 """Gains of TCP_INFO, in 256ths."""
 
 CYCLE_LENGTH = 8
-CRUISES_LONGEST = 2
+MAX_CRUISES = 2
 """The phase furthest from the probing one. A stay that ended before it came to probe began far enough from that, and
 all phases in between are alike."""
 
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 
 
 def first_phases(info: Mapping[str, Integers]) -> int:
@@ -35,13 +35,13 @@ def first_phases(info: Mapping[str, Integers]) -> int:
     entries = np.flatnonzero(probing_bw & ~np.append(False, probing_bw[:-1]))
     ends = [*entries[1:], len(t_us)] if len(entries) else []
     digits = [_first_phase(info, t_us, slice(entry, end)) for entry, end in zip(entries, ends, strict=True)]
-    return int("".join(map(str, digits[:MOST_DIGITS])) or "0")
+    return int("".join(map(str, digits[:MAX_DIGITS])) or "0")
 
 
 def _first_phase(info: Mapping[str, Integers], t_us: Integers, stay: slice) -> int:
     probing = np.flatnonzero(info["bbr_pacing_gain"][stay] == PROBING_GAIN)
     if not len(probing):
-        return CRUISES_LONGEST
+        return MAX_CRUISES
     first = stay.start + int(probing[0])
     waited = int(t_us[first] - t_us[stay.start])
     least = int(info["bbr_min_rtt"][stay.start])

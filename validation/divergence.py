@@ -1,6 +1,6 @@
-"""The first data packet at which the engine and the kernel part: what to look at when a run misses.
+"""The first data packet at which the engine and the kernel differ: where to look when a run fails.
 
-Knows two measured flows, packet beside packet. Everything behind the first difference may be its consequence.
+Depends on two measured flows, packet by packet. Everything after the first difference may be its consequence.
 """
 
 from __future__ import annotations

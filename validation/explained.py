@@ -1,7 +1,7 @@
-"""Why a run that misses parts from the kernel: a text per run, which holds for the packet that it names and no other.
+"""Why a run that fails differs from the kernel: a text per run, valid only for the packet that it names.
 
-Knows what the records show, not how a run is compared. An explanation whose packet is no longer the first that differs
-is none: what made that packet differ has changed.
+Depends on what the records show, not on how a run is compared. An explanation whose packet is no longer the first that
+differs is invalid: the cause of that difference has changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Closed forms of TCP's steady state, as functions of plain numbers. Windows in packets, times in seconds.
 
-Knows nothing of the engine. Every form leaves out the start-up.
+Does not depend on the engine. Every form leaves out the start-up.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One number of the engine beside a reference, with the bound that was stated beforehand: pass or miss.
+"""One number of the engine compared with a reference, with a bound stated beforehand: pass or miss.
 
-Knows neither kernels nor formulas. A bound is two-sided: too much and too little both miss.
+Does not depend on kernels or formulas. A bound is two-sided: too much and too little both miss.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Every recorded run of the Linux stack beside the engine's own run over the same link.
+"""Every recorded run of the Linux stack compared with the engine's run over the same link.
 
-Knows how to rebuild, run, measure and judge; the bounds stand here. A run that cannot be compared says so.
+Rebuilds, runs, measures and judges; the bounds are here. A run that cannot be compared says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from validation.recorded import KernelRun, find_runs, read_run
 
 GOODPUT_SHARES = {"reno": 0.02, "cubic": 0.02, "bbr": 0.03}
 RETRANSMISSIONS_SHARE = 0.10
-RETRANSMISSIONS_LEAST = 10
+MIN_RETRANSMISSIONS = 10
 """The larger of a share and a number."""
 RTOS = 1
 CWND_MEDIAN = 0.05
@@ -76,7 +76,8 @@ class RunResult:
 def validate_runs(
     folder: Path, *, threads: int | None = None, on_done: Callable[[int, int], None] = lambda _done, _all: None
 ) -> list[RunResult]:
-    """Compare every run under `folder`; `on_done` is told the runs done and the runs in all. LogError if none."""
+    """Compare every run under `folder`; `on_done` is called with the runs done and the runs in all. LogError if
+    none."""
     found = find_runs(folder)
     results = []
     for done, path in enumerate(found, 1):
@@ -152,7 +153,7 @@ def _same_until(kernel: Measured, engine: Measured) -> int:
 
 
 def _checks(subject: str, variant: str, kernel: Measured, engine: Measured) -> list[Check]:
-    allowed = max(RETRANSMISSIONS_SHARE * kernel.retransmissions, RETRANSMISSIONS_LEAST)
+    allowed = max(RETRANSMISSIONS_SHARE * kernel.retransmissions, MIN_RETRANSMISSIONS)
     return [
         within_share(subject, "goodput", engine.goodput_bps, kernel.goodput_bps, GOODPUT_SHARES[variant], "bit/s"),
         Check(subject, "retransmissions", engine.retransmissions, kernel.retransmissions, allowed, ""),

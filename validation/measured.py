@@ -1,6 +1,6 @@
 """Numbers for one flow up to its end, the kernel's and the engine's alike: the same questions to different records.
 
-Knows the recorded run and the tables of the engine; does not compare. Windows are in packets of the flow's SMSS.
+Depends on the recorded run and the tables of the engine; does not compare. Windows are in packets of the flow's SMSS.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The `ns2` profile beside ns-2 itself: sessions over one GEO satellite and over two, with bit errors on every hop.
+"""The `ns2` profile compared with ns-2: sessions over one GEO satellite and over two, with bit errors on every hop.
 
-Knows the engine's configuration and `simulator`. The paths are those of 003 in the papers' list: 31 s sessions,
+Depends on the engine's configuration and `simulator`. The paths are those of 003 in the papers' list: 31 s sessions,
 packets of 1500 octets, data and ACKs alike exposed, windows not limited by the ends.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hindflight.replay.experiment.compare import t_quantile_975
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from validation.judge import Check
 from validation.simulator import HEADER_BYTES, SMSS_BYTES, Chain, simulate
@@ -111,7 +112,7 @@ def _cell(path: str, chain: Chain, ours: Sequence[float], theirs: Sequence[float
     variances = np.array([engine.var(ddof=1) / len(engine), ns2.var(ddof=1) / len(ns2)])
     # Welch's degrees of freedom: the samples differ in size and may in spread.
     degrees = variances.sum() ** 2 / (variances**2 / [len(engine) - 1, len(ns2) - 1]).sum() if variances.any() else 1.0
-    joint = _student_95(degrees) * math.sqrt(variances.sum())
+    joint = t_quantile_975(float(degrees)) * math.sqrt(variances.sum())
     return Cell(path, chain, float(engine.mean()), float(ns2.mean()), joint)
 
 
@@ -120,12 +121,6 @@ def pooled(cells: Sequence[Cell]) -> tuple[float, float]:
     differences = [cell.engine_bps / cell.ns2_bps - 1 for cell in cells]
     widths = [cell.joint_bps / cell.ns2_bps for cell in cells]
     return float(np.mean(differences)), math.sqrt(sum(width**2 for width in widths)) / len(cells)
-
-
-def _student_95(degrees: float) -> float:
-    """Return Student's t for a two-sided 95 % interval (Cornish and Fisher's expansion, to 0.1 % from 10 on)."""
-    z = 1.959964
-    return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
 
 
 def _replay(sessions: Sequence[tuple[Chain, int]], repetitions: int, threads: int | None) -> list[list[float]]:

@@ -1,7 +1,7 @@
 """The rules of Linux 2.6.22 and of ns-2's TCP/Linux that variants differ from, as controllers in Python.
 
-Each stands for one reason that `tcp_linux` names: the engine with that rule in the place of the variant's own must come
-within the bound of ns-2, else the reason is not what makes the difference. Knows the rules and nothing of the engine's
+Each represents one reason that `tcp_linux` names: the engine with that rule instead of the variant's must come
+within the bound of ns-2, else the reason is not what makes the difference. Depends on the rules, not on the engine's
 code; counters and truncations are the kernel's, since they are part of some reasons.
 """
 
@@ -22,7 +22,7 @@ OLD_COMPOUND = "compound-of-ns-2"
 OLD_WESTWOOD = "westwood-of-ns-2"
 """Names under which the controllers can be run."""
 
-LEAST_SAMPLES = 3
+MIN_SAMPLES = 3
 """Vegas and Compound: round-trip times that a round needs to say anything."""
 
 
@@ -143,7 +143,7 @@ class OldVegas(Rounds, variant=OLD_VEGAS):
                 self.cwnd += 1
             return
         before, self.old_cwnd = self.old_cwnd, self.cwnd
-        if self.samples < LEAST_SAMPLES:
+        if self.samples < MIN_SAMPLES:
             super().on_ack(ack)
         else:
             self.adjust(before, outstanding)
@@ -188,7 +188,7 @@ class OldCompound(Rounds, variant=OLD_COMPOUND):
         self.reno += grows
         outstanding = self.turned(ack)
         if outstanding:
-            if self.samples >= LEAST_SAMPLES:
+            if self.samples >= MIN_SAMPLES:
                 self.adjust(outstanding)
             self.samples = self.least_us = 0
         self.cwnd = self.reno + self.dwnd

@@ -1,8 +1,9 @@
-"""The controller alone: our sender led through a recorded flow, its window beside the kernel's after every ACK.
+"""Open-loop replay of a controller: our sender follows a recorded flow, and its window is compared with the kernel's
+after every ACK.
 
-Knows the recorded run and its sender's capture. What left, when each ACK came and what it reported, and when the
-retransmission timer fired are the record's; scoreboard, recovery and window are our own. In a run of its own a sender's
-errors change what it meets next; here nothing that it does changes anything, so that what differs is a rule.
+Depends on the recorded run and its sender's capture. What left, when each ACK came and what it reported, and when the
+retransmission timer fired come from the record; scoreboard, recovery and window are ours. In a closed loop a sender's
+errors change what it meets next; here they change nothing, so that any difference is one of the rules.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Parting:
 
 
 @dataclass(frozen=True, slots=True)
-class AloneResult:
+class OpenLoopResult:
     """One flow: the check, the ACKs that could be compared, the share with equal windows, and where they part first."""
 
     subject: str
@@ -92,12 +93,12 @@ class AloneResult:
     parting: Parting | None
 
 
-def validate_alone(
+def validate_open_loop(
     folder: Path,
     read_segments: Callable[[Path], pa.Table],
     *,
     on_done: Callable[[int, int], None] = lambda _done, _all: None,
-) -> list[AloneResult]:
+) -> list[OpenLoopResult]:
     """Compare every flow of every run under `folder`; `read_segments` reads a capture into the table `segments`."""
     found = find_runs(folder)
     results = []
@@ -107,20 +108,20 @@ def validate_alone(
     return results
 
 
-def follow_run(run: KernelRun, capture: Path, read_segments: Callable[[Path], pa.Table]) -> list[AloneResult]:
+def follow_run(run: KernelRun, capture: Path, read_segments: Callable[[Path], pa.Table]) -> list[OpenLoopResult]:
     """Compare the flows of `run`, whose sender's capture is `capture`."""
     subjects = [run.name if len(run.flows) == 1 else f"{run.name} flow {i}" for i, _ in enumerate(run.flows, 1)]
     if not capture.is_file():
         why = f"no {CAPTURE} beside this run"
-        return [AloneResult(subject, _unknown(subject, why), 0, 0.0, None) for subject in subjects]
+        return [OpenLoopResult(subject, _unknown(subject, why), 0, 0.0, None) for subject in subjects]
     segments = read_segments(capture)
     return [_follow_flow(subject, run, number, segments) for number, subject in enumerate(subjects)]
 
 
-def _follow_flow(subject: str, run: KernelRun, number: int, segments: pa.Table) -> AloneResult:
+def _follow_flow(subject: str, run: KernelRun, number: int, segments: pa.Table) -> OpenLoopResult:
     flow = run.flows[number]
     if flow.tcp_info is None:
-        return AloneResult(subject, _unknown(subject, NO_TCP_INFO), 0, 0.0, None)
+        return OpenLoopResult(subject, _unknown(subject, NO_TCP_INFO), 0, 0.0, None)
     record = read_record(segments, number + 1, flow, flow.tcp_info)
     states = follow(rebuild(run, flow.end_ns), number, record.events)
     return compare(subject, flow, flow.tcp_info, record, states)
@@ -229,7 +230,7 @@ def _with_timeouts(events: list[Event], info: Mapping[str, Integers], shift_ns: 
 
 def compare(
     subject: str, flow: KernelFlow, info: Mapping[str, Integers], record: Record, states: pa.Table
-) -> AloneResult:
+) -> OpenLoopResult:
     """Return how far the windows differ after each ACK of which TCP_INFO has a row."""
     rows, places = _pairs(info, record, flow.end_ns)
     if not len(rows):
@@ -250,7 +251,7 @@ def compare(
             kernel_board=tuple(int(info[name][row]) for name in TCP_INFO_BOARD),
             own_board=tuple(int(states[name].to_numpy()[place]) for name in OWN_BOARD),
         )
-    return AloneResult(subject, check, len(rows), float((own == kernel).mean()), parting)
+    return OpenLoopResult(subject, check, len(rows), float((own == kernel).mean()), parting)
 
 
 def _pairs(info: Mapping[str, Integers], record: Record, end_ns: int) -> tuple[Integers, Integers]:

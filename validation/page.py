@@ -1,6 +1,6 @@
-"""docs/validation.md: the tables of `python -m validation`, what misses and by how much, and how it was compared.
+"""docs/validation.md: the tables of `python -m validation`, what fails and by how much, and how it was compared.
 
-Knows the results and their tables. `python -m validation --write docs/validation.md` writes it.
+Depends on the results and their tables. `python -m validation --write docs/validation.md` writes it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A recorded run as the engine's configuration: the same link, the same schedule, the same losses by position.
 
-Knows the recorded run and the engine's configuration (`hindflight._native.replay`). Only losses of the loss stage are
-replayed; what the queue drops must come from the engine's own queue.
+Depends on the recorded run and the engine's configuration (`hindflight._native.replay`). Only losses of the loss stage
+are replayed; what the queue drops must come from the engine's own queue.
 """
 
 from __future__ import annotations

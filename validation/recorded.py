@@ -1,7 +1,7 @@
 """Reads a recorded run of the Linux stack over an emulated link: scenario.json, link.csv.xz, tcpinfo*.csv.xz.
 
-Knows the files, not the engine. All times are made relative to the arrival of the first SYN at the emulator, from
-which the schedule of the link counts too; sequence numbers to the SYN (0), so that data starts at 1.
+Depends on the files, not on the engine. All times are made relative to the arrival of the first SYN at the emulator,
+from which the schedule of the link counts too; sequence numbers to the SYN (0), so that data starts at 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Two flows at one bottleneck, recorded again and again, beside as many runs of the engine: mean beside mean.
+"""Two flows at one bottleneck, recorded many times, compared with as many runs of the engine by their means.
 
 Two flows that fill one drop-tail queue are chaotic: a packet that comes a moment later decides who loses, and all that
-follows. One run of either side therefore decides nothing. Knows the recording that
+follows. One run of either side therefore decides nothing. Depends on the recording that
 `fixtures/record_shared_bottleneck.py` writes and the engine's configuration. Bounds of a single run are `linux`'s.
 """
 
@@ -89,7 +89,7 @@ class Compared:
 
     @property
     def check(self) -> Check:
-        """Mean beside mean: the wider of the single run's bound and the joint interval is allowed."""
+        """Compares the means: the wider of the single run's bound and the joint interval is allowed."""
         allowed = max(self.single, self.joint)
         text = (
             f"{self.subject}: over {self.engine.runs} runs of the engine {self.metric} is {self.engine.mean:.6g} "

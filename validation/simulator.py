@@ -1,10 +1,10 @@
 """ns-2 as a peer: a script for a chain of links with bit errors, run by Debian's `ns`, and what its sinks received.
 
-Knows ns-2 (2.35) and nothing of the engine. Pitfalls that the script avoids, all from ns-2's own library:
+Depends on ns-2 (2.35), not on the engine. Pitfalls that the script avoids, all from ns-2's own library:
 
-* The error model's unit `bit` stands for a code's correction and wants sizes set by hand. Unit `byte` with the rate
+* The error model's unit `bit` models a code's correction and wants sizes set by hand. Unit `byte` with the rate
   1 - (1 - BER)^8 gives every packet 1 - (1 - BER)^(8 * its own size).
-* `lossmodel` strikes before the queue; `link-lossmodel` behind the link, where a lost packet has used it.
+* `lossmodel` drops before the queue; `link-lossmodel` after the link, where a lost packet has used it.
 * A drop-tail queue of limit L holds L - 1 packets besides the one in service.
 * `packetSize_` is payload: 40 octets of header come on top, and the sink's ACK has 40 (and 8 for each SACK block).
 * A connection begins with a SYN and a window of one unless `syn_` and `delay_growth_` are off.
@@ -136,7 +136,7 @@ def simulate(
 def _run(ns: str, chain: Chain, first_stream: int, repetitions: int) -> list[float]:
     lines = run_script(ns, script(chain, repetitions, first_stream))
     if len(lines) != repetitions:
-        raise MachineError(f"{ns}: the simulation told of {len(lines)} sinks instead of {repetitions}")
+        raise MachineError(f"{ns}: the simulation reported {len(lines)} sinks instead of {repetitions}")
     return [float(line) / (SMSS_BYTES + HEADER_BYTES) for line in lines]
 
 

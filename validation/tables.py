@@ -1,6 +1,6 @@
-"""The results as tables for the eye: a row per flow or per closed form, a mark at every number that misses.
+"""The results as tables: a row per flow or per closed form, a mark at every number that fails.
 
-Knows results, not how they came about, nor whether a terminal or a page shows them.
+Depends on results, not on how they were made, nor on whether a terminal or a page shows them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from validation.linux import (
     CWND_QUANTILE_SHARE,
     GOODPUT_SHARES,
     JAIN,
-    RETRANSMISSIONS_LEAST,
+    MIN_RETRANSMISSIONS,
     RETRANSMISSIONS_SHARE,
     RTOS,
     FlowResult,
     RunResult,
 )
 from validation.ns2 import SHARE, Cell, pooled
-from validation.open_loop import MEDIAN, AloneResult
+from validation.open_loop import MEDIAN, OpenLoopResult
 from validation.repeated import Compared, Repeated, Sample
 from validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, Likeness
 
@@ -53,7 +53,7 @@ class Results:
 
     linux: Sequence[RunResult] = ()
     repeated: Repeated | None = None
-    alone: Sequence[AloneResult] = ()
+    alone: Sequence[OpenLoopResult] = ()
     ns2: Sequence[Cell] = ()
     tcp_linux: Sequence[Likeness] = ()
     closed: Sequence[Check] = ()
@@ -88,7 +88,7 @@ def linux_table(results: Sequence[RunResult]) -> Shown:
         rows += [_shared_row(check) for check in run.shared]
     bounds = (
         f"Bounds: goodput within {100 * GOODPUT_SHARES['reno']:.0f} % (bbr {100 * GOODPUT_SHARES['bbr']:.0f} %), "
-        f"retransmissions within the larger of {100 * RETRANSMISSIONS_SHARE:.0f} % and {RETRANSMISSIONS_LEAST}, "
+        f"retransmissions within the larger of {100 * RETRANSMISSIONS_SHARE:.0f} % and {MIN_RETRANSMISSIONS}, "
         f"timeouts within {RTOS}, median cwnd error {100 * CWND_MEDIAN:.0f} %, quartiles of cwnd over time within "
         f"{100 * CWND_QUANTILE_SHARE:.0f} %, Jain's index within {JAIN}."
     )
@@ -126,7 +126,7 @@ def _spread(sample: Sample, in_bits: bool) -> str:
     return f"{sample.mean:.3f} ± {sample.sd:.3f} ({sample.sd_percent:.1f} %)"
 
 
-def alone_table(results: Sequence[AloneResult]) -> Shown:
+def alone_table(results: Sequence[OpenLoopResult]) -> Shown:
     """Return a row per flow."""
     rows = [
         {

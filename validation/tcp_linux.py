@@ -1,13 +1,14 @@
-"""Congestion windows beside ns-2's `Agent/TCP/Linux`, which runs the modules of Linux 2.6.22 themselves.
+"""Congestion windows compared with ns-2's `Agent/TCP/Linux`, which runs the modules of Linux 2.6.22.
 
-Knows ns-2's script for one flow and the engine's configuration for the same. Every flow meets the same list of losses,
-given as numbers of data packets, and starts at the same ssthresh without a queue in its way, so that only the
+Depends on ns-2's script for one flow and the engine's configuration for the same. Every flow meets the same list of
+losses, given as numbers of data packets, and starts at the same ssthresh without a queue on its path, so that only the
 controllers differ; those that look at delay meet a queue as well, which never overflows.
 
 * `$tcp set ssthresh_` counts only before `select_ca`, which hands it to the module.
 * The window's clock is the data packet, retransmissions included: both sides meet a loss at the same number.
-* While one side repairs, its window follows ns-2's rate halving or RFC 6675: that round trip is left out, and the next.
-* A module of that Linux counts ACKs, not segments; bic and cubic divide by an estimate of segments per ACK which their
+* While one side is in recovery, its window follows ns-2's rate halving or RFC 6675: that round trip is left out, and
+the next. * A module of that Linux counts ACKs, not segments; bic and cubic divide by an estimate of segments per ACK
+which their
   integers keep at 31/16 where every segment is acknowledged. They are compared with delayed ACKs.
 """
 

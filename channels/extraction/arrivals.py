@@ -1,7 +1,7 @@
-"""What a second capture, at the receiver, tells: which packets of a flow arrived, and which of its answers got back.
+"""Matches a sender's capture with one at the receiver: which data packets arrived, which ACKs were lost.
 
-Knows the tables `segments` and `flows` of two captures of one connection; nothing of rates or queues. Clocks may
-differ: times are not compared. Read docs/channels/extract.md.
+Reads `segments` and `flows` of two captures of one connection. Their clocks may differ: times are not compared. See
+docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ ENDS = ("a_addr", "a_port", "b_addr", "b_port")
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """`arrived` are the records, in the sender's capture, of data packets that the receiver's capture holds too;
-    `last_sent` the last of them to be sent: of what follows the receiver's capture may have ended before it came.
+    """Packets of a flow that both captures contain, by their record number in the sender's capture.
 
-    Of the segments that the receiver sent while both captures ran, in their order, `answered` is the data packet (its
-    record in the sender's capture) that had arrived last, 0 before the first, and `answer_lost` whether the sender's
-    capture lacks it.
+    `arrived` are the data packets that the receiver's capture contains, `last_sent` is the last of them: whether later
+    packets arrived is not known. For each segment that the receiver sent while both captures ran, `answered` is the
+    last data packet that had arrived (0 before the first), and `answer_lost` is whether the sender's capture lacks it.
     """
 
     arrived: Ints
@@ -41,21 +40,21 @@ class Arrivals:
 
     @property
     def acks(self) -> int:
-        """How many segments the receiver sent while both captures ran."""
+        """Number of segments that the receiver sent while both captures ran."""
         return len(self.answered)
 
     @property
     def acks_lost(self) -> int:
-        """How many of these are not in the sender's capture."""
+        """Number of these that the sender's capture lacks."""
         return int(self.answer_lost.sum())
 
 
 def arrivals_of(
     flow: dict[str, Any], sent: pa.Table, receiver_flows: pa.Table, receiver_segments: pa.Table
 ) -> Arrivals:
-    """Match the packets of `flow` (its row of `flows`, and its segments) with those of a capture at its receiver.
+    """Match the packets of `flow` (its row of `flows`) in `sent` with those of the receiver's capture.
 
-    ChannelError if that holds no such connection, or none of its data.
+    Raises ChannelError if the receiver's capture lacks the connection or all of its data.
     """
     there, turned = _same_connection(flow, receiver_flows)
     direction = str(flow["data_direction"])
@@ -64,11 +63,14 @@ def arrivals_of(
     data = [row for row in _rows(sent, flow["flow_id"], direction) if row["payload_bytes"]]
     arrived = _matched(data, [row for row in got if row["payload_bytes"]])
     if not arrived:
-        raise ChannelError("the receiver's capture holds none of the flow's data packets", "was it cut, or rewritten?")
+        raise ChannelError(
+            "the receiver's capture contains none of the flow's data packets",
+            "check that the capture is complete and that no middlebox rewrites the packets",
+        )
     answers = _rows(receiver_segments, there, OPPOSITE[far])
-    heard = _rows(sent, flow["flow_id"], OPPOSITE[direction])
-    back = _matched(answers, heard)
-    # Of answers behind the last one heard the sender's capture may not hold all.
+    received = _rows(sent, flow["flow_id"], OPPOSITE[direction])
+    back = _matched(answers, received)
+    # The sender's capture may end before later answers arrived.
     known = [row["record"] for row in answers if row["record"] <= max(back, default=0)]
     order = sorted((there, here) for here, there in arrived.items())
     came = np.array([there for there, _ in order])
@@ -82,14 +84,14 @@ def arrivals_of(
 
 
 def _same_connection(flow: dict[str, Any], flows: pa.Table) -> tuple[int, bool]:
-    """Number of the connection in the other capture, and whether its ends have changed places there."""
+    """Return the flow_id of the connection in the other capture, and whether its endpoints are swapped there."""
     ends = tuple(flow[name] for name in ENDS)
     for row in flows.to_pylist():
         there = tuple(row[name] for name in ENDS)
         if row["run_id"] == 0 and there in (ends, ends[2:] + ends[:2]):
             return int(row["flow_id"]), there != ends
     raise ChannelError(
-        f"the receiver's capture does not hold the connection {ends[0]}:{ends[1]} to {ends[2]}:{ends[3]}",
+        f"the receiver's capture does not contain the connection {ends[0]}:{ends[1]} to {ends[2]}:{ends[3]}",
         "both captures must show the same addresses and ports",
     )
 
@@ -104,7 +106,10 @@ def _rows(segments: pa.Table, flow_id: int, direction: str) -> list[dict[str, An
 
 
 def _matched(sent: list[dict[str, Any]], got: list[dict[str, Any]]) -> dict[int, int]:
-    """Records of `sent` that are among `got`, and which these are: by what a path leaves alone, equal ones in order."""
+    """Return the records of `sent` found in `got`, mapped to the matching records.
+
+    Packets match by the fields that a path does not change; equal packets match in order.
+    """
     waiting: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for row in reversed(sent):
         waiting[_key(row)].append(row["record"])

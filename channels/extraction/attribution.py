@@ -1,8 +1,7 @@
-"""What took each lost packet: the channel, the flow's own queue, an outage, or nobody knows.
+"""Loss attribution: whether the channel, the flow's queue or an outage caused each loss, or whether it is unknown.
 
-Weighs two independent pieces of evidence: how full the modelled queue was on arrival, and whether the
-packet used the link (the gap that it left in the ACK clock). Knows arrays, not tables. Read
-docs/channels/extract.md first.
+Weighs two independent pieces of evidence: how full the modelled queue was on arrival, and whether the packet used the
+link (the gap that it left in the ACK clock). Reads arrays, not tables. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -17,39 +16,39 @@ from hindflight.channels.extraction.delivery import Delivery, Ints
 from hindflight.channels.extraction.link import Link, one_way_ns
 
 NONE, CHANNEL, QUEUE, OUTAGE = range(4)
-"""Codes of `Verdicts.cause`."""
+"""Codes of `Attribution.cause`."""
 
-OUTAGE_PKTS = 10
-OUTAGE_NS = 200_000_000
-"""An outage: at least so many packets in a row, sent over at least so long and serialised over more than the delay one
-way (a link that breaks loses what is under way, too), and every one lost behind the queue. Deviation: no standard says
-where a burst ends and an outage begins; bursts of a Gilbert-Elliott channel with a mean of 8 packets stay below one
-tenth of a second at the rates at hand."""
+MIN_OUTAGE_PKTS = 10
+MIN_OUTAGE_NS = 200_000_000
+"""Minimum length of an outage, in packets and in time.
 
-SURE = 2.2
-"""Log odds beyond which a cause is taken as known: 9 to 1."""
+All packets of an outage were lost behind the queue, and their serialisation took longer than the one-way delay, because
+a link that breaks also loses packets in flight. Deviation: no standard separates a burst of losses from an outage;
+bursts of a Gilbert-Elliott channel with a mean of 8 packets stay below 0.1 s at the rates of interest.
+"""
+
+KNOWN_LOG_ODDS = 2.2
+"""Log odds above which a cause counts as known: 9 to 1."""
 
 BURST_PKTS = 8
-"""A loss this near makes another by the channel likelier."""
+"""Distance within which a loss by the channel makes another one more likely."""
 
-MOST = 8.0
-"""The most that the level alone is worth in log odds."""
+MAX_LEVEL_LOG_ODDS = 8.0
+"""Maximum log odds that the queue level contributes."""
 
 LEVEL_NOISE_PKTS = 0.2
 SHARED_NOISE_PKTS = 1.5
-"""How well the level at one packet's arrival is known at best: a lone flow's, and one whose queue others
-fill too."""
+"""Minimum standard error of the queue level at a packet's arrival, for an unshared and a shared queue."""
 
 GAP_LIMITS = (1.0, 7.0)
-"""Least and most that one clear gap, or its clear absence, is worth in log odds."""
+"""Minimum and maximum log odds that a clear gap, or its clear absence, contributes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
-    """One element per transmission: cause, whether it is known, log odds of queue against channel (lost
-    packets).
+class Attribution:
+    """The cause of each transmission: code, whether it is known, log odds of queue against channel (lost packets).
 
-    `outages` are (first, last) packet of each outage, and the packet that ended it (None at the end of the
+    `outages` are the first and the last packet of each outage, and the packet that ended it (None at the end of the
     trace).
     """
 
@@ -57,59 +56,59 @@ class Verdicts:
     known: npt.NDArray[np.bool_]
     odds: Floats
     outages: tuple[tuple[int, int, int | None], ...]
-    own: npt.NDArray[np.bool_]
+    from_flow: npt.NDArray[np.bool_]
 
     def positions(self) -> Ints:
-        """Number of each packet among those that reached the loss stage, -1 for those that the queue
-        dropped."""
-        reached = (self.cause != QUEUE) & self.own
+        """Return each packet's index among those that reached the loss stage; -1 if the queue dropped it."""
+        reached = (self.cause != QUEUE) & self.from_flow
         return np.where(reached, np.cumsum(reached) - 1, -1)
 
 
-def verdicts(delivery: Delivery, link: Link) -> Verdicts:
+def verdicts(delivery: Delivery, link: Link) -> Attribution:
     """Ascribe every loss; what the evidence leaves open is given to the likelier side and marked as not
     known."""
     odds = np.zeros(len(delivery))
     lost = delivery.lost
     odds[lost] = _level_odds(delivery, link)[lost]
-    if link.alone:
+    if link.unshared:
         odds += _gap_odds(link)
     cause = np.where(lost, np.where(odds > 0, QUEUE, CHANNEL), NONE).astype(np.int8)
-    known = delivery.own & ~delivery.undecided & (~lost | (np.abs(odds) >= SURE))
+    known = delivery.from_flow & ~delivery.undecided & (~lost | (np.abs(odds) >= KNOWN_LOG_ODDS))
     outages = _outages(delivery, link, cause)
     for first, last, _ in outages:
         within = np.arange(first, last + 1)
         within = within[cause[within] == CHANNEL]
         cause[within], known[within] = OUTAGE, True
-    return Verdicts(cause, known, odds, outages, delivery.own)
+    return Attribution(cause, known, odds, outages, delivery.from_flow)
 
 
 def _level_odds(delivery: Delivery, link: Link) -> Floats:
-    """Log odds of queue against channel from how much waited ahead of each packet.
+    """Return the log odds of queue against channel from the queue level that each packet met.
 
-    A full queue drops for certain; a channel loses with the probability seen below the ceiling, more so in
-    a burst.
+    A full queue always drops; the channel loses with the probability observed below the ceiling, higher within a burst.
     """
     level, ceiling = link.replay.level, link.ceiling
     if ceiling is None:
-        # No level above which packets were lost: the queue did not fill while we looked, or held next to
-        # nothing.
-        most = float(np.max(level[~delivery.lost & delivery.own], initial=0.0))
-        return np.where((level < 0.8 * most) | (most < 3), -MOST, -1.5)
-    noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link))))) if link.alone else SHARED_NOISE_PKTS
-    over = level[~delivery.lost & delivery.own & (level > ceiling.limit)] - ceiling.limit
+        # Losses do not depend on the level: the queue never filled, or is very short.
+        maximum = float(np.max(level[~delivery.lost & delivery.from_flow], initial=0.0))
+        return np.where((level < 0.8 * maximum) | (maximum < 3), -MAX_LEVEL_LOG_ODDS, -1.5)
+    noise = SHARED_NOISE_PKTS
+    if link.unshared:
+        noise = max(LEVEL_NOISE_PKTS, 1.4826 * float(np.median(np.abs(_jitter(link)))))
+    over = level[~delivery.lost & delivery.from_flow & (level > ceiling.limit)] - ceiling.limit
     if len(over):
         noise = max(noise, 1.4826 * float(np.median(over)))
     full = -np.log1p(np.exp(np.clip((ceiling.limit - level) / noise, -50, 50)))
-    surely_channel = delivery.lost & (level < ceiling.limit - 3 * max(1.0, noise))
-    chance = (surely_channel.sum() + 1) / (np.sum(delivery.own & (level < ceiling.limit - 3 * max(1.0, noise))) + 2)
+    clearly_below = level < ceiling.limit - 3 * max(1.0, noise)
+    surely_channel = delivery.lost & clearly_below
+    chance = (surely_channel.sum() + 1) / (np.sum(delivery.from_flow & clearly_below) + 2)
     nearby = np.convolve(surely_channel, np.ones(2 * BURST_PKTS + 1), mode="same")
     local = (nearby + BURST_PKTS * chance) / (3 * BURST_PKTS)
-    return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MOST, MOST))
+    return np.asarray(np.clip(full - np.log(np.maximum(local, chance)), -MAX_LEVEL_LOG_ODDS, MAX_LEVEL_LOG_ODDS))
 
 
 def _gap_odds(link: Link) -> Floats:
-    """Log odds from the gaps: the replay says who entered, the residual how many more or fewer really did."""
+    """Log odds from the gaps: the residual tells how many packets more or fewer than modelled used the link."""
     replay = link.replay
     odds = np.zeros(len(replay.level))
     jitter = _jitter(link)
@@ -132,7 +131,7 @@ def _gap_odds(link: Link) -> Floats:
 
 
 def _jitter(link: Link) -> Floats:
-    """Residuals where nothing was lost: what a gap's size may be off by; [0.5] if there are none."""
+    """Residuals at packets without losses in front: the measurement error of a gap. [0.5] if there are none."""
     residual = link.replay.residual
     plain = residual[(link.replay.group < 0) & ~np.isnan(residual)]
     return plain if len(plain) else np.array([0.5])
@@ -146,15 +145,15 @@ def _groups(group: Ints) -> list[Ints]:
 
 
 def _outages(delivery: Delivery, link: Link, cause: npt.NDArray[np.int8]) -> tuple[tuple[int, int, int | None], ...]:
-    """Long runs of losses among the packets that the queue let through."""
-    through = np.flatnonzero((cause != QUEUE) & delivery.own)
+    """Return long runs of losses among the packets that passed the queue."""
+    through = np.flatnonzero((cause != QUEUE) & delivery.from_flow)
     edges = np.diff(np.concatenate(([0], (cause[through] == CHANNEL).astype(np.int8), [0])))
     left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
     found: list[tuple[int, int, int | None]] = []
     for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True):
         first, last = int(through[start]), int(through[stop - 1])
-        lasted = left_ns[last] - left_ns[first]
-        long = delivery.t_ns[last] - delivery.t_ns[first] >= OUTAGE_NS and lasted > one_way_ns(delivery, link, first)
-        if stop - start >= OUTAGE_PKTS and long:
+        sent_ns, served_ns = delivery.t_ns[last] - delivery.t_ns[first], left_ns[last] - left_ns[first]
+        long = sent_ns >= MIN_OUTAGE_NS and served_ns > one_way_ns(delivery, link, first)
+        if stop - start >= MIN_OUTAGE_PKTS and long:
             found.append((first, last, int(through[stop]) if stop < len(through) else None))
     return tuple(found)

@@ -1,7 +1,6 @@
-"""Rate of the bottleneck and base round-trip time of a path, from the ACK clock of one flow.
+"""Bottleneck rate and base round-trip time of a path, from the ACK clock of one flow.
 
-Knows the arrays of `_delivery`; not the tables, and nothing of why packets were lost. Read
-docs/channels/extract.md.
+Reads arrays of `delivery`, not tables. Does not depend on the causes of losses. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -10,28 +9,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hindflight.channels.extraction import change_points as _plateaus
-from hindflight.channels.extraction.change_points import Floats, Plateaus
+from hindflight.channels.extraction import change_points as _change_points
+from hindflight.channels.extraction.change_points import Floats, PiecewiseConstant
 from hindflight.channels.extraction.delivery import Bools, Delivery, Ints
 
 NS_BIT = 8e9
-"""Bytes over nanoseconds, in bit/s."""
+"""Converts bytes per nanosecond to bit/s."""
 
 RATE_TOLERANCE = 0.08
-"""Change of rate (natural logarithm) that counts as another state of the link."""
+"""Relative change of rate (natural logarithm) that starts another state of the link."""
 
 MIN_PAIRS = 24
-"""Fewer intervals of a busy bottleneck than this tell no rate."""
+"""Minimum number of busy intervals for an estimate of the rate."""
 
 LOCAL_NS = 10_000_000_000
-"""Delays are compared with the least of this much time before and after, as the path may change under the
-flow."""
+"""Half width of the window in which a delay is compared with the minimum, because the path may change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The bottleneck's rate: `bps` overall with its interval, `states` as (start_ns, end_ns, bps) at the
-    ACKs' times."""
+    """Estimate of the bottleneck's rate: `bps` with its 95 % interval [bit/s].
+
+    `states` are (start_ns, end_ns, bps) at the times of the ACKs.
+    """
 
     bps: float
     low: float
@@ -42,7 +42,7 @@ class Rate:
     states: tuple[tuple[int, int, float], ...]
 
     def service_ns(self, size_bytes: Ints, t_ns: Ints) -> Floats:
-        """Serialisation time of packets whose ACK came (or would have come) at `t_ns`."""
+        """Return the serialisation times of packets whose ACK came, or would have come, at `t_ns`."""
         if len(self.states) == 1:
             return np.asarray(size_bytes * (NS_BIT / self.bps), dtype=np.float64)
         starts = np.array([start for start, _, _ in self.states[1:]])
@@ -53,11 +53,11 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Base round trip as acknowledged packets see it: delay both ways and the ACK's serialisation, not the
-    packet's.
+    """Base round-trip time of acknowledged packets: delay of both directions and serialisation of the ACK, not of the
+    packet.
 
-    `per_packet_ns` holds it for every transmission; `trusted` is false where it was changing; `spans` are
-    its levels as (first packet, one past the last, ns).
+    `per_packet_ns` is its value at each transmission; `trusted` is false while it changes; `spans` are its levels as
+    (first packet, one past the last, ns).
     """
 
     per_packet_ns: Floats
@@ -66,28 +66,29 @@ class Base:
 
 
 def rtt_ns(delivery: Delivery) -> Ints:
-    """Round trip of each prompt transmission, -1 for the others."""
+    """Return the round-trip time of each prompt transmission; -1 for the others."""
     return np.where(delivery.prompt, delivery.acked_ns - delivery.t_ns, -1)
 
 
 def full_size(delivery: Delivery) -> float:
-    """IP length of the flow's full-sized packets."""
-    return float(np.quantile(delivery.size_bytes[delivery.own], 0.9))
+    """Return the IP length of the flow's full-sized packets in bytes."""
+    return float(np.quantile(delivery.size_bytes[delivery.from_flow], 0.9))
 
 
 def rate(delivery: Delivery) -> Rate | None:
-    """Estimate the rate from ACK spacing while packets wait; None where the bottleneck was hardly ever busy.
+    """Estimate the rate from ACK spacing while packets queue; None if the bottleneck was rarely busy.
 
-    Between two prompt ACKs with nothing lost in between and a queue at both, the bottleneck served exactly the bytes
-    that the second one reports, and those of other traffic sent in between; their quotient is the rate. Delayed ACKs
-    only widen the span; the median over spans is not moved by the few that a timer or the reverse path stretched.
+    Between two prompt ACKs without losses in between and with a queue at both, the bottleneck serialised exactly the
+    bytes that the second ACK reports plus the cross traffic sent in between; their quotient is the rate. Delayed ACKs
+    only widen the interval; the median over the intervals is robust against the few that a timer or the reverse path
+    stretched.
     """
     prompt = np.flatnonzero(delivery.prompt)
     if len(prompt) < MIN_PAIRS:
         return None
     first, last = prompt[:-1], prompt[1:]
     served = np.cumsum(delivery.size_bytes)
-    broken = np.cumsum((delivery.acked_ns < 0) & delivery.own)
+    broken = np.cumsum((delivery.acked_ns < 0) & delivery.from_flow)
     span = delivery.acked_ns[last] - delivery.acked_ns[first]
     whole = (broken[last] == broken[first]) & (span > 0)
     ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])
@@ -104,9 +105,8 @@ def rate(delivery: Delivery) -> Rate | None:
     return _states(delivery.acked_ns[last[chosen]], span[chosen], (served[last] - served[first])[chosen])
 
 
-def rate_at_least(delivery: Delivery) -> Rate:
-    """The most that was acknowledged in one least round trip: what the bottleneck carries at least, if
-    never busy."""
+def rate_lower_bound(delivery: Delivery) -> Rate:
+    """Return a lower bound of the rate: the maximum number of bytes acknowledged within one minimum round trip."""
     index = np.flatnonzero(delivery.acked_ns >= 0)
     at = np.sort(delivery.acked_ns[index])
     served = np.cumsum(delivery.size_bytes[index[np.argsort(delivery.acked_ns[index], kind="stable")]])
@@ -119,7 +119,7 @@ def rate_at_least(delivery: Delivery) -> Rate:
 
 
 def _above_local_floor(delivery: Delivery, prompt: Ints) -> Floats:
-    """Round trips less the least one within LOCAL_NS."""
+    """Return round-trip times minus their minimum within LOCAL_NS."""
     trip, t = rtt_ns(delivery)[prompt].astype(np.float64), delivery.t_ns[prompt]
     cell = (t - t[0]) // LOCAL_NS
     floors = np.full(int(cell[-1]) + 1, np.inf)
@@ -129,37 +129,36 @@ def _above_local_floor(delivery: Delivery, prompt: Ints) -> Floats:
 
 
 def _states(at_ns: Ints, span_ns: Ints, served_bytes: Ints) -> Rate:
-    """Rate states from single spans (end, length, bytes), with a 95 % interval."""
+    """Return the rate and its states from single intervals (end, length, bytes), with a 95 % interval."""
     bps = NS_BIT * served_bytes / span_ns
-    plateaus = _plateaus.fit(np.log(bps), RATE_TOLERANCE)
+    levels = _change_points.fit(np.log(bps), RATE_TOLERANCE)
     overall = float(np.median(bps))
-    steady = plateaus.coverage > 0.6
+    steady = levels.coverage > 0.6
     if not steady:
         low, high = (float(q) for q in np.quantile(bps, (0.025, 0.975)))
         whole = ((int(at_ns[0]), int(at_ns[-1]), overall),)
         return Rate(overall, low, high, len(bps), known=True, steady=False, states=whole)
     states = tuple(
         (int(at_ns[a]), int(at_ns[b - 1]), _quotient(bps[a:b], span_ns[a:b], served_bytes[a:b]))
-        for a, b, _ in plateaus.spans
+        for a, b, _ in levels.spans
     )
     overall = max(states, key=lambda state: state[1] - state[0])[2]
     near = bps[np.abs(np.log(bps / overall)) <= RATE_TOLERANCE]
     # Interval of a median: 1.2533 standard errors of the mean; scale from the median absolute deviation.
-    # The floor of 0.05 % stands for the clock and for time stamps taken in the host.
+    # The floor of 0.05 % allows for errors of the clock and of the host's timestamps.
     scale = 1.4826 * float(np.median(np.abs(near - overall)))
     half = 1.96 * 1.2533 * scale / np.sqrt(len(near)) + 5e-4 * overall
     return Rate(overall, overall - half, overall + half, len(bps), known=True, steady=True, states=states)
 
 
 def _quotient(bps: Floats, span_ns: Ints, served_bytes: Ints) -> float:
-    """Bytes over time of the spans near their median: what one span ends late by, the next begins late by."""
+    """Return bytes over time of the intervals near their median; errors of adjacent intervals cancel out."""
     near = np.abs(np.log(bps / np.median(bps))) <= RATE_TOLERANCE
     return float(NS_BIT * served_bytes[near].sum() / span_ns[near].sum())
 
 
-def open_loop_wait(delivery: Delivery, service_ns: Floats, entered: Bools) -> Floats:
-    """Wait of each packet in an endless FIFO fed by the actual send times (Lindley); only `entered` ones
-    are served."""
+def lindley_wait(delivery: Delivery, service_ns: Floats, entered: Bools) -> Floats:
+    """Return the wait of each packet in an infinite FIFO fed by the send times (Lindley); it serves only `entered`."""
     service = np.where(entered, service_ns, 0.0)
     done = np.cumsum(service)
     t = (delivery.t_ns - delivery.t_ns[0]).astype(np.float64)
@@ -169,16 +168,15 @@ def open_loop_wait(delivery: Delivery, service_ns: Floats, entered: Bools) -> Fl
     return np.asarray(np.maximum(0.0, before - t))
 
 
-def served_although_lost(delivery: Delivery, service_ns: Floats) -> Bools:
-    """Which lost packets used the link, as the ACK spacing around them shows: a first guess, free of base
-    and limit.
+def served_losses(delivery: Delivery, service_ns: Floats) -> Bools:
+    """Return whether each packet used the link, judged by ACK spacing: a first guess without base and limit.
 
-    Between two prompt ACKs over a busy bottleneck the link's time is the delivered packets' serialisation
-    plus that of packets lost behind it; a packet that the queue dropped leaves no gap.
+    Between two prompt ACKs over a busy bottleneck the link's time is the serialisation of the delivered packets and of
+    those lost behind it; a packet that the queue dropped leaves no gap.
     """
     prompt = np.flatnonzero(delivery.prompt)
     entered = ~delivery.lost
-    wait = open_loop_wait(delivery, service_ns, entered)
+    wait = lindley_wait(delivery, service_ns, entered)
     work = np.cumsum(np.where(entered, service_ns, 0.0))
     losses = np.cumsum(delivery.lost)
     first, last = prompt[:-1], prompt[1:]
@@ -192,10 +190,10 @@ def served_although_lost(delivery: Delivery, service_ns: Floats) -> Bools:
     return entered
 
 
-def steady_base(delivery: Delivery, service_ns: Floats) -> Base:
-    """One base for the whole flow: the least round trip once each packet's own serialisation is taken off.
+def constant_base(delivery: Delivery, service_ns: Floats) -> Base:
+    """Return one base for the whole flow: the minimum round trip without the serialisation of the packet.
 
-    The handshake counts too, with the difference between its answer's serialisation and an ACK's.
+    The handshake counts too, corrected for the different serialisation of the SYN/ACK and an ACK.
     """
     n = len(delivery)
     floor = float((rtt_ns(delivery) - service_ns)[delivery.prompt].min())
@@ -206,30 +204,27 @@ def steady_base(delivery: Delivery, service_ns: Floats) -> Base:
     return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),))
 
 
-def slack_ns(service_ns: Floats, floor_ns: float) -> float:
-    """How much a round trip may exceed what is expected before it speaks of another path: jitter, host,
-    rounding."""
+def rtt_tolerance_ns(service_ns: Floats, floor_ns: float) -> float:
+    """Return by how much a round trip may exceed its expectation (jitter, hosts, rounding) on the same path."""
     return max(4 * float(np.median(service_ns)), 3e6, 0.03 * floor_ns)
 
 
-def changing_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
-    """Base over time: levels of what remains of each round trip without the flow's own queue and
-    serialisation.
+def piecewise_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
+    """Return a base that changes in steps: levels of the round trips without queueing and serialisation.
 
-    A level's own least round trip is the base where the queue ran empty; else what remains with the least
-    jitter.
+    The base of a level is its minimum round trip if the queue ran empty, or else the lower decile of what remains.
     """
-    wait = open_loop_wait(delivery, service_ns, entered)
+    wait = lindley_wait(delivery, service_ns, entered)
     prompt = np.flatnonzero(delivery.prompt)
     trip = rtt_ns(delivery)[prompt] - service_ns[prompt]
-    tolerance = slack_ns(service_ns, float(trip.min()))
-    plateaus = _plateaus.fit(trip - wait[prompt], tolerance)
+    tolerance = rtt_tolerance_ns(service_ns, float(trip.min()))
+    levels = _change_points.fit(trip - wait[prompt], tolerance)
     spans = []
-    for start, stop, level in plateaus.spans:
+    for start, stop, level in levels.spans:
         rest = (trip - wait[prompt])[start:stop]
         lower = float(np.quantile(rest[np.abs(rest - level) <= tolerance], 0.1))
         spans.append((start, stop, min(lower, float(np.min(trip[start:stop][np.abs(rest - level) <= tolerance])))))
-    level_of, inside = Plateaus(tuple(spans), plateaus.coverage).at(len(prompt))
+    level_of, inside = PiecewiseConstant(tuple(spans), levels.coverage).at(len(prompt))
     owner = np.minimum(np.searchsorted(prompt, np.arange(len(delivery))), len(prompt) - 1)
     packets = tuple(
         (int(prompt[a]) if i else 0, int(prompt[b - 1]) + 1 if i + 1 < len(spans) else len(delivery), v)

@@ -1,7 +1,6 @@
-"""Piecewise-constant fit of a noisy series: which values hold, from where to where.
+"""Change-point detection: a piecewise-constant fit of a noisy series.
 
-Knows numbers only; used for the bottleneck's rate and for the base round-trip time. Read
-docs/channels/extract.md.
+Used for the bottleneck's rate and for the base round-trip time. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -15,23 +14,21 @@ Floats = npt.NDArray[np.float64]
 Spans = list[tuple[int, int, float]]
 
 BLOCK = 16
-"""Values judged together: enough for a median that a few delayed ACKs do not move."""
+"""Number of values judged together: enough for a median that a few delayed ACKs do not move."""
 
 MIN_BLOCKS = 3
-"""A level that does not last this long is a transition, not a state of the link."""
+"""Minimum length of a level in blocks; a shorter one is a transition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plateaus:
-    """Levels `(start, stop, value)` over indices of the series, in order, and the share of the values that
-    they explain."""
+class PiecewiseConstant:
+    """Levels `(start, stop, value)` over indices of the series, in order, and the share of values they explain."""
 
     spans: tuple[tuple[int, int, float], ...]
     coverage: float
 
     def at(self, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """The level of each of `n` values, and whether it stands on one: between two levels the later one
-        is given."""
+        """Return the level of each of `n` values, and whether a level contains it. A gap gets the later level."""
         level, inside = np.empty(n), np.zeros(n, dtype=np.bool_)
         before = 0
         for start, stop, value in self.spans:
@@ -42,12 +39,12 @@ class Plateaus:
         return level, inside
 
 
-def fit(values: Floats, tolerance: float) -> Plateaus:
-    """Fit levels that differ by more than `tolerance`; short series get their median."""
+def fit(values: Floats, tolerance: float) -> PiecewiseConstant:
+    """Fit levels that differ by more than `tolerance`. A short series gets one level, its median."""
     count = len(values) // BLOCK
     if count < 2 * MIN_BLOCKS:
         level = float(np.median(values))
-        return Plateaus(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
+        return PiecewiseConstant(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
     blocks = values[: count * BLOCK].reshape(count, BLOCK)
     low, middle, high = np.quantile(blocks, (0.25, 0.5, 0.75), axis=1)
     groups: list[list[int]] = []
@@ -59,14 +56,14 @@ def fit(values: Floats, tolerance: float) -> Plateaus:
     spans = _merge(groups, middle, tolerance)
     if not spans:
         level = float(np.median(values))
-        return Plateaus(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
+        return PiecewiseConstant(((0, len(values), level),), float(np.mean(np.abs(values - level) <= tolerance)))
     spans = _stretch(spans, values, tolerance)
     explained = sum(int(np.sum(np.abs(values[a:b] - v) <= tolerance)) for a, b, v in spans)
-    return Plateaus(tuple(spans), explained / len(values))
+    return PiecewiseConstant(tuple(spans), explained / len(values))
 
 
 def _recent(group: list[int], middle: Floats) -> float:
-    """The median of a group's last few blocks: a level may drift, one block may be off."""
+    """Return the median of the last blocks of a group: a level may drift, and one block may be an outlier."""
     last = sorted(float(middle[b]) for b in group[-9:])
     return last[len(last) // 2]
 
@@ -88,7 +85,7 @@ def _merge(groups: list[list[int]], middle: Floats, tolerance: float) -> Spans:
 
 
 def _stretch(spans: Spans, values: Floats, tolerance: float) -> Spans:
-    """Move each border to where the values leave the level; the series' ends belong to the outer levels."""
+    """Move each border to the change point. The first and the last level extend to the ends of the series."""
     fits = [np.abs(values - level) <= tolerance for _, _, level in spans]
     stretched: Spans = []
     for i, (first, last, level) in enumerate(spans):
@@ -104,7 +101,7 @@ def _stretch(spans: Spans, values: Floats, tolerance: float) -> Spans:
 
 
 def _misfits(fits: npt.NDArray[np.bool_]) -> int:
-    """How many values at the beginning belong elsewhere: a block may be half of the level before."""
+    """Return how many values at the start belong to the previous level: a block may straddle the border."""
     lead = np.cumsum(np.where(fits[:BLOCK], -1, 1))
     best = int(np.argmax(lead))
     return best + 1 if lead[best] > 0 else 0

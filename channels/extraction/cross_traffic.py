@@ -1,6 +1,6 @@
-"""Other traffic of a capture that goes over the same link as a flow's data: when it was sent, and how much.
+"""Cross traffic: other packets of a capture that share the link with a flow's data.
 
-Knows the tables `segments`, `flows`, `events` and `others`; nothing of rates or queues. Read docs/channels/extract.md.
+Reads `segments`, `flows`, `events` and `others`. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 SEGMENT_COLUMNS = ("run_id", "flow_id", "t_ns", "direction", "ip_bytes", "record")
-"""Columns of `segments` that are looked at."""
+"""Columns of `segments` that are read."""
 
 OPPOSITE = {"a2b": "b2a", "b2a": "a2b"}
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
-    """Other packets by time: when each was captured, and its IP length. `kinds` counts them by what they are."""
+class CrossTraffic:
+    """Packets of other traffic by time: capture time and IP length. `kinds` counts them by protocol."""
 
     t_ns: Ints
     size_bytes: Ints
@@ -35,22 +35,22 @@ class Crossing:
 
     @property
     def octets(self) -> int:
-        """IP octets of all."""
+        """Sum of the IP lengths in bytes."""
         return int(self.size_bytes.sum())
 
 
-def no_crossing() -> Crossing:
-    """Return that nothing else was captured."""
-    return Crossing(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
+def no_cross_traffic() -> CrossTraffic:
+    """Return an empty CrossTraffic."""
+    return CrossTraffic(np.zeros(0, np.int64), np.zeros(0, np.int64), {})
 
 
-def crossing_of(
+def cross_traffic_of(
     flow: dict[str, Any], segments: pa.Table, flows: pa.Table, events: pa.Table, others: pa.Table | None = None
-) -> Crossing:
-    """Return what shares the way of the flow's data (`flow` is its row of `flows`).
+) -> CrossTraffic:
+    """Return the traffic that shares the path of the flow's data (`flow` is its row of `flows`).
 
-    That is what the same host sends, or what goes to the same receiver: data and acknowledgements of other flows but
-    those that were lost, and packets of `others`.
+    These are packets from the same host or to the same receiver: data and ACKs of other flows, without those reported
+    lost, and packets of `others`.
     """
     import pyarrow.compute as pc
 
@@ -75,16 +75,16 @@ def crossing_of(
         for kind in sorted(set(mine["kind"].to_pylist())):
             add(kind, mine.filter(pc.equal(mine["kind"], kind)))
     if not times:
-        return no_crossing()
+        return no_cross_traffic()
     t_ns, size_bytes = np.concatenate(times), np.concatenate(sizes)
     order = np.argsort(t_ns, kind="stable")
-    return Crossing(t_ns[order], size_bytes[order], kinds)
+    return CrossTraffic(t_ns[order], size_bytes[order], kinds)
 
 
 def _of_other_flows(
     flow: dict[str, Any], way: tuple[str, str], segments: pa.Table, flows: pa.Table, events: pa.Table
 ) -> pa.Table:
-    """Segments of other flows of the capture from or to these ends but those lost: one look, however many flows."""
+    """Return the segments of other flows from or to these hosts, without losses, in one pass over the table."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,7 +1,6 @@
-"""One flow's data packets in the order sent, and when the sender learnt that each had arrived.
+"""Data packets of one flow in the order sent, and when the sender learnt of each arrival.
 
-Knows the `segments` and `events` tables, nothing of rates, queues or causes. Read docs/channels/extract.md
-first.
+Reads `segments` and `events`. Does not depend on rates, queues or causes of losses. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hindflight.channels.extraction.arrivals import Arrivals
-from hindflight.channels.extraction.cross_traffic import Crossing
+from hindflight.channels.extraction.cross_traffic import CrossTraffic
 from hindflight.toolkit.errors import ChannelError
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 BEFORE_NS = 5_000_000_000
-"""How long before a flow other traffic is looked at: longer than any queue holds."""
+"""How long before a flow cross traffic is included: longer than any queue."""
 
 NEVER = np.iinfo(np.int64).max
 SYN = 2
@@ -31,7 +30,7 @@ SYN = 2
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """The first round trip: SYN to SYN/ACK, with both IP lengths."""
+    """The first round trip, from SYN to SYN/ACK, and the IP lengths of both."""
 
     rtt_ns: int
     syn_bytes: int
@@ -40,14 +39,16 @@ class Handshake:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Data packets (payload > 0) in the order sent; all arrays have one element per transmission.
+    """Data packets (payload > 0) in the order sent; every array has one element per transmission.
 
-    `acked_ns` is when an ACK or SACK block first covered the transmission, -1 where it was lost, never
-    acknowledged, or cannot be told from another copy. `prompt` marks those whose own arrival made the
-    receiver send that ACK, so that acked_ns - t_ns is a round trip without the wait of a delayed ACK.
-    `covered_ns` is when octets of the transmission were first acknowledged, whichever copy of them, -1 if never.
-    `undecided` marks what was neither reported lost nor acknowledged before the capture ended. Packets of other traffic
-    stand among them in the order sent (`own` is false): they take the link's time, and nobody tells when they arrive.
+    `acked_ns` is when an ACK or SACK block first covered the transmission; -1 if it was lost, never acknowledged, or
+    ambiguous among several copies. `prompt` marks transmissions whose arrival triggered that ACK, so that acked_ns -
+    t_ns is a round trip without the delay of a delayed ACK. `covered_ns` is when octets of the transmission were first
+    acknowledged, whichever copy of them; -1 if never. `undecided` marks packets that were neither reported lost nor
+    acknowledged before the capture ended.
+
+    Cross traffic is interleaved in the order sent, with `from_flow` false: it occupies the link, and its arrival is not
+    known.
     """
 
     direction: str
@@ -61,7 +62,7 @@ class Delivery:
     prompt: Bools
     undecided: Bools
     covered_ns: Ints
-    own: Bools
+    from_flow: Bools
     ack_t_ns: Ints
     ack_bytes: int
     handshake: Handshake | None
@@ -83,7 +84,7 @@ def _text_equals(table: pa.Table, name: str, value: str) -> Bools:
 
 
 def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) -> Delivery:
-    """Pair every data packet of `direction` with the ACK that reported it; ChannelError if there are none."""
+    """Pair each data packet of `direction` with the ACK that reported it. Raises ChannelError if there is no data."""
     rows = segments.filter((_column(segments, "flow_id") == flow_id) & (_column(segments, "run_id") == 0))
     forward = _text_equals(rows, "direction", direction)
     data = rows.filter(forward & (_column(rows, "payload_bytes") > 0))
@@ -111,7 +112,7 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
         prompt=_prompt(acked),
         undecided=~lost & (covered == NEVER),
         covered_ns=np.where(covered == NEVER, -1, covered),
-        own=np.ones(len(seq), dtype=np.bool_),
+        from_flow=np.ones(len(seq), dtype=np.bool_),
         ack_t_ns=_column(acks, "t_ns"),
         ack_bytes=int(np.median(ack_sizes)) if len(ack_sizes) else 40,
         handshake=_handshake(rows, forward),
@@ -119,7 +120,7 @@ def of_flow(segments: pa.Table, events: pa.Table, flow_id: int, direction: str) 
 
 
 def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
-    """Take as lost what the receiver's capture does not hold, up to the last packet that it holds."""
+    """Mark as lost the packets that the receiver's capture lacks, up to the last packet that it contains."""
     lost = ~np.isin(delivery.record, arrivals.arrived) & (delivery.record <= arrivals.last_sent)
     covered = np.where(delivery.covered_ns < 0, NEVER, delivery.covered_ns)
     acked = _assign_copies(delivery.seq_end, delivery.t_ns, lost, covered)
@@ -127,32 +128,31 @@ def with_arrivals(delivery: Delivery, arrivals: Arrivals) -> Delivery:
     return replace(delivery, lost=lost, acked_ns=acked, prompt=_prompt(acked), undecided=undecided)
 
 
-def with_crossing(delivery: Delivery, crossing: Crossing) -> Delivery:
-    """Put other traffic among the flow's packets: what was sent up to the last of them, and what may still have waited
-    when the first was sent."""
-    within = (crossing.t_ns >= delivery.t_ns[0] - BEFORE_NS) & (crossing.t_ns <= delivery.t_ns[-1])
+def with_cross_traffic(delivery: Delivery, cross_traffic: CrossTraffic) -> Delivery:
+    """Interleave cross traffic that was sent up to the last packet, or that may still queue at the first."""
+    within = (cross_traffic.t_ns >= delivery.t_ns[0] - BEFORE_NS) & (cross_traffic.t_ns <= delivery.t_ns[-1])
     if not within.any():
         return delivery
-    t_ns, size_bytes = crossing.t_ns[within], crossing.size_bytes[within]
+    t_ns, size_bytes = cross_traffic.t_ns[within], cross_traffic.size_bytes[within]
     n = len(t_ns)
     order = np.argsort(np.concatenate((delivery.t_ns, t_ns)), kind="stable")
 
-    def among(own: Any, filler: Any) -> Any:
-        return np.concatenate((own, np.full(n, filler, dtype=own.dtype)))[order]
+    def insert(values: Any, filler: Any) -> Any:
+        return np.concatenate((values, np.full(n, filler, dtype=values.dtype)))[order]
 
     return replace(
         delivery,
-        record=among(delivery.record, 0),
+        record=insert(delivery.record, 0),
         t_ns=np.concatenate((delivery.t_ns, t_ns))[order],
         size_bytes=np.concatenate((delivery.size_bytes, size_bytes))[order],
-        seq=among(delivery.seq, -1),
-        seq_end=among(delivery.seq_end, -1),
-        lost=among(delivery.lost, False),
-        acked_ns=among(delivery.acked_ns, -1),
-        prompt=among(delivery.prompt, False),
-        undecided=among(delivery.undecided, False),
-        covered_ns=among(delivery.covered_ns, -1),
-        own=among(delivery.own, False),
+        seq=insert(delivery.seq, -1),
+        seq_end=insert(delivery.seq_end, -1),
+        lost=insert(delivery.lost, False),
+        acked_ns=insert(delivery.acked_ns, -1),
+        prompt=insert(delivery.prompt, False),
+        undecided=insert(delivery.undecided, False),
+        covered_ns=insert(delivery.covered_ns, -1),
+        from_flow=insert(delivery.from_flow, False),
     )
 
 
@@ -177,7 +177,7 @@ def _first_cover(seq: Ints, seq_end: Ints, acks: pa.Table) -> Ints:
         np.searchsorted(starts, left, side="left").tolist(),
         np.searchsorted(starts, right, side="left").tolist(),
     )
-    # `skip` jumps over what an earlier block has covered, so that every packet is visited once.
+    # `skip` jumps over packets that an earlier block has covered, so that each packet is visited once.
     skip = list(range(len(seq) + 1))
     for i, stop, edge, t in zip(lo, hi, right.tolist(), t_block.tolist(), strict=True):
         while True:
@@ -194,7 +194,7 @@ def _first_cover(seq: Ints, seq_end: Ints, acks: pa.Table) -> Ints:
 
 
 def _new_blocks(acks: pa.Table, t_ack: Ints, una: Ints) -> tuple[Ints, Ints, Ints]:
-    """SACK blocks above the cumulative ACK, each distinct block once, in order of its first appearance."""
+    """Return SACK blocks above the cumulative ACK, each distinct block once, in order of appearance."""
     sack = acks["sack"].combine_chunks()
     offsets: Ints = np.asarray(sack.offsets.to_numpy(), dtype=np.int64)
     lengths = (offsets[1:] - offsets[:-1]) // 2
@@ -211,9 +211,9 @@ def _new_blocks(acks: pa.Table, t_ack: Ints, una: Ints) -> tuple[Ints, Ints, Int
 
 
 def _assign_copies(seq_end: Ints, t_ns: Ints, lost: Bools, covered: Ints) -> Ints:
-    """Give each acknowledgement to the one copy that was not lost; where several were sent before it, to none.
+    """Give each ACK to the one copy that was not lost; if several were sent before it, to none.
 
-    RFC 6298 §3 (Karn): which of several copies an acknowledgement answers cannot be told.
+    RFC 6298 §3 (Karn): the copy that an ACK answers is ambiguous.
     """
     acked = np.where(lost | (covered == NEVER) | (covered <= t_ns), -1, covered)
     candidates = np.flatnonzero(acked >= 0)
@@ -227,7 +227,7 @@ def _assign_copies(seq_end: Ints, t_ns: Ints, lost: Bools, covered: Ints) -> Int
 
 
 def _prompt(acked: Ints) -> Bools:
-    """The last sent of all that one ACK reported: its arrival is what the ACK answers."""
+    """Mark the last packet sent of all that one ACK reported: its arrival triggered the ACK."""
     prompt = np.zeros(len(acked), dtype=np.bool_)
     index = np.flatnonzero(acked >= 0)
     order = index[np.lexsort((index, acked[index]))]
@@ -238,8 +238,7 @@ def _prompt(acked: Ints) -> Bools:
 
 
 def _handshake(rows: pa.Table, forward: Bools) -> Handshake | None:
-    """The data sender's SYN (or SYN/ACK) and the first segment that acknowledges it; None unless sent
-    once."""
+    """Return the data sender's SYN (or SYN/ACK) and the first segment that acknowledges it; None unless sent once."""
     t_ns, size = _column(rows, "t_ns"), _column(rows, "ip_bytes")
     syn = np.flatnonzero(((_column(rows, "flags") & SYN) != 0) & forward)
     ack = np.asarray(rows["ack"].fill_null(0).to_numpy(), dtype=np.int64)

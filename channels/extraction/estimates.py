@@ -1,7 +1,6 @@
-"""What the capture says about the link as named numbers, each with its interval and how it was got; and
-what it hides.
+"""Named estimates of the link, each with interval and method, and sentences about what the capture hides.
 
-Knows arrays and verdicts, not tables. Read docs/channels/extract.md first.
+Reads arrays and attributions, not tables. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -11,21 +10,21 @@ import numpy as np
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction.arrivals import Arrivals
-from hindflight.channels.extraction.attribution import CHANNEL, OUTAGE, QUEUE, Verdicts
+from hindflight.channels.extraction.attribution import CHANNEL, OUTAGE, QUEUE, Attribution
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, base_rtt_ns
 
-SMALL = 0.9
-"""Other packets smaller than this share of the flow's own make a limit in packets differ from one in octets."""
+SMALL_PACKET_SHARE = 0.9
+"""Cross traffic smaller than this share of full-sized packets makes packet and byte limits differ."""
 
 DELAYED_ACK_NS = 500_000_000
-"""The longest that an answer to data may wait (RFC 9293 §3.8.6.3)."""
+"""Maximum delay of an ACK (RFC 9293 §3.8.6.3)."""
 
 
 def estimates(
-    delivery: Delivery, link: Link, verdicts: Verdicts, arrivals: Arrivals | None = None
+    delivery: Delivery, link: Link, verdicts: Attribution, arrivals: Arrivals | None = None
 ) -> tuple[Estimate, ...]:
-    """All estimates, in the order that a reader wants them."""
+    """Return all estimates: rate, delays, queue limit, loss shares."""
     return (
         _rate(delivery, link),
         *_delays(delivery, link),
@@ -36,24 +35,24 @@ def estimates(
 
 
 def _rate(delivery: Delivery, link: Link) -> Estimate:
-    rate, others = link.rate, int(np.sum(~delivery.own))
+    rate, others = link.rate, int(np.sum(~delivery.from_flow))
     if not rate.known:
         how = (
-            "Lower bound: the most that was acknowledged within one least round trip; too few packets ever waited "
-            "at the bottleneck to time it."
+            "Lower bound: the maximum that was acknowledged within one minimum round-trip time. Too few packets queued "
+            "at the bottleneck for a measurement of its rate."
         )
         return Estimate("rate_bps", None, rate.low, None, "bit/s", known=False, how=how)
     how = (
-        f"IP bytes over time in {rate.pairs} spans between ACKs while packets waited at the bottleneck and "
-        "nothing was lost in between."
+        f"IP bytes over time in {rate.pairs} intervals between ACKs during which packets queued at the bottleneck and "
+        "none was lost."
     )
     if others:
-        how += f" {others} packets of other traffic on the same way are counted in."
+        how += f" {others} packets of cross traffic are included."
     if not rate.steady:
-        how += " The spans disagree: other traffic takes a share, or the rate varies; 95 % of them lie in the interval."
+        how += " They disagree: cross traffic takes a share, or the rate varies; 95 % of them are in the interval."
     elif len(rate.states) > 1:
         listed = ", ".join(f"{bps:.0f}" for _, _, bps in rate.states)
-        how += f" The rate changed ({listed} bit/s in turn); this is the one that held longest."
+        how += f" The rate changed ({listed} bit/s in turn); the value is the one that lasted longest."
     return Estimate("rate_bps", rate.bps, rate.low, rate.high, "bit/s", known=rate.steady, how=how)
 
 
@@ -64,10 +63,10 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
     ack_ns = float(link.base.per_packet_ns[(first + last) // 2]) - base
     rate_part = (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else 1.0
     full = float(np.median(link.full_ns))
-    # The least of many is never too low, but for what was subtracted: serialisation at an uncertain rate,
-    # and an ACK's at a reverse rate that nobody measured. It is too high by what no packet was free of: the
-    # next least ones tell. A level that was never seen with an empty queue may be off by a packet either
-    # way.
+    # A minimum of many is too low only by what was subtracted: the serialisation of the packet at an uncertain
+    # rate, and that of the ACK at a reverse rate that was not measured. It is too high by the delay that all
+    # packets met; the next larger values bound that. A level that was never observed with an empty queue may be
+    # off by one packet either way.
     within = delivery.prompt & (np.arange(len(delivery)) >= first) & (np.arange(len(delivery)) < last)
     bare = np.sort((_bottleneck.rtt_ns(delivery) - link.service_ns)[within])
     scatter = float(bare[min(len(bare) - 1, 4)] - bare[0]) if len(bare) else full
@@ -75,21 +74,21 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
     low = base - rate_part * full - min(scatter, full) - ack_ns - stepped
     high = base + ack_ns + stepped if link.rate.known else float(trips[0])
     how = (
-        "Propagation both ways: least round trip less the serialisation of its data packet and, taken at the same "
-        f"rate, of its ACK ({ack_ns / 1e6:.3f} ms); includes the hosts' own delay."
+        "Propagation delay of both directions: the minimum round-trip time minus the serialisation of its data packet "
+        f"and, at the same rate, of its ACK ({ack_ns / 1e6:.3f} ms). Includes the delay of the hosts."
     )
     if len(link.base.spans) > 1:
-        how += " The delay changed during the flow; this is the level that held longest."
-    known = link.alone and link.rate.known
+        how += " The delay changed during the flow; the value is the level that lasted longest."
+    known = link.unshared and link.rate.known
     return (
         Estimate("base_rtt_ns", base, low, high, "ns", known=known, how=how),
         Estimate(
             "min_rtt_ns", float(trips[0]), float(trips[0]), float(trips[min(len(trips) - 1, 4)]), "ns", known=True,
-            how="Least round trip as measured, all serialisation included.",
+            how="Minimum round-trip time as measured, with serialisation.",
         ),
         Estimate(
             "one_way_delay_ns", base / 2, 0.0, base, "ns", known=False,
-            how="Half of base_rtt_ns: one capture at the sender cannot tell the two directions apart.",
+            how="Half of base_rtt_ns: one capture at the sender cannot separate the two directions.",
         ),
     )  # fmt: skip
 
@@ -97,112 +96,117 @@ def _delays(delivery: Delivery, link: Link) -> tuple[Estimate, ...]:
 def _queue_limit(delivery: Delivery, link: Link) -> Estimate:
     ceiling = link.ceiling
     if ceiling is None:
-        most = float(np.max(link.replay.level[delivery.own], initial=0.0))
-        how = f"The queue never filled while captured: {most:.0f} packets waited at most, and nothing was lost to it."
-        return Estimate("queue_limit_pkts", None, float(np.floor(most)), None, "pkts", known=False, how=how)
+        maximum = float(np.max(link.replay.level[delivery.from_flow], initial=0.0))
+        how = f"The queue never filled in the capture: it held at most {maximum:.0f} packets, and none was lost to it."
+        return Estimate("queue_limit_pkts", None, float(np.floor(maximum)), None, "pkts", known=False, how=how)
     value = float(round(ceiling.limit))
     spread = (link.rate.high - link.rate.low) / (2 * link.rate.bps) if link.rate.known else 1.0
     half = 1.0 + value * spread + abs(ceiling.limit - ceiling.low)
     how = (
-        f"Packets waiting, besides the one in service, above which losses set in: {ceiling.losses_above} of the "
-        f"{ceiling.packets_above} packets that met more were lost (log likelihood gain {ceiling.gain:.0f})."
+        f"Queue length, without the packet in service, above which losses start: {ceiling.losses_above} of the "
+        f"{ceiling.packets_above} packets that met a longer queue were lost (log likelihood gain {ceiling.gain:.0f})."
     )
-    if not link.alone:
-        how += " Other traffic or a wandering delay blurs it."
-    others = delivery.size_bytes[~delivery.own]
-    mixed = len(others) > 0 and float(np.mean(others)) < SMALL * _bottleneck.full_size(delivery)
+    if not link.unshared:
+        how += " Cross traffic or a drifting delay makes it inexact."
+    others = delivery.size_bytes[~delivery.from_flow]
+    mixed = len(others) > 0 and float(np.mean(others)) < SMALL_PACKET_SHARE * _bottleneck.full_size(delivery)
     if mixed:
-        how += (
-            " In full-sized packets' worth: smaller ones of other traffic wait there too, and a limit may count either."
-        )
-    known = link.alone and link.rate.known and not mixed
+        how += " In full-sized packets: cross traffic has smaller ones, and the limit may count packets or bytes."
+    known = link.unshared and link.rate.known and not mixed
     return Estimate("queue_limit_pkts", value, max(0.0, value - half), value + half, "pkts", known=known, how=how)
 
 
 def _wilson(hits: int, trials: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
+    """Return Wilson's 95 % interval of a share."""
     z2 = 1.96**2
     middle = (hits + z2 / 2) / (trials + z2)
     half = 1.96 * np.sqrt(hits * (trials - hits) / max(trials, 1) + z2 / 4) / (trials + z2)
     return float(max(0.0, middle - half)), float(middle + half)
 
 
-def _loss_share(verdicts: Verdicts) -> Estimate:
-    """Share of packets that the channel lost, outages left out; Wilson's interval, which takes losses as
-    independent."""
+def _loss_share(verdicts: Attribution) -> Estimate:
+    """Share of packets lost by the channel outside outages. Wilson's interval assumes independent losses."""
     sure = verdicts.known & (verdicts.cause != QUEUE) & (verdicts.cause != OUTAGE)
     trials, hits = int(sure.sum()), int((sure & (verdicts.cause == CHANNEL)).sum())
     low, high = _wilson(hits, trials)
     return Estimate(
         "channel_loss_share", hits / max(trials, 1), low, high, "",
         known=True,
-        how=f"{hits} losses among {trials} data packets that reached the loss stage outside outages; the interval "
-        "takes losses as independent, bursts widen it.",
+        how=f"{hits} losses among {trials} data packets that reached the loss stage outside outages. The interval "
+        "assumes independent losses; with bursts it is wider.",
     )  # fmt: skip
 
 
-def _ack_loss_share(delivery: Delivery, verdicts: Verdicts, arrivals: Arrivals) -> Estimate:
-    """Share of the receiver's segments that did not get back, outages left out; with Wilson's interval."""
+def _ack_loss_share(delivery: Delivery, verdicts: Attribution, arrivals: Arrivals) -> Estimate:
+    """Share of the receiver's segments lost on the return path outside outages, with Wilson's interval."""
     near = np.zeros(len(arrivals.answered), dtype=np.bool_)
     for first, _, following in verdicts.outages:
-        # The first answers that an outage takes are to data sent up to a round trip before the first that it takes.
+        # An outage first loses ACKs of data sent up to one round trip before the first data packet that it loses.
         before = delivery.t_ns[first] - _bottleneck.rtt_ns(delivery)[:first].max(initial=0) - DELAYED_ACK_NS
         after = np.inf if following is None else delivery.record[following]
-        early = int(delivery.record[delivery.own & (delivery.t_ns >= before)][0])
+        early = int(delivery.record[delivery.from_flow & (delivery.t_ns >= before)][0])
         near |= (arrivals.answered >= early) & (arrivals.answered < after)
-    taken, besides = int((near & arrivals.answer_lost).sum()), int(near.sum())
-    trials, hits = arrivals.acks - besides, arrivals.acks_lost - taken
+    lost_in_outages, in_outages = int((near & arrivals.answer_lost).sum()), int(near.sum())
+    trials, hits = arrivals.acks - in_outages, arrivals.acks_lost - lost_in_outages
     low, high = _wilson(hits, trials)
     how = f"{hits} of {trials} segments that the receiver sent are not in the sender's capture"
     if verdicts.outages:
-        how += f", besides {taken} of {besides} that it sent in outages or up to a round trip before"
+        how += f", not counting {lost_in_outages} of {in_outages} sent in outages or up to a round trip before them"
     return Estimate(
         "ack_loss_share", hits / max(trials, 1), low, high, "", known=trials > 0,
-        how=f"{how}; the interval takes losses as independent.",
+        how=f"{how}. The interval assumes independent losses.",
     )  # fmt: skip
 
 
-def unknowns(delivery: Delivery, link: Link, verdicts: Verdicts, seen: tuple[str, Arrivals | None]) -> tuple[str, ...]:
-    """What the captures do not tell, one sentence each; `seen` is the vantage, and what a second capture holds."""
+def unknowns(
+    delivery: Delivery, link: Link, verdicts: Attribution, seen: tuple[str, Arrivals | None]
+) -> tuple[str, ...]:
+    """Return one sentence per property that the captures do not show.
+
+    `seen` is the vantage point, and what a second capture contains.
+    """
     vantage, arrivals = seen
-    sentences = [] if arrivals else ["Losses of ACKs on the way back are not seen: a later ACK covers them."]
+    sentences = [] if arrivals else ["Losses of ACKs on the return path are not visible: a later ACK covers them."]
     sentences += [
-        "What the link would have lost while nothing was sent is not known.",
-        "The path is taken as one hop: links before or behind the bottleneck cannot be told apart from one capture.",
-        "What happened before the first and after the last packet of the capture is not known.",
-        "How the round trip divides into the two directions is not known; half each is assumed.",
-        "The rate of the reverse direction is not known; ACKs are taken to be serialised at the forward rate.",
+        "Losses that the link would have caused while nothing was sent are not known.",
+        "The path is modelled as one hop: one capture cannot separate links before or after the bottleneck.",
+        "The state of the link before the first and after the last packet of the capture is not known.",
+        "The delay of each direction is not known; half of the round trip is assumed.",
+        "The rate of the reverse direction is not known; ACKs are assumed to be serialised at the forward rate.",
     ]
-    if not delivery.own.all():
+    if not delivery.from_flow.all():
         sentences.append(
-            "Other traffic is taken as served as it was sent: what the queue dropped of it is not seen, nor what "
-            "enters the link elsewhere."
+            "Cross traffic is assumed to be served as it was sent: its losses in the queue, and traffic that enters "
+            "the link elsewhere, are not visible."
         )
     if vantage != "sender":
         sentences.append(
-            f"The capture's vantage is `{vantage}`, not `sender`: losses before it are not seen, delays count from it."
+            f"The vantage point of the capture is `{vantage}`, not `sender`: losses before it are not visible, and "
+            "delays count from it."
         )
     if not link.rate.known:
-        sentences.append("The bottleneck was hardly ever busy: its rate is known as a lower bound only.")
+        sentences.append("The bottleneck was rarely busy: only a lower bound of its rate is known.")
     elif not link.rate.steady:
-        sentences.append("The rate of the bottleneck varied, or other traffic took a share of it.")
-    if not link.alone:
+        sentences.append("The rate of the bottleneck varied, or cross traffic took a share of it.")
+    if not link.unshared:
         sentences.append(
-            "Round trips do not follow this flow's own queue: other traffic shares it, or the delay wanders; causes of "
-            "losses rest on the round trips around them alone."
+            "Round-trip times do not follow the queue of this flow: cross traffic shares the queue, or the delay "
+            "drifts. Causes of losses are inferred from the round-trip times around them only."
         )
     if link.ceiling is None:
-        sentences.append("The queue's limit is not known: it never filled, or never showed that it did.")
+        sentences.append("The limit of the queue is not known: no loss shows that it ever filled.")
     open_losses = int((delivery.lost & ~verdicts.known).sum())
     if open_losses:
-        sentences.append(f"{open_losses} of {int(delivery.lost.sum())} losses cannot be ascribed with odds of 9 to 1.")
+        sentences.append(
+            f"The cause of {open_losses} of {int(delivery.lost.sum())} losses is not known with odds of 9 to 1."
+        )
     if delivery.undecided.any():
         sentences.append(
             f"{int(delivery.undecided.sum())} packets were neither acknowledged nor lost when the capture ended."
         )
     if verdicts.outages:
         sentences.append(
-            "An outage began at some time between the last packet delivered and the first one lost, and ended at some "
-            "time between the last packet lost and the next one delivered; half of these times is taken as out."
+            "An outage began between the last packet delivered and the first one lost, and ended between the last one "
+            "lost and the next one delivered; half of each of these times is assumed to be outage."
         )
     return tuple(sentences)

@@ -1,7 +1,6 @@
-"""From the tables of a capture to what the link did: a `channel` table, estimates, and what stays unknown.
+"""Extracts a channel from the tables of a capture: a `channel` table, estimates, and sentences about what is unknown.
 
-Sees the tables' schema only, never a capture or the engine. The method is in docs/channels/extract.md; read
-it first.
+Depends on the table schema only, not on captures or the engine. docs/channels/extract.md describes the method.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hindflight.channels.estimate import Estimate
-from hindflight.channels.extraction import attribution as _ascribe
+from hindflight.channels.extraction import attribution as _attribution
 from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction import delivery as _delivery
 from hindflight.channels.extraction import estimates as _estimates
 from hindflight.channels.extraction import link as _link
 from hindflight.channels.extraction import states as _states
 from hindflight.channels.extraction.arrivals import Arrivals
-from hindflight.channels.extraction.attribution import CHANNEL, QUEUE, Verdicts
-from hindflight.channels.extraction.cross_traffic import Crossing, crossing_of
+from hindflight.channels.extraction.attribution import CHANNEL, QUEUE, Attribution
+from hindflight.channels.extraction.cross_traffic import CrossTraffic, cross_traffic_of
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link
 from hindflight.channels.extraction.states import HOP
@@ -30,26 +29,26 @@ from hindflight.toolkit.schema import conform, table_from_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Beside", "Estimate", "Extraction", "extract"]
+__all__ = ["Context", "Estimate", "Extraction", "extract"]
 
 CAUSES = ("none", "channel", "queue", "outage")
-"""Names of the codes of `_ascribe`."""
+"""Names of the codes of `attribution`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What is known beside a flow's own capture: other traffic on its way, and what a capture at its receiver holds."""
+class Context:
+    """Data from outside a flow's own segments: cross traffic, and arrivals from a capture at the receiver."""
 
-    crossing: Crossing | None = None
+    cross_traffic: CrossTraffic | None = None
     arrivals: Arrivals | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What one flow shows of its link.
+    """The link as one flow shows it.
 
-    `channel` and `findings` are tables of hindflight.toolkit.schema; `counts` numbers of data packets by fate;
-    `unknowns` one sentence for each thing that the capture does not tell.
+    `channel` and `findings` are tables of hindflight.toolkit.schema; `counts` numbers data packets by cause; `unknowns`
+    has one sentence per property that the capture does not show.
     """
 
     channel: pa.Table
@@ -59,7 +58,7 @@ class Extraction:
     counts: dict[str, int]
 
     def estimate(self, name: str) -> Estimate:
-        """The estimate called `name`; KeyError if there is none."""
+        """Return the estimate called `name`. Raises KeyError if there is none."""
         for estimate in self.estimates:
             if estimate.name == name:
                 return estimate
@@ -71,15 +70,13 @@ def extract(
     flows: pa.Table,
     events: pa.Table,
     flow_id: int,
-    beside: Beside = Beside(),
+    context: Context = Context(),
 ) -> Extraction:
     """Extract the channel that the data of one captured flow met.
 
     `segments`, `flows` and `events` are tables of `hindflight.toolkit.schema` from a capture at or near the sender.
-    `beside` is what else is known: other traffic on the same way (without it that of the tables given), and what
-    arrived.
-    ChannelError if there is no such flow, it carries no data, nothing was acknowledged, or the capture
-    stands at the receiver.
+    `context` adds cross traffic (without it, that of these tables) and arrivals at the receiver. Raises ChannelError if
+    the flow does not exist, carries no data or was never acknowledged, or if the capture was taken at the receiver.
     """
     flow = flows.filter((np.asarray(flows["flow_id"]) == flow_id) & (np.asarray(flows["run_id"]) == 0)).to_pylist()
     if not flow:
@@ -87,41 +84,41 @@ def extract(
     direction, vantage = str(flow[0]["data_direction"]), str(flow[0]["vantage"])
     if vantage == "receiver":
         raise ChannelError(
-            f"the capture of flow {flow_id} stands at the receiver: what was lost before it is not in it",
+            f"the capture of flow {flow_id} was taken at the receiver, so it lacks the packets that were lost",
             "use a capture taken at the data sender",
         )
-    crossing = beside.crossing
-    if crossing is None:
-        crossing = crossing_of(flow[0], segments, flows, events)
+    cross_traffic = context.cross_traffic
+    if cross_traffic is None:
+        cross_traffic = cross_traffic_of(flow[0], segments, flows, events)
     delivery = _delivery.of_flow(segments, events, flow_id, direction)
-    if beside.arrivals is not None:
-        delivery = _delivery.with_arrivals(delivery, beside.arrivals)
-    delivery = _delivery.with_crossing(delivery, crossing)
+    if context.arrivals is not None:
+        delivery = _delivery.with_arrivals(delivery, context.arrivals)
+    delivery = _delivery.with_cross_traffic(delivery, cross_traffic)
     if not delivery.prompt.any():
-        raise ChannelError(f"no data packet of flow {flow_id} was acknowledged: there is nothing to extract")
-    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
-    verdicts = _ascribe.verdicts(delivery, link)
-    estimates = _estimates.estimates(delivery, link, verdicts, beside.arrivals)
+        raise ChannelError(f"no data packet of flow {flow_id} was acknowledged, so there is no channel to extract")
+    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_lower_bound(delivery))
+    verdicts = _attribution.verdicts(delivery, link)
+    estimates = _estimates.estimates(delivery, link, verdicts, context.arrivals)
     counts = _counts(delivery, verdicts)
     return Extraction(
         channel=_channel_table(delivery, link, verdicts, _origin_ns(flow[0], delivery, link)),
         estimates=estimates,
-        unknowns=_estimates.unknowns(delivery, link, verdicts, (vantage, beside.arrivals)),
+        unknowns=_estimates.unknowns(delivery, link, verdicts, (vantage, context.arrivals)),
         findings=_findings(flow_id, estimates, counts),
         counts=counts,
     )
 
 
 def _origin_ns(flow: dict[str, object], delivery: Delivery, link: Link) -> int:
-    """When the flow began, which is a replay's time 0: its SYN, or a base round trip before its first data packet."""
+    """Return the start of the flow, time 0 of a replay: its SYN, or a base round trip before its first data packet."""
     if flow["syn"]:
         return int(str(flow["start_ns"]))
-    first = int(np.argmax(delivery.own))
+    first = int(np.argmax(delivery.from_flow))
     return max(0, int(delivery.t_ns[first]) - round(_link.base_rtt_ns(delivery, link, first)))
 
 
-def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts, origin_ns: int) -> pa.Table:
-    """Packet rows in the order sent, then interval rows from `origin_ns` on."""
+def _channel_table(delivery: Delivery, link: Link, verdicts: Attribution, origin_ns: int) -> pa.Table:
+    """Return packet rows in the order sent, then interval rows from `origin_ns` on."""
     import pyarrow as pa
 
     n = len(delivery)
@@ -152,40 +149,40 @@ def _channel_table(delivery: Delivery, link: Link, verdicts: Verdicts, origin_ns
             "evidence": pa.array(_evidence(delivery, link, verdicts), pa.string()),
         }
     )
-    packets = packets.filter(delivery.own)
+    packets = packets.filter(delivery.from_flow)
     states = table_from_rows("channel", _states.interval_rows(delivery, link, verdicts, origin_ns))
     return pa.concat_tables([conform("channel", packets), states]).unify_dictionaries().combine_chunks()
 
 
-def _evidence(delivery: Delivery, link: Link, verdicts: Verdicts) -> list[str | None]:
-    """Why each lost packet is ascribed to its cause."""
+def _evidence(delivery: Delivery, link: Link, verdicts: Attribution) -> list[str | None]:
+    """Return the reason for the cause of each lost packet."""
     text: list[str | None] = [None] * len(delivery)
-    limit = f", its limit is {link.ceiling.limit:.1f}" if link.ceiling else "; no limit showed"
+    limit = f", whose limit is {link.ceiling.limit:.1f}" if link.ceiling else ", whose limit is not known"
     for k in np.flatnonzero(delivery.lost).tolist():
         words = [f"{link.replay.level[k]:.1f} packets waited in the queue{limit}"]
         residual = float(link.replay.residual[k])
-        if link.alone and not np.isnan(residual) and link.replay.group[k] >= 0:
+        if link.unshared and not np.isnan(residual) and link.replay.group[k] >= 0:
             served = "used" if link.replay.entered[k] else "did not use"
-            words.append(f"that it {served} the link fits the next departure to {residual:+.2f} serialisation times")
+            words.append(f"it {served} the link, by the next departure ({residual:+.2f} serialisation times off)")
         if CAUSES[verdicts.cause[k]] == "outage":
-            words.insert(0, "one of a long run in which everything was lost")
+            words.insert(0, "one of a long run of losses without a delivery")
         else:
             words.append(f"log odds of queue against channel {verdicts.odds[k]:+.1f}")
         text[k] = "; ".join(words)
     return text
 
 
-def _counts(delivery: Delivery, verdicts: Verdicts) -> dict[str, int]:
-    told = delivery.lost & verdicts.known
-    counts = {"data_packets": int(delivery.own.sum()), "lost": int(delivery.lost.sum())}
+def _counts(delivery: Delivery, verdicts: Attribution) -> dict[str, int]:
+    known = delivery.lost & verdicts.known
+    counts = {"data_packets": int(delivery.from_flow.sum()), "lost": int(delivery.lost.sum())}
     for code, name in enumerate(CAUSES):
         if code:
-            counts[name] = int((told & (verdicts.cause == code)).sum())
+            counts[name] = int((known & (verdicts.cause == code)).sum())
     counts["unknown"] = int((delivery.lost & ~verdicts.known).sum())
     counts["unknown_taken_as_channel"] = int((delivery.lost & ~verdicts.known & (verdicts.cause == CHANNEL)).sum())
     counts["undecided"] = int(delivery.undecided.sum())
-    if not delivery.own.all():
-        counts["other_traffic"] = int((~delivery.own).sum())
+    if not delivery.from_flow.all():
+        counts["other_traffic"] = int((~delivery.from_flow).sum())
     return counts
 
 
@@ -200,7 +197,7 @@ def _findings(flow_id: int, estimates: tuple[Estimate, ...], counts: dict[str, i
     ]  # fmt: skip
     sentence = (
         f"{counts['lost']} of {counts['data_packets']} data packets were lost: {counts['channel']} by the channel, "
-        f"{counts['queue']} by the full queue, {counts['outage']} in outages, {counts['unknown']} cannot be told."
+        f"{counts['queue']} by the full queue, {counts['outage']} in outages, {counts['unknown']} for unknown causes."
     )
     for name in ("lost", "channel", "queue", "outage", "unknown"):
         rows.append(

@@ -1,6 +1,6 @@
-"""The link as one capture shows it: rate, base round trip, queue limit, and which losses the queue caused.
+"""The link as one capture shows it: rate, base round-trip time, queue limit, and losses by the queue.
 
-Puts `_bottleneck` and `_queue` together; knows no tables. Read docs/channels/extract.md first.
+Combines `bottleneck` and `queue`. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.queue import Arrivals, Ceiling, Replay
 
 LATE_SHARE = 0.06
-"""More departures later than the flow's own queue explains: the path changed, or other traffic shares the
-queue. (Delayed ACKs alone stay below 3 % in slow flows.)"""
+"""Maximum share of departures later than the flow's own queue explains, on an unshared, unchanged path.
+
+Delayed ACKs alone stay below 3 % in slow flows.
+"""
 
 CHANGE_EVERY_NS = 5_000_000_000
-"""Delay levels that last less than this on average are no schedule but wandering."""
+"""Minimum mean duration of delay levels; shorter ones are a drift, not a schedule."""
 
 GAP_EVIDENCE = 3.0
-"""Log likelihood ratio that one clear gap, or its clear absence, is worth: 20 to 1."""
+"""Log likelihood ratio of one clear gap, or of its clear absence: 20 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What the flow met. `alone`: its round trips follow its own queue, over the base given for each
-    packet."""
+    """The link that the flow met. `unshared`: round trips follow the flow's own queue on top of each packet's base."""
 
     rate: Rate
     base: Base
-    alone: bool
+    unshared: bool
     service_ns: Floats
     full_ns: Floats
     departed_ns: Floats
@@ -43,44 +44,44 @@ class Link:
 
 
 def of_delivery(delivery: Delivery, rate: Rate) -> Link:
-    """Fit base round trip and queue limit, then replay the queue within that limit."""
+    """Fit base round-trip time and queue limit, then replay the queue with that limit."""
     service, full = _service(delivery, rate)
-    base = _bottleneck.steady_base(delivery, service)
+    base = _bottleneck.constant_base(delivery, service)
     arrivals = _arrivals(delivery, base, service, full)
-    alone = _late(arrivals) <= LATE_SHARE
-    if not alone:
-        moved = _moved(delivery, service, full)
+    unshared = _late_share(arrivals) <= LATE_SHARE
+    if not unshared:
+        moved = _piecewise_fit(delivery, service, full)
         if moved is not None:
-            alone, (base, arrivals) = True, moved
-    first = _queue.replay(arrivals, -np.inf, alone)
-    gap = _gap_evidence(first) if alone else np.zeros(len(delivery))
-    level = first.level if alone else _level_of_neighbours(arrivals, first)
-    limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided & delivery.own)
-    final = _queue.replay(arrivals, limit.limit if limit else np.inf, alone)
-    if not alone:
+            unshared, (base, arrivals) = True, moved
+    first = _queue.replay(arrivals, -np.inf, unshared)
+    gap = _gap_evidence(first) if unshared else np.zeros(len(delivery))
+    level = first.level if unshared else _level_of_neighbours(arrivals, first)
+    limit = _queue.ceiling(level, delivery.lost, gap, ~delivery.undecided & delivery.from_flow)
+    final = _queue.replay(arrivals, limit.limit if limit else np.inf, unshared)
+    if not unshared:
         level = _level_of_neighbours(arrivals, final)
         entered = ~delivery.lost | (level <= (limit.limit if limit else np.inf))
         final = replace(final, level=level, entered=entered)
-    return Link(rate, base, alone, service, full, arrivals.departed, limit, final)
+    return Link(rate, base, unshared, service, full, arrivals.departed, limit, final)
 
 
 def base_rtt_ns(delivery: Delivery, link: Link, packet: int) -> float:
-    """Propagation both ways when `packet` was sent: without the ACK's serialisation, taken at the
-    bottleneck's rate."""
+    """Return the propagation delay of both directions at `packet`, without the serialisation of the ACK."""
     ns_per_byte = link.full_ns[packet] / _bottleneck.full_size(delivery)
     return float(link.base.per_packet_ns[packet] - delivery.ack_bytes * ns_per_byte)
 
 
 def one_way_ns(delivery: Delivery, link: Link, packet: int) -> float:
-    """Propagation one way at the level of delay that held last before `packet` was lost, or that it was delivered at:
-    half of the base round trip, which a capture at the sender cannot divide."""
+    """Return the one-way delay of the last level at or before `packet`: half of the base round-trip time.
+
+    A capture at the sender cannot separate the two directions.
+    """
     first, after, _ = [span for span in link.base.spans if span[0] <= packet][-1]
     return base_rtt_ns(delivery, link, (first + after) // 2) / 2
 
 
 def _level_of_neighbours(arrivals: Arrivals, modelled: Replay) -> Floats:
-    """Levels where others fill the queue too: for a lost packet the higher of those met just before and
-    just after."""
+    """Return levels of a shared queue: for a lost packet the higher of those before and after it."""
     waited = (arrivals.departed - arrivals.service - arrivals.t) / arrivals.full
     seen = np.flatnonzero(~np.isnan(waited))
     lost = np.flatnonzero(arrivals.lost)
@@ -91,7 +92,7 @@ def _level_of_neighbours(arrivals: Arrivals, modelled: Replay) -> Floats:
 
 
 def _service(delivery: Delivery, rate: Rate) -> tuple[Floats, Floats]:
-    """Serialisation time of each packet and of a full-sized one, at the rate that held when it left."""
+    """Return the serialisation time of each packet and of a full-sized one, at the rate when it left."""
     known = np.flatnonzero(delivery.acked_ns >= 0)
     following = known[np.minimum(np.searchsorted(known, np.arange(len(delivery))), len(known) - 1)]
     at = delivery.acked_ns[following]
@@ -103,8 +104,8 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
     start = delivery.t_ns[0]
     seen = delivery.prompt & base.trusted
     departed = np.where(seen, delivery.acked_ns - start - base.per_packet_ns, np.nan)
-    departed = _queue.no_later_than_followers(departed, service, delivery.lost)
-    slack = _bottleneck.slack_ns(service, float(base.per_packet_ns.min()))
+    departed = _queue.bound_by_followers(departed, service, delivery.lost)
+    slack = _bottleneck.rtt_tolerance_ns(service, float(base.per_packet_ns.min()))
     distrusted = np.cumsum(~base.trusted)
     index = np.flatnonzero(seen)
     anchor = np.zeros(len(delivery), dtype=np.bool_)
@@ -113,30 +114,29 @@ def _arrivals(delivery: Delivery, base: Base, service: Floats, full: Floats) -> 
     return Arrivals(t, service, departed, delivery.lost, full, slack, anchor)
 
 
-def _moved(delivery: Delivery, service: Floats, full: Floats) -> tuple[Base, Arrivals] | None:
-    """A base that changes in steps, if steps explain the round trips; None if they wander."""
-    entered = _bottleneck.served_although_lost(delivery, service)
-    base = _bottleneck.changing_base(delivery, service, entered)
+def _piecewise_fit(delivery: Delivery, service: Floats, full: Floats) -> tuple[Base, Arrivals] | None:
+    """Return a base that changes in steps, if steps explain the round trips; None if they drift."""
+    entered = _bottleneck.served_losses(delivery, service)
+    base = _bottleneck.piecewise_base(delivery, service, entered)
     if len(base.spans) > 1 + (delivery.t_ns[-1] - delivery.t_ns[0]) / CHANGE_EVERY_NS:
         return None
     arrivals = _arrivals(delivery, base, service, full)
-    if _late(arrivals) > LATE_SHARE:
+    if _late_share(arrivals) > LATE_SHARE:
         return None
     return base, arrivals
 
 
-def _late(arrivals: Arrivals) -> float:
-    """Share of departures that the flow's own queue does not explain, the model given no leeway that adds
-    up."""
-    return _queue.replay(replace(arrivals, give=0.0), -np.inf, alone=True).late
+def _late_share(arrivals: Arrivals) -> float:
+    """Return the share of departures that the flow's own queue does not explain, without leeway."""
+    return _queue.replay(replace(arrivals, leeway=0.0), -np.inf, unshared=True).late
 
 
 def _gap_evidence(first: Replay) -> Floats:
-    """Evidence of each loss's gap for a queue drop, from a replay that let no lost packet enter."""
+    """Return each loss's gap evidence for a queue drop, from a replay in which no lost packet entered."""
     members = np.bincount(first.group[first.group >= 0], minlength=1)
     count = members[np.maximum(first.group, 0)]
     ratio = np.zeros(len(first.level))
-    told = ~np.isnan(first.residual)
-    ratio[told & (first.residual < 0.3)] = GAP_EVIDENCE
-    ratio[told & (first.residual > count - 0.4)] = -GAP_EVIDENCE
+    known = ~np.isnan(first.residual)
+    ratio[known & (first.residual < 0.3)] = GAP_EVIDENCE
+    ratio[known & (first.residual > count - 0.4)] = -GAP_EVIDENCE
     return ratio

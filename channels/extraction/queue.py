@@ -1,7 +1,6 @@
-"""The bottleneck's drop-tail queue, replayed over the actual send times and held to the departures that
-ACKs show.
+"""Replays the bottleneck's drop-tail queue over the captured send times, corrected by the departures that ACKs show.
 
-Knows arrays in packets' order, not the tables. Read docs/channels/extract.md first.
+Reads arrays in packet order, not tables. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -13,23 +12,22 @@ import numpy as np
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Bools, Ints
 
-GIVE = 0.1
-"""Serialisation times by which one departure may exceed the model: a rate that is a hair too high must not
-pile up."""
+LEEWAY = 0.1
+"""Serialisation times by which a departure may exceed the model, so that the error of a rate does not accumulate."""
 
 
 FOLLOWERS = 8
-"""Observations that bound a departure from above; ACKs delayed by the hosts come in shorter runs."""
+"""Number of later observations that bound a departure from above; hosts delay shorter runs of ACKs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the modelled queue did, one element per transmission.
+    """State of the modelled queue, one element per transmission.
 
-    `level` is the work waiting on arrival, in full-sized packets; `entered` whether the packet found room;
-    `residual` how many more serialisation times than modelled passed before it was seen to leave (a lost
-    packet: before the next one that was), NaN where the link was idle in between and so cannot tell;
-    `group` numbers the losses that share one residual, -1 for the others.
+    `level` is the work waiting on arrival, in full-sized packets; `entered` is whether the packet entered the queue;
+    `residual` is how many more serialisation times than modelled passed before its departure was observed (for a lost
+    packet: that of the next observed packet), NaN if the link was idle in between; `group` numbers losses that share
+    one residual, -1 for the others.
     """
 
     level: Floats
@@ -37,16 +35,15 @@ class Replay:
     residual: Floats
     group: Ints
     late: float
-    """Share of the departures that were seen later than a lone flow's queue can explain."""
+    """Share of departures observed later than an unshared queue explains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Input of the replay: send times, service times and observed departures (NaN where none), in ns from
-    the first.
+    """Input of the replay: send times, service times and observed departures (NaN: none), in ns from the first.
 
-    `full` is the service time of a full-sized packet at each packet's time; `slack` how late a departure may seem;
-    `anchor` marks departures that the model takes over as they are, as it lost its hold on the queue before them.
+    `full` is the service time of a full-sized packet at each time; `slack` is the tolerance of a departure; `anchor`
+    marks departures that reset the model, because it lost track of the queue before them.
     """
 
     t: Floats
@@ -56,15 +53,14 @@ class Arrivals:
     full: Floats
     slack: float
     anchor: Bools
-    give: float = GIVE
+    leeway: float = LEEWAY
 
 
-def no_later_than_followers(departed: Floats, service: Floats, lost: Bools) -> Floats:
-    """Take off departures what only their ACKs were late by.
+def bound_by_followers(departed: Floats, service: Floats, lost: Bools) -> Floats:
+    """Reduce observed departures by the delay of their ACKs.
 
-    A FIFO serves one packet after the other: a packet has left before its follower's departure less the
-    follower's serialisation. Looks FOLLOWERS observations ahead, so that an error of the rate does not add
-    up.
+    A FIFO serves packets in order: a packet left before its follower's departure minus the follower's serialisation.
+    Looks FOLLOWERS observations ahead, so that an error of the rate does not accumulate.
     """
     seen = np.flatnonzero(~np.isnan(departed))
     if len(seen) == 0:
@@ -77,12 +73,12 @@ def no_later_than_followers(departed: Floats, service: Floats, lost: Bools) -> F
     return bounded
 
 
-def replay(arrivals: Arrivals, limit: float, alone: bool) -> Replay:
-    """Run the FIFO; a lost packet enters if at most `limit` full-sized packets wait, a delivered one always
-    did.
+def replay(arrivals: Arrivals, limit: float, unshared: bool) -> Replay:
+    """Simulate the FIFO. A lost packet enters if at most `limit` full-sized packets wait; a delivered one always
+    entered.
 
-    An observed departure corrects the model downwards at any time, and upwards only by what losses may have
-    added: later than that was the ACK's delay, not the queue's (unless the flow is not `alone` in it).
+    An observed departure corrects the model downwards at any time, and upwards only by the service of losses that may
+    have entered: a later one is due to a delayed ACK, unless the queue is shared (`unshared` is false).
     """
     n = len(arrivals.t)
     level, entered, residual, group = [0.0] * n, [True] * n, [np.nan] * n, [-1] * n
@@ -110,10 +106,10 @@ def replay(arrivals: Arrivals, limit: float, alone: bool) -> Replay:
             for m in members:
                 group[m] = groups
             groups, members = groups + 1, []
-        latest = modelled + (refused + arrivals.give) * full
+        latest = modelled + (refused + arrivals.leeway) * full
         seen += 1
         late += not anchor and departed > latest + arrivals.slack
-        if anchor or not alone:
+        if anchor or not unshared:
             latest = departed
         busy_until = departed if departed < latest else latest
         busy_until = max(busy_until, t + 0.5 * service)
@@ -122,8 +118,7 @@ def replay(arrivals: Arrivals, limit: float, alone: bool) -> Replay:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The level above which packets were lost: the limit of the queue, in packets waiting besides the one
-    in service."""
+    """The level above which packets were lost: the queue limit, in packets waiting, without the one in service."""
 
     limit: float
     low: float
@@ -134,10 +129,10 @@ class Ceiling:
 
 
 def ceiling(level: Floats, lost: Bools, gap: Floats, usable: Bools) -> Ceiling | None:
-    """Find the level above which losses set in; None if losses do not depend on it.
+    """Return the level above which losses start; None if losses do not depend on the level.
 
-    Maximum likelihood of two loss rates, below and above the level, with the gaps' evidence added: `gap` is
-    the log likelihood ratio of queue against channel for each lost packet (0: says nothing).
+    Maximum likelihood of two loss rates, below and above the level, with the evidence of the gaps added: `gap` is the
+    log likelihood ratio of queue against channel for each lost packet (0: no evidence).
     """
     order = np.flatnonzero(usable)[np.argsort(level[usable], kind="stable")]
     if not lost[order].any():
@@ -148,8 +143,8 @@ def ceiling(level: Floats, lost: Bools, gap: Floats, usable: Bools) -> Ceiling |
     below = np.arange(n, dtype=np.float64)
     above_losses, above = total - below_losses, n - below
     score = _binomial(below_losses, below) + _binomial(above_losses, above) - _binomial(total, float(n))
-    told = np.where(lost[order], gap[order], 0.0)
-    score = score + np.cumsum(told[::-1])[::-1]
+    known = np.where(lost[order], gap[order], 0.0)
+    score = score + np.cumsum(known[::-1])[::-1]
     candidates = np.flatnonzero((flags > 0) & (above_losses / above > 2 * total / n))
     candidates = candidates[above_losses[candidates] >= 0.2 * above[candidates]]
     if not len(candidates):
@@ -171,11 +166,11 @@ def ceiling(level: Floats, lost: Bools, gap: Floats, usable: Bools) -> Ceiling |
 
 
 MIN_GAIN = 6.0
-"""Least gain in log likelihood for which a ceiling is believed: odds of 400 to 1."""
+"""Minimum gain in log likelihood of a ceiling: odds of 400 to 1."""
 
 
 def _binomial(hits: Floats | float, trials: Floats | float) -> Floats:
-    """Log likelihood of `hits` in `trials` at their own rate."""
+    """Return the log likelihood of `hits` in `trials` at their own rate."""
     hits, trials = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     rate = np.clip(hits / np.maximum(trials, 1.0), 1e-12, 1 - 1e-12)
     return np.asarray(hits * np.log(rate) + (trials - hits) * np.log1p(-rate))

@@ -1,7 +1,6 @@
-"""Interval rows of a channel table: rate and delay that held from when to when, and outages.
+"""Interval rows of a channel table: rate and delay over time, and outages.
 
-Times are the link's own: when what is served meets it. Knows the link's arrays and builds rows; decides nothing. Read
-docs/channels/extract.md first.
+Times are those at the link: when packets that are served then meet the state. See docs/channels/extract.md.
 """
 
 from __future__ import annotations
@@ -12,19 +11,21 @@ from itertools import pairwise
 
 import numpy as np
 
-from hindflight.channels.extraction.attribution import NONE, Verdicts
+from hindflight.channels.extraction.attribution import NONE, Attribution
 from hindflight.channels.extraction.change_points import Floats
 from hindflight.channels.extraction.delivery import Delivery
 from hindflight.channels.extraction.link import Link, one_way_ns
 
 HOP = "bottleneck"
-"""Name of the one link that a single capture tells of."""
+"""Name of the link that a capture shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outage:
-    """The link passed packets until `last_up_ns` and from `next_up_ns` on (None at the end of the capture); from
-    `first_ns` to `last_ns` it passed none. What lies between is not known."""
+    """The link passed packets until `last_up_ns` and from `next_up_ns` on (None: the capture ends in the outage).
+
+    It lost all packets from `first_ns` to `last_ns`. The state in between is not known.
+    """
 
     last_up_ns: int
     first_ns: int
@@ -33,27 +34,27 @@ class _Outage:
 
     @property
     def begin_ns(self) -> int:
-        """When it is taken to have begun: halfway through the time that is not known."""
+        """Assumed start: the middle of the unknown time."""
         return (self.last_up_ns + self.first_ns) // 2
 
     @property
     def end_ns(self) -> int:
-        """When it is taken to have ended: halfway through the time that is not known."""
+        """Assumed end: the middle of the unknown time."""
         return self.last_ns if self.next_up_ns is None else (self.last_ns + self.next_up_ns) // 2
 
     @property
     def over_ns(self) -> int:
-        """When it is known to be over; its end where the capture ends in it."""
+        """Time at which the outage is known to be over; its end if the capture ends in it."""
         return self.last_ns if self.next_up_ns is None else self.next_up_ns
 
 
-def interval_rows(delivery: Delivery, link: Link, verdicts: Verdicts, origin_ns: int) -> list[dict[str, object]]:
-    """Rows of kind interval in order of time, from `origin_ns` on: a row per state, and outages over them."""
+def interval_rows(delivery: Delivery, link: Link, verdicts: Attribution, origin_ns: int) -> list[dict[str, object]]:
+    """Return rows of kind interval in order of time from `origin_ns` on: one per state, plus outages."""
     left_ns = delivery.t_ns + link.replay.level * link.full_ns + link.service_ns
     outages = _outages(delivery, link, verdicts, left_ns)
     rate_cuts = _rate_cuts(delivery, link)
     delay_cuts = _delay_cuts(link, left_ns, outages)
-    # What was lost last may have left the queue after the last packet was sent.
+    # The last loss may have left the queue after the last packet was sent.
     end = max([int(delivery.t_ns[-1]) + 1, *(outage.over_ns for outage in outages)])
     edges = [edge for outage in outages for edge in (outage.last_up_ns, outage.over_ns)]
     inner = {cut for cut in rate_cuts + delay_cuts + edges if origin_ns < cut < end}
@@ -67,7 +68,7 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Verdicts, origin_ns:
                 "kind": "interval", "hop": HOP, "direction": delivery.direction, "t_ns": t, "end_ns": until,
                 "lost": False, "cause": "none", "rate_bps": rate if link.rate.known else None,
                 "delay_ns": round(one_way_ns(delivery, link, first)),
-                "known": passing and link.alone and link.rate.known and link.rate.steady,
+                "known": passing and link.unshared and link.rate.known and link.rate.steady,
             }
         )  # fmt: skip
     for outage in outages:
@@ -76,7 +77,7 @@ def interval_rows(delivery: Delivery, link: Link, verdicts: Verdicts, origin_ns:
 
 
 def _rate_cuts(delivery: Delivery, link: Link) -> list[int]:
-    """When the first packet of each state of the rate but the first had been served."""
+    """Return when the first packet of each later rate state was served."""
     cuts = []
     for start, _, _ in link.rate.states[1:]:
         packet = int(np.argmax(delivery.acked_ns >= start))
@@ -85,8 +86,10 @@ def _rate_cuts(delivery: Delivery, link: Link) -> list[int]:
 
 
 def _delay_cuts(link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list[int]:
-    """When the first packet of each level of delay but the first left the queue; a step that falls into an outage, in
-    which nobody can tell, is put where that begins: a handover."""
+    """Return when the first packet of each later delay level left the queue.
+
+    A step within an outage is moved to the start of the outage: a handover.
+    """
     cuts = []
     for (_, after, _), (first, _, _) in pairwise(link.base.spans):
         begun = (o.begin_ns for o in outages if left_ns[after - 1] < o.begin_ns <= left_ns[first])
@@ -94,14 +97,14 @@ def _delay_cuts(link: Link, left_ns: Floats, outages: Sequence[_Outage]) -> list
     return cuts
 
 
-def _outages(delivery: Delivery, link: Link, verdicts: Verdicts, left_ns: Floats) -> list[_Outage]:
-    """The outages on the link's clock: it breaks a delay after the first packet that it takes has left the queue."""
-    delivered = np.flatnonzero((verdicts.cause == NONE) & delivery.own)
+def _outages(delivery: Delivery, link: Link, verdicts: Attribution, left_ns: Floats) -> list[_Outage]:
+    """Return the outages at the link's clock: the link breaks one delay after its first lost packet left the queue."""
+    delivered = np.flatnonzero((verdicts.cause == NONE) & delivery.from_flow)
     found: list[_Outage] = []
     for first, last, following in verdicts.outages:
         delay = one_way_ns(delivery, link, first)
         before = delivered[delivered < first]
-        # The queue's level is an estimate, and an outage begins after the one before it.
+        # The queue level is an estimate, but outages cannot overlap.
         earlier = found[-1].over_ns if found else 0
         first_ns = max(earlier, int(left_ns[first] + delay))
         last_up_ns = min(first_ns, max(earlier, int(left_ns[before[-1]] + delay))) if len(before) else first_ns
@@ -112,19 +115,24 @@ def _outages(delivery: Delivery, link: Link, verdicts: Verdicts, left_ns: Floats
 
 
 def _outage_rows(direction: str, outage: _Outage) -> Iterator[dict[str, object]]:
-    lasted = f"out for at least {(outage.last_ns - outage.first_ns) / 1e9:.3f} s"
+    lasted = f"the outage lasted at least {(outage.last_ns - outage.first_ns) / 1e9:.3f} s"
     if outage.next_up_ns is None:
-        lasted += ", the capture ends in it"
+        lasted += "; the capture ends in it"
     else:
         lasted += f", at most {(outage.next_up_ns - outage.last_up_ns) / 1e9:.3f} s"
     for t, until, known, evidence in (
         (outage.begin_ns, outage.first_ns, False, "between the last packet delivered and the first one lost"),
-        (outage.first_ns, outage.last_ns, True, f"all that left the queue or was under way was lost; {lasted}"),
+        (
+            outage.first_ns,
+            outage.last_ns,
+            True,
+            f"all packets behind the queue were lost; {lasted}",
+        ),
         (outage.last_ns, outage.end_ns, False, "between the last packet lost and the next one delivered"),
     ):
         if t < until:
             yield {
                 "kind": "interval", "hop": HOP, "direction": direction, "t_ns": t, "end_ns": until,
                 "lost": True, "cause": "outage", "known": known,
-                "evidence": evidence if known else f"{evidence}: out for half of that time by assumption",
+                "evidence": evidence if known else f"{evidence}: outage is assumed for half of that time",
             }  # fmt: skip

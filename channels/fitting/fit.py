@@ -1,19 +1,21 @@
-"""Models of loss fitted to a trace: parameters with intervals, criteria, tests of the fit, and a verdict in words.
+"""Fits loss models to a trace: parameters with intervals, information criteria, goodness-of-fit tests, and a verdict.
 
-The numbers are the kernels' (channels/kernels/src/fit); here they get names. Read docs/channels/fit.md first.
+The kernels (channels/kernels/src/fit) compute the numbers. See docs/channels/fit.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from hindflight.channels import _native
-from hindflight.channels.fitting.loss_sequence import Fates
+from hindflight.channels.fitting.loss_sequence import LossSequence
+from hindflight.channels.portable import log
 from hindflight.toolkit.errors import ChannelError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,17 +24,21 @@ if TYPE_CHECKING:
 Verdict = Literal["fits", "does not fit", "too few losses to tell"]
 
 IN_TIME = "gilbert_time"
-"""The model that goes by the clock: it needs the times of the packets."""
+"""The model in continuous time, which needs the times of packets."""
 
-MOST_LEVEL = 0.9999
-LEAST_LEVEL = 0.5
+MAX_LEVEL = 0.9999
+MIN_LEVEL = 0.5
+
+BY_CHANCE = 1e-6
+"""Maximum probability that a random sequence repeats itself, if a sequence that does is to count as periodic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter with its standard error (None on a limit or where the trace does not tell) and its interval.
+    """A parameter with its standard error and its interval.
 
-    `high` is None where nothing bounds it.
+    `standard_error` is None on a bound or if the trace does not determine it; `high` is None if there is no upper
+    bound.
     """
 
     name: str
@@ -44,7 +50,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test of the fit; `p_value` is None where there was too little to test. `worst` says where it fits worst."""
+    """A goodness-of-fit test; `p_value` is None if there is too little data. `worst` describes the worst deviation."""
 
     name: str
     statistic: float
@@ -69,7 +75,7 @@ class Fit:
     expected: dict[str, list[float]]
 
     def parameter(self, name: str) -> Parameter:
-        """The parameter called `name`; KeyError if there is none."""
+        """Return the parameter called `name`. Raises KeyError if there is none."""
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
@@ -77,59 +83,120 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """Losses that repeat exactly: `losses` of every `packets` packets, at the same positions of each period."""
+
+    packets: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fits:
-    """Every fit to one trace, the lowest BIC first, and the trace's own `shape` (docs/channels/fit.md)."""
+    """All fits to one trace by ascending BIC, and the statistics of the trace, `shape` (docs/channels/fit.md).
+
+    If the losses are periodic, no random model fits.
+    """
 
     fits: tuple[Fit, ...]
     level: float
     packets: int
     losses: int
     shape: dict[str, Any]
+    period: Period | None = None
 
     @property
     def best(self) -> Fit:
-        """The fit with the lowest BIC among those that are not refused; the lowest of all if all are."""
+        """The fit with the lowest BIC among those that are not rejected, or among all if all are."""
         accepted = [fit for fit in self.fits if fit.verdict != "does not fit"]
         return (accepted or list(self.fits))[0]
 
 
 def models() -> tuple[str, ...]:
-    """Names of the models that can be fitted, the simplest first."""
+    """Return the names of the models that can be fitted, the simplest first."""
     return tuple(name for name, _ in _native.loss_models())
 
 
-def fit_models(fates: Fates, names: Sequence[str] = ("all",), level: float = 0.95) -> Fits:
-    """Fit the models called `names` to a sequence of fates, with intervals that hold the truth with `level`.
+def fit_models(sequence: LossSequence, names: Sequence[str] = ("all",), level: float = 0.95) -> Fits:
+    """Fit the models called `names` to a loss sequence, with intervals of confidence `level`.
 
-    ChannelError: an unknown model, a level out of range, nothing lost or everything, no times for the model in time.
+    Raises ChannelError for an unknown model, a level out of range, a sequence without or with only losses, or, for the
+    model in continuous time, packets without times.
     """
     chosen = _chosen(names)
-    if not LEAST_LEVEL <= level <= MOST_LEVEL:
-        raise ChannelError(f"level: {level:g} is out of range; allowed: {LEAST_LEVEL:g} to {MOST_LEVEL:g}")
-    losses = fates.losses
+    if not MIN_LEVEL <= level <= MAX_LEVEL:
+        raise ChannelError(f"level: {level:g} is out of range; allowed: {MIN_LEVEL:g} to {MAX_LEVEL:g}")
+    losses = sequence.losses
     if losses == 0:
-        most = 1 - (1 - level) ** (1 / len(fates))
+        most = 1 - (1 - level) ** (1 / len(sequence))
         raise ChannelError(
-            f"none of {len(fates)} packets was lost, so there is nothing to fit",
+            f"none of {len(sequence)} packets was lost, so there is nothing to fit",
             f"the loss rate is below {most:.2g} with {100 * level:g} % confidence if losses are independent",
         )
-    if losses == len(fates):
-        raise ChannelError(f"all of {len(fates)} packets were lost, so there is nothing to fit")
-    timed = bool(len(fates)) and bool(fates.t_ns[-1] > fates.t_ns[0])
+    if losses == len(sequence):
+        raise ChannelError(f"all of {len(sequence)} packets were lost, so there is nothing to fit")
+    timed = bool(len(sequence)) and bool(sequence.t_ns[-1] > sequence.t_ns[0])
     if not timed and IN_TIME in chosen:
         if "all" not in names:
             raise ChannelError(f"{IN_TIME}: the packets have no times, so nothing can be fitted in time")
         chosen.remove(IN_TIME)
-    octets = fates.lost.tobytes()
-    t_ns = fates.t_ns.astype(np.int64).tobytes() if timed and IN_TIME in chosen else None
+    octets = sequence.lost.tobytes()
+    t_ns = sequence.t_ns.astype(np.int64).tobytes() if timed and IN_TIME in chosen else None
     fits = [_fit(found) for found in _native.fit_losses(octets, chosen, level, t_ns)]
+    period = period_of(sequence.lost)
+    if period is not None:
+        fits = [replace(fit, verdict="does not fit") for fit in fits]
     return Fits(
         fits=tuple(sorted(fits, key=lambda fit: fit.bic)),
         level=level,
-        packets=len(fates),
+        packets=len(sequence),
         losses=losses,
         shape=_native.loss_shape(octets),
+        period=period,
     )
+
+
+def period_of(lost: npt.NDArray[np.uint8]) -> Period | None:
+    """Return the shortest period of a loss sequence; None if it has none or may repeat by chance.
+
+    The whole sequence must consist of at least two periods. The probability of a repetition by chance is about that of
+    all packets after the first period in a two-state chain with the sequence's transition probabilities.
+    """
+    at = np.flatnonzero(lost)
+    cycle = _cycle(np.diff(at).tolist())
+    if cycle is None:
+        return None
+    length = int(at[cycle] - at[0])
+    if 2 * length > len(lost) or not np.array_equal(lost[length:], lost[:-length]):
+        return None
+    behind = 1 - length / len(lost)
+    if behind * _log_likelihood(lost) + log(len(lost)) > log(BY_CHANCE):
+        return None
+    return Period(length, cycle)
+
+
+def _cycle(values: list[int]) -> int | None:
+    """Return the length of the shortest cycle of `values` (Knuth, Morris and Pratt, 1977); None if it occurs once."""
+    border, borders = 0, [0]
+    for value in values[1:]:
+        while border and values[border] != value:
+            border = borders[border - 1]
+        border += values[border] == value
+        borders.append(border)
+    cycle = len(values) - borders[-1]
+    return cycle if 0 < 2 * cycle <= len(values) else None
+
+
+def _log_likelihood(lost: npt.NDArray[np.uint8]) -> float:
+    """Return the natural logarithm of the probability of a sequence under a two-state chain, whose transition
+    probabilities are at most one half.
+    """
+    changes = np.bincount(2 * lost[:-1] + lost[1:], minlength=4)
+    total = 0.0
+    for stayed, changed in ((changes[0], changes[1]), (changes[3], changes[2])):
+        if changed:
+            leave = min(changed / (stayed + changed), 0.5)
+            total += changed * log(leave) + stayed * log(1 - leave)
+    return float(total)
 
 
 def _chosen(names: Sequence[str]) -> list[str]:
@@ -175,21 +242,22 @@ def _test(
     return Test(name, statistic, freedom, p_value, "" if worst is None else _where(name, *worst))
 
 
-def _where(name: str, least: int, most: int, expected: float, observed: float, deviation: float) -> str:
-    span = f"{least}" if least == most else f"{least} to {most}"
+def _where(name: str, first: int, last: int, expected: float, observed: float, deviation: float) -> str:
+    span = f"{first}" if first == last else f"{first} to {last}"
     if name == "autocorrelation":
         sense = "more" if deviation > 0 else "less"
-        return f"losses {span} packets apart go together {sense} than the model has it ({deviation:+.1f} deviations)"
+        return f"losses {span} packets apart are correlated {sense} than in the model ({deviation:+.1f} deviations)"
     kind = "losses" if name == "runs of losses" else "packets without a loss"
     return (
-        f"of runs that reached {span} {kind} {observed:.0f} ended there, {expected:.1f} were expected "
+        f"of runs of at least {span} {kind}, {observed:.0f} ended there and {expected:.1f} were expected "
         f"({deviation:+.1f} deviations)"
     )
 
 
-def pictured(fits: Fits) -> dict[str, pa.Table]:
-    """Return what the pictures of a fit draw: `runs` (series, kind, length_pkts, longer), `autocorrelation` (series,
-    lag_pkts, autocorrelation). The series `trace` is what was seen, the others are models."""
+def chart_data(fits: Fits) -> dict[str, pa.Table]:
+    """Return the data of a fit's charts: `runs` (series, kind, length_pkts, longer) and `autocorrelation` (series,
+    lag_pkts, autocorrelation). The series `trace` is observed, the others are models.
+    """
     import pyarrow as pa
 
     runs: list[dict[str, object]] = []

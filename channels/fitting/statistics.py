@@ -1,6 +1,6 @@
-"""What a channel trace is like in numbers: losses, runs, autocorrelation, rates, delays, outages, and what is known.
+"""Statistics of a channel trace: losses, runs, autocorrelation, rates, delays, outages.
 
-Knows traces, no models. Read docs/channels/interop.md for the words.
+See docs/channels/interop.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hindflight.channels import _native
-from hindflight.channels.fitting.loss_sequence import fates_of
+from hindflight.channels.fitting.loss_sequence import loss_sequence_of
 from hindflight.channels.trace import Trace, forward_intervals
 from hindflight.toolkit.errors import ChannelError
 
@@ -24,18 +24,18 @@ Floats = npt.NDArray[np.float64]
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 LAGS = (1, 2, 8, 64)
-"""Lags of which the autocorrelation is told in words."""
+"""Lags of the reported autocorrelation, in packets."""
 
 PACKET_BYTES = 1500
-"""Length of the packets of which a bit error rate loses a share, where that is drawn."""
+"""Packet length for which a bit error rate is converted to a loss probability, in bytes."""
 
 BINS = 430
-"""Bins of a picture over time: two pixels each."""
+"""Bins of a chart over time, two pixels each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """One number with its unit; `section` says what it is about."""
+    """A statistic with its unit; `section` is its heading."""
 
     section: str
     name: str
@@ -44,7 +44,7 @@ class Statistic:
 
 
 def statistics(trace: Trace, where: str) -> list[Statistic]:
-    """Return the numbers of a trace, packets first; what it does not hold has no row."""
+    """Return the statistics of a trace, those of packets first. A quantity that the trace lacks has no row."""
     rows: list[Statistic] = []
     if trace.packets().num_rows:
         rows += _of_packets(trace, where)
@@ -61,35 +61,35 @@ def _of_packets(trace: Trace, where: str) -> list[Statistic]:
     delays = packets["delay_ns"].drop_null().to_numpy().astype(np.float64)
     numbered = len(packets) > packets["position"].null_count
     if numbered:
-        fates = fates_of(trace, where)
-        shape = _native.loss_shape(fates.lost.tobytes())
-        rows += _losses(shape, fates.outage, fates.unsure)
+        sequence = loss_sequence_of(trace, where)
+        shape = _native.loss_shape(sequence.lost.tobytes())
+        rows += _losses(shape, sequence.outage, sequence.uncertain)
     rows.append(Statistic("packets", "dropped by the queue", queue, "pkts"))
     if len(delays):
         rows += [
-            Statistic("packets", f"round trip, {_quantile(q)}", float(value), "ns")
+            Statistic("packets", f"round-trip time, {_quantile(q)}", float(value), "ns")
             for q, value in zip(QUANTILES, np.quantile(delays, QUANTILES), strict=True)
         ]
     added = packets["added_ns"].drop_null().to_numpy().astype(np.float64)
     if len(added):
         late = int(np.count_nonzero(added))
         rows += [
-            Statistic("packets", "late by the link layer's repair", late, "pkts"),
+            Statistic("packets", "delayed by link-layer protection", late, "pkts"),
             Statistic("packets", "added delay, mean", float(added.mean()), "ns"),
-            Statistic("packets", "added delay, greatest", float(added.max()), "ns"),
+            Statistic("packets", "added delay, maximum", float(added.max()), "ns"),
         ]
     return rows
 
 
-def _losses(shape: dict[str, Any], outage: int, unsure: int) -> list[Statistic]:
+def _losses(shape: dict[str, Any], outage: int, uncertain: int) -> list[Statistic]:
     packets, losses = shape["packets"], shape["losses"]
     section = "losses"
     rows = [
         Statistic(section, "packets at the loss stage", packets, "pkts"),
         Statistic(section, "lost by the channel", losses, "pkts"),
         Statistic(section, "loss rate", losses / packets if packets else None, ""),
-        Statistic(section, "of these not known for certain", unsure, "pkts"),
-        Statistic(section, "lost in outages, besides", outage, "pkts"),
+        Statistic(section, "of these, cause uncertain", uncertain, "pkts"),
+        Statistic(section, "lost in outages (not included)", outage, "pkts"),
     ]
     if losses:
         bursts, gaps = shape["burst_count"], shape["gap_count"]
@@ -107,25 +107,31 @@ def _losses(shape: dict[str, Any], outage: int, unsure: int) -> list[Statistic]:
 
 def _of_intervals(intervals: pa.Table) -> list[Statistic]:
     start, end = (np.asarray(intervals[name]).astype(np.float64) for name in ("t_ns", "end_ns"))
+    lost, down = _lost_and_down(intervals)
     lasting = end - start
-    lost = np.asarray(intervals["lost"])
     span = float(end.max() - start.min())
-    down = _joined(start[lost], end[lost])
-    outages = (down[1] - down[0]).tolist()
-    lasting -= np.where(lost, 0.0, _time_in(down, start, end))
+    outages = _joined(start[down], end[down])
+    lasting -= np.where(down, 0.0, _time_in(outages, start, end))
     section = "link over time"
     rows = [
         Statistic(section, "intervals", len(intervals), ""),
-        Statistic(section, "from the first to the last", span, "ns"),
-        Statistic(section, "outages", len(outages), ""),
-        Statistic(section, "time out", float(sum(outages)), "ns"),
-        Statistic(section, "share of the time out", float(sum(outages)) / span if span else None, ""),
-        Statistic(section, "longest outage", max(outages, default=0.0), "ns"),
+        Statistic(section, "duration", span, "ns"),
+        *_spans(
+            section,
+            ("outages", "time in outage", "share of time in outage", "longest outage"),
+            outages[1] - outages[0],
+            span,
+        ),
     ]
+    blocked = lost & ~down & (lasting > 0)
+    if blocked.any():
+        names = ("blockages", "time blocked", "share of time blocked", "longest blockage")
+        begin, until = _joined(start[blocked], end[blocked])
+        rows += _spans(section, names, until - begin - _time_in(outages, begin, until), span)
     up: list[Statistic] = []
     for column, name, unit in (("rate_bps", "rate", "bit/s"), ("delay_ns", "delay", "ns"), ("per", "loss rate", "")):
         values = np.array([np.nan if v is None else v for v in intervals[column].to_pylist()], dtype=np.float64)
-        held = np.isfinite(values) & (lasting > 0) & ~lost
+        held = np.isfinite(values) & (lasting > 0) & ~down
         if not held.any():
             continue
         mean = float(np.average(values[held], weights=lasting[held]))
@@ -137,11 +143,24 @@ def _of_intervals(intervals: pa.Table) -> list[Statistic]:
         ]
     known = np.asarray(intervals["known"])
     share = float(np.average(known, weights=end - start)) if span else None
-    return [*rows, Statistic(section, "share of the time that is known", share, ""), *up]
+    return [*rows, Statistic(section, "share of time with known state", share, ""), *up]
+
+
+def _lost_and_down(intervals: pa.Table) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which intervals lose every packet, and which of them do so by an outage, not by fading or shadowing."""
+    lost = np.asarray(intervals["lost"])
+    return lost, lost & (np.asarray(intervals["cause"].cast("string")) == "outage")
+
+
+def _spans(section: str, names: tuple[str, str, str, str], lengths: Floats, whole: float) -> list[Statistic]:
+    """Return the number, total, share of `whole` and maximum of the lengths of intervals."""
+    total = float(lengths.sum())
+    values = (len(lengths), total, total / whole if whole else None, float(lengths.max(initial=0.0)))
+    return [Statistic(section, *row) for row in zip(names, values, ("", "ns", "", "ns"), strict=True)]
 
 
 def _joined(start: Floats, end: Floats) -> tuple[Floats, Floats]:
-    """Where spans begin and end that may touch and overlap, those that do as one."""
+    """Return the start and end times of the union of intervals that may touch and overlap."""
     order = np.argsort(start, kind="stable")
     begin, latest = start[order], np.maximum.accumulate(end[order])
     first = np.flatnonzero(np.append(True, begin[1:] > latest[:-1])) if len(begin) else np.array([], dtype=np.int64)
@@ -150,7 +169,7 @@ def _joined(start: Floats, end: Floats) -> tuple[Floats, Floats]:
 
 
 def _time_in(spans: tuple[Floats, Floats], start: Floats, end: Floats) -> Floats:
-    """How much of each time from `start` to `end` lies in `spans`, which ascend."""
+    """Return how much of each interval from `start` to `end` lies in the ascending `spans`."""
     edges = np.ravel(spans, order="F")
     if not len(edges):
         return np.zeros(len(start))
@@ -159,7 +178,7 @@ def _time_in(spans: tuple[Floats, Floats], start: Floats, end: Floats) -> Floats
 
 
 def _weighted(values: Floats, weights: Floats) -> Floats:
-    """Values that hold for the quantiles' share of the time."""
+    """Return the quantiles of values weighted by their duration."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order]) / weights.sum()
     at = np.minimum(np.searchsorted(share, np.array(QUANTILES) - 1e-12), len(values) - 1)
@@ -167,18 +186,19 @@ def _weighted(values: Floats, weights: Floats) -> Floats:
 
 
 def _quantile(q: float) -> str:
-    return {0.0: "least", 0.5: "median", 1.0: "greatest"}.get(q, f"{100 * q:g} %")
+    return {0.0: "minimum", 0.5: "median", 1.0: "maximum"}.get(q, f"{100 * q:g} %")
 
 
-def pictured(trace: Trace, where: str) -> dict[str, pa.Table]:
-    """Return what the pictures of a trace draw, as far as it holds it: `runs` and `autocorrelation` as
-    `fitting.fit.pictured` has them, and `states` (quantity, start_s, end_s, low, mean, high, out)."""
+def chart_data(trace: Trace, where: str) -> dict[str, pa.Table]:
+    """Return the data of a trace's charts, as far as the trace has it: `runs` and `autocorrelation` as in
+    `fitting.fit.chart_data`, and `states` (quantity, start_s, end_s, low, mean, high, out).
+    """
     import pyarrow as pa
 
     tables: dict[str, pa.Table] = {}
     packets = trace.packets()
     if len(packets) > packets["position"].null_count:
-        shape = _native.loss_shape(fates_of(trace, where).lost.tobytes())
+        shape = _native.loss_shape(loss_sequence_of(trace, where).lost.tobytes())
         runs = [
             {"series": "trace", "kind": kind, "length_pkts": length, "longer": longer}
             for kind in ("burst", "gap")
@@ -197,14 +217,13 @@ def pictured(trace: Trace, where: str) -> dict[str, pa.Table]:
     if states:
         tables["states"] = pa.Table.from_pylist(states)
     if not tables:
-        raise ChannelError(f"{where}: holds neither packets by position nor states over time: there is nothing to draw")
+        raise ChannelError(f"{where}: has neither packets by position nor intervals, so there is nothing to draw")
     return tables
 
 
 def _states(intervals: pa.Table) -> list[dict[str, object]]:
     start, end = (np.asarray(intervals[name]).astype(np.float64) for name in ("t_ns", "end_ns"))
-    lost = np.asarray(intervals["lost"])
-    outage = np.asarray(intervals["cause"].cast("string")) == "outage"
+    lost, down = _lost_and_down(intervals)
     origin = float(start.min())
     edges = np.linspace(origin, float(end.max()), BINS + 1)
     rows: list[dict[str, object]] = []
@@ -212,12 +231,12 @@ def _states(intervals: pa.Table) -> list[dict[str, object]]:
         values = _values(intervals, column)
         if np.isnan(values).all():
             continue
-        values = np.where(lost & (quantity == "rate_mbps"), 0.0, values) * scale
-        rows += _binned(quantity, (start, end, values, lost), edges, origin)
+        values = np.where(down & (quantity == "rate_mbps"), 0.0, values) * scale
+        rows += _binned(quantity, (start, end, values, down), edges, origin)
     per, ber = (np.nan_to_num(_values(intervals, column)) for column in ("per", "ber"))
     gone = np.where(lost, 1.0, np.maximum(per, -np.expm1(8 * PACKET_BYTES * np.log1p(-np.minimum(ber, 1 - 1e-12)))))
     if gone.any():
-        rows += _binned("loss_share", (start, end, gone, lost & outage), edges, origin)
+        rows += _binned("loss_share", (start, end, gone, down), edges, origin)
     return rows
 
 
@@ -228,7 +247,7 @@ def _values(intervals: pa.Table, column: str) -> Floats:
 def _binned(
     quantity: str, held: tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]], edges: Floats, origin: float
 ) -> list[dict[str, object]]:
-    start, end, values, lost = held
+    start, end, values, down = held
     rows: list[dict[str, object]] = []
     for low, high in pairwise(edges.tolist()):
         within = slice(int(np.searchsorted(end, low, side="right")), int(np.searchsorted(start, high, side="left")))
@@ -241,7 +260,7 @@ def _binned(
             {
                 "quantity": quantity, "start_s": (low - origin) / 1e9, "end_s": (high - origin) / 1e9,
                 "low": float(seen.min()), "mean": float(np.average(seen, weights=weight)), "high": float(seen.max()),
-                "out": float(np.average(lost[within][known], weights=weight)),
+                "out": float(np.average(down[within][known], weights=weight)),
             }
         )  # fmt: skip
     return rows

@@ -1,6 +1,6 @@
-"""Channel traces in the formats of other tools: read what they hold, write what they can hold, say what they cannot.
+"""Channel traces in the formats of other tools: read, write, and state what a format cannot represent.
 
-Each format has its own module; here is the list of them and how one is told from a file. Read docs/channels/interop.md.
+Each format has a module; this one lists them and detects the format of a file. See docs/channels/interop.md.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from hindflight.channels.formats.text import Source, read_source
 from hindflight.channels.trace import Trace, check_intervals, read_trace, write_trace
 from hindflight.toolkit.errors import ChannelError, did_you_mean
 from hindflight.toolkit.files import plain_os_errors, write_whole
+from hindflight.toolkit.seal import SEAL_NOTE, sealed
 
 __all__ = ["FORMATS", "Format", "check_parquet_name", "read_channel", "write_channel"]
 
 PARQUET = b"PAR1"
-"""With this a Parquet file begins."""
+"""First bytes of a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: how it is read (None: only written), how it is written (None: only read).
+    """A file format. `read` is None for a format that is only written, `write` for one that is only read.
 
-    `write` gives the text and a sentence for each thing that the format cannot hold.
+    `write` returns the text and one sentence per property of the trace that the text omits.
     """
 
     name: str
@@ -33,34 +34,36 @@ class Format:
     suffixes: tuple[str, ...]
     read: Callable[[Source], Trace] | None
     write: Callable[[Trace, str], tuple[str, list[str]]] | None
+    comment: str = ""
+    """Start of a comment; a format without comments carries no digest (toolkit/seal.py)."""
 
 
 FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
-        Format("parquet", "our own table, whole", (".parquet",), None, None),
-        Format("csv", "our own table as text", (".csv",), csv_table.read, csv_table.write),
-        Format("mahimahi", "chances to deliver", (".up", ".down", ".mahi", ".pps"), mahimahi.read, mahimahi.write),
+        Format("parquet", "the channel table", (".parquet",), None, None),
+        Format("csv", "the channel table as text", (".csv",), csv_table.read, csv_table.write),
+        Format("mahimahi", "delivery opportunities", (".up", ".down", ".mahi", ".pps"), mahimahi.read, mahimahi.write),
         Format("theaterq", "TheaterQ, simple or extended", (".theaterq", ".tq"), theaterq.read, theaterq.write),
-        Format("netem", "a tc netem command line", (".netem", ".sh"), netem.read, netem.write),
-        Format("ns2", "ns-2 ErrorModel/List", (".tcl",), ns.read_ns2, ns.write_ns2),
-        Format("ns3", "ns-3 ReceiveListErrorModel", (".cc", ".ns3"), ns.read_ns3, ns.write_ns3),
-        Format("link_log", "log of the link emulator of our recordings", (), link_log.read, None),
+        Format("netem", "a tc netem command line", (".netem", ".sh"), netem.read, netem.write, "#"),
+        Format("ns2", "ns-2 ErrorModel/List", (".tcl",), ns.read_ns2, ns.write_ns2, "#"),
+        Format("ns3", "ns-3 ReceiveListErrorModel", (".cc", ".ns3"), ns.read_ns3, ns.write_ns3, "//"),
+        Format("link_log", "log of the link emulator of the test recordings", (), link_log.read, None),
     )
 }  # fmt: skip
-"""Every format by name."""
+"""All formats by name."""
 
 
 def read_channel(path: Path | str, form: str | None = None) -> Trace:
-    """Read a channel in any format; without `form` the file's name and how it begins tell which.
+    """Read a channel trace. Without `form`, the name and the first bytes of the file determine the format.
 
-    ChannelError: what is wrong with the file, with the line or record.
+    Raises ChannelError, with the line or record, if the file is not valid.
     """
     path = Path(path)
     if _is_parquet(path) if form is None else _format(form, "--from").name == "parquet":
         return read_trace(path)
     source = read_source(path)
-    chosen = _format(form, "--from") if form is not None else _told(source)
+    chosen = _format(form, "--from") if form is not None else _detect(source)
     if chosen.read is None:
         raise ChannelError(f"{path}: {chosen.name} can only be written")
     trace = chosen.read(source)
@@ -68,38 +71,41 @@ def read_channel(path: Path | str, form: str | None = None) -> Trace:
     return trace
 
 
-def write_channel(trace: Trace, path: Path | str, form: str | None = None) -> list[str]:
-    """Write `trace` in a format, told by the name of the file unless `form` is given; say what is not in the file.
+def write_channel(trace: Trace, path: Path | str, form: str | None = None, *, force: bool = True) -> list[str]:
+    """Write `trace` in the format `form`, or else in that of the file name; return what the file omits.
 
-    ChannelError where the trace has nothing that the format could hold.
+    Raises ChannelError if the format can represent nothing of the trace. Without `force`, raises HindflightError if the
+    file must not be replaced (toolkit/files.py).
     """
     path = Path(path)
     chosen = _format(form, "--to") if form is not None else _by_suffix(path)
     if chosen is None:
         known = ", ".join(suffix for each in FORMATS.values() for suffix in each.suffixes)
-        raise ChannelError(f"{path}: its name does not tell the format; known: {known}", "or give --to FORMAT")
+        raise ChannelError(f"{path}: unknown suffix; known: {known}", "or give --to FORMAT")
     if chosen.name == "parquet":
-        write_trace(trace, path)
+        write_trace(trace, path, force=force)
         return []
     if chosen.write is None:
         raise ChannelError(f"{path}: {chosen.name} can only be read")
-    text, lacking = chosen.write(trace, str(path))
-    write_whole(path, text)
-    return lacking
+    text, omissions = chosen.write(trace, str(path))
+    if chosen.comment:
+        text = sealed(f"{text}{chosen.comment} {SEAL_NOTE}\n".encode()).decode()
+    write_whole(path, text, force=force)
+    return omissions
 
 
 def check_parquet_name(path: Path) -> None:
-    """ChannelError if the name of a file that will be Parquet is that of another format."""
+    """Raise ChannelError if the file name of a Parquet output has the suffix of another format."""
     named = _by_suffix(path)
     if named is not None and named.name != "parquet":
         raise ChannelError(
-            f"{path}: its name says {named.name}, and Parquet is what is written here",
-            "name it .parquet; `hindflight channel convert` then writes the other formats",
+            f"{path}: the suffix is that of {named.name}, but this command writes Parquet",
+            "give it the suffix .parquet; `hindflight channel convert` writes the other formats",
         )
 
 
 def _is_parquet(path: Path) -> bool:
-    """Whether the name says so, or the file begins so: it may have any name."""
+    """Return whether the name or the first bytes of a file are those of Parquet."""
     if path.suffix == ".parquet" or not path.is_file():
         return path.suffix == ".parquet"
     with plain_os_errors(f"reading {path}"), path.open("rb") as file:
@@ -118,8 +124,8 @@ def _by_suffix(path: Path) -> Format | None:
     return next((form for form in FORMATS.values() if suffix in form.suffixes), None)
 
 
-def _told(source: Source) -> Format:
-    """The format of a text, by its first line, then by its name."""
+def _detect(source: Source) -> Format:
+    """Return the format of a text file by its first line, or else by its name."""
     first = source.first_line()
     if "t_arr_ns" in first and "fate" in first:
         return FORMATS["link_log"]
@@ -134,6 +140,7 @@ def _told(source: Source) -> Format:
             return FORMATS["mahimahi"]
     if named is None:
         raise ChannelError(
-            f"{source.path}: neither its name nor its first line tells the format", f"give --from: {', '.join(FORMATS)}"
+            f"{source.path}: the format is not known from the suffix or the first line",
+            f"give --from: {', '.join(FORMATS)}",
         )
     return named

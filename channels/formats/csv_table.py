@@ -1,7 +1,7 @@
-"""Our table as CSV: `t_ns, position, lost, delay_ns, rate_bps` and, if wanted, any other column of `channel`.
+"""The channel table as CSV: `t_ns, position, lost, delay_ns, rate_bps` and any other column of `channel`.
 
-A row with a position is a packet, one without is an interval that lasts until `end_ns`, or else until the next
-interval begins. Knows the table's schema. Read docs/channels/interop.md.
+A row with a position is a packet. A row without one is an interval, which lasts until `end_ns` or, without it, until
+the next interval. See docs/channels/interop.md.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import io
 import math
 from typing import TYPE_CHECKING, Any
 
-from hindflight.channels.formats.rows import DIRECTION, HOP, lacking
-from hindflight.channels.formats.text import INT64_MAX, Source, csv_rows, whole
-from hindflight.channels.trace import MOST_BPS, Trace
+from hindflight.channels.formats.rows import DIRECTION, HOP, omissions
+from hindflight.channels.formats.text import INT64_MAX, Source, csv_rows, parse_integer
+from hindflight.channels.trace import MAX_RATE_BPS, Trace
 from hindflight.toolkit.schema import TABLES, table_from_rows
+from hindflight.toolkit.text import csv_cell, from_csv_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,31 +28,31 @@ _BOOLS = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
 def read(source: Source) -> Trace:
-    """Read the table. ChannelError names the line and the column."""
+    """Read the table. Raises ChannelError with line and column."""
     lines = csv_rows(source)
     header, names = next(lines)
     for name in names:
         if name not in _COLUMNS:
-            raise source.wrong(header, f"unknown column {name!r}; allowed: {', '.join(_COLUMNS)}")
+            raise source.error_at(header, f"unknown column {name!r}; allowed: {', '.join(_COLUMNS)}")
         if names.count(name) > 1:
-            raise source.wrong(header, f"the column {name} stands there twice")
+            raise source.error_at(header, f"the column {name} is repeated")
     if "t_ns" not in names:
-        raise source.wrong(header, "the column t_ns is missing")
+        raise source.error_at(header, "the column t_ns is missing")
     rows = [(number, _row(source, number, dict(zip(names, fields, strict=True)))) for number, fields in lines]
     if not rows:
-        raise source.empty()
+        raise source.empty_error()
     _check_order(source, rows)
     _close_intervals(source, rows)
-    return Trace(table_from_rows("channel", [row for _, row in rows]), source={"name": source.path.name})
+    return Trace(table_from_rows("channel", [row for _, row in rows]), source={"name": source.name})
 
 
 def _row(source: Source, line: int, fields: dict[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, word in fields.items():
         parse = _PARSERS.get(name)
-        row[name] = (word or None) if parse is None else parse(source, line, name, word)
+        row[name] = (from_csv_cell(word) or None) if parse is None else parse(source, line, name, word)
     if row["t_ns"] is None:
-        raise source.wrong(line, "t_ns is empty")
+        raise source.error_at(line, "t_ns is empty")
     kind = row.get("kind") or ("packet" if row.get("position") is not None else "interval")
     lost = bool(row.get("lost"))
     filler = {"kind": kind, "hop": HOP, "direction": DIRECTION, "cause": "channel" if lost else "none"}
@@ -63,12 +64,12 @@ def _row(source: Source, line: int, fields: dict[str, str]) -> dict[str, Any]:
 
 
 def _whole(source: Source, line: int, name: str, word: str) -> int | None:
-    return whole(source, line, word, name, _WHOLE[name]) if word else None
+    return parse_integer(source, line, word, name, _WHOLE[name]) if word else None
 
 
 def _choice(source: Source, line: int, name: str, word: str) -> str | None:
     if word and word not in _CHOICES[name]:
-        raise source.wrong(line, f"{name} is {word!r}; allowed: {', '.join(_CHOICES[name])}")
+        raise source.error_at(line, f"{name} is {word!r}; allowed: {', '.join(_CHOICES[name])}")
     return word or None
 
 
@@ -78,19 +79,19 @@ def _real(source: Source, line: int, name: str, word: str) -> float | None:
     try:
         value = float(word)
     except ValueError:
-        raise source.wrong(line, f"{name} is {word!r}, not a number") from None
+        raise source.error_at(line, f"{name} is {word!r}, not a number") from None
     if not math.isfinite(value) or value < 0:
-        raise source.wrong(line, f"{name} is {word}; it must be finite and not negative")
-    if value > MOST_BPS:
-        raise source.wrong(line, f"{name} is {word}; at most {MOST_BPS:g}")
+        raise source.error_at(line, f"{name} is {word}; it must be finite and not negative")
+    if value > MAX_RATE_BPS:
+        raise source.error_at(line, f"{name} is {word}; at most {MAX_RATE_BPS:g}")
     if name in {"per", "ber"} and value > 1:
-        raise source.wrong(line, f"{name} is {word}; a probability is at most 1")
+        raise source.error_at(line, f"{name} is {word}; a probability is at most 1")
     return value
 
 
 def _flag(source: Source, line: int, name: str, word: str) -> bool:
     if word.lower() not in _BOOLS:
-        raise source.wrong(line, f"{name} is {word!r}; allowed: 0, 1, true, false")
+        raise source.error_at(line, f"{name} is {word!r}; allowed: 0, 1, true, false")
     return _BOOLS[word.lower()]
 
 
@@ -103,49 +104,51 @@ _PARSERS: dict[str, Callable[[Source, int, str, str], Any]] = {
 
 
 def _check_order(source: Source, rows: list[tuple[int, dict[str, Any]]]) -> None:
-    """Times ascend and positions count, within each kind."""
+    """Check that times ascend and positions count up, for packets and intervals separately."""
     last: dict[str, int] = {}
     position = 0
     for line, row in rows:
         kind = str(row["kind"])
         if row["t_ns"] < last.get(kind, 0):
-            raise source.wrong(
-                line, f"t_ns is {row['t_ns']}, earlier than the {kind} before it: the trace is not sorted"
+            raise source.error_at(
+                line, f"t_ns is {row['t_ns']}, earlier than the previous {kind}: the trace is not sorted"
             )
         last[kind] = row["t_ns"]
         if kind == "packet" and row.get("position") is not None:
             if row["position"] != position:
-                raise source.wrong(
+                raise source.error_at(
                     line, f"position is {row['position']}, expected {position}: positions count 0, 1, 2, …"
                 )
             position += 1
 
 
 def _close_intervals(source: Source, rows: list[tuple[int, dict[str, Any]]]) -> None:
-    """Give intervals without an end the start of the next one of their direction."""
+    """End each interval without `end_ns` at the start of the next one of its hop and direction."""
     open_rows = [(line, row) for line, row in rows if row["kind"] == "interval"]
     following: dict[object, int] = {}
     for line, row in reversed(open_rows):
         key = (row["hop"], row["direction"])
         if row.get("end_ns") is None:
             if key not in following:
-                raise source.wrong(line, "the last interval needs end_ns: nothing says when it ends")
+                raise source.error_at(line, "the last interval needs end_ns")
             row["end_ns"] = following[key]
         following[key] = row["t_ns"]
         if row["end_ns"] < row["t_ns"]:
-            raise source.wrong(line, f"end_ns is {row['end_ns']}, before t_ns")
+            raise source.error_at(line, f"end_ns is {row['end_ns']}, before t_ns")
 
 
 def write(trace: Trace, _where: str) -> tuple[str, list[str]]:
-    """Return the whole table as CSV, every column; and what is left out."""
+    """Return the whole table as CSV, and what the text omits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for row in trace.channel.to_pylist():
         writer.writerow(_word(row[name]) for name in _COLUMNS)
     held = {"packets", "intervals", "known", "direction", *_COLUMNS}
-    return text.getvalue(), lacking(trace, held)
+    return text.getvalue(), omissions(trace, held)
 
 
 def _word(value: object) -> object:
+    if isinstance(value, str):
+        return csv_cell(value)
     return int(value) if isinstance(value, bool) else repr(value) if isinstance(value, float) else value

@@ -1,7 +1,7 @@
-"""The log of the link emulator with which our recordings were made: a row per packet with its fate.
+"""The log of the link emulator that recorded this project's test data: a row per packet with its fate. Read only.
 
-Read only. Its columns are described where the recordings are (fixtures/PROVENANCE.md). A packet that the emulator's
-queue dropped never reached the loss stage and is left out: what remains is in the order of the loss stage.
+fixtures/PROVENANCE.md describes the columns. Packets that the emulator's queue dropped never reached the loss stage and
+are left out, so that the rest is in the order of the loss stage.
 """
 
 from __future__ import annotations
@@ -9,38 +9,40 @@ from __future__ import annotations
 import numpy as np
 
 from hindflight.channels.formats.rows import table_of
-from hindflight.channels.formats.text import Source, csv_rows, whole
+from hindflight.channels.formats.text import Source, csv_rows, parse_integer
 from hindflight.channels.trace import Trace
 
 REACHED = {"delivered": None, "unfinished": None, "dropped_loss": "channel", "dropped_outage": "outage"}
-"""Fates behind the queue, with the cause of the loss."""
+"""Fates of packets that passed the queue, and the cause of their loss."""
 
 NEEDED = ("dir", "plen", "fate", "t_arr_ns", "size")
 
 
 def read(source: Source) -> Trace:
-    """Read the data packets that left the queue. ChannelError names the line."""
+    """Read the data packets that passed the queue. Raises ChannelError with the line."""
     lines = csv_rows(source)
     header, names = next(lines)
     for name in NEEDED:
         if name not in names:
-            raise source.wrong(header, f"the column {name} is missing")
+            raise source.error_at(header, f"the column {name} is missing")
     rows: list[tuple[int, int, str | None]] = []
     for number, fields in lines:
         row = dict(zip(names, fields, strict=True))
         if row["dir"] != "data" or row["plen"] == "0" or row["fate"] == "dropped_queue":
             continue
         if row["fate"] not in REACHED:
-            raise source.wrong(number, f"unknown fate {row['fate']!r}")
+            raise source.error_at(number, f"unknown fate {row['fate']!r}")
         if row["fate"] == "unfinished":
             continue
-        size = whole(source, number, row["size"], "size", 2**32 - 1)
-        t_ns = whole(source, number, row["t_arr_ns"], "t_arr_ns")
+        size = parse_integer(source, number, row["size"], "size", 2**32 - 1)
+        t_ns = parse_integer(source, number, row["t_arr_ns"], "t_arr_ns")
         if rows and t_ns < rows[-1][0]:
-            raise source.wrong(number, f"t_arr_ns is {t_ns}, earlier than the packet before it: the log is not sorted")
+            raise source.error_at(
+                number, f"t_arr_ns is {t_ns}, earlier than the previous packet: the log is not sorted"
+            )
         rows.append((t_ns, size, REACHED[row["fate"]]))
     if not rows:
-        raise source.empty()
+        raise source.empty_error()
     causes = [cause or "none" for _, _, cause in rows]
     columns = {
         "position": np.arange(len(rows), dtype=np.uint64),
@@ -49,4 +51,4 @@ def read(source: Source) -> Trace:
         "lost": np.array([cause != "none" for cause in causes]),
         "cause": causes,
     }
-    return Trace(table_of("packet", columns, len(rows)), source={"name": source.path.name})
+    return Trace(table_of("packet", columns, len(rows)), source={"name": source.name})

@@ -1,7 +1,7 @@
-"""tc-netem command lines with their distribution tables: read into one interval, written from what a trace shows.
+"""tc-netem command lines with distribution tables: read into one interval, written from the statistics of a trace.
 
-As tc-netem(8) has them. Netem is a model, not a trace: reading keeps mean values and says which loss model stands
-there; writing fits one. Knows the table's schema and the fits. Read docs/channels/interop.md.
+See tc-netem(8). netem is a model, not a trace: a file is read as mean values and the loss model is reported; writing
+fits a loss model. See docs/channels/interop.md.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from hindflight.channels.estimate import Estimate
 from hindflight.channels.fitting.fit import Fit, fit_models
-from hindflight.channels.fitting.loss_sequence import fates_of
-from hindflight.channels.formats.rows import forward_states, lacking, table_of
+from hindflight.channels.fitting.loss_sequence import loss_sequence_of
+from hindflight.channels.formats.rows import forward_states, omissions, table_of
 from hindflight.channels.formats.text import INT64_MAX, Source
 from hindflight.channels.intervals import State
 from hindflight.channels.trace import Trace
@@ -25,11 +25,11 @@ from hindflight.toolkit.errors import ChannelError
 
 TABLE_ENTRIES = 4096
 TABLE_UNIT = 8192
-"""A distribution table holds so many quantiles, each in 1/8192 of the jitter away from the delay (iproute2, netem)."""
+"""A distribution table has 4096 quantiles in units of 1/8192 of the jitter from the delay (iproute2, netem)."""
 
 TABLE_LIMIT = 32_767
 SPAN_NS = 3600 * 10**9
-"""A command has no end: its interval is an hour."""
+"""Length of the interval that represents a command, which has no end: one hour."""
 
 _TIMES = {"s": 1e9, "sec": 1e9, "secs": 1e9, "ms": 1e6, "msec": 1e6, "us": 1e3, "usec": 1e3, "ns": 1.0, "nsec": 1.0}
 _RATES = {"": 1.0, "bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9, "tbit": 1e12,
@@ -49,13 +49,13 @@ _KEYS = {
     "ecn",
     "seed",
 }
-_UNHELD = ("duplicate", "corrupt", "reorder", "gap", "slot", "ecn", "seed", "distribution")
+_UNSUPPORTED = ("duplicate", "corrupt", "reorder", "gap", "slot", "ecn", "seed", "distribution")
 
 Floats = npt.NDArray[np.float64]
 
 
 def read(source: Source) -> Trace:
-    """Read the command that holds `netem`. ChannelError names the line and the word."""
+    """Read the command that contains `netem`. Raises ChannelError with line and word."""
     line, words = _command(source)
     options = _options(source, line, words)
     unknowns: list[str] = ["A netem command has no end: its one interval is written as an hour."]
@@ -74,13 +74,13 @@ def read(source: Source) -> Trace:
             how = "the limit of the netem command"
             estimates = (Estimate("queue_limit_pkts", packets, None, None, "packets", True, how),)
         elif key == "loss":
-            mean, said = _loss(number, values)
+            mean, omitted = _loss(number, values)
             columns["per"] = [mean]
-            unknowns += said
-        elif key in _UNHELD:
+            unknowns += omitted
+        elif key in _UNSUPPORTED:
             unknowns.append(f"`{' '.join([key, *values])}` is not read: the channel table has no column for it.")
     table = table_of("interval", columns, 1)
-    return Trace(table, estimates=estimates, unknowns=tuple(unknowns), source={"name": source.path.name})
+    return Trace(table, estimates=estimates, unknowns=tuple(unknowns), source={"name": source.name})
 
 
 def _command(source: Source) -> tuple[int, list[str]]:
@@ -89,7 +89,7 @@ def _command(source: Source) -> tuple[int, list[str]]:
         try:
             words = shlex.split(line, comments=True) if "netem" in line else []
         except ValueError as error:
-            raise source.wrong(number, f"is no command: {error}") from None
+            raise source.error_at(number, f"is no command: {error}") from None
         if "netem" in words:
             return number, words[words.index("netem") + 1 :]
     raise ChannelError(f"{source.path}: holds no netem command")
@@ -100,7 +100,7 @@ def _options(source: Source, line: int, words: list[str]) -> Iterator[tuple[str,
     while at < len(words):
         key = words[at]
         if key not in _KEYS:
-            raise source.wrong(line, f"netem has no option {key!r} here")
+            raise source.error_at(line, f"netem has no option {key!r} here")
         end = at + 1
         while end < len(words) and (words[end] not in _KEYS or (key == "loss" and words[end] == "ecn")):
             end += 1
@@ -110,43 +110,45 @@ def _options(source: Source, line: int, words: list[str]) -> Iterator[tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Numbers of one option, with errors that name it."""
+    """Parses the numbers of one option; errors name it."""
 
     source: Source
     line: int
     key: str
 
     def of(self, values: list[str], at: int, units: dict[str, float], what: str) -> float:
-        """Number `at` in the base of `units`."""
+        """Return the number at index `at`, converted by `units`."""
         match = _NUMBER.fullmatch(values[at]) if at < len(values) else None
         if match is None or match[2].lower() not in units:
             got = repr(values[at]) if at < len(values) else "nothing"
-            raise self.source.wrong(self.line, f"{self.key}: {got} is not {what}")
+            raise self.source.error_at(self.line, f"{self.key}: {got} is not {what}")
         value = float(match[1]) * units[match[2].lower()]
         if value < 0:
-            raise self.source.wrong(self.line, f"{self.key}: {values[at]} is negative")
+            raise self.source.error_at(self.line, f"{self.key}: {values[at]} is negative")
         if value > INT64_MAX:
-            raise self.source.wrong(self.line, f"{self.key}: {values[at]} is too much to reckon with")
+            raise self.source.error_at(self.line, f"{self.key}: {values[at]} is out of range")
         return value
 
     def share(self, values: list[str], at: int, default: float) -> float:
-        """A percentage as a probability."""
+        """Return a percentage as a probability."""
         if at >= len(values):
             return default
         value = self.of(values, at, {"%": 0.01, "": 0.01}, "a percentage")
         if value > 1:
-            raise self.source.wrong(self.line, f"{self.key}: {values[at]} is more than 100 %")
+            raise self.source.error_at(self.line, f"{self.key}: {values[at]} is more than 100 %")
         return value
 
 
 def _loss(number: _Reader, values: list[str]) -> tuple[float, list[str]]:
-    """Mean loss, and which model stands there in the words of a scenario."""
+    """Return the mean loss rate, and the loss model in the syntax of a scenario."""
     kind = values[0] if values and values[0] in {"random", "gemodel", "state"} else "random"
     rest = values[1:] if values and values[0] == kind else values
     if kind == "random":
         mean = number.share(rest, 0, 0.0)
-        said = [f"The correlation {rest[1]} of the losses is not read."] if len(rest) > 1 and rest[1] != "ecn" else []
-        return mean, said
+        omitted = (
+            [f"The correlation {rest[1]} of the losses is not read."] if len(rest) > 1 and rest[1] != "ecn" else []
+        )
+        return mean, omitted
     if kind == "gemodel":
         p = number.share(rest, 0, 0.0)
         r, bad, good = number.share(rest, 1, 1 - p), number.share(rest, 2, 1.0), number.share(rest, 3, 0.0)
@@ -158,11 +160,11 @@ def _loss(number: _Reader, values: list[str]) -> tuple[float, list[str]]:
         p23, p14 = number.share(rest, 3, 1.0), number.share(rest, 4, 0.0)
         mean = _four_state_mean(p13, p31, p32, p23, p14)
         model = f'{{ model = "four_state", p13 = {p13:.9g}, p31 = {p31:.9g}, p32 = {p32:.9g}, p23 = {p23:.9g}, p14 = {p14:.9g} }}'  # noqa: E501
-    return mean, [f"The losses come in bursts, the table holds their mean; a scenario has them as loss = {model}."]
+    return mean, [f"The losses come in bursts, and the table contains their mean; in a scenario: loss = {model}."]
 
 
 def _four_state_mean(p13: float, p31: float, p32: float, p23: float, p14: float) -> float:
-    """Loss rate of netem's four states: shares solve the balance of each state."""
+    """Return the loss rate of netem's four states, from the balance equations."""
     if p31 == 0 and p32 == 0:
         return 1.0 if p13 > 0 else p14 / (1 + p14)
     in_1 = 1.0
@@ -173,41 +175,41 @@ def _four_state_mean(p13: float, p31: float, p32: float, p23: float, p14: float)
 
 
 def write(trace: Trace, where: str) -> tuple[str, list[str]]:
-    """Return a shell script with the command and its distribution table, and what is left out."""
-    said = lacking(trace, {"packets", "intervals", "delay_ns", "rate_bps", "per", "size_bytes"})
+    """Return a shell script with the command and its distribution table, and what the script omits."""
+    omitted = omissions(trace, {"packets", "intervals", "delay_ns", "rate_bps", "per", "size_bytes"})
     states = forward_states(trace, where)
     if outages := [state for state in states if state.outage]:
-        said.append(f"outages of {_seconds(outages)} are not in it: netem has no times")
+        omitted.append(f"outages of {_seconds(outages)} are omitted: netem has no times")
         states = [state for state in states if not state.outage]
-    words, table = _delay(states, said)
-    words += _rate(states, said) + _loss_words(trace, states, where, said)
+    words, table = _delay(states, omitted)
+    words += _rate(states, omitted) + _loss_words(trace, states, where, omitted)
     limit = trace.estimate("queue_limit_pkts")
     if limit is not None and limit.value is not None:
         words += ["limit", str(max(1, round(limit.value)))]
     else:
-        said.append("the trace has no limit of the queue: netem's own, 1000 packets, holds")
+        omitted.append("the trace has no queue limit: netem's default, 1000 packets, applies")
     if not words:
         raise ChannelError(f"{where}: the trace shows neither delay nor rate nor losses")
     command = f'tc qdisc replace dev "${{1:?interface}}" root netem {" ".join(words)}\n'
     head = "#!/bin/sh\n# usage: sh FILE INTERFACE, as root\n"
     if table is None:
-        return head + command, said
+        return head + command, omitted
     rows = "\n".join(" ".join(map(str, row)) for row in table.reshape(-1, 8).tolist())
-    return f"{head}cat > /usr/lib/tc/hindflight.dist <<'END'\n{rows}\nEND\n{command}", said
+    return f"{head}cat > /usr/lib/tc/hindflight.dist <<'END'\n{rows}\nEND\n{command}", omitted
 
 
 def _weights(states: Sequence[State], name: str) -> tuple[Floats, Floats]:
-    """Values of one thing that states say, and how long each held, outages aside."""
-    said = [state for state in states if getattr(state, name) is not None]
-    values = np.array([getattr(state, name) for state in said], dtype=np.float64)
-    return values, np.array([state.end_ns - state.start_ns for state in said], dtype=np.float64)
+    """Return the values of one attribute of the states, and their durations."""
+    omitted = [state for state in states if getattr(state, name) is not None]
+    values = np.array([getattr(state, name) for state in omitted], dtype=np.float64)
+    return values, np.array([state.end_ns - state.start_ns for state in omitted], dtype=np.float64)
 
 
 def _seconds(states: Iterable[State]) -> str:
     return f"{sum(state.end_ns - state.start_ns for state in states) / 1e9:g} s"
 
 
-def _delay(states: Sequence[State], said: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
+def _delay(states: Sequence[State], omitted: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
     values, lasting = _weights(states, "delay_ns")
     if not len(values):
         return [], None
@@ -215,13 +217,13 @@ def _delay(states: Sequence[State], said: list[str]) -> tuple[list[str], npt.NDA
     spread = float(np.sqrt(np.average((values - mean) ** 2, weights=lasting)))
     if spread < 1:
         return ["delay", f"{mean / 1e6:.6f}ms"], None
-    said.append("the order of the delays in time is not in it: netem draws each packet's from their distribution")
+    omitted.append("the order of the delays is omitted: netem takes each from their distribution")
     table = distribution(values, lasting, mean, spread)
     return ["delay", f"{mean / 1e6:.6f}ms", f"{spread / 1e6:.6f}ms", "distribution", "hindflight"], table
 
 
 def distribution(values: Floats, weights: Floats, mean: float, spread: float) -> npt.NDArray[np.int64]:
-    """Return the quantiles of weighted values as netem's table has them."""
+    """Return the quantiles of weighted values in the format of netem's tables."""
     order = np.argsort(values, kind="stable")
     share = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
     at = (np.arange(TABLE_ENTRIES) + 0.5) / TABLE_ENTRIES
@@ -230,38 +232,42 @@ def distribution(values: Floats, weights: Floats, mean: float, spread: float) ->
     return np.clip(table, -TABLE_LIMIT - 1, TABLE_LIMIT).astype(np.int64)
 
 
-def _rate(states: Sequence[State], said: list[str]) -> list[str]:
+def _rate(states: Sequence[State], omitted: list[str]) -> list[str]:
     values, lasting = _weights(states, "rate_bps")
     if not len(values):
         return []
     mean = float(np.average(values, weights=lasting))
     if float(values.max() - values.min()) > 0.01 * mean:
         low, high = values.min() / 1e6, values.max() / 1e6
-        said.append(f"the rate goes from {low:.4g} to {high:.4g} Mbit/s; netem has one: the mean over time")
+        omitted.append(f"the rate goes from {low:.4g} to {high:.4g} Mbit/s; netem gets the mean over time")
     return ["rate", f"{round(mean)}bit"]
 
 
-def _loss_words(trace: Trace, states: Sequence[State], where: str, said: list[str]) -> list[str]:
+def _loss_words(trace: Trace, states: Sequence[State], where: str, omitted: list[str]) -> list[str]:
     import pyarrow.compute as pc
 
     packets = trace.packets()
     numbered = packets.filter(pc.is_valid(packets["position"])) if len(packets) else packets
     if len(numbered) and pc.any(numbered["lost"]).as_py():
-        fates = fates_of(trace, where)
-        if 0 < fates.losses < len(fates):
-            best = fit_models(fates, ("bernoulli", "gilbert_elliott", "four_state")).best
-            said.append(
-                f"which packets were lost is not in it: the fitted model {best.model} is, which "
+        sequence = loss_sequence_of(trace, where)
+        if 0 < sequence.losses < len(sequence):
+            fits = fit_models(sequence, ("bernoulli", "gilbert_elliott", "four_state"))
+            best = fits.best
+            if fits.period is not None:
+                lost, every = fits.period.losses, fits.period.packets
+                omitted.append(f"the losses are periodic ({lost} of every {every} packets); netem's are random")
+            omitted.append(
+                f"the loss sequence is omitted: netem gets the fitted model {best.model}, which "
                 f"{best.verdict if best.verdict != 'too few losses to tell' else 'has too few losses to be tested'}"
             )
-            return ["loss", *_MODEL_WORDS[best.model](best)]
+            return ["loss", *_LOSS_ARGUMENTS[best.model](best)]
     values, lasting = _weights(states, "per")
     if not len(values) or not values.any():
         return []
     if values.max() > values.min():
-        said.append("the loss rate changes over time; netem has one: the mean over time")
+        omitted.append("the loss rate changes over time; netem gets the mean over time")
     if open_states := [state for state in states if state.per is None]:
-        said.append(f"for {_seconds(open_states)} the trace says no loss rate: netem's one holds then too")
+        omitted.append(f"for {_seconds(open_states)} the trace has no loss rate: netem applies its mean there too")
     return ["loss", "random", _percent(float(np.average(values, weights=lasting)))]
 
 
@@ -273,7 +279,7 @@ def _words(fit: Fit, *names: str) -> list[str]:
     return [_percent(fit.parameter(name).value) for name in names]
 
 
-_MODEL_WORDS: dict[str, Callable[[Fit], list[str]]] = {
+_LOSS_ARGUMENTS: dict[str, Callable[[Fit], list[str]]] = {
     "bernoulli": lambda fit: ["random", *_words(fit, "per")],
     "gilbert_elliott": lambda fit: [
         "gemodel",

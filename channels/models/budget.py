@@ -1,6 +1,6 @@
-"""From the strength of a signal to its bit errors: modulation curves, tables, link budgets, rain.
+"""Link budgets: free-space loss, and bit error rate by signal-to-noise ratio and modulation.
 
-Knows no link and no time series. Read docs/channels/budget.md.
+See docs/channels/budget.md.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _SQUARE_QAM = {"16qam": 4, "64qam": 6}
 
 
 def bit_error_rate(modulation: Modulation, ebn0_db: float) -> float:
-    """Bit error rate without coding in white noise at `ebn0_db`, Gray-coded where symbols hold several bits.
+    """Return the bit error rate without coding in white noise at `ebn0_db`, Gray-coded.
 
-    J. G. Proakis, "Digital Communications", 4th ed., §5.2: exact for bpsk, qpsk, fsk (binary, non-coherent) and
-    dbpsk; the usual nearest-neighbour form for 8psk and square QAM.
+    J. G. Proakis, "Digital Communications", 4th ed., §5.2: exact for bpsk, qpsk, fsk (binary, non-coherent) and dbpsk;
+    the usual nearest-neighbour approximation for 8psk and square QAM.
     """
     ratio = of_db(min(ebn0_db, 60.0))
     match modulation:
@@ -43,8 +43,8 @@ def bit_error_rate(modulation: Modulation, ebn0_db: float) -> float:
 
 
 def free_space_db(range_m: float, frequency_hz: float) -> float:
-    """Free-space loss between isotropic antennas: ITU-R P.525 §2.3. ChannelError where there is no way between them."""
+    """Return the free-space loss between isotropic antennas in dB: ITU-R P.525 §2.3. ChannelError at a range of 0."""
     ratio = 4 * math.pi * range_m * frequency_hz / 299_792_458.0
     if ratio <= 0:
-        raise ChannelError(f"a link budget needs a range of more than 0 m between its ends, not {range_m:g} m")
+        raise ChannelError(f"the range of a link budget is {range_m:g} m; it must be more than 0 m")
     return 20 * log10(ratio)

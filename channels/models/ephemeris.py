@@ -1,7 +1,6 @@
-"""Where satellites and platforms stand, seen from the ground: geostationary by longitude, moving ones by TLE, tracks.
+"""Positions of satellites and platforms: geostationary by longitude, moving ones by TLE, tracks.
 
-Earth is the WGS 84 ellipsoid, and it turns; refraction is left out. Knows no street and no loss. Read
-docs/channels/sky.md.
+Earth is the rotating WGS 84 ellipsoid; refraction is ignored. See docs/channels/sky.md.
 """
 
 from __future__ import annotations
@@ -17,19 +16,22 @@ from hindflight.toolkit.errors import ChannelError
 
 LIGHT_MPS = 299_792_458.0
 GEO_RADIUS_M = 42_164_172.0
-"""Of the geostationary orbit: the cube root of GM / omega^2, GM 3.986004418e14 m3/s2, one sidereal day."""
-_MAJOR_M = 6_378_137.0
+"""Radius of the geostationary orbit: cube root of GM / omega^2, GM 3.986004418e14 m3/s2, one sidereal day."""
+MAJOR_M = 6_378_137.0
+"""Equatorial radius of the WGS 84 ellipsoid."""
 _FLATTENING = 1 / 298.257223563
+MINOR_M = MAJOR_M * (1 - _FLATTENING)
+"""Polar radius of the WGS 84 ellipsoid."""
 _ECCENTRICITY_2 = _FLATTENING * (2 - _FLATTENING)
 _DIGITS = 12
-"""Angles are rounded to this many decimals: SGP4 has the platform's sines, which differ in the last place only."""
+"""Angles are rounded to this many decimals: SGP4 uses the platform's sines, which differ in the last place."""
 
 Vector = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place on or above the ground: degrees and metres above the ellipsoid."""
+    """A place: latitude and longitude in degrees, altitude above the ellipsoid in m."""
 
     latitude: float
     longitude: float
@@ -38,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where something stands, seen from a place: radians clockwise from north, above the horizon; slant range."""
+    """Direction and distance of a target: azimuth clockwise from north and elevation in radians, slant range in m."""
 
     azimuth: float
     elevation: float
@@ -46,27 +48,27 @@ class Look:
 
     @property
     def delay_ns(self) -> int:
-        """Time that light takes."""
+        """Propagation delay at the speed of light."""
         return round(self.range_m / LIGHT_MPS * 1e9)
 
 
 def earth_fixed(place: Place) -> Vector:
-    """Earth-centred, Earth-fixed coordinates in metres (WGS 84)."""
+    """Return the Earth-centred, Earth-fixed coordinates of a place in m (WGS 84)."""
     latitude, longitude = math.radians(place.latitude), math.radians(place.longitude)
-    normal = _MAJOR_M / math.sqrt(1 - _ECCENTRICITY_2 * sin(latitude) * sin(latitude))
+    normal = MAJOR_M / math.sqrt(1 - _ECCENTRICITY_2 * sin(latitude) * sin(latitude))
     across = (normal + place.altitude_m) * cos(latitude)
     up = (normal * (1 - _ECCENTRICITY_2) + place.altitude_m) * sin(latitude)
     return across * cos(longitude), across * sin(longitude), up
 
 
 def geostationary(longitude: float) -> Vector:
-    """Return where a geostationary satellite stands, by its longitude in degrees east."""
+    """Return the coordinates of a geostationary satellite by its longitude in degrees east."""
     angle = math.radians(longitude)
     return GEO_RADIUS_M * cos(angle), GEO_RADIUS_M * sin(angle), 0.0
 
 
 def look(observer: Place, target: Vector) -> Look:
-    """Where `target` stands, seen from `observer`."""
+    """Return the direction and distance of `target` from `observer`."""
     here = earth_fixed(observer)
     x, y, z = (there - own for there, own in zip(target, here, strict=True))
     latitude, longitude = math.radians(observer.latitude), math.radians(observer.longitude)
@@ -83,7 +85,9 @@ def look(observer: Place, target: Vector) -> Look:
 
 
 class Orbit:
-    """A satellite by its two-line elements, moved by SGP4 (Vallado et al., "Revisiting Spacetrack Report #3", 2006)."""
+    """The orbit of a satellite from two-line elements, by SGP4 (Vallado et al., "Revisiting Spacetrack Report #3",
+    2006).
+    """
 
     def __init__(self, lines: tuple[str, str], where: str) -> None:
         from sgp4.api import Satrec
@@ -99,7 +103,7 @@ class Orbit:
         self.epoch: datetime = sat_epoch_datetime(self._satrec)
 
     def check_age(self, time: datetime, longest: timedelta) -> None:
-        """ChannelError if `time` is further than `longest` from the elements' epoch: SGP4 loses the satellite."""
+        """Raise ChannelError if `time` is more than `longest` from the epoch, where SGP4 is inaccurate."""
         age = abs(time - self.epoch)
         if age > longest:
             raise ChannelError(
@@ -109,7 +113,7 @@ class Orbit:
             )
 
     def position(self, time: datetime) -> Vector:
-        """Earth-fixed coordinates at `time`, in metres."""
+        """Return Earth-fixed coordinates at `time` in m."""
         from sgp4.api import SGP4_ERRORS, jday
 
         utc = time.astimezone(UTC)
@@ -126,7 +130,7 @@ class Orbit:
 
 
 def read_tle(path: Path, name: str | None = None) -> Orbit:
-    """Read the first (or the named) satellite of a TLE file; ChannelError in one line."""
+    """Read the first satellite of a TLE file, or the one called `name`. Raises ChannelError in one line."""
     lines = [line.rstrip() for line in read_text(path).splitlines() if line.strip()]
     for i, line in enumerate(lines[:-1]):
         if line.startswith("1 ") and lines[i + 1].startswith("2 "):
@@ -147,7 +151,7 @@ def _check_lines(lines: tuple[str, str]) -> None:
 
 
 def _sidereal(day: float, part: float) -> float:
-    """Greenwich mean sidereal time (IAU 1982) in radians, UT1 taken as UTC."""
+    """Return Greenwich mean sidereal time (IAU 1982) in radians, with UTC for UT1."""
     centuries = ((day - 2_451_545.0) + part) / 36_525.0
     seconds = (
         67_310.54841

@@ -1,6 +1,6 @@
-"""Handovers: links whose rate, delay and loss change at given times, or every slot of a constellation.
+"""Handovers: rate, delay and loss change at given times, or in each slot of a constellation.
 
-Parameters and the states they give. Read docs/channels/handover.md.
+See docs/channels/handover.md.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hindflight.channels.intervals import State, merged, until
+from hindflight.channels.intervals import State, merge, truncate
 from hindflight.channels.models.parameters import Parameters, Probability, Rate, Stay, Time
 from hindflight.channels.models.state_sequences import normals, uniform
 
 
 class Step(Parameters):
-    """From `at` on these values hold; what is left out stays as it was.
+    """Values that hold from `at` on. A value that is left out does not change.
 
-    `gap`: break before make, the link is down that long before the new values hold. `overlap`: make before break with
-    two links alive, the new one with a queue of its own; the old one serves what it has for so long, and packets of the
-    two may overtake. With neither one link changes: what is queued goes on at the new values.
+    `gap`: break before make; the link is down for that long before the new values hold. `overlap`: make before break; a
+    second link with a separate queue takes over, the previous one drains its queue for that long, and packets of the
+    two may be reordered. With neither, the same link changes, and queued packets leave at the new values.
     """
 
     at: Time
@@ -37,12 +37,12 @@ class Step(Parameters):
         if self.per is not None and self.ber is not None:
             raise ValueError("give per or ber, not both")
         if self.gap and self.overlap is not None:
-            raise ValueError("gap breaks before it makes, overlap makes before it breaks: give one of them")
+            raise ValueError("give gap (break before make) or overlap (make before break), not both")
         return self
 
 
 class Handover(Parameters):
-    """A schedule of steps, the first at 0. `queued`: what meets a gap is lost, or waits for its end."""
+    """A schedule of steps, the first at 0. `queued`: packets that meet a gap are lost, or wait for its end."""
 
     model: Literal["handover"]
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
@@ -53,18 +53,18 @@ class Handover(Parameters):
         if self.steps[0].at != 0:
             raise ValueError("the first step must be at 0 s")
         if self.steps[0].overlap is not None:
-            raise ValueError("steps[0].overlap: there is no link before the first one")
+            raise ValueError("steps[0].overlap: there is no link before the first step")
         for i, (before, after) in enumerate(pairwise(self.steps), 1):
             if after.at < before.at + before.gap:
-                raise ValueError(f"steps[{i}].at is before the step above it, or in its gap")
+                raise ValueError(f"steps[{i}].at is before the previous step or within its gap")
             if before.overlap is not None and after.overlap is not None and after.at < before.at + before.overlap:
-                raise ValueError(f"steps[{i}].overlap begins within that of the step above: three links at once")
+                raise ValueError(f"steps[{i}].overlap begins within that of the previous step: three links at once")
         return self
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """Rate, delay, loss and gaps from time 0 to `span_ns`; nothing is drawn."""
+        """Return rate, delay, loss and gaps from 0 to `span_ns`. Deterministic: `seed` is ignored."""
         del seed, owner
-        return merged(until(self._states(span_ns), span_ns))
+        return merge(truncate(self._states(span_ns), span_ns))
 
     def _states(self, span_ns: int) -> Iterator[State]:
         rate, delay, per, ber = None, None, None, None
@@ -80,11 +80,12 @@ class Handover(Parameters):
 
 
 class Slots(Parameters):
-    """Every `slot` another satellite: rate and delay drawn evenly between two ends, a gap of `gap` at its beginning, or
-    with `overlap` two links alive for so long (see `Step`).
+    """Handovers between satellites every `slot`: uniformly distributed rate and delay, a `gap` at the start of each
+    slot, or an `overlap` of two links (see `Step`).
 
-    Defaults: slots of 15 s that begin 12 s past the minute, as measured at Starlink (Mohan et al., "A Multifaceted Look
-    at Starlink Performance", WWW 2024; Garcia et al., LEO-NET 2023); rates and delays are of no single measurement.
+    Defaults: slots of 15 s that start 12 s past the minute, as measured at Starlink (Mohan et al., "A Multifaceted Look
+    at Starlink Performance", WWW 2024; Garcia et al., LEO-NET 2023). Rates and delays are not from a single
+    measurement.
     """
 
     model: Literal["slots"]
@@ -101,34 +102,34 @@ class Slots(Parameters):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.rate_high < self.rate_low or self.delay_high < self.delay_low:
-            raise ValueError("a high end is less than its low end")
+            raise ValueError("rate_high is less than rate_low, or delay_high less than delay_low")
         if self.gap >= self.slot:
-            raise ValueError("the gap is as long as the slot")
+            raise ValueError("gap must be shorter than slot")
         if self.overlap is not None and self.overlap > self.slot:
             raise ValueError("overlap is longer than the slot: three links at once")
         if self.gap and self.overlap is not None:
-            raise ValueError("gap breaks before it makes, overlap makes before it breaks: give one of them")
+            raise ValueError("give gap (break before make) or overlap (make before break), not both")
         return self
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """Rate and delay slot by slot from time 0 to `span_ns`."""
-        return merged(until(self._states(seed, owner), span_ns))
+        """Return rate and delay slot by slot from 0 to `span_ns`."""
+        return merge(truncate(self._states(seed, owner), span_ns))
 
     def _states(self, seed: int, owner: int) -> Iterator[State]:
-        drawn = normals(seed, owner)
+        numbers = normals(seed, owner)
         first = self.first % self.slot
         for number in count():
             start_ns = max(0, first + (number - 1) * self.slot)
             end_ns = first + number * self.slot
-            rate = self.rate_low + (self.rate_high - self.rate_low) * uniform(next(drawn))
-            delay = round(self.delay_low + (self.delay_high - self.delay_low) * uniform(next(drawn)))
+            rate = self.rate_low + (self.rate_high - self.rate_low) * uniform(next(numbers))
+            delay = round(self.delay_low + (self.delay_high - self.delay_low) * uniform(next(numbers)))
             open_ns = start_ns + (self.gap if number else 0)
             yield gap(start_ns, open_ns, delay, self.queued)
             yield State(open_ns, end_ns, rate, delay, overlap_ns=self.overlap if number and start_ns else None)
 
 
 def gap(start_ns: int, end_ns: int, delay_ns: int | None, queued: Literal["lost", "held"]) -> State:
-    """Return a break of the link: what meets it is lost, or what is queued waits."""
+    """Return an interruption of the link: packets are lost (`lost`) or wait in the queue (`held`)."""
     if queued == "lost":
         return State(start_ns, end_ns, delay_ns=delay_ns, outage=True)
     return State(start_ns, end_ns, rate_bps=0.0, delay_ns=delay_ns)

@@ -1,6 +1,6 @@
-"""What a link layer makes of losses: retransmission (ARQ) and erasure codes (FEC) over any other model.
+"""Link-layer protection over any other model: retransmission (ARQ) and erasure codes (FEC).
 
-Parameters, and the words the kernels know; the kernels draw. Read docs/channels/protect.md.
+See docs/channels/protect.md.
 """
 
 from __future__ import annotations
@@ -28,94 +28,98 @@ if TYPE_CHECKING:
 
 BATCH = 262_144
 SPANS = 4096
-"""So many changes of a link are told at a time."""
+"""Number of changes of a link that are passed to the kernel at a time."""
 
 ENDLESS_NS = 2**64 - 1
 
 LossModel = losses.PacketLoss | losses.TimeLoss
-"""Models of losses alone."""
+"""Models of losses without a link."""
 
 LinkModel = Street | Lms | Signal | Track | Uav | Handover | Slots
-"""Models that say what a whole link is like over time."""
+"""Models of a whole link over time."""
 
 Inner = Annotated[LossModel | LinkModel, Field(discriminator="model")]
 
 
 @dataclass(frozen=True, slots=True)
-class Fates:
-    """A batch of packets: which are lost, and how much later than at the first try the others come (ns)."""
+class PacketFates:
+    """A batch of packets: which are lost, and the delay that retransmission or decoding adds to the others [ns]."""
 
     lost: np.ndarray[Any, np.dtype[np.bool_]]
     added_ns: np.ndarray[Any, np.dtype[np.int64]]
 
 
-class _Guard(Parameters):
-    """What both have in common: the model beneath."""
+class _Protection(Parameters):
+    """The model below a link-layer protection, common to ARQ and FEC."""
 
     over: Inner
 
     @property
     def reach_ns(self) -> int:
-        """How long after a packet comes the model beneath is still asked for it."""
+        """How long after a packet's arrival its fate still depends on the model below, in ns."""
         raise NotImplementedError
 
     def guard(self, over: losses.Config) -> losses.Config:
-        """Return the kernel's words with those of the process beneath."""
+        """Return the kernel's configuration over the loss process `over`."""
         raise NotImplementedError
 
     def config(self) -> losses.Config:
-        """Return the kernel's words. ValueError over a model of a whole link: it takes a time and a seed."""
+        """Return the kernel's configuration. Raises ValueError over a model of a whole link, which needs a time and a
+        seed.
+        """
         if not isinstance(self.over, LossModel):
-            raise ValueError(f"{self.over.model} says what a whole link is like")
+            raise ValueError(f"{self.over.model} models a whole link")
         return self.guard(self.over.config())
 
-    def fates(self, packets: int, seed: int, *, size_bytes: int, spacing_ns: int) -> Iterator[Fates]:
-        """Return the fates of `packets` packets, `spacing_ns` apart, in batches. Outages of a whole link are losses."""
+    def fates(self, packets: int, seed: int, *, size_bytes: int, spacing_ns: int) -> Iterator[PacketFates]:
+        """Yield the fates of `packets` packets, `spacing_ns` apart, in batches. Outages of a link count as losses."""
         import numpy as np
         import pyarrow as pa
 
-        told = _Told(self, packets * spacing_ns + 1, seed)
+        process = _IncrementalProcess(self, packets * spacing_ns + 1, seed)
         left = packets
         while left:
-            rows = pa.table(told.stream.fates(min(BATCH, left), size_bytes, spacing_ns))
+            rows = pa.table(process.stream.fates(min(BATCH, left), size_bytes, spacing_ns))
             left -= len(rows)
             if len(rows):
-                yield Fates(np.asarray(rows["lost"]), np.asarray(rows["added_ns"]).astype(np.int64))
+                yield PacketFates(np.asarray(rows["lost"]), np.asarray(rows["added_ns"]).astype(np.int64))
             else:
-                told.go_on()
+                process.extend()
 
 
-class _Told:
-    """The process of a link layer, told of the link beneath bit by bit: memory does not grow with the time covered."""
+class _IncrementalProcess:
+    """The loss process of a link layer, which gets the states of the link below step by step, so that memory stays
+    constant.
+    """
 
-    def __init__(self, guard: _Guard, span_ns: int, seed: int) -> None:
+    def __init__(self, guard: _Protection, span_ns: int, seed: int) -> None:
         from hindflight.channels._native import LossStream
 
         self._spans: Iterator[dict[str, Any]] = iter(())
-        words, told_ns = None, ENDLESS_NS
+        words, known_until_ns = None, ENDLESS_NS
         if not isinstance(guard.over, LossModel):
             self._spans = loss_spans(guard.over.states(span_ns + guard.reach_ns, seed), outages=True)
-            words, told_ns = self._next()
+            words, known_until_ns = self._next()
         over = guard.over.config() if isinstance(guard.over, LossModel) else words or losses.NoLoss().config()
-        self.stream = LossStream(json.dumps(guard.guard(over)), seed=seed, told_ns=told_ns)
+        self.stream = LossStream(json.dumps(guard.guard(over)), seed=seed, told_ns=known_until_ns)
 
     def _next(self) -> tuple[losses.Config | None, int]:
-        """The next spans as a timeline, none where nothing is lost any more, and until when they tell all."""
+        """Return the next spans as a timeline (None after the last), and the time up to which they are complete."""
         spans = list(islice(self._spans, SPANS))
         timeline = {"kind": "timeline", "spans": spans} if spans else None
         return timeline, spans[-1]["start_ns"] if len(spans) == SPANS else ENDLESS_NS
 
-    def go_on(self) -> None:
-        """Tell of more spans."""
-        words, told_ns = self._next()
-        self.stream.extend(json.dumps(words or {"kind": "timeline", "spans": []}), told_ns)
+    def extend(self) -> None:
+        """Pass the next spans to the kernel."""
+        words, known_until_ns = self._next()
+        self.stream.extend(json.dumps(words or {"kind": "timeline", "spans": []}), known_until_ns)
 
 
-class Arq(_Guard):
-    """Retransmission by the link as in IEEE 802.11: `retries` more tries of `try_time` each, then it gives up.
+class Arq(_Protection):
+    """Retransmission by the link as in IEEE 802.11: up to `retries` further attempts of `try_time` each, then a loss.
 
-    Each try is a packet to the model beneath, at its own time. `in_order`: later packets wait for the one that is being
-    tried.
+    Each attempt is a packet to the model below, at its own time. `in_order`: later packets wait for one that is being
+    retried.
     """
 
     model: Literal["arq"]
@@ -125,21 +129,21 @@ class Arq(_Guard):
 
     @property
     def reach_ns(self) -> int:
-        """How long after a packet comes the model beneath is still asked for it."""
+        """How long after a packet's arrival its fate still depends on the model below, in ns."""
         return self.retries * self.try_time
 
     def guard(self, over: losses.Config) -> losses.Config:
-        """Return the kernel's words with those of the process beneath."""
+        """Return the kernel's configuration over the loss process `over`."""
         return {
             "kind": "arq", "over": over, "retries": self.retries, "try_ns": self.try_time, "in_order": self.in_order
         }  # fmt: skip
 
 
-class Fec(_Guard):
-    """An erasure code: of `block` packets `repair` are redundant, and any `repair` losses in a block are made good.
+class Fec(_Protection):
+    """An erasure code: of `block` packets `repair` are redundant; up to `repair` losses per block are recovered.
 
-    What is made good comes at the end of its block, whose packets follow one another by `packet_time`. `in_order`: what
-    follows waits for it.
+    A recovered packet arrives at the end of its block, whose packets are `packet_time` apart. `in_order`: later packets
+    wait for it.
     """
 
     model: Literal["fec"]
@@ -151,21 +155,21 @@ class Fec(_Guard):
     @model_validator(mode="after")
     def _some_data(self) -> Self:
         if self.repair >= self.block:
-            raise ValueError("repair leaves no data in a block")
+            raise ValueError("repair must be less than block, which holds data too")
         return self
 
     @property
     def reach_ns(self) -> int:
-        """How long after a packet comes the model beneath is still asked for it."""
+        """How long after a packet's arrival its fate still depends on the model below, in ns."""
         return self.block * self.packet_time
 
     def guard(self, over: losses.Config) -> losses.Config:
-        """Return the kernel's words with those of the process beneath."""
+        """Return the kernel's configuration over the loss process `over`."""
         return {
             "kind": "fec", "over": over, "block": self.block, "repair": self.repair, "packet_ns": self.packet_time,
             "in_order": self.in_order,
         }  # fmt: skip
 
 
-Guarded = Arq | Fec
-"""Models that a link layer protects."""
+LinkProtection = Arq | Fec
+"""Models of link-layer protection."""

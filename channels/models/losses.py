@@ -1,6 +1,6 @@
-"""Loss models packet by packet, and chains of states in time: their parameters, and the words the kernels know.
+"""Loss models per packet, and Markov chains in time: parameters, and their configuration of the kernels.
 
-Decides nothing by chance: the kernels draw. Pages: docs/channels/{bernoulli,ber,gilbert_elliott,markov}.md.
+The kernels generate all random numbers. See docs/channels/{bernoulli,ber,gilbert_elliott,markov}.md.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ from hindflight.channels.models.parameters import Parameters, Probability, Real,
 from hindflight.channels.portable import exp
 
 Config = dict[str, Any]
-"""A loss process in the words of `LossConfig` in replay/engine/src/config/loss.rs."""
+"""A loss process in the syntax of `LossConfig` in replay/engine/src/config/loss.rs."""
 
 MeanBurst = Annotated[float, Field(ge=1, allow_inf_nan=False, strict=True)]
 
 
 class NoLoss(Parameters):
-    """`loss = { model = "none" }`."""
+    """No loss: `loss = { model = "none" }`."""
 
     model: Literal["none"] = "none"
 
     def config(self) -> Config:
-        """The kernel's words."""
+        """Return the kernel's configuration."""
         return {"kind": "none"}
 
 
 class Bernoulli(Parameters):
-    """Independent loss with one probability for every packet."""
+    """Independent losses with the same probability for every packet."""
 
     model: Literal["bernoulli"]
     per: Probability
 
     def config(self) -> Config:
-        """The kernel's words."""
+        """Return the kernel's configuration."""
         return {"kind": "bernoulli", "per": self.per}
 
 
 class BitErrors(Parameters):
-    """Independent bit errors: PER = 1 - (1 - BER)^bits, by each packet's own size."""
+    """Independent bit errors: PER = 1 - (1 - BER)^bits, with the size of each packet."""
 
     model: Literal["ber"]
     ber: Probability
 
     def config(self) -> Config:
-        """The kernel's words."""
+        """Return the kernel's configuration."""
         return {"kind": "ber", "ber": self.ber}
 
 
 class GilbertElliott(Parameters):
-    """Two states stepped per packet; letters as in tc-netem: loss is 1-k in good, 1-h in bad.
+    """Two states with transitions per packet, parameters as in tc-netem: loss is 1-k in good, 1-h in bad.
 
-    Instead of `p` and `r`: `mean_loss` and `mean_burst` (packets in a row) of Gilbert's form, in which every packet of
-    the bad state is lost and no other. Instead of `h` and `k`: a bit error rate in each state.
+    Instead of `p` and `r`: `mean_loss` and `mean_burst` (consecutive packets) of Gilbert's model, in which the bad
+    state loses every packet and the good state none. Instead of `h` and `k`: a bit error rate per state.
     """
 
     model: Literal["gilbert_elliott"]
@@ -78,20 +78,20 @@ class GilbertElliott(Parameters):
         if None in bits and bits != (None, None):
             raise ValueError("give both ber_good and ber_bad")
         if None not in means and (self.h, self.k) != (None, None):
-            raise ValueError("mean_loss and mean_burst are those of Gilbert's form: h = 0 and k = 1")
+            raise ValueError("mean_loss and mean_burst set h = 0 and k = 1 (Gilbert's model): leave h and k out")
         if self.steps()[0] > 1:
-            raise ValueError("a loss this frequent needs longer bursts: mean_loss is at most b / (b + 1)")
+            raise ValueError("mean_loss is at most b / (b + 1) with b = mean_burst: lengthen mean_burst")
         return self
 
     def steps(self) -> tuple[float, float]:
-        """The probabilities p and r per packet."""
+        """Return the transition probabilities p and r per packet."""
         if self.mean_loss is None or self.mean_burst is None:
             return self.p or 0.0, self.r or 0.0
         r = 1 / self.mean_burst
         return r * self.mean_loss / (1 - self.mean_loss), r
 
     def config(self) -> Config:
-        """The kernel's words."""
+        """Return the kernel's configuration."""
         p, r = self.steps()
         if self.ber_good is not None and self.ber_bad is not None:
             states = [{"ber": self.ber_good, "stay": {"geometric": p}}, {"ber": self.ber_bad, "stay": {"geometric": r}}]
@@ -101,7 +101,7 @@ class GilbertElliott(Parameters):
 
 
 class GilbertElliottTime(Parameters):
-    """Two states in time: each lasts an exponential time, whether packets are sent or not."""
+    """Two states in continuous time: sojourn times are exponential and do not depend on packets."""
 
     model: Literal["gilbert_elliott_time"]
     mean_good: Stay
@@ -119,7 +119,7 @@ class GilbertElliottTime(Parameters):
         return self
 
     def config(self) -> Config:
-        """The kernel's words; the chain starts in its steady state."""
+        """Return the kernel's configuration; the chain starts in its steady state."""
         bad = 1.0 if self.loss_bad is None and self.ber_bad is None else self.loss_bad
         states = [
             _state(self.loss_good, self.ber_good, {"exponential_ns": float(self.mean_good)}),
@@ -130,7 +130,7 @@ class GilbertElliottTime(Parameters):
 
 
 class FourState(Parameters):
-    """tc-netem's `loss state`: 1 passing in a gap, 2 passing in a burst, 3 lost in a burst, 4 lost alone in a gap."""
+    """tc-netem's `loss state`: 1 received in a gap, 2 received in a burst, 3 lost in a burst, 4 lost in a gap."""
 
     model: Literal["four_state"]
     p13: Probability
@@ -149,11 +149,11 @@ class FourState(Parameters):
 
     @property
     def back(self) -> float:
-        """p31; without it 1 - p13, as netem has it."""
+        """Return p31; by default 1 - p13, as in netem."""
         return 1 - self.p13 if self.p31 is None else self.p31
 
     def config(self) -> Config:
-        """The kernel's words: the states in netem's order."""
+        """Return the kernel's configuration, with the states in netem's order."""
         p31 = self.back
         rows = [
             [1 - self.p13 - self.p14, 0.0, self.p13, self.p14],
@@ -168,7 +168,7 @@ Row = tuple[Probability, ...]
 
 
 class Markov(Parameters):
-    """States of any number stepped per packet: `transitions` row by row, `loss` or `ber` of each state."""
+    """A Markov chain with transitions per packet: `transitions` row by row, `loss` or `ber` per state."""
 
     model: Literal["markov"]
     transitions: Annotated[tuple[Row, ...], Field(min_length=1, max_length=1000)]
@@ -182,14 +182,14 @@ class Markov(Parameters):
         return self
 
     def config(self) -> Config:
-        """The kernel's words; the chain starts in its first state."""
+        """Return the kernel's configuration; the chain starts in its first state."""
         return _stepped([list(row) for row in self.transitions], _losses(self.loss, self.ber))
 
 
 class MarkovTime(Parameters):
-    """States of any number in time: mean stays, jumps, loss or bit error rate of each.
+    """A Markov or semi-Markov chain in continuous time: mean sojourn times, jumps, loss or bit error rate per state.
 
-    `law` of the stays: exponential (Markov) or log-normal with `sigma` (semi-Markov).
+    `law` of the sojourn times: exponential (Markov) or log-normal with `sigma` (semi-Markov).
     """
 
     model: Literal["markov_time"]
@@ -205,11 +205,11 @@ class MarkovTime(Parameters):
         _check_rows("jumps", self.jumps, len(self.stays))
         _check_states(self.loss, self.ber, len(self.stays))
         if (self.sigma is None) != (self.law == "exponential"):
-            raise ValueError('sigma belongs to law = "log_normal", and that law needs it')
+            raise ValueError('give sigma with law = "log_normal", and only with it')
         return self
 
     def config(self) -> Config:
-        """The kernel's words; the chain starts in its first state."""
+        """Return the kernel's configuration; the chain starts in its first state."""
         states = [
             {**loss, "stay": _stay(float(mean), self.sigma)}
             for loss, mean in zip(_losses(self.loss, self.ber), self.stays, strict=True)
@@ -219,13 +219,13 @@ class MarkovTime(Parameters):
 
 
 PacketLoss = Bernoulli | BitErrors | GilbertElliott | FourState | Markov
-"""Models stepped per packet: a packet's fate depends on how many went before it, not on when."""
+"""Models per packet: a packet's fate depends on the number of packets before it, not on time."""
 
 TimeLoss = GilbertElliottTime | MarkovTime
-"""Models in time."""
+"""Models in continuous time."""
 
 ANY_LOSS = Annotated[PacketLoss | TimeLoss, Field(discriminator="model")]
-"""Every model of this page, told apart by its key `model`."""
+"""All loss models, distinguished by the key `model`."""
 
 
 def _stay(mean_ns: float, sigma: float | None) -> Config:
@@ -262,7 +262,7 @@ def _check_rows(name: str, rows: tuple[Row, ...], states: int) -> None:
 
 
 def _stepped(rows: list[list[float]], losses: list[Config]) -> Config:
-    """A chain per packet: how long each state lasts is geometric, the jumps are those that leave it."""
+    """Return a chain per packet: geometric sojourn times, and jumps conditional on leaving the state."""
     states, jumps = [], []
     for i, (row, loss) in enumerate(zip(rows, losses, strict=True)):
         leave = max(0.0, 1 - row[i])

@@ -1,6 +1,6 @@
-"""What the parameters of all models share: quantities with units, probabilities, one line for what is wrong.
+"""Common parts of model parameters: quantities with units, probabilities, one-line errors.
 
-Knows no model. Read docs/channels/synth.md.
+See docs/channels/synth.md.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
@@ -22,10 +23,11 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from hindflight.toolkit.errors import ChannelError, MachineError, did_you_mean
-from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity
+from hindflight.toolkit.text import name_from_text, name_to_text
+from hindflight.toolkit.units import FREQUENCY, LENGTH, RATE, SPEED, TIME, Quantity, quantity_of
 
 LONGEST_NS = 30 * 86_400 * 10**9
-"""A month: longer is a slip of the unit (the engine's own limit)."""
+"""Maximum duration of a channel, a state or a scenario: 30 days, as in the engine. More is probably a wrong unit."""
 
 BOUNDS = {
     "greater_than_equal": "at least",
@@ -33,7 +35,7 @@ BOUNDS = {
     "less_than_equal": "at most",
     "less_than": "less than",
 }
-"""What pydantic calls a number out of range, and the words before the bound that it broke."""
+"""Types of pydantic's range errors, and the words for the violated bound."""
 
 
 def _number(quantity: Quantity) -> BeforeValidator:
@@ -54,34 +56,49 @@ Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=Tru
 Real = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Decibels = Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False, strict=True)]
 Gain = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False, strict=True)]
-"""Decibels that are not negative."""
+"""Non-negative decibels."""
 Depth = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False, strict=True)]
-"""Decibels of more than 0."""
+"""Positive decibels."""
 Grain = Annotated[float, Field(ge=0.01, le=100, allow_inf_nan=False, strict=True)]
-"""Decibels from one level of a signal to the next."""
+"""Step between levels of a signal in decibels."""
 Degrees = Annotated[float, Field(ge=-360, le=360, allow_inf_nan=False, strict=True)]
 Latitude = Annotated[float, Field(ge=-90, le=90, allow_inf_nan=False, strict=True)]
 Longitude = Annotated[float, Field(ge=-180, le=360, allow_inf_nan=False, strict=True)]
 
 
 class Parameters(BaseModel):
-    """A table of parameters: unknown keys are errors."""
+    """A table of parameters; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
-def _beside(path: str, info: ValidationInfo) -> str:
-    return str(Path((info.context or {}).get("folder", ".")) / path)
+class FileName(str):
+    """The path of an input file that a parameter file names."""
 
 
-InputFile = Annotated[str, AfterValidator(_beside)]
-"""A file named in a file of parameters: relative to that file."""
+def _relative_path(path: str, info: ValidationInfo) -> FileName:
+    return FileName(Path((info.context or {}).get("folder", ".")) / name_from_text(path))
+
+
+def input_files(model: BaseModel) -> list[Path]:
+    """Return the files that a model and its parts name."""
+    found: list[Path] = []
+    for _, value in model:
+        if isinstance(value, FileName):
+            found.append(Path(value))
+        elif isinstance(value, BaseModel):
+            found += input_files(value)
+    return found
+
+
+InputFile = Annotated[str, AfterValidator(_relative_path), PlainSerializer(name_to_text)]
+"""The name of a file in a parameter file, relative to that file; a `file:` URI if the name is not UTF-8."""
 
 
 def parse(kind: Any, data: object, where: str, folder: Path = Path()) -> Any:
-    """Return `data` as `kind`, a model or a union; ChannelError with `where`, the key and what is allowed.
+    """Return `data` validated as `kind`, a model or a union; files in it are relative to `folder`.
 
-    Files that it names are looked for in `folder`.
+    Raises ChannelError with `where`, the key, and the allowed values.
     """
     adapter = TypeAdapter(kind)
     try:
@@ -91,27 +108,27 @@ def parse(kind: Any, data: object, where: str, folder: Path = Path()) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the contents of a TOML file; ChannelError or MachineError in one line."""
+    """Return the contents of a TOML file. Raises ChannelError or MachineError in one line."""
     try:
         return tomllib.loads(path.read_bytes().decode())
     except (FileNotFoundError, IsADirectoryError):
         raise ChannelError(f"{path}: there is no such file") from None
     except OSError as error:
         raise MachineError(f"{path}: {error.strerror}") from error
-    except ValueError as error:  # No text, no TOML, or a number of thousands of digits.
+    except ValueError as error:  # Not text, not TOML, or a number of thousands of digits.
         raise ChannelError(f"{path}: not a TOML file: {str(error).splitlines()[0]}") from None
     except RecursionError:
-        raise ChannelError(f"{path}: not a TOML file that can be read: its arrays go too deep") from None
+        raise ChannelError(f"{path}: not a TOML file: its arrays are nested too deeply") from None
 
 
 def read_text(path: Path) -> str:
-    """Return the contents of a text file; ChannelError in one line."""
+    """Return the contents of a text file. Raises ChannelError in one line."""
     try:
         return path.read_text()
     except OSError as error:
         raise ChannelError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ChannelError(f"{path}: is no text file") from None
+        raise ChannelError(f"{path}: is not a text file") from None
 
 
 def describe(error: ValidationError) -> str:
@@ -125,21 +142,23 @@ def describe(error: ValidationError) -> str:
         case "missing":
             message = "this key is missing"
         case kind if kind in BOUNDS:
-            words, bound = broken_bound(first)
-            message = f"{first['input']!r} is out of range; {words} {bound:g}"
+            words, bound = violated_bound(first)
+            quantity = quantity_of(first["input"]) if isinstance(first["input"], str) else None
+            limit = quantity.write(bound) if quantity is not None else f"{bound:g}"
+            message = f"{first['input']!r} is out of range; {words} {limit}"
         case "finite_number":
-            message = f"{first['input']!r} is no number to reckon with"
+            message = f"{first['input']!r} is not a finite number"
         case "literal_error":
             message = f"{first['input']!r} is not allowed; allowed: {first['ctx']['expected']}"
         case "union_tag_invalid" | "union_tag_not_found":
-            message = wrong_model(first)
+            message = model_error(first)
     path = _key_path(first["loc"])
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{path + ': ' if path else ''}{message}{more}"
 
 
-def wrong_model(error: ErrorDetails) -> str:
-    """Say what is wrong with the name of a model where one of several is chosen."""
+def model_error(error: ErrorDetails) -> str:
+    """Return the description of an unknown or missing model name."""
     if error["type"] == "union_tag_not_found":
         return "a model is missing"
     if not isinstance(error["input"].get("model"), str):
@@ -150,8 +169,8 @@ def wrong_model(error: ErrorDetails) -> str:
     return f"no model {context['tag']!r}{guess}; there are {', '.join(known)}"
 
 
-def broken_bound(error: ErrorDetails) -> tuple[str, float]:
-    """Return the words for the bound that a number broke, and the bound; for an error whose type is one of `BOUNDS`."""
+def violated_bound(error: ErrorDetails) -> tuple[str, float]:
+    """Return the words for a violated bound, and the bound, of an error whose type is one of `BOUNDS`."""
     (bound,) = error["ctx"].values()
     return BOUNDS[error["type"]], bound
 

@@ -1,6 +1,6 @@
-"""Bit errors from the strength of a signal over time: constant, from a file, or by a link budget, with rain.
+"""Bit errors from signal strength over time: constant, from a file, or from a link budget, with rain.
 
-Parameters and the states they give. Read docs/channels/signal.md.
+See docs/channels/signal.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hindflight.channels.intervals import State, merged, until
+from hindflight.channels.intervals import State, merge, truncate
 from hindflight.channels.models.budget import BOLTZMANN_DBW, Modulation, bit_error_rate, free_space_db
 from hindflight.channels.models.parameters import (
     LONGEST_NS,
@@ -36,14 +36,16 @@ from hindflight.channels.models.state_sequences import normals
 from hindflight.channels.portable import exp, log, log10
 from hindflight.toolkit.errors import ChannelError
 
-DEEPEST_DB = 1000.0
-"""Beyond it (of either sign) a strength or a loss is a slip."""
+MAX_STRENGTH_DB = 1000.0
+"""Maximum magnitude of a signal strength in a file, in dB."""
 
 
 class Rain(Parameters):
-    """Rain fade as a slow process: ln of the attenuation is Gauss-Markov (Maseng and Bakken, IEEE Trans. Comm. 1981).
+    """Rain fading: the logarithm of the attenuation is a Gauss-Markov process (Maseng and Bakken, IEEE Trans. Comm.
+    1981).
 
-    `median_db` and `sigma` are of the attenuation while it rains; ITU-R P.1853 has the rate of 2e-4 per second.
+    `median_db` and `sigma` describe the attenuation while it rains; the default `beta` is the 2e-4 per second of ITU-R
+    P.1853.
     """
 
     median_db: Depth
@@ -52,14 +54,14 @@ class Rain(Parameters):
     offset_db: Gain = 0.0
 
     def attenuation_db(self, steps_s: float, seed: int, owner: int) -> Iterator[float]:
-        """Return the attenuation step by step, for ever."""
+        """Yield the attenuation in dB per step of `steps_s` seconds, without end."""
         memory = exp(-self.beta * steps_s)
         fresh = math.sqrt(1 - memory * memory)
-        drawn = normals(seed, owner)
-        value = next(drawn)
+        numbers = normals(seed, owner)
+        value = next(numbers)
         while True:
             yield max(0.0, self.median_db * exp(self.sigma * value) - self.offset_db)
-            value = memory * value + fresh * next(drawn)
+            value = memory * value + fresh * next(numbers)
 
 
 class Budget(Parameters):
@@ -72,15 +74,15 @@ class Budget(Parameters):
     losses_db: Gain = 0.0
 
     def ebn0_db(self, range_m: float) -> float:
-        """Energy per bit over noise density at a range, without rain."""
+        """Return Eb/N0 in dB at a range in m, without rain."""
         cn0 = self.eirp_dbw + self.g_over_t_dbk - free_space_db(range_m, self.frequency) - self.losses_db
         return cn0 - BOLTZMANN_DBW - 10 * log10(self.bit_rate)
 
 
 class Signal(Parameters):
-    """A signal and what it loses: one of `ebn0_db`, `cn0_dbhz` with `bit_rate`, `file` (t_s, ebn0_db), or `budget`.
+    """Bit errors of a signal, from one of `ebn0_db`, `cn0_dbhz` with `bit_rate`, `file` (t_s, ebn0_db) or `budget`.
 
-    `curve` is a file (ebn0_db, ber) in place of a modulation without coding.
+    `curve` is a file (ebn0_db, ber) that replaces the uncoded modulation.
     """
 
     model: Literal["signal"]
@@ -103,14 +105,14 @@ class Signal(Parameters):
         if len(given) != 1:
             raise ValueError(f"give one of ebn0_db, cn0_dbhz, file and budget, not {' and '.join(given) or 'none'}")
         if (self.cn0_dbhz is None) != (self.bit_rate is None):
-            raise ValueError("cn0_dbhz needs bit_rate, and only it does")
+            raise ValueError("give bit_rate with cn0_dbhz, and only with it")
         if (self.budget is None) != (self.range is None):
-            raise ValueError("budget needs range, and only it does")
+            raise ValueError("give range with budget, and only with it")
         return self
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """Bit error rate over time, in steps where it changes by `level_db`."""
-        return merged(until(self._states(span_ns, seed, owner), span_ns))
+        """Return the bit error rate from 0 to `span_ns`; it changes when the signal changes by `level_db`."""
+        return merge(truncate(self._states(span_ns, seed, owner), span_ns))
 
     def _states(self, span_ns: int, seed: int, owner: int) -> Iterator[State]:
         points = read_curve(Path(self.curve)) if self.curve is not None else None
@@ -121,7 +123,7 @@ class Signal(Parameters):
             start = number * self.step
             end = span_ns if steady else start + self.step
             fade = next(rain) if rain is not None else 0.0
-            # The file's own times cut a step: what is shorter than one counts as well.
+            # Times of the file split a step, so that a change shorter than a step counts too.
             first, last = bisect_right(series, start, key=itemgetter(0)), bisect_left(series, end, key=itemgetter(0))
             for begin, until_ns in pairwise([start, *(t for t, _ in series[first:last]), end]):
                 level = round((held(series, begin) - fade) / self.level_db) * self.level_db + self.coding_gain_db
@@ -140,12 +142,12 @@ Series = list[tuple[int, float]]
 
 
 def held(series: Series, t_ns: int) -> float:
-    """Return the value of a series at a time: the last one before it, the first one before all."""
+    """Return the value of a step series at a time; before its first point, the first value."""
     return series[max(0, bisect_right(series, t_ns, key=itemgetter(0)) - 1)][1]
 
 
 def interpolated(points: list[tuple[float, float]], x: float) -> float:
-    """Return y at `x` between points, ends held; in the logarithm of y where both are positive."""
+    """Return y at `x`, interpolated linearly, or logarithmically if both values are positive; constant outside."""
     if x <= points[0][0]:
         return points[0][1]
     for (x0, y0), (x1, y1) in pairwise(points):
@@ -158,25 +160,25 @@ def interpolated(points: list[tuple[float, float]], x: float) -> float:
 
 
 def read_series(path: Path, name: str) -> Series:
-    """Read a CSV of `t_s` and `name`, by ascending time; ChannelError names the line."""
+    """Read a CSV file of `t_s` and `name` by ascending time. Raises ChannelError with the line."""
     return [(round(t * 1e9), value) for t, value in read_pairs(path, ("t_s", name))]
 
 
 def read_curve(path: Path) -> list[tuple[float, float]]:
-    """Read a CSV of `ebn0_db` and `ber`, by ascending strength; ChannelError names the line."""
+    """Read a CSV file of `ebn0_db` and `ber` by ascending Eb/N0. Raises ChannelError with the line."""
     points = read_pairs(path, ("ebn0_db", "ber"))
     if not all(0 <= ber <= 1 for _, ber in points):
-        raise ChannelError(f"{path}: a bit error rate is between 0 and 1")
+        raise ChannelError(f"{path}: a bit error rate must be between 0 and 1")
     return points
 
 
 def read_pairs(path: Path, columns: tuple[str, str]) -> list[tuple[float, float]]:
-    """Read two ascending columns of numbers from a CSV; ChannelError names the line."""
+    """Read two columns of numbers from a CSV file, the first ascending. Raises ChannelError with the line."""
     return [(row[0], row[1]) for row in read_columns(path, columns)]
 
 
 def read_columns(path: Path, columns: tuple[str, ...]) -> list[list[float]]:
-    """Read columns of finite numbers from a CSV; the first must ascend. ChannelError names the line."""
+    """Read columns of finite numbers from a CSV file, the first ascending. Raises ChannelError with the line."""
     reader = csv.DictReader(read_text(path).splitlines())
     missing = [name for name in columns if name not in (reader.fieldnames or ())]
     if missing:
@@ -191,10 +193,10 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> list[list[float]]:
             raise ChannelError(f"{path}: line {number}: a number is not finite")
         if columns[0] == "t_s" and not 0 <= values[0] <= LONGEST_NS / 1e9:
             raise ChannelError(f"{path}: line {number}: t_s is {values[0]:g}; allowed: 0 to {LONGEST_NS / 1e9:g}")
-        if "ebn0_db" in columns and abs(values[columns.index("ebn0_db")]) > DEEPEST_DB:
-            raise ChannelError(f"{path}: line {number}: ebn0_db is beyond {DEEPEST_DB:g} dB")
+        if "ebn0_db" in columns and abs(values[columns.index("ebn0_db")]) > MAX_STRENGTH_DB:
+            raise ChannelError(f"{path}: line {number}: ebn0_db is beyond {MAX_STRENGTH_DB:g} dB")
         if rows and values[0] <= rows[-1][0]:
-            raise ChannelError(f"{path}: line {number}: {columns[0]} does not ascend")
+            raise ChannelError(f"{path}: line {number}: {columns[0]} must ascend")
         rows.append(values)
     if not rows:
         raise ChannelError(f"{path}: has no rows")

@@ -1,7 +1,6 @@
-"""Skylines: the buildings of a street as a file, and drawn.
+"""Skylines: the buildings of a street, generated or from a file.
 
-A file is CSV with the columns side (left, right), start_m, end_m, height_m. Knows no satellite. Read
-docs/channels/street.md.
+The file is CSV with the columns side (left, right), start_m, end_m, height_m. See docs/channels/street.md.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Building = tuple[float, float, float]
-"""Start, end and height of a facade, in metres."""
+"""Start, end and height of a facade in m."""
 
-DRAWN_M = 800.0
-"""So much of a street is drawn."""
+CHART_LENGTH_M = 800.0
+"""Length of the street that a chart shows, in m."""
 
 COLUMNS = ("side", "start_m", "end_m", "height_m")
 
 
 @dataclass(frozen=True, slots=True)
 class Skyline:
-    """A street: length, distances of the route to the left and right facades, buildings of both sides."""
+    """A street: its length, the distances from the route to the left and right facades, the buildings of both sides."""
 
     length_m: float
     distance_m: tuple[float, float]
@@ -40,12 +39,12 @@ class Skyline:
     right: list[Building]
 
     def kernel(self) -> tuple[float, tuple[float, float], list[Building], list[Building]]:
-        """The street as the kernel takes it."""
+        """Return the street in the format of the kernels."""
         return self.length_m, self.distance_m, self.left, self.right
 
 
 def read_skyline(path: Path, *, width_m: float, lateral: float) -> Skyline:
-    """Read a skyline; the street is as long as its last building. ChannelError names the line that makes no sense."""
+    """Read a skyline; the street ends with its last building. Raises ChannelError with the line."""
     reader = csv.DictReader(io.StringIO(read_text(path)))
     if tuple(reader.fieldnames or ()) != COLUMNS:
         raise ChannelError(f"{path}: a skyline has the columns {', '.join(COLUMNS)}")
@@ -55,7 +54,7 @@ def read_skyline(path: Path, *, width_m: float, lateral: float) -> Skyline:
         sides[side].append(building)
     length_m = max((end for side in sides.values() for _, end, _ in side), default=0.0)
     if length_m <= 0:
-        raise ChannelError(f"{path}: has no building")
+        raise ChannelError(f"{path}: lists no building")
     for name, row_of_buildings in sides.items():
         row_of_buildings.sort()
         for (_, end, _), (start, _, _) in pairwise(row_of_buildings):
@@ -77,30 +76,30 @@ def _building(row: dict[str, str], where: str) -> tuple[str, Building]:
 
 
 def is_skyline(path: Path) -> bool:
-    """Whether a file is one of buildings, by its first line."""
+    """Return whether the first line of a file is the header of a skyline."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
         return file.readline(200).strip() == ",".join(COLUMNS).encode()
 
 
-def pictured(skyline: Skyline) -> pa.Table:
-    """Return what the picture of a skyline draws: side, start_m, end_m, height_m, up to `DRAWN_M` of the street."""
+def chart_data(skyline: Skyline) -> pa.Table:
+    """Return the data of a skyline's chart: side, start_m, end_m, height_m, up to `CHART_LENGTH_M`."""
     import pyarrow as pa
 
     rows = [
-        {"side": side, "start_m": start, "end_m": min(end, DRAWN_M), "height_m": height}
+        {"side": side, "start_m": start, "end_m": min(end, CHART_LENGTH_M), "height_m": height}
         for side, buildings in (("left", skyline.left), ("right", skyline.right))
         for start, end, height in buildings
-        if start < DRAWN_M
+        if start < CHART_LENGTH_M
     ]
     types = [pa.string(), *[pa.float64()] * 3]
     return pa.Table.from_pylist(rows, pa.schema(list(zip(COLUMNS, types, strict=True))))
 
 
-def write_skyline(skyline: Skyline, path: Path) -> None:
-    """Write the buildings as CSV."""
+def write_skyline(skyline: Skyline, path: Path, *, force: bool = True) -> None:
+    """Write the buildings as CSV. Without `force`, raises HindflightError if the file must not be replaced."""
     lines = [",".join(COLUMNS)]
     for name, side in (("left", skyline.left), ("right", skyline.right)):
         lines += [f"{name},{start!r},{end!r},{height!r}" for start, end, height in side]
-    write_whole(path, "\n".join(lines) + "\n")
+    write_whole(path, "\n".join(lines) + "\n", force=force)

@@ -1,7 +1,4 @@
-"""Walks of states from the kernels, step by step, and numbers from their streams.
-
-Knows no model. Memory does not grow with the walk.
-"""
+"""State sequences and random numbers from the kernels, generated lazily, so that memory stays constant."""
 
 from __future__ import annotations
 
@@ -20,8 +17,8 @@ if TYPE_CHECKING:
 _ROWS = 4096
 
 
-def packet_steps(chain: Config, seed: int, owner: int) -> Iterator[tuple[int, int]]:
-    """Return state after state with how long it lasts, in the chain's own unit; it never ends."""
+def state_sequence(chain: Config, seed: int, owner: int) -> Iterator[tuple[int, int]]:
+    """Yield states and their sojourn times in the chain's unit, without end."""
     import pyarrow as pa
 
     from hindflight.channels._native import StateWalk
@@ -33,27 +30,27 @@ def packet_steps(chain: Config, seed: int, owner: int) -> Iterator[tuple[int, in
 
 
 def chain_states(chain: Config, seed: int, owner: int) -> Iterator[State]:
-    """Return what a chain in time loses, state after state; it never ends."""
+    """Yield the losses of a chain in continuous time as link states, without end."""
     t_ns = 0
-    for state, stay in packet_steps(chain, seed, owner):
+    for state, stay in state_sequence(chain, seed, owner):
         loss = chain["states"][state]
         yield State(t_ns, t_ns + stay, per=loss.get("per"), ber=loss.get("ber"))
         t_ns += stay
 
 
 def normals(seed: int, owner: int) -> Iterator[float]:
-    """Return standard normal numbers, equal on every machine; a block of them per stream."""
+    """Yield standard normal numbers, equal on every machine; each block comes from a separate stream."""
     import pyarrow as pa
 
     from hindflight.channels._native import normal_numbers
 
     for block in count():
-        # Each block has a stream of its own: streams are cheap, and none is drawn twice.
+        # A separate stream per block: no stream is used twice.
         yield from pa.table(normal_numbers(_ROWS, seed=seed, owner=owner * 65_536 + block % 65_536))[
             "normal"
         ].to_pylist()
 
 
 def uniform(normal: float) -> float:
-    """A number of (0, 1) from a standard normal one."""
+    """Return a uniform number in (0, 1) from a standard normal one."""
     return 0.5 * erfc(-normal / math.sqrt(2))

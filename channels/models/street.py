@@ -1,7 +1,6 @@
-"""Land-mobile-satellite, physical-statistical: a terminal in a street canyon, hidden and clear by geometry.
+"""Land-mobile satellite, physical-statistical model: line of sight from a street canyon by geometry.
 
-Parameters and the walk over time; the street itself is in canyon.py, and the kernels look along the
-rays. Read docs/channels/street.md.
+canyon.py has the street; the kernels trace the rays. See docs/channels/street.md.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hindflight.channels.intervals import State, both, merged, until
+from hindflight.channels.intervals import State, combine, merge, truncate
 from hindflight.channels.models import ephemeris as sky
 from hindflight.channels.models.budget import Modulation, bit_error_rate
 from hindflight.channels.models.canyon import Canyon
@@ -41,12 +40,12 @@ if TYPE_CHECKING:
     from hindflight.channels._native import StreetCanyon, StreetWalk
 
 SKY_STEP_NS = 1_000_000_000
-"""How often a moving satellite is looked for; between two looks it moves evenly."""
+"""Interval between computed positions of a moving satellite; in between they are interpolated."""
 _ROWS = 65_536
 
 
 class Satellite(Parameters):
-    """Where the satellite stands: `geo` (longitude), `tle` (a file, from the time `at` on), or fixed angles."""
+    """The position of a satellite: `geo` (longitude), `tle` (a file, from the time `at` on), or fixed angles."""
 
     geo: Longitude | None = None
     tle: InputFile | None = None
@@ -64,15 +63,15 @@ class Satellite(Parameters):
         if (self.azimuth is None) != (self.elevation is None):
             raise ValueError("azimuth and elevation belong together")
         if (self.tle is None) != (self.at is None):
-            raise ValueError("tle needs `at`, the UTC time at which the channel begins, and only tle does")
+            raise ValueError("give at, the UTC time at which the channel begins, with tle, and only with it")
         if self.at is not None and self.at.tzinfo is None:
-            raise ValueError("at needs its time zone, as in 2026-05-01T12:00:00Z")
+            raise ValueError("at needs a time zone, as in 2026-05-01T12:00:00Z")
         if self.elevation is not None and self.elevation <= 0:
             raise ValueError(f"the satellite is below the horizon: elevation {self.elevation:g} degrees")
         return self
 
     def looks(self, place: sky.Place | None, span_ns: int) -> Iterator[tuple[int, sky.Look]]:
-        """Return where it stands over time; once if it does not move."""
+        """Yield time and direction of the satellite; once if it does not move."""
         if self.azimuth is not None and self.elevation is not None:
             yield 0, sky.Look(math.radians(self.azimuth), math.radians(self.elevation), math.nan)
             return
@@ -108,9 +107,9 @@ class Satellite(Parameters):
 
 
 class Diffraction(Parameters):
-    """Shadows with soft edges (ITU-R P.526): hidden where the loss is more than `margin_db`.
+    """Knife-edge diffraction (ITU-R P.526): the signal is blocked if the loss exceeds `margin_db`.
 
-    With `ebn0_db` (without the shadow) and `modulation` the loss gives a bit error rate instead.
+    With `ebn0_db` (without diffraction loss) and `modulation`, the loss gives a bit error rate instead.
     """
 
     frequency: Frequency
@@ -127,14 +126,14 @@ class Diffraction(Parameters):
 
     @property
     def level_db(self) -> float:
-        """Width of a level of the loss, about `step_db`: the margin lies between two levels, not within one."""
+        """Width of a level of the loss, about `step_db`, such that the margin lies between two levels."""
         if self.margin_db is None:
             return self.step_db
         return self.margin_db / (math.floor(self.margin_db / self.step_db) + 0.5)
 
 
 class Street(Canyon):
-    """A terminal that goes along a street under a satellite."""
+    """A terminal that moves along a street under a satellite."""
 
     model: Literal["street"]
     satellite: Satellite
@@ -151,32 +150,32 @@ class Street(Canyon):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.diffraction is not None and self.depth > 0:
-            raise ValueError("diffraction is worked out at the facades: depth must be 0")
+            raise ValueError("diffraction is computed at the facades: depth must be 0")
         if self.diffraction is not None and self.diffraction.ebn0_db is not None and self.blocked_ber is not None:
             raise ValueError("with ebn0_db the loss gives the bit error rate; leave out blocked_ber")
         return self
 
     @property
     def place(self) -> sky.Place | None:
-        """Where the terminal is on Earth."""
+        """Position of the terminal on Earth; None if it is not given."""
         if self.latitude is None or self.longitude is None:
             return None
         return sky.Place(self.latitude, self.longitude)
 
-    def drawn(self, span_ns: int, seed: int, owner: int = 0) -> Skyline:
-        """Return the street: drawn by seed, or as its file has it."""
+    def skyline_for(self, span_ns: int, seed: int, owner: int = 0) -> Skyline:
+        """Return the street, generated by seed or read from its file."""
         return self.buildings(self.start + self.speed * span_ns / 1e9, seed, owner)
 
     def canyon(self, span_ns: int, seed: int, owner: int = 0) -> StreetCanyon:
         """Return the street with the antenna in it."""
-        return self.with_antenna(self.drawn(span_ns, seed, owner))
+        return self.with_antenna(self.skyline_for(span_ns, seed, owner))
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """What the terminal sees, from time 0 to `span_ns`; hidden by either street where there is another."""
+        """Return the states from 0 to `span_ns`; with `other`, the signal must pass both streets."""
         own = self._states(span_ns, seed, owner)
         if self.other is None:
             return own
-        return both(own, self.other.states(span_ns, seed, owner + 1))
+        return combine(own, self.other.states(span_ns, seed, owner + 1))
 
     def _states(self, span_ns: int, seed: int, owner: int) -> Iterator[State]:
         steps = max(1, -(-span_ns // self.step))
@@ -189,7 +188,7 @@ class Street(Canyon):
             knife = (sky.LIGHT_MPS / self.diffraction.frequency, self.diffraction.level_db)
         canyon = self.canyon(span_ns, seed, owner)
         walk = canyon.walk((self.speed, self.start, self.step, steps), samples, knife)
-        return merged(until(self._levels(walk), span_ns))
+        return merge(truncate(self._levels(walk), span_ns))
 
     def _levels(self, walk: StreetWalk) -> Iterator[State]:
         import pyarrow as pa
@@ -214,7 +213,7 @@ class Street(Canyon):
 
 
 def _unwrapped(angles: list[float]) -> list[float]:
-    """Angles that run on past a full turn, so that neighbours are close."""
+    """Return angles without jumps by a full turn."""
     turned = 0.0
     out: list[float] = []
     for angle in angles:

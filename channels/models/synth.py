@@ -1,52 +1,56 @@
-"""Synthesis: any model, named or in a file, becomes a channel trace, written as it is drawn.
+"""Synthesis: generates a channel trace from any model, named or in a file, and writes it in batches.
 
-Knows the models by their parameters, and the shape of trace files. Read docs/channels/synth.md.
+See docs/channels/synth.md.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import Field
 
-from hindflight.channels.intervals import Direction, State, merged, tables, until
+from hindflight.channels.intervals import Direction, State, merge, tables, truncate
 from hindflight.channels.models import losses
-from hindflight.channels.models.link_layer import Guarded, LinkModel
-from hindflight.channels.models.parameters import parse, read_toml
+from hindflight.channels.models.link_layer import LinkModel, LinkProtection
+from hindflight.channels.models.parameters import LONGEST_NS, parse, read_toml
 from hindflight.channels.models.state_sequences import chain_states
 from hindflight.channels.trace import METADATA_KEY, Trace
-from hindflight.toolkit.files import beside, plain_os_errors
+from hindflight.toolkit.errors import ChannelError
+from hindflight.toolkit.files import whole_file
 from hindflight.toolkit.schema import arrow_schema
+from hindflight.toolkit.seal import EMPTY_SEAL, PARQUET_KEY, seal_file
+from hindflight.toolkit.units import TIME
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
 PacketModel = losses.PacketLoss
-"""Models that know packets, not time: their traces have a row per packet."""
+"""Models per packet, without time: their traces have one row per packet."""
 
 TimeModel = losses.TimeLoss | LinkModel
-"""Models in time: their traces have a row per state. Those that a link layer protects have a row per packet, with what
-the repair adds to its delay."""
+"""Models in continuous time: their traces have one row per state, or one per packet under link-layer protection."""
 
-Model = PacketModel | Guarded | TimeModel
+Model = PacketModel | LinkProtection | TimeModel
 ANY_MODEL = Annotated[Model, Field(discriminator="model")]
 
-_KINDS = (*get_args(PacketModel), *get_args(Guarded), *get_args(TimeModel))
+_KINDS = (*get_args(PacketModel), *get_args(LinkProtection), *get_args(TimeModel))
 MODELS: tuple[str, ...] = tuple(get_args(kind.model_fields["model"].annotation)[0] for kind in _KINDS)
 """Names of all models."""
 
 BATCH_PKTS = 262_144
 
+MAX_PACKETS = 10**9
+"""Maximum number of packets of a synthesis."""
+
 
 @dataclass(slots=True)
 class Tally:
-    """What a synthesis gave: rows, time covered, and how much of it, or of the packets, was lost."""
+    """Totals of a synthesis: rows, packets or time covered, and how much of it was lost."""
 
     rows: int = 0
     packets: int = 0
@@ -57,18 +61,28 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much to draw: `span_ns` of a model in time; of one that knows packets only, `packets` of them."""
+    """Length of a synthesis: `span_ns` of a model in continuous time, `packets` of a model per packet.
+
+    Raises ChannelError beyond `LONGEST_NS` and `MAX_PACKETS`.
+    """
 
     span_ns: int = 60 * 10**9
     packets: int = 100_000
     size_bytes: int = 1500
     spacing_ns: int = 1_000_000
 
+    def __post_init__(self) -> None:
+        if self.span_ns > LONGEST_NS:
+            longest = TIME.write(LONGEST_NS)
+            raise ChannelError(f"a channel of {self.span_ns / 1e9:g} s is too long; at most {longest}")
+        if self.packets > MAX_PACKETS:
+            raise ChannelError(f"{self.packets} packets are too many; at most {MAX_PACKETS}")
+
 
 def read_model(name: str, settings: dict[str, Any] | None = None) -> Model:
-    """Return the model of a TOML file, or the one of this name; `settings` go over what the file says.
+    """Return the model called `name`, or that of the TOML file `name`; `settings` override the file.
 
-    ChannelError with the file, the key and what is allowed.
+    Raises ChannelError with the file, the key and the allowed values.
     """
     path = Path(name)
     is_file = path.suffix == ".toml" or (path.exists() and name not in MODELS)
@@ -79,17 +93,17 @@ def read_model(name: str, settings: dict[str, Any] | None = None) -> Model:
 
 
 def model_states(model: TimeModel, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-    """Return what the link is like from time 0 to `span_ns`, state by state."""
+    """Return the states of the link from 0 to `span_ns`."""
     if isinstance(model, losses.TimeLoss):
-        return merged(until(chain_states(model.config(), seed, owner), span_ns))
+        return merge(truncate(chain_states(model.config(), seed, owner), span_ns))
     return model.states(span_ns, seed, owner)
 
 
-def packet_tables(model: PacketModel | Guarded, seed: int, extent: Extent) -> Iterator[pa.Table]:
-    """Rows of kind packet: which packets are lost, and what a link layer's repair adds to the delay of the others."""
+def packet_tables(model: PacketModel | LinkProtection, seed: int, extent: Extent) -> Iterator[pa.Table]:
+    """Return rows of kind packet: losses, and the delay added by link-layer protection."""
     import numpy as np
 
-    if isinstance(model, Guarded):
+    if isinstance(model, LinkProtection):
         first = 0
         for fates in model.fates(extent.packets, seed, size_bytes=extent.size_bytes, spacing_ns=extent.spacing_ns):
             yield _packet_rows(first, fates.lost, fates.added_ns, extent)
@@ -142,7 +156,7 @@ def _packet_rows(
 
 
 def _whole(columns: dict[str, Any], rows: int) -> pa.Table:
-    """A channel table with nulls where nothing is said."""
+    """Return a channel table with nulls in the columns that are not given."""
     import pyarrow as pa
 
     from hindflight.toolkit.schema import conform
@@ -154,37 +168,38 @@ def _whole(columns: dict[str, Any], rows: int) -> pa.Table:
     return conform("channel", pa.table(columns))
 
 
-def drawn_trace(model: Model, *, seed: int, extent: Extent = Extent()) -> Trace:
-    """Draw `model` into memory, one direction of it: what `synthesise` writes."""
+def synthesise_trace(model: Model, *, seed: int, extent: Extent = Extent()) -> Trace:
+    """Generate one direction of a trace in memory, as `synthesise` writes it."""
     import pyarrow as pa
 
     source = {"model": model.model_dump_json(exclude_none=True), "seed": str(seed)}
-    if isinstance(model, PacketModel | Guarded):
+    if isinstance(model, PacketModel | LinkProtection):
         return Trace(pa.concat_tables(list(packet_tables(model, seed, extent))), source=source)
     states = tables(model_states(model, extent.span_ns, seed), directions=("a2b",))
     return Trace(pa.concat_tables(list(states)), source=source)
 
 
-def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str]) -> Tally:
-    """Write batches of a channel table to `path` as they come, whole or not at all; returns what they held."""
+def write_tables(batches: Iterable[pa.Table], path: Path, source: dict[str, str], *, force: bool = True) -> Tally:
+    """Write batches of a channel table to `path`, completely or not at all, and return their totals.
+
+    Without `force`, raises HindflightError if the file must not be replaced (toolkit/files.py).
+    """
     import pyarrow.parquet as pq
 
     note = {"estimates": [], "unknowns": [], "counts": {}, "source": source}
     schema = arrow_schema("channel")
-    schema = schema.with_metadata({**(schema.metadata or {}), METADATA_KEY: json.dumps(note).encode()})
+    added = {METADATA_KEY: json.dumps(note).encode(), PARQUET_KEY: EMPTY_SEAL.encode()}
+    schema = schema.with_metadata({**(schema.metadata or {}), **added})
     tally = Tally()
-    with plain_os_errors(f"writing {path}"):
-        temporary = beside(path)
-        try:
-            with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-                for batch in batches:
-                    writer.write_table(batch.replace_schema_metadata(schema.metadata))
-                    _count(tally, batch)
-            temporary.replace(path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-            raise
+    with whole_file(path, force=force) as temporary:
+        with (
+            temporary.open("wb") as file,
+            pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+        ):
+            for batch in batches:
+                writer.write_table(batch.replace_schema_metadata(schema.metadata))
+                _count(tally, batch)
+        seal_file(temporary)
     return tally
 
 
@@ -210,10 +225,11 @@ def synthesise(
     seed: int,
     extent: Extent = Extent(),
     directions: Sequence[Direction] = ("a2b", "b2a"),
+    force: bool = True,
 ) -> Tally:
-    """Draw `model` and write it to `path`; the same for equal seeds."""
+    """Generate a trace of `model` and write it to `path`, see `write_tables`. Equal seeds give equal files."""
     source = {"model": model.model_dump_json(exclude_none=True), "seed": str(seed)}
-    if isinstance(model, PacketModel | Guarded):
-        return write_tables(packet_tables(model, seed, extent), path, {**source, "clock": "packets"})
+    if isinstance(model, PacketModel | LinkProtection):
+        return write_tables(packet_tables(model, seed, extent), path, {**source, "clock": "packets"}, force=force)
     states = model_states(model, extent.span_ns, seed)
-    return write_tables(tables(states, directions=directions), path, {**source, "clock": "time"})
+    return write_tables(tables(states, directions=directions), path, {**source, "clock": "time"}, force=force)

@@ -1,6 +1,6 @@
-"""Links whose ends move: delay, elevation, azimuth and masking over time from tracks, places and satellites.
+"""Links between moving ends: delay, elevation, azimuth and visibility from tracks, places and satellites.
 
-For GEO, LEO, HAPS and UAV links alike. Parameters and the states they give. Read docs/channels/track.md.
+For GEO, LEO, HAPS and UAV links. See docs/channels/track.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hindflight.channels.intervals import State, merged
+from hindflight.channels.intervals import State, merge
 from hindflight.channels.models import ephemeris as sky
 from hindflight.channels.models.budget import Modulation, bit_error_rate
 from hindflight.channels.models.canyon import Canyon
@@ -36,21 +36,24 @@ from hindflight.channels.models.signal import Budget, read_columns
 from hindflight.channels.portable import acos, cos, dot, hypot, sin
 from hindflight.toolkit.errors import ChannelError
 
-EARTH_M = 6_356_752.0
-"""The polar radius: a ray that comes nearer to the centre has met the ground wherever it is."""
+HIGHEST_GROUND_M = 9_000.0
+"""Above all terrain: a fixed place up to this altitude is a terminal on the ground, a higher one is a platform."""
 
-STILL_M = 1e-3
-"""What moves less from step to step keeps its direction."""
+ANTENNA_M = 2.0
+"""Minimum height of either end above the ground."""
 
-HIGHEST_M = 1e9
-"""Beyond it (of either sign) an altitude is a slip."""
+MIN_MOVE_M = 1e-3
+"""Minimum movement per step that changes the direction of travel."""
+
+MAX_ALTITUDE_M = 1e9
+"""Maximum magnitude of an altitude."""
 
 Angle = Annotated[float, Field(ge=-90, le=180, allow_inf_nan=False, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """Where an end is, and how it lies: degrees; None where nothing is said."""
+    """Position and attitude of an end; angles in degrees, None if unknown."""
 
     place: sky.Place | None
     fixed: sky.Vector
@@ -62,8 +65,8 @@ class Pose:
 class End(Parameters):
     """One end of a link: a place, a track file, or a satellite (`geo` by longitude, `tle` from the time `at` on).
 
-    A track is CSV: t_s, latitude, longitude, altitude_m, and if it has them roll, pitch, heading (degrees). Before its
-    first row and past its last the end stands still.
+    A track is CSV: t_s, latitude, longitude, altitude_m, and optionally roll, pitch, heading (degrees). The end stands
+    still before the first row and after the last.
     """
 
     latitude: Latitude | None = None
@@ -86,7 +89,7 @@ class End(Parameters):
         return self
 
     def poses(self, span_ns: int) -> Callable[[int], Pose]:
-        """Return where the end is as a function of time in ns. ChannelError for files that make no sense."""
+        """Return the pose as a function of time in ns. Raises ChannelError for an invalid file."""
         if self.latitude is not None and self.longitude is not None:
             place = sky.Place(self.latitude, self.longitude, self.altitude)
             standing = Pose(place, sky.earth_fixed(place))
@@ -107,8 +110,8 @@ def _track(path: Path) -> Callable[[int], Pose]:
     rows = read_columns(path, tuple(columns))
     if not all(-90 <= row[1] <= 90 and -360 <= row[2] <= 360 for row in rows):
         raise ChannelError(f"{path}: a latitude or longitude is out of range")
-    if not all(-HIGHEST_M <= row[3] <= HIGHEST_M for row in rows):
-        raise ChannelError(f"{path}: an altitude is beyond {HIGHEST_M:g} m")
+    if not all(-MAX_ALTITUDE_M <= row[3] <= MAX_ALTITUDE_M for row in rows):
+        raise ChannelError(f"{path}: an altitude is beyond {MAX_ALTITUDE_M:g} m")
     attitude = _attitude(path)
     times = [row[0] for row in rows]
 
@@ -135,7 +138,7 @@ def _attitude(path: Path) -> list[list[float]] | None:
 
 
 def _between(rows: list[list[float]], times: list[float], t_s: float, turning: tuple[int, ...]) -> list[float]:
-    """In proportion to the time; the columns `turning` are angles of a full turn, and go the short way round."""
+    """Interpolate linearly in time; columns in `turning` are angles and take the shorter way."""
     after = bisect_right(times, t_s)
     if after == 0 or after == len(rows):
         return rows[min(after, len(rows) - 1) if after else 0]
@@ -148,7 +151,7 @@ def _between(rows: list[list[float]], times: list[float], t_s: float, turning: t
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """The link at a time: how far, in which direction the far end stands, and whether anything is in the way."""
+    """Geometry of the link at a time: range, direction of the far end, and whether it is obstructed."""
 
     t_ns: int
     range_m: float
@@ -156,18 +159,18 @@ class Geometry:
     elevation: float
     hidden: bool
     shadowed: bool = False
-    """Whether a building of the street stands in the way."""
+    """Whether a building of the street obstructs the line of sight."""
 
     @property
     def delay_ns(self) -> int:
-        """Time that light takes."""
+        """Propagation delay at the speed of light."""
         return round(self.range_m / sky.LIGHT_MPS * 1e9)
 
 
 class Lane(Canyon):
-    """The street through which the near end goes: it runs where that goes, and bends with its way.
+    """The street along which the near end moves; it follows the track of the near end.
 
-    `azimuth` is its direction until the near end has moved. In the shadow all is lost, or bits with `blocked_ber`.
+    `azimuth` is its direction until the near end has moved. A shadow loses all packets, or bits with `blocked_ber`.
     """
 
     azimuth: Degrees = 0.0
@@ -176,11 +179,13 @@ class Lane(Canyon):
 
 
 class Track(Parameters):
-    """A link between two ends that move or stand.
+    """A link between two ends, each moving or at rest.
 
-    Down while the far end stands lower than `min_elevation` seen from the near one, outside `field_of_view` around the
-    near end's upward axis (tilted by its roll and pitch), or behind the Earth. With `budget` the range gives a bit
-    error rate. With `street` the near end goes through a street whose buildings may stand in the way.
+    The link is down while the far end is below `min_elevation` as seen from the near end, outside `field_of_view`
+    around the near end's upward axis (tilted by roll and pitch), or behind Earth. Without `min_elevation`, the limit is
+    the horizon (0 degrees) between a terminal on the ground and a satellite, and only Earth otherwise. With `budget`,
+    the range gives a bit error rate. With `street`, the near end moves through a street whose buildings can obstruct
+    the line of sight.
     """
 
     model: Literal["track"]
@@ -188,7 +193,7 @@ class Track(Parameters):
     far: End
     step: Stay = 100_000_000
     rate: Rate | None = None
-    min_elevation: Angle = -90.0
+    min_elevation: Angle | None = None
     field_of_view: Annotated[float, Field(gt=0, le=180, strict=True)] = 180.0
     budget: Budget | None = None
     street: Lane | None = None
@@ -203,7 +208,7 @@ class Track(Parameters):
         return self
 
     def geometry(self, span_ns: int, seed: int = 0, owner: int = 0) -> Iterator[Geometry]:
-        """Return the link step by step; the street, where there is one, is drawn by seed."""
+        """Yield the geometry step by step; a street is generated by seed."""
         near, far = self.near.poses(span_ns), self.far.poses(span_ns)
         times = range(0, span_ns, self.step)
         if self.street is None:
@@ -217,17 +222,26 @@ class Track(Parameters):
             (shadowed,) = canyon.blocked([place_m], at.azimuth - ahead, at.elevation)
             yield replace(at, shadowed=shadowed)
 
+    @property
+    def lowest_elevation(self) -> float:
+        """Elevation in degrees below which the far end is hidden: `min_elevation` or its default."""
+        if self.min_elevation is not None:
+            return self.min_elevation
+        on_ground = self.near.latitude is not None and self.near.altitude <= HIGHEST_GROUND_M
+        to_satellite = self.far.geo is not None or self.far.tle is not None
+        return 0.0 if on_ground and to_satellite else -90.0
+
     def _at(self, t_ns: int, near: Pose, far: Pose) -> Geometry:
         place = near.place or sky.Place(0.0, 0.0)
         seen = sky.look(place, far.fixed)
         tilt = _off_axis(seen, near)
-        low = math.degrees(seen.elevation) < self.min_elevation
-        hidden = low or tilt > self.field_of_view or _behind_earth(near.fixed, far.fixed)
+        low = math.degrees(seen.elevation) < self.lowest_elevation
+        hidden = low or tilt > self.field_of_view or _behind_earth(near, far)
         return Geometry(t_ns, seen.range_m, seen.azimuth, seen.elevation, hidden)
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """Delay, outages, shadows and bit error rate over time; only a street is drawn. ChannelError if never up."""
-        return merged(self._states(span_ns, seed, owner))
+        """Return delay, outages, shadows and bit error rate over time. Raises ChannelError if the link is never up."""
+        return merge(self._states(span_ns, seed, owner))
 
     def _states(self, span_ns: int, seed: int, owner: int) -> Iterator[State]:
         highest, seen = -math.inf, False
@@ -253,18 +267,18 @@ class Track(Parameters):
 
 
 def _way(near: Callable[[int], Pose], times: range, street: Lane) -> Iterator[tuple[int, float, float]]:
-    """Times, how far along the street the near end is, and which way it goes on from there (radians from north)."""
+    """Yield time, distance of the near end along the street, and its direction of travel (radians from north)."""
     place_m, ahead = street.start, math.radians(street.azimuth)
     for t_ns in times:
         move = sky.look(near(t_ns).place or sky.Place(0.0, 0.0), near(t_ns + times.step).fixed)
         went_m = move.range_m * cos(move.elevation)
-        ahead = move.azimuth if went_m >= STILL_M else ahead
+        ahead = move.azimuth if went_m >= MIN_MOVE_M else ahead
         yield t_ns, place_m, ahead
         place_m += went_m
 
 
 def _off_axis(seen: sky.Look, near: Pose) -> float:
-    """Degrees between the far end and the near end's upward axis."""
+    """Return the angle in degrees between the far end and the upward axis of the near end."""
     flat = cos(seen.elevation)
     line = (flat * sin(seen.azimuth), flat * cos(seen.azimuth), sin(seen.elevation))
     roll, pitch, heading = (math.radians(a) for a in (near.roll, near.pitch, near.heading or 0.0))
@@ -278,12 +292,20 @@ def _off_axis(seen: sky.Look, near: Pose) -> float:
     return math.degrees(acos(max(-1.0, min(1.0, dot(line, up)))))
 
 
-def _behind_earth(one: sky.Vector, other: sky.Vector) -> bool:
-    """Whether the straight line between two places comes nearer to the Earth's centre than its polar radius."""
+def _behind_earth(near: Pose, far: Pose) -> bool:
+    """Return whether the straight line between two ends goes through the ground, the WGS 84 ellipsoid.
+
+    The ellipsoid is lowered where an end is not `ANTENNA_M` above it: the real ground is up to 106 m lower.
+    """
+    ends_m = [pose.place.altitude_m for pose in (near, far) if pose.place is not None]
+    ground_m = min([0.0, *(altitude_m - ANTENNA_M for altitude_m in ends_m)])
+    # Coordinates in which the ellipsoid is the unit sphere.
+    across, up = sky.MAJOR_M + ground_m, sky.MINOR_M + ground_m
+    one, other = ((x / across, y / across, z / up) for x, y, z in (near.fixed, far.fixed))
     along = [b - a for a, b in zip(one, other, strict=True)]
     square = dot(along, along)
     if square == 0:
         return False
     part = max(0.0, min(1.0, -dot(one, along) / square))
     nearest = [a + part * x for a, x in zip(one, along, strict=True)]
-    return 0 < part < 1 and hypot(*nearest) < EARTH_M
+    return 0 < part < 1 and hypot(*nearest) < 1

@@ -1,6 +1,6 @@
-"""UAV and ad hoc links: full rate, part of it, or nothing, and routes that change; tuned to paper 002's shares.
+"""UAV and ad hoc links: full rate, partial rate, outages and route changes, with the shares of paper 002.
 
-Parameters and the walk over time. Read docs/channels/uav.md.
+See docs/channels/uav.md.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hindflight.channels.intervals import State, merged, until
+from hindflight.channels.intervals import State, merge, truncate
 from hindflight.channels.models.losses import Markov
 from hindflight.channels.models.parameters import Parameters, Probability, Rate, Stay, Time
-from hindflight.channels.models.state_sequences import packet_steps
+from hindflight.channels.models.state_sequences import state_sequence
 
 if TYPE_CHECKING:
     from hindflight.channels.models.losses import Config
 
 FULL, PARTIAL, BROKEN, REROUTED = range(4)
-"""States: full rate, part of it, an outage that the same route survives, a change of route."""
+"""States: full rate, partial rate, an outage on the same route, a change of route."""
 
 Hops = Annotated[int, Field(ge=1, le=64, strict=True)]
 
 
 class Uav(Parameters):
-    """A path over relays that fly: every `slot` it is in one of four states.
+    """A path over flying relays, which is in one of four states in every `slot`.
 
-    Paper 002, Fig. 1: of an offered 1 Mbit/s nothing arrives in 19 % of the seconds, all of it in fewer than half.
-    What it does not give, the lengths of stays and the routes, is free; the defaults are marked in the page.
+    Paper 002, Fig. 1: of an offered 1 Mbit/s nothing arrives in 19 % of the seconds, all of it in fewer than half. The
+    paper does not give sojourn times and routes; docs/channels/uav.md marks these defaults.
     """
 
     model: Literal["uav"]
@@ -48,7 +48,7 @@ class Uav(Parameters):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.share_zero + self.share_full >= 1:
-            raise ValueError("share_zero and share_full leave no time for a part of the rate")
+            raise ValueError("share_zero + share_full must be less than 1: the rest is the partial rate")
         for name in ("mean_outage", "mean_full", "mean_route_change"):
             if getattr(self, name) < self.slot:
                 raise ValueError(f"{name} is shorter than a slot")
@@ -56,20 +56,20 @@ class Uav(Parameters):
         return self
 
     def transitions(self) -> list[list[float]]:
-        """Probabilities per slot, chosen so that the steady state has the shares asked for.
+        """Return the transition probabilities per slot whose steady state has the given shares.
 
-        Out of an outage leads part of the rate, and into one too; between that and the full rate it goes to and fro.
+        An outage starts from and ends in the partial rate, which alternates with the full rate.
         """
         outage, change = self.mean_outage / self.slot, self.mean_route_change / self.slot
         full = self.mean_full / self.slot
         share_partial = 1 - self.share_zero - self.share_full
         mean_zero = (1 - self.route_changes) * outage + self.route_changes * change
-        # Balance of flows: as much leaves a state as enters it.
+        # Balance equations: a state is left as often as it is entered.
         fall = self.share_zero / mean_zero / share_partial
         rise = self.share_full / full / share_partial
         if fall + rise > 1:
             raise ValueError(
-                "these shares need part of the rate to last less than a slot: lengthen mean_outage or mean_full"
+                "with these shares the partial rate lasts less than a slot: lengthen mean_outage or mean_full"
             )
         return [
             [1 - 1 / full, 1 / full, 0.0, 0.0],
@@ -79,7 +79,7 @@ class Uav(Parameters):
         ]
 
     def chain(self) -> Config:
-        """The states per slot in the kernel's words, starting in the steady state."""
+        """Return the states per slot as the kernel's configuration, starting in the steady state."""
         rows = tuple(tuple(row) for row in self.transitions())
         config = Markov(model="markov", transitions=rows, loss=(0.0,) * 4).config()
         outage, change = self.mean_outage, self.mean_route_change
@@ -89,13 +89,13 @@ class Uav(Parameters):
         return {**config, "start": [self.share_full, partial, zero * (1 - routed), zero * routed]}
 
     def states(self, span_ns: int, seed: int, owner: int = 0) -> Iterator[State]:
-        """Rate, delay and outages from time 0 to `span_ns`."""
-        return merged(until(self._slots(seed, owner), span_ns))
+        """Return rate, delay and outages from 0 to `span_ns`."""
+        return merge(truncate(self._slots(seed, owner), span_ns))
 
     def _slots(self, seed: int, owner: int) -> Iterator[State]:
         t_ns, route = 0, 0
         down = {"outage": True} if self.queued == "lost" else {}
-        for state, slots in packet_steps(self.chain(), seed, owner):
+        for state, slots in state_sequence(self.chain(), seed, owner):
             end_ns = t_ns + slots * self.slot
             if state == REROUTED:
                 route += 1

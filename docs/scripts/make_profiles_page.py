@@ -1,4 +1,4 @@
-"""Writes docs/profiles.md: what each stack profile sets, as the engine has it, with where the values come from.
+"""Writes docs/profiles.md: the values that each stack profile sets in the engine, with their sources.
 
 `python -m docs.scripts.make_profiles_page` writes the page; a test compares it.
 """
@@ -16,20 +16,20 @@ INTRO = """# Stack profiles
     hindflight scenario profiles             # this list
     hindflight scenario profiles min_rto     # one key
 
-`profile` of `[flow]` and `[[flows]]` names one, `rfc` unless given; every key below stands in the same table, overrides
-what the profile has, and is listed in the report where it differs.
+The key `profile` of `[flow]` and `[[flows]]` selects a profile; the default is `rfc`. The keys below go into the same
+table. Each overrides the value of the profile, and the report lists those that differ.
 
 * `rfc`: as the RFCs recommend.
-* `linux`: leans on Linux 6.x with its default sysctls. What no key says comes with it: cubic with Linux's constants and
-  HyStart, reductions of cwnd in whole segments, Linux's recovery where SACK is off.
-* `ns2`: ns-2.35, the simulator of the papers, packets counted. What no key says comes with it: the windows of its Reno
-  agents, three SACK blocks, the recovery of its Reno, Newreno and Sack1.
+* `linux`: Linux 6.x with its default sysctls. It also sets what has no key: cubic with Linux's constants and HyStart,
+  reductions of cwnd in whole segments, and Linux's recovery where SACK is off.
+* `ns2`: ns-2.35, the simulator of the papers, which counts packets. It also sets what has no key: the windows of ns-2's
+  Reno agents, three SACK blocks, and the recovery of its Reno, Newreno and Sack1.
 
-Some variants fix a part themselves, whatever the profile: `reno`, `newreno`, `sack`, `fack`, `aerotcp`, `scps-tp` and
-`supertcp` their recovery, `aerotcp` its timer, `freeze-tcp` the warning of outages.
+Some variants determine a part themselves under every profile: `reno`, `newreno`, `sack`, `fack`, `aerotcp`, `scps-tp`
+and `supertcp` their recovery, `aerotcp` its timer, `freeze-tcp` the warning of outages.
 
-Values are as a scenario writes them; `none` is where a key that is left out sets nothing, and cannot be written. `mss`
-and `headers` follow `timestamps`, and under `ns2` `initial_ssthresh` follows `receive_buffer`.
+Values are written as in a scenario. `none` means that the key is not set; it cannot be written in a file. `mss` and
+`headers` follow `timestamps`, and under `ns2` `initial_ssthresh` follows `receive_buffer`.
 
 `python -m docs.scripts.make_profiles_page` writes this page from the code.
 

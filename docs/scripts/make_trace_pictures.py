@@ -13,11 +13,11 @@ import altair as alt
 import numpy as np
 
 from docs.scripts.make_channel_pictures import FOLDER, SECOND, frame
-from hindflight.channels.extraction.cross_traffic import no_crossing
+from hindflight.channels.extraction.cross_traffic import no_cross_traffic
 from hindflight.channels.formats import read_channel, write_channel
 from hindflight.channels.intervals import read_states
-from hindflight.channels.models.synth import Extent, drawn_trace, read_model, synthesise
-from hindflight.replay.experiment.sensitivity import WAYS, measure_spread
+from hindflight.channels.models.synth import Extent, read_model, synthesise, synthesise_trace
+from hindflight.replay.experiment.sensitivity import WAYS, measure_sensitivity
 from hindflight.replay.scenario.model import load_scenario
 from tests.reference.shared_link import VIDEO, extracted, flown, telemetry
 
@@ -30,7 +30,7 @@ def extract() -> Any:
     link = {"channel": {"model": "handover", "steps": steps}, "queue": "1000 pkts"}
     tables = flown(link, datagrams=[VIDEO], flow={"receive_buffer": "160 KiB"})
     rows: list[dict[str, Any]] = []
-    for case, crossing in (("other traffic counted", telemetry()), ("the flow alone", no_crossing())):
+    for case, crossing in (("other traffic counted", telemetry()), ("the flow alone", no_cross_traffic())):
         for row in extracted(tables, crossing).channel.to_pylist():
             if row["kind"] == "interval" and not row["lost"] and row["rate_bps"]:
                 ends = (row["t_ns"], row["end_ns"])
@@ -60,7 +60,7 @@ def synth() -> Any:
     ]
     rows = []
     for name, settings in models:
-        trace = drawn_trace(read_model(name, settings), seed=4, extent=Extent(span_ns=60 * SECOND))
+        trace = synthesise_trace(read_model(name, settings), seed=4, extent=Extent(span_ns=60 * SECOND))
         for state in read_states(trace.channel, "a2b", name):
             what = "lost" if state.lost else "passes"
             rows.append({"model": name, "a": state.start_ns / SECOND, "b": state.end_ns / SECOND, "what": what})
@@ -119,7 +119,7 @@ def trace() -> Any:
         model = read_model("gilbert_elliott", {"mean_loss": 0.004, "mean_burst": 6.0})
         synthesise(model, path / "loss.parquet", seed=3, extent=Extent(packets=20_000, spacing_ns=3_000_000))
         (path / "s.toml").write_text(SCENARIO)
-        found = measure_spread(load_scenario(path / "s.toml", variant_names()), path)
+        found = measure_sensitivity(load_scenario(path / "s.toml", variant_names()), path)
     rows = [
         {"variant": o.variant, "way": o.way, "mbps": o.goodput_bps / 1e6,
          "low": (o.low_bps or o.goodput_bps) / 1e6, "high": (o.high_bps or o.goodput_bps) / 1e6}

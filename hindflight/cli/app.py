@@ -43,13 +43,13 @@ def _version(wanted: bool) -> None:
 def _root(
     context: typer.Context,
     _version_wanted: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     _debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere on the line.")
+        bool, typer.Option("--debug", help="Show the traceback of an error; allowed anywhere on the command line.")
     ] = False,
 ) -> None:
-    """Say what TCP did in a capture, what the link did, and what another TCP would have done over it."""
+    """Analyse TCP captures from links that fly, and replay other TCP variants over the same channel."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

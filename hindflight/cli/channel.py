@@ -9,7 +9,8 @@ import typer
 
 from hindflight.cli.convert import convert, show
 from hindflight.cli.fit import fit
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.layout import paragraph
+from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
 from hindflight.cli.spread import spread
 from hindflight.cli.synth import synth
 from hindflight.cli.times import From, To, capture_span
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="What links do: take it from a capture, or synthesise it.", no_args_is_help=True)
+    group = typer.Typer(help="Extract, generate, fit, convert and show channels.", no_args_is_help=True)
     group.command("extract")(extract)
     group.command("synth")(synth)
     group.command("fit")(fit)
@@ -32,29 +33,35 @@ def register(app: typer.Typer) -> None:
 
 def extract(
     source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
-    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    flow: Annotated[
+        int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the trace here (Parquet).")] = None,
     receiver: Annotated[
-        Path | None, typer.Option("--receiver", help="Capture of the same connection at the receiver: what arrived.")
+        Path | None, typer.Option("--receiver", help="Capture of the same connection at the receiver.")
     ] = None,
     from_: From = "",
     to: To = "",
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Extract losses, rate, delay and queue of the link from a capture at the sender, and one at the receiver."""
+    """Extract the channel from a capture. Losses, rate, delay and queue, from a capture at the sender."""
     from hindflight.channels.formats import check_parquet_name
     from hindflight.channels.trace import write_trace
     from hindflight.toolkit.captured_flow import read_flow
-    from hindflight.toolkit.source import open_source
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.source import files_of, open_source
     from hindflight.workflow import extract_channel, trace_of
 
     if out is not None:
         check_parquet_name(out)
+        inputs = files_of(source) if receiver is None else [*files_of(source), receiver]
+        check_outputs([out], inputs, force=force)
     with open_source(source, span=capture_span(source, from_, to)) as tables:
         chosen = read_flow(tables.workspace, flow)
         extraction = extract_channel(chosen, tables.workspace, receiver)
         if out is not None:
-            write_trace(trace_of(extraction, tables.workspace, chosen), out)
+            write_trace(trace_of(extraction, tables.workspace, chosen), out, force=force)
     if as_json:
         print_json(_document(chosen.flow_id, extraction))
     else:
@@ -93,12 +100,12 @@ def _print(flow_id: int, extraction: Extraction) -> None:
     print_table(names, rows, title=f"Link of flow {flow_id}")
     counted = {name: count for name, count in extraction.counts.items() if count or name == "lost"}
     print_table(("packets", "count"), [{"packets": n, "count": c} for n, c in counted.items()])
-    print("How it was found:")
+    echo("How it was found:")
     for e in extraction.estimates:
-        print(f"  {e.name}: {e.how}")
-    print("Not known:")
+        paragraph(f"  {e.name}: {e.how}", "    ")
+    echo("Not known:")
     for sentence in extraction.unknowns:
-        print(f"  {sentence}")
+        paragraph(f"  {sentence}", "    ")
 
 
 def _quantity(value: float | None, unit: str) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.fit import Charts, FromFormat, draw
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.fit import Charts, FromFormat, check_charts, draw
+from hindflight.cli.layout import paragraph
+from hindflight.cli.output import AsJson, Force, print_json, print_table, say
 from hindflight.cli.synth import Packets, Seed, Settings, Span
 
 if TYPE_CHECKING:
@@ -21,17 +22,21 @@ if TYPE_CHECKING:
 
 def convert(
     source: Annotated[Path, typer.Argument(help="Channel in any format, plain, .gz or .xz.")],
-    out: Annotated[Path, typer.Argument(help="File to write; its name tells the format.")],
+    out: Annotated[Path, typer.Argument(help="File to write; its suffix selects the format.")],
     form: FromFormat = None,
-    to: Annotated[str | None, typer.Option("--to", help="Format to write, where the name does not tell.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Output format, if the file name does not show it.")] = None,
+    force: Force = False,
 ) -> None:
-    """Convert a channel: Parquet, CSV, Mahimahi, TheaterQ, netem, ns-2, ns-3; says what the format cannot hold."""
+    """Convert a channel to another format. Parquet, CSV, Mahimahi, TheaterQ, netem, ns-2, ns-3."""
     from hindflight.channels.formats import read_channel, write_channel
+    from hindflight.toolkit.files import check_outputs
 
+    check_outputs([out], [source], force=True)
     trace = read_channel(source, form)
+    lacking = write_channel(trace, out, to, force=force)
     for sentence in trace.unknowns:
         say(f"{source.name}: {sentence}")
-    for sentence in write_channel(trace, out, to):
+    for sentence in lacking:
         say(f"{out.name}: {sentence}.")
     say(f"wrote {out}")
 
@@ -44,15 +49,18 @@ def show(
     duration: Span = "60 s",
     packets: Packets = 100_000,
     seed: Seed = 1,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a channel is like: losses, their runs and autocorrelation, rates, delays, outages; a street's skyline.
+    """Print statistics of a channel. Losses, their runs and autocorrelation, rates, delays, outages.
 
-    A model is drawn first, as `channel synth` does it.
+    For a model, a channel is generated first, as `channel synth` does.
     """
-    from hindflight.channels.fitting.statistics import pictured, statistics
+    from hindflight.channels.fitting.statistics import chart_data, statistics
     from hindflight.channels.models.skyline import is_skyline
 
+    if charts is not None:
+        check_charts(charts, [Path(source)], force=force)
     if is_skyline(Path(source)):
         _show_skyline(Path(source), charts)
         return
@@ -72,9 +80,9 @@ def show(
             mine = [{"what": row.name, "value": _quantity(row)} for row in rows if row.section == section]
             print_table(("what", "value"), mine, title=section)
         for sentence in trace.unknowns:
-            print(sentence)
+            paragraph(sentence)
     if charts is not None:
-        draw({**pictured(trace, source), **({} if skyline is None else {"skyline": skyline})}, charts)
+        draw({**chart_data(trace, source), **({} if skyline is None else {"skyline": skyline})}, charts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +98,9 @@ class Drawing:
 def _trace_of(source: str, form: str | None, drawing: Drawing) -> tuple[Trace, pa.Table | None]:
     """The trace of a file or of a model drawn anew, and the skyline of a street."""
     from hindflight.channels.formats import read_channel
-    from hindflight.channels.models.skyline import pictured
+    from hindflight.channels.models.skyline import chart_data
     from hindflight.channels.models.street import Street
-    from hindflight.channels.models.synth import MODELS, Extent, drawn_trace, read_model
+    from hindflight.channels.models.synth import MODELS, Extent, read_model, synthesise_trace
     from hindflight.cli.synth import setting, span_ns
 
     path = Path(source)
@@ -100,12 +108,12 @@ def _trace_of(source: str, form: str | None, drawing: Drawing) -> tuple[Trace, p
         return read_channel(path, form), None
     model = read_model(source, dict(setting(text) for text in drawing.settings))
     span = span_ns(drawing.duration)
-    trace = drawn_trace(model, seed=drawing.seed, extent=Extent(span, drawing.packets))
-    return trace, pictured(model.drawn(span, drawing.seed)) if isinstance(model, Street) else None
+    trace = synthesise_trace(model, seed=drawing.seed, extent=Extent(span, drawing.packets))
+    return trace, chart_data(model.skyline_for(span, drawing.seed)) if isinstance(model, Street) else None
 
 
 def _show_skyline(path: Path, charts: Path | None) -> None:
-    from hindflight.channels.models.skyline import pictured, read_skyline
+    from hindflight.channels.models.skyline import chart_data, read_skyline
 
     skyline = read_skyline(path, width_m=1.0, lateral=0.5)
     rows = []
@@ -116,7 +124,7 @@ def _show_skyline(path: Path, charts: Path | None) -> None:
         rows.append({"side": side, "buildings": len(heights), "median height": median, "built": f"{100 * built:.0f} %"})
     print_table(("side", "buildings", "median height", "built"), rows, title=f"Street of {skyline.length_m:.0f} m")
     if charts is not None:
-        draw({"skyline": pictured(skyline)}, charts)
+        draw({"skyline": chart_data(skyline)}, charts)
 
 
 def _quantity(row: Statistic) -> str:

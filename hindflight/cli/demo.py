@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson
+from hindflight.cli.layout import Wide
+from hindflight.cli.output import AsJson, Force
 
 
 def register(app: typer.Typer) -> None:
@@ -20,9 +21,11 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for workspace, scenario and report.")] = Path(
         "hindflight-demo"
     ),
+    force: Force = False,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the main job: a real Linux TCP flow over a GEO-like link with burst loss, and what else could have been."""
+    """Run whatif on the capture that ships with Hindflight. A Linux Reno flow over an emulated GEO link."""
     from hindflight.cli.whatif import Job, study
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.toolkit.demo import CAPTURE, TCP_INFO, demo_file
@@ -30,4 +33,4 @@ def demo(
 
     with ExitStack() as stack:
         inputs = [stack.enter_context(demo_file(name)) for name in (CAPTURE, TCP_INFO)]
-        study(Job(inputs, out, None, Choice(), all_of_it, None), as_json)
+        study(Job(inputs, out, None, Choice(), all_of_it, None, force), as_json, wide)

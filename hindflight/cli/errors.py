@@ -14,18 +14,19 @@ from typing import Any
 import typer
 
 from hindflight.toolkit.errors import HindflightError
+from hindflight.toolkit.text import printable
 
 OURS, USER, MACHINE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 3, 130, 141, 143
 
 
 def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
-    """Run `command` with `arguments` less `--debug`, and return the exit code; every error is told in one line."""
+    """Run `command` with `arguments` less `--debug`, and return the exit code; every error is reported in one line."""
     words, debug = _without_debug(arguments)
     try:
         result = command(words)
         sys.stdout.flush()
     except Exception as error:
-        code = _tell(error, debug)
+        code = _report(error, debug)
         if debug and code != BROKEN_PIPE:
             traceback.print_exc()
         return code
@@ -40,7 +41,7 @@ def run(command: Callable[[list[str]], Any], arguments: list[str]) -> int:
     return code
 
 
-def _tell(error: Exception, debug: bool) -> int:
+def _report(error: Exception, debug: bool) -> int:
     from hindflight.toolkit.files import os_error
 
     match error:
@@ -68,7 +69,9 @@ def _tell(error: Exception, debug: bool) -> int:
                 "please report it" if debug else "run again with --debug and report what it prints",
             )
             return OURS
-    _say(_line(str(shown)), shown.hint)
+    for line in (shown.message, *shown.others):
+        _say(_line(line))
+    _hint(shown.hint)
     return code
 
 
@@ -84,10 +87,15 @@ def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
 
 
 def _line(text: str) -> str:
+    """Return the message of another library in one line."""
     return " ".join(text.split()).rstrip(".")
 
 
 def _say(message: str, hint: str | None = None) -> None:
-    print(f"hindflight: {message}", file=sys.stderr)
+    print(f"hindflight: {printable(message)}", file=sys.stderr)
+    _hint(hint)
+
+
+def _hint(hint: str | None) -> None:
     if hint:
-        print(f"  hint: {hint}", file=sys.stderr)
+        print(f"  hint: {printable(hint)}", file=sys.stderr)

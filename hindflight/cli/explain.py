@@ -5,13 +5,13 @@ Imports nothing heavy: it answers in the time a person takes to press return.
 
 from __future__ import annotations
 
-import json
 import shutil
 import textwrap
 from typing import Annotated, Any
 
 import typer
 
+from hindflight.cli.output import echo, print_json
 from hindflight.toolkit.errors import HindflightError, did_you_mean
 from hindflight.toolkit.schema import SCHEMA_VERSION, TABLES, Column, Table
 
@@ -25,7 +25,7 @@ def explain(
     name: Annotated[str, typer.Argument(metavar="[TABLE[.COLUMN]]", help="Table, or column of a table.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
-    """Explain the tables and their columns. What a row is, and each column's type, unit and meaning."""
+    """Explain the tables and their columns. Shows what a row is, and the type, unit and meaning of each column."""
     if not name:
         tables, columns = list(TABLES.values()), None
     else:
@@ -34,11 +34,11 @@ def explain(
         tables, columns = [table], [_column(table, column_name)] if column_name else None
     if as_json:
         document = {"schema_version": SCHEMA_VERSION, "tables": [_document(t, columns) for t in tables]}
-        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+        print_json(document)
     elif not name:
-        typer.echo(_overview())
+        echo(*_overview().splitlines())
     else:
-        typer.echo(_text(tables[0], columns))
+        echo(*_text(tables[0], columns).splitlines())
 
 
 def _table(name: str, column_name: str) -> Table:
@@ -72,7 +72,7 @@ def _text(table: Table, columns: list[Column] | None) -> str:
     kind_width = max(len(_kind(column)) for column in shown)
     lines = [f"{column.name:<{name_width}}  {_kind(column):<{kind_width}}  {_meaning(column)}" for column in shown]
     head = f"{table.name}: {table.row}"
-    return "\n".join([head, "", *_wrapped(lines, name_width + kind_width + 4)])
+    return "\n".join([*_wrapped([head], 2), "", *_wrapped(lines, name_width + kind_width + 4)])
 
 
 def _kind(column: Column) -> str:

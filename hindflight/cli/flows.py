@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsCsv, AsJson, Row, endpoint, print_csv, print_json, print_table, say
+from hindflight.cli.layout import Wide, print_fitting
+from hindflight.cli.output import AsCsv, AsJson, Row, endpoint, print_csv, print_json, say
 from hindflight.cli.times import From, To, Utc, seconds_text, span, utc_text
 
 Source = Annotated[Path, typer.Argument(help="Capture or workspace.")]
-Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is what was captured or logged.")]
+Run = Annotated[int, typer.Option("--run", help="Replay run; 0 is the capture and its logs.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -25,10 +26,11 @@ def flows(
     from_: From = "",
     to: To = "",
     utc: Utc = False,
+    wide: Wide = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """List the TCP connections. Payload, segments, retransmissions and RTT are those of the side that sends more."""
+    """List the TCP connections. Payload, retransmissions and RTT are those of the side that sends more."""
     from hindflight.toolkit.source import open_source
 
     with open_source(source, ("flows",)) as tables:
@@ -48,7 +50,7 @@ def flows(
         print_csv(data.column_names, rows)
     elif rows:
         shown = [_shown(row, start_ns, utc) for row in rows]
-        print_table(list(shown[0]), shown)
+        print_fitting(list(shown[0]), shown, wide)
 
 
 def _with_utc(row: Row) -> Row:
@@ -56,7 +58,7 @@ def _with_utc(row: Row) -> Row:
 
 
 def _shown(row: Row, start_ns: int, utc: bool) -> dict[str, Any]:
-    """The columns for the eye, those of the direction that carries the data."""
+    """The columns of the table, the most important first, for the direction that carries the data."""
     way = row["data_direction"]
     a, b = endpoint(row["a_addr"], row["a_port"]), endpoint(row["b_addr"], row["b_port"])
     sender, receiver = (a, b) if way == "a2b" else (b, a)
@@ -64,15 +66,14 @@ def _shown(row: Row, start_ns: int, utc: bool) -> dict[str, Any]:
         "flow": row["flow_id"],
         "sender": sender,
         "receiver": receiver,
-        "start [UTC]" if utc else "start [s]": utc_text(row["start_ns"])
-        if utc
-        else seconds_text(row["start_ns"], start_ns),
-        "duration [s]": f"{(row['end_ns'] - row['start_ns']) / 1e9:.3f}",
-        "payload [bytes]": row[f"{way}_payload_bytes"],
-        "data segments": row[f"{way}_data_segments"],
-        "retransmissions": row[f"{way}_retransmitted_segments"],
+        **({"start [UTC]": utc_text(row["start_ns"])} if utc else {}),
+        "seconds": f"{(row['end_ns'] - row['start_ns']) / 1e9:.3f}",
+        "payload bytes": row[f"{way}_payload_bytes"],
+        "retrans": row[f"{way}_retransmitted_segments"],
         "RTOs": row[f"{way}_rtos"],
         "RTT min [ms]": _ms(row[f"{way}_rtt_min_ns"]),
+        **({} if utc else {"start [s]": seconds_text(row["start_ns"], start_ns)}),
+        "data segments": row[f"{way}_data_segments"],
         "RTT mean [ms]": _ms(row[f"{way}_rtt_mean_ns"]),
         "captured at": row["vantage"],
     }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsJson, endpoint, print_json, print_table
+from hindflight.cli.layout import Wide, paragraph, print_fitting
+from hindflight.cli.output import AsJson, endpoint, print_json
 from hindflight.cli.times import utc_text
 
 if TYPE_CHECKING:
@@ -23,10 +24,11 @@ def register(app: typer.Typer) -> None:
 
 
 def info(
-    capture: Annotated[Path, typer.Argument(help="Capture (pcap, plain or packed).")],
+    capture: Annotated[Path, typer.Argument(help="Capture (pcap; plain, xz, gzip or zstd).")],
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take a first look at a capture. Tells when, what kind, which flows and how much else."""
+    """Summarise a capture. Shows its time span, link type, largest TCP flows and other traffic."""
     from hindflight.toolkit.capture import CaptureStream
 
     stream = CaptureStream(capture)
@@ -42,7 +44,7 @@ def info(
     if as_json:
         print_json(document)
     else:
-        _print(document)
+        _print(document, wide)
 
 
 def _largest(flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -56,9 +58,11 @@ def _sent_bytes(flow: dict[str, Any]) -> int:
 
 def _document(capture: Path, summary: Summary, flows: list[dict[str, Any]], issues: Counter[str]) -> dict[str, Any]:
     start_ns, end_ns = summary.start_ns, summary.end_ns
+    from hindflight.toolkit.text import name_to_text
+
     total = summary.tcp.frame_bytes + sum(kind.frame_bytes for kind in summary.other.values())
     return {
-        "capture": str(capture),
+        "capture": name_to_text(capture),
         "file_bytes": summary.bytes_total,
         "compression": summary.compression,
         "link_type": summary.link_type,
@@ -96,16 +100,16 @@ _HEADS = {
     "flow": "flow",
     "from": "sender",
     "to": "receiver",
-    "payload_bytes": "payload [bytes]",
-    "seconds": "duration [s]",
-    "retransmitted_segments": "retransmissions",
+    "payload_bytes": "payload bytes",
+    "seconds": "seconds",
+    "retransmitted_segments": "retrans",
     "handshake": "handshake",
     "captured_at": "captured at",
 }
-"""Column heads for the eye, those of `hindflight flows`."""
+"""Column heads, those of `hindflight flows`."""
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print(document: dict[str, Any], wide: bool) -> None:
     snaplen = document["snaplen_bytes"]
     clock = {1: "nanoseconds", 1000: "microseconds"}[document["clock_resolution_ns"]]
     other = ", ".join(f"{kind} {count['packets']}" for kind, count in document["other"].items())
@@ -124,11 +128,12 @@ def _print(document: dict[str, Any]) -> None:
     }
     width = max(map(len, lines))
     for name, text in lines.items():
-        print(f"{name:<{width}}  {text}")
+        paragraph(f"{name:<{width}}  {text}", " " * (width + 2))
     flows = document["top_flows"]
     if flows:
         shown = [{_HEADS[name]: value for name, value in flow.items()} for flow in flows]
-        print_table(list(_HEADS.values()), [row | {"handshake": "yes" if row["handshake"] else "no"} for row in shown])
+        rows = [row | {"handshake": "yes" if row["handshake"] else "no"} for row in shown]
+        print_fitting(list(_HEADS.values()), rows, wide)
 
 
 def _issues(document: dict[str, Any]) -> str:

@@ -19,14 +19,16 @@ def register(app: typer.Typer) -> None:
 
 def ingest(
     inputs: Annotated[list[Path], typer.Argument(help="Captures (pcap) and kernel logs (WEB100, TCP_INFO as CSV).")],
-    workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; made if there is none.")],
+    workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Workspace; created if it does not exist.")],
     flow: Annotated[int | None, typer.Option("--flow", help="Flow that the logs belong to.")] = None,
     from_: From = "",
     to: To = "",
     as_json: AsJson = False,
 ) -> None:
-    """Read captures and kernel logs into a workspace. What is there already is not read again."""
-    from hindflight.toolkit.ingest import Ingest, counted
+    """Read captures and kernel logs into a workspace. Files that it already holds are skipped."""
+    from hindflight.toolkit.ingest import Ingest
+    from hindflight.toolkit.text import name_to_text
+    from hindflight.toolkit.units import counted
     from hindflight.toolkit.workspace import Workspace
 
     with progress_on_stderr() as progress:
@@ -38,10 +40,10 @@ def ingest(
     if as_json:
         print_json(
             {
-                "workspace": str(workspace),
+                "workspace": name_to_text(workspace),
                 "inputs": [
                     {
-                        "path": str(one.path),
+                        "path": name_to_text(one.path),
                         "kind": one.kind,
                         "input_id": one.input_id,
                         "known": one.known,

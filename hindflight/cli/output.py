@@ -1,11 +1,14 @@
-"""What commands print: one JSON document, CSV, or a table for the eye on stdout; words and progress on stderr."""
+"""What commands print: one JSON document, CSV, or a table for people on stdout; messages and progress on stderr.
+
+All text that may come from others (names of files, scenarios and columns, cells of a query) is printed here and nowhere
+else, so that no control character reaches the terminal and no cell of a CSV is a formula.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,11 +17,17 @@ from typing import Annotated, Any
 
 import typer
 
+from hindflight.toolkit.text import csv_cell, escape_json, printable, shell_line
+
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="CSV on stdout.")]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace files even if hindflight did not write them or they were changed since."),
+]
 
 SHOWN_ROWS = 1000
-"""Rows of a table for the eye; --json and --csv give all."""
+"""Rows of a table for people; --json and --csv give all."""
 
 LISTED_ROWS = 10
 """Rows that are too wide for the terminal are listed up to this many; more make a table that is wider than it."""
@@ -30,24 +39,29 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?( ?(%|ms))?")
 
 def command_line() -> str:
     """Return the command as it was typed, for a workspace's manifest."""
-    return shlex.join(["hindflight", *sys.argv[1:]])
+    return shell_line(["hindflight", *sys.argv[1:]])
 
 
 def say(text: str) -> None:
-    """Print words for the person, not for a program: on stderr."""
-    print(text, file=sys.stderr)
+    """Print a line for a person, not for a program: on stderr."""
+    print(printable(text), file=sys.stderr)
+
+
+def echo(*lines: str) -> None:
+    """Print lines for a person on stdout; an empty one without any."""
+    for line in lines or ("",):
+        print(printable(line))
 
 
 def print_json(document: Any) -> None:
     """Print `document` as the one JSON document on stdout."""
-    json.dump(document, sys.stdout, indent=1, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    sys.stdout.write(escape_json(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)) + "\n")
 
 
 def print_csv(names: Sequence[str], rows: Sequence[Row]) -> None:
-    """Print `rows` as CSV with a header; null is an empty field."""
+    """Print `rows` as CSV with a header; null is an empty field, a text that begins as a formula has an apostrophe."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(map(_csv_field, names))
     writer.writerows([_csv_field(row[name]) for name in names] for row in rows)
 
 
@@ -57,7 +71,8 @@ def endpoint(address: str, port: int) -> str:
 
 
 def _csv_field(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, list | dict) else value
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return csv_cell(printable(text, keep="\n\t")) if isinstance(text, str) else text
 
 
 def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "") -> None:
@@ -66,17 +81,20 @@ def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "") -> N
     from rich.console import Console
     from rich.table import Table
 
+    heads = [printable(name) for name in names]
     shown = [[_cell(row[name]) for name in names] for row in rows[:SHOWN_ROWS]]
-    widths = [max([len(name), *(len(line[at]) for line in shown)]) for at, name in enumerate(names)]
+    widths = [max([len(head), *(len(line[at]) for line in shown)]) for at, head in enumerate(heads)]
     needed = sum(widths) + 3 * len(widths)  # A space on either side, and one between columns.
     if sys.stdout.isatty() and needed > Console().width and len(rows) <= LISTED_ROWS:
-        _print_records(names, shown)
+        _print_records(heads, shown)
     else:
         console = Console(width=needed + 1, highlight=False, emoji=False, markup=False)
-        table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", padding=(0, 1), pad_edge=False)
+        table = Table(
+            box=box.SIMPLE_HEAD, title=printable(title) or None, title_justify="left", padding=(0, 1), pad_edge=False
+        )
         for at, name in enumerate(names):
             numeric = any(_is_number(row[name]) for row in rows[:SHOWN_ROWS])
-            table.add_column(name, justify="right" if numeric else "left", no_wrap=True, min_width=widths[at])
+            table.add_column(heads[at], justify="right" if numeric else "left", no_wrap=True, min_width=widths[at])
         for line in shown:
             table.add_row(*line)
         console.print(table)
@@ -84,12 +102,12 @@ def print_table(names: Sequence[str], rows: Sequence[Row], title: str = "") -> N
         say(f"the first {SHOWN_ROWS} of {len(rows)} rows; --csv or --json gives all")
 
 
-def _print_records(names: Sequence[str], shown: list[list[str]]) -> None:
-    width = max(map(len, names))
+def _print_records(heads: Sequence[str], shown: list[list[str]]) -> None:
+    width = max(map(len, heads))
     for number, line in enumerate(shown, 1):
         print(f"row {number}")
-        for name, cell in zip(names, line, strict=True):
-            print(f"  {name:<{width}}  {cell}")
+        for head, cell in zip(heads, line, strict=True):
+            print(f"  {head:<{width}}  {cell}")
 
 
 def _is_number(value: Any) -> bool:
@@ -100,7 +118,7 @@ def _is_number(value: Any) -> bool:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
 
 
 @contextmanager
@@ -110,14 +128,15 @@ def progress_on_stderr() -> Iterator[Callable[[Path, float], None]]:
         yield lambda _path, _share: None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    with Progress(console=Console(stderr=True), transient=True) as bars:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as bars:
         tasks: dict[Path, Any] = {}
 
         def report(path: Path, share: float) -> None:
             if path not in tasks:
-                tasks[path] = bars.add_task(path.name, total=1.0)
+                tasks[path] = bars.add_task(printable(path.name), total=1.0)
             bars.update(tasks[path], completed=share)
 
         yield report

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, Row, command_line, print_json, print_table, progress_on_stderr, say
+from hindflight.cli.layout import Wide, paragraph, print_fitting
+from hindflight.cli.output import AsJson, Force, Row, command_line, echo, print_json, progress_on_stderr, say
 
 if TYPE_CHECKING:
-    from hindflight.replay.experiment.experiment import Study
-    from hindflight.replay.scenario.model import Scenario
+    from hindflight.replay.experiment.experiment import Execution, ExperimentResult
     from hindflight.toolkit.workspace import Workspace
 
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per processor.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads [default: one per processor].")]
 
-_AS_CAPTURED = "as captured kbit/s"
-_COLUMNS = ("variant", "proxy", _AS_CAPTURED, "mean kbit/s", "95 % interval", "gain %", "RTOs per run")
-_SHARING = ("flow", "mean kbit/s", "95 % interval", "lost %")
+_AS_CAPTURED = "as captured"
+_COLUMNS = ("variant", "proxy", _AS_CAPTURED, "mean", "gain %", "RTOs", "95 % interval")
+_SHARING = ("flow", "mean kbit/s", "lost %", "95 % interval")
 
 
 def register(app: typer.Typer) -> None:
@@ -29,71 +30,99 @@ def register(app: typer.Typer) -> None:
 
 def replay(
     scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML).")],
-    workspace: Annotated[Path, typer.Option("-w", "--workspace", help="Workspace to write to; made if need be.")],
+    workspace: Annotated[
+        Path, typer.Option("-w", "--workspace", help="Workspace to write to; created if it does not exist.")
+    ],
     pcap: Annotated[
-        Path | None, typer.Option("--pcap", help="Folder for captures at each node of the recorded runs.")
+        Path | None, typer.Option("--pcap", help="Folder for captures at every node of the recorded runs.")
     ] = None,
     threads: Threads = None,
+    page: Annotated[
+        Path | None, typer.Option("--report", help="Write the report on the workspace to this HTML file.")
+    ] = None,
+    title: Annotated[str, typer.Option("--title", help="Title of that report.")] = "",
+    force: Force = False,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a scenario: the captured variant first if its capture is in the workspace, then all to compare.
+    """Replay a scenario and compare its variants.
 
-    The runs take the place of an earlier replay's in the same workspace.
+    The captured variant runs first, as a self-check, if its capture is in the workspace.
+    The runs replace those of an earlier replay in the same workspace.
     """
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.source import input_files
     from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import captured_flow, read_scenario
+    from hindflight.workflow import captured_flow, read_scenario, replay_into, write_report_of
 
     loaded = read_scenario(scenario)
     kept = Workspace.open_or_create(workspace)
-    study = run(kept, loaded, scenario.parent, threads, pcap)
+    if pcap is not None:
+        _check_captures(kept, scenario, pcap, force=force)
+    if page is not None:
+        check_outputs([page], [scenario, *input_files(kept)], force=force)
+    with replay_progress(threads, pcap, force=force) as execution:
+        result = replay_into(kept, loaded, scenario.parent, command_line(), execution)
     if loaded.captured is not None and captured_flow(kept, loaded) is None:
         say(f"no self-check: {loaded.captured.input} is not in {workspace}; ingest it there first")
-    show(study, as_json)
+    if page is not None:
+        write_report_of(kept, page, title or f"Hindflight report: {workspace.name}", utc=False, force=force)
+    show(result, as_json, wide)
+    if page is not None:
+        say(f"report: {page}")
     if pcap is not None:
-        say(f"wrote {len(study.captures)} captures to {pcap}")
+        say(f"wrote {len(result.captures)} captures to {pcap}")
 
 
-def run(
-    workspace: Workspace, scenario: Scenario, folder: Path, threads: int | None, captures: Path | None = None
-) -> Study:
-    """Replay into the workspace with progress on stderr."""
+def _check_captures(workspace: Workspace, scenario: Path, folder: Path, *, force: bool) -> None:
+    """Check that captures may be written into `folder`: none is there without `force`, and none is an input."""
+    from hindflight.replay.experiment.captures import placed_captures
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.source import input_files
+
+    check_outputs(placed_captures(folder), [scenario, *input_files(workspace)], force=force)
+
+
+@contextmanager
+def replay_progress(threads: int | None, captures: Path | None = None, *, force: bool) -> Iterator[Execution]:
+    """Give the execution of a replay that reports its progress on stderr."""
     from hindflight.replay.experiment.experiment import Execution
-    from hindflight.workflow import replay_into
 
     with progress_on_stderr() as report:
         label = Path("replays")
-        execution = Execution(threads, lambda done, total: report(label, done / max(total, 1)), captures)
-        return replay_into(workspace, scenario, folder, command_line(), execution)
+        yield Execution(threads, lambda done, total: report(label, done / max(total, 1)), captures, force)
 
 
-def show(study: Study, as_json: bool) -> None:
+def show(result: ExperimentResult, as_json: bool, wide: bool) -> None:
     """Print the self-check, the comparison, each flow that shared the path, and what connections were reset."""
-    findings = study.tables["findings"].to_pylist()
+    findings = result.tables["findings"].to_pylist()
     if as_json:
-        print_json({"findings": findings, "runs": study.tables["runs"].to_pylist()})
+        print_json({"findings": findings, "runs": result.tables["runs"].to_pylist()})
         return
     for row in findings:
         if row["section"] == "self_check" and row["text"]:
-            print(row["text"])
-    modes = {run["channel_mode"] for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if"}
-    print_table([name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes], _comparison(study))
-    print(_how_to_read(modes))
+            paragraph(row["text"])
+    modes = {run["channel_mode"] for run in result.tables["runs"].to_pylist() if run["purpose"] == "what_if"}
+    names = [name for name in _COLUMNS if name != _AS_CAPTURED or "replayed" in modes]
+    print_fitting(names, _comparison(result), wide, "Goodput in kbit/s")
+    paragraph(_how_to_read(modes))
     if sharing := _sharing(findings):
-        print()
-        print_table(_SHARING, sharing, "Each flow that shared the path")
-        print("lost %: data packets, for each one sent.")
+        echo()
+        print_fitting(_SHARING, sharing, wide, "Flows that shared the path")
+        paragraph("lost %: share of the data packets sent.")
     for row in findings:
         if row["section"] == "what_if" and row["metric"] == "resets":
-            print(row["text"])
+            paragraph(row["text"])
 
 
 def _how_to_read(modes: set[str]) -> str:
     """Say what the columns are, for runs over channels of these modes."""
-    words = ["as captured: over the trace as it was"] if "replayed" in modes else []
-    words += ["mean: over its blocks drawn anew, one run per seed"] if "resampled" in modes else []
-    words += ["mean: one run for each seed, which draws the channel from its model"] if "model" in modes else []
-    words += ["gain: over the first row, paired by seed"] if modes != {"replayed"} else []
-    return textwrap.fill(f"{'; '.join(words)}. Intervals are 95 %, of the mean.", 105)
+    words = ["as captured: over the trace as extracted"] if "replayed" in modes else []
+    words += ["mean: over the trace with its blocks resampled, one run per seed"] if "resampled" in modes else []
+    words += ["mean: one run per seed, each over a channel generated by the model"] if "model" in modes else []
+    if modes != {"replayed"}:
+        words += ["gain: of the mean over the first row, paired by seed, with its 95 % interval"]
+    return f"{'; '.join(words)}; RTOs: timeouts per run."
 
 
 def _sharing(findings: list[Row]) -> list[Row]:
@@ -103,19 +132,21 @@ def _sharing(findings: list[Row]) -> list[Row]:
     for subject in dict.fromkeys(subject for subject, _ in found):
         mean, lost = found.get((subject, "goodput")), found.get((subject, "lost_packets"))
         share = "-" if lost is None else f"{lost['value']:.2f}"
-        rows.append(dict(zip(_SHARING, (subject, _kbps(mean, "value"), _interval(mean), share), strict=True)))
+        rows.append(dict(zip(_SHARING, (subject, _kbps(mean, "value"), share, _interval(mean)), strict=True)))
     return rows
 
 
-def _comparison(study: Study) -> list[Row]:
+def _comparison(result: ExperimentResult) -> list[Row]:
     from hindflight.toolkit.schema import run_subject
 
     found = {
         (row["subject"], row["metric"]): row
-        for row in study.tables["findings"].to_pylist()
+        for row in result.tables["findings"].to_pylist()
         if row["section"] == "what_if"
     }
-    runs = [run for run in study.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "studied"]
+    runs = [
+        run for run in result.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "studied"
+    ]
     rows = []
     for variant, proxy in dict.fromkeys((run["variant"], run["proxy"]) for run in runs):
         mine = [run for run in runs if (run["variant"], run["proxy"]) == (variant, proxy)]
@@ -127,9 +158,9 @@ def _comparison(study: Study) -> list[Row]:
             proxy,
             _kbps(as_captured, "value"),
             _kbps(mean, "value"),
-            _interval(mean),
-            "reference" if (variant, proxy) == study.reference else _gain(gain),
+            "reference" if (variant, proxy) == result.reference else _gain(gain),
             f"{sum(run['rtos'] for run in mine) / len(mine):.1f}",
+            _interval(mean),
         )
         rows.append(dict(zip(_COLUMNS, values, strict=True)))
     return rows
@@ -147,6 +178,6 @@ def _gain(row: Row | None) -> str:
     if row is None:
         return "-"
     if row["value"] is None:
-        return "not told: reset"
+        return "n/a (connection reset)"
     bounds = "" if row["low"] is None else f" ({row['low']:+.1f} to {row['high']:+.1f})"
     return f"{row['value']:+.1f}{bounds}"

@@ -7,23 +7,24 @@ from typing import Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table, say
+from hindflight.cli.layout import Wide, paragraph, print_fitting
+from hindflight.cli.output import AsJson, Force, print_json, print_table, say
 from hindflight.cli.times import From, To, capture_span
 from hindflight.toolkit.errors import HindflightError
 
 Variants = Annotated[str, typer.Option("--variants", help="TCP variants to compare, separated by commas.")]
 Proxies = Annotated[
-    str, typer.Option("--proxy", help="Nodes to split the connection at, separated by commas; none: no proxy.")
+    str, typer.Option("--proxy", help="Nodes that split the connection, separated by commas; none: no proxy.")
 ]
-Seeds = Annotated[int, typer.Option("--seeds", min=0, help="Resampled runs of each variant.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=0, help="Runs of each variant over resampled channels.")]
 CapturedVariant = Annotated[
-    str, typer.Option("--captured-variant", help="The variant that was captured; auto: the nearest of all.")
+    str, typer.Option("--captured-variant", help="The captured variant; auto: the best-matching one.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    help_text = "Scenario files: draft one from a capture, look up what a profile sets."
+    help_text = "Draft scenario files and list stack profiles."
     group = typer.Typer(help=help_text, no_args_is_help=True)
     group.command("init")(init)
     group.command("profiles")(profiles)
@@ -33,32 +34,38 @@ def register(app: typer.Typer) -> None:
 def init(
     source: Annotated[Path, typer.Argument(help="Capture or workspace.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Scenario file to write (TOML).")],
-    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    flow: Annotated[
+        int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
+    ] = None,
     variants: Variants = "newreno,cubic",
     proxy: Proxies = "none,relay",
     seeds: Seeds = 20,
     captured_variant: CapturedVariant = "auto",
     from_: From = "",
     to: To = "",
+    force: Force = False,
 ) -> None:
-    """Draft a scenario from a capture: estimates with their intervals as comments, losses in a trace."""
+    """Draft a scenario from a capture. Estimates carry their intervals as comments; losses go into a trace."""
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.toolkit.captured_flow import read_flow
-    from hindflight.toolkit.source import open_source
-    from hindflight.workflow import write_draft
+    from hindflight.toolkit.files import check_outputs
+    from hindflight.toolkit.source import files_of, open_source
+    from hindflight.workflow import draft_files, write_draft
 
+    check_outputs(draft_files(out), files_of(source), force=force)
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
     with open_source(source, span=capture_span(source, from_, to)) as tables:
         chosen = read_flow(tables.workspace, flow)
-        trace = write_draft(tables.workspace, chosen, out, choice)
+        trace = write_draft(tables.workspace, chosen, out, choice, force=force)
     say(f"wrote {out} and {trace}")
 
 
 def profiles(
     key: Annotated[str, typer.Argument(metavar="[KEY]", help="One key, with its meaning and source.")] = "",
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """List what the stack profiles linux, rfc and ns2 set, key by key. Each key of [flow] can override them."""
+    """List the keys that the stack profiles set. Every key of [flow] overrides its profile."""
     from dataclasses import asdict
 
     from hindflight.replay.scenario.profiles import find_setting, settings
@@ -68,18 +75,19 @@ def profiles(
         print_json({"settings": [asdict(setting) for setting in shown]})
     elif key:
         (setting,) = shown
-        print(f"{setting.key}: {setting.meaning}")
+        paragraph(f"{setting.key}: {setting.meaning}")
         print_table(["profile", "value"], [{"profile": name, "value": value} for name, value in setting.values.items()])
-        print(f"allowed: {setting.allowed}\nsource: {setting.source}")
+        paragraph(f"allowed: {setting.allowed}")
+        paragraph(f"source: {setting.source}")
     else:
         names = list(shown[0].values)
-        print_table(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown])
-        print("hindflight scenario profiles KEY says what it is and where its values come from.")
+        print_fitting(["key", *names, "allowed"], [{**asdict(each), **each.values} for each in shown], wide)
+        paragraph("hindflight scenario profiles KEY explains one key and gives the source of its values.")
 
 
 def listed(text: str, option: str) -> tuple[str, ...]:
     """Split an option's value at its commas; HindflightError if nothing is left."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise HindflightError(f"{option} names nothing", f"as in {option} a,b")
+        raise HindflightError(f"{option} is empty", f"as in {option} a,b")
     return names

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table
+from hindflight.cli.layout import Wide, print_fitting
+from hindflight.cli.output import AsJson, print_json
 
 if TYPE_CHECKING:
     from hindflight.toolkit.score import Score
@@ -21,9 +22,10 @@ def register(app: typer.Typer) -> None:
 
 def score(
     workspace: Annotated[Path, typer.Argument(help="Workspace with a capture and its kernel log.")],
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare inferred cwnd with the kernel's. Once per round trip; see toolkit/score.py."""
+    """Compare inferred cwnd with the kernel's. One comparison per round trip."""
     from hindflight.toolkit.score import score as compare
     from hindflight.toolkit.workspace import Workspace
 
@@ -32,19 +34,19 @@ def score(
         print_json({"scores": [asdict(one) for one in scores]})
     else:
         rows = [_shown(one) for one in scores]
-        print_table(list(rows[0]), rows)
+        print_fitting(list(rows[0]), rows, wide)
 
 
 def _shown(one: Score) -> dict[str, Any]:
     return {
         "flow": one.flow_id,
         "against": one.truth,
-        "RTTs": one.rtts,
-        "compared": one.compared,
         "median error": _percent(one.median_error),
-        "95th percentile": _percent(one.p95_error),
+        "95th pct.": _percent(one.p95_error),
         "bias": _percent(one.bias),
         "coverage": _percent(one.coverage),
+        "RTTs": one.rtts,
+        "compared": one.compared,
     }
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json, print_table
+from hindflight.cli.layout import Wide, print_fitting
+from hindflight.cli.output import AsCsv, AsJson, Row, print_csv, print_json
 from hindflight.cli.times import From, To, Utc, seconds_text, span, utc_text
 from hindflight.toolkit.errors import HindflightError
 from hindflight.toolkit.schema import SOURCES
@@ -15,7 +16,8 @@ from hindflight.toolkit.schema import SOURCES
 if TYPE_CHECKING:
     from hindflight.toolkit.source import Tables
 
-_SHOWN = ("phase", "cwnd_bytes", "ssthresh_bytes", "flight_bytes", "snd_wnd_bytes")
+_SHOWN = ("phase", "cwnd_bytes", "flight_bytes", "ssthresh_bytes")
+_SHOWN_LAST = ("snd_wnd_bytes",)
 _SHOWN_MS = {"srtt ms": "srtt_ns", "rto ms": "rto_ns"}
 
 
@@ -30,14 +32,15 @@ def series(
     origin: Annotated[
         str, typer.Option("--source", help=f"Where the values come from: {', '.join(SOURCES)}; all without it.")
     ] = "",
-    run: Annotated[int, typer.Option("--run", help="Replay run; 0 is what was captured or logged.")] = 0,
+    run: Annotated[int, typer.Option("--run", help="Replay run; 0 is the capture and its logs.")] = 0,
     from_: From = "",
     to: To = "",
     utc: Utc = False,
+    wide: Wide = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Print cwnd, RTT and phase over time, all sources by time. Seconds count from the flow's first segment."""
+    """Print cwnd, RTT and phase of a flow over time. Seconds count from the first segment of the flow."""
     from hindflight.toolkit.source import open_source
 
     if origin and origin not in SOURCES:
@@ -57,9 +60,10 @@ def series(
         print_csv(names, [_shown(row, start_ns, utc, names) for row in rows])
     else:
         several = len({row["source"] for row in rows}) > 1
-        names = ["time_utc" if utc else "t_s", *(["source"] if several or not origin else []), *_SHOWN]
+        names = ["time_utc" if utc else "t_s", *(["source"] if several or not origin else []), *_SHOWN, *_SHOWN_LAST]
         shown = [_shown(row, start_ns, utc, names) | _times_ms(row) for row in rows]
-        print_table([*names, *_SHOWN_MS], shown)
+        order = [name for name in names if name not in _SHOWN_LAST]
+        print_fitting([*order, *_SHOWN_MS, *_SHOWN_LAST], shown, wide)
 
 
 def _start_ns(tables: Tables, run: int, flow: int) -> int:

@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, print_json, print_table
+from hindflight.cli.layout import paragraph, print_fitting
+from hindflight.cli.output import AsJson, print_json
 
 if TYPE_CHECKING:
-    from hindflight.replay.experiment.sensitivity import Outcome, Spread
+    from hindflight.replay.experiment.sensitivity import Outcome, Sensitivity
 
 
 def spread(
     scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML) with a loss trace.")],
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads; without it one per core.")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads [default: one per processor].")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a captured channel by position, by time and by a fitted model, and say how far apart the results lie."""
-    from hindflight.replay.experiment.sensitivity import measure_spread
+    """Measure the sensitivity to the loss model. Replays losses by position, by time and by a fitted model."""
+    from hindflight.replay.experiment.sensitivity import measure_sensitivity
     from hindflight.workflow import read_scenario
 
-    found = measure_spread(read_scenario(scenario), scenario.parent, threads=threads)
+    found = measure_sensitivity(read_scenario(scenario), scenario.parent, threads=threads)
     if as_json:
         from dataclasses import asdict
 
@@ -41,24 +44,24 @@ def spread(
         _print(found)
 
 
-def _print(found: Spread) -> None:
+def _print(found: Sensitivity) -> None:
     from hindflight.replay.experiment.sensitivity import WAYS
 
-    names = ("variant", "proxy", *WAYS, "spread %")
+    names = ("variant", "proxy", "spread %", *WAYS)
     rows = []
     for variant, proxy in found.subjects():
         mine = {o.way: _kbps(o) for o in found.outcomes if (o.variant, o.proxy) == (variant, proxy)}
-        values = (variant, proxy, *(mine[way] for way in WAYS), f"{100 * found.of(variant, proxy):.1f}")
+        values = (variant, proxy, f"{100 * found.of(variant, proxy):.1f}", *(mine[way] for way in WAYS))
         rows.append(dict(zip(names, values, strict=True)))
-    print_table(names, rows, title="Goodput in kbit/s by the way in which the losses are replayed")
+    print_fitting(names, rows, title="Goodput in kbit/s by the way in which the losses are replayed")
     for way, what in WAYS.items():
-        print(f"{way}: {what}")
+        paragraph(f"{way}: {what}")
     for name, (model, verdict) in found.fits.items():
-        print(f"The model of {name} is {model}: {verdict}.")
+        paragraph(f"The model of {name} is {model}: {verdict}.")
     if found.same_order():
-        print("All ways put variants and proxies in the same order.")
+        paragraph("All ways put variants and proxies in the same order.")
     else:
-        print("The ways put variants and proxies in different orders: this capture does not decide between them.")
+        paragraph("The ways put variants and proxies in different orders: this capture does not decide between them.")
 
 
 def _kbps(outcome: Outcome) -> str:

@@ -11,8 +11,8 @@ import typer
 
 from hindflight.toolkit.errors import HindflightError
 
-From = Annotated[str, typer.Option("--from", metavar="TIME", help="Leave out what is before: seconds, or UTC time.")]
-To = Annotated[str, typer.Option("--to", metavar="TIME", help="Leave out what is after: seconds, or UTC time.")]
+From = Annotated[str, typer.Option("--from", metavar="TIME", help="Ignore everything earlier: seconds, or UTC.")]
+To = Annotated[str, typer.Option("--to", metavar="TIME", help="Ignore everything later: seconds, or UTC.")]
 Utc = Annotated[bool, typer.Option("--utc", help="Show UTC times instead of seconds from the start.")]
 
 _NS = 10**9
@@ -59,7 +59,7 @@ def time_ns(text: str, start_ns: int) -> int:
         when = datetime.fromisoformat(text)
     except ValueError:
         raise HindflightError(
-            f"{text!r} is no time", "give seconds (12.5) or UTC in ISO 8601 (2026-01-31T12:00:00)"
+            f"{text!r} is not a time", "give seconds (12.5) or UTC in ISO 8601 (2026-01-31T12:00:00)"
         ) from None
     utc = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
     return round(utc.replace(microsecond=0).timestamp()) * _NS + utc.microsecond * 1000

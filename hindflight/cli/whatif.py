@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from dataclasses import dataclass
 from functools import partial
@@ -11,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hindflight.cli.output import AsJson, command_line, progress_on_stderr, say
+from hindflight.cli.layout import Wide
+from hindflight.cli.output import AsJson, Force, command_line, progress_on_stderr, say
 from hindflight.cli.replay import Threads
 from hindflight.cli.scenario import CapturedVariant, Proxies, Seeds, Variants, listed
 from hindflight.cli.times import From, To, capture_span
 
 if TYPE_CHECKING:
+    from hindflight.replay.experiment.experiment import ExperimentResult
     from hindflight.replay.scenario.from_capture import Choice
     from hindflight.toolkit.ingest import SpanOf
 
@@ -27,11 +28,13 @@ def register(app: typer.Typer) -> None:
 
 
 def whatif(
-    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, and kernel logs of it if there are.")],
+    inputs: Annotated[list[Path], typer.Argument(help="Capture at the sender, and optionally its kernel logs.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for workspace, scenario and report.")] = Path(
         "whatif"
     ),
-    flow: Annotated[int | None, typer.Option("--flow", help="Flow; without it the one with most data.")] = None,
+    flow: Annotated[
+        int | None, typer.Option("--flow", help="Flow number [default: the flow with the most data].")
+    ] = None,
     variants: Variants = "newreno,cubic",
     proxy: Proxies = "none,relay",
     seeds: Seeds = 20,
@@ -39,14 +42,16 @@ def whatif(
     from_: From = "",
     to: To = "",
     threads: Threads = None,
+    force: Force = False,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what other variants, and a split proxy, would have done with a captured flow on its own link."""
+    """Replay other variants over the channel of a captured flow. Also with a split proxy; writes a report."""
     from hindflight.replay.scenario.from_capture import Choice
 
     choice = Choice(listed(variants, "--variants"), listed(proxy, "--proxy"), seeds, captured_variant)
-    job = Job(inputs, out, flow, choice, partial(capture_span, from_text=from_, to_text=to), threads)
-    study(job, as_json)
+    job = Job(inputs, out, flow, choice, partial(capture_span, from_text=from_, to_text=to), threads, force)
+    study(job, as_json, wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +64,52 @@ class Job:
     choice: Choice
     span_of: SpanOf
     threads: int | None
+    force: bool = False
+
+    @property
+    def scenario(self) -> Path:
+        """The scenario that is drafted."""
+        return self.out / "scenario.toml"
+
+    @property
+    def report(self) -> Path:
+        """The report that is written."""
+        return self.out / "report.html"
 
 
-def study(job: Job, as_json: bool) -> None:
+def study(job: Job, as_json: bool, wide: bool) -> None:
     """Do the whole job and print its outcome; a folder that it made goes again if it fails."""
+    from hindflight.cli.replay import show
+    from hindflight.toolkit.text import shell_line
+
     fresh = not job.out.exists()
     try:
-        _study(job, as_json)
+        result, workspace = _study(job)
     except BaseException:
         if fresh:
             shutil.rmtree(job.out, ignore_errors=True)
         raise
+    show(result, as_json, wide)
+    say(f"report: {job.report}")
+    words = ["hindflight", "replay", str(job.scenario), "-w", str(workspace), "--report", str(job.report)]
+    say(f"To change the path or the comparison, edit {job.scenario} and run:")
+    say(f"  {shell_line(words)}")
 
 
-def _study(job: Job, as_json: bool) -> None:
-    from hindflight.cli.replay import run, show
+def _study(job: Job) -> tuple[ExperimentResult, Path]:
+    """Do the whole job; return its outcome and the workspace."""
+    from hindflight.cli.replay import replay_progress
     from hindflight.replay.scenario.from_capture import check_choice
     from hindflight.reports.bundle import prepare
     from hindflight.toolkit.captured_flow import read_flow
+    from hindflight.toolkit.files import check_outputs
     from hindflight.toolkit.ingest import Ingest
+    from hindflight.toolkit.text import name_to_text
     from hindflight.toolkit.workspace import Workspace
-    from hindflight.workflow import read_scenario, write_draft, write_report_of
+    from hindflight.workflow import draft_files, study_capture, write_report_of
 
     check_choice(job.choice)
+    check_outputs([*draft_files(job.scenario), job.report], job.inputs, force=job.force)
     prepare()
     workspace = Workspace.open_or_create(job.out / "workspace")
     command = command_line()
@@ -89,12 +117,8 @@ def _study(job: Job, as_json: bool) -> None:
         read = Ingest(workspace, command, progress=report, span_of=job.span_of)(job.inputs)
     captures = {entry.input_id for entry in read if entry.kind == "capture"}
     chosen = read_flow(workspace, job.flow, captures)
-    draft = job.out / "scenario.toml"
-    write_draft(workspace, chosen, draft, job.choice)
-    result = run(workspace, read_scenario(draft), job.out, job.threads)
-    page = job.out / "report.html"
-    write_report_of(workspace, page, f"{job.inputs[0].name}: what TCP did, and what it could have done", utc=False)
-    show(result, as_json)
-    say(f"report: {page}")
-    again = shlex.join(["hindflight", "replay", str(draft), "-w", str(workspace.path)])
-    say(f"to try another path, edit {draft} and run: {again}")
+    with replay_progress(job.threads, force=job.force) as execution:
+        result = study_capture(workspace, chosen, job.out, job.choice, command, execution)
+    title = f"{name_to_text(job.inputs[0].name)}: what happened, and what if"
+    write_report_of(workspace, job.report, title, utc=False, force=job.force)
+    return result, workspace.path

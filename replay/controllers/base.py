@@ -4,9 +4,9 @@
         def on_congestion(self, signal):
             self.cwnd = self.ssthresh = max(0.9 * self.cwnd, 2.0)
 
-Knows the events that the engine hands over, and nothing of scenarios or runs. A scenario names it in
-`compare.variants`; losses are found and repaired by the stack profile, as for any variant. It is slower than the
-engine's own: every ACK calls Python (`make bench-engine` prints by how much). `check_controller` plays the rules that
+Depends on the engine's events, not on scenarios or runs. A scenario names it in
+`compare.variants`; the stack profile detects and retransmits losses, as for any variant. It is slower than the
+engine's own: every ACK calls Python (`make bench-engine` prints by how much). `check_controller` checks the rules that
 every variant keeps.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 from hindflight.replay.catalogue import engine_variant_names
 from hindflight.toolkit.errors import HindflightError
 
-LEAST_SSTHRESH_PKTS = 2.0
+MIN_SSTHRESH_PKTS = 2.0
 """RFC 5681 §3.1 equation 4."""
 LOSS_WINDOW_PKTS = 1.0
 """RFC 5681 §3.1."""
@@ -27,7 +27,7 @@ _registered: dict[str, type[Controller]] = {}
 
 
 class Ack(Protocol):
-    """What an ACK tells a controller."""
+    """What an ACK reports to a controller."""
 
     @property
     def now_s(self) -> float:
@@ -109,7 +109,7 @@ class Congestion(Protocol):
 class Controller:
     """Reno's windows (RFC 5681 §3.1); a subclass overrides what it does otherwise.
 
-    A loss costs half of FlightSize, under the profile `linux` too, whose own variants lose half of cwnd.
+    A loss halves FlightSize, also under profile `linux`, whose built-in variants halve cwnd.
 
     `cwnd` and `ssthresh` are in segments; the engine sets both before each call and reads them after it, after
     `__init__` too. cwnd is finite, both are 1 at least: anything else ends the replay with ControllerError, and so does
@@ -159,7 +159,7 @@ class Controller:
             self._count(left)
 
     def _count(self, acked_pkts: float) -> None:
-        """Take segments that are acknowledged: a whole window of them buys one (RFC 3465 §2.1)."""
+        """Count acknowledged segments: a full window of them increases cwnd by one segment (RFC 3465 §2.1)."""
         window = math.floor(self.cwnd)
         self._counted += acked_pkts
         if self._counted >= window:
@@ -169,13 +169,13 @@ class Controller:
 
     def on_congestion(self, signal: Congestion) -> None:
         """Reduce for a loss or a congestion mark, once per window of data."""
-        self.cwnd = self.ssthresh = max(signal.flight_pkts / 2, LEAST_SSTHRESH_PKTS)
+        self.cwnd = self.ssthresh = max(signal.flight_pkts / 2, MIN_SSTHRESH_PKTS)
         self._counted = 0.0
 
     def on_timeout(self, signal: Congestion) -> None:
         """Reduce for a retransmission timeout; ssthresh only for the first of a row."""
         if signal.kind == "timeout":
-            self.ssthresh = max(signal.flight_pkts / 2, LEAST_SSTHRESH_PKTS)
+            self.ssthresh = max(signal.flight_pkts / 2, MIN_SSTHRESH_PKTS)
         self.cwnd = LOSS_WINDOW_PKTS
         self._counted = 0.0
 
@@ -192,7 +192,7 @@ def register_controller(variant: str, controller: type[Controller]) -> None:
     if not isinstance(variant, str) or not variant.replace("-", "").replace("_", "").isalnum():
         raise HindflightError(f"{variant!r} cannot name a variant", "use letters, digits, - and _")
     known = _registered.get(variant)
-    # A class that is defined anew, as in a notebook, takes its own place.
+    # A class that is defined again, as in a notebook, replaces the former one.
     other = known is not None and _place(known) != _place(controller)
     if other or variant in engine_variant_names():
         raise HindflightError(f"there is a variant {variant} already", "choose another name for the controller")

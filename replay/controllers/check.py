@@ -1,7 +1,7 @@
-"""The rules that every variant keeps, played on a controller in Python: the engine's own contract, in Python's words.
+"""Checks that a controller in Python keeps the rules of every variant: the engine's contract suite, in Python.
 
-Knows the events and the rules, not the network. The windows are set before each call and read after it, as the engine
-does. Sequences are drawn from seeds, so that a finding can be repeated.
+Depends on the events and the rules, not on a network. The windows are set before each call and read after it, as the
+engine does. Sequences are drawn from seeds, so that a finding can be repeated.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SEQUENCES = 20
 EVENTS = 200
 INITIAL_WINDOW_PKTS = 10.0
 RESTART_WINDOW_PKTS = 4.0
-LEAST_AFTER_SIGNAL_PKTS = 2.0
+MIN_AFTER_SIGNAL_PKTS = 2.0
 """A window of one may become two by a loss (RFC 5681 §3.1 equation 4), or unused (RFC 6817 §2.5)."""
 SMSS_BYTES = 1448
-MOST_FLIGHT_PKTS = 1_000_000
+MAX_FLIGHT_PKTS = 1_000_000
 
 KINDS = ("used", "unused", "loss", "ecn_echo", "timeout", "repeated_timeout", "idle", "exit")
 WEIGHTS = (70, 10, 8, 2, 3, 1, 2, 6)
@@ -39,7 +39,7 @@ EXTREMES: tuple[tuple[int, float | None], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class DrawnAck:
-    """An ACK as the engine would tell of it."""
+    """An ACK as the engine would report it."""
 
     now_s: float
     delivered_pkts: int
@@ -75,7 +75,7 @@ class DrawnAck:
 
 @dataclass(frozen=True, slots=True)
 class DrawnCongestion:
-    """A signal as the engine would tell of it."""
+    """A congestion signal as the engine would report it."""
 
     now_s: float
     flight_pkts: float
@@ -157,14 +157,14 @@ class Play:
     def ack(self, delivered: int, rtt_s: float | None, *, limited: bool = True) -> DrawnAck:
         """Return the next ACK under the window."""
         self.number += delivered
-        flight = max(1, int(min(self.cwnd, MOST_FLIGHT_PKTS)))
+        flight = max(1, int(min(self.cwnd, MAX_FLIGHT_PKTS)))
         flight = flight if limited else flight // 4
         return DrawnAck(self.now_s, delivered, rtt_s, rtt_s, flight, 1 + self.number * SMSS_BYTES, limited)
 
     def signal(self, kind: str, flight_pkts: float | None = None) -> float:
         """Signal congestion; return the window after it."""
         method = "on_timeout" if kind.endswith("timeout") else "on_congestion"
-        flight = min(self.cwnd, MOST_FLIGHT_PKTS) if flight_pkts is None else flight_pkts
+        flight = min(self.cwnd, MAX_FLIGHT_PKTS) if flight_pkts is None else flight_pkts
         return self.tell(method, DrawnCongestion(self.now_s, flight, kind))
 
     def note(self, rule: str, finding: str) -> None:
@@ -204,7 +204,7 @@ def _sequence(play: Play, seed: int) -> list[float]:
 
 
 def _happen(play: Play, kind: str, draw: random.Random) -> None:
-    """Let it happen, and hold it against the rule that belongs to it."""
+    """Apply the event and check the rule that belongs to it."""
     before = play.cwnd
     delivered, rtt_s = draw.randint(1, 8), None if draw.random() < 0.1 else draw.uniform(0.001, 2.0)
     if kind == "used":
@@ -223,7 +223,7 @@ def _happen(play: Play, kind: str, draw: random.Random) -> None:
         after = play.signal(kind)
         words = {"loss": "a loss", "ecn_echo": "a congestion mark"}
         wrong = f"{words.get(kind, 'a timeout')} raises the window"
-    if after > max(before, LEAST_AFTER_SIGNAL_PKTS):
+    if after > max(before, MIN_AFTER_SIGNAL_PKTS):
         play.note(wrong, f"{wrong}: {before:g} to {after:g}")
 
 

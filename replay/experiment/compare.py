@@ -1,6 +1,6 @@
 """Statistics over runs: means with intervals, and paired differences on the same channel.
 
-Reads the `runs` table, writes rows of `findings`; knows neither the engine nor files. Pairing: two runs with the
+Reads the `runs` table, writes rows of `findings`; does not depend on the engine or on files. Pairing: two runs with the
 same seed saw the same channel, so their difference carries less noise than the difference of two means.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 from typing import Any
 
 from hindflight.toolkit.schema import run_subject
 from hindflight.toolkit.units import counted
 
-LEAST_SEEDS = 5
+MIN_SEEDS = 5
 """Below this many seeds no interval is given."""
 
 
@@ -33,32 +33,23 @@ class Interval:
         return Interval(self.mean * factor, low, high)
 
 
-def t_quantile_975(degrees: int) -> float:
-    """Return Student's t at 97.5 %; within 0.1 % from 4 degrees of freedom up.
+def t_quantile_975(degrees: float) -> float:
+    """Return Student's t at 97.5 %."""
+    from scipy.special import stdtrit
 
-    Source: Abramowitz & Stegun 26.7.5, expansion in 1/degrees about the normal quantile.
-    """
-    z = NormalDist().inv_cdf(0.975)
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return float(sum(term / degrees**i for i, term in enumerate(terms)))
+    return float(stdtrit(degrees, 0.975))
 
 
 def mean_interval(values: list[float]) -> Interval:
     """Return the mean of `values` and its 95 % interval by Student's t; ValueError for no values.
 
-    No interval where there are fewer than LEAST_SEEDS, or all are equal: then nothing was random, and an interval
+    No interval where there are fewer than MIN_SEEDS, or all are equal: then nothing was random, and an interval
     of no width would claim certainty.
     """
     if not values:
         raise ValueError("no values")
     mean = fmean(values)
-    if len(values) < LEAST_SEEDS or len(set(values)) == 1:
+    if len(values) < MIN_SEEDS or len(set(values)) == 1:
         return Interval(mean, None, None)
     half = t_quantile_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - half, mean + half)
@@ -109,9 +100,9 @@ def _resets(key: Key, runs: list[Run]) -> list[dict[str, Any]]:
     if not times:
         return []
     said, first = counted(len(runs), "run"), f"{'the first ' if len(times) > 1 else ''}after {min(times) / 1e9:.1f} s"
-    words = f"the connection was reset in {len(times)} of {said}, {first}; goodput counts until then"
+    sentence = f"the connection was reset in {len(times)} of {said}, {first}; goodput counts until then"
     count = Interval(float(len(times)), None, None)
-    return [_finding(key, "resets", "", count, text=f"{run_subject(*key)}: {words}.")]
+    return [_finding(key, "resets", "", count, text=f"{run_subject(*key)}: {sentence}.")]
 
 
 def _finding(
@@ -140,29 +131,29 @@ def _differences(key: Key, reference: Key, ours: dict[int, Run], theirs: dict[in
     rows = [_finding(key, "goodput_difference", "bit/s", difference)]
     if base > 0:
         gain = difference.scaled(100 / base)
-        verdict, words = _judge(gain, len(shared), run_subject(*reference))
-        rows.append(_finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {words}."))
+        verdict, sentence = _judge(gain, len(shared), run_subject(*reference))
+        rows.append(_finding(key, "goodput_gain", "%", gain, verdict, f"{run_subject(*key)}: {sentence}."))
     return rows
 
 
 def _until_reset(key: Key, reference: Key, counts: str) -> list[dict[str, Any]]:
     """Say that a difference between runs of which some died has no number: neither goodput is of the whole transfer."""
-    words = (
-        f"no gain over {run_subject(*reference)} can be told: connections were reset ({counts}), and their goodput "
+    sentence = (
+        f"no gain over {run_subject(*reference)} can be given: connections were reset ({counts}), and their goodput "
         "counts until then only"
     )
-    told = f"{run_subject(*key)}: {words}."
+    text = f"{run_subject(*key)}: {sentence}."
     return [
         _finding(key, "goodput_difference", "bit/s", None),
-        _finding(key, "goodput_gain", "%", None, "unknown", told),
+        _finding(key, "goodput_gain", "%", None, "unknown", text),
     ]
 
 
 def _judge(gain: Interval, seeds: int, other: str) -> tuple[str, str]:
-    """Return the verdict on a gain in % over `other`, and the words for it."""
+    """Return the verdict on a gain in % over `other`, and its sentence."""
     amount = _amount(gain.mean, other)
     if gain.low is None or gain.high is None:
-        if seeds < LEAST_SEEDS:
+        if seeds < MIN_SEEDS:
             return "unknown", f"{amount} over {counted(seeds, 'seed')}, too few to say that it differs"
         return "unknown", f"{amount} with every seed alike: the channel holds nothing that a seed could change"
     bounds = f"(95 % interval {gain.low:+.1f} to {gain.high:+.1f} %)"

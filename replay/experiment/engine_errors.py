@@ -1,6 +1,6 @@
-"""What the engine refuses, in the words of the scenario file: its name, its key, and keys as it has them.
+"""Errors of the engine in the terms of the scenario file: its name, its key path and its keys.
 
-Knows how `engine_inputs` writes a scenario for the engine and which names `scenario.flows` gives stack parameters;
+Depends on how `engine_inputs` writes a scenario for the engine and on the names of stack parameters;
 decides nothing about values, whose units the engine writes. Read `engine_inputs.engine_config` first.
 """
 
@@ -18,10 +18,10 @@ _UNIT = re.compile(r"_(?:ns|bps|bytes|pkts)$")
 _NAME = re.compile(r"\b[a-z]+(?:_[a-z]+)*_(?:ns|bps|bytes|pkts)\b")
 
 
-def in_file_words(scenario: Scenario, job: Job, key: str, problem: str) -> str:
+def in_scenario_terms(scenario: Scenario, job: Job, key: str, problem: str) -> str:
     """Return the line for what the engine said of the value at `key` in the configuration of `job`."""
-    words = _NAME.sub(lambda name: _own(name.group()), problem)
-    return f"{scenario.where}: {_file_key(scenario, job, key)}: {words}"
+    text = _NAME.sub(lambda name: _own(name.group()), problem)
+    return f"{scenario.where}: {_file_key(scenario, job, key)}: {text}"
 
 
 def _file_key(scenario: Scenario, job: Job, key: str) -> str:
@@ -34,12 +34,12 @@ def _file_key(scenario: Scenario, job: Job, key: str) -> str:
 
 
 def _flow_key(scenario: Scenario, job: Job, number: int, rest: str) -> str:
-    """The studied flow is the engine's first; `[[flows]]` come after it."""
+    """The flow under test is the engine's first; `[[flows]]` come after it."""
     table = f"flows[{number - 1}]" if number else "flow"
     variant = scenario.flows[number - 1].variant if number else job.variant
     split = re.fullmatch(r"proxies\[\d+\]\.(.*)", rest)
     if split:
-        variant = variant if number else scenario.proxy.variant or variant
+        variant = scenario.proxy.variant or variant
         rest = split.group(1)
     part, _, name = rest.partition(".")
     match part:
@@ -49,7 +49,7 @@ def _flow_key(scenario: Scenario, job: Job, number: int, rest: str) -> str:
             key = f"{table}.{_own(name)}"
         case "node":
             key = f"{table}.proxies" if number else "compare.proxies"
-        case _ if split and not (part == "variant" and number):
+        case _ if split and (part != "variant" or scenario.proxy.variant):
             key = f"proxy.{_own(part)}"
         case "variant" if not number:
             key = "compare.variants"
@@ -77,7 +77,7 @@ def _own_path(path: str) -> str:
 
 
 def _own(name: str) -> str:
-    """Return the file's word for one of the engine's, which may have a place in a list behind it."""
+    """Return the file's key for one of the engine's, which may be followed by an index."""
     word, bracket, place = name.partition("[")
     word = _KEYS.get(word) or _RENAMED.get(word) or _UNIT.sub("", word)
     return word + bracket + place

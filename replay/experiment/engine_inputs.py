@@ -1,7 +1,7 @@
 """A scenario into engine jobs: one job is one configuration with one seed.
 
-Knows the engine's configuration (documented at `hindflight._native.replay`), not how it is run. All jobs with the same
-seed see the same channel, whatever the variant and the proxy.
+Depends on the engine's configuration (documented at `hindflight._native.replay`), not on how it is run. All jobs with
+the same seed see the same channel, whatever the variant and the proxy.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from hindflight.channels.intervals import Direction as Way
 from hindflight.channels.models.losses import NoLoss
-from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_words
+from hindflight.replay.scenario.channel import OWNERS_PER_LINK, channel_config
 from hindflight.replay.scenario.flows import SharingFlow
 from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
 from hindflight.replay.scenario.model import Direction, Link, Loss, Scenario, Trace
-from hindflight.replay.scenario.variant_parameters import engine_words
+from hindflight.replay.scenario.variant_parameters import variant_config
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 
 Purpose = Literal["self_check", "what_if"]
@@ -79,8 +79,7 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
     """Return the engine's configuration for one job; `traces` holds the contents of each trace file by name."""
     proxies = []
     if job.proxy != "none":
-        words = engine_words(scenario.proxy.variant or job.variant, scenario.variants)
-        proxies.append({"node": job.proxy, **_relay(scenario), **words})
+        proxies.append(_proxy(scenario, job.proxy, job.variant))
     return {
         "duration_ns": scenario.duration,
         "path": {
@@ -98,7 +97,7 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
             {
                 "name": "flow",
                 "proxies": proxies,
-                **engine_words(job.variant, scenario.variants),
+                **variant_config(job.variant, scenario.variants),
                 **scenario.flow.engine_flow(),
             },
             *(_sharing_flow(scenario, flow) for flow in scenario.flows),
@@ -107,19 +106,20 @@ def engine_config(scenario: Scenario, job: Job, traces: Mapping[str, LossTrace])
     }
 
 
-def _relay(scenario: Scenario) -> dict[str, Any]:
-    return {"buffer_pkts": scenario.proxy.buffer, "advertise": scenario.proxy.advertise}
+def _proxy(scenario: Scenario, node: str, variant: str) -> dict[str, Any]:
+    """A proxy of a flow of `variant`: its own connection has the variant of `[proxy]`, or else the flow's."""
+    proxy = scenario.proxy
+    config = variant_config(proxy.variant or variant, scenario.variants)
+    return {"node": node, "buffer_pkts": proxy.buffer, "advertise": proxy.advertise, **config}
 
 
 def _sharing_flow(scenario: Scenario, flow: SharingFlow) -> dict[str, Any]:
-    words = engine_words(flow.variant, scenario.variants)
-    ordered = [node for node in scenario.path if node in flow.proxies]
     return {
         "name": flow.name,
-        **words,
+        **variant_config(flow.variant, scenario.variants),
         "from": flow.sender,
         "to": flow.receiver,
-        "proxies": [{"node": node, **_relay(scenario), **words} for node in ordered],
+        "proxies": [_proxy(scenario, node, flow.variant) for node in scenario.path if node in flow.proxies],
         **flow.engine_flow(),
     }
 
@@ -129,23 +129,23 @@ def _has_trace(scenario: Scenario) -> bool:
 
 
 def _over_time(scenario: Scenario, number: int, job: Job, way: Way, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
-    """One direction of a link, with what its channel says where it has one."""
+    """One direction of a link, with its channel if it has one."""
     link = scenario.links[number]
     direction = link.forward if way == "a2b" else link.backward
-    words = _direction(direction, link, job.mode, traces)
+    config = _direction(direction, link, job.mode, traces)
     if direction.rate_file is not None:
-        words["rate_trace"] = scenario.rate_trace(direction.rate_file).config()
+        config["rate_trace"] = scenario.rate_trace(direction.rate_file).config()
     if way == "b2a" and not isinstance(link.backward.loss, NoLoss):
         # Acknowledgements carry no payload, and a model for the way back is meant for them.
-        words["loss_applies_to"] = "all"
+        config["loss_applies_to"] = "all"
     if link.channel is None:
-        return words
+        return config
     owner = number * OWNERS_PER_LINK
     try:
-        said = channel_words(link.channel, scenario.duration, seed=job.seed, owner=owner, way=way)
+        said = channel_config(link.channel, scenario.duration, seed=job.seed, owner=owner, way=way)
     except (ChannelError, ScenarioError) as error:
         raise ScenarioError(f"{scenario.where}: links[{number}].channel: {error}", error.hint) from error
-    return {**words, **{name: value for name, value in said.items() if value is not None}}
+    return {**config, **{name: value for name, value in said.items() if value is not None}}
 
 
 def _direction(direction: Direction, link: Link, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, Any]:
@@ -176,10 +176,10 @@ def _loss(loss: Loss, mode: Mode, traces: Mapping[str, LossTrace]) -> dict[str, 
             return {
                 "kind": "trace",
                 "mode": "resampled" if mode == "resampled" else "replayed",
-                "positions": list(trace.lost),
+                "positions": trace.lost,
                 "known_pkts": trace.length,
                 "block_pkts": block or default_block_pkts(trace),
-                "late": list(trace.late),
+                "late": trace.late,
             }
         case _:
             return loss.config()

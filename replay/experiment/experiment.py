@@ -1,11 +1,11 @@
 """A whole replay: self-check first, then the comparison, into tables with their findings.
 
-Knows scenarios, jobs and tables; not workspaces, captures or reports. Read docs/scenario.md.
+Depends on scenarios, jobs and tables, not on workspaces, captures or reports. Read docs/scenario.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from hindflight.replay.catalogue import catalogue, profile_parameters
 from hindflight.replay.experiment.captures import capture_folder, place_captures
 from hindflight.replay.experiment.compare import compare_runs
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison, plan_self_check, trace_files
-from hindflight.replay.experiment.run import Recording, check_jobs, run_jobs
+from hindflight.replay.experiment.run import Recording, check_jobs, measure_jobs, run_jobs
 from hindflight.replay.experiment.selfcheck import Candidate, describe_self_check, rank_candidates
 from hindflight.replay.experiment.traffic import setup_findings, traffic_findings
 from hindflight.replay.outcome import Outcome, measure, transfer_span
@@ -24,6 +24,7 @@ from hindflight.replay.scenario.loss_trace import LossTrace, loss_trace
 from hindflight.replay.scenario.model import Scenario
 from hindflight.toolkit.errors import ChannelError, ScenarioError
 from hindflight.toolkit.schema import run_subject, table_from_rows
+from hindflight.toolkit.text import name_from_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,25 +32,23 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table]
 
 Progress = Callable[[int, int], None]
-"""Told the jobs done and the jobs in all."""
-
-REPLAYED_DIRECTION = "a2b"
-"""The engine's sender opens the connection."""
+"""Called with the jobs done and the jobs in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How runs are made, which no table depends on: threads, who is told of progress, and the folder where captures of
-    the recorded runs of the comparison go, if they are wanted."""
+    """How runs are made, which no table depends on: threads, a callback for progress, the folder for captures of the
+    recorded runs of the comparison, if they are wanted, and whether they may replace others there."""
 
     threads: int | None = None
     on_progress: Progress = lambda _done, _all: None
     captures: Path | None = None
+    force: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedFlow:
-    """The captured flow beside which replays are held: its rows of each table, and its data direction."""
+    """The captured flow that replays are compared with: its rows of each table, and its data direction."""
 
     segments: pa.Table
     events: pa.Table
@@ -58,10 +57,10 @@ class CapturedFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class ExperimentResult:
     """The result: tables by name (`runs`, `segments`, …, `findings`), the traces that were replayed by file name,
-    the candidates of the self-check, nearest first, and what happened, where there is a captured flow; and the captures
-    that were written."""
+    the candidates of the self-check, best match first, and what happened, where there is a captured flow; and the
+    captures that were written."""
 
     tables: dict[str, pa.Table]
     traces: dict[str, Trace]
@@ -76,7 +75,7 @@ def replay_scenario(
     folder: Path,
     captured: CapturedFlow | None,
     execution: Execution,
-) -> Study:
+) -> ExperimentResult:
     """Replay `scenario`, whose trace files are relative to `folder`.
 
     Raises ScenarioError, ChannelError (a trace cannot be used), MachineError (captures cannot be
@@ -90,26 +89,21 @@ def replay_scenario(
     candidates = _candidates(scenario) if captured is not None else ()
     checks = plan_self_check(scenario, candidates)
     planned = plan_comparison(scenario, _with_reference(scenario, None))
-    # Before anything runs: a slip in the last variant is not told after the runs of all others.
+    # Before anything runs: an error in the last variant must not appear after the runs of all others.
     check_jobs(scenario, [*planned, *plan_comparison(scenario, tuple(scenario.variants))], traces)
-    counter = _Counter(len(checks) + len(planned), execution.on_progress)
+    counter = _Counter(len(checks) + bool(checks) + len(planned), execution.on_progress)
     ranked: list[Candidate] = []
     happened: Outcome | None = None
     rows: list[dict[str, Any]] = []
     parts: list[dict[str, pa.Table]] = []
     if captured is not None:
-        checked = run_jobs(scenario, dict(enumerate(checks, 1)), traces, threads=execution.threads, on_done=counter.add)
-        parts.append(checked)
         happened = _captured_outcome(captured, scenario)
-        replays = {
-            job.variant: _replayed_outcome(checked, run_id, happened.duration_ns)
-            for run_id, job in enumerate(checks, 1)
-        }
-        ranked = rank_candidates(happened, replays)
+        checked, ranked = _self_check(scenario, dict(enumerate(checks, 1)), traces, happened, execution, counter)
+        parts.append(checked)
         rows += describe_self_check(happened, ranked, variant_given=len(candidates) == 1)
     variants = _with_reference(scenario, ranked[0].variant if ranked else None)
     jobs = plan_comparison(scenario, variants)
-    counter.total = len(checks) + len(jobs)
+    counter.total = len(checks) + bool(checks) + len(jobs)
     compared, captures = _compare(scenario, dict(enumerate(jobs, 1 + len(checks))), traces, execution, counter)
     parts.append(compared)
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
@@ -119,16 +113,41 @@ def replay_scenario(
     rows += traffic_findings(runs)
     profiles = {flow.profile for flow in (scenario.flow, *scenario.flows)}
     rows += setup_findings(scenario, {profile: profile_parameters(profile) for profile in profiles})
-    rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_beyond_the_trace(tables["runs"]))]
+    rows += [_unknown(sentence) for sentence in (*scenario.unknowns, *_sent_beyond_trace(tables["runs"]))]
     tables["findings"] = table_from_rows("findings", rows)
-    return Study(tables, read, ranked, happened, reference, captures)
+    return ExperimentResult(tables, read, ranked, happened, reference, captures)
+
+
+def _self_check(
+    scenario: Scenario,
+    jobs: dict[int, Job],
+    traces: Mapping[str, LossTrace],
+    happened: Outcome,
+    execution: Execution,
+    counter: _Counter,
+) -> tuple[dict[str, pa.Table], list[Candidate]]:
+    """Measure every candidate, then record the best match: return `runs` of all with its series, and the ranking."""
+    import pyarrow as pa
+
+    runs: list[pa.Table] = []
+
+    def outcomes() -> Iterator[tuple[str, Outcome]]:
+        for batch, measured in measure_jobs(scenario, jobs, traces, happened.duration_ns, execution.threads):
+            runs.append(batch)
+            counter.add(len(measured))
+            yield from ((jobs[run_id].variant, outcome) for run_id, outcome in measured)
+
+    ranked = rank_candidates(happened, outcomes())
+    best = {run_id: job for run_id, job in jobs.items() if job.variant == ranked[0].variant}
+    recorded = run_jobs(scenario, best, traces, threads=execution.threads, on_done=counter.add)
+    return {**recorded, "runs": pa.concat_tables(runs)}, ranked
 
 
 def _compare(
     scenario: Scenario, jobs: dict[int, Job], traces: Mapping[str, LossTrace], execution: Execution, counter: _Counter
 ) -> tuple[dict[str, pa.Table], tuple[Path, ...]]:
     keep = scenario.keep
-    with capture_folder(execution.captures, keep) as folder:
+    with capture_folder(execution.captures, keep, force=execution.force) as folder:
         tables = run_jobs(
             scenario,
             jobs,
@@ -146,7 +165,7 @@ def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
     """Read every trace that the scenario names. Raises ScenarioError with the key path, ChannelError with the file."""
     traces = {}
     for key, loss in trace_files(scenario):
-        path = folder / loss.file
+        path = folder / name_from_text(loss.file)
         if not path.is_file():
             raise ScenarioError(
                 f"{scenario.where}: {key}: no such file {path}",
@@ -164,7 +183,7 @@ def _candidates(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _with_reference(scenario: Scenario, best: str | None) -> tuple[str, ...]:
-    """Return the variants to compare, the one that stands for the captured flow first."""
+    """Return the variants to compare, the one that represents the captured flow first."""
     named = scenario.compare.variants
     return named if best is None else (best, *(v for v in named if v != best))
 
@@ -180,24 +199,11 @@ def _captured_outcome(captured: CapturedFlow, scenario: Scenario) -> Outcome:
     return outcome
 
 
-def _replayed_outcome(tables: Mapping[str, pa.Table], run_id: int, duration_ns: int) -> Outcome:
-    import pyarrow.compute as pc
-
-    run = {
-        name: tables[name].filter(pc.and_(pc.equal(tables[name]["run_id"], run_id), pc.equal(tables[name]["leg"], 0)))
-        for name in ("segments", "events", "instruments")
-    }
-    outcome = measure(run["segments"], run["events"], run["instruments"], REPLAYED_DIRECTION, duration_ns)
-    if outcome is None:
-        raise ScenarioError("the replay sent no data within its duration")
-    return outcome
-
-
-def _beyond_the_trace(runs: pa.Table) -> list[str]:
+def _sent_beyond_trace(runs: pa.Table) -> list[str]:
     """Say which replays outran the captured trace: what the channel would have done then is not known."""
     return [
         f"{run_subject(run['variant'], run['proxy'])}, on the channel as captured, sent {run['trace_beyond_pkts']} of "
-        f"{run['segments_out']} data packets beyond the end of the trace, where the trace begins anew."
+        f"{run['segments_out']} data packets beyond the end of the trace, where the trace starts again."
         for run in runs.to_pylist()
         if run["purpose"] == "what_if" and run["channel_mode"] == "replayed" and run["trace_beyond_pkts"]
         if run["role"] == "studied"
@@ -218,11 +224,11 @@ def _unknown(sentence: str) -> dict[str, Any]:
 class _Counter:
     """Adds up the jobs of several calls for one progress bar."""
 
-    def __init__(self, total: int, tell: Progress) -> None:
+    def __init__(self, total: int, report: Progress) -> None:
         self.total = total
         self._done = 0
-        self._tell = tell
+        self._report = report
 
     def add(self, count: int) -> None:
         self._done += count
-        self._tell(self._done, self.total)
+        self._report(self._done, self.total)

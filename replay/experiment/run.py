@@ -1,21 +1,22 @@
-"""Jobs through the engine, in parallel, into tables. The one module of this room that calls the native core.
+"""Jobs through the engine, in parallel, into tables. The only module of this package that calls the native core.
 
-Knows jobs and tables; statistics are made elsewhere. The result depends on the jobs alone, never on `threads`.
+Depends on jobs and tables; statistics are computed elsewhere. The result depends on the jobs alone, never on `threads`.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindflight.replay import _native
 from hindflight.replay.controllers.base import registered_controllers
-from hindflight.replay.experiment.engine_errors import in_file_words
+from hindflight.replay.experiment.engine_documents import EngineDocuments
+from hindflight.replay.experiment.engine_errors import in_scenario_terms
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
+from hindflight.replay.outcome import Outcome
 from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import Scenario
 from hindflight.toolkit.errors import ControllerError, LogError, ScenarioError
@@ -23,16 +24,21 @@ from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.schema import conform, empty_table
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 SERIES = ("segments", "flows", "events", "instruments")
 """Tables that recorded jobs fill; every job adds a row to `runs`."""
 
-STUDIED = 1
+FLOW_UNDER_TEST = 1
 """Number of the flow that a scenario is about."""
 
 BATCH = 32
 """Jobs between two reports of progress."""
+
+MEASURED_BATCH = 8
+"""Jobs measured together: their congestion windows are in memory at the same time."""
 
 
 Event = tuple[int, str, int, int, int, list[tuple[int, int]]]
@@ -43,11 +49,13 @@ awaited), size (octets sent, or window), the time that an ACK echoes in ms of th
 @dataclass(frozen=True, slots=True)
 class Recording:
     """What recorded runs keep: with `segments` every table, without them `instruments` alone, with `samples` so many of
-    each sender at even times. With `captures` each of their nodes writes a capture, `RUN-NODE.pcap`, to that folder."""
+    each sender at even times. With `captures` each of their nodes writes a capture, `RUN-NODE.pcap`, to that folder.
+    With `transfer_ns` they keep no table: `measure_jobs` reads their transfer over that time."""
 
     segments: bool = True
     samples: int | None = None
     captures: Path | None = None
+    transfer_ns: int | None = None
 
 
 EVERYTHING = Recording()
@@ -55,7 +63,7 @@ EVERYTHING = Recording()
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One run in the engine's own terms (`hindflight._native.replay`), for what no scenario can say."""
+    """One run as an engine configuration (`hindflight._native.replay`), for what no scenario can express."""
 
     config: Mapping[str, Any]
     seed: int
@@ -76,9 +84,13 @@ def run_configurations(
     """
     import pyarrow as pa
 
-    jobs = [(_words(c.config), c.seed, run_id, c.recorded) for run_id, c in enumerate(configurations, 1)]
+    documents = EngineDocuments()
+    jobs = [
+        (documents.text(_with_controllers(c.config)), c.seed, run_id, c.recorded)
+        for run_id, c in enumerate(configurations, 1)
+    ]
     try:
-        columns = _replay(jobs, threads, Recording(segments, samples))
+        columns = _replay(jobs, documents, threads, Recording(segments, samples))
     except ValueError as error:
         raise ScenarioError(f"the engine refuses a configuration: {error}") from error
     except RuntimeError as error:
@@ -87,44 +99,51 @@ def run_configurations(
     return {"runs": pa.concat_tables([pa.table(part) for part in columns["runs"]]), **tables}
 
 
-def _replay(jobs: list[tuple[str, int, int, bool]], threads: int | None, recording: Recording) -> dict[str, Any]:
+def _replay(
+    jobs: list[tuple[str, int, int, bool]], documents: EngineDocuments, threads: int | None, recording: Recording
+) -> dict[str, Any]:
     with plain_os_errors(f"writing captures to {recording.captures}"):
         return _native.replay(
             jobs,
             threads=threads or os.cpu_count() or 1,
             segments=recording.segments,
             samples=recording.samples,
+            transfer_ns=recording.transfer_ns,
             captures=recording.captures,
             controllers=registered_controllers(),
+            arrays=documents.arrays,
         )
 
 
 def follow(config: Mapping[str, Any], flow: int, record: Sequence[Event]) -> pa.Table:
-    """Lead a sender of flow number `flow` (from 0) of `config` through `record`; return its state after each event.
+    """Replay, open loop, a sender of flow number `flow` (from 0) of `config` through `record`; return its state after
+    each event.
 
     Columns: cwnd_pkts, ssthresh_pkts (null while not set), repairing, and of the scoreboard outstanding_pkts,
     sacked_pkts, lost_pkts and retransmitted_pkts. LogError where the record leaves out octets that were sent.
     """
     import pyarrow as pa
 
+    documents = EngineDocuments()
+    text = documents.text(config)
     try:
-        return pa.table(_native.follow(json.dumps(config), flow, list(record)))
+        return pa.table(_native.follow(text, flow, list(record), documents.arrays))
     except ValueError as error:
         raise LogError(f"the record cannot be followed: {error}") from error
 
 
-def _words(config: Mapping[str, Any]) -> str:
-    """Return `config` in the engine's words, where a user's controller is `external:NAME`."""
-    own = registered_controllers()
+def _with_controllers(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `config` with a user's controllers as the engine names them, `external:NAME`."""
+    registered = registered_controllers()
 
     def named(holder: Mapping[str, Any]) -> dict[str, Any]:
         variant = holder.get("variant")
-        return {**holder, "variant": f"external:{variant}"} if variant in own else dict(holder)
+        return {**holder, "variant": f"external:{variant}"} if variant in registered else dict(holder)
 
     flows = [
         {**named(flow), "proxies": [named(proxy) for proxy in flow.get("proxies", ())]} for flow in config["flows"]
     ]
-    return json.dumps({**config, "flows": flows})
+    return {**config, "flows": flows}
 
 
 def run_jobs(
@@ -138,7 +157,7 @@ def run_jobs(
 ) -> dict[str, pa.Table]:
     """Run `jobs` and return the tables `runs`, `segments`, `flows`, `events` and `instruments`.
 
-    `jobs` are the runs by number. `on_done` is told the number of jobs done so far. Raises ScenarioError
+    `jobs` are the runs by number. `on_done` is called with the number of jobs of each batch. Raises ScenarioError
     where the engine refuses the configuration, with the key path; MachineError where captures cannot be written.
     """
     parts: dict[str, list[pa.Table]] = {name: [] for name in ("runs", *SERIES)}
@@ -151,18 +170,62 @@ def run_jobs(
     return {name: _concatenate(name, found) for name, found in parts.items()}
 
 
+def measure_jobs(
+    scenario: Scenario,
+    jobs: Mapping[int, Job],
+    traces: Mapping[str, LossTrace],
+    span_ns: int,
+    threads: int | None = None,
+) -> Iterator[tuple[pa.Table, list[tuple[int, Outcome]]]]:
+    """Run `jobs` and yield, batch by batch, their rows of `runs` and each run's outcome over `span_ns`.
+
+    Keeps eight octets per data segment of one batch, where `run_jobs` keeps whole tables. Errors as `run_jobs`, and
+    ScenarioError for a run that sends no data.
+    """
+    import pyarrow as pa
+
+    numbered = list(jobs.items())
+    for start in range(0, len(numbered), MEASURED_BATCH):
+        batch = numbered[start : start + MEASURED_BATCH]
+        columns = _run_columns(scenario, batch, traces, threads, Recording(transfer_ns=span_ns))
+        runs = pa.concat_tables([_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]])
+        rows = {row["run_id"]: row for row in runs.to_pylist() if row["role"] == "studied"}
+        outcomes = []
+        for transfer, windows in zip(columns["transfers"], columns["windows"], strict=True):
+            row, cwnd = pa.table(transfer).to_pylist()[0], pa.table(windows)["cwnd_bytes"].to_numpy()
+            if not len(cwnd):
+                raise ScenarioError("the replay sent no data within its duration")
+            outcomes.append((row["run_id"], _measured(row, cwnd, rows[row["run_id"]])))
+        yield runs, outcomes
+
+
+def _measured(row: Mapping[str, int], cwnd: npt.NDArray[np.int64], run: Mapping[str, Any]) -> Outcome:
+    """The outcome of a transfer; its goodput is that of `runs`, which the report gives elsewhere too."""
+    return Outcome(
+        start_ns=row["start_ns"],
+        duration_ns=run["duration_ns"],
+        delivered_bytes=run["delivered_bytes"],
+        data_segments=len(cwnd),
+        retransmissions=row["retransmissions"],
+        rtos=row["rtos"],
+        cwnd_bytes=cwnd.astype(float),
+        cwnd_source="replay",
+    )
+
+
 def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, LossTrace]) -> None:
-    """Raise ScenarioError, in the words of the file, for the first of `jobs` that the engine would refuse, or for an
-    option that none of them heeds.
+    """Raise ScenarioError, with the key path of the file, for the first of `jobs` that the engine would refuse, or for
+    an option that has no effect in any of them.
 
     What differs in the seed alone is looked at once.
     """
     different = list({(job.variant, job.proxy, job.mode): job for job in jobs}.values())
-    configurations = [_words(engine_config(scenario, job, traces)) for job in different]
-    refused = _native.check(configurations, registered_controllers())
+    documents = EngineDocuments()
+    texts = [documents.text(_with_controllers(engine_config(scenario, job, traces))) for job in different]
+    refused = _native.check(texts, registered_controllers(), documents.arrays)
     if refused is not None:
         number, key, problem = refused
-        raise ScenarioError(in_file_words(scenario, different[number], key, problem))
+        raise ScenarioError(in_scenario_terms(scenario, different[number], key, problem))
 
 
 def _run_batch(
@@ -174,39 +237,55 @@ def _run_batch(
 ) -> dict[str, pa.Table]:
     import pyarrow as pa
 
-    configs = [(_words(engine_config(scenario, job, traces)), job.seed, run_id, job.recorded) for run_id, job in batch]
-    try:
-        columns = _replay(configs, threads, recording)
-    except ValueError as error:
-        check_jobs(scenario, [job for _, job in batch], traces)
-        raise ScenarioError(f"{scenario.where}: {error}") from error
-    except RuntimeError as error:
-        raise _of_controller(error) from error.__cause__
+    columns = _run_columns(scenario, batch, traces, threads, recording)
     runs = [_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]]
     tables = {name: [conform(name, pa.table(part)) for part in columns[name]] for name in SERIES}
     return {name: _concatenate(name, found) for name, found in {"runs": runs, **tables}.items()}
 
 
+def _run_columns(
+    scenario: Scenario,
+    batch: Sequence[tuple[int, Job]],
+    traces: Mapping[str, LossTrace],
+    threads: int | None,
+    recording: Recording,
+) -> dict[str, Any]:
+    """Run one batch; return what the native core returns."""
+    documents = EngineDocuments()
+    jobs = [
+        (documents.text(_with_controllers(engine_config(scenario, job, traces))), job.seed, run_id, job.recorded)
+        for run_id, job in batch
+    ]
+    try:
+        return _replay(jobs, documents, threads, recording)
+    except ValueError as error:
+        check_jobs(scenario, [job for _, job in batch], traces)
+        raise ScenarioError(f"{scenario.where}: {error}") from error
+    except RuntimeError as error:
+        raise _of_controller(error) from error.__cause__
+
+
 def _of_controller(error: RuntimeError) -> ControllerError:
-    return ControllerError(str(error), "hf.check_controller plays the rules that every controller keeps")
+    return ControllerError(str(error), "hf.check_controller checks the rules that every controller keeps")
 
 
 def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Table:
-    """Add what the engine does not know: the scenario's names, and the job behind each run."""
+    """Add what the engine does not return: the scenario's names, and the job of each run."""
     import pyarrow as pa
 
     order = [jobs[run_id] for run_id in runs["run_id"].to_pylist()]
     flow_ids = runs["flow_id"].to_pylist()
-    own = {number: flow.variant for number, flow in enumerate(scenario.flows, STUDIED + 1)}
+    shared = {number: flow.variant for number, flow in enumerate(scenario.flows, FLOW_UNDER_TEST + 1)}
     named = [
-        job.variant if flow_id == STUDIED else own.get(flow_id, variant)
+        job.variant if flow_id == FLOW_UNDER_TEST else shared.get(flow_id, variant)
         for job, flow_id, variant in zip(order, flow_ids, runs["variant"].to_pylist(), strict=True)
     ]
     runs = runs.drop_columns("variant")
     labels = {
         "scenario": [scenario.name] * len(order),
         "variant": named,
-        "role": ["studied" if flow_id == STUDIED else "cross" for flow_id in flow_ids],
+        "compared_variant": [job.variant for job in order],
+        "role": ["studied" if flow_id == FLOW_UNDER_TEST else "cross" for flow_id in flow_ids],
         "proxy": [job.proxy for job in order],
         "purpose": [job.purpose for job in order],
         "channel_mode": [job.mode for job in order],

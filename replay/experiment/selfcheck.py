@@ -1,12 +1,13 @@
-"""The self-check: candidates for the variant that flew, replayed over the captured channel, beside what happened.
+"""The self-check: candidates for the captured variant, replayed over the captured channel and compared with the
+capture.
 
-A replay that cannot reproduce the captured flow has nothing to say about others, so this comes first in every
-report. Knows outcomes (hindflight.replay.outcome), not tables or the engine.
+A replay that cannot reproduce the captured flow says nothing about other variants, so this comes first in every
+report. Depends on outcomes (hindflight.replay.outcome), not on tables or the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,8 @@ RTOS_BOUND = 1
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One variant beside the capture. Differences are relative to the capture; `cwnd_error` is a median or None."""
+    """One variant compared with the capture. Differences are relative to the capture; `cwnd_error` is a median or
+    None."""
 
     variant: str
     goodput_difference: float
@@ -35,7 +37,7 @@ class Candidate:
 
     @property
     def distance(self) -> float:
-        """How far from the capture: goodput and, where known, cwnd; smaller is nearer."""
+        """How far from the capture: goodput and, where known, cwnd; smaller is a better match."""
         return abs(self.goodput_difference) + (self.cwnd_error or 0.0)
 
     @property
@@ -46,8 +48,8 @@ class Candidate:
         return abs(self.retransmissions - self.retransmissions_captured) <= allowed
 
 
-def rank_candidates(captured: Outcome, replays: Mapping[str, Outcome]) -> list[Candidate]:
-    """Return one candidate per variant of `replays`, nearest first."""
+def rank_candidates(captured: Outcome, replays: Iterable[tuple[str, Outcome]]) -> list[Candidate]:
+    """Return one candidate per variant of `replays`, best match first; keeps none of the outcomes."""
     candidates = [
         Candidate(
             variant=variant,
@@ -57,16 +59,17 @@ def rank_candidates(captured: Outcome, replays: Mapping[str, Outcome]) -> list[C
             rtos_difference=replay.rtos - captured.rtos,
             cwnd_error=cwnd_error(replay, captured),
         )
-        for variant, replay in replays.items()
+        for variant, replay in replays
     ]
     return sorted(candidates, key=lambda candidate: candidate.distance)
 
 
 def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_given: bool) -> list[dict[str, Any]]:
-    """Return `findings` rows of section `self_check`: what happened, then every candidate, nearest first.
+    """Return `findings` rows of section `self_check`: what happened, then every candidate, best match first.
 
     `goodput_difference` (%) carries the verdict against GOODPUT_BOUND, `retransmissions` and `rtos` theirs against
-    RETRANSMISSIONS_BOUND and RTOS_BOUND; the sentence is about the nearest, which the other replays are compared with.
+    RETRANSMISSIONS_BOUND and RTOS_BOUND; the sentence is about the best match, which the other replays are compared
+    with.
     """
     best = ranked[0]
     rows = [
@@ -103,7 +106,7 @@ def describe_self_check(captured: Outcome, ranked: list[Candidate], variant_give
 
 
 def _sentence(captured: Outcome, best: Candidate, tried: int, variant_given: bool) -> str:
-    how = "the variant that was given" if variant_given else f"the nearest of {tried} variants tried"
+    how = "the variant that was given" if variant_given else f"the best match of {tried} variants tried"
     judged = (
         "so replays of other variants can be compared with the capture"
         if abs(best.goodput_difference) <= GOODPUT_BOUND

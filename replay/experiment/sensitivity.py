@@ -1,7 +1,7 @@
-"""How far replays of one captured channel lie apart when its losses go by position, by time, or by a fitted model.
+"""How much replays of one captured channel differ when its losses go by position, by time, or by a fitted model.
 
-A loss trace was recorded under one sender and is biased for another: none of the ways is right, and what they do not
-agree on the capture does not tell. Knows scenarios, traces and fits. Read docs/channels/trace.md.
+A loss trace was recorded under one sender and is biased for another: no way is right, and the capture does not decide
+where they disagree. Depends on scenarios, traces and fits. Read docs/channels/trace.md.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any, Literal
 import numpy as np
 
 from hindflight.channels.fitting.fit import Fit, fit_models
-from hindflight.channels.fitting.loss_sequence import fates_of
+from hindflight.channels.fitting.loss_sequence import loss_sequence_of
 from hindflight.channels.models.losses import Bernoulli, FourState, GilbertElliott, Markov
 from hindflight.channels.trace import Trace
+from hindflight.replay.experiment.compare import t_quantile_975
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
 from hindflight.replay.experiment.experiment import load_traces
 from hindflight.replay.experiment.run import Configuration, run_configurations
@@ -31,20 +32,17 @@ from hindflight.toolkit.schema import run_subject
 Way = Literal["position", "resampled", "time", "model"]
 WAYS: dict[Way, str] = {
     "position": "as captured, packet by packet",
-    "resampled": "by position, blocks drawn anew",
+    "resampled": "by position, blocks resampled",
     "time": "as captured, by the clock",
     "model": "a model fitted to the losses",
 }
 """Every way, with what it is."""
 
 FITTED = ("bernoulli", "gilbert_elliott", "four_state", "markov3")
-"""Models that the engine can draw from, too."""
+"""Models that the engine can simulate, too."""
 
 REPORTED_SEEDS = 8
-"""Seeds of the spread in a report, beside those of the comparison."""
-
-STUDENT = 1.96
-"""Quantile of the intervals; seeds are some dozens."""
+"""Seeds of the sensitivity in a report, in addition to those of the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +58,14 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Sensitivity:
     """All outcomes; `fits` names the model of each trace with its verdict."""
 
     outcomes: tuple[Outcome, ...]
     fits: dict[str, tuple[str, str]]
 
     def of(self, variant: str, proxy: str) -> float:
-        """Greatest less least goodput over the ways, as a share of their mean."""
+        """Maximum minus minimum goodput over the ways, as a share of their mean."""
         found = [o.goodput_bps for o in self.outcomes if (o.variant, o.proxy) == (variant, proxy)]
         return (max(found) - min(found)) / mean(found) if mean(found) else 0.0
 
@@ -89,7 +87,7 @@ class Spread:
         return orders
 
 
-def measure_spread(scenario: Scenario, folder: Path, *, threads: int | None = None) -> Spread:
+def measure_sensitivity(scenario: Scenario, folder: Path, *, threads: int | None = None) -> Sensitivity:
     """Replay every variant and proxy of `scenario` in every way.
 
     ScenarioError if it names no loss trace; ChannelError if a trace has no times or nothing can be fitted to it.
@@ -98,7 +96,7 @@ def measure_spread(scenario: Scenario, folder: Path, *, threads: int | None = No
     if not traces:
         raise ScenarioError(
             f"{scenario.name}: no link has a loss trace, so there is one way to replay it",
-            'a captured channel stands there as loss = { model = "trace", file = "…" }',
+            'a captured channel is written as loss = { model = "trace", file = "…" }',
         )
     losses = {name: loss_trace(trace, name) for name, trace in traces.items()}
     timed = {name: losses_by_time(trace, name) for name, trace in traces.items()}
@@ -125,21 +123,22 @@ def measure_spread(scenario: Scenario, folder: Path, *, threads: int | None = No
     for key, run in zip(plan, runs, strict=True):
         found.setdefault(key, []).append(run["goodput_bps"])
     named = {name: (fit.model, str(fit.verdict)) for name, fit in fits.items()}
-    return Spread(tuple(_outcome(key, values) for key, values in found.items()), named)
+    return Sensitivity(tuple(_outcome(key, values) for key, values in found.items()), named)
 
 
-def spread_findings(scenario: Scenario, folder: Path, *, threads: int | None = None) -> list[dict[str, Any]]:
-    """Return rows of `findings` on how much hangs on the way of replay; over no more than REPORTED_SEEDS seeds.
+def sensitivity_findings(scenario: Scenario, folder: Path, *, threads: int | None = None) -> list[dict[str, Any]]:
+    """Return rows of `findings` on how much depends on the way of replay; over no more than REPORTED_SEEDS seeds.
 
-    Where the ways cannot be told apart (no loss to fit, no times) one row says why. ScenarioError as `measure_spread`.
+    Where no sensitivity can be computed (no loss to fit, no times) one row says why. ScenarioError as
+    `measure_sensitivity`.
     """
     compare = scenario.compare.model_copy(update={"seeds": min(scenario.compare.seeds, REPORTED_SEEDS)})
     few = scenario.model_copy(update={"compare": compare})
-    plain = {"section": "spread", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
+    plain = {"section": "sensitivity", "subject": "capture", "metric": "", "unit": "", "verdict": "info"}
     try:
-        found = measure_spread(few, folder, threads=threads)
+        found = measure_sensitivity(few, folder, threads=threads)
     except ChannelError as error:
-        text = f"How much hangs on the way in which the losses are replayed is not known: {error}."
+        text = f"How much depends on the way in which the losses are replayed is not known: {error}."
         return [{**plain, "verdict": "unknown", "text": text}]
     rows: list[dict[str, Any]] = []
     for outcome in found.outcomes:
@@ -166,8 +165,8 @@ def spread_findings(scenario: Scenario, folder: Path, *, threads: int | None = N
     named = "; ".join(f"{model}, {verdict}" for model, verdict in found.fits.values())
     order = "the same" if found.same_order() else "not the same"
     text = (
-        "A loss trace recorded under one sender is biased for another: replayed by position, in blocks drawn anew, by "
-        f"the clock, and by a fitted model ({named}), goodputs lie up to {100 * widest:.0f} % apart, and the order of "
+        "A loss trace recorded under one sender is biased for another: replayed by position, in resampled blocks, by "
+        f"the clock, and by a fitted model ({named}), goodputs differ by up to {100 * widest:.0f} %, and the order of "
         f"what is compared is {order} in all four ways."
     )
     if not found.same_order():
@@ -178,30 +177,31 @@ def spread_findings(scenario: Scenario, folder: Path, *, threads: int | None = N
 def _outcome(key: tuple[str, str, Way], values: list[float]) -> Outcome:
     if len(values) == 1:
         return Outcome(*key, values[0], None, None)
-    half = STUDENT * stdev(values) / sqrt(len(values))
+    half = t_quantile_975(len(values) - 1) * stdev(values) / sqrt(len(values))
     return Outcome(*key, mean(values), mean(values) - half, mean(values) + half)
 
 
 def _replace(config: dict[str, Any], scenario: Scenario, losses: Mapping[str, dict[str, Any]]) -> None:
-    """Put other processes in the place of loss traces."""
-    for link, words in zip(scenario.links, config["path"]["links"], strict=True):
+    """Replace loss traces by other processes."""
+    for link, config_of_link in zip(scenario.links, config["path"]["links"], strict=True):
         for direction, way in ((link.forward, "forward"), (link.backward, "reverse")):
             if isinstance(direction.loss, TraceLoss):
-                words[way] = {**words[way], "loss": losses[direction.loss.file]}
+                config_of_link[way] = {**config_of_link[way], "loss": losses[direction.loss.file]}
 
 
 def losses_by_time(trace: Trace, where: str) -> dict[str, Any]:
-    """Return the channel's losses by the clock, in the engine's words: a run of losses takes all packets from halfway
-    after the packet before it to halfway before the one after it. Time 0 is a round trip before the first packet.
+    """Return the channel's losses by the clock as an engine configuration: a run of losses drops all packets from
+    halfway after the packet before it to halfway before the one after it. Time 0 is a round trip before the first
+    packet.
 
     ChannelError if the packets have no times.
     """
-    fates = fates_of(trace, where)
-    if fates.t_ns[-1] == fates.t_ns[0]:
+    sequence = loss_sequence_of(trace, where)
+    if sequence.t_ns[-1] == sequence.t_ns[0]:
         raise ChannelError(f"{where}: its packets have no times, so it cannot be replayed by time")
     trip = next((e.value for name in ("base_rtt_ns", "min_rtt_ns") if (e := trace.estimate(name)) and e.value), 0.0)
-    t_ns = fates.t_ns - fates.t_ns[0] + round(trip)
-    edges = np.flatnonzero(np.diff(fates.lost, prepend=0, append=0))
+    t_ns = sequence.t_ns - sequence.t_ns[0] + round(trip)
+    edges = np.flatnonzero(np.diff(sequence.lost, prepend=0, append=0))
     spans: list[dict[str, Any]] = [{"start_ns": 0, "per": 0.0}]
     for first, after in edges.reshape(-1, 2).tolist():
         start = t_ns[first] if first == 0 else (t_ns[first - 1] + t_ns[first]) // 2
@@ -215,11 +215,11 @@ def losses_by_time(trace: Trace, where: str) -> dict[str, Any]:
 
 
 def _best(trace: Trace, where: str) -> Fit:
-    return fit_models(fates_of(trace, where), FITTED).best
+    return fit_models(loss_sequence_of(trace, where), FITTED).best
 
 
 def model_config(fit: Fit) -> dict[str, Any]:
-    """Return the fitted model in the engine's words."""
+    """Return the fitted model as an engine configuration."""
     x = {parameter.name: parameter.value for parameter in fit.parameters}
     return _MODELS[fit.model](x)
 

@@ -17,11 +17,11 @@ from hindflight.toolkit.units import counted, format_rate
 METRICS = {
     "rate_bps": "bottleneck rate",
     "base_rtt_ns": "round-trip propagation",
-    "min_rtt_ns": "least round-trip time",
+    "min_rtt_ns": "minimum round-trip time",
     "queue_limit_pkts": "queue limit",
     "channel_loss_share": "channel loss",
 }
-"""Names of the estimates as a reader knows them; the others are no key numbers."""
+"""Names of the estimates that are key numbers."""
 
 
 def key_numbers(captured: Outcome, estimates: Iterable[Estimate]) -> list[dict[str, Any]]:
@@ -58,9 +58,9 @@ def summary(
 ) -> list[dict[str, Any]]:
     """Return the rows of section `summary`, one sentence each, in reading order."""
     by_name = {estimate.name: estimate for estimate in estimates}
-    sentences = [_what_was(captured, by_name.get("rate_bps")), _what_was_lost(counts)]
+    sentences = [_goodput_of_capture(captured, by_name.get("rate_bps")), _losses_of_capture(counts)]
     if ranked:
-        sentences.append(_how_far_to_trust(ranked[0]))
+        sentences.append(_agreement_with_capture(ranked[0]))
     sentences += _what_if(findings, runs)
     return [_sentence("capture", sentence) for sentence in sentences]
 
@@ -68,7 +68,7 @@ def summary(
 def summary_without_capture(
     findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the rows of section `summary` of a replay beside which there is no captured flow."""
+    """Return the rows of section `summary` of a replay without a captured flow."""
     studied = [run for run in runs if run["purpose"] == "what_if" and run["role"] == "studied"]
     subjects = {run_subject(run["variant"], run["proxy"]) for run in studied}
     drawn = all(run["channel_mode"] == "model" for run in studied)
@@ -76,7 +76,7 @@ def summary_without_capture(
         "a channel drawn from its model" if drawn else "a captured channel, whose capture is not in this workspace"
     )
     tried, count = f"{counted(len(subjects), 'choice')} of variant and proxy", counted(len(studied), "run")
-    sentences = [f"Replayed without a capture beside it: {tried} over {channel}, {count} in all."]
+    sentences = [f"Replayed without a capture: {tried} over {channel}, {count} in all."]
     sentences += _goodputs(findings)
     sentences += _what_if(findings, runs)
     return [_sentence("replay", sentence) for sentence in sentences]
@@ -93,8 +93,8 @@ def _goodputs(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     if not found:
         return []
     ends = sorted(found, key=lambda subject: found[subject])
-    words = [f"{format_rate(found[subject])} ({subject})" for subject in dict.fromkeys((ends[0], ends[-1]))]
-    return [f"Goodput {'of' if len(words) == 1 else 'from'} {' to '.join(words)}."]
+    shown = [f"{format_rate(found[subject])} ({subject})" for subject in dict.fromkeys((ends[0], ends[-1]))]
+    return [f"Goodput {'of' if len(shown) == 1 else 'from'} {' to '.join(shown)}."]
 
 
 def _sentence(subject: str, text: str) -> dict[str, Any]:
@@ -113,18 +113,18 @@ def _number(metric: str, value: float | None, unit: str, text: str) -> dict[str,
     }
 
 
-def _what_was(captured: Outcome, rate: Estimate | None) -> str:
+def _goodput_of_capture(captured: Outcome, rate: Estimate | None) -> str:
     achieved = (
-        f"In {captured.duration_ns / 1e9:.0f} s the captured flow moved {captured.acked_bytes / 1e6:.1f} MB, "
+        f"In {captured.duration_ns / 1e9:.0f} s the captured flow moved {captured.delivered_bytes / 1e6:.1f} MB, "
         f"{format_rate(captured.goodput_bps)} of payload"
     )
     if rate is None or rate.value is None:
-        return f"{achieved}; the rate of its link cannot be told from this capture."
+        return f"{achieved}; this capture does not show the rate of its link."
     share = captured.goodput_bps / rate.value
     return f"{achieved}: {share:.0%} of the {format_rate(rate.value)} that its bottleneck carries."
 
 
-def _what_was_lost(counts: Mapping[str, int]) -> str:
+def _losses_of_capture(counts: Mapping[str, int]) -> str:
     lost, sent = counts.get("lost", 0), counts.get("data_packets", 0)
     if not lost:
         return f"None of its {sent} data packets was lost."
@@ -138,12 +138,12 @@ def _what_was_lost(counts: Mapping[str, int]) -> str:
     return f"Of {sent} data packets {lost} were lost: {', '.join(parts)}."
 
 
-def _how_far_to_trust(best: Candidate) -> str:
+def _agreement_with_capture(best: Candidate) -> str:
     difference = 100 * best.goodput_difference
     if abs(best.goodput_difference) <= GOODPUT_BOUND:
         return f"Replayed over this channel, {best.variant} comes within {abs(difference):.1f} % of the real goodput."
     return (
-        f"No variant reproduces the capture within {100 * GOODPUT_BOUND:.0f} %; the nearest, {best.variant}, "
+        f"No variant reproduces the capture within {100 * GOODPUT_BOUND:.0f} %; the best match, {best.variant}, "
         f"differs by {difference:+.1f} %, so the comparison below holds between replays only."
     )
 
@@ -155,29 +155,29 @@ def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, 
         return resets
     sure = [row for row in gains if row["verdict"] == "info" and row["value"] > 0]
     if not sure:
-        return [*resets, "No variant or proxy that was tried is better beyond doubt."]
+        return [*resets, "No variant or proxy that was tried is significantly better."]
     best = max(sure, key=lambda row: row["value"])
     sentences = [*resets, f"Best of those tried: {best['text']}"]
     beyond = _share_beyond(best["subject"], runs)
-    if beyond > WORTH_SAYING:
+    if beyond > MIN_SHARE_REPORTED:
         sentences.append(
             f"It sent more than was captured: {beyond:.0%} of its packets met a repetition of the captured channel."
         )
     return sentences
 
 
-RESETS_SAID = 2
-"""Subjects whose resets the summary tells one by one; of more it says how many."""
+MAX_RESETS_LISTED = 2
+"""Subjects whose resets the summary lists; of more it gives the number."""
 
 
 def _resets(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     said = [row["text"] for row in findings if row["section"] == "what_if" and row["metric"] == "resets"]
-    if len(said) <= RESETS_SAID:
+    if len(said) <= MAX_RESETS_LISTED:
         return said
     return [f"With {len(said)} of the choices tried, connections were reset; the section What if counts them."]
 
 
-WORTH_SAYING = 0.1
+MIN_SHARE_REPORTED = 0.1
 """Share of packets beyond the captured trace from which the summary says so."""
 
 

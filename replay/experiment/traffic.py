@@ -1,6 +1,6 @@
-"""What the applications saw and what shared the path, from the rows of `runs`, as rows of `findings`.
+"""What the applications experienced and what shared the path, from the rows of `runs`, as rows of `findings`.
 
-Knows tables and the scenario's words; not the engine. Means are over the seeds, as in `compare`.
+Depends on tables and the scenario's keys, not on the engine. Means are over the seeds, as in `compare`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ DATAGRAMS = "udp"
 
 
 def traffic_findings(runs: Sequence[Run]) -> list[Row]:
-    """Return what the studied flow's application saw (section `what_if`) and each other flow (section `sharing`).
+    """Return what the application of the flow under test experienced (section `what_if`) and each other flow (section
+    `sharing`).
 
     Where several TCP flows share the path also Jain's index of their goodputs, (Σx)² / (n Σx²).
     """
@@ -84,13 +85,13 @@ def setup_findings(scenario: Scenario, profiles: Mapping[str, Mapping[str, Any]]
     flows: list[tuple[str, Flow]] = [("flow", scenario.flow), *((flow.name, flow) for flow in scenario.flows)]
     rows = []
     for name, flow in flows:
-        rows.append(_said(name, "profile", flow.profile))
+        rows.append(_setup_row(name, "profile", flow.profile))
         own = profiles[flow.profile]
         stack = flow.engine_stack()
         for key, parameter in STACK.items():
             if parameter in stack and stack[parameter] != own[parameter]:
-                text = f"{_words(parameter, stack[parameter])} instead of {_words(parameter, own[parameter])}"
-                rows.append(_said(name, key, text))
+                text = f"{_value_text(parameter, stack[parameter])} instead of {_value_text(parameter, own[parameter])}"
+                rows.append(_setup_row(name, key, text))
     return rows
 
 
@@ -136,12 +137,12 @@ def _finding(section: str, what: tuple[str, str], interval: Interval, unit: str)
     }
 
 
-def _said(flow: str, parameter: str, text: str) -> Row:
+def _setup_row(flow: str, parameter: str, text: str) -> Row:
     return {"section": "setup", "subject": flow, "metric": parameter, "unit": "", "verdict": "info", "text": text}
 
 
-def _words(parameter: str, value: object) -> str:
-    """Return a value of the engine as a reader knows it."""
+def _value_text(parameter: str, value: object) -> str:
+    """Return a value of the engine as text with its unit."""
     match value:
         case None:
             return "none"

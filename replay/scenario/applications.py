@@ -1,6 +1,7 @@
 """The kinds of application in a scenario file: what feeds a flow.
 
-Knows the file's words and the engine's (`hindflight._native.replay`); not how applications run. Read docs/scenario.md.
+Depends on the keys of the file and of the engine (`hindflight._native.replay`), not on how applications run. Read
+docs/scenario.md.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from hindflight.channels.models.parameters import LONGEST_NS
 from hindflight.replay.scenario.quantities import Part, Rate, Size, Time, whole
 from hindflight.toolkit.units import SIZE, TIME
 
@@ -28,7 +30,7 @@ class Greedy(Part):
     first: Time = 0
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {"kind": "greedy", "write_bytes": self.write, "first_write_ns": self.first}
 
 
@@ -43,7 +45,7 @@ class OnOff(Part):
     write: Write | None = None
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {
             "kind": "on_off",
             "rate_bps": self.rate,
@@ -65,7 +67,7 @@ class Pages(Part):
     pages: Annotated[int, Field(ge=1, le=2**32, strict=True)] | None = None
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {
             "kind": "pages",
             "page_bytes": self.page,
@@ -81,12 +83,12 @@ class Stream(Part):
 
     kind: Literal["stream"]
     rate: Rate
-    write_every: Annotated[int, whole(TIME), Field(ge=1000)] = 40_000_000
+    write_every: Annotated[int, whole(TIME), Field(ge=1000, le=LONGEST_NS)] = 40_000_000
     startup: Time = 1_000_000_000
     resume: Time = 1_000_000_000
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {
             "kind": "stream",
             "rate_bps": self.rate,
@@ -113,8 +115,8 @@ class Writes(Part):
         return self
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
-        return {"kind": "writes", "at_ns": list(self.at), "bytes": list(self.sizes)}
+        """Return the engine's configuration."""
+        return {"kind": "writes", "at_ns": self.at, "bytes": self.sizes}
 
 
 Application = Annotated[Greedy | OnOff | Pages | Stream | Writes, Field(discriminator="kind")]

@@ -1,7 +1,7 @@
-"""What a channel model or file says of a link over time, in the engine's words: schedule and losses by the clock.
+"""A channel model or file as the engine's configuration of a link over time: schedule and losses by the clock.
 
-Knows states, not how they came about, and no flow. Equal seeds give equal channels, whatever the variant and the proxy.
-Read docs/scenario.md.
+Depends on link states, not on how they were made, and on no flow. Equal seeds give equal channels, whatever the
+variant and the proxy. Read docs/scenario.md.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from hindflight.channels.formats import read_channel
 from hindflight.channels.intervals import Direction as Way
-from hindflight.channels.intervals import State, loss_words, merged, read_states, until
-from hindflight.channels.models.link_layer import Guarded, LossModel
+from hindflight.channels.intervals import State, loss_config, merge, read_states, truncate
+from hindflight.channels.models.link_layer import LinkProtection, LossModel
 from hindflight.channels.models.synth import model_states
 from hindflight.replay.scenario.model import ChannelFile
-from hindflight.replay.scenario.quantities import LEAST_BPS
+from hindflight.replay.scenario.quantities import MIN_RATE_BPS
 from hindflight.toolkit.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -29,26 +29,26 @@ OWNERS_PER_LINK = 64
 """Streams of random numbers that a link's channel may take: a street takes the next one for each `other`."""
 
 
-def channel_words(channel: Channel, span_ns: int, *, seed: int, owner: int, way: Way) -> dict[str, Any]:
+def channel_config(channel: Channel, span_ns: int, *, seed: int, owner: int, way: Way) -> dict[str, Any]:
     """Return rate_bps, delay_ns, schedule and loss of one direction of a link; None where the channel says nothing."""
-    if isinstance(channel, Guarded):
+    if isinstance(channel, LinkProtection):
         if isinstance(channel.over, LossModel):
             return {"loss": channel.config(), "loss_applies_to": "all"}
         states = link_states(channel.over, span_ns + channel.reach_ns, seed, owner, way)
         # An outage is a loss to the link layer, which may repair it, as in `channels.models.link_layer`; else it is the
         # link's.
-        words = _words([replace(state, outage=False) for state in states])
-        return {**words, "loss": channel.guard(loss_words(states, outages=True))}
-    return _words(link_states(channel, span_ns, seed, owner, way))
+        config = _config([replace(state, outage=False) for state in states])
+        return {**config, "loss": channel.guard(loss_config(states, outages=True))}
+    return _config(link_states(channel, span_ns, seed, owner, way))
 
 
-def _words(states: Sequence[State]) -> dict[str, Any]:
+def _config(states: Sequence[State]) -> dict[str, Any]:
     first = states[0]
     return {
-        "rate_bps": first.rate_bps or None,  # a rate of 0 is none to begin with: the link is held
+        "rate_bps": first.rate_bps or None,  # a rate of 0 is no rate to begin with: the link is held
         "delay_ns": first.delay_ns,
         "schedule": list(_schedule(states, first)),
-        "loss": loss_words(states, outages=False),
+        "loss": loss_config(states, outages=False),
         "loss_applies_to": "all",
     }
 
@@ -63,7 +63,7 @@ def link_states(channel: Channel, span_ns: int, seed: int, owner: int, way: Way)
 
 @lru_cache(maxsize=8)
 def _file_states(path: Path, _changed_ns: int, span_ns: int, way: Way) -> tuple[State, ...]:
-    return tuple(merged(until(_played(path, way), span_ns)))
+    return tuple(merge(truncate(_played(path, way), span_ns)))
 
 
 @lru_cache(maxsize=32)
@@ -74,16 +74,16 @@ def _drawn_states(model: LinkModel, span_ns: int, seed: int, owner: int) -> tupl
 def _played(path: Path, way: Way) -> Iterator[State]:
     """The file's states from its first on; past its end it starts again.
 
-    A file of one direction tells of the data's; the way back is as that, and loses nothing but in outages.
+    A file of one direction describes that of the data; the reverse path is equal, and loses packets only in outages.
     """
     channel = read_channel(path).intervals()
-    told = sorted(set(channel["direction"].to_pylist()))
-    if not told:
+    directions = sorted(set(channel["direction"].to_pylist()))
+    if not directions:
         raise ScenarioError(f'{path}: has no intervals; a trace of packets is a loss: loss = {{ model = "trace" }}')
-    states = read_states(channel, way if way in told else told[0], str(path))
+    states = read_states(channel, way if way in directions else directions[0], str(path))
     if not states:
         raise ScenarioError(f"{path}: its intervals cover no time")
-    if len(told) == 1 and way == "b2a":
+    if len(directions) == 1 and way == "b2a":
         states = [replace(state, per=None, ber=None) for state in states]
     begin, end = states[0].start_ns, states[-1].end_ns
     shift = -begin
@@ -98,7 +98,7 @@ def _schedule(states: Iterable[State], first: State) -> Iterator[dict[str, Any]]
     down = held = False
     for state in states:
         change: dict[str, Any] = {}
-        now_held = state.rate_bps is not None and state.rate_bps < LEAST_BPS
+        now_held = state.rate_bps is not None and state.rate_bps < MIN_RATE_BPS
         if state.rate_bps is not None and not now_held and state.rate_bps != rate:
             rate = change["rate_bps"] = state.rate_bps
         if state.delay_ns is not None and state.delay_ns != delay:

@@ -1,14 +1,14 @@
-"""A first scenario file from what a capture told: estimates with their intervals, and what is not known.
+"""A first scenario file from a capture: estimates with their intervals, and what is not known.
 
-Writes text for people to edit; knows neither captures nor the engine. The result reads back with `model`.
+Writes text for people to edit; does not depend on captures or the engine. The result reads back with `model`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hindflight.toolkit.text import printable
 from hindflight.toolkit.units import format_rate, format_time
 
 
@@ -49,7 +49,7 @@ class LinkChange:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Everything that a scenario file needs. `rate` and `queue` are None where the capture cannot tell."""
+    """Everything that a scenario file needs. `rate` and `queue` are None where the capture does not show them."""
 
     name: str
     duration_ns: int
@@ -71,7 +71,7 @@ class Draft:
 
 
 RELAY_SHARE = 0.5
-"""Where the relay stands, as a share of the path's delay: a capture cannot tell; a satellite is midway."""
+"""Position of the relay, as a share of the path's delay: a capture does not show it; a satellite is midway."""
 
 UNKNOWN_QUEUE_PKTS = 1000
 """Queue limit where the capture never filled the queue: large enough not to invent losses."""
@@ -84,14 +84,14 @@ def draft_scenario(draft: Draft) -> str:
     up_ns = round(one_way_ns * RELAY_SHARE)
     down_ns = round(one_way_ns - up_ns)
     stack = draft.stack
-    quote = json.dumps
     lines = [
-        f"# Drafted from {draft.input_name}, flow {draft.flow_id}. Estimates carry their 95 % interval; edit freely.",
-        f"name = {quote(draft.name)}",
-        f"duration = {quote(format_time(draft.duration_ns))}",
+        f"# Drafted from {printable(draft.input_name)}, flow {draft.flow_id}. Estimates carry their 95 % interval; "
+        "edit freely.",
+        f"name = {_toml(draft.name)}",
+        f"duration = {_toml(format_time(draft.duration_ns))}",
         'path = ["sender", "relay", "receiver"]',
         "unknowns = [",
-        *(f"  {quote(sentence)}," for sentence in draft.unknowns),
+        *(f"  {_toml(sentence)}," for sentence in draft.unknowns),
         "]",
         "",
         "[[links]]",
@@ -99,7 +99,7 @@ def draft_scenario(draft: Draft) -> str:
         *_rate_lines(draft.rate),
         _delay_line(up_ns, round_trip, RELAY_SHARE),
         _queue_line(draft.queue),
-        f'loss = {{ model = "trace", file = {quote(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
+        f'loss = {{ model = "trace", file = {_toml(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
         *_reverse_lines(draft.rate, up_ns),
         *_change_lines(draft, RELAY_SHARE, outages=True),
         "",
@@ -116,24 +116,34 @@ def draft_scenario(draft: Draft) -> str:
         f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
         *_window_lines(stack.initial_window_pkts),
         *_buffer_lines(stack.receive_buffer_bytes),
-        f"profile = {quote(stack.profile)}  # timers and recovery of the stack",
+        f"profile = {_toml(stack.profile)}  # timers and recovery of the stack",
         "",
-        "[proxy]",
-        'buffer = "200 pkts"',
-        "",
+        *_proxy_lines(draft.proxies),
         "[compare]",
-        f"variants = {quote(list(draft.variants))}",
-        f"proxies = {quote(list(draft.proxies))}",
+        f"variants = {_toml(list(draft.variants))}",
+        f"proxies = {_toml(list(draft.proxies))}",
         f"seeds = {draft.seeds}",
         "",
         "[captured]",
-        f"input = {quote(draft.input_name)}",
-        f"sha256 = {quote(draft.input_sha256)}",
+        f"input = {_toml(draft.input_name)}",
+        f"sha256 = {_toml(draft.input_sha256)}",
         f"flow_id = {draft.flow_id}",
-        f'variant = {quote(draft.variant)}  # "auto": the self-check tries all and takes the nearest',
+        f'variant = {_toml(draft.variant)}  # "auto": the self-check tries all and takes the best match',
         "",
     ]
     return "\n".join(lines)
+
+
+def _proxy_lines(proxies: Sequence[str]) -> list[str]:
+    """The table of the proxies, where there is one to compare."""
+    return ["[proxy]", 'buffer = "200 pkts"', ""] if any(proxy != "none" for proxy in proxies) else []
+
+
+def _toml(value: object) -> str:
+    """Return a value in TOML."""
+    import tomlkit
+
+    return tomlkit.item(value).as_string()
 
 
 def _interval(value: Value, scale: float, unit: str) -> str:
@@ -144,7 +154,7 @@ def _interval(value: Value, scale: float, unit: str) -> str:
 
 def _rate_lines(rate: Value | None) -> list[str]:
     if rate is None:
-        return ["# rate: the capture never filled the link, so it cannot tell; without a rate nothing queues"]
+        return ["# rate: the capture never filled the link, so its rate is not known; without a rate nothing queues"]
     return [f'rate = "{format_rate(rate.value)}"  # {_interval(rate, 1e6, "Mbit/s")}']
 
 
@@ -175,7 +185,7 @@ def _buffer_lines(receive_buffer_bytes: int | None) -> list[str]:
 
 
 def _assumed_lines(draft: Draft) -> list[str]:
-    """Rate and queue of the hop behind the relay, of which the capture tells nothing."""
+    """Rate and queue of the hop behind the relay, which the capture does not show."""
     lines = [] if draft.rate is None else [f'rate = "{format_rate(draft.rate.value)}"  # assumed: that of the uplink']
     queue_pkts = UNKNOWN_QUEUE_PKTS if draft.queue is None else round(draft.queue.value)
     return [*lines, f'queue = "{queue_pkts} pkts"  # assumed']

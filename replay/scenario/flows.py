@@ -1,7 +1,7 @@
-"""The flows of a scenario file: the studied one, those that share its path, and streams of datagrams.
+"""The flows of a scenario file: the flow under test, those that share its path, and streams of datagrams.
 
-Knows the file's words and the engine's (`hindflight._native.replay`). What contradicts itself is refused here, by key;
-what a profile holds is the engine's to know. Read docs/scenario.md.
+Depends on the keys of the file and of the engine (`hindflight._native.replay`). What contradicts itself is refused
+here, by key; what a profile holds is the engine's to know. Read docs/scenario.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hindflight.channels.models.parameters import LONGEST_NS
 from hindflight.replay.scenario.applications import Application, Greedy, Pages, PositiveTime, Spread, Stream, Writes
-from hindflight.replay.scenario.quantities import MOST_PKTS, Dscp, Flag, Name, Part, Rate, Time, whole
+from hindflight.replay.scenario.quantities import MAX_PKTS, Dscp, Flag, Name, Part, Rate, Time, whole
 from hindflight.toolkit.units import PACKETS, SIZE, TIME
 
 Profile = Literal["rfc", "linux", "ns2"]
@@ -96,8 +96,8 @@ class Stack(Part):
     mss: Annotated[int, whole(SIZE), Field(ge=1, le=65_000)] | None = None
     headers: Annotated[int, whole(SIZE), Field(le=120)] | None = None
     initial_window: Annotated[int, whole(PACKETS), Field(ge=1, le=1_000_000)] | None = None
-    initial_ssthresh: Annotated[int, whole(PACKETS), Field(ge=2, le=MOST_PKTS)] | None = None
-    slow_start_limit: Annotated[int, whole(PACKETS), Field(ge=1, le=MOST_PKTS)] | None = None
+    initial_ssthresh: Annotated[int, whole(PACKETS), Field(ge=2, le=MAX_PKTS)] | None = None
+    slow_start_limit: Annotated[int, whole(PACKETS), Field(ge=1, le=MAX_PKTS)] | None = None
     slow_start: Literal["standard", "hystart", "hystartpp"] | None = None
     limited_transmit: Flag | None = None
     sack: Flag | None = None
@@ -110,7 +110,7 @@ class Stack(Part):
     delayed_ack: Flag | None = None
     delayed_ack_timeout: Annotated[int, whole(TIME), Field(ge=1_000_000, le=500_000_000)] | None = None
     delayed_ack_after_slow_start: Flag | None = None
-    quickack_segments: Annotated[int, Field(ge=0, le=MOST_PKTS, strict=True)] | None = None
+    quickack_segments: Annotated[int, Field(ge=0, le=MAX_PKTS, strict=True)] | None = None
     dsack: Flag | None = None
     receive_buffer: Annotated[int, whole(SIZE), Field(ge=2, le=2**30)] | None = None
     receive_buffer_max: Annotated[int, whole(SIZE), Field(ge=2, le=2**30)] | None = None
@@ -174,7 +174,7 @@ class Stack(Part):
             raise ValueError("notsent_lowat means nothing without send_buffer")
 
     def overrides(self) -> dict[str, Any]:
-        """Return what differs from the profile by the file's own words, in their order."""
+        """Return what differs from the profile, by the keys of the file, in their order."""
         given = {key: getattr(self, key) for key in STACK}
         return {key: value for key, value in given.items() if value is not None}
 
@@ -211,15 +211,15 @@ class Flow(Stack):
                 return not isinstance(self.application, Writes)
 
     def engine_stack(self) -> dict[str, Any]:
-        """Return the engine's words for what is not as the profile has it."""
+        """Return the engine's configuration of what differs from the profile."""
         stack = {name: getattr(self, key) for key, name in STACK.items() if getattr(self, key) is not None}
         if self.sack is False and self.profile != "linux":
-            # Linux's recovery has a way of its own without SACK; elsewhere RFC 6582 is what a stack does without.
+            # Linux's recovery handles flows without SACK; elsewhere a stack without SACK follows RFC 6582.
             stack.setdefault("recovery", "newreno")
         return stack
 
     def engine_flow(self) -> dict[str, Any]:
-        """Return the engine's words for all but the name, the variant and the proxies."""
+        """Return the engine's configuration but for the name, the variant and the proxies."""
         return {
             "start_ns": self.start,
             "size_bytes": self.size,
@@ -231,7 +231,7 @@ class Flow(Stack):
 
 
 class SharingFlow(Flow):
-    """A flow that shares the path of the studied one, the same in every run."""
+    """A flow that shares the path of the flow under test, the same in every run."""
 
     name: Name
     variant: Name
@@ -266,7 +266,7 @@ class Datagrams(Part):
         return self
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         bursts = {"on_ns": self.on, "off_ns": self.off, "spread": self.spread or "fixed"}
         return {
             "name": self.name,

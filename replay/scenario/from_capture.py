@@ -13,7 +13,7 @@ from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.outcome import transfer_span
 from hindflight.replay.scenario.draft import Draft, Stack, Value, draft_scenario
-from hindflight.replay.scenario.link_schedule import history_of
+from hindflight.replay.scenario.link_schedule import link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
 from hindflight.toolkit.errors import HindflightError
@@ -48,7 +48,7 @@ class Choice:
 
 
 def check_choice(choice: Choice) -> None:
-    """Refuse an unknown variant on the command line, with the nearest name. ScenarioError."""
+    """Refuse an unknown variant on the command line, with the most similar name. ScenarioError."""
 
     known = variant_names()
     for name in choice.variants:
@@ -58,7 +58,7 @@ def check_choice(choice: Choice) -> None:
 
 
 def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choice: Choice) -> str:
-    """Return the text of a scenario drafted from the capture; the trace is in `trace_file` beside it."""
+    """Return the text of a scenario drafted from the capture; the trace is in `trace_file` next to it."""
 
     span = transfer_span(flow.segments, flow.direction)
     if span is None:
@@ -68,11 +68,11 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
     rate = known_value(trace, "rate_bps")
-    history = history_of(trace, "a2b" if flow.direction == "a2b" else "b2a")
-    if history.states > 1:
+    schedule = link_schedule_of(trace, "a2b" if flow.direction == "a2b" else "b2a")
+    if schedule.states > 1:
         first = "what held at first; it changed later, see changes"
-        round_trip = Value(history.round_trip_ns, None, None, first)
-        rate = None if history.rate_bps is None else Value(history.rate_bps, None, None, first)
+        round_trip = Value(schedule.round_trip_ns, None, None, first)
+        rate = None if schedule.rate_bps is None else Value(schedule.rate_bps, None, None, first)
     return draft_scenario(
         Draft(
             name=f"{flow.input_name}, flow {flow.number}",
@@ -90,8 +90,8 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
             variants=choice.variants,
             proxies=choice.proxies,
             seeds=choice.seeds,
-            changes=history.changes,
-            unknowns=(*trace.unknowns, *ASSUMED, *history.unknowns),
+            changes=schedule.changes,
+            unknowns=(*trace.unknowns, *ASSUMED, *schedule.unknowns),
         )
     )
 

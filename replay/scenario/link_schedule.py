@@ -1,6 +1,6 @@
 """The link over time, from a trace's intervals to the changes of a scenario: rate, delay and outages by the clock.
 
-Losses of the channel have a position in the stream of packets; an outage has a time, whoever sends meanwhile. Knows
+Losses of the channel have a position in the stream of packets; an outage has a time, whichever flow sends. Depends on
 traces and drafts. Read docs/channels/extract.md for what an interval is.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hindflight.channels.intervals import Direction, State, merged, read_states
+from hindflight.channels.intervals import Direction, State, merge, read_states
 from hindflight.replay.scenario.draft import RELAY_SHARE, LinkChange
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class LinkSchedule:
     """What held at the start, what changed after it, and what is not known about it. `states` counts levels."""
 
     rate_bps: float | None
@@ -29,12 +29,12 @@ class History:
     unknowns: Sequence[str]
 
 
-def history_of(trace: Trace, direction: Direction) -> History:
-    """Return the history of the link; times count from its first state on, at which a run begins.
+def link_schedule_of(trace: Trace, direction: Direction) -> LinkSchedule:
+    """Return the schedule of the link; times count from its first state on, at which a run begins.
 
     ChannelError if the intervals leave a time open.
     """
-    states = list(merged(read_states(trace.intervals(), direction, "the trace")))
+    states = list(merge(read_states(trace.intervals(), direction, "the trace")))
     origin_ns = states[0].start_ns
     levels = [(a, b) for a, b in pairwise(states) if (a.rate_bps, a.delay_ns) != (b.rate_bps, b.delay_ns)]
     outages = any(state.outage for state in states)
@@ -44,7 +44,7 @@ def history_of(trace: Trace, direction: Direction) -> History:
         if row["cause"] == "outage" and row["known"]
     ]
     changes = [change for pair in pairwise(states) for change in _changes(*pair, origin_ns)]
-    return History(
+    return LinkSchedule(
         rate_bps=states[0].rate_bps,
         round_trip_ns=2.0 * (states[0].delay_ns or 0),
         states=len(levels) + 1,

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from hindflight.channels.trace import Trace
 from hindflight.toolkit.errors import ChannelError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 @dataclass(frozen=True, slots=True)
 class LossTrace:
-    """Losses of a captured channel: sorted positions among the `length` data packets that reached it, and those that
-    the link layer's repair made late, with what it added (ns)."""
+    """Losses of a captured channel among the `length` data packets that reached it, as Arrow arrays.
 
-    lost: tuple[int, ...]
+    `lost` has the ascending positions (uint64) of the lost packets. `late` has a row of position and added_ns (uint64)
+    for each packet that a retransmission by the link layer delayed.
+    """
+
+    lost: pa.Array
     length: int
-    late: tuple[tuple[int, int], ...] = ()
+    late: pa.Array
 
 
 def loss_trace(trace: Trace, where: str) -> LossTrace:
@@ -23,6 +32,7 @@ def loss_trace(trace: Trace, where: str) -> LossTrace:
 
     ChannelError if it holds no packets.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     packets = trace.packets()
@@ -30,21 +40,19 @@ def loss_trace(trace: Trace, where: str) -> LossTrace:
     if packets.num_rows == 0:
         raise ChannelError(f"{where}: holds no packets, so there is nothing to replay by position")
     outage = pc.equal(packets["cause"].cast("string"), "outage")
-    lost = packets.filter(pc.and_(packets["lost"], pc.invert(outage)))["position"].to_pylist()
+    lost = packets.filter(pc.and_(packets["lost"], pc.invert(outage)))["position"]
     late = packets.filter(pc.and_(pc.greater(packets["added_ns"], 0), pc.invert(packets["lost"])))
-    added = zip(late["position"].to_pylist(), late["added_ns"].to_pylist(), strict=True)
-    return LossTrace(tuple(lost), packets.num_rows, tuple(added))
+    columns = [late["position"].cast(pa.uint64()), late["added_ns"].cast(pa.uint64())]
+    added = pa.StructArray.from_arrays([column.combine_chunks() for column in columns], ["position", "added_ns"])
+    return LossTrace(lost.cast(pa.uint64()).combine_chunks(), packets.num_rows, added)
 
 
 def default_block_pkts(trace: LossTrace) -> int:
     """Return the block length for resampling: ten times the longest burst, at least 50, at most a quarter trace.
 
-    Blocks must be long beside the bursts, else resampling tears them apart, and many, else every resample is alike.
+    Blocks must be longer than the bursts, or resampling tears them apart, and many, or all resamples are alike.
     """
-    longest = run = 0
-    previous = -2
-    for position in trace.lost:
-        run = run + 1 if position == previous + 1 else 1
-        longest = max(longest, run)
-        previous = position
+    breaks = np.flatnonzero(np.diff(trace.lost.to_numpy()) != 1)
+    edges = np.concatenate(([-1], breaks, [len(trace.lost) - 1]))
+    longest = int(np.diff(edges).max())
     return max(1, min(max(50, 10 * longest), trace.length // 4))

@@ -6,21 +6,22 @@ Parses and validates; runs nothing. Every error names the key path and what is a
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError, model_validator
 
 from hindflight.channels.models import losses
-from hindflight.channels.models.link_layer import Arq, Fec, Guarded, LinkModel
+from hindflight.channels.models.link_layer import Arq, Fec, LinkModel, LinkProtection
 from hindflight.channels.models.parameters import LONGEST_NS, InputFile
-from hindflight.replay.catalogue import meant_variant
+from hindflight.replay.catalogue import suggest_variant
 from hindflight.replay.scenario.applications import APPLICATIONS, written_at
 from hindflight.replay.scenario.flows import Datagrams, Flow, SharingFlow
 from hindflight.replay.scenario.quantities import (
-    GREATEST_SEED,
-    MOST_PKTS,
+    MAX_PKTS,
+    MAX_SEED,
     Count,
     Duration,
     Name,
@@ -33,46 +34,59 @@ from hindflight.replay.scenario.quantities import (
 )
 from hindflight.replay.scenario.queues import QUEUES, DropTail, Queue
 from hindflight.replay.scenario.rates import RateTrace, read_rates
-from hindflight.replay.scenario.validation_errors import Tables, describe, nearest
-from hindflight.replay.scenario.variant_parameters import Tuned
+from hindflight.replay.scenario.validation_errors import Tables, describe, suggestion
+from hindflight.replay.scenario.variant_parameters import VariantParameters
 from hindflight.toolkit.errors import MachineError, ScenarioError
+from hindflight.toolkit.text import name_from_text
 from hindflight.toolkit.units import PACKETS, TIME
+
+
+def _name(text: str) -> str:
+    """Return `text` if it names a file: ValueError for a URI that does not."""
+    name_from_text(text)
+    return text
+
+
+FileName = Annotated[str, AfterValidator(_name)]
+"""A file, relative to the scenario; a `file:` URI where its name is not UTF-8 (`name_from_text`)."""
 
 
 class Trace(Part):
     """Losses of a captured channel, by position; `file` is relative to the scenario file."""
 
     model: Literal["trace"]
-    file: str
+    file: FileName
     block: Packets = 0
 
 
-Loss = Annotated[losses.NoLoss | losses.PacketLoss | losses.TimeLoss | Guarded | Trace, Field(discriminator="model")]
+Loss = Annotated[
+    losses.NoLoss | losses.PacketLoss | losses.TimeLoss | LinkProtection | Trace, Field(discriminator="model")
+]
 
 
 class ChannelFile(Part):
-    """A channel over time from a file of any format that tells it; `file` is relative to the scenario file."""
+    """A channel over time from a file of any format that has one; `file` is relative to the scenario file."""
 
     model: Literal["file"]
     file: InputFile
 
 
-Channel = Annotated[LinkModel | Guarded | ChannelFile, Field(discriminator="model")]
-"""What gives a link's rate, delay and loss over time: a model in the words of `channel synth`, or a file."""
+Channel = Annotated[LinkModel | LinkProtection | ChannelFile, Field(discriminator="model")]
+"""What gives a link's rate, delay and loss over time: a model with the keys of `channel synth`, or a file."""
 
 
 class Jitter(Part):
-    """What is added to the delay of each packet, drawn from a law.
+    """What is added to the delay of each packet: a random value.
 
-    `spread` is the most of a uniform one, the mean of an exponential one, the standard deviation of the normal one
-    whose size a half-normal draw is.
+    `spread` is the maximum of a uniform one, the mean of an exponential one, the standard deviation of the normal one
+    whose absolute value a half-normal one is.
     """
 
     kind: Literal["uniform", "exponential", "half_normal"]
     spread: Annotated[int, whole(TIME), Field(ge=1, le=LONGEST_NS)]
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {"kind": self.kind, "spread_ns": self.spread}
 
 
@@ -80,7 +94,7 @@ class Direction(Part):
     """One direction of a link. No rate: packets are not serialised and never queue."""
 
     rate: Rate | None = None
-    rate_file: str | None = None
+    rate_file: FileName | None = None
     delay: Time
     jitter: Jitter | None = None
     queue: Queue = DropTail()
@@ -120,7 +134,7 @@ class Link(Part):
 
     name: Name
     rate: Rate | None = None
-    rate_file: str | None = None
+    rate_file: FileName | None = None
     delay: Time
     jitter: Jitter | None = None
     queue: Queue = DropTail()
@@ -136,7 +150,7 @@ class Link(Part):
             if after.at < before.at:
                 raise ValueError(f"changes[{i}].at is earlier than the one before it")
         for key, direction in (("loss", self.forward), ("reverse.loss", self.backward)):
-            if isinstance(direction.loss, Guarded) and isinstance(direction.loss.over, LinkModel):
+            if isinstance(direction.loss, LinkProtection) and isinstance(direction.loss.over, LinkModel):
                 raise ValueError(f"{key}.over says what a whole link is like: give it as channel")
         if self.channel is not None and (self.changes or not isinstance(self.loss, losses.NoLoss)):
             raise ValueError("channel says what is lost and what changes: leave out loss and changes")
@@ -158,9 +172,10 @@ class Link(Part):
 
     @property
     def may_reorder(self) -> bool:
-        """Whether a packet may overtake another: by jitter, a change of delay, or the late repairs of a link layer."""
+        """Whether a packet may overtake another: by jitter, a change of delay, or late retransmissions of a link
+        layer."""
         ways = (self.forward, self.backward)
-        varies = any(way.jitter is not None or isinstance(way.loss, Trace | Guarded) for way in ways)
+        varies = any(way.jitter is not None or isinstance(way.loss, Trace | LinkProtection) for way in ways)
         return varies or self.channel is not None or any(change.delay is not None for change in self.changes)
 
     @property
@@ -196,7 +211,7 @@ class Link(Part):
 class Proxy(Part):
     """Split proxies: every node that `compare.proxies` names has one of these. docs/proxies.md has the policies."""
 
-    buffer: Annotated[int, whole(PACKETS), Field(ge=4, le=MOST_PKTS)] = 200
+    buffer: Annotated[int, whole(PACKETS), Field(ge=4, le=MAX_PKTS)] = 200
     variant: Name | None = None
     advertise: Literal["half_free", "free", "third"] = "half_free"
 
@@ -207,7 +222,7 @@ class Compare(Part):
     variants: Names
     proxies: Names = ("none",)
     seeds: Annotated[Count, Field(le=100_000)] = 20
-    first_seed: Annotated[Count, Field(le=GREATEST_SEED)] = 1
+    first_seed: Annotated[Count, Field(le=MAX_SEED)] = 1
 
 
 class Keep(Part):
@@ -250,7 +265,7 @@ class Scenario(Part):
     flows: tuple[SharingFlow, ...] = ()
     datagrams: tuple[Datagrams, ...] = ()
     proxy: Proxy = Proxy()
-    variants: dict[Name, Tuned] = Field(default_factory=dict)
+    variants: dict[Name, VariantParameters] = Field(default_factory=dict)
     compare: Compare
     keep: Keep = Keep()
     captured: Captured | None = None
@@ -275,10 +290,11 @@ class Scenario(Part):
                 name = direction.rate_file
                 if name is None or name in self._rates:
                     continue
-                if not (folder / name).is_file():
+                path = folder / name_from_text(name)
+                if not path.is_file():
                     hint = "its path is relative to the scenario"
-                    raise ScenarioError(f"{self.where}: links[{i}]{key}.rate_file: no such file {folder / name}", hint)
-                self._rates[name] = read_rates(folder / name)
+                    raise ScenarioError(f"{self.where}: links[{i}]{key}.rate_file: no such file {path}", hint)
+                self._rates[name] = read_rates(path)
 
     def rate_trace(self, name: str) -> RateTrace:
         """The rate over time in the file `name`; ScenarioError if `read_rate_files` has not read it."""
@@ -286,83 +302,85 @@ class Scenario(Part):
             raise ScenarioError(f"{self.where}: rate_file: {name} was not read; give the scenario as a file")
         return self._rates[name]
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Scenario:
+    def problems(self) -> Iterator[str]:
+        """Yield what contradicts itself between the tables, each with its key path."""
         if len(set(self.path)) != len(self.path):
-            raise ValueError("path: a node stands there twice")
+            yield "path: a node is listed twice"
         if len(self.links) != len(self.path) - 1:
-            raise ValueError(
-                f"links: {len(self.links)} given, {len(self.path) - 1} needed between {len(self.path)} nodes"
-            )
+            yield f"links: {len(self.links)} given, {len(self.path) - 1} needed between {len(self.path)} nodes"
         relays = self.path[1:-1]
         for i, proxy in enumerate(self.compare.proxies):
             if proxy != "none" and proxy not in relays:
-                raise ValueError(
-                    f"compare.proxies[{i}]: {proxy!r} is no node between sender and receiver"
-                    f"{nearest(proxy, ('none', *relays))}"
-                )
+                guess = suggestion(proxy, ("none", *relays))
+                yield f"compare.proxies[{i}]: {proxy!r} is not a node between sender and receiver{guess}"
+        used = any(proxy != "none" for proxy in self.compare.proxies) or any(flow.proxies for flow in self.flows)
+        if "proxy" in self.model_fields_set and not used:
+            where = "compare.proxies or in the proxies of one of [[flows]]"
+            yield f"proxy: no flow uses it; name its node in {where}, or leave it out"
         traced = any(isinstance(way.loss, Trace) for link in self.links for way in (link.forward, link.backward))
         if self.compare.seeds == 0 and not traced:
-            raise ValueError("compare.seeds: 0 seeds run nothing without a trace to replay; at least 1")
-        self._check_others()
-        self._check_unmet()
-        return self
+            yield "compare.seeds: 0 seeds run nothing without a trace to replay; at least 1"
+        yield from self._problems_of_links()
+        yield from self._problems_of_others()
+        yield from self._problems_of_flows()
 
-    def _check_unmet(self) -> None:
-        """Refuse what no run would meet: it would change nothing."""
+    def _problems_of_links(self) -> Iterator[str]:
         for i, link in enumerate(self.links):
             for j, change in enumerate(link.changes):
                 if change.at >= self.duration:
-                    raise ValueError(f"links[{i}].changes[{j}].at: not before the end of the run")
+                    yield f"links[{i}].changes[{j}].at: not before the end of the run"
             if link.in_order and not link.may_reorder:
-                raise ValueError(f"links[{i}].in_order: nothing overtakes where no delay falls or varies; leave it out")
+                yield f"links[{i}].in_order: nothing overtakes where no delay falls or varies; leave it out"
+
+    def _problems_of_flows(self) -> Iterator[str]:
+        """Yield what no run would apply."""
         changing = any(link.changes or link.channel is not None for link in self.links)
         breaking = any(link.may_break for link in self.links)
         flows = [("flow", self.flow), *((f"flows[{i}]", flow) for i, flow in enumerate(self.flows))]
+        if self.flow.start >= self.duration:
+            yield "flow.start: not before the end of the run"
         for key, flow in flows:
             if not changing and flow.handover_adaptation not in {None, "off"}:
-                raise ValueError(f"{key}.handover_adaptation: means nothing without a link that changes")
+                yield f"{key}.handover_adaptation: means nothing without a link that changes"
             if not breaking and flow.freeze_warning is not None:
-                raise ValueError(
-                    f"{key}.freeze_warning: there is no outage to warn of; give a link changes with outage or hold"
-                )
+                yield f"{key}.freeze_warning: there is no outage to warn of; give a link changes with outage or hold"
             for own, at in written_at(flow.application):
-                if flow.start + at >= self.duration:
-                    raise ValueError(
-                        f"{key}.application.{own}: not before the end of the run, counted from the flow's start"
-                    )
+                if flow.start < self.duration <= flow.start + at:
+                    yield f"{key}.application.{own}: not before the end of the run, counted from the flow's start"
 
-    def _check_others(self) -> None:
-        if self.flow.start >= self.duration:
-            raise ValueError("flow.start: not before the end of the run")
+    def _problems_of_others(self) -> Iterator[str]:
         names = ["flow"]
         for key, other in self._others():
             if other.name in names:
-                raise ValueError(f"{key}.name: {other.name!r} stands there twice ('flow' is the studied one)")
+                yield f"{key}.name: {other.name!r} is there twice ('flow' is the flow under test)"
             names.append(other.name)
             if other.start >= self.duration:
-                raise ValueError(f"{key}.start: not before the end of the run")
-            sender, receiver = self._site(f"{key}.from", other.sender, 0), self._site(f"{key}.to", other.receiver, -1)
-            if sender == receiver:
-                raise ValueError(f"{key}.to: {self.path[receiver]!r} is the node that sends")
-            if isinstance(other, SharingFlow) and receiver < sender:
-                raise ValueError(f"{key}.to: data flows in the order of the path; to must lie behind from")
+                yield f"{key}.start: not before the end of the run"
+            unknown = [
+                f"{key}.{end}: {name!r} is not a node of the path{suggestion(name, self.path)}"
+                for end, name in (("from", other.sender), ("to", other.receiver))
+                if name is not None and name not in self.path
+            ]
+            yield from unknown or self._problems_of_place(key, other)
+
+    def _problems_of_place(self, key: str, other: SharingFlow | Datagrams) -> Iterator[str]:
+        """Yield what is wrong with where a flow begins and ends, both nodes of the path."""
+        sender = 0 if other.sender is None else self.path.index(other.sender)
+        receiver = len(self.path) - 1 if other.receiver is None else self.path.index(other.receiver)
+        if sender == receiver:
+            yield f"{key}.to: {self.path[receiver]!r} is the node that sends"
+        elif isinstance(other, SharingFlow) and receiver < sender:
+            yield f"{key}.to: data flows in the order of the path; to must lie behind from"
+        else:
+            between = self.path[sender + 1 : receiver]
             for node in getattr(other, "proxies", ()):
-                between = self.path[sender + 1 : receiver]
                 if node not in between:
                     allowed = ", ".join(between) or "there is none"
-                    raise ValueError(f"{key}.proxies: {node!r} is no node between its ends; allowed: {allowed}")
+                    yield f"{key}.proxies: {node!r} is not a node between its ends; allowed: {allowed}"
 
     def _others(self) -> list[tuple[str, SharingFlow | Datagrams]]:
         flows = [(f"flows[{i}]", flow) for i, flow in enumerate(self.flows)]
         return [*flows, *((f"datagrams[{i}]", datagrams) for i, datagrams in enumerate(self.datagrams))]
-
-    def _site(self, key: str, name: str | None, unnamed: int) -> int:
-        if name is None:
-            return range(len(self.path))[unnamed]
-        if name not in self.path:
-            raise ValueError(f"{key}: {name!r} is no node of the path{nearest(name, self.path)}")
-        return self.path.index(name)
 
 
 def load_scenario(path: Path, known_variants: tuple[str, ...]) -> Scenario:
@@ -396,34 +414,62 @@ def parse_scenario(
     try:
         scenario = Scenario.model_validate(data, context={"folder": str(folder)}).called(where)
     except ValidationError as error:
-        raise ScenarioError(f"{where}: {describe(error, _TABLES)}") from None
+        raise _refused(where, [(line, None) for line in describe(error, _TABLES)]) from None
+    problems = [*((line, None) for line in scenario.problems()), *_problems_of_variants(scenario, known_variants)]
+    if problems:
+        raise _refused(where, problems)
+    return scenario
+
+
+Problem = tuple[str, str | None]
+"""What is wrong, with its key path, and a hint."""
+
+MAX_SHOWN = 10
+"""Errors of one file that are shown."""
+
+
+def _refused(where: str, problems: Sequence[Problem]) -> ScenarioError:
+    """Return the error that shows all `problems` of the file `where`, up to MAX_SHOWN."""
+    (first, hint), *others = problems
+    lines = [line for line, _ in others[: MAX_SHOWN - 1]]
+    beyond = len(problems) - 1 - len(lines)
+    if beyond:
+        lines.append(f"{beyond} more {'error' if beyond == 1 else 'errors'}")
+    return ScenarioError(f"{where}: {first}", hint, tuple(f"{where}: {line}" for line in lines))
+
+
+def _problems_of_variants(scenario: Scenario, known_variants: tuple[str, ...]) -> Iterator[Problem]:
     for name, tuned in scenario.variants.items():
-        check_variant(f"{where}: variants.{name}.variant", tuned.variant, known_variants)
+        if tuned.variant not in known_variants:
+            yield _unknown_variant(f"variants.{name}.variant", tuned.variant, known_variants)
+            continue
         if name in known_variants:
-            raise ScenarioError(f"{where}: variants.{name}: there is a variant of that name; choose another")
-        tuned.check(f"{where}: variants.{name}")
-    known_variants = (*known_variants, *scenario.variants)
+            yield f"variants.{name}: there is a variant of that name; choose another", None
+        yield from ((f"variants.{name}.{line}", None) for line in tuned.problems())
     named = [(f"compare.variants[{i}]", v) for i, v in enumerate(scenario.compare.variants)]
     if scenario.proxy.variant is not None:
         named.append(("proxy.variant", scenario.proxy.variant))
     if scenario.captured is not None and scenario.captured.variant != "auto":
         named.append(("captured.variant", scenario.captured.variant))
     named += [(f"flows[{i}].variant", flow.variant) for i, flow in enumerate(scenario.flows)]
+    allowed = (*known_variants, *scenario.variants)
     for key, variant in named:
-        check_variant(f"{where}: {key}", variant, known_variants)
+        if variant not in allowed:
+            yield _unknown_variant(key, variant, allowed)
     unnamed = sorted(set(scenario.variants).difference(variant for _, variant in named))
-    if unnamed:
-        by = "compare.variants, proxy.variant or the variant of one of [[flows]]"
-        raise ScenarioError(f"{where}: variants.{unnamed[0]}: nothing runs it; name it in {by}, or leave it out")
-    return scenario
+    by = "compare.variants, proxy.variant or the variant of one of [[flows]]"
+    yield from ((f"variants.{name}: nothing runs it; name it in {by}, or leave it out", None) for name in unnamed)
+
+
+def _unknown_variant(where: str, variant: str, known: tuple[str, ...]) -> Problem:
+    guess = suggest_variant(variant, known, lead="; ")
+    return f"{where}: unknown variant {variant!r}{guess}", f"allowed: {', '.join(known)}"
 
 
 def check_variant(where: str, variant: str, known_variants: tuple[str, ...]) -> None:
-    """Raise ScenarioError unless `variant` is known, with the nearest name."""
-    if variant in known_variants:
-        return
-    guess = meant_variant(variant, known_variants, lead="; ")
-    raise ScenarioError(f"{where}: unknown variant {variant!r}{guess}", f"allowed: {', '.join(known_variants)}")
+    """Raise ScenarioError unless `variant` is known, with the most similar name."""
+    if variant not in known_variants:
+        raise ScenarioError(*_unknown_variant(where, variant, known_variants))
 
 
 _LOSS_MODELS: dict[str, type[BaseModel]] = {

@@ -1,7 +1,8 @@
 """What each stack profile sets, key by key: values from the engine, ranges from the scenario's model, and where each
 comes from.
 
-Knows `[flow]`'s keys and the engine's profiles; not how a stack uses them. `docs/profiles.md` is made of this.
+Depends on the keys of `[flow]` and the engine's profiles, not on how a stack uses them. `docs/profiles.md` is
+generated from this.
 """
 
 from __future__ import annotations
@@ -26,21 +27,24 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
 
 MEANINGS: dict[str, tuple[str, str]] = {
     "handshake": (
-        "open with SYN, SYN-ACK, ACK; else the connection stands when the flow starts",
+        "open with SYN, SYN-ACK, ACK; else the connection is open when the flow starts",
         "RFC 9293 §3.5; ns-2's one-way agents have none",
     ),
-    "close": ("FIN both ways behind the last octet", "RFC 9293 §3.6; off: a run measures the transfer"),
-    "user_timeout": ("nothing acknowledged for so long after the first timeout is a reset", "RFC 5482; Linux: unset"),
+    "close": ("FIN in both directions after the last octet", "RFC 9293 §3.6; off: a run measures the transfer"),
+    "user_timeout": (
+        "reset when nothing is acknowledged for so long after the first timeout",
+        "RFC 5482; Linux: unset",
+    ),
     "retry_limit": (
-        "reset after as long as so many timeouts in a row take from min_rto on, or so many probes without an answer",
+        "reset after the time of so many successive timeouts from min_rto on, or after so many unanswered probes",
         "Linux tcp_retries2; ns-2 never gives up",
     ),
-    "syn_retry_limit": ("SYNs sent again before opening is given up", "Linux tcp_syn_retries"),
+    "syn_retry_limit": ("retransmissions of the SYN before the sender gives up", "Linux tcp_syn_retries"),
     "timestamps": (
-        "timestamps option: 12 octets of header, three SACK blocks in place of four",
+        "timestamps option: 12 octets of header, at most three SACK blocks instead of four",
         "RFC 7323 §3; Linux tcp_timestamps; ns-2 timestamps_",
     ),
-    "mss": ("payload of a full segment", "what headers leave of a packet of 1500 B"),
+    "mss": ("payload of a full segment", "a packet of 1500 B less headers"),
     "headers": ("IP and TCP headers with the options of every segment", "RFC 9293 §3.1 and RFC 7323 appendix A"),
     "initial_window": ("first congestion window", "RFC 6928 §2; Linux TCP_INIT_CWND; ns-2 windowInit_"),
     "initial_ssthresh": (
@@ -52,22 +56,22 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "RFC 5681 §3.1; Linux tcp_slow_start",
     ),
     "slow_start": (
-        "how slow start ends without a loss; none: as the variant has it, standard but for cubic under linux (hystart)",
+        "exit from slow start without a loss; none: the variant's, standard except for cubic under linux (hystart)",
         "RFC 5681 §3.1; Linux tcp_cubic.c; RFC 9406",
     ),
     "limited_transmit": ("a new segment for each of the first two duplicate ACKs", "RFC 3042; ns-2 singledup_"),
-    "sack": ("selective acknowledgements, where the recovery reads them", "RFC 2018; Linux tcp_sack; ns-2 Sack1"),
+    "sack": ("selective acknowledgements, where the recovery uses them", "RFC 2018; Linux tcp_sack; ns-2 Sack1"),
     "recovery": (
-        "how losses are found and repaired, by variants without a recovery of their own",
+        "loss detection and recovery, for variants that do not determine it",
         "RFC 6675; Linux: RFC 8985 (RACK) and RFC 9937 (PRR); ns-2 Sack1",
     ),
     "rto_rule": (
-        "formula of the retransmission timeout; ns2 comes with its profile alone",
+        "formula of the retransmission timeout; ns2 only under profile ns2",
         "RFC 6298 §2; Linux tcp_rtt_estimator; ns-2 tcp.cc",
     ),
-    "min_rto": ("least retransmission timeout", "RFC 6298 §2.4; Linux TCP_RTO_MIN; ns-2 minrto_"),
+    "min_rto": ("minimum retransmission timeout", "RFC 6298 §2.4; Linux TCP_RTO_MIN; ns-2 minrto_"),
     "initial_rto": ("timeout before the first round-trip time", "RFC 6298 §2.1; Linux TCP_TIMEOUT_INIT; ns-2 3 s"),
-    "max_rto": ("greatest timeout", "RFC 6298 §2.5; Linux TCP_RTO_MAX; ns-2 maxrto_"),
+    "max_rto": ("maximum retransmission timeout", "RFC 6298 §2.5; Linux TCP_RTO_MAX; ns-2 maxrto_"),
     "clock_granularity": (
         "granularity G of the timeout's clock",
         "RFC 6298 §2.3 and §4; Linux asks for none, its ticks are fixed; ns-2 tcpTick_ of older releases, the papers",
@@ -77,7 +81,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "RFC 5681 §4.2; Linux; ns-2 TCPSink does not",
     ),
     "delayed_ack_timeout": (
-        "longest delay of an ACK, where they are delayed",
+        "maximum delay of an ACK",
         "RFC 9293 §3.8.6.3: less than 0.5 s; Linux TCP_DELACK_MIN",
     ),
     "delayed_ack_after_slow_start": (
@@ -85,20 +89,20 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "RFC 2760 §3.2.3",
     ),
     "quickack_segments": (
-        "segments acknowledged at once, at the start and after a duplicate",
+        "segments acknowledged immediately, at the start and after a duplicate",
         "Linux TCP_MAX_QUICKACKS",
     ),
     "dsack": ("report duplicates", "RFC 2883; Linux tcp_dsack"),
     "receive_buffer": (
-        "receive buffer, which bounds the window",
-        "large enough not to bound; Linux tcp_rmem of 6.18, 5/8 of it; ns-2 window_ of 20 packets, here as octets",
+        "receive buffer, which limits the window",
+        "large enough not to limit; Linux tcp_rmem of 6.18, 5/8 of it; ns-2 window_ of 20 packets, here as octets",
     ),
     "receive_buffer_max": (
-        "up to where it grows with what is read per round trip; none: it does not; so where receive_buffer is given",
+        "maximum to which it grows with the octets read per round trip; none: fixed, as where receive_buffer is given",
         "Linux tcp_rmem of 6.18, 5/8 of it",
     ),
     "receive_window_growth": ("the window opens as data come", "Linux tcp_grow_window"),
-    "read_rate": ("rate at which the receiver reads; none: at once", "our own"),
+    "read_rate": ("rate at which the application reads; none: immediately", "Hindflight"),
     "reset_timer_on_each_partial_ack": (
         "restart the timer at every partial ACK (slow but steady); else at the first (impatient)",
         "RFC 6582 §4",
@@ -108,40 +112,40 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "RFC 8985 §7; Linux tcp_early_retrans",
     ),
     "undo": (
-        "take back what a repair or a timeout cost once an echo or a DSACK shows that it was superfluous",
+        "undo the window reduction of a spurious retransmission or timeout, detected by timestamp echo or DSACK",
         "RFC 3522, RFC 3708, RFC 4015; Linux tcp_try_undo_recovery; ns-2 does not",
     ),
     "frto": (
-        "ask with new data after a timeout whether it was spurious: Linux's own recovery always, else where timestamps "
-        "do not tell",
+        "send new data after a timeout to detect whether it was spurious: under Linux's recovery always, else without "
+        "timestamps",
         "RFC 5682; Linux tcp_frto; ns-2 does not",
     ),
     "pacing": (
         "space the segments of a window-based variant: twice the window per round trip in slow start, 1.2 times after "
-        "it; bbr, bbr3 and other variants that pace by themselves do so in any case",
+        "it; bbr, bbr3 and other variants that pace always do so",
         "Linux tcp_pacing_ss_ratio, tcp_pacing_ca_ratio, off unless a socket asks",
     ),
     "nagle": (
-        "what holds back a segment that is not full",
+        "rule that delays a segment that is not full",
         "RFC 9293 §3.7.4; Linux tcp_minshall_check",
     ),
     "send_buffer": (
-        "memory for octets written and not acknowledged; none: the application never waits for room",
-        "our own",
+        "memory for octets written and not acknowledged; none: unlimited",
+        "Hindflight",
     ),
-    "send_buffer_max": ("up to where it grows with cwnd; none: it does not", "Linux tcp_sndbuf_expand"),
-    "notsent_lowat": ("unsent octets in the send buffer that are enough", "Linux TCP_NOTSENT_LOWAT, unlimited"),
+    "send_buffer_max": ("maximum to which it grows with cwnd; none: fixed", "Linux tcp_sndbuf_expand"),
+    "notsent_lowat": ("limit of unsent octets in the send buffer", "Linux TCP_NOTSENT_LOWAT, unlimited"),
     "ecn": ("negotiate ECN", "RFC 3168 §6.1; Linux tcp_ecn asks for it where it is 1"),
-    "ecn_beta": ("what a congestion mark leaves of FlightSize; none: as a loss", "RFC 8511 §3"),
+    "ecn_beta": ("factor on FlightSize at a congestion mark; none: as for a loss", "RFC 8511 §3"),
     "freeze_warning": (
-        "the receiver closes its window so long before an outage; none: it does not, but for freeze-tcp (500 ms)",
+        "time before an outage at which the receiver closes its window; none: never, except for freeze-tcp (500 ms)",
         "Goff et al. 2000 §3.1",
     ),
-    "handover_adaptation": ("what the sender makes of handovers that it is told of", "docs/mechanisms.md"),
-    "quick_start": ("rate that the SYN asks the routers for; none: it does not ask", "RFC 4782"),
-    "fixed_window": ("a window that nothing moves, for measurements; none: the variant's", "our own"),
+    "handover_adaptation": ("reaction of the sender to announced handovers", "docs/mechanisms.md"),
+    "quick_start": ("rate that the SYN requests from the routers; none: no request", "RFC 4782"),
+    "fixed_window": ("fixed window, for measurements; none: the variant's", "Hindflight"),
 }
-"""Of each key what it is, and where the profiles' values come from."""
+"""Meaning of each key, and the source of the profiles' values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ def settings() -> tuple[Setting, ...]:
 
 
 def find_setting(key: str) -> Setting:
-    """Return the setting of `key`. HindflightError with the nearest key if there is none."""
+    """Return the setting of `key`. HindflightError with the most similar key if there is none."""
     known = {setting.key: setting for setting in settings()}
     if key not in known:
         guess = did_you_mean(key, known)
@@ -204,5 +208,5 @@ def _allowed(name: str, schema: Mapping[str, Any]) -> str:
     if schema.get("type") == "boolean":
         return "true, false"
     # Where a text with a unit is read first, pydantic leaves the bounds under their own names.
-    least, most = schema.get("minimum", schema.get("ge", 0)), schema.get("maximum", schema.get("le"))
-    return f"{_written(name, least)} to {_written(name, most)}"
+    minimum, maximum = schema.get("minimum", schema.get("ge", 0)), schema.get("maximum", schema.get("le"))
+    return f"{_written(name, minimum)} to {_written(name, maximum)}"

@@ -1,6 +1,6 @@
-"""The quantities of a scenario file with their ranges, and the table that knows its keys.
+"""The quantities of a scenario file with their ranges, and the base class of its tables.
 
-Must not know what a scenario consists of. The ranges are the engine's (replay/engine/src/config/validate.rs).
+Does not depend on the tables of a scenario. The ranges are the engine's (replay/engine/src/config/validate.rs).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ def whole(quantity: Quantity) -> BeforeValidator:
     return BeforeValidator(lambda text: round(quantity.parse(text)))
 
 
-LEAST_BPS = 8
-"""The engine's least rate."""
-GREATEST_BPS = 1e13
-MOST_PKTS = 100_000_000
-GREATEST_SEED = 2**63
+MIN_RATE_BPS = 8
+"""The engine's minimum rate."""
+MAX_RATE_BPS = 1e13
+MAX_PKTS = 100_000_000
+MAX_SEED = 2**63
 
-Rate = Annotated[float, BeforeValidator(RATE.parse), Field(ge=LEAST_BPS, le=GREATEST_BPS)]
+Rate = Annotated[float, BeforeValidator(RATE.parse), Field(ge=MIN_RATE_BPS, le=MAX_RATE_BPS)]
 Time = Annotated[int, whole(TIME), Field(le=LONGEST_NS)]
 Duration = Annotated[int, whole(TIME), Field(ge=1_000_000, le=LONGEST_NS)]
 Size = Annotated[int, whole(SIZE), Field(ge=1, le=2**60)]
-Packets = Annotated[int, whole(PACKETS), Field(le=MOST_PKTS)]
+Packets = Annotated[int, whole(PACKETS), Field(le=MAX_PKTS)]
 Probability = Annotated[float, Field(ge=0, le=1, strict=True)]
 Count = Annotated[int, Field(ge=0, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -41,7 +41,7 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
         raise ValueError("names nothing; give at least one")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"{twice!r} stands there twice")
+        raise ValueError(f"{twice!r} is there twice")
     return names
 
 

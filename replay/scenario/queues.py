@@ -1,7 +1,7 @@
-"""The queues of a scenario file: who waits for a link, who goes first, who is dropped or marked.
+"""The queues of a scenario file: queue disciplines and active queue management.
 
-Knows the file's words and the engine's (`hindflight._native.replay`); not how queues work. What is None has the
-engine's default, which replay/engine/src/config/queue.rs gives with its source. Read docs/queues.md.
+Depends on the keys of the file and of the engine (`hindflight._native.replay`), not on how queues work. What is None
+has the engine's default, which replay/engine/src/config/queue.rs gives with its source. Read docs/queues.md.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
-from hindflight.replay.scenario.quantities import MOST_PKTS, Dscp, Flag, Packets, Part, Probability, whole
+from hindflight.replay.scenario.quantities import MAX_PKTS, Dscp, Flag, Packets, Part, Probability, whole
 from hindflight.toolkit.units import PACKETS, SIZE, TIME
 
 PacketSize = Annotated[int, whole(SIZE), Field(ge=1, le=65_535)]
 ControlTime = Annotated[int, whole(TIME), Field(ge=1000, le=60 * 10**9)]
-Threshold = Annotated[float, BeforeValidator(PACKETS.parse), Field(le=MOST_PKTS)]
+Threshold = Annotated[float, BeforeValidator(PACKETS.parse), Field(le=MAX_PKTS)]
 Gain = Annotated[float, Field(ge=0, le=1000, strict=True)]
 
 
@@ -35,8 +35,8 @@ def _limit(text: object) -> Limit:
         limit = Limit(size_bytes=round(SIZE.parse(text)))
     else:
         limit = Limit(pkts=round(PACKETS.parse(text)))
-    if (limit.pkts or 0) > MOST_PKTS or (limit.size_bytes or 0) > MOST_PKTS << 16:
-        raise ValueError(f"{text!r} is out of range; at most {MOST_PKTS} pkts")
+    if (limit.pkts or 0) > MAX_PKTS or (limit.size_bytes or 0) > MAX_PKTS << 16:
+        raise ValueError(f"{text!r} is out of range; at most {MAX_PKTS} pkts")
     return limit
 
 
@@ -47,17 +47,17 @@ class DropTail(Part):
     limit: Annotated[Limit, PlainValidator(_limit)] = Limit(pkts=1000)
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words."""
+        """Return the engine's configuration."""
         return {"kind": "drop_tail", "limit_pkts": self.limit.pkts, "limit_bytes": self.limit.size_bytes}
 
 
 class _Managed(Part):
-    """A queue whose keys are the engine's but for their units."""
+    """A queue whose keys are the engine's without their units."""
 
     limit: Packets | None = None
 
     def engine(self) -> dict[str, Any]:
-        """Return the engine's words for what the file gives."""
+        """Return the engine's configuration of what the file gives."""
         given = {key: value for key, value in self.model_dump().items() if value is not None}
         return {_ENGINE.get(key, key): value for key, value in given.items()}
 

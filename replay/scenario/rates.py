@@ -1,6 +1,6 @@
 """The rate of a link over time, from a channel file in any format: what the engine plays in place of one rate.
 
-Knows channel traces and the engine's words (`RateTraceConfig`), no scenario. Read docs/channels/interop.md.
+Depends on channel traces and the engine's `RateTraceConfig`, not on a scenario. Read docs/channels/interop.md.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ class RateTrace:
     end_ns: int
 
     def config(self) -> dict[str, Any]:
-        """The engine's words."""
-        return {"starts_ns": list(self.starts_ns), "rates_bps": list(self.rates_bps), "end_ns": self.end_ns}
+        """Return the engine's configuration."""
+        return {"starts_ns": self.starts_ns, "rates_bps": self.rates_bps, "end_ns": self.end_ns}
 
 
 def read_rates(path: Path, direction: Direction = "a2b") -> RateTrace:
     """Read the rate over time of `direction`; or of the only one there is. It is 0 where all is lost.
 
-    An outage may stand over the states. ChannelError if the file gives no rate, or leaves gaps.
+    Outages may overlap the states. ChannelError if the file gives no rate, or leaves gaps.
     """
     intervals = read_channel(path).intervals()
-    told = sorted(set(intervals["direction"].to_pylist()))
-    if not told or intervals["rate_bps"].null_count == intervals.num_rows:
-        raise ChannelError(f"{path}: gives no rate over time", "`hindflight channel show` tells what it holds")
-    way: Direction = direction if direction in told else told[0]
+    directions = sorted(set(intervals["direction"].to_pylist()))
+    if not directions or intervals["rate_bps"].null_count == intervals.num_rows:
+        raise ChannelError(f"{path}: gives no rate over time", "`hindflight channel show` lists its contents")
+    way: Direction = direction if direction in directions else directions[0]
     states = read_states(intervals, way, str(path))
     rates = [0.0 if state.lost else state.rate_bps for state in states]
     for state, rate in zip(states, rates, strict=True):
         if rate is None:
             where = f"from {state.start_ns / 1e9:g} s to {state.end_ns / 1e9:g} s"
-            raise ChannelError(f"{path}: tells no rate {where}", "a row without a rate must be an outage")
+            raise ChannelError(f"{path}: gives no rate {where}", "a row without a rate must be an outage")
     if not any(rates):
         raise ChannelError(f"{path}: the rate is 0 throughout, so nothing would ever arrive")
     origin_ns = states[0].start_ns

@@ -1,6 +1,6 @@
-"""What is wrong with a scenario file, in one line: the key path and what is allowed there.
+"""What is wrong with a scenario file, a line for each error: the key path and what is allowed there.
 
-Knows what pydantic reports and which table has which keys, as it is told; no scenario. Read docs/scenario.md, "Errors".
+Depends on pydantic's errors and the tables that it gets, not on a scenario. Read docs/scenario.md, "Errors".
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from hindflight.channels.models.parameters import BOUNDS, broken_bound, wrong_model
+from hindflight.channels.models.parameters import BOUNDS, model_error, violated_bound
 from hindflight.toolkit.errors import did_you_mean
 from hindflight.toolkit.units import quantity_of
 
-LONGEST_SHOWN = 60
+MAX_SHOWN_CHARS = 60
 """Characters of a value that are shown."""
-MOST_SHOWN = 16
+MAX_SHOWN_KEYS = 16
 """Keys of a table that are shown."""
 
 _WANTED = {
     "bool_type": "is neither true nor false",
-    "int_type": "is no whole number",
-    "int_from_float": "is no whole number",
+    "int_type": "is not a whole number",
+    "int_from_float": "is not a whole number",
     "int_parsing_size": "is out of range",
-    "float_type": "is no number",
-    "finite_number": "is no finite number",
-    "string_type": "is no text",
-    "tuple_type": "is no list; write it in [ ]",
-    "dict_type": "is no table",
-    "model_type": "is no table",
-    "model_attributes_type": "is no table",
+    "float_type": "is not a number",
+    "finite_number": "is not a finite number",
+    "string_type": "is not a string",
+    "tuple_type": "is not a list; write it in [ ]",
+    "dict_type": "is not a table",
+    "model_type": "is not a table",
+    "model_attributes_type": "is not a table",
 }
 
 
@@ -45,23 +45,24 @@ class Tables:
     choices: Mapping[str, tuple[str, tuple[str, ...]]]
 
 
-def describe(error: ValidationError, tables: Tables) -> str:
-    """Return the most telling of the errors in one line: a misspelt key before the key that it leaves missing."""
+def describe(error: ValidationError, tables: Tables) -> list[str]:
+    """Return a line for each error, with its key path: misspelt keys first, before the keys that they leave missing."""
     errors = sorted(_own(error.errors()), key=lambda e: e["type"] != "extra_forbidden")
-    first = errors[0]
-    path = _key_path(first["loc"], tables)
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"{path + ': ' if path else ''}{_message(first, tables)}{more}"
+    lines = []
+    for each in errors:
+        path = _key_path(each["loc"], tables)
+        lines.append(f"{path + ': ' if path else ''}{_message(each, tables)}")
+    return lines
 
 
-def nearest(given: object, names: Sequence[str], allowed: str = "") -> str:
+def suggestion(given: object, names: Sequence[str], allowed: str = "") -> str:
     """Return the guess at what was meant, or else what is allowed, to follow what is wrong."""
     return did_you_mean(str(given), names, lead="; ") or f"; allowed: {allowed or ', '.join(names)}"
 
 
 def _message(error: ErrorDetails, tables: Tables) -> str:
     given, kind = error["input"], error["type"]
-    message = f"{_shown(given)} {_WANTED.get(kind, 'cannot stand here')}"
+    message = f"{_shown(given)} {_WANTED.get(kind, 'is not allowed here')}"
     match kind:
         case "extra_forbidden":
             message = f"unknown key{_nearest_key(error['loc'], tables)}"
@@ -76,9 +77,9 @@ def _message(error: ErrorDetails, tables: Tables) -> str:
         case "literal_error":
             expected = error["ctx"]["expected"]
             names = [name.strip("'") for name in expected.replace(" or ", ", ").split(", ")]
-            message = f"{_shown(given)} is not allowed{nearest(given, names, expected)}"
+            message = f"{_shown(given)} is not allowed{suggestion(given, names, expected)}"
         case "union_tag_invalid" | "union_tag_not_found" if "channel" in error["loc"]:
-            message = wrong_model(error)
+            message = model_error(error)
         case "union_tag_invalid" | "union_tag_not_found":
             message = _of_kind(str(error["loc"][-1]), given, tables)
         case "value_error":
@@ -90,16 +91,16 @@ def _message(error: ErrorDetails, tables: Tables) -> str:
 
 def _shown(given: object) -> str:
     text = repr(given)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
 
 def _limit(error: ErrorDetails) -> str:
     """Return the bound that a value broke, in the unit of what was given."""
-    words, bound = broken_bound(error)
+    relation, bound = violated_bound(error)
     given = error["input"]
     quantity = quantity_of(given) if isinstance(given, str) else None
     number = str(bound) if isinstance(bound, int) else f"{bound:.12g}"
-    return f"; {words} {quantity.write(bound) if quantity else number}"
+    return f"; {relation} {quantity.write(bound) if quantity else number}"
 
 
 def _wrong_length(error: ErrorDetails) -> str:
@@ -121,8 +122,8 @@ def _of_kind(key: str, given: object, tables: Tables) -> str:
     if isinstance(given, Mapping) and isinstance(given.get(tag), str):
         if given[tag] in allowed:
             others = ", ".join(name for name in allowed if name != given[tag])
-            return f"{tag} {given[tag]!r} cannot stand here; others can: {others}"
-        return f"unknown {tag} {given[tag]!r}{nearest(given[tag], allowed)}"
+            return f"{tag} {given[tag]!r} is not allowed here; allowed: {others}"
+        return f"unknown {tag} {given[tag]!r}{suggestion(given[tag], allowed)}"
     what = "the loss" if tag == "model" else "it"
     return f'{what} needs a {tag}, as in {{ {tag} = "{allowed[0]}" }}; allowed: {", ".join(allowed)}'
 
@@ -145,4 +146,6 @@ def _nearest_key(loc: tuple[int | str, ...], tables: Tables) -> str:
     for part in loc[:-1]:
         owner = tables.parts.get(str(part), owner)
     allowed = [field.alias or name for name, field in owner.model_fields.items()]
-    return nearest(loc[-1], allowed, "" if len(allowed) <= MOST_SHOWN else f"{len(allowed)} keys, see docs/scenario.md")
+    return suggestion(
+        loc[-1], allowed, "" if len(allowed) <= MAX_SHOWN_KEYS else f"{len(allowed)} keys, see docs/scenario.md"
+    )

@@ -1,21 +1,20 @@
-"""Variants under names of one's own: `[variants.NAME]` of a scenario file gives one other parameters.
+"""Variants with other parameters: `[variants.NAME]` of a scenario file.
 
-Knows names, values and their units; the ranges are the engine's to hold, which refuses others. Read docs/scenario.md,
+Depends on names, values and their units; the engine checks the ranges. Read docs/scenario.md,
 "Variants with other parameters".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from hindflight.replay.catalogue import Parameter, parameters
 from hindflight.replay.scenario.quantities import Name
-from hindflight.replay.scenario.validation_errors import nearest
-from hindflight.toolkit.errors import ScenarioError
+from hindflight.replay.scenario.validation_errors import suggestion
 from hindflight.toolkit.units import RATE, TIME, Quantity
 
 QUANTITIES: dict[str, tuple[Quantity, float]] = {
@@ -28,7 +27,7 @@ QUANTITIES: dict[str, tuple[Quantity, float]] = {
 segments, rounds or shares is a plain number."""
 
 
-class Tuned(BaseModel):
+class VariantParameters(BaseModel):
     """A variant of the catalogue and the parameters that are not as it has them: all keys but `variant`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -36,18 +35,19 @@ class Tuned(BaseModel):
 
     variant: Name
 
-    def check(self, where: str) -> None:
-        """Raise ScenarioError, which begins with `where` and the key, for what no parameter can be."""
+    def problems(self) -> Iterator[str]:
+        """Yield an error for each key that is no parameter, and each value that no parameter can have."""
         known = _parameters(self.variant)
         for name, value in self.__pydantic_extra__.items():
             if not known:
-                raise ScenarioError(f"{where}.{name}: {self.variant} has no parameters")
-            if name not in known:
-                raise ScenarioError(f"{where}.{name}: no such parameter{nearest(name, tuple(known))}")
-            try:
-                _number_or_text(known[name], value)
-            except ValueError as error:
-                raise ScenarioError(f"{where}.{name}: {error}") from None
+                yield f"{name}: {self.variant} has no parameters"
+            elif name not in known:
+                yield f"{name}: no such parameter{suggestion(name, tuple(known))}"
+            else:
+                try:
+                    _number_or_text(known[name], value)
+                except ValueError as error:
+                    yield f"{name}: {error}"
 
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, each in the unit of the catalogue."""
@@ -55,8 +55,8 @@ class Tuned(BaseModel):
         return {name: _number_or_text(known[name], value) for name, value in self.__pydantic_extra__.items()}
 
 
-def engine_words(variant: str, tuned: Mapping[str, Tuned]) -> dict[str, Any]:
-    """Return the engine's words for the variant of that name, its own or one of `tuned`."""
+def variant_config(variant: str, tuned: Mapping[str, VariantParameters]) -> dict[str, Any]:
+    """Return the engine's configuration of the variant of that name, built in or one of `tuned`."""
     found = tuned.get(variant)
     return {"variant": variant} if found is None else {"variant": found.variant, "params": found.params()}
 
@@ -66,7 +66,7 @@ def _parameters(variant: str) -> dict[str, Parameter]:
 
 
 def _number_or_text(parameter: Parameter, value: object) -> bool | float | str:
-    """Return a value of the file as the engine takes it; ValueError for what is none."""
+    """Return a value of the file as the engine takes it; ValueError for anything else."""
     if parameter.unit in QUANTITIES:
         quantity, size = QUANTITIES[parameter.unit]
         return quantity.parse(value) / size

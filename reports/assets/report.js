@@ -1,40 +1,40 @@
-// Draws the charts of a report, in the page's colours, and lets those of one flow zoom together.
-// Needs `vegaEmbed` (bundled above) and the JSON in #charts; loads nothing. Charts: {spec, group, columns}.
+// Draws the charts of a report in the colours of the page; charts of one group zoom together.
+// Needs `vegaEmbed` (the script above) and the JSON in #charts, and loads nothing. A chart is {spec, group, columns}.
 (function () {
   "use strict";
   const store = JSON.parse(document.getElementById("charts").textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const views = new Map(); // chart number -> Vega view
-  const places = store.charts.map((_, number) => document.getElementById(`chart-${number}`));
+  const containers = store.charts.map((_, number) => document.getElementById(`chart-${number}`));
   let generation = 0;
 
-  const datasetsOf = (part, found = {}) => {
-    if (Array.isArray(part)) part.forEach((item) => datasetsOf(item, found));
+  const collectDatasets = (part, found = {}) => {
+    if (Array.isArray(part)) part.forEach((item) => collectDatasets(item, found));
     else if (part && typeof part === "object") {
       if (part.data && part.data.name in store.datasets) found[part.data.name] = store.datasets[part.data.name];
-      Object.values(part).forEach((item) => datasetsOf(item, found));
+      Object.values(part).forEach((item) => collectDatasets(item, found));
     }
     return found;
   };
 
-  const recoloured = (spec, mode) => {
+  const recolour = (spec, mode) => {
     if (mode === "light") return structuredClone(spec);
     let text = JSON.stringify(spec);
-    for (const [light, twin] of Object.entries(store.dark)) text = text.replaceAll(`"${light}"`, `"${twin}"`);
+    for (const [light, darker] of Object.entries(store.dark)) text = text.replaceAll(`"${light}"`, `"${darker}"`);
     return JSON.parse(text);
   };
 
-  // Panels of a grid have fixed widths: share out what the page has, or stack them where it is narrow.
-  const fitted = (spec, columns, width) => {
+  // Panels of a grid need fixed widths: divide the width of the page among them, or stack them on a narrow page.
+  const fitToWidth = (spec, columns, width) => {
     if (!columns) return spec;
-    const across = width < 620 ? 1 : columns;
-    spec.columns = across;
-    spec.concat.forEach((panel) => { panel.width = Math.max(160, Math.floor(width / across) - 84); });
+    const perRow = width < 620 ? 1 : columns;
+    spec.columns = perRow;
+    spec.concat.forEach((panel) => { panel.width = Math.max(160, Math.floor(width / perRow) - 84); });
     return spec;
   };
 
-  // Sequence numbers of what lies between two times, so that the time-sequence chart follows the others' zoom.
-  const between = (view, [from, to]) => {
+  // The range of sequence numbers between two times, so that the time-sequence graph follows the zoom of other charts.
+  const sequenceRange = (view, [from, to]) => {
     let low = Infinity, high = -Infinity;
     for (const name of Object.keys(view.getState({ data: (name) => /^data-/.test(name), signals: () => false }).data || {})) {
       for (const row of view.data(name)) {
@@ -49,7 +49,7 @@
 
   const setDomain = (view, domain) => {
     const signals = view.getState({ signals: (name) => name && name.startsWith("time_"), data: () => false }).signals;
-    if ("time_seq" in signals) view.signal("time_seq", domain && between(view, domain));
+    if ("time_seq" in signals) view.signal("time_seq", domain && sequenceRange(view, domain));
     view.signal(store.zoom, domain).runAsync();
   };
 
@@ -64,7 +64,7 @@
     linking = false;
   };
 
-  const shownDomain = (view) => view.scale("x").domain().map(Number);
+  const visibleDomain = (view) => view.scale("x").domain().map(Number);
 
   const keys = {
     ArrowLeft: ([a, b]) => [a - 0.1 * (b - a), b - 0.1 * (b - a)],
@@ -78,22 +78,22 @@
   const onKey = (number) => (event) => {
     const view = views.get(number);
     const move = keys[event.key];
-    if (!view || !move || event.ctrlKey || event.altKey || event.metaKey || event.target !== places[number]) return;
+    if (!view || !move || event.ctrlKey || event.altKey || event.metaKey || event.target !== containers[number]) return;
     event.preventDefault();
-    const domain = move(shownDomain(view));
+    const domain = move(visibleDomain(view));
     setDomain(view, domain);
     link(number, domain);
   };
 
   const draw = async (number, mode) => {
     const { spec, group, columns } = store.charts[number];
-    const place = places[number];
-    const full = fitted(recoloured(spec, mode), columns, place.clientWidth);
-    full.datasets = datasetsOf(spec);
+    const container = containers[number];
+    const full = fitToWidth(recolour(spec, mode), columns, container.clientWidth);
+    full.datasets = collectDatasets(spec);
     const before = views.get(number);
     if (before) before.finalize();
-    const title = place.parentElement.querySelector("h3, h4").textContent;
-    const result = await window.vegaEmbed(place, full, {
+    const title = container.parentElement.querySelector("h3, h4").textContent;
+    const result = await window.vegaEmbed(container, full, {
       mode: "vega-lite",
       config: store.configs[mode],
       tooltip: { theme: mode },
@@ -108,24 +108,24 @@
   };
 
   const drawAll = async (mode) => {
-    const mine = ++generation;
+    const current = ++generation;
     document.documentElement.removeAttribute("data-drawn");
     let failed = 0;
-    for (let number = 0; number < places.length && mine === generation; number++) {
+    for (let number = 0; number < containers.length && current === generation; number++) {
       try {
         await draw(number, mode);
       } catch (error) {
         failed++;
-        places[number].textContent = `This chart could not be drawn: ${error.message}`;
+        containers[number].textContent = `This chart could not be drawn: ${error.message}`;
         console.error(error);
       }
     }
-    if (mine === generation) document.documentElement.setAttribute("data-drawn", String(places.length - failed));
+    if (current === generation) document.documentElement.setAttribute("data-drawn", String(containers.length - failed));
   };
 
   const mode = () => (dark.matches ? "dark" : "light");
-  places.forEach((place, number) => {
-    if (store.charts[number].group) place.addEventListener("keydown", onKey(number));
+  containers.forEach((container, number) => {
+    if (store.charts[number].group) container.addEventListener("keydown", onKey(number));
   });
   dark.addEventListener("change", () => drawAll(mode()));
   window.addEventListener("beforeprint", () => { if (dark.matches) drawAll("light"); });

@@ -1,16 +1,16 @@
 """One function per chart: tables of toolkit/schema in, Altair chart out.
 
-Tables are pyarrow Tables, Polars DataFrames or LazyFrames by name; `View` says which flow of which run. A function
-whose tables hold nothing to draw raises ReportError with the reason in one sentence. Charts carry no theme; for a
-notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": vega_config("light")})`.
+Tables are pyarrow Tables, Polars DataFrames or LazyFrames by name; `View` selects the flow and the run. A function
+raises ReportError, with the reason in one sentence, if its tables have no data for the chart. Charts have no theme. In
+a notebook: `alt.theme.register("hindflight", enable=True)(lambda: {"config": vega_config("light")})`.
 """
 
 from __future__ import annotations
 
-from hindflight.reports.charts.check import self_check_cwnd, self_check_sequence
 from hindflight.reports.charts.comparison import goodput_and_delay, what_if_cwnd, what_if_difference, what_if_goodput
 from hindflight.reports.charts.losses import losses
 from hindflight.reports.charts.path import rtt, throughput
+from hindflight.reports.charts.self_check import self_check_cwnd, self_check_sequence
 from hindflight.reports.charts.sequence import time_sequence
 from hindflight.reports.charts.window import cwnd
 from hindflight.reports.frames import Tables, View

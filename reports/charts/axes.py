@@ -1,7 +1,7 @@
-"""What charts share: inline data, the time axis, axes in bytes, legends, notes on decimation.
+"""Shared parts of charts: inline data, axes, legends, zoom, notes on decimation.
 
-Knows Altair and `style`; no table. Charts carry no configuration of their own (Altair cannot layer charts that
-do): `style.vega_config` is applied where they are drawn.
+Charts have no configuration, because Altair cannot layer charts that have one; whoever renders a chart applies
+`style.vega_config`. Does not depend on any table.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from typing import Any, Literal
 import altair as alt
 import polars as pl
 
-from hindflight.reports.decimation import Thinned
+from hindflight.reports.decimation import Decimated
 from hindflight.reports.frames import TIME, Flow
 from hindflight.reports.style import WIDTH
 
 ZOOM = "time"
-"""Name of the selection that zooms every chart over time."""
+"""Name of the selection that zooms the charts over time."""
 
-MANY = 4000
-"""Marks past which a chart is drawn on a canvas: a browser is slow with that many SVG elements."""
+CANVAS_MARKS = 4000
+"""Maximum number of marks of a chart drawn as SVG; more are drawn on a canvas, because SVG slows the browser down."""
 
-LABELS = 44
-"""Least width of the labels of vertical axes, in pixels: charts that stand one above the other line up."""
+LABEL_WIDTH_PX = 44
+"""Minimum width of the labels of vertical axes in pixels, so that the time axes of stacked charts line up."""
 
 
 def inline(frame: pl.DataFrame) -> alt.InlineData:
-    """Return `frame` as inline data, in CSV.
+    """Return `frame` as inline CSV data.
 
-    Not as a data frame, of which Altair refuses more than 5000 rows, nor as a list of rows, each of which it checks
-    and copies: a flow of 15 000 segments would take it seconds.
+    Altair refuses data frames of more than 5000 rows, and validates and copies every row of a list, which takes
+    seconds for 15 000 segments.
     """
     parse = {name: "number" for name, dtype in frame.schema.items() if dtype.is_numeric()}
     return alt.InlineData(values=frame.write_csv(), format=alt.CsvDataFormat(type="csv", parse=parse))
 
 
 def time_axis(flow: Flow, title: str | None = None) -> alt.X:
-    """Return the time axis of all charts of `flow`: seconds from its start, or UTC."""
+    """Return the common time axis of the charts of `flow`: seconds since its start, or UTC."""
     low, high = flow.span_s
     if flow.view.utc:
         scale = alt.Scale(type="utc", domain=[flow.at(low), flow.at(high)], nice=False)
@@ -57,33 +57,33 @@ def time_tooltip(flow: Flow, field: str = TIME, title: str | None = None) -> alt
 
 
 def byte_axis(quantity: str, largest: float) -> alt.Axis:
-    """Return an axis for a field in bytes, labelled in the SI multiple that suits `largest`."""
+    """Return the axis of a field in bytes, labelled in the SI multiple that suits the value `largest`."""
     for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if largest >= 2 * factor:
             label = f"format(datum.value / {factor:.0f}, ',~r')"
-            return alt.Axis(title=f"{quantity} [{unit}]", labelExpr=label, tickCount=6, minExtent=LABELS)
-    return alt.Axis(title=f"{quantity} [B]", format=",d", tickCount=6, minExtent=LABELS)
+            return alt.Axis(title=f"{quantity} [{unit}]", labelExpr=label, tickCount=6, minExtent=LABEL_WIDTH_PX)
+    return alt.Axis(title=f"{quantity} [B]", format=",d", tickCount=6, minExtent=LABEL_WIDTH_PX)
 
 
-def value_axis(title: str) -> alt.Axis:
-    """Return an ordinary vertical axis."""
-    return alt.Axis(title=title, format=",~r", tickCount=6, minExtent=LABELS)
+def y_axis(title: str) -> alt.Axis:
+    """Return a vertical axis of plain numbers."""
+    return alt.Axis(title=title, format=",~r", tickCount=6, minExtent=LABEL_WIDTH_PX)
 
 
-def across_axis(title: str) -> alt.Axis:
-    """Return an ordinary horizontal axis."""
-    # A last label that is pushed inwards would stand on the one before it.
+def x_axis(title: str) -> alt.Axis:
+    """Return a horizontal axis of plain numbers."""
+    # With labelFlush, Vega moves the last label inwards, where it can overlap its neighbour.
     return alt.Axis(title=title, format=",~r", tickCount=8, labelFlush=False)
 
 
 class Legend:
-    """One colour per kind of mark, one legend for the chart, in the order given."""
+    """The legend of a chart: labels with their colours, in order."""
 
     def __init__(self, entries: Iterable[tuple[str, str]]) -> None:
         self.entries = list(entries)
 
     def encode(self, mark: alt.Chart, label: str, *channels: Any, **named: Any) -> alt.Chart:
-        """Return `mark` encoded with `channels`, in the colour of `label`."""
+        """Return `mark` with encoding `channels` and the colour of `label`."""
         labels = [name for name, _ in self.entries]
         scale = alt.Scale(domain=labels, range=[colour for _, colour in self.entries])
         colour = alt.Color("series", type="nominal", scale=scale, legend=alt.Legend(title=None))
@@ -91,40 +91,40 @@ class Legend:
 
 
 def zoom(axes: Sequence[Literal["x", "y"]] = ("x",)) -> alt.Parameter:
-    """Return the selection that zooms: drag to pan, wheel with Alt or Ctrl held to zoom, double click to reset."""
+    """Return the zoom selection: drag to pan, turn the wheel with Alt or Ctrl to zoom, double-click to reset."""
     return alt.selection_interval(
         name=ZOOM, bind="scales", encodings=list(axes), zoom="wheel![event.altKey || event.ctrlKey]"
     )
 
 
-def note(what: str, *parts: Thinned) -> list[str]:
-    """Return the sentence that a chart must carry when it does not draw every row; nothing otherwise."""
+def decimation_note(what: str, *parts: Decimated) -> list[str]:
+    """Return the note of a chart that does not draw every row, as a list of one sentence; else an empty list."""
     if not any(part.decimated for part in parts):
         return []
-    drawn, rows = sum(part.frame.height for part in parts), sum(part.rows for part in parts)
-    return [f"Thinned for drawing: {drawn:,} marks stand for {rows:,} {what}; extremes are kept."]
+    marks, rows = sum(part.frame.height for part in parts), sum(part.rows for part in parts)
+    return [f"Decimated: {marks:,} marks represent {rows:,} {what}; minima and maxima are kept."]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """What a chart says in words: its title, the text for those who do not see it, notes below the title."""
+class ChartText:
+    """Title of a chart, its description for screen readers, and the notes below the title."""
 
     title: str
     description: str
     notes: Sequence[str] = ()
 
 
-def finish(layers: Sequence[alt.Chart], words: Words, height: int, marks: int = 0) -> alt.LayerChart:
-    """Lay `layers` over one another, with their words and size.
+def layered_chart(layers: Sequence[alt.Chart], text: ChartText, height: int, marks: int = 0) -> alt.LayerChart:
+    """Return a chart of `layers` with the title and notes of `text`, `height` pixels high.
 
-    `marks` is about how many marks there are: many are drawn on a canvas, few as SVG, which prints better.
+    `marks` is the approximate number of marks. It selects the renderer: SVG, which prints better, or canvas.
     """
-    title = alt.Title(words.title, subtitle=list(words.notes)) if words.notes else alt.Title(words.title)
+    title = alt.Title(text.title, subtitle=list(text.notes)) if text.notes else alt.Title(text.title)
     chart = alt.LayerChart(layer=list(layers))
     return chart.properties(
         title=title,
-        description=words.description,
+        description=text.description,
         width=WIDTH,
         height=height,
-        usermeta={"embedOptions": {"renderer": "canvas" if marks > MANY else "svg"}},
+        usermeta={"embedOptions": {"renderer": "canvas" if marks > CANVAS_MARKS else "svg"}},
     )

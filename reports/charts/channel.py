@@ -1,6 +1,6 @@
-"""What a channel is like: its states over time, how long runs of losses and deliveries last, how losses hang together.
+"""Charts of a channel: intervals over time, run lengths of losses, autocorrelation of losses, skyline.
 
-Reads plain frames, which the channel's statistics computed; knows nothing of models or how they were fitted.
+Draws frames that `channels.fitting` and `channels.models` computed. Does not depend on models or fits.
 """
 
 from __future__ import annotations
@@ -8,60 +8,61 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from hindflight.reports.charts.axes import across_axis, inline, value_axis
+from hindflight.reports.charts.axes import inline, x_axis, y_axis
 from hindflight.reports.style import INK, SHADE, SHADE_RED, WIDTH, category_colours
 from hindflight.toolkit.errors import ReportError
 
 TRACE = "trace"
-"""The series that was seen; every other one is a model."""
+"""Name of the observed series; every other series is a model."""
 
-_KINDS = {"burst": "Runs of losses", "gap": "Runs between losses"}
+_KINDS = {"burst": "Loss bursts (consecutive losses)", "gap": "Gaps (packets between losses)"}
 _PANEL = (WIDTH // 2 - 50, 230)
-_QUANTITIES = {"rate_mbps": "Rate [Mbit/s]", "delay_ms": "Delay [ms]", "loss_share": "Share lost (1500 B)"}
+_QUANTITIES = {"rate_mbps": "Rate [Mbit/s]", "delay_ms": "Delay [ms]", "loss_share": "Loss probability (1500 B)"}
 _SMALLEST = 1e-7
-"""Shares below this, or below a tenth of the least that was seen, are not drawn: a logarithmic axis has no zero."""
+"""Minimum probability that is drawn, on a logarithmic axis; it rises to a tenth of the smallest observed one."""
 
 
-def run_lengths(frame: pl.DataFrame, title: str = "How long runs last") -> alt.HConcatChart:
-    """Draw the share of runs longer than a length, of losses and between them: dots what was seen, lines models.
+def run_lengths(frame: pl.DataFrame, title: str = "Lengths of loss bursts and gaps") -> alt.HConcatChart:
+    """Draw the complementary distribution of burst and gap lengths: dots are observed, lines are models.
 
-    `frame` has `series`, `kind` (burst, gap), `length_pkts`, `longer`. ReportError without runs.
+    `frame` has columns `series`, `kind` (burst, gap), `length_pkts` and `longer` (probability that a run is longer).
+    Raises ReportError without runs.
     """
-    seen = frame.filter((pl.col("series") == TRACE) & (pl.col("longer") > 0))["longer"].to_list()
-    smallest = max(_SMALLEST, 0.1 * min(seen, default=1.0))
-    drawn = frame.filter((pl.col("length_pkts") > 0) & (pl.col("longer") > smallest))
-    if drawn.is_empty():
-        raise ReportError("No run of losses or deliveries is longer than a packet, so there are no lengths to draw.")
+    observed = frame.filter((pl.col("series") == TRACE) & (pl.col("longer") > 0))["longer"].to_list()
+    smallest = max(_SMALLEST, 0.1 * min(observed, default=1.0))
+    visible = frame.filter((pl.col("length_pkts") > 0) & (pl.col("longer") > smallest))
+    if visible.is_empty():
+        raise ReportError("No run of losses or deliveries is longer than one packet, so there are no lengths to draw.")
     names = _series(frame)
-    panels = [_panel(drawn.filter(pl.col("kind") == kind), names, _KINDS[kind]) for kind in _KINDS]
+    panels = [_panel(visible.filter(pl.col("kind") == kind), names, _KINDS[kind]) for kind in _KINDS]
     chart: alt.HConcatChart = alt.hconcat(*panels).properties(
         title=alt.Title(title),
-        description=f"{title}: share of runs longer than a number of packets, {_named(drawn)}.",
+        description=f"{title}: probability that a run is longer than a number of packets; {_series_names(visible)}.",
     )
     return chart
 
 
 def _panel(part: pl.DataFrame, names: list[str], title: str) -> alt.LayerChart:
     log = alt.Scale(type="log", nice=False)
-    x = alt.X("length_pkts", type="quantitative", scale=log, axis=across_axis("Length [packets]"))
-    y = alt.Y("longer", type="quantitative", scale=log, axis=alt.Axis(title="Share longer", format="~g", tickCount=4))
-    return _seen_and_expected(part, names, x, y).properties(title=title, width=_PANEL[0], height=_PANEL[1])
+    x = alt.X("length_pkts", type="quantitative", scale=log, axis=x_axis("Length [packets]"))
+    y = alt.Y(
+        "longer", type="quantitative", scale=log, axis=alt.Axis(title="P(run is longer)", format="~g", tickCount=4)
+    )
+    return _observed_and_models(part, names, x, y).properties(title=title, width=_PANEL[0], height=_PANEL[1])
 
 
-def autocorrelation(frame: pl.DataFrame, title: str = "How losses hang together") -> alt.LayerChart:
-    """Draw the autocorrelation of the fates over the lag: dots what was seen, lines models.
+def autocorrelation(frame: pl.DataFrame, title: str = "Autocorrelation of losses") -> alt.LayerChart:
+    """Draw the autocorrelation of the loss sequence over the lag: dots are observed, lines are models.
 
-    `frame` has `series`, `lag_pkts`, `autocorrelation`. ReportError if it is empty.
+    `frame` has columns `series`, `lag_pkts` and `autocorrelation`. Raises ReportError if it is empty.
     """
     if frame.is_empty():
-        raise ReportError("All packets fared alike, so there is no autocorrelation to draw.")
-    x = alt.X(
-        "lag_pkts", type="quantitative", scale=alt.Scale(type="log", nice=False), axis=across_axis("Lag [packets]")
-    )
-    y = alt.Y("autocorrelation", type="quantitative", axis=value_axis("Autocorrelation"))
-    chart: alt.LayerChart = _seen_and_expected(frame, _series(frame), x, y).properties(
+        raise ReportError("All packets were lost or none was, so there is no autocorrelation to draw.")
+    x = alt.X("lag_pkts", type="quantitative", scale=alt.Scale(type="log", nice=False), axis=x_axis("Lag [packets]"))
+    y = alt.Y("autocorrelation", type="quantitative", axis=y_axis("Autocorrelation"))
+    chart: alt.LayerChart = _observed_and_models(frame, _series(frame), x, y).properties(
         title=alt.Title(title),
-        description=f"{title}: correlation of the fates of packets a lag apart, {_named(frame)}.",
+        description=f"{title}: correlation of losses a lag apart; {_series_names(frame)}.",
         width=WIDTH,
         height=220,
     )
@@ -69,11 +70,11 @@ def autocorrelation(frame: pl.DataFrame, title: str = "How losses hang together"
 
 
 def _series(frame: pl.DataFrame) -> list[str]:
-    """The trace, then the models in their order: all panels must share them, or their colours clash."""
+    """Return the trace, then the models in order. Panels share the list, so that a model has one colour."""
     return [TRACE, *(name for name in frame["series"].unique(maintain_order=True).to_list() if name != TRACE)]
 
 
-def _seen_and_expected(frame: pl.DataFrame, names: list[str], x: alt.X, y: alt.Y) -> alt.LayerChart:
+def _observed_and_models(frame: pl.DataFrame, names: list[str], x: alt.X, y: alt.Y) -> alt.LayerChart:
     scale = alt.Scale(domain=names, range=[INK, *category_colours(len(names) - 1)])
     colour = alt.Color("series", type="nominal", scale=scale, legend=alt.Legend(title=None, columns=5))
     base = alt.Chart(inline(frame))
@@ -86,36 +87,36 @@ def _seen_and_expected(frame: pl.DataFrame, names: list[str], x: alt.X, y: alt.Y
     return alt.LayerChart(layer=layers)
 
 
-def _named(frame: pl.DataFrame) -> str:
+def _series_names(frame: pl.DataFrame) -> str:
     return ", ".join(frame["series"].unique(maintain_order=True).to_list())
 
 
 def states(frame: pl.DataFrame, title: str = "The link over time") -> alt.VConcatChart:
-    """Draw what the link was like over time: a panel per quantity, its mean as a line within its range, outages behind.
+    """Draw rate, delay and loss of the link over time, a panel each: mean as a line, range as a band, outages shaded.
 
-    `frame` has `quantity` (rate_mbps, delay_ms, loss_share), `start_s`, `end_s`, `low`, `mean`, `high` and `out` (the
-    share of the time in which the link was out). ReportError if it is empty.
+    `frame` has columns `quantity` (rate_mbps, delay_ms, loss_share), `start_s`, `end_s`, `low`, `mean`, `high` and
+    `out` (share of the time in outage). Raises ReportError if it is empty.
     """
     if frame.is_empty():
-        raise ReportError("The trace says nothing about the link over time, so there are no states to draw.")
-    held = frame["quantity"].unique().to_list()
+        raise ReportError("The trace has no intervals, so there is nothing to draw over time.")
+    present = frame["quantity"].unique().to_list()
     span = (float(frame["start_s"].to_numpy().min()), float(frame["end_s"].to_numpy().max()))
     panels = [
         _over_time(frame.filter(pl.col("quantity") == quantity), label, span)
         for quantity, label in _QUANTITIES.items()
-        if quantity in held
+        if quantity in present
     ]
     chart: alt.VConcatChart = alt.vconcat(*panels).properties(
-        title=alt.Title(title, subtitle=["line: mean; band: least to greatest; red: outage"]),
-        description=f"{title}: {', '.join(_QUANTITIES[quantity] for quantity in _QUANTITIES if quantity in held)}.",
+        title=alt.Title(title, subtitle=["Line: mean. Band: minimum to maximum. Red: outage."]),
+        description=f"{title}: {', '.join(_QUANTITIES[quantity] for quantity in _QUANTITIES if quantity in present)}.",
     )
     return chart
 
 
 def skyline(frame: pl.DataFrame, title: str = "Buildings along the street") -> alt.VConcatChart:
-    """Draw the facades of both sides, as one walks: `frame` has `side`, `start_m`, `end_m`, `height_m`.
+    """Draw the facades of both sides of a street: `frame` has columns `side`, `start_m`, `end_m` and `height_m`.
 
-    ReportError if it is empty.
+    Raises ReportError if it is empty.
     """
     if frame.is_empty():
         raise ReportError("The street has no buildings, so there is no skyline to draw.")
@@ -124,26 +125,26 @@ def skyline(frame: pl.DataFrame, title: str = "Buildings along the street") -> a
         part = frame.filter(pl.col("side") == side)
         if part.is_empty():
             continue
-        x = alt.X("start_m", type="quantitative", axis=across_axis("Along the street [m]"))
-        y = alt.Y("height_m", type="quantitative", axis=value_axis("Height [m]"))
+        x = alt.X("start_m", type="quantitative", axis=x_axis("Position along the street [m]"))
+        y = alt.Y("height_m", type="quantitative", axis=y_axis("Height [m]"))
         bars = alt.Chart(inline(part)).mark_rect(color=SHADE, stroke=INK, strokeWidth=0.4)
         encoded = bars.encode(x, alt.X2("end_m"), y, y2=alt.Y2Datum(0))
         panels.append(encoded.properties(title=f"{side} side", width=WIDTH, height=110))
     chart: alt.VConcatChart = alt.vconcat(*panels).properties(
-        title=alt.Title(title), description=f"{title}: facades of both sides by place and height."
+        title=alt.Title(title), description=f"{title}: facades of both sides by position and height."
     )
     return chart
 
 
 def _over_time(part: pl.DataFrame, label: str, span: tuple[float, float]) -> alt.LayerChart:
     scale = alt.Scale(domain=list(span), nice=False, zero=False)
-    x = alt.X("start_s", type="quantitative", scale=scale, axis=across_axis("Time [s]"))
+    x = alt.X("start_s", type="quantitative", scale=scale, axis=x_axis("Time [s]"))
     end = alt.X2("end_s")
     base = alt.Chart(inline(part))
     layers = [
         base.transform_filter("datum.out > 0").mark_rect(color=SHADE_RED).encode(x, end),
         base.mark_rect(color=SHADE).encode(
-            x, end, y=alt.Y("low", type="quantitative", axis=value_axis(label)), y2=alt.Y2("high")
+            x, end, y=alt.Y("low", type="quantitative", axis=y_axis(label)), y2=alt.Y2("high")
         ),
         base.mark_line(color=INK, strokeWidth=1.4, interpolate="step-after").encode(
             x, y=alt.Y("mean", type="quantitative")

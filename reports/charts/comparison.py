@@ -1,7 +1,7 @@
-"""What other variants and proxies would have done: goodput, paired differences, delay, congestion windows.
+"""Charts of the what-if runs: goodput, paired differences, goodput against delay, congestion windows.
 
 Draws `runs`, and the means, intervals and paired differences of `findings` (section what_if, metrics `goodput` and
-`goodput_difference`, subject as hindflight.toolkit.schema.run_subject spells it). Computes none of them.
+`goodput_difference`, subject as hindflight.toolkit.schema.run_subject spans it). Computes no statistic.
 """
 
 from __future__ import annotations
@@ -9,53 +9,63 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from hindflight.reports.charts.axes import Legend, Words, across_axis, byte_axis, finish, inline, note, value_axis
-from hindflight.reports.charts.check import SINCE_FIRST, window_since_first_data
-from hindflight.reports.decimation import Thinned
+from hindflight.reports.charts.axes import (
+    ChartText,
+    Legend,
+    byte_axis,
+    decimation_note,
+    inline,
+    layered_chart,
+    x_axis,
+    y_axis,
+)
+from hindflight.reports.charts.self_check import SINCE_FIRST, window_since_first_data
+from hindflight.reports.decimation import Decimated
 from hindflight.reports.frames import (
     TIME,
     Tables,
     View,
     flow_of,
-    greatest,
-    has_series,
-    is_modelled,
+    maximum,
     read,
+    runs_with_rows,
     runs_with_subject,
+    uses_channel_model,
 )
 from hindflight.reports.style import BLUE, GREY, INK, SHADE, WIDTH, category_colours
 from hindflight.toolkit.errors import ReportError
 
-REPLAYED, SEED, MEAN = "captured trace replayed", "one resampled seed", "mean and 95 % interval over the seeds"
-DRAWN = "one seed"
-PAIRED = "mean paired difference and 95 % interval over the seeds"
+REPLAYED, SEED = "captured channel", "resampled channel, one seed"
+MODEL_SEED = "one seed"
+MEAN = "mean over the seeds and its 95 % interval"
+PAIRED = "mean of the paired differences over the seeds and its 95 % interval"
 _NO_RUNS = "No variant was replayed, so there is nothing to compare."
 _STEP = 34
 _PANEL_BINS = 400
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-_HALF = "With a proxy, the {} is that of the connection from the sender to the proxy."
+_PROXY_NOTE = "With a proxy, the {} is that of the connection from the sender to the proxy."
 _LARGE_AND_SMALL = (
-    "Large marks: the captured trace replayed. Small marks: one resampled seed each. Better is up and left."
+    "Large marks: captured channel. Small marks: resampled channel, one mark per seed. Up and left is better."
 )
-_ONE_EACH = "One mark for each run. Better is up and left."
-_FEW = 60
-"""Up to this many runs over a model their marks are large."""
-_BEHIND = "Grey: the captured flow. Both scales are the same in all panels."
+_ONE_EACH = "One mark per run. Up and left is better."
+_LARGE_MARK_RUNS = 60
+"""Maximum number of runs over a model that are drawn with large marks."""
+_PANEL_NOTE = "Grey: the captured flow. All panels have the same scales."
 
 
 def what_if_goodput(tables: Tables) -> alt.LayerChart:
-    """Draw the goodput of each variant and proxy: the replayed trace, each resampled seed, mean and 95 % interval.
+    """Draw the goodput of each variant and proxy: captured channel, each seed, mean and 95 % interval.
 
-    Reads `runs` and `findings`. ReportError without what-if runs.
+    Reads `runs` and `findings`. Raises ReportError without what-if runs.
     """
     runs = _what_if(tables).with_columns(mbps=pl.col("goodput_bps") / 1e6)
     means = _findings(tables, "goodput")
     y = _subjects(runs)
-    x = alt.X("mbps", type="quantitative", axis=across_axis("Goodput [Mbit/s]"), scale=alt.Scale(zero=True))
+    x = alt.X("mbps", type="quantitative", axis=x_axis("Goodput [Mbit/s]"), scale=alt.Scale(zero=True))
     seeds = runs.filter(pl.col("channel_mode") != "replayed").select("subject", "mbps", "seed")
     replayed = runs.filter(pl.col("channel_mode") == "replayed").select("subject", "mbps", "retransmissions", "rtos")
-    drawn = is_modelled(tables, "what_if")
-    one = DRAWN if drawn else SEED
+    modelled = uses_channel_model(tables, "what_if")
+    one = MODEL_SEED if modelled else SEED
     marks = (((REPLAYED, BLUE), replayed), ((MEAN, INK), means), ((one, GREY), seeds))
     legend = Legend([entry for entry, rows in marks if rows.height])
     tips = [_subject_tip(), alt.Tooltip("mbps", type="quantitative", format=",.3f", title="Goodput [Mbit/s]")]
@@ -71,30 +81,30 @@ def what_if_goodput(tables: Tables) -> alt.LayerChart:
         *_intervals(means, (x, y), (legend, MEAN), tips),
         *([legend.encode(diamond, REPLAYED, x, y, tooltip=[*tips, *counts])] if replayed.height else []),
     ]
-    told = means if drawn else replayed
-    values = "; ".join(f"{s} {v:.2f} Mbit/s" for s, v in told.select("subject", "mbps").iter_rows())
-    what = "Mean over the seeds" if drawn else "Captured trace replayed"
-    described = f"Goodput of each variant, with and without a proxy. {what}: {values or 'not done'}."
-    words = Words("Goodput of each variant over the same channel", described)
-    return finish(layers, words, height=_STEP * runs["subject"].n_unique())
+    listed = means if modelled else replayed
+    values = "; ".join(f"{s} {v:.2f} Mbit/s" for s, v in listed.select("subject", "mbps").iter_rows())
+    what = "Mean over the seeds" if modelled else "Captured channel"
+    description = f"Goodput of each variant, with and without a proxy. {what}: {values or 'no runs'}."
+    text = ChartText("Goodput of each variant over the same channel", description)
+    return layered_chart(layers, text, height=_STEP * runs["subject"].n_unique())
 
 
 def what_if_difference(tables: Tables) -> alt.LayerChart:
-    """Draw the paired difference in goodput of each variant against the reference, with its 95 % interval.
+    """Draw the paired difference in goodput between each variant and the reference, with its 95 % interval.
 
-    Reads `runs` and `findings` (metric `goodput_difference`); the reference is the subject that has a mean and no
-    difference. ReportError where none was computed.
+    Reads `runs` and `findings` (metric `goodput_difference`); the reference is the subject without a difference. Raises
+    ReportError if no difference was computed.
     """
     runs = _what_if(tables)
     compared = _findings(tables, "goodput_difference")
     differences = compared.drop_nulls("mbps")
     if differences.is_empty():
         raise ReportError(
-            "No paired differences were computed: they need two choices of variant and proxy with the same seeds, "
-            "of which no connection was reset."
+            "No paired differences were computed: they need two combinations of variant and proxy that ran with the "
+            "same seeds and without a connection reset."
         )
     y = _subjects(runs)
-    across = across_axis("Difference in goodput [Mbit/s]")
+    across = x_axis("Difference in goodput [Mbit/s]")
     x = alt.X("mbps", type="quantitative", axis=across, scale=alt.Scale(zero=True))
     tips = [_subject_tip(), alt.Tooltip("mbps", type="quantitative", format="+,.3f", title="Difference [Mbit/s]")]
     zero = alt.Chart(inline(pl.DataFrame({"mbps": [0.0]}))).mark_rule(strokeDash=[4, 3])
@@ -102,26 +112,26 @@ def what_if_difference(tables: Tables) -> alt.LayerChart:
     layers = [zero.encode(x=alt.X("mbps", type="quantitative")), *intervals]
     values = "; ".join(f"{s} {v:+.2f} Mbit/s" for s, v in differences.select("subject", "mbps").iter_rows())
     reference = _reference(runs, compared)
-    described = f"Difference in goodput against {reference} on the same channel and seed: {values}."
-    words = Words(f"Paired difference against {reference}", described)
-    return finish(layers, words, height=_STEP * runs["subject"].n_unique())
+    description = f"Difference in goodput from {reference} for the same channel and seed: {values}."
+    text = ChartText(f"Difference in goodput from {reference}, same channel and seed", description)
+    return layered_chart(layers, text, height=_STEP * runs["subject"].n_unique())
 
 
 def _reference(runs: pl.DataFrame, differences: pl.DataFrame) -> str:
-    """Return the subject that all others were compared with: the one without a difference of its own."""
+    """Return the subject that the others were compared with: the one without a difference."""
     seeded = runs.filter(pl.col("channel_mode") != "replayed")["subject"].unique(maintain_order=True)
     compared = set(differences["subject"].to_list())
     return next((name for name in seeded if name not in compared), "the reference")
 
 
 def goodput_and_delay(tables: Tables) -> alt.LayerChart:
-    """Draw goodput against the 95th percentile of RTT, one mark per run; better is up and to the left.
+    """Draw goodput against the 95th percentile of RTT, one mark per run.
 
-    Reads `runs`. ReportError where no run has both.
+    Reads `runs`. Raises ReportError if no run has both.
     """
     runs = _what_if(tables).drop_nulls("rtt_p95_ns")
     if runs.is_empty():
-        raise ReportError("No run measured a round-trip time, so goodput cannot be set against delay.")
+        raise ReportError("No run measured a round-trip time, so there is no chart of goodput against delay.")
     frame = runs.select(
         "subject",
         "variant",
@@ -129,14 +139,14 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
         pl.when(pl.col("proxy") == "none")
         .then(pl.lit("no proxy"))
         .otherwise("split at " + pl.col("proxy"))
-        .alias("place"),
+        .alias("proxy_label"),
         (pl.col("goodput_bps") / 1e6).alias("mbps"),
         (pl.col("rtt_p95_ns") / 1e6).alias("ms"),
         (pl.col("channel_mode") == "replayed").alias("replayed"),
     )
     channels = (
-        alt.X("ms", type="quantitative", axis=across_axis("95th percentile of RTT [ms]"), scale=_around(frame, "ms")),
-        alt.Y("mbps", type="quantitative", axis=value_axis("Goodput [Mbit/s]"), scale=_around(frame, "mbps")),
+        alt.X("ms", type="quantitative", axis=x_axis("95th percentile of RTT [ms]"), scale=_around(frame, "ms")),
+        alt.Y("mbps", type="quantitative", axis=y_axis("Goodput [Mbit/s]"), scale=_around(frame, "mbps")),
         _variant_colour(frame),
         _proxy_shape(frame),
     )
@@ -147,24 +157,25 @@ def goodput_and_delay(tables: Tables) -> alt.LayerChart:
         alt.Tooltip("seed", type="quantitative", title="Seed"),
     ]
     layers = []
-    drawn = is_modelled(tables, "what_if")
-    beside = (90, 0.9) if drawn and frame.height <= _FEW else (28, 0.3)
-    kinds = ((frame.filter(~pl.col("replayed")), *beside), (frame.filter("replayed"), 130, 1.0))
+    modelled = uses_channel_model(tables, "what_if")
+    large = modelled and frame.height <= _LARGE_MARK_RUNS
+    seed_size, seed_opacity = (90, 0.9) if large else (28, 0.3)
+    kinds = ((frame.filter(~pl.col("replayed")), seed_size, seed_opacity), (frame.filter("replayed"), 130, 1.0))
     for rows, size, opacity in kinds:
         if rows.height:
             points = alt.Chart(inline(rows)).mark_point(filled=True, size=size, opacity=opacity)
             layers.append(points.encode(*channels, tooltip=tips))
-    told = frame if drawn and frame.height <= _FEW else frame.filter("replayed")
-    marks = told.select("subject", "mbps", "ms").iter_rows()
+    listed = frame if large else frame.filter("replayed")
+    marks = listed.select("subject", "mbps", "ms").iter_rows()
     values = "; ".join(f"{s} {m:.2f} Mbit/s at {d:.0f} ms" for s, m, d in marks)
-    described = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values or 'Many runs'}."
-    notes = [_ONE_EACH if drawn else _LARGE_AND_SMALL]
-    notes += [_HALF.format("round-trip time")] if (runs["proxy"] != "none").any() else []
-    return finish(layers, Words("Goodput against delay", described, notes), height=340, marks=frame.height)
+    description = f"Goodput against the 95th percentile of round-trip time, one mark per run. {values or 'Many runs'}."
+    notes = [_ONE_EACH if modelled else _LARGE_AND_SMALL]
+    notes += [_PROXY_NOTE.format("round-trip time")] if (runs["proxy"] != "none").any() else []
+    return layered_chart(layers, ChartText("Goodput against delay", description, notes), height=340, marks=frame.height)
 
 
 def _around(frame: pl.DataFrame, column: str) -> alt.Scale:
-    """Return a scale around the values; from zero where there is one alone, whose only tick would be rounded."""
+    """Return a scale around the values; from zero if all are equal, because the axis would have a single tick."""
     return alt.Scale(zero=frame[column].n_unique() == 1, padding=16)
 
 
@@ -175,54 +186,55 @@ def _variant_colour(frame: pl.DataFrame) -> alt.Color:
 
 
 def _proxy_shape(frame: pl.DataFrame) -> alt.Shape:
-    places = frame["place"].unique(maintain_order=True).to_list()
-    scale = alt.Scale(domain=places, range=[_SHAPES[i % len(_SHAPES)] for i in range(len(places))])
-    return alt.Shape("place", type="nominal", scale=scale, legend=alt.Legend(title="Proxy"))
+    labels = frame["proxy_label"].unique(maintain_order=True).to_list()
+    scale = alt.Scale(domain=labels, range=[_SHAPES[i % len(_SHAPES)] for i in range(len(labels))])
+    return alt.Shape("proxy_label", type="nominal", scale=scale, legend=alt.Legend(title="Proxy"))
 
 
 def what_if_cwnd(tables: Tables, view: View | None = None) -> alt.ConcatChart:
-    """Draw the congestion window over time of each variant and proxy on the replayed trace, or, where a model draws
-    the channel, on that of the first seed; one panel each.
+    """Draw the congestion window over time, one panel per variant and proxy, with the captured flow's in grey.
 
-    The captured flow's own (of `view`) stands behind each in grey. Reads `runs`, `instruments`, `segments`.
-    ReportError where no such run kept its instruments.
+    The runs are those over the captured channel or, with a channel model, those of the first seed. `view` selects the
+    captured flow. Reads `runs`, `instruments` and `segments`. Raises ReportError if no run recorded its instruments.
     """
     view = view or View()
     runs = _what_if(tables).filter(pl.col("channel_mode") != "resampled")
-    kept = runs.filter(pl.col("run_id").is_in(list(has_series(tables, "instruments"))))
-    drawn = kept.unique("subject", keep="first", maintain_order=True)
-    if drawn.is_empty():
-        raise ReportError("No what-if run kept its congestion window over time.")
+    recorded = runs.filter(pl.col("run_id").is_in(list(runs_with_rows(tables, "instruments"))))
+    chosen = recorded.unique("subject", keep="first", maintain_order=True)
+    if chosen.is_empty():
+        raise ReportError("No what-if run recorded its congestion window over time.")
     parts = {}
-    for run_id, flow_id, subject in drawn.select("run_id", "flow_id", "subject").iter_rows():
+    for run_id, flow_id, subject in chosen.select("run_id", "flow_id", "subject").iter_rows():
         parts[subject] = window_since_first_data(tables, flow_of(tables, View(flow_id, run_id, bins=_PANEL_BINS)))
-    behind = _captured_window(tables, view)
+    captured = _captured_window(tables, view)
     variants = runs["variant"].unique(maintain_order=True).to_list()
     colours = dict(zip(variants, category_colours(len(variants)), strict=True))
-    names = dict(drawn.select("subject", "variant").iter_rows())
-    everything = [*parts.values(), behind]
+    names = dict(chosen.select("subject", "variant").iter_rows())
+    everything = [*parts.values(), captured]
     x, y = _panel_axes([part for part in everything if part.rows])
-    panels = [_panel(subject, (part, behind), (x, y), colours[names[subject]]) for subject, part in parts.items()]
-    notes = [_BEHIND if behind.rows else "Both scales are the same in all panels.", *note("values", *everything)]
-    notes += [_HALF.format("window")] if (drawn["proxy"] != "none").any() else []
-    where = "with the first seed" if is_modelled(tables, "what_if") else "on the replayed trace"
+    panels = [_panel(subject, (part, captured), (x, y), colours[names[subject]]) for subject, part in parts.items()]
+    notes = [_PANEL_NOTE if captured.rows else "All panels have the same scales."]
+    notes += decimation_note("values", *everything)
+    notes += [_PROXY_NOTE.format("window")] if (chosen["proxy"] != "none").any() else []
+    modelled = uses_channel_model(tables, "what_if")
+    where = "over the channel of the first seed" if modelled else "over the captured channel"
     return alt.concat(*panels, columns=2, spacing={"row": 14, "column": 24}).properties(
         title=alt.Title(f"Congestion window of each variant {where}", subtitle=notes),
-        description=f"Congestion window over time, one panel each, all to one scale: {'; '.join(parts)}.",
+        description=f"Congestion window over time, one panel each with the same scales: {'; '.join(parts)}.",
         usermeta={"embedOptions": {"renderer": "canvas"}},
     )
 
 
-def _captured_window(tables: Tables, view: View) -> Thinned:
+def _captured_window(tables: Tables, view: View) -> Decimated:
     try:
         flow = flow_of(tables, View(view.flow_id, view.run_id, bins=_PANEL_BINS))
-    except ReportError:  # a model's runs have no capture behind them
-        return Thinned(pl.DataFrame(schema={TIME: pl.Float64, "bytes": pl.Int64}), 0, decimated=False)
+    except ReportError:  # runs over a channel model have no captured flow
+        return Decimated(pl.DataFrame(schema={TIME: pl.Float64, "bytes": pl.Int64}), 0, decimated=False)
     return window_since_first_data(tables, flow)
 
 
-def _panel_axes(parts: list[Thinned]) -> tuple[alt.X, alt.Y]:
-    top = max(greatest(part.frame, "bytes") for part in parts)
+def _panel_axes(parts: list[Decimated]) -> tuple[alt.X, alt.Y]:
+    top = max(maximum(part.frame, "bytes") for part in parts)
     end = max(float(part.frame[TIME][-1]) for part in parts)
     across = alt.Axis(title=SINCE_FIRST, tickCount=6)
     x = alt.X(TIME, type="quantitative", axis=across, scale=alt.Scale(domain=[0, end], nice=False))
@@ -231,10 +243,10 @@ def _panel_axes(parts: list[Thinned]) -> tuple[alt.X, alt.Y]:
     return x, alt.Y("bytes", type="quantitative", axis=up, scale=alt.Scale(domain=[0, 1.05 * top], nice=False))
 
 
-def _panel(subject: str, parts: tuple[Thinned, Thinned], axes: tuple[alt.X, alt.Y], colour: str) -> alt.LayerChart:
-    mine, behind = parts
+def _panel(subject: str, parts: tuple[Decimated, Decimated], axes: tuple[alt.X, alt.Y], colour: str) -> alt.LayerChart:
+    replayed, captured = parts
     layers = []
-    for part, width, stroke in ((behind, 2.2, SHADE), (mine, 1.4, colour)):
+    for part, width, stroke in ((captured, 2.2, SHADE), (replayed, 1.4, colour)):
         line = alt.Chart(inline(part.frame)).mark_line(
             interpolate="step-after", strokeWidth=width, color=stroke, clip=True
         )
@@ -282,7 +294,7 @@ def _subject_tip() -> alt.Tooltip:
 def _intervals(
     rows: pl.DataFrame, axes: tuple[alt.X, alt.Y], entry: tuple[Legend, str], tips: list[alt.Tooltip]
 ) -> list[alt.Chart]:
-    """Draw each mean as a dot on its interval; a mean without an interval is a dot alone."""
+    """Draw each mean as a dot on its interval; a mean without an interval is a dot only."""
     (x, y), (legend, label) = axes, entry
     ends = [
         alt.Tooltip("low", type="quantitative", format=",.3f", title="from"),

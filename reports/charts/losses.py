@@ -1,6 +1,6 @@
-"""When data was lost, to what, and why we think so; when it was sent again; when the link was out.
+"""Timeline of losses by cause, retransmissions, timeouts, fast recoveries and outages, one lane per kind.
 
-Draws `events` of one flow, their causes and outages from `channel` where it was extracted, one lane per kind.
+Draws `events` of one flow. If the channel was extracted, causes of losses and outages come from `channel`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,17 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from hindflight.reports.charts.axes import LABELS, Words, finish, inline, note, time_axis, time_tooltip, zoom
-from hindflight.reports.decimation import Thinned
+from hindflight.reports.charts.axes import (
+    LABEL_WIDTH_PX,
+    ChartText,
+    decimation_note,
+    inline,
+    layered_chart,
+    time_axis,
+    time_tooltip,
+    zoom,
+)
+from hindflight.reports.decimation import Decimated
 from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, read_flow
 from hindflight.reports.link import events_of
 from hindflight.reports.style import AMBER, BLUE, GREEN, GREY, INK, PURPLE, VERMILLION
@@ -45,20 +54,20 @@ _ALWAYS = ("lost to the channel", "lost to a queue", "lost, cause unknown")
 
 
 def losses(tables: Tables, view: View | None = None) -> alt.LayerChart:
-    """Draw the losses by cause (channel, queue, unknown), retransmissions, timeouts, recoveries and outages.
+    """Draw losses by cause (channel, queue, unknown), retransmissions, timeouts, fast recoveries and outages.
 
-    Reads `flows`, `events`, `channel`. ReportError where neither events nor packets of the flow are there.
+    Reads `flows`, `events` and `channel`. Raises ReportError if the flow has neither events nor segments.
     """
     view = view or View()
     flow = flow_of(tables, view)
     rows = _events(tables, flow)
     if rows.is_empty() and read_flow(tables, "segments", view, ["t_ns"]).is_empty():
-        raise ReportError("Losses cannot be told without the packets of this flow.")
+        raise ReportError("Losses of this flow are not known, because its packets were not captured.")
     counts = dict(rows.group_by("lane").len().iter_rows())
     lanes = [lane for lane in _COLOURS if lane in counts or lane in _ALWAYS]
     labels = {lane: f"{lane} ({counts.get(lane, 0):,})" for lane in lanes}
-    drawn = _thin(rows, flow)
-    frame = drawn.frame.with_columns(pl.col("lane").replace(labels))
+    decimated = _decimated(rows, flow)
+    frame = decimated.frame.with_columns(pl.col("lane").replace(labels))
     lane = alt.Y(
         "lane",
         type="nominal",
@@ -73,12 +82,12 @@ def losses(tables: Tables, view: View | None = None) -> alt.LayerChart:
     )
     bars = alt.Chart(inline(lasting)).mark_bar(height=10, yOffset=8, opacity=0.8, clip=True, aria=False)
     layers = [
-        bars.encode(time_axis(flow), alt.X2("t_end"), lane, colour, tooltip=_tooltip(drawn, flow)),
-        ticks.encode(time_axis(flow), lane, colour, tooltip=_tooltip(drawn, flow)).add_params(zoom()),
+        bars.encode(time_axis(flow), alt.X2("t_end"), lane, colour, tooltip=_tooltip(decimated, flow)),
+        ticks.encode(time_axis(flow), lane, colour, tooltip=_tooltip(decimated, flow)).add_params(zoom()),
     ]
-    described = f"Timeline of losses and what repaired them: {', '.join(labels.values())}."
-    words = Words("Losses and repairs", described, note("events", drawn))
-    return finish(layers, words, height=36 * len(lanes), marks=drawn.frame.height)
+    description = f"Timeline of losses and retransmissions: {', '.join(labels.values())}."
+    text = ChartText("Losses and retransmissions", description, decimation_note("events", decimated))
+    return layered_chart(layers, text, height=36 * len(lanes), marks=decimated.frame.height)
 
 
 def _events(tables: Tables, flow: Flow) -> pl.DataFrame:
@@ -89,13 +98,13 @@ def _events(tables: Tables, flow: Flow) -> pl.DataFrame:
 
 
 def _lane_axis() -> alt.Axis:
-    """Return an axis whose labels stand inside, above their lanes: so the time axis lines up with the other charts'."""
+    """Return an axis with its labels inside the chart, above their lanes, so that the time axis lines up."""
     return alt.Axis(
         title="Events",
         grid=False,
         ticks=False,
-        minExtent=LABELS,
-        maxExtent=LABELS,
+        minExtent=LABEL_WIDTH_PX,
+        maxExtent=LABEL_WIDTH_PX,
         labelAlign="left",
         labelPadding=-4,
         labelOffset=-9,
@@ -104,10 +113,10 @@ def _lane_axis() -> alt.Axis:
     )
 
 
-def _thin(rows: pl.DataFrame, flow: Flow) -> Thinned:
-    """Merge events of one lane that fall on the same column of pixels: the first speaks for all, `merged` counts."""
+def _decimated(rows: pl.DataFrame, flow: Flow) -> Decimated:
+    """Merge events of a lane in the same pixel column into the first of them; `merged` counts them."""
     if rows.height <= 2 * flow.view.bins:
-        return Thinned(rows.with_columns(merged=pl.lit(1)), rows.height, decimated=False)
+        return Decimated(rows.with_columns(merged=pl.lit(1)), rows.height, decimated=False)
     low, high = flow.span_s
     width = (high - low) / flow.view.bins * (1e3 if flow.view.utc else 1.0)
     slot = (pl.col(TIME) / width).floor().alias("slot")
@@ -117,18 +126,18 @@ def _thin(rows: pl.DataFrame, flow: Flow) -> Thinned:
         .group_by("lane", "slot", maintain_order=True)
         .agg(pl.col(rest).first(), pl.col("t_end").first(), merged=pl.len())
     )
-    return Thinned(merged.drop("slot"), rows.height, decimated=True)
+    return Decimated(merged.drop("slot"), rows.height, decimated=True)
 
 
-def _tooltip(part: Thinned, flow: Flow) -> list[alt.Tooltip]:
+def _tooltip(part: Decimated, flow: Flow) -> list[alt.Tooltip]:
     entries = [
-        alt.Tooltip("lane", type="nominal", title="What"),
+        alt.Tooltip("lane", type="nominal", title="Event"),
         time_tooltip(flow),
         alt.Tooltip("cause", type="nominal", title="Cause"),
         alt.Tooltip("evidence", type="nominal", title="Evidence"),
         alt.Tooltip("record", type="quantitative", title="Record in the capture"),
-        alt.Tooltip("seq_start", type="quantitative", format=",d", title="From octet"),
-        alt.Tooltip("seq_end", type="quantitative", format=",d", title="To octet"),
+        alt.Tooltip("seq_start", type="quantitative", format=",d", title="First octet"),
+        alt.Tooltip("seq_end", type="quantitative", format=",d", title="End (next octet)"),
     ]
     merged = [alt.Tooltip("merged", type="quantitative", title="Events merged")] if part.decimated else []
     return [*entries, *merged]

@@ -1,4 +1,4 @@
-"""Time-sequence: what was sent, again and for the first time, what was acknowledged, what the window allowed.
+"""Time-sequence graph of a flow: data segments, retransmissions, losses, ACKs, SACK blocks and window edge.
 
 The chart that tcptrace calls tsg. Draws `segments` of one flow and the losses of `events` and `channel`.
 """
@@ -10,53 +10,64 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from hindflight.reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
-from hindflight.reports.decimation import Thinned, cells, m4, steps
-from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
+from hindflight.reports.charts.axes import (
+    ChartText,
+    Legend,
+    byte_axis,
+    decimation_note,
+    inline,
+    layered_chart,
+    time_axis,
+    time_tooltip,
+    zoom,
+)
+from hindflight.reports.decimation import Decimated, drop_repeats, m4, merge_marks
+from hindflight.reports.frames import TIME, Flow, Tables, View, flow_of, maximum, minimum, on_axis, read_flow
 from hindflight.reports.link import events_of
 from hindflight.reports.style import AMBER, BLUE, GREEN, INK, PURPLE, VERMILLION
 from hindflight.toolkit.errors import ReportError
 
-SENT, AGAIN, ACK, WINDOW = "data segment", "retransmission", "cumulative ACK", "window edge"
+SENT, RETRANSMITTED, ACK, WINDOW = "data segment", "retransmission", "cumulative ACK", "window edge"
 SACK, LOST = "SACK block", "lost"
-_LEGEND = [(SENT, BLUE), (AGAIN, VERMILLION), (ACK, GREEN), (WINDOW, AMBER), (SACK, PURPLE), (LOST, INK)]
-_STROKES = {SACK: 1.2, SENT: 1.8, AGAIN: 2.6}
+_LEGEND = [(SENT, BLUE), (RETRANSMITTED, VERMILLION), (ACK, GREEN), (WINDOW, AMBER), (SACK, PURPLE), (LOST, INK)]
+_STROKES = {SACK: 1.2, SENT: 1.8, RETRANSMITTED: 2.6}
 _RASTER_HEIGHT = 500
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Frames of the chart: marks reach from `seq` to `seq_end`, lines run along `seq`."""
+    """Frames of the chart. Marks span `seq` to `seq_end`; the lines ack and window follow `seq`."""
 
-    sent: Thinned
-    again: Thinned
-    ack: Thinned
-    window: Thinned
-    sack: Thinned
-    lost: Thinned
+    sent: Decimated
+    retransmitted: Decimated
+    ack: Decimated
+    window: Decimated
+    sack: Decimated
+    lost: Decimated
 
-    def all(self) -> tuple[Thinned, ...]:
-        return self.sent, self.again, self.ack, self.window, self.sack, self.lost
+    def all(self) -> tuple[Decimated, ...]:
+        return self.sent, self.retransmitted, self.ack, self.window, self.sack, self.lost
 
-    def present(self) -> dict[str, Thinned]:
-        """Return what there is to draw, the hindmost first."""
+    def present(self) -> dict[str, Decimated]:
+        """Return the parts with data by label, the bottom layer first."""
         order = {
-            WINDOW: self.window, SACK: self.sack, SENT: self.sent, ACK: self.ack, AGAIN: self.again, LOST: self.lost,
+            WINDOW: self.window, SACK: self.sack, SENT: self.sent, ACK: self.ack,
+            RETRANSMITTED: self.retransmitted, LOST: self.lost,
         }  # fmt: skip
         return {label: part for label, part in order.items() if part.rows}
 
 
 def time_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
-    """Draw the time-sequence graph of one flow: segments, retransmissions, losses, ACK, SACK and window edge.
+    """Draw the time-sequence graph of a flow: data segments, retransmissions, losses, ACKs, SACK blocks, window edge.
 
-    Reads `flows`, `segments`, `events`, `channel`. ReportError where the flow has no data segment.
+    Reads `flows`, `segments`, `events` and `channel`. Raises ReportError if the flow has no data segment.
     """
     view = view or View()
     flow = flow_of(tables, view)
     parts = _parts(tables, flow)
-    if parts.sent.rows + parts.again.rows == 0:
-        raise ReportError("No data segments of this flow were captured, so there is no time-sequence graph.")
-    top = max(greatest(part.frame, "seq_end") for part in (parts.sent, parts.again))
+    if parts.sent.rows + parts.retransmitted.rows == 0:
+        raise ReportError("No data segment of this flow was captured, so there is no time-sequence graph.")
+    top = max(maximum(part.frame, "seq_end") for part in (parts.sent, parts.retransmitted))
     y = alt.Y(
         "seq",
         type="quantitative",
@@ -67,12 +78,12 @@ def time_sequence(tables: Tables, view: View | None = None) -> alt.LayerChart:
     legend = Legend([entry for entry in _LEGEND if entry[0] in present])
     layers = [_layer(part, label, flow, y, legend) for label, part in present.items()]
     layers[-1] = layers[-1].add_params(zoom(("x", "y")))
-    described = (
-        f"Sequence numbers over time: {parts.sent.rows} data segments, {parts.again.rows} retransmissions and "
-        f"{parts.lost.rows} losses, with the line of cumulative ACKs below and the edge of the receiver's window above."
+    description = (
+        f"Sequence numbers over time: {parts.sent.rows} data segments, {parts.retransmitted.rows} retransmissions and "
+        f"{parts.lost.rows} losses; the cumulative ACK below them and the right edge of the receive window above them."
     )
-    words = Words("Time-sequence", described, note("segments and ACKs", *parts.all()))
-    return finish(layers, words, height=420, marks=sum(part.frame.height for part in parts.all()))
+    text = ChartText("Time-sequence graph", description, decimation_note("segments and ACKs", *parts.all()))
+    return layered_chart(layers, text, height=420, marks=sum(part.frame.height for part in parts.all()))
 
 
 def _parts(tables: Tables, flow: Flow) -> _Parts:
@@ -82,22 +93,22 @@ def _parts(tables: Tables, flow: Flow) -> _Parts:
     data = rows.filter((pl.col("direction") == flow.data) & (pl.col("payload_bytes") > 0)).select(
         TIME, "seq", (pl.col("seq") + pl.col("payload_bytes")).alias("seq_end"), "record", "retransmission"
     )
-    fresh, again = data.filter(~pl.col("retransmission")), data.filter("retransmission")
+    new, retransmitted = data.filter(~pl.col("retransmission")), data.filter("retransmission")
     acks = rows.filter((pl.col("direction") == flow.acks) & pl.col("ack").is_not_null())
     line = acks.select(TIME, pl.col("ack").alias("seq"))
     edge = acks.select(TIME, (pl.col("ack") + pl.col("wnd_bytes")).alias("seq")).drop_nulls()
     return _Parts(
-        cells(fresh.drop("retransmission"), TIME, "seq", "seq_end", bins),
-        cells(again.drop("retransmission"), TIME, "seq", "seq_end", bins),
-        m4(steps(line, "seq"), TIME, "seq", flow.view.bins),
-        m4(steps(edge, "seq"), TIME, "seq", flow.view.bins),
-        cells(_sack_blocks(acks), TIME, "seq", "seq_end", bins),
-        cells(_losses(tables, flow), TIME, "seq", "seq_end", bins),
+        merge_marks(new.drop("retransmission"), TIME, "seq", "seq_end", bins),
+        merge_marks(retransmitted.drop("retransmission"), TIME, "seq", "seq_end", bins),
+        m4(drop_repeats(line, "seq"), TIME, "seq", flow.view.bins),
+        m4(drop_repeats(edge, "seq"), TIME, "seq", flow.view.bins),
+        merge_marks(_sack_blocks(acks), TIME, "seq", "seq_end", bins),
+        merge_marks(_losses(tables, flow), TIME, "seq", "seq_end", bins),
     )
 
 
 def _sack_blocks(acks: pl.DataFrame) -> pl.DataFrame:
-    """Return the first block of each ACK (RFC 2018 §4: the one that reports the newest segment) when it is new."""
+    """Return the first SACK block of each ACK, which reports the latest segment (RFC 2018 §4), without repetitions."""
     first = acks.select(
         TIME,
         pl.col("sack").list.get(0, null_on_oob=True).alias("seq"),
@@ -116,11 +127,11 @@ def _losses(tables: Tables, flow: Flow) -> pl.DataFrame:
 
 
 def _sequence_domain(parts: _Parts, top: float) -> list[float]:
-    low = min(least(part.frame, "seq") for part in (parts.sent, parts.again) if part.frame.height)
+    low = min(minimum(part.frame, "seq") for part in (parts.sent, parts.retransmitted) if part.frame.height)
     return [low, top + 0.06 * (top - low)]
 
 
-def _layer(part: Thinned, label: str, flow: Flow, y: alt.Y, legend: Legend) -> alt.Chart:
+def _layer(part: Decimated, label: str, flow: Flow, y: alt.Y, legend: Legend) -> alt.Chart:
     time = time_axis(flow)
     if label in {ACK, WINDOW}:
         line = alt.Chart(inline(part.frame)).mark_line(interpolate="step-after", strokeWidth=1.4, clip=True, aria=False)
@@ -128,17 +139,17 @@ def _layer(part: Thinned, label: str, flow: Flow, y: alt.Y, legend: Legend) -> a
     marks = alt.Chart(inline(part.frame if part.decimated else part.frame.drop("merged")))
     if label == LOST:
         cross = marks.mark_point(shape="cross", angle=45, size=22, strokeWidth=1, clip=True, aria=False)
-        cause = alt.Tooltip("cause", type="nominal", title="Lost to")
+        cause = alt.Tooltip("cause", type="nominal", title="Cause of the loss")
         return legend.encode(cross, label, time, y, tooltip=[*_tooltip(part, flow), cause])
     bar = marks.mark_rule(strokeWidth=_STROKES[label], strokeCap="square", clip=True, aria=False)
     return legend.encode(bar, label, time, y, alt.Y2("seq_end"), tooltip=_tooltip(part, flow))
 
 
-def _tooltip(part: Thinned, flow: Flow) -> list[alt.Tooltip]:
+def _tooltip(part: Decimated, flow: Flow) -> list[alt.Tooltip]:
     entries = [
         time_tooltip(flow),
-        alt.Tooltip("seq", type="quantitative", format=",d", title="From octet"),
-        alt.Tooltip("seq_end", type="quantitative", format=",d", title="To octet"),
+        alt.Tooltip("seq", type="quantitative", format=",d", title="First octet"),
+        alt.Tooltip("seq_end", type="quantitative", format=",d", title="End (next octet)"),
         alt.Tooltip("record", type="quantitative", format="d", title="Record in the capture"),
     ]
     merged = [alt.Tooltip("merged", type="quantitative", title="Marks merged")] if part.decimated else []

@@ -1,6 +1,6 @@
-"""What the sender held in flight and allowed itself: cwnd by every source, ssthresh, flight, phases.
+"""Congestion window of a flow over time: cwnd by source, ssthresh, data in flight, phases.
 
-Draws `instruments` of one flow, and flight from `segments` where the instruments have none.
+Draws `instruments` of one flow, and the data in flight from `segments`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,30 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from hindflight.reports.charts.axes import Legend, Words, byte_axis, finish, inline, note, time_axis, time_tooltip, zoom
-from hindflight.reports.decimation import Thinned, m4, steps
-from hindflight.reports.frames import TIME, TRUTH, Flow, Tables, View, flow_of, greatest, least, on_axis, read_flow
+from hindflight.reports.charts.axes import (
+    ChartText,
+    Legend,
+    byte_axis,
+    decimation_note,
+    inline,
+    layered_chart,
+    time_axis,
+    time_tooltip,
+    zoom,
+)
+from hindflight.reports.decimation import Decimated, drop_repeats, m4
+from hindflight.reports.frames import (
+    KERNEL_SOURCES,
+    TIME,
+    Flow,
+    Tables,
+    View,
+    flow_of,
+    maximum,
+    minimum,
+    on_axis,
+    read_flow,
+)
 from hindflight.reports.style import (
     BLUE,
     GREY,
@@ -24,19 +45,19 @@ from hindflight.reports.style import (
 )
 from hindflight.toolkit.errors import ReportError
 
-INFERRED, REPLAY, FLIGHT, SSTHRESH = "cwnd, inferred from packets", "cwnd, replay", "flight", "ssthresh"
-_TRUE = {f"cwnd, {source}" for source in TRUTH}
+INFERRED, REPLAY, FLIGHT, SSTHRESH = "cwnd, inferred from packets", "cwnd, replay", "data in flight", "ssthresh"
+_KERNEL_LABELS = {f"cwnd, {source}" for source in KERNEL_SOURCES}
 _SHADES = {
     "slow_start": ("slow start", SHADE_GREEN),
     "recovery": ("fast recovery", SHADE_AMBER),
     "loss": ("after a timeout", SHADE_RED),
-    "limited": ("held by application or receiver", SHADE_GREY),
+    "limited": ("limited by application or receiver", SHADE_GREY),
 }
-"""Phases that are shaded; congestion avoidance is the plain ground."""
+"""Labels and shades of phases; congestion avoidance is not shaded."""
 
 _LEGEND = Legend(
     [
-        *((f"cwnd, {source}", INK) for source in TRUTH),
+        *((f"cwnd, {source}", INK) for source in KERNEL_SOURCES),
         (INFERRED, VERMILLION),
         (REPLAY, BLUE),
         (SSTHRESH, PURPLE),
@@ -46,20 +67,20 @@ _LEGEND = Legend(
 
 
 def cwnd(tables: Tables, view: View | None = None) -> alt.LayerChart:
-    """Draw the congestion window over time, by every source there is, with flight, ssthresh and shaded phases.
+    """Draw the congestion window over time by source, with ssthresh, the data in flight and shaded phases.
 
-    Reads `flows`, `instruments`, `segments`. ReportError where no source gives a congestion window.
+    Reads `flows`, `instruments` and `segments`. Raises ReportError if no source has a congestion window.
     """
     view = view or View()
     flow = flow_of(tables, view)
     rows = instruments(tables, flow)
     windows = _windows(rows, flow)
     if not windows:
-        raise ReportError("Neither a kernel log nor the packets of this flow give its congestion window.")
+        raise ReportError("The congestion window is not known: there is no kernel log, and none was inferred.")
     best = _best_source(rows)
     lines = {FLIGHT: _flight(tables, flow), SSTHRESH: _thresholds(rows, best, flow), **windows}
     lines = {label: part for label, part in lines.items() if part.frame.height}
-    top = max(greatest(part.frame, "bytes") for label, part in lines.items() if label != SSTHRESH)
+    top = max(maximum(part.frame, "bytes") for label, part in lines.items() if label != SSTHRESH)
     y = alt.Y(
         "bytes",
         type="quantitative",
@@ -70,58 +91,58 @@ def cwnd(tables: Tables, view: View | None = None) -> alt.LayerChart:
     layers = [_phases(rows, best, flow), *(_line(part, label, flow, y, legend) for label, part in lines.items())]
     layers[-1] = layers[-1].add_params(zoom())
     names = " and ".join(windows)
-    described = f"Congestion window over time ({names}), with the octets in flight and the slow start threshold."
-    words = Words("Congestion window", described, note("values", *lines.values()))
-    return finish(layers, words, height=280, marks=sum(part.frame.height for part in lines.values()))
+    description = f"Congestion window over time ({names}), with the data in flight and the slow start threshold."
+    text = ChartText("Congestion window", description, decimation_note("values", *lines.values()))
+    return layered_chart(layers, text, height=280, marks=sum(part.frame.height for part in lines.values()))
 
 
 def instruments(tables: Tables, flow: Flow) -> pl.DataFrame:
-    """Return what the cwnd and RTT charts need of `instruments`, of the leg that leaves the data sender."""
+    """Return the columns of `instruments` that the cwnd and RTT charts draw, for the flow and leg of the view."""
     columns = ["t_ns", "source", "phase", "cwnd_bytes", "ssthresh_bytes", "srtt_ns"]
     return on_axis(read_flow(tables, "instruments", flow.view, columns), flow)
 
 
 def _best_source(rows: pl.DataFrame) -> str:
     present = set(rows.filter(pl.col("cwnd_bytes").is_not_null())["source"].unique().to_list())
-    return next(source for source in (*TRUTH, "replay", "inferred") if source in present)
+    return next(source for source in (*KERNEL_SOURCES, "replay", "inferred") if source in present)
 
 
-def _windows(rows: pl.DataFrame, flow: Flow) -> dict[str, Thinned]:
-    labels = {"inferred": INFERRED, "replay": REPLAY, **{source: f"cwnd, {source}" for source in TRUTH}}
+def _windows(rows: pl.DataFrame, flow: Flow) -> dict[str, Decimated]:
+    labels = {"inferred": INFERRED, "replay": REPLAY, **{source: f"cwnd, {source}" for source in KERNEL_SOURCES}}
     parts = {}
     for source, label in labels.items():
         mine = rows.filter((pl.col("source") == source) & pl.col("cwnd_bytes").is_not_null())
         if mine.height:
-            parts[label] = _thin(mine, "cwnd_bytes", flow)
-    return dict(sorted(parts.items(), key=lambda item: item[0] not in _TRUE))
+            parts[label] = _decimated(mine, "cwnd_bytes", flow)
+    return dict(sorted(parts.items(), key=lambda item: item[0] not in _KERNEL_LABELS))
 
 
-def _thresholds(rows: pl.DataFrame, source: str, flow: Flow) -> Thinned:
-    """Return ssthresh with its nulls kept as gaps in the line."""
+def _thresholds(rows: pl.DataFrame, source: str, flow: Flow) -> Decimated:
+    """Return ssthresh; its nulls stay and become gaps in the line."""
     mine = rows.filter(pl.col("source") == source).select(TIME, pl.col("ssthresh_bytes").alias("bytes"))
-    stepped = steps(mine, "bytes")
+    stepped = drop_repeats(mine, "bytes")
     if stepped["bytes"].null_count() == stepped.height:
-        return Thinned(stepped.clear(), 0, decimated=False)
+        return Decimated(stepped.clear(), 0, decimated=False)
     few = stepped.height <= 4 * flow.view.bins
-    return Thinned(stepped, stepped.height, decimated=False) if few else m4(stepped, TIME, "bytes", flow.view.bins)
+    return Decimated(stepped, stepped.height, decimated=False) if few else m4(stepped, TIME, "bytes", flow.view.bins)
 
 
-def _flight(tables: Tables, flow: Flow) -> Thinned:
+def _flight(tables: Tables, flow: Flow) -> Decimated:
     rows = on_axis(read_flow(tables, "segments", flow.view, ["t_ns", "flight_bytes"]), flow)
-    return _thin(rows, "flight_bytes", flow)
+    return _decimated(rows, "flight_bytes", flow)
 
 
-def _thin(rows: pl.DataFrame, column: str, flow: Flow) -> Thinned:
+def _decimated(rows: pl.DataFrame, column: str, flow: Flow) -> Decimated:
     line = rows.select(TIME, pl.col(column).alias("bytes")).drop_nulls()
-    return m4(steps(line, "bytes"), TIME, "bytes", flow.view.bins)
+    return m4(drop_repeats(line, "bytes"), TIME, "bytes", flow.view.bins)
 
 
-def _line(part: Thinned, label: str, flow: Flow, y: alt.Y, legend: Legend) -> alt.Chart:
-    faint, dashed, truth = label == FLIGHT, label == SSTHRESH, label in _TRUE
+def _line(part: Decimated, label: str, flow: Flow, y: alt.Y, legend: Legend) -> alt.Chart:
+    thin, dashed, from_kernel = label == FLIGHT, label == SSTHRESH, label in _KERNEL_LABELS
     mark = alt.Chart(inline(part.frame)).mark_line(
         interpolate="step-after",
-        strokeWidth=1.0 if faint else 3.4 if truth else 1.3,
-        opacity=0.75 if faint else 1.0,
+        strokeWidth=1.0 if thin else 3.4 if from_kernel else 1.3,
+        opacity=0.75 if thin else 1.0,
         strokeDash=[5, 3] if dashed else [1, 0],
         clip=True,
         aria=False,
@@ -130,15 +151,15 @@ def _line(part: Thinned, label: str, flow: Flow, y: alt.Y, legend: Legend) -> al
 
 
 def _phases(rows: pl.DataFrame, source: str, flow: Flow) -> alt.Chart:
-    """Shade the stretches that the sender spent in each phase, as the best source has it."""
-    spells = steps(rows.filter(pl.col("source") == source).select(TIME, "phase"), "phase")
+    """Shade the time that the sender spent in each phase, according to the best source."""
+    spans = drop_repeats(rows.filter(pl.col("source") == source).select(TIME, "phase"), "phase")
     last = flow.at(flow.span_s[1])
-    spells = spells.with_columns(pl.col(TIME).shift(-1).fill_null(last).alias("t_end"))
-    a_pixel = (last - least(spells, TIME)) / flow.view.bins
-    seen = (pl.col("t_end") - pl.col(TIME)) > a_pixel
-    spells = spells.filter(pl.col("phase").is_in(list(_SHADES)) & seen)
-    spells = spells.with_columns(pl.col("phase").replace({phase: name for phase, (name, _) in _SHADES.items()}))
-    present = set(spells["phase"].to_list())
+    spans = spans.with_columns(pl.col(TIME).shift(-1).fill_null(last).alias("t_end"))
+    pixel = (last - minimum(spans, TIME)) / flow.view.bins
+    visible = (pl.col("t_end") - pl.col(TIME)) > pixel
+    spans = spans.filter(pl.col("phase").is_in(list(_SHADES)) & visible)
+    spans = spans.with_columns(pl.col("phase").replace({phase: name for phase, (name, _) in _SHADES.items()}))
+    present = set(spans["phase"].to_list())
     shades = [(name, shade) for name, shade in _SHADES.values() if name in present]
     scale = alt.Scale(domain=[name for name, _ in shades], range=[shade for _, shade in shades])
     legend = alt.Legend(title=None, symbolType="square", symbolStrokeWidth=0) if shades else None
@@ -148,19 +169,19 @@ def _phases(rows: pl.DataFrame, source: str, flow: Flow) -> alt.Chart:
         time_tooltip(flow, "t_end", "To"),
     ]
     fill = alt.Fill("phase", type="nominal", scale=scale, legend=legend)
-    mark = alt.Chart(inline(spells)).mark_rect(clip=True, aria=False)
+    mark = alt.Chart(inline(spans)).mark_rect(clip=True, aria=False)
     shaded: alt.Chart = mark.encode(time_axis(flow), alt.X2("t_end"), fill=fill, tooltip=tooltip)
     return shaded
 
 
-def srtt_of(rows: pl.DataFrame, flow: Flow) -> dict[str, Thinned]:
-    """Return the smoothed round-trip time in ms by source, kernel sources first."""
+def srtt_of(rows: pl.DataFrame, flow: Flow) -> dict[str, Decimated]:
+    """Return SRTT [ms] over time by source, kernel sources first."""
     parts = {}
-    for source in (*TRUTH, "replay", "inferred"):
+    for source in (*KERNEL_SOURCES, "replay", "inferred"):
         mine = rows.filter((pl.col("source") == source) & pl.col("srtt_ns").is_not_null())
         line = mine.select(TIME, (pl.col("srtt_ns") / 1e6).round(3).alias("ms"))
         if line.height:
-            parts[f"smoothed, {source}"] = m4(steps(line, "ms"), TIME, "ms", flow.view.bins)
+            parts[f"SRTT, {source}"] = m4(drop_repeats(line, "ms"), TIME, "ms", flow.view.bins)
     return parts
 
 

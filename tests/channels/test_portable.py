@@ -1,4 +1,4 @@
-"""Equal seeds, equal channels, on every machine: exact bits of functions, and of models whose numbers Python makes."""
+"""Bit-exact functions and models, so that equal seeds give equal channels on every machine."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PLATFORM = re.compile(r"math\.(exp|log|pow|erf|sin|cos|tan|asin|acos|atan|hypot|
         ("hypot", (1.1, 2.2, 3.3), "0x1.0769a565fbc68p+2"),
     ],
 )
-def test_functions_have_these_bits(name: str, arguments: tuple[float, ...], bits: str) -> None:
+def test_functions_are_bit_exact(name: str, arguments: tuple[float, ...], bits: str) -> None:
     assert getattr(portable, name)(*arguments).hex() == bits
 
 
 def states(model: str, count: int, **data: Any) -> list[tuple[int, str | None, int | None, str | None]]:
-    """Begin, rate, delay and bit error rate of the first states, each number with all its bits."""
+    """Return start, rate, delay and bit error rate of the first states, with all their bits."""
     drawn = model_states(parse(ANY_MODEL, {"model": model, **data}, model), 60 * 10**9, 5)
     return [(s.start_ns, bits(s.rate_bps), s.delay_ns, bits(s.ber)) for s, _ in zip(drawn, range(count), strict=False)]
 
@@ -47,7 +47,7 @@ def bits(value: float | None) -> str | None:
     return None if value is None else value.hex()
 
 
-def test_slots_have_these_bits() -> None:
+def test_slots_are_bit_exact() -> None:
     assert states("slots", 3) == [
         (0, "0x1.5c04cecfcfc09p+27", 19_734_163, None),
         (12_000_000_000, "0x1.33780a3ebe306p+27", 23_888_933, None),
@@ -55,7 +55,7 @@ def test_slots_have_these_bits() -> None:
     ]
 
 
-def test_rain_has_these_bits() -> None:
+def test_rain_is_bit_exact() -> None:
     rain = {"median_db": 2.0, "sigma": 1.2}
     assert states("signal", 3, ebn0_db=9.0, rain=rain) == [
         (0, None, None, "0x1.009d02dd719b3p-4"),
@@ -75,17 +75,17 @@ def test_rain_has_these_bits() -> None:
         ("dbpsk", "0x1.30ea8ae4ea441p-9"),
     ],
 )
-def test_bit_error_rates_have_these_bits(modulation: str, bits: str) -> None:
+def test_bit_error_rates_are_bit_exact(modulation: str, bits: str) -> None:
     assert states("signal", 1, ebn0_db=7.3, modulation=modulation) == [(0, None, None, bits)]
 
 
-def test_a_link_budget_has_these_bits() -> None:
+def test_link_budget_is_bit_exact() -> None:
     budget = {"eirp_dbw": 20.0, "g_over_t_dbk": 5.0, "frequency": "12 GHz", "bit_rate": "5 Mbit/s"}
     drawn = states("track", 1, near={"latitude": 52.0, "longitude": 13.0}, far={"geo": 19.2}, budget=budget)
     assert drawn == [(0, None, 128_690_114, "0x1.c02e7367eef04p-2")]
 
 
-def test_no_model_uses_the_platforms_functions() -> None:
+def test_no_model_calls_the_platforms_math_library() -> None:
     used = {path.name: PLATFORM.findall(path.read_text()) for path in ROOM.rglob("*.py")}
     assert "portable.py" in used
     assert {name: found for name, found in used.items() if found} == {}

@@ -1,4 +1,4 @@
-"""Trace files: what is written reads back; what is no trace says why in one line."""
+"""Channel traces on disk: round trips, and one line for files that are not valid."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _trace(rows: list[dict[str, object]]) -> Trace:
     return Trace(table_from_rows("channel", rows))
 
 
-def test_round_trip(tmp_path: Path) -> None:
+def test_trace_round_trips_through_parquet(tmp_path: Path) -> None:
     trace = Trace(
         table_from_rows("channel", list(SOUND)),
         (RATE, QUEUE),
@@ -92,7 +92,9 @@ def test_round_trip(tmp_path: Path) -> None:
         ([_interval(10, 13, **OUTAGE), _interval(11, 12), _interval(12, 14, **OUTAGE)], "intervals 1 and 3 overlap"),
     ],
 )
-def test_unsound_rows_are_refused_both_ways(tmp_path: Path, rows: list[dict[str, object]], says: str) -> None:
+def test_invalid_rows_are_refused_on_write_and_on_read(
+    tmp_path: Path, rows: list[dict[str, object]], says: str
+) -> None:
     path = tmp_path / "trace.parquet"
     with pytest.raises(ChannelError, match=says):
         write_trace(_trace(rows), path)
@@ -102,7 +104,7 @@ def test_unsound_rows_are_refused_both_ways(tmp_path: Path, rows: list[dict[str,
         read_trace(path)
 
 
-def test_outages_may_stand_over_states_and_links_and_directions_apart(tmp_path: Path) -> None:
+def test_outages_may_overlap_states_of_the_same_link_and_direction(tmp_path: Path) -> None:
     rows = [
         _interval(10, 20),
         _interval(10, 14, direction="b2a"),
@@ -114,7 +116,7 @@ def test_outages_may_stand_over_states_and_links_and_directions_apart(tmp_path: 
     assert read_trace(tmp_path / "trace.parquet").intervals().num_rows == 5
 
 
-def test_what_is_no_channel_trace_says_why(tmp_path: Path) -> None:
+def test_file_that_is_not_a_channel_trace_is_refused_with_a_reason(tmp_path: Path) -> None:
     path = tmp_path / "trace.parquet"
     with pytest.raises(ChannelError, match="no such file"):
         read_trace(path)
@@ -137,7 +139,7 @@ def test_what_is_no_channel_trace_says_why(tmp_path: Path) -> None:
         read_trace(path)
 
 
-def test_cut_file_and_newer_schema_are_refused(tmp_path: Path) -> None:
+def test_truncated_file_and_newer_schema_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.parquet"
     write_trace(_trace(list(SOUND)), path)
     whole = path.read_bytes()
@@ -155,7 +157,7 @@ def test_cut_file_and_newer_schema_are_refused(tmp_path: Path) -> None:
         read_trace(path)
 
 
-def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_previous_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.parquet"
     write_trace(_trace(list(SOUND)), path)
     before = path.read_bytes()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 
 import pytest
 
-from hindflight.cli.output import SHOWN_ROWS, Row, endpoint, print_csv, print_json, print_table
+from hindflight.cli.output import SHOWN_ROWS, Row, echo, endpoint, print_csv, print_json, print_table, say
 
 ROWS: list[Row] = [{"name": "a", "n": 1, "list": [1, 2]}, {"name": "[bold]x", "n": None, "list": []}]
 
@@ -66,3 +68,44 @@ def test_no_column_of_a_wide_table_is_squeezed(capsys: pytest.CaptureFixture[str
 def test_an_ipv6_end_has_brackets() -> None:
     assert endpoint("192.0.2.1", 80) == "192.0.2.1:80"
     assert endpoint("2001:db8::1", 21) == "[2001:db8::1]:21"
+
+
+EVIL = "[red]x[/red]\x1b[31m\x9b1m:smile:\u202e\n" + "\udce9"
+SHOWN = r"[red]x[/red]\x1b[31m\x9b1m:smile:\u202e\n\xe9"
+
+
+def test_nothing_that_a_terminal_acts_on_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([EVIL], [{EVIL: EVIL}], title=EVIL)
+    shown = capsys.readouterr().out
+    assert shown.count(SHOWN) == 3
+    echo(EVIL)
+    say(EVIL)
+    both = capsys.readouterr()
+    assert (both.out, both.err) == (f"{SHOWN}\n", f"{SHOWN}\n")
+    print_json({EVIL: EVIL})
+    document = capsys.readouterr().out
+    assert json.loads(document) == {EVIL: EVIL}
+    for character in "\x1b\x9b\u202e\udce9":
+        assert character not in shown + document
+
+
+def test_a_list_of_rows_prints_no_control_character(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "20")
+    print_table([EVIL], [{EVIL: EVIL}])
+    assert capsys.readouterr().out.splitlines()[1] == f"  {SHOWN}  {SHOWN}"
+
+
+def test_csv_has_no_formula_and_keeps_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    print_csv(["=a", "n", "t"], [{"=a": "=1+1", "n": -1.5, "t": "\x1b[31m"}, {"=a": "-0.25", "n": -3, "t": "a\nb"}])
+    assert capsys.readouterr().out == "'=a,n,t\n'=1+1,-1.5,\\x1b[31m\n-0.25,-3,\"a\nb\"\n"
+
+
+def test_only_the_modules_for_output_print() -> None:
+    folder = Path(__file__).resolve().parents[2] / "hindflight" / "cli"
+    for path in folder.glob("*.py"):
+        if path.name not in ("output.py", "errors.py", "app.py"):  # app prints its own help
+            calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+            assert not [c.lineno for c in calls if ast.unparse(c.func) in ("print", "typer.echo", "sys.stdout.write")]

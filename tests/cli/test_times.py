@@ -29,7 +29,7 @@ def test_seconds_or_utc(text: str, after_ns: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "now", "nan", "inf", "2026-13-01", "12:00"])
 def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(HindflightError, match="is no time"):
+    with pytest.raises(HindflightError, match="is not a time"):
         time_ns(text, START)
 
 

@@ -1,4 +1,4 @@
-"""Run the command as a user does: in a process of its own, with a terminal's absence and its streams kept apart."""
+"""Runs the command in a separate process without a terminal, with separate stdout and stderr."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Command = Callable[..., Ended]
 
 
 def words(*arguments: object) -> list[str]:
-    """Return the whole command line of `hindflight` with these arguments."""
+    """Return the command line of `hindflight` with these arguments."""
     return [sys.executable, "-m", "hindflight", *map(str, arguments)]
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """The environment of a command, with a temporary folder whose leftovers can be seen."""
+    """Return the environment of a command, with a temporary folder in which leftovers are visible."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     return os.environ | {"TMPDIR": str(scratch), "COLUMNS": "200"}
@@ -33,7 +33,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def hindflight(tmp_path: Path, environment: dict[str, str]) -> Command:
-    """Run `hindflight ARGUMENTS...` in a folder of its own and return how it ended."""
+    """Run `hindflight ARGUMENTS...` in a separate folder and return the result."""
 
     def run(*arguments: object) -> Ended:
         ended = subprocess.run(
@@ -46,7 +46,7 @@ def hindflight(tmp_path: Path, environment: dict[str, str]) -> Command:
 
 
 def error_line(ended: Ended) -> str:
-    """Return the one line that told the error, and check that it is one: no output, no traceback, at most a hint."""
+    """Return the error line of a failed command; check that there is no output, no traceback, at most one hint."""
     assert ended.stdout == ""
     lines = ended.stderr.splitlines()
     assert lines, "nothing was said"

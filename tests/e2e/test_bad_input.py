@@ -1,4 +1,4 @@
-"""Whatever is wrong: one clear line, the exit code of whose fault it is, and nothing half-written."""
+"""Invalid input: one line, the exit code of its cause, and no partial output."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def plain() -> bytes:
 @pytest.mark.parametrize("command", [["info"], ["flows"], ["series", "--flow", "1"], ["ingest", "-w", "ws"]])
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "empty"), (b"hello world, this is text\n" * 9, "no capture"), (b"\0" * 4096, "no capture")],
+    [(b"", "empty"), (b"hello world, this is text\n" * 9, "not a capture"), (b"\0" * 4096, "not a capture")],
 )
-def test_what_is_no_capture(
+def test_file_that_is_not_a_capture_is_refused(
     hindflight: Command, tmp_path: Path, command: list[str], content: bytes, message: str
 ) -> None:
     file = tmp_path / "x.pcap"
@@ -43,7 +43,7 @@ def test_what_is_no_capture(
 
 @pytest.mark.parametrize("command", [["info"], ["flows"], ["ingest", "-w", "ws"]])
 @pytest.mark.parametrize("length", [3, 4, 23])
-def test_a_capture_cut_in_its_header(
+def test_capture_truncated_in_its_header_is_refused(
     hindflight: Command, tmp_path: Path, plain: bytes, command: list[str], length: int
 ) -> None:
     file = tmp_path / "x.pcap"
@@ -54,7 +54,7 @@ def test_a_capture_cut_in_its_header(
     assert not (tmp_path / "ws").exists()
 
 
-def test_a_capture_cut_in_a_record_keeps_what_came_before(hindflight: Command, tmp_path: Path, plain: bytes) -> None:
+def test_capture_truncated_in_a_record_keeps_earlier_records(hindflight: Command, tmp_path: Path, plain: bytes) -> None:
     captured = struct.unpack_from("<I", plain, FILE_HEADER_BYTES + 8)[0]
     second = FILE_HEADER_BYTES + RECORD_HEADER_BYTES + captured
     file = tmp_path / "x.pcap"
@@ -66,7 +66,7 @@ def test_a_capture_cut_in_a_record_keeps_what_came_before(hindflight: Command, t
     assert issues.splitlines()[1].startswith("2,")
 
 
-def test_an_archive_cut_in_the_middle_keeps_what_it_gives(hindflight: Command, tmp_path: Path) -> None:
+def test_truncated_archive_keeps_its_readable_part(hindflight: Command, tmp_path: Path) -> None:
     file = tmp_path / "x.pcap.xz"
     file.write_bytes(CAPTURE.read_bytes()[:20_000])
     ended = hindflight("ingest", file, "-w", "ws")
@@ -75,13 +75,13 @@ def test_an_archive_cut_in_the_middle_keeps_what_it_gives(hindflight: Command, t
 
 
 @pytest.mark.parametrize("command", [["info"], ["flows"], ["series", "--flow", "1"], ["ingest", "-w", "ws"]])
-def test_what_does_not_exist(hindflight: Command, command: list[str]) -> None:
+def test_missing_file_is_refused(hindflight: Command, command: list[str]) -> None:
     ended = hindflight(*command, "nix.pcap")
     assert ended.returncode == 2
     assert error_line(ended) == "nix.pcap does not exist"
 
 
-def test_a_folder_is_no_capture(hindflight: Command, tmp_path: Path) -> None:
+def test_folder_is_not_a_capture(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for command in (["info", "folder"], ["ingest", "folder", "-w", "ws"]):
         ended = hindflight(*command)
@@ -90,13 +90,13 @@ def test_a_folder_is_no_capture(hindflight: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["query", ".", "SELECT 1"], ["score", "."], ["flows", "."]])
-def test_a_folder_that_is_no_workspace(hindflight: Command, command: list[str]) -> None:
+def test_folder_without_a_workspace_is_refused(hindflight: Command, command: list[str]) -> None:
     ended = hindflight(*command)
     assert ended.returncode == 2
     assert "is not a workspace" in error_line(ended)
 
 
-def test_ingest_spares_a_folder_that_is_no_workspace(hindflight: Command, tmp_path: Path) -> None:
+def test_ingest_does_not_touch_a_folder_that_is_not_a_workspace(hindflight: Command, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("precious")
@@ -106,7 +106,7 @@ def test_ingest_spares_a_folder_that_is_no_workspace(hindflight: Command, tmp_pa
     assert [entry.name for entry in mine.iterdir()] == ["thesis.txt"]
 
 
-def test_one_bad_input_stops_it_before_anything_is_read(hindflight: Command, tmp_path: Path) -> None:
+def test_one_invalid_input_stops_ingest_before_reading(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("nothing")
     ended = hindflight("ingest", CAPTURE, "bad", "-w", "ws")
     assert ended.returncode == 2
@@ -114,7 +114,7 @@ def test_one_bad_input_stops_it_before_anything_is_read(hindflight: Command, tmp
     assert not (tmp_path / "ws").exists()
 
 
-def test_a_log_without_its_capture(hindflight: Command, tmp_path: Path) -> None:
+def test_log_without_its_capture_is_refused(hindflight: Command, tmp_path: Path) -> None:
     ended = hindflight("ingest", FLOW / "tcpinfo.csv.xz", "-w", "ws")
     assert ended.returncode == 2
     assert "no flow here is of the log's time" in error_line(ended)
@@ -122,7 +122,7 @@ def test_a_log_without_its_capture(hindflight: Command, tmp_path: Path) -> None:
     assert not (tmp_path / "ws").exists()
 
 
-def test_a_flow_that_is_not_there(hindflight: Command) -> None:
+def test_unknown_flow_is_refused(hindflight: Command) -> None:
     ended = hindflight("series", CAPTURE, "--flow", "7")
     assert ended.returncode == 2
     assert error_line(ended) == "there is no flow 7"
@@ -131,12 +131,12 @@ def test_a_flow_that_is_not_there(hindflight: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--from", "yesterday"], "'yesterday' is no time"),
+        (["--from", "yesterday"], "'yesterday' is not a time"),
         (["--from", "9", "--to", "3"], "--from 9 is after --to 3"),
-        (["--from", "nan"], "'nan' is no time"),
+        (["--from", "nan"], "'nan' is not a time"),
     ],
 )
-def test_times_that_are_none(hindflight: Command, arguments: list[str], message: str) -> None:
+def test_invalid_times_are_refused(hindflight: Command, arguments: list[str], message: str) -> None:
     ended = hindflight("flows", CAPTURE, *arguments)
     assert ended.returncode == 2
     assert message in error_line(ended)
@@ -152,13 +152,13 @@ def test_times_that_are_none(hindflight: Command, arguments: list[str], message:
         (["series", str(CAPTURE), "--flow", "1", "--source", "nix"], "no source nix"),
     ],
 )
-def test_usage(hindflight: Command, arguments: list[str], message: str) -> None:
+def test_usage_errors_exit_with_2(hindflight: Command, arguments: list[str], message: str) -> None:
     ended = hindflight(*arguments)
     assert ended.returncode == 2
     assert message in error_line(ended)
 
 
-def test_sql_that_writes(hindflight: Command, tmp_path: Path) -> None:
+def test_sql_that_writes_is_refused(hindflight: Command, tmp_path: Path) -> None:
     assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
     before = {entry.name: entry.read_bytes() for entry in (tmp_path / "ws").iterdir()}
     part = next(name for name in before if name.startswith("flows-"))
@@ -184,7 +184,7 @@ def test_debug_shows_the_traceback(hindflight: Command) -> None:
     assert "Traceback (most recent call last)" in ended.stderr
 
 
-def test_an_error_of_ours_says_so(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_internal_error_is_reported_as_one(tmp_path: Path, environment: dict[str, str]) -> None:
     script = "import sys, hindflight.toolkit.query as q; q.query = lambda *_: 1 / 0; "
     script += "from hindflight.__main__ import main; "
     script += "from hindflight.toolkit.workspace import Workspace; Workspace.open = lambda *_: None; "
@@ -213,7 +213,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", disk], check=True)
 
 
-def test_a_full_disk(hindflight: Command, small_disk: Path) -> None:
+def test_full_disk_is_one_line(hindflight: Command, small_disk: Path) -> None:
     demo = ROOT / "toolkit" / "demo" / "geo-burst-loss.pcap.xz"
     ended = hindflight("ingest", demo, "-w", small_disk / "ws")
     assert ended.returncode == 3
@@ -221,7 +221,7 @@ def test_a_full_disk(hindflight: Command, small_disk: Path) -> None:
     assert not list(small_disk.iterdir()), "the workspace that could not be made is gone"
 
 
-def test_a_full_disk_leaves_the_old_workspace(hindflight: Command, small_disk: Path, tmp_path: Path) -> None:
+def test_full_disk_keeps_the_previous_workspace(hindflight: Command, small_disk: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.pcap.xz"
     small.write_bytes(CAPTURE.read_bytes()[:8_000])
     workspace = small_disk / "ws"
@@ -234,7 +234,7 @@ def test_a_full_disk_leaves_the_old_workspace(hindflight: Command, small_disk: P
     assert hindflight("flows", workspace, "--json").returncode == 0
 
 
-def test_a_full_temporary_folder(small_disk: Path, environment: dict[str, str]) -> None:
+def test_full_temporary_folder_is_one_line(small_disk: Path, environment: dict[str, str]) -> None:
     demo = ROOT / "toolkit" / "demo" / "geo-burst-loss.pcap.xz"
     (small_disk / "ballast").write_bytes(bytes(230_000))
     ended = subprocess.run(
@@ -246,7 +246,7 @@ def test_a_full_temporary_folder(small_disk: Path, environment: dict[str, str]) 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write anything")
-def test_no_permission(hindflight: Command, tmp_path: Path) -> None:
+def test_missing_permission_is_one_line(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
     ended = hindflight("ingest", CAPTURE, "-w", "locked/ws")
     assert ended.returncode == 3
@@ -255,7 +255,7 @@ def test_no_permission(hindflight: Command, tmp_path: Path) -> None:
 
 @pytest.fixture
 def long_capture(tmp_path: Path, plain: bytes) -> Path:
-    """The fixture's records over and over: enough for a second of work."""
+    """The records of the fixture, repeated to take a second to read."""
     file = tmp_path / "long.pcap"
     with file.open("wb") as out:
         out.write(plain[:FILE_HEADER_BYTES])
@@ -265,7 +265,7 @@ def long_capture(tmp_path: Path, plain: bytes) -> Path:
 
 
 @pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
-def test_stopped_in_the_middle(
+def test_interrupted_command_leaves_nothing(
     hindflight: Command, tmp_path: Path, environment: dict[str, str], long_capture: Path, stop: int, code: int
 ) -> None:
     assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
@@ -306,7 +306,7 @@ def test_interrupted_in_the_first_transaction_leaves_no_folder(
     assert not (tmp_path / "ws").exists()
 
 
-def test_a_reader_that_goes_away(tmp_path: Path, environment: dict[str, str], hindflight: Command) -> None:
+def test_closed_output_pipe_is_not_an_error(tmp_path: Path, environment: dict[str, str], hindflight: Command) -> None:
     assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
     started = subprocess.Popen(
         words("query", "ws", "SELECT * FROM segments", "--csv"),

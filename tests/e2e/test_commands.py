@@ -1,4 +1,4 @@
-"""The reading commands on one real flow: what they say, for the eye and for programs."""
+"""The reading commands on one recorded flow: output for terminals and for programs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def workspace(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "ws"))
 
 
-def test_info(hindflight: Command) -> None:
+def test_info_reports_the_capture_as_json(hindflight: Command) -> None:
     found = document(hindflight, "info", CAPTURE)
     assert (found["compression"], found["link_type"]) == ("xz", "EN10MB")
     assert (found["clock_resolution_ns"], found["snaplen_bytes"]) == (1, 100)
@@ -57,14 +57,14 @@ def test_info(hindflight: Command) -> None:
     assert found["start_utc"] < found["end_utc"]
 
 
-def test_info_for_the_eye(hindflight: Command) -> None:
+def test_info_prints_text_for_a_terminal(hindflight: Command) -> None:
     ended = hindflight("info", CAPTURE)
     assert ended.stderr == ""
     for said in ("clock", "nanoseconds", "100 bytes", "EN10MB", "other traffic", "captured at"):
         assert said in ended.stdout
 
 
-def test_flows_of_a_capture_and_of_its_workspace_are_the_same(hindflight: Command, workspace: Path) -> None:
+def test_flows_of_a_capture_and_its_workspace_are_equal(hindflight: Command, workspace: Path) -> None:
     of_capture = document(hindflight, "flows", CAPTURE)
     assert of_capture == document(hindflight, "flows", workspace)
     (flow,) = of_capture["flows"]
@@ -72,7 +72,7 @@ def test_flows_of_a_capture_and_of_its_workspace_are_the_same(hindflight: Comman
     assert (flow["flow_id"], flow["input_id"], flow["run_id"]) == (1, 1, 0)
 
 
-def test_flows_between_times(hindflight: Command, workspace: Path) -> None:
+def test_flows_are_limited_to_an_interval(hindflight: Command, workspace: Path) -> None:
     start_ns = document(hindflight, "flows", workspace)["start_ns"]
     for arguments, count in (
         (["--from", "3"], 1),
@@ -93,7 +93,7 @@ def test_csv_has_every_column(hindflight: Command, workspace: Path) -> None:
     assert set(rows[0]) == set(document(hindflight, "flows", workspace)["flows"][0])
 
 
-def test_series_of_the_kernel(hindflight: Command, workspace: Path) -> None:
+def test_series_contains_the_kernel_log(hindflight: Command, workspace: Path) -> None:
     found = document(hindflight, "series", workspace, "--flow", 1, "--source", "tcp_info")
     series = found["series"]
     assert {row["source"] for row in series} == {"tcp_info"}
@@ -105,7 +105,7 @@ def test_series_of_the_kernel(hindflight: Command, workspace: Path) -> None:
     assert wanted
 
 
-def test_series_for_the_eye_in_both_times(hindflight: Command, workspace: Path) -> None:
+def test_series_prints_relative_and_utc_times(hindflight: Command, workspace: Path) -> None:
     seconds = hindflight("series", workspace, "--flow", 1, "--source", "tcp_info", "--to", 2).stdout
     assert "t_s" in seconds
     assert "slow_start" in seconds
@@ -114,7 +114,7 @@ def test_series_for_the_eye_in_both_times(hindflight: Command, workspace: Path) 
     assert utc.splitlines()[1].startswith("2026-")
 
 
-def test_ingesting_again_says_so_and_changes_nothing(hindflight: Command, workspace: Path, tmp_path: Path) -> None:
+def test_repeated_ingest_is_reported_and_changes_nothing(hindflight: Command, workspace: Path, tmp_path: Path) -> None:
     before = {entry.name: entry.read_bytes() for entry in workspace.iterdir()}
     shutil.copy(CAPTURE, tmp_path / "another name")
     again = hindflight("ingest", tmp_path / "another name", LOG, "-w", workspace)
@@ -123,7 +123,7 @@ def test_ingesting_again_says_so_and_changes_nothing(hindflight: Command, worksp
     assert {entry.name: entry.read_bytes() for entry in workspace.iterdir()} == before
 
 
-def test_ingest_in_json(hindflight: Command) -> None:
+def test_ingest_reports_json(hindflight: Command) -> None:
     ended = hindflight("ingest", CAPTURE, LOG, "-w", "ws", "--json")
     inputs = json.loads(ended.stdout)["inputs"]
     assert [(one["kind"], one["input_id"], one["known"]) for one in inputs] == [
@@ -133,14 +133,14 @@ def test_ingest_in_json(hindflight: Command) -> None:
     assert "to flow 1: acknowledged octets over time agree within 0.0" in inputs[1]["note"]
 
 
-def test_the_manifest_tells_inputs_and_commands(workspace: Path) -> None:
+def test_manifest_lists_inputs_and_commands(workspace: Path) -> None:
     manifest = json.loads((workspace / "manifest.json").read_text())
     assert [one["name"] for one in manifest["inputs"]] == ["snd.pcap.xz", "tcpinfo.csv.xz"]
     assert all(len(one["sha256"]) == 64 for one in manifest["inputs"])
     assert all(one["command"].startswith("hindflight ingest ") for one in manifest["commands"])
 
 
-def test_a_second_capture_gets_flows_of_its_own(hindflight: Command, workspace: Path) -> None:
+def test_second_capture_adds_separate_flows(hindflight: Command, workspace: Path) -> None:
     assert hindflight("ingest", FLOW / "rcv.pcap.xz", "-w", workspace).returncode == 0
     flows = document(hindflight, "flows", workspace)["flows"]
     assert sorted((flow["flow_id"], flow["input_id"]) for flow in flows) == [(1, 1), (2, 3)]
@@ -149,13 +149,13 @@ def test_a_second_capture_gets_flows_of_its_own(hindflight: Command, workspace: 
     assert [row["flow_id"] for row in rows] == [1, 2]
 
 
-def test_a_log_finds_its_flow_at_the_receiver_too(hindflight: Command) -> None:
+def test_log_is_matched_to_its_flow_in_a_receiver_capture(hindflight: Command) -> None:
     ended = hindflight("ingest", FLOW / "rcv.pcap.xz", LOG, "-w", "ws")
     assert ended.returncode == 0
     assert "rows to flow 1: acknowledged octets" in ended.stderr
 
 
-def test_flow_says_where_a_log_belongs(hindflight: Command, workspace: Path) -> None:
+def test_flow_option_assigns_a_log(hindflight: Command, workspace: Path) -> None:
     ended = hindflight("ingest", FLOW / "rcv.pcap.xz", "-w", workspace)
     assert ended.returncode == 0
     copy = workspace.parent / "copy.csv.xz"
@@ -166,7 +166,7 @@ def test_flow_says_where_a_log_belongs(hindflight: Command, workspace: Path) -> 
     assert "rows to flow 2: as given" in hindflight("ingest", copy, "-w", workspace, "--flow", 2).stderr
 
 
-def test_a_snaplog_without_its_capture_is_a_flow_of_its_own(hindflight: Command, tmp_path: Path) -> None:
+def test_snaplog_without_a_capture_is_a_separate_flow(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(snaplog())
     assert "made for it: no capture here holds this connection" in hindflight("ingest", "log", "-w", "ws").stderr
     (flow,) = document(hindflight, "flows", "ws")["flows"]
@@ -176,7 +176,7 @@ def test_a_snaplog_without_its_capture_is_a_flow_of_its_own(hindflight: Command,
     assert [row["cwnd_bytes"] for row in series] == [segments * MSS for segments in CWND_SEGMENTS]
 
 
-def test_score_of_the_inferred_window(hindflight: Command, workspace: Path) -> None:
+def test_score_compares_the_inferred_window_with_the_kernel(hindflight: Command, workspace: Path) -> None:
     (found,) = document(hindflight, "score", workspace)["scores"]
     assert (found["flow_id"], found["truth"]) == (1, "tcp_info")
     assert found["median_error"] <= 0.05
@@ -188,7 +188,7 @@ def test_score_of_the_inferred_window(hindflight: Command, workspace: Path) -> N
 @pytest.mark.skipif(not KERNEL.is_dir(), reason=f"kernel flows are not at {KERNEL}")
 @pytest.mark.parametrize("scenario", ["S1", "S2", "S4", "S9"])
 @pytest.mark.parametrize("variant", ["reno", "cubic"])
-def test_score_against_every_kernel(tmp_path: Path, scenario: str, variant: str) -> None:
+def test_score_for_every_kernel_recording(tmp_path: Path, scenario: str, variant: str) -> None:
     folder = KERNEL / f"{scenario}-{variant}"
     workspace = Workspace.create(tmp_path / "ws")
     Ingest(workspace, "test")([folder / "snd.pcap.xz", folder / "tcpinfo.csv.xz"])
@@ -198,7 +198,7 @@ def test_score_against_every_kernel(tmp_path: Path, scenario: str, variant: str)
     assert found.coverage >= 0.9
 
 
-def test_query_for_the_eye_and_as_csv(hindflight: Command, workspace: Path) -> None:
+def test_query_prints_a_table_and_csv(hindflight: Command, workspace: Path) -> None:
     sql = "SELECT source, count(*) AS rows FROM instruments WHERE source = 'tcp_info' GROUP BY 1"
     eye, as_csv = hindflight("query", workspace, sql), hindflight("query", workspace, sql, "--csv")
     assert "tcp_info" in eye.stdout
@@ -207,7 +207,7 @@ def test_query_for_the_eye_and_as_csv(hindflight: Command, workspace: Path) -> N
     assert "b2a_recoveries" in wide.stdout
 
 
-def test_help_and_version(hindflight: Command) -> None:
+def test_help_and_version_are_printed(hindflight: Command) -> None:
     for arguments in ([], ["--help"], ["-h"]):
         ended = hindflight(*arguments)
         assert ended.returncode == 0
@@ -217,7 +217,7 @@ def test_help_and_version(hindflight: Command) -> None:
 
 
 @pytest.mark.skipif(not PUBLIC.is_dir(), reason=f"public logs are not at {PUBLIC}")
-def test_a_real_snaplog_stands_beside_its_capture(hindflight: Command) -> None:
+def test_recorded_snaplog_is_matched_with_its_capture(hindflight: Command) -> None:
     log, capture = PUBLIC / "ndt-44160.s2c_snaplog.gz", PUBLIC / "ndt-44160.s2c_ndttrace.pcap.gz"
     ended = hindflight("ingest", log, capture, "-w", "ws")
     assert "2032 rows to flow 1: same addresses and ports" in ended.stderr
@@ -230,7 +230,7 @@ def test_a_real_snaplog_stands_beside_its_capture(hindflight: Command) -> None:
 
 
 @pytest.mark.skipif(not KERNEL.is_dir(), reason=f"kernel flows are not at {KERNEL}")
-def test_two_flows_and_two_logs_without_addresses(hindflight: Command) -> None:
+def test_two_logs_without_addresses_are_matched_to_two_flows(hindflight: Command) -> None:
     folder = KERNEL / "S12-cubic+reno"
     inputs = [folder / name for name in ("tcpinfo_2.csv.xz", "tcpinfo.csv.xz", "snd.pcap.xz")]
     assert hindflight("ingest", *inputs, "-w", "ws").returncode == 0

@@ -1,4 +1,4 @@
-"""What `info`, `flows` and `series` say of one capture: one definition, plain words where there is nothing."""
+"""`info`, `flows` and `series` of one capture: consistent definitions, and sentences for missing data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def found(hindflight: Command, *arguments: object) -> Any:
 
 
 @pytest.mark.parametrize("group", ["channel", "scenario"])
-def test_a_group_alone_shows_its_help(hindflight: Command, group: str) -> None:
+def test_command_group_without_a_command_shows_its_help(hindflight: Command, group: str) -> None:
     ended = hindflight(group)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith(f"Usage: hindflight {group} ")
@@ -44,21 +44,21 @@ def test_info_and_flows_count_the_same_payload(hindflight: Command) -> None:
 
 
 @pytest.mark.skipif(not IPV6.exists(), reason=f"{IPV6} is not there")
-def test_ipv6_ends_stand_in_brackets(hindflight: Command) -> None:
+def test_ipv6_endpoints_are_in_brackets(hindflight: Command) -> None:
     top = found(hindflight, "info", IPV6)["top_flows"][0]
     assert (top["from"], top["payload_bytes"]) == ("[2001:470:4867:99::21]:21", 3448)
     assert top["from"] in hindflight("flows", IPV6).stdout
 
 
-def test_heads_carry_words_and_units(hindflight: Command) -> None:
+def test_table_headings_have_names_and_units(hindflight: Command) -> None:
     seconds, utc = hindflight("flows", CAPTURE).stdout, hindflight("flows", CAPTURE, "--utc").stdout
-    for head in ("start [s]", "duration [s]", "payload [bytes]", "retransmissions", "RTT min [ms]", "RTT mean [ms]"):
+    for head in ("start [s]", "seconds", "payload bytes", "retrans", "RTT min [ms]", "RTT mean [ms]"):
         assert head in seconds
     assert "start [UTC]" in utc
     assert "start [s]" not in utc
 
 
-def test_a_capture_without_connections_says_so(hindflight: Command, tmp_path: Path) -> None:
+def test_capture_without_connections_is_reported(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "empty.pcap").write_bytes(EMPTY)
     ended = hindflight("flows", "empty.pcap")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "no TCP connections in empty.pcap\n")
@@ -67,7 +67,7 @@ def test_a_capture_without_connections_says_so(hindflight: Command, tmp_path: Pa
     assert ended.stderr.endswith(" between these times\n")
 
 
-def test_info_names_what_is_damaged(hindflight: Command, tmp_path: Path) -> None:
+def test_info_names_damaged_records(hindflight: Command, tmp_path: Path) -> None:
     whole = lzma.decompress(CAPTURE.read_bytes())
     (tmp_path / "cut.pcap").write_bytes(whole[:-5])
     document = found(hindflight, "info", "cut.pcap")

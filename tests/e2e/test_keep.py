@@ -1,4 +1,4 @@
-"""What is kept of a replay's runs, and captures of them, as a user goes."""
+"""`[keep]` and `--pcap`: what a replay records of its runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _count(hindflight: Command, workspace: str, table: str) -> list[dict[str, in
     return rows
 
 
-def test_captures_of_every_recorded_run(hindflight: Command, tmp_path: Path) -> None:
+def test_pcap_writes_a_capture_of_every_recorded_run(hindflight: Command, tmp_path: Path) -> None:
     ended = hindflight("replay", _file(tmp_path), "-w", "ws", "--pcap", "captures")
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.splitlines()[-1] == "wrote 10 captures to captures"
@@ -59,7 +59,7 @@ def test_captures_of_every_recorded_run(hindflight: Command, tmp_path: Path) -> 
     assert info.returncode == 0, info.stderr
 
 
-def test_states_are_bounded_however_long_the_run_and_a_report_comes_of_them(
+def test_number_of_states_is_bounded_for_any_run_length_and_is_enough_for_a_report(
     hindflight: Command, tmp_path: Path
 ) -> None:
     sizes = {}
@@ -78,7 +78,7 @@ def test_states_are_bounded_however_long_the_run_and_a_report_comes_of_them(
 
 
 @pytest.mark.parametrize("samples", [1, 2])
-def test_as_few_states_as_asked_for_and_the_last_is_one_of_them(
+def test_states_are_limited_as_requested_and_include_the_last(
     hindflight: Command, tmp_path: Path, samples: int
 ) -> None:
     latest = "SELECT run_id, leg, max(t_ns) AS last FROM instruments GROUP BY ALL ORDER BY ALL"
@@ -93,7 +93,7 @@ def test_as_few_states_as_asked_for_and_the_last_is_one_of_them(
     assert last == kept('[keep]\nseries = "states"')[1]
 
 
-def test_all_runs_or_none(hindflight: Command, tmp_path: Path) -> None:
+def test_keep_records_all_runs_or_none(hindflight: Command, tmp_path: Path) -> None:
     assert hindflight("replay", _file(tmp_path, '[keep]\nruns = "all"'), "-w", "ws").returncode == 0
     assert {row["run_id"] for row in _count(hindflight, "ws", "segments")} == set(range(1, 9))
     assert hindflight("replay", _file(tmp_path, '[keep]\nseries = "none"'), "-w", "ws").returncode == 0
@@ -101,7 +101,7 @@ def test_all_runs_or_none(hindflight: Command, tmp_path: Path) -> None:
     assert hindflight("report", "ws", "-o", "report.html").returncode == 0
 
 
-def test_captures_that_cannot_be_are_one_line_and_leave_nothing(hindflight: Command, tmp_path: Path) -> None:
+def test_impossible_captures_give_one_line_and_leave_nothing(hindflight: Command, tmp_path: Path) -> None:
     path = _file(tmp_path, '[keep]\nseries = "none"')
     ended = hindflight("replay", path, "-w", "ws", "--pcap", "captures")
     assert (ended.returncode, error_line(ended)[:22]) == (2, 'keep.series = "none" r')
@@ -117,7 +117,7 @@ def test_captures_that_cannot_be_are_one_line_and_leave_nothing(hindflight: Comm
     assert not (tmp_path / "ws").exists()
 
 
-def test_from_python(tmp_path: Path) -> None:
+def test_keep_works_from_python(tmp_path: Path) -> None:
     with hf.replay(_file(tmp_path), pcap=tmp_path / "captures") as tables:
         assert tables.arrow("runs").num_rows == 8
     assert len(list((tmp_path / "captures").iterdir())) == 10

@@ -1,4 +1,4 @@
-"""The report and its exports as a user makes them, from one small replay."""
+"""The report and its exports on the command line, from one small replay."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "ws"
 
 
-def test_findings_of_a_replay_stand_in_sections_that_reports_show(workspace: Path) -> None:
+def test_findings_of_a_replay_belong_to_sections_of_the_report(workspace: Path) -> None:
     sections = set(Workspace.open(workspace).table("findings")["section"].to_pylist())
     assert sections <= set(FINDING_SECTIONS)
     assert sections >= {"summary", "key_numbers", "self_check", "what_if", "unknown"}
 
 
 @pytest.mark.parametrize("form", ["png", "svg"])
-def test_charts_and_table_beside_the_page(hindflight: Command, workspace: Path, tmp_path: Path, form: str) -> None:
+def test_report_exports_charts_and_csv(hindflight: Command, workspace: Path, tmp_path: Path, form: str) -> None:
     ended = hindflight(
         "report", workspace, "-o", "r.html", "--charts", "charts", "--format", form, "--csv", "runs.csv", "--json"
     )
@@ -56,11 +56,11 @@ def test_charts_and_table_beside_the_page(hindflight: Command, workspace: Path, 
     assert sum(row["variant"] == "cubic" for row in rows) == 2 * (SEEDS + 1), "two placements, the trace and its seeds"
 
 
-def test_what_cannot_be_exported(hindflight: Command, tmp_path: Path) -> None:
+def test_invalid_exports_are_refused(hindflight: Command, tmp_path: Path) -> None:
     assert hindflight("ingest", CAPTURE, "-w", "ws").returncode == 0
     ended = hindflight("report", "ws", "-o", "r.html", "--csv", "runs.csv")
     assert ended.returncode == 2
-    assert error_line(ended) == "No variant was replayed, so there is no what-if table"
+    assert error_line(ended) == "No variant was replayed, so there are no what-if runs to write"
     assert not (tmp_path / "r.html").exists()
     ended = hindflight("report", "ws", "-o", "r.html", "--charts", "charts", "--format", "gif")
     assert ended.returncode == 2

@@ -1,4 +1,4 @@
-"""`hindflight channel synth` as a user runs it: a trace, what it says of it, and one line for every mistake."""
+"""`hindflight channel synth` on the command line: traces, summaries, and one line for invalid input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.channels.models.test_ephemeris import elements
 from tests.e2e.conftest import Command, error_line, words
 
 
-def test_a_model_with_settings_becomes_a_trace(hindflight: Command, tmp_path: Path) -> None:
+def test_synth_writes_a_trace_of_a_model_with_settings(hindflight: Command, tmp_path: Path) -> None:
     settings = ("-p", "mean_loss=0.05", "-p", "mean_burst=4.0", "--packets", 50_000)
     ended = hindflight("channel", "synth", "gilbert_elliott", *settings, "-o", "g.parquet", "--json")
     assert ended.returncode == 0, ended.stderr
@@ -24,7 +24,7 @@ def test_a_model_with_settings_becomes_a_trace(hindflight: Command, tmp_path: Pa
     assert read_trace(tmp_path / "g.parquet").packets().num_rows == said["rows"] == 50_000
 
 
-def test_a_file_becomes_the_same_trace_for_the_same_seed(hindflight: Command, tmp_path: Path) -> None:
+def test_model_file_gives_the_same_trace_for_the_same_seed(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "street.toml").write_text(
         'model = "street"\nsatellite = { geo = -96.0 }\nlatitude = 40.7\nlongitude = -74.0\nazimuth = 120.0\n'
     )
@@ -46,27 +46,31 @@ def test_a_file_becomes_the_same_trace_for_the_same_seed(hindflight: Command, tm
     [
         (("stret",), "did you mean 'street'?"),
         (("bernoulli",), "bernoulli.per: this key is missing"),
-        (("bernoulli", "-p", "per=nan"), "nan is no number"),
+        (("bernoulli", "-p", "per=nan"), "nan is not a finite number"),
         (("uav", "--duration", "-3 s"), "--duration: '-3 s': a time cannot be negative"),
+        (("uav", "--duration", "1e30 s"), "--duration: '1e30 s' is too long; at most 720 h"),
+        (("bernoulli", "-p", "per=0.1", "--packets", str(10**18)), "packets are too many; at most 1000000000"),
         (("uav", "-p", "share_zero"), "write it as KEY=VALUE"),
         (("uav", "--seed", str(2**64)), f"0<=x<={2**64 - 1}"),
         (("nowhere.toml",), "there is no such file"),
         (("uav", "--skyline", "s.csv"), "'uav' has no buildings"),
     ],
 )
-def test_a_mistake_is_one_line(hindflight: Command, tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_invalid_model_gives_one_line(
+    hindflight: Command, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
     ended = hindflight("channel", "synth", *arguments, "-o", "x.parquet")
     assert ended.returncode == 2
     assert says in error_line(ended)
     assert not (tmp_path / "x.parquet").exists()
 
 
-def test_the_greatest_seed_is_drawn_with(hindflight: Command) -> None:
+def test_maximum_seed_is_accepted(hindflight: Command) -> None:
     ended = hindflight("channel", "synth", "uav", "--seed", 2**64 - 1, "-o", "x.parquet")
     assert ended.returncode == 0, ended.stderr
 
 
-def test_a_model_that_names_a_file_says_one_line_and_no_more(hindflight: Command, tmp_path: Path) -> None:
+def test_model_with_a_missing_file_gives_one_line(hindflight: Command, tmp_path: Path) -> None:
     (tmp_path / "leo.tle").write_text("\n".join(elements(15.2)))
     (tmp_path / "pass.toml").write_text(
         'model = "track"\nnear = { latitude = 0.0, longitude = 0.0 }\n'
@@ -84,10 +88,10 @@ def test_a_model_that_names_a_file_says_one_line_and_no_more(hindflight: Command
 @pytest.mark.parametrize(
     ("stop", "code", "said"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
 )
-def test_stopped_in_the_middle_it_leaves_nothing(
+def test_interrupted_synth_leaves_nothing(
     tmp_path: Path, environment: dict[str, str], stop: signal.Signals, code: int, said: str
 ) -> None:
-    arguments = ("channel", "synth", "bernoulli", "-p", "per=0.01", "--packets", 2_000_000_000, "-o", "a.parquet")
+    arguments = ("channel", "synth", "bernoulli", "-p", "per=0.01", "--packets", 1_000_000_000, "-o", "a.parquet")
     running = subprocess.Popen(words(*arguments), cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     while running.poll() is None and not list(tmp_path.glob(".a.parquet.*")):
         time.sleep(0.05)

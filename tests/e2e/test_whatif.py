@@ -1,4 +1,4 @@
-"""From a capture to a report, as a user goes: drafts, replays, and what is said when something is wrong."""
+"""From a capture to a report on the command line: drafts, replays, invalid input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def drafted(draft: Path, tmp_path: Path) -> Path:
     return tmp_path / "s.toml"
 
 
-def test_the_whole_job_in_one_step(hindflight: Command, tmp_path: Path) -> None:
+def test_whatif_writes_scenario_tables_and_report(hindflight: Command, tmp_path: Path) -> None:
     with demo_file(demo.CAPTURE) as capture, demo_file(demo.TCP_INFO) as log:
         ended = hindflight("whatif", capture, log, "-o", "out", "--seeds", "6", "--variants", "cubic", "--json")
     assert ended.returncode == 0, ended.stderr
@@ -61,7 +61,7 @@ def test_the_whole_job_in_one_step(hindflight: Command, tmp_path: Path) -> None:
     assert again.stdout.splitlines()[1] == str(len(document["runs"]))
 
 
-def test_the_draft_carries_what_the_capture_told(hindflight: Command, drafted: Path) -> None:
+def test_drafted_scenario_contains_the_extracted_values(hindflight: Command, drafted: Path) -> None:
     truth = json.loads((FLOW / "scenario.json").read_text())["params"]
     text = drafted.read_text()
     link = tomllib.loads(text)["links"][0]
@@ -75,7 +75,7 @@ def test_the_draft_carries_what_the_capture_told(hindflight: Command, drafted: P
     assert (drafted.parent / "trace.parquet").stat().st_size > 0
 
 
-def test_equal_seeds_give_equal_bytes_whatever_the_threads(hindflight: Command, drafted: Path) -> None:
+def test_equal_seeds_give_equal_bytes_for_any_number_of_threads(hindflight: Command, drafted: Path) -> None:
     tables = {}
     for name, threads in (("one", 1), ("two", 2), ("again", 2)):
         assert hindflight("ingest", CAPTURE, "-w", name).returncode == 0
@@ -87,8 +87,8 @@ def test_equal_seeds_give_equal_bytes_whatever_the_threads(hindflight: Command, 
     assert tables["one"] == tables["two"] == tables["again"]
 
 
-def test_each_capture_of_a_workspace_is_checked_against_itself(hindflight: Command, drafted: Path) -> None:
-    """Flow numbers of a workspace depend on what was read before; a scenario names its flow by input and place."""
+def test_self_check_uses_the_capture_of_each_scenario(hindflight: Command, drafted: Path) -> None:
+    """Flow numbers depend on the order of ingest; a scenario names its flow by input and index."""
     with demo_file(demo.CAPTURE) as other:
         assert hindflight("ingest", other, CAPTURE, "-w", "both").returncode == 0
     assert hindflight("ingest", CAPTURE, "-w", "one").returncode == 0
@@ -101,7 +101,7 @@ def test_each_capture_of_a_workspace_is_checked_against_itself(hindflight: Comma
     assert said[0] == said[1]
 
 
-def test_a_used_folder_studies_the_capture_that_is_given(hindflight: Command) -> None:
+def test_existing_folder_replays_the_given_capture(hindflight: Command) -> None:
     with demo_file(demo.CAPTURE) as other:
         assert hindflight("whatif", other, "-o", "out", "--seeds", "0", "--proxy", "none").returncode == 0
     ended = hindflight("whatif", CAPTURE, "-o", "out", "--seeds", "0", "--proxy", "none", "--json")
@@ -115,14 +115,14 @@ def test_a_used_folder_studies_the_capture_that_is_given(hindflight: Command) ->
     assert goodput == pytest.approx(truth["flows"][0]["goodput_kbps"] * 1e3, rel=0.1)
 
 
-def test_a_replay_without_its_capture_says_so(hindflight: Command, drafted: Path) -> None:
+def test_replay_without_its_capture_is_refused(hindflight: Command, drafted: Path) -> None:
     ended = hindflight("replay", drafted, "-w", "bare")
     assert ended.returncode == 0, ended.stderr
     assert "no self-check: snd.pcap.xz is not in bare" in ended.stderr
     assert "cubic" in ended.stdout
 
 
-def test_python_gives_the_same_tables(drafted: Path) -> None:
+def test_python_api_gives_the_same_tables(drafted: Path) -> None:
     with hf.replay(drafted, CAPTURE) as tables:
         runs = tables.runs.collect()
         assert set(runs["purpose"].cast(str)) == {"self_check", "what_if"}
@@ -149,12 +149,16 @@ def _replace(old: str, new: str) -> Callable[[str], str]:
         (_replace("path = [", "path = "), "not a TOML file"),
     ],
 )
-def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[str], str], message: str) -> None:
+def test_invalid_scenario_gives_one_line(
+    hindflight: Command, drafted: Path, change: Callable[[str], str], message: str
+) -> None:
     wrong = drafted.with_name("wrong.toml")
     wrong.write_text(change(drafted.read_text()))
     ended = hindflight("replay", wrong, "-w", "ws")
     assert ended.returncode == 2
-    assert message in error_line(ended)
+    first, *others = ended.stderr.splitlines()
+    assert message in first
+    assert all(line.startswith(("hindflight: ", "  hint: ")) for line in others)
     assert not (drafted.parent / "ws").exists()
 
 
@@ -162,24 +166,26 @@ def test_a_wrong_scenario(hindflight: Command, drafted: Path, change: Callable[[
     ("arguments", "message"),
     [
         (["whatif", CAPTURE, "--variants", "cubik"], "--variants: unknown variant 'cubik'; did you mean 'cubic'?"),
-        (["whatif", CAPTURE, "--variants", ","], "--variants names nothing"),
+        (["whatif", CAPTURE, "--variants", ","], "--variants is empty"),
         (["whatif", CAPTURE, "--flow", "9"], "snd.pcap.xz has no flow 9 with data"),
-        (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is no node"),
+        (["whatif", CAPTURE, "--proxy", "moon"], "compare.proxies[0]: 'moon' is not a node"),
         (["whatif", CAPTURE, "--captured-variant", "renoo"], "--captured-variant: unknown variant 'renoo'"),
-        (["whatif", FLOW / "rcv.pcap.xz"], "stands at the receiver"),
-        (["channel", "extract", FLOW / "scenario.json"], "is no capture"),
+        (["whatif", FLOW / "rcv.pcap.xz"], "taken at the receiver"),
+        (["channel", "extract", FLOW / "scenario.json"], "is not a capture"),
         (["replay", "none.toml", "-w", "ws"], "no such scenario file"),
         (["report", ".", "-o", "r.html"], "is not a workspace"),
     ],
 )
-def test_wrong_words_on_the_line(hindflight: Command, tmp_path: Path, arguments: list[object], message: str) -> None:
+def test_invalid_arguments_give_one_line(
+    hindflight: Command, tmp_path: Path, arguments: list[object], message: str
+) -> None:
     ended = hindflight(*arguments)
     assert ended.returncode == 2
     assert message in error_line(ended)
     assert {entry.name for entry in tmp_path.iterdir()} == {"scratch"}
 
 
-def test_a_trace_that_is_none(hindflight: Command, drafted: Path) -> None:
+def test_file_that_is_not_a_trace_is_refused(hindflight: Command, drafted: Path) -> None:
     drafted.with_name("s.channel.parquet").write_text("not parquet")
     ended = hindflight("replay", drafted, "-w", "ws")
     assert ended.returncode == 2
@@ -187,12 +193,12 @@ def test_a_trace_that_is_none(hindflight: Command, drafted: Path) -> None:
 
 
 def _processor_s(pid: int) -> float:
-    """Time that a process has had on the processors."""
+    """Return the processor time of a process in s."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_interrupted_in_the_middle_it_leaves_the_old_state(
+def test_interrupted_replay_keeps_the_previous_state(
     hindflight: Command, drafted: Path, environment: dict[str, str]
 ) -> None:
     long = drafted.with_name("long.toml")
@@ -212,7 +218,7 @@ def test_interrupted_in_the_middle_it_leaves_the_old_state(
     assert {path.name: path.read_bytes() for path in (drafted.parent / "ws").iterdir()} == before
 
 
-def test_a_stretch_of_a_capture_is_studied_alone(hindflight: Command) -> None:
+def test_whatif_of_an_interval_of_a_capture(hindflight: Command) -> None:
     whole = json.loads(hindflight("channel", "extract", CAPTURE, "--json").stdout)
     half = json.loads(hindflight("channel", "extract", CAPTURE, "--to", "30", "--json").stdout)
     assert 0 < half["counts"]["data_packets"] < whole["counts"]["data_packets"]
@@ -222,4 +228,4 @@ def test_a_stretch_of_a_capture_is_studied_alone(hindflight: Command) -> None:
     assert 19 < json.loads(span.stdout)["rows"][0]["s"] <= 20
     refused = hindflight("channel", "extract", "ws", "--to", "30")
     assert refused.returncode == 2
-    assert "cut a capture when it is read" in refused.stderr
+    assert "ingest --from --to" in refused.stderr

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindflight.channels.extraction.cross_traffic import Crossing
-from hindflight.channels.extraction.extract import Beside, Extraction, extract
+from hindflight.channels.extraction.cross_traffic import CrossTraffic
+from hindflight.channels.extraction.extract import Context, Extraction, extract
 from hindflight.replay.experiment.engine_inputs import engine_config, plan_comparison
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from hindflight.replay.scenario.model import parse_scenario
@@ -38,12 +38,12 @@ def flown(link: dict[str, Any], **more: Any) -> dict[str, pa.Table]:
     return {name: table_from_rows(name, [{**row, "run_id": 0} for row in run[name].to_pylist()]) for name in names}
 
 
-def extracted(tables: dict[str, pa.Table], crossing: Crossing | None) -> Extraction:
-    return extract(tables["segments"], tables["flows"], tables["events"], 1, Beside(crossing))
+def extracted(tables: dict[str, pa.Table], crossing: CrossTraffic | None) -> Extraction:
+    return extract(tables["segments"], tables["flows"], tables["events"], 1, Context(crossing))
 
 
-def telemetry() -> Crossing:
+def telemetry() -> CrossTraffic:
     """The datagrams of `VIDEO` as a capture beside the sender has them: 1000 octets every 8000 bits at 3 Mbit/s."""
     count = 11_250
     t_ns = (np.arange(count) * (8e12 / 3e6)).astype(np.int64)
-    return Crossing(t_ns, np.full(count, 1000), {"udp": count})
+    return CrossTraffic(t_ns, np.full(count, 1000), {"udp": count})

@@ -76,13 +76,13 @@ def test_counts_what_happened_up_to_the_end() -> None:
     assert transfer_span(LADDER, "a2b") == (100, 220)
     outcome = measure(LADDER, empty_table("events"), instruments, "a2b", 150)
     assert outcome is not None
-    assert (outcome.acked_bytes, outcome.data_segments, outcome.retransmissions, outcome.rtos) == (1000, 4, 1, 0)
+    assert (outcome.delivered_bytes, outcome.data_segments, outcome.retransmissions, outcome.rtos) == (1000, 4, 1, 0)
     assert outcome.cwnd_source == "tcp_info"
     assert outcome.cwnd_bytes.tolist() == [2000, 2000, 2000, 1500]
     assert outcome.goodput_bps == pytest.approx(1000 * 8 / 150e-9)
     whole = measure(LADDER, empty_table("events"), empty_table("instruments"), "a2b", 10_000)
     assert whole is not None
-    assert whole.acked_bytes == 3000
+    assert whole.delivered_bytes == 3000
     assert whole.cwnd_source == "none"
 
 
@@ -103,14 +103,14 @@ def test_cwnd_error_is_relative_to_the_second_and_ignores_what_is_unknown() -> N
 
 def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
     captured = _outcome()
-    ranked = rank_candidates(captured, {"cubic": _outcome(1.3, 14.0), "sack": _outcome(0.98, 10.1)})
+    ranked = rank_candidates(captured, [("cubic", _outcome(1.3, 14.0)), ("sack", _outcome(0.98, 10.1))])
     assert [c.variant for c in ranked] == ["sack", "cubic"]
     rows = describe_self_check(captured, ranked, variant_given=False)
     differences = {row["subject"]: row for row in rows if row["metric"] == "goodput_difference"}
     assert list(differences) == ["sack", "cubic"]
     assert [row["verdict"] for row in differences.values()] == ["pass", "miss"]
     assert differences["sack"]["value"] == pytest.approx(-2.0)
-    assert "nearest of 2" in differences["sack"]["text"]
+    assert "best match of 2" in differences["sack"]["text"]
     assert "can be compared with the capture" in differences["sack"]["text"]
     assert [row["value"] for row in rows if row["subject"] == "capture"] == [1e6, 100, 2]
     table_from_rows("findings", rows)
@@ -120,11 +120,11 @@ def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
 
 def test_retransmissions_may_differ_by_a_tenth_or_ten() -> None:
     captured = _outcome(retransmissions=200)
-    near, far = (rank_candidates(captured, {"x": _outcome(retransmissions=n)})[0] for n in (220, 221))
+    near, far = (rank_candidates(captured, [("x", _outcome(retransmissions=n))])[0] for n in (220, 221))
     assert near.retransmissions_agree
     assert not far.retransmissions_agree
     few = _outcome(retransmissions=3)
-    near, far = (rank_candidates(few, {"x": _outcome(retransmissions=n)})[0] for n in (13, 14))
+    near, far = (rank_candidates(few, [("x", _outcome(retransmissions=n))])[0] for n in (13, 14))
     assert near.retransmissions_agree
     assert not far.retransmissions_agree
 

@@ -1,4 +1,4 @@
-"""Small synthetic tables: one captured flow with known losses, a kernel log, a self-check and a what-if."""
+"""Small synthetic tables: a captured flow with known losses, a kernel log, a self-check and what-if runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MSS = 1000
 SEGMENTS = 120
 PER_ROUND = 10
 LOST = {23: "channel", 24: "channel", 57: "queue", 91: "unknown"}
-"""Segments (numbered from 0) whose first transmission is lost, and to what."""
+"""Segments, numbered from 0, whose first transmission is lost, and the cause."""
 
 Rows = list[dict[str, object]]
 Tables = dict[str, pa.Table]
@@ -34,10 +34,10 @@ def required(table: str, **given: object) -> dict[str, object]:
 
 
 def flow_segments(run_id: int = 0, flow_id: int = 1, start_ns: int = START_NS) -> Rows:
-    """Return ten segments per round trip, each ACKed half a millisecond after its round trip; lost ones sent again."""
+    """Return ten segments per round trip, each ACKed 0.5 ms after its round trip; lost segments are retransmitted."""
     rows: Rows = []
 
-    def sent(number: int, t_ns: int, *, again: bool) -> None:
+    def sent(number: int, t_ns: int, *, retransmission: bool) -> None:
         seq = 1 + number * MSS
         rows.append(
             required(
@@ -50,7 +50,7 @@ def flow_segments(run_id: int = 0, flow_id: int = 1, start_ns: int = START_NS) -
                 payload_bytes=MSS,
                 ack=1,
                 flags=16,
-                retransmission=again,
+                retransmission=retransmission,
                 flight_bytes=PER_ROUND * MSS,
             )
         )
@@ -58,9 +58,9 @@ def flow_segments(run_id: int = 0, flow_id: int = 1, start_ns: int = START_NS) -
     acked, waiting = 0, dict(LOST)
     for number in range(SEGMENTS):
         t = start_ns + RTT_NS + number // PER_ROUND * RTT_NS + number % PER_ROUND * 1_000_000
-        sent(number, t, again=False)
+        sent(number, t, retransmission=False)
         if number in LOST:
-            sent(number, t + RTT_NS, again=True)
+            sent(number, t + RTT_NS, retransmission=True)
         else:
             hole = [n for n in waiting if n < number]
             acked = acked if hole else number + 1
@@ -204,7 +204,7 @@ def finding_rows() -> Rows:
         finding("self_check", "capture", "goodput", value=147_692.0, unit="bit/s"),
         finding("self_check", "reno", "goodput", value=150e3, unit="bit/s", verdict="pass", text="reno reproduces it."),
         finding("self_check", "cubic", "goodput", value=190e3, unit="bit/s", verdict="miss"),
-        finding("what_was", "flow 1", text="Two rounds lost segments."),
+        finding("what_happened", "flow 1", text="Two rounds lost segments."),
         finding("what_if", "path", verdict="unknown", text="The queue was never full, so its limit is a lower bound."),
         finding("unknown", "acks", text="Losses among the ACKs cannot be seen from here."),
     ]
@@ -219,7 +219,7 @@ def finding_rows() -> Rows:
 
 
 def whole_tables() -> Tables:
-    """Return a captured flow with its log, a self-check and a what-if."""
+    """Return the tables of a captured flow with its log, a self-check and what-if runs."""
     captured, replayed = flow_segments(), flow_segments(1, start_ns=0)
     instruments = [*flow_instruments("tcp_info"), *flow_instruments("inferred")]
     for run_id in (1, 3, 7, 11, 15):

@@ -1,4 +1,4 @@
-"""The report in headless Chromium, the network off: every chart drawn, no console error, zoom by keyboard."""
+"""The report in headless Chromium without a network: all charts drawn, no console error, zoom with the keyboard."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def report(tmp_path_factory: pytest.TempPathFactory, tables: Tables) -> Path:
 
 
 def drawings(dom: str) -> list[str]:
-    """Return what stands in the place of each chart."""
+    """Return the content of each chart's element."""
     return re.findall(r'<div class="chart[^"]*" id="chart-\d+".*?(?=<figcaption>)', dom, re.DOTALL)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_chart_is_drawn_without_a_word_on_the_console(report: Path, chromium: Open, dark: bool) -> None:
+def test_every_chart_is_drawn_without_console_output(report: Path, chromium: Open, dark: bool) -> None:
     dom, console = chromium(report, dark=dark)
     assert console == ""
     assert '<html lang="en" data-drawn="11">' in dom
@@ -45,7 +45,7 @@ def test_every_chart_is_drawn_without_a_word_on_the_console(report: Path, chromi
     assert f"background-color: {paper}" in dom
 
 
-def test_a_log_alone_is_drawn_without_a_word_on_the_console(chromium: Open, tmp_path: Path) -> None:
+def test_report_of_a_log_is_drawn_without_console_output(chromium: Open, tmp_path: Path) -> None:
     log = {"instruments": table_from_rows("instruments", flow_instruments("web100"))}
     dom, console = chromium(write_report(log, ReportMeta("A log"), tmp_path / "log.html"))
     assert console == ""
@@ -53,7 +53,7 @@ def test_a_log_alone_is_drawn_without_a_word_on_the_console(chromium: Open, tmp_
 
 
 @pytest.mark.parametrize("mode", ["replayed", "resampled", "model"])
-def test_runs_of_one_kind_alone(chromium: Open, tmp_path: Path, mode: str) -> None:
+def test_runs_of_a_single_channel_mode_are_drawn(chromium: Open, tmp_path: Path, mode: str) -> None:
     runs = [run_row(number, variant, "none", channel_mode=mode) for number, variant in enumerate(("reno", "cubic"), 1)]
     only = {"runs": table_from_rows("runs", runs)}
     dom, console = chromium(write_report(only, ReportMeta("Runs"), tmp_path / "runs.html"))
@@ -89,11 +89,11 @@ until();
 """
 
 
-def test_charts_of_a_flow_zoom_together_by_keyboard(report: Path, chromium: Open, tmp_path: Path) -> None:
-    """The probe is a script that the page's own policy refuses, so it runs in a copy without the policy."""
+def test_charts_of_a_flow_zoom_together_with_the_keyboard(report: Path, chromium: Open, tmp_path: Path) -> None:
+    """The Content Security Policy of the page refuses the test's script, so the test uses a copy without the policy."""
     text = report.read_text(encoding="utf-8")
-    open_to_all = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    probed = before_end(open_to_all, PROBE)
+    without_policy = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    probed = before_end(without_policy, PROBE)
     copy = tmp_path / "probed.html"
     copy.write_text(probed, encoding="utf-8")
     dom, console = chromium(copy)
@@ -107,7 +107,7 @@ def test_charts_of_a_flow_zoom_together_by_keyboard(report: Path, chromium: Open
     assert said["reset"] == said["before"]
 
 
-def test_a_script_from_elsewhere_is_refused(report: Path, chromium: Open, tmp_path: Path) -> None:
+def test_foreign_script_is_refused(report: Path, chromium: Open, tmp_path: Path) -> None:
     copy = tmp_path / "injected.html"
     injected = "<script>document.documentElement.dataset.owned = 1</script>"
     copy.write_text(before_end(report.read_text(encoding="utf-8"), injected), encoding="utf-8")

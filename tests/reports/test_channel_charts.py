@@ -1,4 +1,4 @@
-"""Pictures of channels: what they draw, and that they draw at all."""
+"""Charts of channels: their data, their scales, and that they render."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ STREET = pl.DataFrame(
 )
 
 
-def test_the_pictures_draw() -> None:
+def test_channel_charts_render() -> None:
     for chart in (run_lengths(RUNS), autocorrelation(LAGS), states(STATES), skyline(STREET)):
         svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=vega_lite_version())
         assert "<path" in svg
 
 
-def test_what_a_logarithm_cannot_show_is_left_out() -> None:
+def test_zero_is_left_out_of_logarithmic_axes() -> None:
     spec = run_lengths(RUNS).to_dict()
     drawn = list(spec["datasets"].values())
     assert all("0,1.0" not in values and "1e-12" not in values and "4,0.01" in values for values in drawn)
 
 
-def test_a_panel_per_quantity_over_the_whole_time() -> None:
+def test_states_have_one_panel_per_quantity_with_a_common_time_axis() -> None:
     panels = states(STATES).to_dict()["vconcat"]
     assert len(panels) == 2
     for panel in panels:
         assert panel["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0.0, 2.0]
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_empty_frames_raise_report_error() -> None:
     with pytest.raises(ReportError):
         run_lengths(RUNS.filter(pl.col("length_pkts") == 0))
     with pytest.raises(ReportError):
@@ -60,7 +60,7 @@ def test_nothing_to_draw_is_said() -> None:
         states(STATES.clear())
 
 
-def test_panels_share_their_colours() -> None:
+def test_panels_use_the_same_colours() -> None:
     only_gaps = RUNS.filter((pl.col("series") == "trace") | (pl.col("kind") == "gap"))
     spec = run_lengths(only_gaps).to_dict()
     scales = [layer["encoding"]["color"]["scale"] for panel in spec["hconcat"] for layer in panel["layer"]]

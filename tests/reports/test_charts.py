@@ -78,7 +78,7 @@ def rows_of(spec: dict[str, Any], name: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_chart_compiles_and_draws(name: str, tables: Tables) -> None:
+def test_every_chart_compiles_and_renders(name: str, tables: Tables) -> None:
     spec = ALL[name](tables).to_dict()
     svg = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
     assert len(re.findall(r"<(?:path|rect|line)\b", svg)) > 10
@@ -87,7 +87,7 @@ def test_every_chart_compiles_and_draws(name: str, tables: Tables) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_axes_have_titles_with_units_and_colours_have_dark_twins(name: str, tables: Tables) -> None:
+def test_axes_have_titles_with_units_and_colours_have_dark_counterparts(name: str, tables: Tables) -> None:
     spec = ALL[name](tables).to_dict()
     titles = [axis["title"] for node in nodes(spec) if isinstance(axis := node.get("axis"), dict) and axis.get("title")]
     assert titles
@@ -96,12 +96,12 @@ def test_axes_have_titles_with_units_and_colours_have_dark_twins(name: str, tabl
     assert colours <= set(DARK)
 
 
-def test_time_sequence_holds_every_segment(tables: Tables) -> None:
+def test_time_sequence_draws_every_segment(tables: Tables) -> None:
     spec = charts.time_sequence(tables).to_dict()
-    sent, again = layer_rows(spec, "data segment"), layer_rows(spec, "retransmission")
+    sent, retransmitted = layer_rows(spec, "data segment"), layer_rows(spec, "retransmission")
     assert len(sent) == SEGMENTS
-    assert len(again) == len(LOST)
-    assert {int(row["seq"]) for row in again} == {1 + n * MSS for n in LOST}
+    assert len(retransmitted) == len(LOST)
+    assert {int(row["seq"]) for row in retransmitted} == {1 + n * MSS for n in LOST}
     assert float(sent[0]["t"]) == 0.5
     assert int(sent[0]["seq_end"]) == 1 + MSS
     assert [int(row["seq"]) for row in layer_rows(spec, "lost")] == [1 + n * MSS for n in LOST]
@@ -112,7 +112,7 @@ def test_time_sequence_holds_every_segment(tables: Tables) -> None:
     assert len(layer_rows(spec, "SACK block")) > 0
 
 
-def test_a_long_flow_is_thinned_and_says_so() -> None:
+def test_long_flow_is_decimated_with_a_note() -> None:
     count = 60_000
     segments = table_from_rows("segments", [required("segments", flow_id=1, record=1)])
     row = pl.DataFrame(segments)
@@ -129,15 +129,15 @@ def test_a_long_flow_is_thinned_and_says_so() -> None:
     assert sum(int(row["merged"]) for row in sent) == count
     assert min(int(row["seq"]) for row in sent) == 1
     assert max(int(row["seq_end"]) for row in sent) == 1 + count * 1000
-    assert re.search(r"Thinned for drawing: [\d,]+ marks stand for 60,000 ", spec["title"]["subtitle"][0])
+    assert re.search(r"Decimated: [\d,]+ marks represent 60,000 ", spec["title"]["subtitle"][0])
 
 
-def test_cwnd_has_both_sources_and_the_phases(tables: Tables) -> None:
+def test_cwnd_draws_both_sources_and_phases(tables: Tables) -> None:
     spec = charts.cwnd(tables).to_dict()
-    truth, inferred = layer_rows(spec, "cwnd, tcp_info"), layer_rows(spec, "cwnd, inferred from packets")
-    assert truth == inferred
-    assert float(truth[0]["t"]) == 0.5
-    assert int(truth[0]["bytes"]) == 10 * MSS
+    kernel, inferred = layer_rows(spec, "cwnd, tcp_info"), layer_rows(spec, "cwnd, inferred from packets")
+    assert kernel == inferred
+    assert float(kernel[0]["t"]) == 0.5
+    assert int(kernel[0]["bytes"]) == 10 * MSS
     shades = next(rows_of(spec, layer["data"]["name"]) for layer in spec["layer"] if layer["mark"]["type"] == "rect")
     assert [(s["phase"], float(s["t"]), float(s["t_end"])) for s in shades] == [
         ("slow start", 0.5, 1.5),
@@ -147,27 +147,27 @@ def test_cwnd_has_both_sources_and_the_phases(tables: Tables) -> None:
     assert [row["bytes"] for row in thresholds] == ["", str(20 * MSS), str(20 * MSS)]
 
 
-def test_rtt_has_every_sample(tables: Tables) -> None:
+def test_rtt_draws_every_sample(tables: Tables) -> None:
     spec = charts.rtt(tables).to_dict()
     samples = layer_rows(spec, "RTT sample")
     measured = pl.DataFrame(tables["segments"]).filter(pl.col("run_id") == 0)["rtt_ns"].drop_nulls()
     assert [round(float(row["ms"]) * 1e6) for row in samples] == measured.to_list()
-    assert float(layer_rows(spec, "smoothed, tcp_info")[0]["ms"]) == RTT_NS / 1e6
+    assert float(layer_rows(spec, "SRTT, tcp_info")[0]["ms"]) == RTT_NS / 1e6
 
 
-def test_throughput_adds_up(tables: Tables) -> None:
+def test_throughput_integrates_to_the_bytes_transferred(tables: Tables) -> None:
     spec = charts.throughput(tables).to_dict()
     for label, octets in (
-        ("sent, retransmissions included", (SEGMENTS + len(LOST)) * MSS),
+        ("sent, with retransmissions", (SEGMENTS + len(LOST)) * MSS),
         ("goodput (acknowledged in order)", SEGMENTS * MSS),
     ):
         rows = [(float(row["t"]), float(row["mbps"])) for row in layer_rows(spec, label)]
         carried = sum(rate * (after - t) * 1e6 / 8 for (t, rate), (after, _) in pairwise(rows))
-        first_ack_is_the_base = MSS if label.startswith("goodput") else 0
-        assert carried == pytest.approx(octets - first_ack_is_the_base, abs=1)
+        first_ack_bytes = MSS if label.startswith("goodput") else 0
+        assert carried == pytest.approx(octets - first_ack_bytes, abs=1)
 
 
-def test_throughput_of_a_log_that_wraps() -> None:
+def test_throughput_of_a_log_unwraps_snd_una() -> None:
     rows = [
         required(
             "instruments",
@@ -186,27 +186,27 @@ def test_throughput_of_a_log_that_wraps() -> None:
 
 
 @pytest.mark.parametrize(("span_s", "rows", "width"), [(60, 9000, 0.5), (60, 31, 2), (10, 11, 1), (0.001, 2, 0.001)])
-def test_width_of_a_bin(span_s: float, rows: int, width: float) -> None:
+def test_bin_width(span_s: float, rows: int, width: float) -> None:
     assert bin_width_s(span_s, rows) == width
 
 
-def test_a_stub_of_a_bin_joins_the_one_before(tables: Tables) -> None:
+def test_short_last_bin_is_merged_into_the_previous_one(tables: Tables) -> None:
     spec = charts.throughput(tables, View(from_s=0, to_s=2.01)).to_dict()
-    starts = [float(row["t"]) for row in layer_rows(spec, "sent, retransmissions included")]
+    starts = [float(row["t"]) for row in layer_rows(spec, "sent, with retransmissions")]
     width = starts[1] - starts[0]
     assert width / 2 <= starts[-1] - starts[-2] <= 1.5 * width + 1e-9
     assert starts[-1] == 2.01
 
 
-def test_a_legend_names_only_what_is_drawn(tables: Tables) -> None:
-    bare = pl.DataFrame(tables["segments"]).filter(~pl.col("retransmission")).with_columns(wnd_bytes=None)
-    spec = charts.time_sequence({"segments": bare, "flows": tables["flows"]}).to_dict()
+def test_legend_lists_only_drawn_series(tables: Tables) -> None:
+    segments = pl.DataFrame(tables["segments"]).filter(~pl.col("retransmission")).with_columns(wnd_bytes=None)
+    spec = charts.time_sequence({"segments": segments, "flows": tables["flows"]}).to_dict()
     named = spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
     assert named == ["data segment", "cumulative ACK", "SACK block"]
     assert len(spec["layer"]) == 3
 
 
-def test_losses_by_cause_with_evidence(tables: Tables) -> None:
+def test_losses_are_drawn_by_cause_with_evidence(tables: Tables) -> None:
     spec = charts.losses(tables).to_dict()
     lanes = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
     assert lanes[:3] == ["lost to the channel (2)", "lost to a queue (1)", "lost, cause unknown (1)"]
@@ -217,36 +217,36 @@ def test_losses_by_cause_with_evidence(tables: Tables) -> None:
     assert "hole at 23" in {row["evidence"] for row in ticks}
 
 
-def test_what_if_draws_runs_and_findings_as_they_are(tables: Tables) -> None:
+def test_what_if_draws_runs_and_findings_unchanged(tables: Tables) -> None:
     spec = charts.what_if_goodput(tables).to_dict()
     assert spec["layer"][0]["encoding"]["y"]["scale"]["domain"] == [
         "reno", "reno, split at gateway", "cubic", "cubic, split at gateway",
     ]  # fmt: skip
-    assert len(layer_rows(spec, "one resampled seed")) == 12
-    assert [float(row["mbps"]) for row in layer_rows(spec, "captured trace replayed")] == [0.15] * 4
-    means = layer_rows(spec, "mean and 95 % interval over the seeds")
+    assert len(layer_rows(spec, charts.comparison.SEED)) == 12
+    assert [float(row["mbps"]) for row in layer_rows(spec, charts.comparison.REPLAYED)] == [0.15] * 4
+    means = layer_rows(spec, charts.comparison.MEAN)
     assert {(row["mbps"], row["low"], row["high"]) for row in means} == {("0.142", "0.141", "0.143")}
     difference = charts.what_if_difference(tables).to_dict()
     drawn = layer_rows(difference, charts.comparison.PAIRED)
     assert [row["subject"] for row in drawn] == ["reno, split at gateway", "cubic", "cubic, split at gateway"]
-    assert difference["title"]["text"] == "Paired difference against reno"
-    assert "against reno on the same channel" in difference["description"]
+    assert difference["title"]["text"] == "Difference in goodput from reno, same channel and seed"
+    assert "from reno for the same channel" in difference["description"]
 
 
-def test_a_drawn_channel_has_a_legend_of_its_own() -> None:
+def test_runs_over_a_channel_model_have_a_separate_legend() -> None:
     runs = [run_row(n, "reno", "none", channel_mode="model", seed=n, goodput_bps=1e5 * n) for n in (1, 2)]
     tables = {"runs": table_from_rows("runs", runs)}
     spec = charts.what_if_goodput(tables).to_dict()
     assert len(layer_rows(spec, "one seed")) == 2
     assert "Captured" not in spec["description"]
     delay = charts.goodput_and_delay(tables).to_dict()
-    assert "One mark for each run. Better is up and left." in delay["title"]["subtitle"]
+    assert "One mark per run. Up and left is better." in delay["title"]["subtitle"]
     assert "reno 0.10 Mbit/s at 500 ms; reno 0.20 Mbit/s at 500 ms" in delay["description"]
     encoding = delay["layer"][0]["encoding"]
     assert (encoding["x"]["scale"]["zero"], encoding["y"]["scale"]["zero"]) == (True, False)
 
 
-def test_self_check_draws_the_nearest_candidate_over_the_capture(tables: Tables) -> None:
+def test_self_check_draws_the_best_matching_candidate_over_the_capture(tables: Tables) -> None:
     spec = charts.self_check_sequence(tables).to_dict()
     captured, replayed = layer_rows(spec, "captured"), layer_rows(spec, "replayed")
     assert captured == replayed
@@ -255,11 +255,11 @@ def test_self_check_draws_the_nearest_candidate_over_the_capture(tables: Tables)
     under, over = (layer["mark"]["strokeWidth"] for layer in spec["layer"])
     assert under > 3 * over
     other = dict(tables)
-    nearest = [
+    reordered = [
         finding("self_check", "cubic", "goodput", value=1.0),
         finding("self_check", "reno", "goodput", value=1.0),
     ]
-    other["findings"] = table_from_rows("findings", nearest)
+    other["findings"] = table_from_rows("findings", reordered)
     other["instruments"] = table_from_rows(
         "instruments", [*flow_instruments("tcp_info"), *flow_instruments("replay", 2, start_ns=0)]
     )
@@ -273,11 +273,11 @@ def test_what_if_cwnd_has_a_panel_per_subject(tables: Tables) -> None:
     ]  # fmt: skip
 
 
-def test_delay_with_a_proxy_is_that_of_the_senders_half(tables: Tables) -> None:
-    half = "With a proxy, the round-trip time is that of the connection from the sender to the proxy."
-    assert half in charts.goodput_and_delay(tables).to_dict()["title"]["subtitle"]
+def test_delay_with_a_proxy_is_that_of_the_connection_of_the_sender(tables: Tables) -> None:
+    note = "With a proxy, the round-trip time is that of the connection from the sender to the proxy."
+    assert note in charts.goodput_and_delay(tables).to_dict()["title"]["subtitle"]
     without = {"runs": table_from_rows("runs", [run_row(1, "reno", "none")])}
-    assert half not in charts.goodput_and_delay(without).to_dict()["title"]["subtitle"]
+    assert note not in charts.goodput_and_delay(without).to_dict()["title"]["subtitle"]
 
 
 def test_utc_axis() -> None:
@@ -291,14 +291,14 @@ def test_utc_axis() -> None:
     assert float(layer_rows(spec, "data segment")[0]["t"]) == (START_NS + RTT_NS) / 1e6
 
 
-def test_a_stretch_of_the_flow(tables: Tables) -> None:
+def test_view_limits_the_time_interval(tables: Tables) -> None:
     spec = charts.time_sequence(tables, View(from_s=1.0, to_s=1.4)).to_dict()
     sent = layer_rows(spec, "data segment")
     assert len(sent) == PER_ROUND
     assert all(1.0 <= float(row["t"]) <= 1.4 for row in sent)
 
 
-def test_polars_frames_and_lazy_frames_do_as_well(tables: Tables) -> None:
+def test_charts_accept_polars_frames_and_lazy_frames(tables: Tables) -> None:
     eager = {name: pl.DataFrame(table) for name, table in tables.items()}
     lazy = {name: frame.lazy() for name, frame in eager.items()}
     spec = charts.time_sequence(tables).to_dict()
@@ -306,10 +306,10 @@ def test_polars_frames_and_lazy_frames_do_as_well(tables: Tables) -> None:
     assert charts.time_sequence(lazy).to_dict()["datasets"] == spec["datasets"]
 
 
-def test_legs_behind_a_proxy_are_not_mixed_in() -> None:
+def test_legs_of_a_split_connection_are_not_mixed() -> None:
     first, second = flow_segments(1, start_ns=0), flow_segments(1, start_ns=0)
-    behind = [{**row, "leg": 1, "t_ns": int(str(row["t_ns"])) + 100} for row in second]
-    tables = {"segments": table_from_rows("segments", [*first, *behind])}
+    second_leg = [{**row, "leg": 1, "t_ns": int(str(row["t_ns"])) + 100} for row in second]
+    tables = {"segments": table_from_rows("segments", [*first, *second_leg])}
     for leg, start in ((0, 0.5), (1, 0.5000001)):
         spec = charts.time_sequence(tables, View(run_id=1, leg=leg)).to_dict()
         sent = layer_rows(spec, "data segment")
@@ -317,7 +317,7 @@ def test_legs_behind_a_proxy_are_not_mixed_in() -> None:
         assert float(sent[0]["t"]) == pytest.approx(start, abs=1e-6)
 
 
-def test_a_reverse_flow_is_drawn_along_its_data() -> None:
+def test_flow_with_data_from_b_to_a_is_drawn_in_the_data_direction() -> None:
     rows = flow_segments()
     for row in rows:
         row["direction"] = "b2a" if row["direction"] == "a2b" else "a2b"
@@ -343,10 +343,10 @@ def one(**given: object) -> dict[str, object]:
             one(direction="b2a", ack=2**40 + 9),
         ],
     ],
-    ids=["syn", "one octet", "one round trip of no time", "reset", "clock backwards"],
+    ids=["syn", "one octet", "RTT of zero", "reset", "clock backwards"],
 )
 @pytest.mark.parametrize("with_flow", [True, False])
-def test_tiny_flows_are_drawn_or_refused(rows: list[dict[str, object]], with_flow: bool) -> None:
+def test_tiny_flows_are_drawn_or_raise_report_error(rows: list[dict[str, object]], with_flow: bool) -> None:
     tables = {"segments": table_from_rows("segments", rows)}
     if with_flow:
         flow = {**flow_row(rows), "start_ns": START_NS, "end_ns": START_NS}
@@ -362,7 +362,7 @@ def test_tiny_flows_are_drawn_or_refused(rows: list[dict[str, object]], with_flo
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_nothing_to_draw_is_one_sentence(name: str) -> None:
+def test_missing_data_raises_one_sentence(name: str) -> None:
     with pytest.raises(ReportError, match=r"^[A-Z].*\.$"):
         ALL[name]({})
 
@@ -370,14 +370,14 @@ def test_nothing_to_draw_is_one_sentence(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "reason"),
     [
-        ("time_sequence", {"instruments": flow_instruments("tcp_info")}, "No data segments"),
-        ("losses", {"instruments": flow_instruments("tcp_info")}, "without the packets"),
-        ("cwnd", {"events": flow_events()}, "congestion window"),
-        ("what_if_difference", {"runs": [run_row(1, "reno", "none")]}, "two choices of variant and proxy"),
-        ("what_if_cwnd", {"runs": [run_row(1, "reno", "none")]}, "kept its congestion window"),
-        ("self_check_cwnd", {"runs": [run_row(1, "reno", "none", purpose="self_check")]}, "kept no instruments"),
+        ("time_sequence", {"instruments": flow_instruments("tcp_info")}, "No data segment of"),
+        ("losses", {"instruments": flow_instruments("tcp_info")}, "packets were not captured"),
+        ("cwnd", {"events": flow_events()}, "congestion window is not known"),
+        ("what_if_difference", {"runs": [run_row(1, "reno", "none")]}, "two combinations of variant and proxy"),
+        ("what_if_cwnd", {"runs": [run_row(1, "reno", "none")]}, "recorded its congestion window"),
+        ("self_check_cwnd", {"runs": [run_row(1, "reno", "none", purpose="self_check")]}, "recorded no instruments"),
     ],
 )
-def test_why_a_chart_is_missing(name: str, rows: dict[str, Any], reason: str) -> None:
+def test_missing_chart_states_the_reason(name: str, rows: dict[str, Any], reason: str) -> None:
     with pytest.raises(ReportError, match=reason):
         ALL[name]({table: table_from_rows(table, given) for table, given in rows.items()})

@@ -16,7 +16,7 @@ import vl_convert
 from hindflight.replay.experiment.compare import compare_runs
 from hindflight.reports import bundle
 from hindflight.reports.document import ReportMeta, write_report
-from hindflight.reports.findings import heading, replayed_runs
+from hindflight.reports.findings import findings_of, heading, replayed_runs
 from hindflight.reports.frames import captured_flows
 from hindflight.reports.sections import FLOWS_SHOWN, sections, summary
 from hindflight.toolkit.errors import HindflightError, MachineError
@@ -45,12 +45,12 @@ META = ReportMeta(
     },
 )
 SECTIONS = [
-    "Key numbers", "Self-check", "What was", "What if", "What is not known", "How to read this", "Provenance",
+    "Key numbers", "Self-check", "What happened", "What if", "What is not known", "How to read this", "Provenance",
 ]  # fmt: skip
 
 
 class Outline(HTMLParser):
-    """What a reader of the page meets: headings, text, attributes that could load something, scripts."""
+    """Headings, text, scripts, ids and loading attributes of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ def store(report: str) -> dict[str, Any]:
     return loaded
 
 
-def test_sections_stand_in_order(report: str) -> None:
+def test_sections_are_in_order(report: str) -> None:
     outline = Outline(report)
     assert outline.headings[0] == ("h1", "GEO & <co>")
     assert [text for tag, text in outline.headings if tag == "h2"] == SECTIONS
@@ -122,7 +122,7 @@ def test_headings_never_skip_a_level(report: str) -> None:
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
-def test_statements_and_numbers_are_shown(report: str) -> None:
+def test_report_shows_sentences_and_numbers(report: str) -> None:
     text = Outline(report).text
     assert "A sender moved 120 kB in 6.5 s. The channel took two segments." in text
     assert "500.0 ms 490.0 to 510.0 ms" in text
@@ -133,19 +133,19 @@ def test_statements_and_numbers_are_shown(report: str) -> None:
     assert "2026-11-21 10:40 UTC" in text
 
 
-def test_self_check_lists_every_candidate_with_its_verdict(report: str) -> None:
+def test_self_check_lists_each_candidate_with_its_verdict(report: str) -> None:
     rows = re.findall(r"<tr>\s*<th scope=\"row\">(.*?)</tr>", report, re.DOTALL)
     plain = [re.sub(r"<[^>]+>|\s+", " ", row).strip() for row in rows]
     assert any(re.match(r"capture\s+147\.7 kbit/s$", row) for row in plain)
     assert any(re.match(r"reno\s+150\.0 kbit/s\s+pass$", row) for row in plain)
-    assert any(re.match(r"cubic\s+190\.0 kbit/s\s+miss$", row) for row in plain)
+    assert any(re.match(r"cubic\s+190\.0 kbit/s\s+fail$", row) for row in plain)
 
 
-def test_without_scripts_the_page_says_so(report: str) -> None:
-    assert re.search(r"<noscript><p[^>]*>.*scripts are switched off.*</p></noscript>", report)
+def test_page_without_scripts_has_a_notice(report: str) -> None:
+    assert re.search(r"<noscript><p[^>]*>.*Scripts are switched off.*</p></noscript>", report)
 
 
-def test_only_what_was_judged_wears_a_verdict(tmp_path: Path) -> None:
+def test_only_judged_findings_show_a_verdict(tmp_path: Path) -> None:
     said = [
         finding("what_if", name, "goodput_gain", value=value, low=value - 1, high=value + 1, unit="%", verdict=verdict)
         for name, value, verdict in (("cubic", 94.8, "info"), ("sack", 0.2, "unknown"))
@@ -160,7 +160,7 @@ def test_only_what_was_judged_wears_a_verdict(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("factor", "seeds", "said"), [(1.5, 8, "more"), (0.5, 8, "less"), (1.0, 8, "undecided"), (1.5, 2, "undecided")]
 )
-def test_a_gain_says_on_which_side_of_zero_it_lies(tmp_path: Path, factor: float, seeds: int, said: str) -> None:
+def test_gain_is_marked_by_the_sign_of_its_interval(tmp_path: Path, factor: float, seeds: int, said: str) -> None:
     runs = [
         run_row(1, variant, "none", channel_mode="resampled", seed=seed, goodput_bps=goodput_bps)
         for seed in range(seeds)
@@ -171,7 +171,7 @@ def test_a_gain_says_on_which_side_of_zero_it_lies(tmp_path: Path, factor: float
     assert re.findall(r'<span class="verdict [a-z]+">([a-z]+)</span>', page) == [said]
 
 
-def test_a_gain_of_connections_that_were_reset_is_undecided(tmp_path: Path) -> None:
+def test_gain_of_reset_connections_is_undecided(tmp_path: Path) -> None:
     runs = [
         run_row(1, variant, "none", channel_mode="model", seed=seed, goodput_bps=goodput_bps + seed, reset_ns=reset_ns)
         for seed in range(8)
@@ -182,21 +182,21 @@ def test_a_gain_of_connections_that_were_reset_is_undecided(tmp_path: Path) -> N
     assert "cubic: the connection was reset in 8 of 8 runs, the first after 12.2 s" in page
 
 
-def test_what_is_not_known_gathers_every_unknown(report: str) -> None:
+def test_section_of_unknowns_lists_every_unknown(report: str) -> None:
     part = report[report.index('<h2 id="unknown">') : report.index('<h2 id="how_to_read">')]
     assert "Losses among the ACKs cannot be seen from here." in part
     assert "its limit is a lower bound" in part
     assert "the record ends early; it was left out" in part
 
 
-def test_provenance(report: str) -> None:
+def test_provenance_lists_inputs_versions_commands_and_runs(report: str) -> None:
     part = Outline(report[report.index('<h2 id="provenance">') : report.index('<script type="application/json"')]).text
     for said in ("ab" * 32, "206.1 kB", "hindflight whatif snd.pcap.xz", "0.1.0", "100 pkts", "resampled", "1 to 3"):
         assert said in part
     assert "flows-000001" not in part
 
 
-def test_nothing_is_loaded_from_outside(report: str) -> None:
+def test_page_loads_nothing(report: str) -> None:
     outline = Outline(report)
     assert outline.loads
     assert all(value.startswith("#") for _, _, value in outline.loads), outline.loads
@@ -210,7 +210,7 @@ def test_nothing_is_loaded_from_outside(report: str) -> None:
     assert "http" not in directives
 
 
-def test_the_scripts_are_there_once(report: str) -> None:
+def test_page_contains_each_script_once(report: str) -> None:
     assert [script.get("type") for script in Outline(report).scripts] == ["application/json", None, None]
     assert report.count("window.vegaEmbed=") == 1
 
@@ -229,7 +229,7 @@ def test_charts_share_their_data_sets(report: str) -> None:
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u2028"
 
 
-def test_names_from_users_are_inert(tmp_path: Path) -> None:
+def test_text_from_users_is_escaped(tmp_path: Path) -> None:
     rows = flow_segments()
     events = [required("events", flow_id=1, t_ns=rows[9]["t_ns"], kind="loss", cause="channel", evidence=HOSTILE)]
     runs = [run_row(1, HOSTILE, HOSTILE), run_row(2, "reno", "none", purpose="self_check", scenario=HOSTILE)]
@@ -240,7 +240,7 @@ def test_names_from_users_are_inert(tmp_path: Path) -> None:
         "runs": runs,
         "instruments": [*flow_instruments("replay", 1, start_ns=0), *flow_instruments("tcp_info")],
         "findings": [finding(s, HOSTILE, HOSTILE, text=HOSTILE, value=1.0, unit=HOSTILE) for s in
-                     ("summary", "key_numbers", "self_check", "what_was", "what_if", "unknown")],
+                     ("summary", "key_numbers", "self_check", "what_happened", "what_if", "unknown")],
         "issues": [required("issues", kind=HOSTILE, text=HOSTILE)],
     }  # fmt: skip
     tables = {name: table_from_rows(name, table) for name, table in given.items()}
@@ -256,7 +256,7 @@ def test_names_from_users_are_inert(tmp_path: Path) -> None:
     assert "\u2028" not in raw[1]
 
 
-def test_a_failed_write_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: Tables) -> None:
+def test_failed_write_keeps_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: Tables) -> None:
     target = tmp_path / "report.html"
     target.write_text("old")
 
@@ -270,12 +270,12 @@ def test_a_failed_write_leaves_the_old_report(tmp_path: Path, monkeypatch: pytes
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_folder_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(HindflightError, match="no such file or folder"):
         write_report({}, META, tmp_path / "nowhere" / "report.html")
 
 
-def test_estimates_of_the_link(tmp_path: Path) -> None:
+def test_estimates_of_the_link_have_intervals_and_methods(tmp_path: Path) -> None:
     said = [
         finding("channel", "flow 1", "base_rtt_ns", value=4.8e8, low=4.79e8, high=4.81e8, unit="ns", text="least one"),
         finding("channel", "flow 1", "queue_losses", value=3.0, unit="pkts", text="5 were lost."),
@@ -303,11 +303,11 @@ def test_estimates_of_the_link(tmp_path: Path) -> None:
         ("ecn_marks", "ECN marks"),
     ],
 )
-def test_headings(metric: str, name: str) -> None:
+def test_heading_of_a_metric(metric: str, name: str) -> None:
     assert heading(metric) == name
 
 
-def test_empty_tables_still_make_a_report(tmp_path: Path) -> None:
+def test_empty_tables_give_a_report(tmp_path: Path) -> None:
     report = written({}, tmp_path)
     outline = Outline(report)
     assert [text for tag, text in outline.headings if tag == "h2"] == SECTIONS
@@ -317,22 +317,22 @@ def test_empty_tables_still_make_a_report(tmp_path: Path) -> None:
         "No candidate for the captured variant was replayed",
         "No flow was captured or logged",
         "No variant was replayed, so there is nothing to compare.",
-        "Every record of the inputs could be decoded.",
+        "Every record of the inputs was decoded.",
     ):
         assert outline.text.count(sentence) == 1, sentence
 
 
-def test_a_capture_alone(tmp_path: Path) -> None:
+def test_report_of_a_capture_without_runs(tmp_path: Path) -> None:
     rows = flow_segments()
     tables = {"segments": table_from_rows("segments", rows), "flows": table_from_rows("flows", [flow_row(rows)])}
     outline = Outline(written(tables, tmp_path))
     drawn = [text for tag, text in outline.headings if tag == "h4"]
-    assert drawn == ["Time-sequence", "Round-trip time", "Throughput", "Losses and repairs"]
-    assert "give its congestion window." in outline.text
+    assert drawn == ["Time-sequence graph", "Round-trip time", "Throughput", "Losses and retransmissions"]
+    assert "The congestion window is not known" in outline.text
     assert "Flow 1: 192.0.2.1:40000 to [2001:db8::2]:5001" in outline.text
 
 
-def test_a_log_alone(tmp_path: Path) -> None:
+def test_report_of_a_log(tmp_path: Path) -> None:
     tables = {"instruments": table_from_rows("instruments", flow_instruments("web100", flow_id=7))}
     outline = Outline(written(tables, tmp_path))
     assert [text for tag, text in outline.headings if tag == "h4"] == [
@@ -340,11 +340,11 @@ def test_a_log_alone(tmp_path: Path) -> None:
         "Round-trip time",
         "Throughput",
     ]
-    assert "No data segments of this flow were captured" in outline.text
+    assert "No data segment of this flow was captured" in outline.text
     assert ("h3", "Flow 7") in outline.headings
 
 
-def test_many_flows_the_largest_first(tmp_path: Path) -> None:
+def test_flows_with_the_most_data_are_shown_first(tmp_path: Path) -> None:
     flows, segments = [], []
     for flow_id in range(1, 7):
         rows = flow_segments(flow_id=flow_id)
@@ -355,10 +355,10 @@ def test_many_flows_the_largest_first(tmp_path: Path) -> None:
     outline = Outline(written(tables, tmp_path))
     shown = [text.split(":")[0] for tag, text in outline.headings if text.startswith("Flow ")]
     assert shown == ["Flow 6", "Flow 5", "Flow 4", "Flow 3"]
-    assert f"2 more flows are here; the {FLOWS_SHOWN} with the most data are shown." in outline.text
+    assert f"The {FLOWS_SHOWN} flows with the most data are shown; 2 more are not." in outline.text
 
 
-def test_a_model_alone(tmp_path: Path) -> None:
+def test_report_of_runs_over_a_channel_model(tmp_path: Path) -> None:
     runs = [run_row(1, "reno", "none", channel_mode="model"), run_row(2, "cubic", "none", channel_mode="model", seed=2)]
     tables = {
         "runs": table_from_rows("runs", runs),
@@ -366,8 +366,8 @@ def test_a_model_alone(tmp_path: Path) -> None:
     }
     outline = Outline(written(tables, tmp_path))
     drawn = [text for tag, text in outline.headings if tag == "h3"]
-    assert "Congestion window of each variant with the first seed" in drawn
-    assert "No flow was captured or logged: these runs come from a channel model." in outline.text
+    assert "Congestion window of each variant over the channel of the first seed" in drawn
+    assert "No flow was captured or logged: these runs use a channel model." in outline.text
 
 
 def model_runs(**given: object) -> Tables:
@@ -377,45 +377,45 @@ def model_runs(**given: object) -> Tables:
     return {"runs": table_from_rows("runs", runs), "findings": table_from_rows("findings", rows)}
 
 
-def test_a_drawn_channel_is_called_neither_captured_nor_resampled(tmp_path: Path) -> None:
+def test_channel_of_a_model_is_called_neither_captured_nor_resampled(tmp_path: Path) -> None:
     text = Outline(written(model_runs(), tmp_path)).text
-    for untrue in ("resampled", "captured channel", "captured trace", "channel's blocks", "replayed as it was"):
+    for untrue in ("resampled", "captured channel", "captured trace", "channel's blocks", "replayed unchanged"):
         assert untrue not in text, untrue
     for said in (
-        "Mean over the seeds, its 95 % interval below",
-        "Each run over the channel that its seed draws",
-        "No flow was captured beside which a replay could be held.",
-        "No capture stands behind this report",
-        "One mark for each run.",
+        "Mean over the seeds, with its 95 % interval",
+        "Each run, over the channel of its seed",
+        "No flow was captured, so there is nothing to compare a replay with.",
+        "This report is not based on a capture",
+        "One mark per run.",
     ):
         assert said in text, said
 
 
-def test_a_captured_channel_is_still_called_so(report: str) -> None:
+def test_captured_channel_is_called_captured(report: str) -> None:
     text = Outline(report).text
-    for said in ("Mean over the resampled channel", "The captured channel replayed as it was", "channel's blocks"):
+    for said in ("Mean over the resampled channel", "The captured channel, replayed unchanged", "channel's blocks"):
         assert said in text, said
-    assert "No capture stands behind this report" not in text
+    assert "This report is not based on a capture" not in text
 
 
-def test_findings_without_a_summary_are_not_denied(tmp_path: Path) -> None:
+def test_missing_summary_does_not_deny_findings(tmp_path: Path) -> None:
     assert "No findings were computed" not in Outline(written(model_runs(), tmp_path)).text
     assert summary(model_runs()).startswith("No summary was computed")
     assert summary({}).startswith("No findings were computed")
 
 
-def test_early_drops_marks_and_resets_stand_in_the_table_of_runs(tmp_path: Path) -> None:
+def test_table_of_runs_has_aqm_losses_marks_and_resets(tmp_path: Path) -> None:
     seen = {"aqm_losses": 83, "ecn_marks": 50, "ecn_reductions": 16, "reset_ns": 12_217_627_156}
-    heads = ("Data lost: queue management", "Packets marked (ECN)", "Reductions by marks", "Reset after")
+    heads = ("Data packets lost: AQM", "Packets marked (ECN)", "Window reductions by ECN", "Reset after")
     text = Outline(written(model_runs(**seen), tmp_path)).text
     assert " ".join(text.split()).count(" ".join(heads[1:3])) == 1
     for said in (*heads, "83", "50", "16", "12.22 s"):
         assert said in text, said
     without = Outline(written(model_runs(), tmp_path)).text
-    assert not [head for head in heads if head in without], "nothing to show"
+    assert not [head for head in heads if head in without], "columns of zeros are left out"
 
 
-def test_runs_of_several_seeds_name_theirs() -> None:
+def test_table_of_runs_has_a_seed_column_for_several_seeds() -> None:
     grid = replayed_runs(model_runs(), "what_if", "Runs")
     assert grid is not None
     assert "Seed" not in grid.head
@@ -425,27 +425,43 @@ def test_runs_of_several_seeds_name_theirs() -> None:
     assert [row[1].text for row in again.rows] == ["1", "2"]
 
 
-def test_section_keys_are_those_of_the_page(tables: Tables) -> None:
+def test_section_keys(tables: Tables) -> None:
     keys = [section.key for section in sections(tables, {})]
-    assert keys == ["key_numbers", "self_check", "what_was", "what_if", "unknown", "how_to_read", "provenance"]
+    assert keys == ["key_numbers", "self_check", "what_happened", "what_if", "unknown", "how_to_read", "provenance"]
 
 
-def test_the_bundle_is_made_once_also_when_prepared_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
+def test_bundle_is_built_once_even_if_prepared_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
 
     def slow(snippet: str, vl_version: str) -> str:
         time.sleep(0.1)
-        made.append(vl_version)
+        built.append(vl_version)
         return snippet
 
     monkeypatch.setattr(vl_convert, "javascript_bundle", slow)
-    monkeypatch.setattr(bundle, "_make", cache(bundle._make.__wrapped__))
+    monkeypatch.setattr(bundle, "_build", cache(bundle._build.__wrapped__))
     bundle.prepare()
     assert bundle.vega_bundle() == "window.vegaEmbed = vegaEmbed;"
-    assert made == [bundle.vega_lite_version()]
+    assert built == [bundle.vega_lite_version()]
 
 
-def test_losses_in_utc(tables: Tables, tmp_path: Path) -> None:
+def test_table_of_losses_has_utc_times(tables: Tables, tmp_path: Path) -> None:
     report = written(tables, tmp_path, ReportMeta("UTC", utc=True))
     assert '<th scope="row">2026-11-21 07:28:58.503</th>' in report
     assert "Time [UTC]" in report
+
+
+@pytest.mark.parametrize(("former", "section"), [("what_was", "what_happened"), ("spread", "sensitivity")])
+def test_sections_of_older_workspaces_are_read_under_their_new_names(former: str, section: str) -> None:
+    tables = {"findings": table_from_rows("findings", [finding(former, "flow 1", text="It flew.")])}
+    assert [row["text"] for row in findings_of(tables, section)] == ["It flew."]
+    assert findings_of(tables, "what_if") == []
+
+
+def test_no_control_character_of_a_name_is_in_the_page(tmp_path: Path) -> None:
+    evil = "a\x1b[31m\x9b\u202e" + "\udce9"
+    meta = ReportMeta(evil, manifest={"inputs": [{"name": evil, "sha256": "0"}]})
+    text = write_report({}, meta, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.count(r"a\x1b[31m\x9b\u202e\xe9") >= 3
+    for character in "\x1b\x9b\u202e":
+        assert character not in text

@@ -46,7 +46,7 @@ def losses(tables: Tables) -> list[dict[str, Any]]:
     return [row for row in events_of(tables, flow_of(tables, View())).to_dicts() if row["kind"] == "loss"]
 
 
-def test_losses_take_their_causes_from_the_channel() -> None:
+def test_losses_of_unknown_cause_take_it_from_the_channel() -> None:
     events = [event for event in flow_events() if event["kind"] == "loss"]
     channel = [packet(events[0], "channel"), packet(events[1], "queue"), packet(events[2], "none")]
     said = losses(link_tables(channel, cause="unknown", evidence="a hole"))
@@ -58,7 +58,7 @@ def test_losses_take_their_causes_from_the_channel() -> None:
     ]
 
 
-def test_a_cause_that_the_event_knows_stands() -> None:
+def test_cause_of_the_event_takes_precedence() -> None:
     events = [event for event in flow_events() if event["kind"] == "loss"]
     said = losses(link_tables([packet(event, "outage") for event in events]))
     assert [row["cause"] for row in said] == ["channel", "channel", "queue", "outage"]
@@ -66,13 +66,13 @@ def test_a_cause_that_the_event_knows_stands() -> None:
 
 
 @pytest.mark.parametrize("given", [{"record": 99_999}, {"t_ns": START_NS + 1}, {"direction": "b2a"}])
-def test_another_packet_says_nothing(given: dict[str, object]) -> None:
+def test_other_packets_do_not_change_the_cause(given: dict[str, object]) -> None:
     events = [event for event in flow_events() if event["kind"] == "loss"]
     said = losses(link_tables([packet(events[0], "queue", **given)], cause="unknown"))
     assert {row["cause"] for row in said} == {"unknown"}
 
 
-def test_outages_of_the_link_are_on_the_timeline() -> None:
+def test_outages_of_the_link_are_drawn_in_the_timeline() -> None:
     out = state(2.0, 2.5, lost=True)
     tables = link_tables([{**out, "cause": "outage", "evidence": "all lost"}, state(900, 901, lost=True)])
     outages = [row for row in events_of(tables, flow_of(tables, View())).to_dicts() if row["kind"] == "outage"]
@@ -80,7 +80,7 @@ def test_outages_of_the_link_are_on_the_timeline() -> None:
     assert "outage (2)" in charts.losses(tables).to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"]
 
 
-def test_rate_and_propagation_are_drawn() -> None:
+def test_bottleneck_rate_and_propagation_delay_are_drawn() -> None:
     channel = [
         state(0, 3, rate_bps=1e6, delay_ns=RTT_NS // 2),
         state(3, 6, rate_bps=2e6, delay_ns=RTT_NS // 4),
@@ -89,18 +89,18 @@ def test_rate_and_propagation_are_drawn() -> None:
     tables = link_tables(channel)
     rate = layer_rows(charts.throughput(tables).to_dict(), "bottleneck rate")
     assert [(float(row["t"]), float(row["mbps"])) for row in rate] == [(0, 1), (3, 2), (6, 2)]
-    floor = layer_rows(charts.rtt(tables).to_dict(), "propagation, both ways")
+    floor = layer_rows(charts.rtt(tables).to_dict(), "propagation delay, both directions")
     assert [(float(row["t"]), float(row["ms"])) for row in floor] == [(0, 500), (3, 250), (6, 250)]
 
 
-def test_a_replay_has_a_link_of_its_own(tables: Tables) -> None:
+def test_channel_of_the_capture_does_not_apply_to_a_replay(tables: Tables) -> None:
     with_link = {**tables, "channel": table_from_rows("channel", [state(0, 5, rate_bps=1e6, delay_ns=1)])}
     replay = flow_of(with_link, View(run_id=1))
     assert states_of(with_link, replay, "rate_bps").is_empty()
     assert states_of(with_link, flow_of(with_link, View()), "rate_bps").height == 2
 
 
-def test_the_octets_of_a_loss_are_kept() -> None:
+def test_sequence_range_of_a_loss_is_kept() -> None:
     first = losses(link_tables([]))[0]
     number = next(iter(LOST))
     assert (first["seq_start"], first["seq_end"]) == (1 + number * MSS, 1 + (number + 1) * MSS)

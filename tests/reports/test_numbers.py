@@ -30,7 +30,7 @@ from hindflight.reports.numbers import interval, quantity
         (None, "bit/s", "not known"),
     ],
 )
-def test_quantity(value: float | None, unit: str, text: str) -> None:
+def test_quantity_has_four_digits_and_a_unit(value: float | None, unit: str, text: str) -> None:
     assert quantity(value, unit) == text
 
 
@@ -47,11 +47,11 @@ def test_quantity(value: float | None, unit: str, text: str) -> None:
         (1.0, None, "s", ""),
     ],
 )
-def test_interval(low: float | None, high: float | None, unit: str, text: str) -> None:
+def test_interval_has_one_multiple_for_both_ends(low: float | None, high: float | None, unit: str, text: str) -> None:
     assert interval(low, high, unit) == text
 
 
-def test_a_value_is_written_like_the_interval_beside_it() -> None:
+def test_value_has_the_multiple_and_decimals_of_its_interval() -> None:
     assert quantity(979_900.0, "bit/s", (838_000.0, 1_122_000.0)) == "0.980 Mbit/s"
     assert quantity(94.8, "%", (86.4, 103.2)) == "95 %"
     assert quantity(200.0, "pkts", (198.9, 201.1)) == "200 pkts"

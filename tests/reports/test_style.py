@@ -21,7 +21,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
-def test_lines_and_text_stand_out_from_the_page(mode: Mode) -> None:
+def test_lines_and_text_have_enough_contrast(mode: Mode) -> None:
     page = PAGES[mode]
     for colour in LINES:
         drawn = colour if mode == "light" else DARK[colour]
@@ -30,7 +30,7 @@ def test_lines_and_text_stand_out_from_the_page(mode: Mode) -> None:
     assert contrast(page.faint, page.paper) >= 4.5
 
 
-def test_recolour_maps_marks_and_leaves_data_alone() -> None:
+def test_recolour_maps_colours_of_marks_but_not_data() -> None:
     spec = {"mark": {"color": style.BLUE}, "datasets": {"d": style.BLUE}, "config": {"range": [style.INK]}}
     assert recolour(spec, "light") == spec
     dark = recolour(spec, "dark")
@@ -39,7 +39,7 @@ def test_recolour_maps_marks_and_leaves_data_alone() -> None:
     assert dark["datasets"] == spec["datasets"]
 
 
-def test_no_twin_is_itself_a_light_colour() -> None:
+def test_no_dark_colour_equals_a_light_one() -> None:
     assert not set(DARK) & set(DARK.values())
 
 
@@ -49,6 +49,6 @@ def test_category_colours_repeat_after_the_last() -> None:
     assert category_colours(count + 2)[count:] == category_colours(2)
 
 
-def test_the_page_is_part_of_the_configuration() -> None:
+def test_configuration_has_the_colours_of_the_page() -> None:
     assert vega_config("dark")["background"] == PAGES["dark"].paper
     assert vega_config("light")["axis"]["titleColor"] == PAGES["light"].text

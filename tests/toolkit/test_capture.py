@@ -123,13 +123,13 @@ def test_a_cut_compressed_capture_keeps_what_came_out(tmp_path: Path) -> None:
 
 BAD = {
     "empty": (b"", "is empty"),
-    "text": (b"not a capture, just some text in a file\n", "is no capture: it starts with the octets 6e 6f 74 20"),
-    "cut_in_header": (VARIANTS["little_us"].octets()[:17], "ends within the file header: 17 of 24 octets"),
+    "text": (b"not a capture, just some text in a file\n", "is not a capture: it starts with the octets 6e 6f 74 20"),
+    "cut_in_header": (VARIANTS["little_us"].octets()[:17], "ends within the file header, after 17 of 24 octets"),
     "pcapng": (bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000") + bytes(16), "is a pcapng file"),
     "wireless": (VARIANTS["little_us"].octets()[:20] + bytes([127, 0, 0, 0]), "link type 127 (IEEE802_11_RADIOTAP"),
     "empty_xz": (lzma.compress(b""), "is empty"),
     "cut_xz": (lzma.compress(VARIANTS["little_us"].octets())[:30], "is a damaged xz stream"),
-    "text_in_gzip": (gzip.compress(b"still no capture, only text\n"), "is no capture"),
+    "text_in_gzip": (gzip.compress(b"still no capture, only text\n"), "is not a capture"),
 }
 
 

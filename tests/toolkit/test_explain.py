@@ -28,7 +28,7 @@ def test_without_a_name_it_lists_every_table(capsys: pytest.CaptureFixture[str])
 def test_a_table_with_types_units_meanings_and_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "segments"]) == 0
     shown = capsys.readouterr().out
-    assert [line.split()[0] for line in shown.splitlines()[2:] if not line.startswith(" ")] == [
+    assert [line.split()[0] for line in shown.partition("\n\n")[2].splitlines() if not line.startswith(" ")] == [
         column.name for column in TABLES["segments"].columns
     ]
     assert "i64, ns?" in shown

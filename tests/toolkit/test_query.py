@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from hindflight.toolkit.errors import QueryError
+from hindflight.toolkit.errors import MachineError, QueryError
 from hindflight.toolkit.query import plain_rows, query
 from hindflight.toolkit.schema import TABLES, table_from_rows
 from hindflight.toolkit.workspace import Workspace
@@ -133,3 +136,21 @@ def test_errors_are_one_line_with_a_hint(workspace: Workspace) -> None:
     assert "\n" not in str(caught.value)
     assert caught.value.hint is not None
     assert "flow_id" in caught.value.hint
+
+
+def test_ctrl_c_stops_a_query(workspace: Workspace) -> None:
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        query(workspace, "SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range * b.range = 7")
+    assert time.monotonic() - start < 5
+    timer.join()
+    assert not [thread for thread in threading.enumerate() if thread.name == "query" and thread.is_alive()]
+
+
+def test_duckdb_has_a_memory_limit(workspace: Workspace) -> None:
+    sql = "SELECT value FROM duckdb_settings() WHERE name = 'memory_limit'"
+    assert plain_rows(query(workspace, sql, memory=100 << 20)) == [{"value": "100.0 MiB"}]
+    with pytest.raises(MachineError, match="memory"):
+        query(workspace, "SELECT a.range AS n FROM range(50000000) a ORDER BY hash(n)", memory=100 << 20)

@@ -132,7 +132,7 @@ def test_an_error_in_the_first_transaction_leaves_no_folder(tmp_path: Path) -> N
 def test_rows_that_do_not_fit_the_schema_are_refused(workspace: Workspace) -> None:
     with pytest.raises(ValueError, match="lacks column flow_id"), workspace.transaction("bad") as transaction:
         transaction.write("variables", pa.table({"t_ns": [1]}))
-    with pytest.raises(KeyError, match="no table nix"), workspace.transaction("bad") as transaction:
+    with pytest.raises(KeyError, match="no table 'nix'"), workspace.transaction("bad") as transaction:
         transaction.write("nix", rows(1))
 
 
@@ -248,7 +248,7 @@ def test_missing_linked_and_damaged_parts_are_named(workspace: Workspace, tmp_pa
     part = workspace.parts("variables")[0]
     content = part.read_bytes()
     part.write_bytes(content[: len(content) // 2])
-    with pytest.raises(WorkspaceError, match=r"table variables .* cannot be read"):
+    with pytest.raises(WorkspaceError, match=r"variables-000001.parquet is damaged"):
         workspace.table("variables")
     part.rename(tmp_path / "elsewhere.parquet")
     with pytest.raises(WorkspaceError, match="is missing"):

@@ -12,7 +12,7 @@ import pytest
 from hindflight.replay.experiment.run import Event, follow
 from hindflight.toolkit.capture import load_capture
 from hindflight.toolkit.errors import LogError
-from validation.open_loop import CAPTURE, LEAD_NS, AloneResult, Record, compare, follow_run, read_record
+from validation.open_loop import CAPTURE, LEAD_NS, OpenLoopResult, Record, compare, follow_run, read_record
 from validation.rebuild import rebuild
 from validation.recorded import TICK_NS, KernelRun, read_run
 
@@ -104,7 +104,7 @@ def test_only_rows_with_equal_counts_are_compared(s9: KernelRun) -> None:
         }
     )
 
-    def against(*cwnd: int) -> AloneResult:
+    def against(*cwnd: int) -> OpenLoopResult:
         info = {
             "t_ns": np.array([1, 2, 3, 4]),
             "segs_in": np.array([1, 2, 3, 4]),

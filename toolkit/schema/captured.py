@@ -1,6 +1,6 @@
-"""Tables of what was seen: in a capture, in a log, or in a replay as a capture of it would show it.
+"""Tables of observations: from a capture, from a log, or from a replay in the form of a capture.
 
-Read docs/tables.md for how the tables hang together.
+docs/tables.md describes how the tables are joined.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ SEGMENTS = Table(
             nullable=True,
         ),
         Column(
-            "payload_bytes", "u32", "bytes", "TCP payload by the IP header's length, also where the capture kept less"
+            "payload_bytes",
+            "u32",
+            "bytes",
+            "TCP payload according to the IP length, even if the capture truncated the packet",
         ),
         Column("flags", "u16", "", "TCP flags: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR, 256 AE"),
         Column("window", "u16", "", "Window field as sent, not scaled"),
@@ -51,7 +54,7 @@ SEGMENTS = Table(
             "wnd_bytes",
             "i64",
             "bytes",
-            "Advertised receive window, scaled; null where the scale is not known (no handshake in the capture)",
+            "Advertised receive window, scaled; null if the scale is not known (no handshake in the capture)",
             nullable=True,
         ),
         Column("seq_raw", "u32", "", "Sequence number as on the wire"),
@@ -71,7 +74,7 @@ SEGMENTS = Table(
             "options_other",
             "bytes",
             "",
-            "All other TCP options as they stand on the wire (kind, length, data), one after another",
+            "All other TCP options as on the wire (kind, length, data), concatenated",
             nullable=True,
         ),
         Column("ip_version", "u8", "", "4 or 6"),
@@ -92,14 +95,14 @@ SEGMENTS = Table(
             "rtt_ns",
             "i64",
             "ns",
-            "Round-trip time that this ACK measures for the segment it acknowledges, seen from the capture point (Karn: never from a retransmitted segment)",
+            "Round-trip time that this ACK measures for the segment it acknowledges, measured at the capture point (Karn: never from a retransmitted segment)",
             nullable=True,
         ),
         Column(
             "flight_bytes",
             "i64",
             "bytes",
-            "Sequence space that the data sender has outstanding right after this segment, less what SACK has reported (RFC 5681 flight size less sacked octets)",
+            "Sequence space that the data sender has outstanding after this segment, minus the octets that SACK has reported (RFC 5681 FlightSize minus SACKed octets)",
         ),
     ),
 )
@@ -119,7 +122,7 @@ FLOWS = Table(
     (
         RUN,
         FLOW,
-        Column("input_id", "u32", "", "Input that it was read from (index in the workspace's manifest)"),
+        Column("input_id", "u32", "", "Input of the connection (index in the workspace's manifest)"),
         Column(
             "a_addr", "text", "", "Address of the end that opened the connection (or sent the first segment captured)"
         ),
@@ -137,14 +140,14 @@ FLOWS = Table(
             "vantage",
             "enum",
             "",
-            "Where the capture stands, seen along data_direction, judged by which half of the handshake's round trip (or without one, of the timestamps') lies beyond it",
+            "Capture point relative to data_direction, inferred from the part of the handshake's (or, without one, of the timestamps') round trip that lies behind it",
             values=VANTAGES,
         ),
         Column(
             "handshake_rtt_ns",
             "i64",
             "ns",
-            "SYN to the ACK of the SYN/ACK; null without a whole handshake",
+            "SYN to the ACK of the SYN/ACK; null without a complete handshake",
             nullable=True,
         ),
         *_per_direction(
@@ -155,30 +158,30 @@ FLOWS = Table(
                 ("unique_bytes", "u64", "bytes", "payload, each octet counted once", False),
                 ("acked_bytes", "u64", "bytes", "octets of payload that the other end acknowledged", False),
                 ("retransmitted_segments", "u64", "", "data segments with at least one octet sent before", False),
-                ("retransmitted_bytes", "u64", "bytes", "octets sent again", False),
+                ("retransmitted_bytes", "u64", "bytes", "octets retransmitted", False),
                 (
                     "out_of_order_segments",
                     "u64",
                     "",
-                    "data segments that fill a gap never seen before: overtaken, or lost before the capture point",
+                    "data segments that fill a gap and were not captured before: reordered, or lost before the capture point",
                     False,
                 ),
                 ("dup_acks", "u64", "", "duplicate acknowledgements sent in this direction", False),
                 ("sack_segments", "u64", "", "segments that carry SACK blocks", False),
                 ("dsack_segments", "u64", "", "segments whose first SACK block reports a duplicate (RFC 2883)", False),
                 ("mss_bytes", "u16", "bytes", "MSS option in the SYN", True),
-                ("wscale", "u8", "", "window scale in the SYN; null where none was seen", True),
+                ("wscale", "u8", "", "window scale in the SYN; null if there is none", True),
                 ("max_segment_bytes", "u32", "bytes", "largest payload of a segment", False),
                 ("rtt_samples", "u64", "", "round-trip times measured for this direction's data", False),
-                ("rtt_min_ns", "i64", "ns", "least round-trip time", True),
+                ("rtt_min_ns", "i64", "ns", "minimum round-trip time", True),
                 ("rtt_mean_ns", "i64", "ns", "mean round-trip time", True),
-                ("rtt_max_ns", "i64", "ns", "greatest round-trip time", True),
-                ("flight_max_bytes", "i64", "bytes", "greatest flight", False),
+                ("rtt_max_ns", "i64", "ns", "maximum round-trip time", True),
+                ("flight_max_bytes", "i64", "bytes", "maximum of the data in flight", False),
                 (
                     "rtos",
                     "u64",
                     "",
-                    "retransmission timeouts: times the timer fired, not the segments sent again after it",
+                    "retransmission timeouts (expirations of the timer, not segments retransmitted after them)",
                     False,
                 ),
                 ("recoveries", "u64", "", "episodes of fast recovery", False),
@@ -195,12 +198,12 @@ INSTRUMENTS = Table(
         FLOW,
         LEG,
         TIME,
-        Column("source", "enum", "", "Where the values come from", values=SOURCES),
+        Column("source", "enum", "", "Source of the values", values=SOURCES),
         Column(
             "phase",
             "enum",
             "",
-            "What the sender is doing: RFC 5681 phases; `loss` = after a timeout, `limited` = held by the application or the receiver's window",
+            "Phase of congestion control (RFC 5681); `loss`: after a timeout; `limited`: limited by the application or the receive window",
             values=PHASES,
         ),
         Column("cwnd_bytes", "i64", "bytes", "Congestion window", nullable=True),
@@ -209,14 +212,14 @@ INSTRUMENTS = Table(
             "flight_bytes",
             "i64",
             "bytes",
-            "Octets outstanding less those that SACK reported (web100: all outstanding, it does not log what SACK reported)",
+            "Octets outstanding minus those that SACK reported (web100: all outstanding octets, because it does not log SACK)",
             nullable=True,
         ),
         Column("smss_bytes", "i64", "bytes", "Sender maximum segment size (payload)", nullable=True),
         Column("srtt_ns", "i64", "ns", "Smoothed round-trip time", nullable=True),
         Column("rttvar_ns", "i64", "ns", "Round-trip time variation", nullable=True),
         Column("rto_ns", "i64", "ns", "Retransmission timeout", nullable=True),
-        Column("min_rtt_ns", "i64", "ns", "Least round-trip time so far", nullable=True),
+        Column("min_rtt_ns", "i64", "ns", "Minimum round-trip time so far", nullable=True),
         Column(
             "snd_una",
             "i64",
@@ -224,7 +227,7 @@ INSTRUMENTS = Table(
             "Oldest unacknowledged octet, relative to the first (SYN = 0) and unwrapped",
             nullable=True,
         ),
-        Column("snd_nxt", "i64", "bytes", "Next octet to send, likewise", nullable=True),
+        Column("snd_nxt", "i64", "bytes", "Next octet to send, relative to the first and unwrapped", nullable=True),
         Column("snd_wnd_bytes", "i64", "bytes", "Window that the receiver advertised", nullable=True),
         Column("segments_out", "i64", "", "Data segments sent so far, retransmissions included", nullable=True),
         Column("retransmissions", "i64", "", "Segments retransmitted so far", nullable=True),
@@ -233,13 +236,13 @@ INSTRUMENTS = Table(
         Column("dup_acks_in", "i64", "", "Duplicate acknowledgements received so far", nullable=True),
         Column("pacing_rate_bps", "i64", "bit/s", "Pacing rate", nullable=True),
         Column("delivery_rate_bps", "i64", "bit/s", "Delivery rate as the stack estimates it", nullable=True),
-        Column("app_limited", "bool", "", "The application, not the window, holds the sender back", nullable=True),
+        Column("app_limited", "bool", "", "The application, not the window, limits the sender", nullable=True),
     ),
 )
 
 VARIABLES = Table(
     "variables",
-    "one variable of a kernel log as the log names and counts it, at a time when it changed; it holds until its next row",
+    "one variable of a kernel log in the log's own name and unit, at a change; the value holds until the next row",
     (
         FLOW,
         TIME,
@@ -250,20 +253,22 @@ VARIABLES = Table(
             "",
             "Name in the log: a WEB100 variable such as SndLimTimeCwnd, a TCP_INFO column such as ca_state",
         ),
-        Column("value", "i64", "", "The value, in the log's own unit; null where it is no number", nullable=True),
-        Column("text", "text", "", "The value where it is no number (addresses)", nullable=True),
+        Column("value", "i64", "", "The value, in the log's unit; null if it is not a number", nullable=True),
+        Column("text", "text", "", "The value if it is not a number (addresses)", nullable=True),
     ),
 )
 
 EVENTS = Table(
     "events",
-    "one thing that happened to a flow, with its cause and the evidence for it",
+    "one event of a flow, with its cause and the evidence for it",
     (
         RUN,
         FLOW,
         LEG,
         TIME,
-        Column("end_ns", "i64", "ns", "End, for what lasts (recovery, outage); null otherwise", nullable=True),
+        Column(
+            "end_ns", "i64", "ns", "End of an event with a duration (recovery, outage); null otherwise", nullable=True
+        ),
         DIRECTION,
         Column("kind", "enum", "", "What happened", values=EVENT_KINDS),
         Column("cause", "enum", "", "Why, as far as the evidence goes", values=EVENT_CAUSES),
@@ -271,37 +276,37 @@ EVENTS = Table(
             "record",
             "u64",
             "",
-            "The segment it is tied to (key of `segments`): for a loss the transmission that was lost",
+            "The segment of the event (key of `segments`); for a loss the lost transmission",
             nullable=True,
         ),
         Column("seq_start", "i64", "bytes", "First octet concerned", nullable=True),
         Column("seq_end", "i64", "bytes", "One past the last octet concerned", nullable=True),
-        Column("evidence", "text", "", "Why we think so, in words and numbers", nullable=True),
+        Column("evidence", "text", "", "Evidence for the cause", nullable=True),
     ),
 )
 
 ISSUES = Table(
     "issues",
-    "one thing in an input that could not be decoded or is suspect",
+    "one record of an input that could not be decoded or is suspect",
     (
         Column("input_id", "u32", "", "Input (index in the workspace's manifest)"),
         Column("record", "u64", "", "Number of the record in the input, from 1; 0 for the file as a whole"),
-        Column("offset", "u64", "bytes", "Where in the (uncompressed) input"),
+        Column("offset", "u64", "bytes", "Position in the (uncompressed) input"),
         Column("kind", "text", "", "Short name of the problem"),
-        Column("text", "text", "", "What was found, and what was done about it"),
+        Column("text", "text", "", "Description, and how the record was handled"),
     ),
 )
 
 OTHERS = Table(
     "others",
-    "one IP packet of a capture that is no TCP segment",
+    "one IP packet of a capture that is not a TCP segment",
     (
         Column("input_id", "u32", "", "Input (index in the workspace's manifest)"),
         Column("record", "u64", "", "Number of the packet in its capture, from 1"),
         Column("t_ns", "i64", "ns", "Time when it was captured, since 1970-01-01 UTC"),
         Column("kind", "text", "", "udp, icmp, tcp_fragment (fragments after the first) or other_ip"),
-        Column("src_addr", "text", "", "Where it comes from"),
-        Column("dst_addr", "text", "", "Where it goes"),
+        Column("src_addr", "text", "", "Source address"),
+        Column("dst_addr", "text", "", "Destination address"),
         Column("ip_bytes", "u32", "bytes", "IP length"),
     ),
 )

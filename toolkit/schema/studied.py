@@ -1,6 +1,6 @@
-"""Tables of what was made of it: the channel, runs of the engine, findings, claims of papers.
+"""Tables of results: the channel, runs of the engine, findings, claims of papers.
 
-Read docs/tables.md for how the tables hang together.
+docs/tables.md describes how the tables are joined.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ CHANNEL_CAUSES = ("none", "channel", "queue", "outage", "unknown")
 
 CHANNEL = Table(
     "channel",
-    "what the link did to one packet, or during one interval",
+    "the state of a link: the fate of one packet, or rate, delay and loss during one interval",
     (
         Column(
             "kind",
             "enum",
             "",
-            "packet: one row per data packet offered; interval: a state that holds from t_ns to end_ns, times at the link "
-            "itself: for what it serves from then on. The first begins where a replay does (a captured flow's SYN)",
+            "packet: one row per data packet offered; interval: the state of the link from t_ns to end_ns, which "
+            "applies to packets that the link serves then. The first interval starts at the SYN of the captured flow, time 0 of a replay",
             values=CHANNEL_KINDS,
         ),
         Column("hop", "text", "", "Link of the path it belongs to"),
@@ -39,42 +39,42 @@ CHANNEL = Table(
             "lost",
             "bool",
             "",
-            "Packet: the channel lost it; interval: every packet served in it is lost (in an outage also what would arrive)",
+            "Packet: the channel lost it; interval: every packet served in it is lost (in an outage also packets in flight)",
         ),
         Column(
             "cause",
             "enum",
             "",
-            "Packet: what took it (a queue loss has lost = false: it never reached the channel)",
+            "Packet: cause of the loss (a queue loss has lost = false: it never reached the channel)",
             values=CHANNEL_CAUSES,
         ),
         Column(
             "rate_bps",
             "f64",
             "bit/s",
-            "Interval: rate of the bottleneck; 0: nothing is sent, and what is queued waits",
+            "Interval: rate of the bottleneck; 0: nothing is sent, and queued packets wait",
             nullable=True,
         ),
         Column(
             "delay_ns",
             "i64",
             "ns",
-            "Packet: round-trip time it met, if measured; interval: one-way propagation delay",
+            "Packet: its round-trip time, if measured; interval: one-way propagation delay",
             nullable=True,
         ),
-        Column("added_ns", "i64", "ns", "Packet: what the link layer's repair added to its delay", nullable=True),
+        Column("added_ns", "i64", "ns", "Packet: delay added by link-layer protection (ARQ, FEC)", nullable=True),
         Column(
             "overlap_ns",
             "i64",
             "ns",
-            "Interval: with it a second link takes over; the one before serves what it has for so long",
+            "Interval: at its start a second link takes over, and the previous link drains its queue for this long",
             nullable=True,
         ),
         Column("ber", "f64", "", "Interval: bit error rate", nullable=True),
         Column("per", "f64", "", "Interval: probability that a packet is lost, whatever its size", nullable=True),
-        Column("known", "bool", "", "False where the capture cannot tell and the value is a filler"),
+        Column("known", "bool", "", "False if the capture does not determine the value and a placeholder is given"),
         Column("record", "u64", "", "Packet: the segment in the capture (key of `segments`)", nullable=True),
-        Column("evidence", "text", "", "Lost packets: why it is ascribed to this cause", nullable=True),
+        Column("evidence", "text", "", "Lost packets: evidence for the cause", nullable=True),
     ),
 )
 
@@ -89,10 +89,18 @@ RUNS = Table(
             "role",
             "enum",
             "",
-            "studied: the flow that the scenario is about; cross: one that shares its path",
+            "studied: the flow under test; cross: cross traffic on its path",
             values=("studied", "cross"),
         ),
         Column("variant", "text", "", "TCP variant of the flow; `udp` for a stream of datagrams"),
+        Column(
+            "compared_variant",
+            "text",
+            "",
+            "TCP variant of the flow under test in this run, also in the rows of the flows that share its path; null in "
+            "workspaces of Hindflight 0.1",
+            nullable=True,
+        ),
         Column("proxy", "text", "", "Node that splits the connection; `none` without a proxy"),
         Column(
             "purpose",
@@ -105,10 +113,10 @@ RUNS = Table(
             "channel_mode",
             "enum",
             "",
-            "model: drawn from a model; replayed: the trace as captured; resampled: blocks of the trace drawn by seed",
+            "model: generated by a model; replayed: the captured trace; resampled: blocks of the trace, resampled by seed",
             values=("model", "replayed", "resampled"),
         ),
-        Column("seed", "u64", "", "Root seed: it decides everything random in the run"),
+        Column("seed", "u64", "", "Root seed of all random numbers of the run"),
         FLOW,
         Column(
             "duration_ns",
@@ -121,17 +129,23 @@ RUNS = Table(
             "completed",
             "bool",
             "",
-            "All that it had to send was delivered before the run ended; false for a flow without end",
+            "All data was delivered before the end of the run; false for a flow without end",
         ),
         Column(
             "reset_ns",
             "i64",
             "ns",
-            "When, since the start of the run, the sender gave up for want of answers or was reset; null if neither",
+            "When, since the start of the run, the sender gave up or was reset; null if neither",
             nullable=True,
         ),
         Column("delivered_bytes", "u64", "bytes", "Octets that the receiving application read in order"),
-        Column("goodput_bps", "f64", "bit/s", "delivered_bytes x 8 / duration"),
+        Column(
+            "goodput_bps",
+            "f64",
+            "bit/s",
+            "Goodput: delivered_bytes x 8 / duration_ns. For a captured flow, `findings` gives the octets acknowledged "
+            "in order x 8 / the time from its first to its last new data segment",
+        ),
         Column(
             "segments_out",
             "u64",
@@ -139,12 +153,12 @@ RUNS = Table(
             "Data segments sent, retransmissions included. This and all counts below are up to the flow's end and, with "
             "a proxy, sums over the connections into which it splits the flow (`leg` in `instruments` tells them apart)",
         ),
-        Column("retransmissions", "u64", "", "Of these, sent before"),
+        Column("retransmissions", "u64", "", "Of these, retransmissions"),
         Column("rtos", "u64", "", "Retransmission timeouts"),
         Column("recoveries", "u64", "", "Episodes of fast recovery"),
         Column("channel_losses", "u64", "", "Data packets that the channel lost"),
         Column("queue_losses", "u64", "", "Data packets dropped by full queues"),
-        Column("aqm_losses", "u64", "", "Data packets dropped early by the management of a queue"),
+        Column("aqm_losses", "u64", "", "Data packets dropped by active queue management (AQM)"),
         Column("outage_losses", "u64", "", "Data packets lost in outages"),
         Column("control_losses", "u64", "", "Packets without data (ACK, SYN, FIN, reset) lost, whatever the cause"),
         Column("ecn_marks", "u64", "", "Packets that a queue marked (congestion experienced) instead of dropping them"),
@@ -153,7 +167,7 @@ RUNS = Table(
             "trace_beyond_pkts",
             "u64",
             "",
-            "Data packets that lay beyond the end of a replayed loss trace, which starts again there",
+            "Data packets beyond the end of a replayed loss trace, which then repeats",
             nullable=True,
         ),
         Column(
@@ -168,7 +182,7 @@ RUNS = Table(
             "proxy_held_max_bytes",
             "u64",
             "bytes",
-            "Most octets that a proxy had acknowledged but not yet seen acknowledged downstream: what a crash would lose",
+            "Maximum of octets that a proxy had acknowledged but that were not acknowledged downstream: data lost in a crash",
             nullable=True,
         ),
         Column(
@@ -189,9 +203,9 @@ RUNS = Table(
             "Datagrams: mean difference of the delays of two that arrived one after the other",
             nullable=True,
         ),
-        Column("stalls", "u64", "", "Streams: times that play-out ran dry", nullable=True),
-        Column("stalled_ns", "i64", "ns", "Streams: time that play-out stood still after it had begun", nullable=True),
-        Column("pages", "u64", "", "Pages: how many were loaded and read", nullable=True),
+        Column("stalls", "u64", "", "Streams: number of playback stalls", nullable=True),
+        Column("stalled_ns", "i64", "ns", "Streams: time that playback was stalled after its start", nullable=True),
+        Column("pages", "u64", "", "Pages: number of pages loaded and read", nullable=True),
         Column("page_load_p50_ns", "i64", "ns", "Pages: median time from the request to the last octet", nullable=True),
         Column("page_load_p95_ns", "i64", "ns", "Pages: 95th percentile of that time", nullable=True),
     ),
@@ -201,8 +215,8 @@ FINDINGS = Table(
     "findings",
     "one statement that the tables support, with its number and interval",
     (
-        Column("section", "text", "", "Part of the report it belongs to"),
-        Column("subject", "text", "", "What it is about (flow, variant, channel, …)"),
+        Column("section", "text", "", "Section of the report"),
+        Column("subject", "text", "", "Subject (flow, variant, channel, …)"),
         Column("metric", "text", "", "Name of the quantity"),
         Column("value", "f64", "", "The number, in `unit`", nullable=True),
         Column("low", "f64", "", "Lower end of the interval, where there is one", nullable=True),
@@ -212,7 +226,7 @@ FINDINGS = Table(
             "verdict",
             "enum",
             "",
-            "pass or miss against a stated bound; info otherwise; unknown where the data cannot tell",
+            "pass or miss (failed) of a stated bound; info without a bound; unknown if the data do not determine it",
             values=("info", "pass", "miss", "unknown"),
         ),
         Column("text", "text", "", "The statement as a sentence"),
@@ -221,20 +235,20 @@ FINDINGS = Table(
 
 CLAIMS = Table(
     "claims",
-    "one claim of a paper beside what the engine gives",
+    "one claim of a paper compared with the engine",
     (
         Column("claim_id", "text", "", "Identifier in the list of claims"),
         Column("paper", "text", "", "Paper it comes from"),
         Column("scenario", "text", "", "Scenario, as the list gives it"),
         Column("metric", "text", "", "Quantity"),
-        Column("expected", "f64", "", "What the paper says, in `unit`", nullable=True),
+        Column("expected", "f64", "", "Value in the paper, in `unit`", nullable=True),
         Column("tolerance", "f64", "", "Accepted difference, in `unit`", nullable=True),
-        Column("value", "f64", "", "What the engine gives, in `unit`", nullable=True),
+        Column("value", "f64", "", "Value of the engine, in `unit`", nullable=True),
         Column("low", "f64", "", "Lower end of its 95 % interval", nullable=True),
         Column("high", "f64", "", "Upper end of its 95 % interval", nullable=True),
         Column("unit", "text", "", "Unit of all four"),
         Column("verdict", "enum", "", "Outcome", values=("reproduced", "not_reproduced", "not_testable")),
-        Column("reason", "text", "", "Why, where it does not reproduce"),
+        Column("reason", "text", "", "Reason, if it is not reproduced"),
     ),
 )
 
@@ -243,16 +257,16 @@ FINDING_SECTIONS = (
     "key_numbers",
     "self_check",
     "channel",
-    "what_was",
+    "what_happened",
     "what_if",
-    "spread",
+    "sensitivity",
     "sharing",
     "unknown",
     "setup",
 )
-"""Values of `findings.section` that a report shows, in its order; reports/document.py says what each is for."""
+"""Values of `findings.section` that a report shows, in order; reports/document.py describes them."""
 
 
 def run_subject(variant: str, proxy: str) -> str:
-    """Return the subject under which `findings` speaks of the runs of `variant` with `proxy` (`none` without one)."""
+    """Return the subject in `findings` of the runs of `variant` with `proxy` (`none` without one)."""
     return variant if proxy == "none" else f"{variant}, split at {proxy}"

@@ -18,8 +18,8 @@ PACING_MARGIN = 0.99
 FULL_BW_GROWTH, FULL_BW_ROUNDS = 1.25, 3
 PROBE_WAIT_S, RENO_ROUNDS = 2.0, 63
 MIN_RTT_S, PROBE_RTT_INTERVAL_S, PROBE_RTT_S = 10.0, 5.0, 0.2
-LEAST_PKTS, UP_ROOM_PKTS = 4, 2
-QUANTA, LEAST_QUANTUM_PKTS, QUANTUM_S = 3, 2, 0.001
+MIN_CWND_PKTS, UP_ROOM_PKTS = 4, 2
+QUANTA, MIN_QUANTUM_PKTS, QUANTUM_S = 3, 2, 0.001
 EXTRA_ACKED_ROUNDS = 10
 UNPACED_PKTS = 10
 """Linux's sender, not the draft: the first packets of a connection."""
@@ -89,12 +89,12 @@ class Bbr3:
     @property
     def quantum(self) -> int:
         """§5.6.3."""
-        return max(int(self.pacing * QUANTUM_S), LEAST_QUANTUM_PKTS) if self.pacing < inf else LEAST_QUANTUM_PKTS
+        return max(int(self.pacing * QUANTUM_S), MIN_QUANTUM_PKTS) if self.pacing < inf else MIN_QUANTUM_PKTS
 
     def most(self, gain: float, extra: float = 0.0) -> float:
         """§5.6.4.2, with §5.6.3 and §5.5.8.1."""
         room = UP_ROOM_PKTS if self.state == UP else 0
-        return max(gain * self.bw * self.min_rtt_s + extra, QUANTA * self.quantum, LEAST_PKTS) + room
+        return max(gain * self.bw * self.min_rtt_s + extra, QUANTA * self.quantum, MIN_CWND_PKTS) + room
 
     def on_ack(self, sample: Sample) -> None:
         """§5.2.3, in its order; with the first of all, §5.6.2's first pacing rate."""
@@ -210,13 +210,13 @@ class Bbr3:
             self.cwnd = min(self.cwnd + 1, most)
         elif self.cwnd < most:
             self.cwnd += 1
-        self.cwnd = max(self.cwnd, LEAST_PKTS)
+        self.cwnd = max(self.cwnd, MIN_CWND_PKTS)
         if self.state == PROBE_RTT:
             self.cwnd = min(self.cwnd, self._probe_rtt_cwnd())
 
     def _probe_rtt_cwnd(self) -> float:
         """§5.6.4.5."""
-        return max(CWND_GAIN[PROBE_RTT] * self.bw * self.min_rtt_s, LEAST_PKTS)
+        return max(CWND_GAIN[PROBE_RTT] * self.bw * self.min_rtt_s, MIN_CWND_PKTS)
 
 
 def windows(rate: float, rtt_s: float, duration_s: float, initial_pkts: int) -> list[tuple[int, float]]:

@@ -1,14 +1,16 @@
-//! Speed of streets, loss processes and fits on one core, with what is wanted of each beside it:
-//! `cargo run --release -p hindflight-kernels --example bench`, or with the words `fits MODEL` the fits of one model.
+//! Speed of streets, loss processes, fading and fits on one core, with the target of each.
+//!
+//! `cargo run --release -p hindflight-kernels --example bench` runs everything, with the arguments `fits MODEL` the
+//! fits of one model.
 
 use std::hint::black_box;
 
 use hindflight_kernels::fit::{MODELS, Runs, fit};
 
 use hindflight_kernels::{
-    Canyon, ChainLoss, ChainParams, Clock, Direction, Edge, GilbertElliott, GilbertElliottParams,
-    LengthLaw, Pace, Passage, Purpose, Sample, StateLoss, Stay, StreamKey, StreamRng, Street,
-    StreetParams, radians,
+    Canyon, ChainLoss, ChainParams, Clock, Direction, Edge, Fading, FadingPace, GilbertElliott,
+    GilbertElliottParams, LengthLaw, Pace, Passage, Purpose, Sample, StateLoss, StateSignal, Stay,
+    StreamKey, StreamRng, Street, StreetParams, radians,
 };
 
 fn rng() -> StreamRng {
@@ -20,18 +22,18 @@ fn rng() -> StreamRng {
     })
 }
 
-/// What `work` gives, and the seconds that it takes.
+/// The result of `work`, and the seconds that it takes.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     #[allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
     let start = std::time::Instant::now();
-    let given = black_box(work());
-    (given, start.elapsed().as_secs_f64())
+    let result = black_box(work());
+    (result, start.elapsed().as_secs_f64())
 }
 
-fn report(name: &str, wanted: &str, packets: u64, work: impl FnOnce() -> u64) {
+fn report(name: &str, target: &str, packets: u64, work: impl FnOnce() -> u64) {
     let (lost, seconds) = timed(work);
     println!(
-        "{name:<44} {:>8.1} million packets/s, {:.4} lost{wanted}",
+        "{name:<44} {:>8.1} million packets/s, {:.4} lost{target}",
         packets as f64 / seconds / 1e6,
         lost as f64 / packets as f64
     );
@@ -41,7 +43,7 @@ fn gilbert_elliott(name: &str, packets: u64, [p, r, h, k]: [f64; 4]) {
     let params = GilbertElliottParams { p, r, h, k };
     report(
         &format!("{name}, run lengths"),
-        "; wanted 100",
+        "; target 100",
         packets,
         || {
             let mut process = GilbertElliott::new(params, rng());
@@ -60,8 +62,8 @@ fn gilbert_elliott(name: &str, packets: u64, [p, r, h, k]: [f64; 4]) {
     });
 }
 
-/// One hour at 2 m/s in steps of 1 ms, the street as long as the way.
-fn street(name: &str, edge: Edge, sky: Vec<Sample>) {
+/// One hour at 2 m/s in steps of 1 ms, in a street that is as long as the route.
+fn street(name: &str, edge: Edge, samples: Vec<Sample>) {
     let params = StreetParams {
         length_m: 7200.0,
         height: LengthLaw::LogNormal(20.6, 0.44),
@@ -78,12 +80,38 @@ fn street(name: &str, edge: Edge, sky: Vec<Sample>) {
         step_ns: 1_000_000,
         steps: 3_600_000,
     };
-    let (runs, seconds) = timed(|| Passage::new(canyon, pace, edge, sky).count());
-    println!("{name:<44} {seconds:>8.3} s for one hour at 1 ms, {runs} runs; wanted 1 s");
+    let (runs, seconds) = timed(|| Passage::new(canyon, pace, edge, samples).count());
+    println!("{name:<44} {seconds:>8.3} s for one hour at 1 ms, {runs} runs; target 1 s");
 }
 
-/// Fits of ten million packets, the tests of the fit included.
-fn fits(wanted: Option<&str>) {
+/// One hour of Suzuki fading in steps of 1 ms.
+fn fading(doppler_hz: f64) {
+    let chain = ChainParams {
+        clock: Clock::Time,
+        states: vec![(StateLoss::Packets(0.0), Stay::Fixed(u64::MAX))],
+        jumps: vec![vec![1.0]],
+        start: vec![1.0],
+    };
+    let signal = StateSignal {
+        direct_db: None,
+        direct_sigma_db: 0.0,
+        multipath_db: 0.0,
+        multipath_sigma_db: 3.0,
+    };
+    let pace = FadingPace {
+        doppler_hz,
+        shadowing_ns: 7.5e8,
+        step_ns: 1_000_000,
+        steps: 3_600_000,
+        level_db: 0.5,
+    };
+    let (runs, seconds) = timed(|| Fading::new(chain, vec![signal], pace, rng(), rng()).count());
+    let name = format!("Suzuki fading, Doppler shift {doppler_hz} Hz");
+    println!("{name:<44} {seconds:>8.3} s for one hour at 1 ms, {runs} runs");
+}
+
+/// Fits of ten million packets, including the goodness-of-fit tests.
+fn fits(only: Option<&str>) {
     for [p, r, h, k] in [
         [0.0012, 0.125, 0.0, 1.0],
         [0.0, 1.0, 0.0, 0.99],
@@ -96,11 +124,11 @@ fn fits(wanted: Option<&str>) {
         let (runs, seconds) = timed(|| Runs::in_time(&trace, &times));
         println!("10 million packets, p r h k = {p} {r} {h} {k}: runs counted in {seconds:.3} s");
         for model in MODELS {
-            if wanted.is_none_or(|name| name == model.name()) {
+            if only.is_none_or(|name| name == model.name()) {
                 let (fitted, seconds) = timed(|| fit(model, &runs, 0.95));
                 let name = format!("  fit of {}", model.name());
                 println!(
-                    "{name:<44} {seconds:>8.3} s, BIC {:.1}; wanted 5 s",
+                    "{name:<44} {seconds:>8.3} s, BIC {:.1}; target 5 s",
                     fitted.bic
                 );
             }
@@ -143,6 +171,8 @@ fn main() {
         Edge::Hard,
         moving,
     );
+    fading(10.0);
+    fading(200.0);
     gilbert_elliott("gilbert_elliott 1 %", 2_000_000_000, [0.002, 0.2, 0.0, 1.0]);
     gilbert_elliott("gilbert_elliott 25 %", 200_000_000, [0.1, 0.2, 0.3, 0.99]);
     let packets = 100_000_000;

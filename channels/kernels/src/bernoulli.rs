@@ -1,10 +1,10 @@
-//! Independent losses, drawn as run lengths: one random number per loss, not per packet.
+//! Independent losses of packets and independent bit errors (`docs/channels/bernoulli.md`, `docs/channels/ber.md`).
 //!
-//! Must not know what else a link does. Read `docs/channels/bernoulli.md` first.
+//! Both generate run lengths: one random number per loss, not per packet.
 
 use crate::rng::StreamRng;
 
-/// Every packet is lost with the same probability, whatever its size.
+/// Every packet is lost with the same probability, regardless of its size.
 #[derive(Clone, Debug)]
 pub struct Bernoulli {
     probability: f64,
@@ -13,7 +13,7 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// `probability` of losing a packet, 0 to 1.
+    /// Starts the process; `probability` of losing a packet, 0 to 1.
     pub fn new(probability: f64, mut rng: StreamRng) -> Self {
         let survivors = rng.run_length(probability);
         Self {
@@ -35,7 +35,7 @@ impl Bernoulli {
     }
 }
 
-/// Every bit is wrong with the same probability; a packet with a wrong bit is lost: PER = 1 - (1 - BER)^(8 L).
+/// Every bit is wrong with the same probability, and a packet with a wrong bit is lost: PER = 1 - (1 - BER)^(8 L).
 #[derive(Clone, Debug)]
 pub struct BitErrors {
     ber: f64,
@@ -44,7 +44,7 @@ pub struct BitErrors {
 }
 
 impl BitErrors {
-    /// `ber`: probability that a bit is wrong, 0 to 1.
+    /// Starts the process; `ber` is the probability that a bit is wrong, 0 to 1.
     pub fn new(ber: f64, mut rng: StreamRng) -> Self {
         let good_bits = rng.run_length(ber);
         Self {
@@ -62,7 +62,7 @@ impl BitErrors {
             self.good_bits -= if self.good_bits == u64::MAX { 0 } else { bits };
             return false;
         }
-        // The geometric run has no memory: what follows the lost packet is a fresh run.
+        // The geometric distribution has no memory, so a new run begins after the lost packet.
         self.good_bits = self.rng.run_length(self.ber);
         true
     }
@@ -74,17 +74,17 @@ mod tests {
     use crate::rng::test_rng as rng;
 
     #[test]
-    fn loss_rate_and_independence_are_those_asked_for() {
+    fn losses_have_the_given_rate_and_are_independent() {
         let mut process = Bernoulli::new(0.02, rng(5));
-        let fate: Vec<bool> = (0..500_000).map(|_| process.lost()).collect();
-        let rate = fate.iter().filter(|&&l| l).count() as f64 / 5e5;
-        let pairs = fate.windows(2).filter(|w| w[0] && w[1]).count() as f64 / 5e5;
+        let lost: Vec<bool> = (0..500_000).map(|_| process.lost()).collect();
+        let rate = lost.iter().filter(|&&l| l).count() as f64 / 5e5;
+        let pairs = lost.windows(2).filter(|w| w[0] && w[1]).count() as f64 / 5e5;
         assert!((rate - 0.02).abs() < 0.0008, "{rate}");
         assert!((pairs - 0.0004).abs() < 0.00012, "{pairs}");
     }
 
     #[test]
-    fn ends_of_the_range_lose_nothing_and_everything() {
+    fn the_limits_lose_nothing_and_everything() {
         let (mut never, mut always) = (Bernoulli::new(0.0, rng(1)), Bernoulli::new(1.0, rng(1)));
         assert!((0..1000).all(|_| !never.lost() && always.lost()));
         let (mut never, mut always) = (BitErrors::new(0.0, rng(1)), BitErrors::new(1.0, rng(1)));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn bit_errors_hit_packets_by_their_size() {
+    fn bit_errors_depend_on_the_size_of_the_packet() {
         for (size, per) in [(1500_u32, 0.011_928_3), (40, 0.000_319_95)] {
             let mut process = BitErrors::new(1e-6, rng(9));
             let n = 2_000_000;

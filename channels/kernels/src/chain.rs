@@ -1,13 +1,12 @@
-//! States that follow one another at random, each with how long it lasts and what it loses: Markov and semi-Markov
-//! channels of any number of states, stepped per packet or in time.
+//! Markov and semi-Markov channels with any number of states, stepped per packet or in time. Each state has a sojourn
+//! time and a loss probability (`docs/channels/markov.md`).
 //!
-//! Must not know what else a link does. Read `docs/channels/markov.md` first; two states stepped per packet have a
-//! faster form in `gilbert_elliott.rs`.
+//! `gilbert_elliott.rs` has a faster form of the chain of two states that is stepped per packet.
 
-use crate::ahead::Ahead;
+use crate::lookahead::Lookahead;
 use crate::rng::{RunLength, StreamRng};
 
-/// What a state does to a packet.
+/// The losses in a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StateLoss {
     /// Every packet is lost with this probability.
@@ -28,26 +27,26 @@ impl StateLoss {
     }
 }
 
-/// How long a state lasts: packets, or nanoseconds, by the [`Clock`].
+/// The distribution of the sojourn time in a state, in packets or nanoseconds, as the [`Clock`] says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stay {
-    /// Left before the next packet with this probability.
+    /// Geometric: the chain leaves the state before the next packet with this probability.
     Geometric(f64),
     /// Exponential with this mean.
     Exponential(f64),
     /// Log-normal.
     LogNormal {
-        /// Median of the length.
+        /// Median of the sojourn time.
         median: f64,
-        /// Standard deviation of its natural logarithm.
+        /// Standard deviation of the natural logarithm of the sojourn time.
         sigma: f64,
     },
-    /// Always as long.
+    /// Constant.
     Fixed(u64),
 }
 
 impl Stay {
-    fn draw(self, rng: &mut StreamRng) -> u64 {
+    fn sample(self, rng: &mut StreamRng) -> u64 {
         match self {
             Self::Geometric(leave) => rng.run_length(leave).saturating_add(1),
             Self::Exponential(mean) => rng.exponential(mean) as u64,
@@ -57,29 +56,29 @@ impl Stay {
     }
 }
 
-/// What the lengths of stays count.
+/// The unit in which sojourn times are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Packets that the process sees: an idle link keeps its state.
+    /// Packets that enter the process: an idle link keeps its state.
     Packets,
-    /// Nanoseconds: the state goes on while nothing is sent.
+    /// Nanoseconds: the state changes also while nothing is sent.
     Time,
 }
 
-/// The states and what leads from one to the next.
+/// The states of a chain and the transitions between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainParams {
-    /// What the stays count.
+    /// The unit of the sojourn times.
     pub clock: Clock,
-    /// Loss and stay of each state.
+    /// Loss and sojourn time of each state.
     pub states: Vec<(StateLoss, Stay)>,
-    /// Row by row the probabilities of the state that follows; each row sums to 1.
+    /// For each state the probabilities of the next state; each row sums to 1.
     pub jumps: Vec<Vec<f64>>,
-    /// Probabilities of the first state.
+    /// Probabilities of the initial state.
     pub start: Vec<f64>,
 }
 
-/// The walk through the states, without packets.
+/// The sequence of states, without packets.
 #[derive(Clone, Debug)]
 pub struct Walk {
     params: ChainParams,
@@ -88,7 +87,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Stands before the first state.
+    /// A sequence that begins with the next call of [`Self::step`].
     pub fn new(params: ChainParams, rng: StreamRng) -> Self {
         Self {
             params,
@@ -97,25 +96,25 @@ impl Walk {
         }
     }
 
-    /// What a state does to packets.
+    /// The losses in a state.
     pub(crate) fn loss(&self, state: usize) -> StateLoss {
         self.params.states[state].0
     }
 
-    /// The next state and how long it lasts.
+    /// The next state and its sojourn time.
     pub fn step(&mut self) -> (usize, u64) {
         let row = match self.state {
             Some(state) => &self.params.jumps[state],
             None => &self.params.start,
         };
-        let state = pick(row, &mut self.rng);
+        let state = sample_index(row, &mut self.rng);
         self.state = Some(state);
-        (state, self.params.states[state].1.draw(&mut self.rng))
+        (state, self.params.states[state].1.sample(&mut self.rng))
     }
 }
 
-/// An index drawn with these probabilities.
-fn pick(weights: &[f64], rng: &mut StreamRng) -> usize {
+/// A random index with these probabilities.
+fn sample_index(weights: &[f64], rng: &mut StreamRng) -> usize {
     let mut left = rng.unit() * weights.iter().sum::<f64>();
     let possible = weights
         .iter()
@@ -132,28 +131,30 @@ fn pick(weights: &[f64], rng: &mut StreamRng) -> usize {
     last
 }
 
-/// Packets or bits that still pass in a state.
+/// Counts the packets or bits that pass before the next loss in a state.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget {
-    law: RunLength,
+pub(crate) struct LossCountdown {
+    distribution: RunLength,
     per_bit: bool,
     left: u64,
 }
 
-impl Budget {
+impl LossCountdown {
+    /// Starts in a state with this loss.
     pub(crate) fn new(loss: StateLoss, rng: &mut StreamRng) -> Self {
         let (probability, per_bit) = match loss {
             StateLoss::Packets(probability) => (probability, false),
             StateLoss::Bits(probability) => (probability, true),
         };
-        let law = RunLength::new(probability);
+        let distribution = RunLength::new(probability);
         Self {
-            law,
+            distribution,
             per_bit,
-            left: law.draw(rng),
+            left: distribution.sample(rng),
         }
     }
 
+    /// Whether the next packet, of `size_bytes`, is lost.
     #[inline]
     pub(crate) fn lost(&mut self, size_bytes: u32, rng: &mut StreamRng) -> bool {
         let needs = if self.per_bit {
@@ -165,12 +166,12 @@ impl Budget {
             self.left -= if self.left == u64::MAX { 0 } else { needs };
             return false;
         }
-        // Geometric runs have no memory: what follows the lost packet is a fresh run.
-        self.left = self.law.draw(rng);
+        // The geometric distribution has no memory, so a new run begins after the lost packet.
+        self.left = self.distribution.sample(rng);
         true
     }
 
-    /// Packets of `size_bytes` that still pass; `u64::MAX` for ever.
+    /// Packets of `size_bytes` that pass before the next loss; `u64::MAX` if none is ever lost.
     fn packets(&self, size_bytes: u32) -> u64 {
         if self.per_bit && self.left != u64::MAX {
             self.left / (u64::from(size_bytes) * 8).max(1)
@@ -179,8 +180,8 @@ impl Budget {
         }
     }
 
-    /// Lets so many packets pass.
-    fn spend(&mut self, packets: u64, size_bytes: u32) {
+    /// Counts packets that pass.
+    fn consume(&mut self, packets: u64, size_bytes: u32) {
         let each = if self.per_bit {
             u64::from(size_bytes) * 8
         } else {
@@ -192,64 +193,70 @@ impl Budget {
     }
 }
 
-/// Losses by the states of a walk.
+/// Losses by the states of a chain.
 #[derive(Clone, Debug)]
 pub struct ChainLoss {
-    walk: Walk,
-    budget: Budget,
-    /// Packets that still see this state, or the time until which it lasts.
+    sequence: Walk,
+    countdown: LossCountdown,
+    /// Packets left in the present state, or the time at which it ends.
     end: u64,
 }
 
 impl ChainLoss {
     /// Starts the process at time 0.
     pub fn new(params: ChainParams, rng: StreamRng) -> Self {
-        let mut walk = Walk::new(params, rng);
-        let (state, stay) = walk.step();
-        let budget = Budget::new(walk.params.states[state].0, &mut walk.rng);
-        // Per packet the chain steps before the first packet's fate is drawn, as netem does.
-        let end = match walk.params.clock {
+        let mut sequence = Walk::new(params, rng);
+        let (state, stay) = sequence.step();
+        let countdown = LossCountdown::new(sequence.params.states[state].0, &mut sequence.rng);
+        // Like netem, a chain stepped per packet steps before the first packet is decided.
+        let end = match sequence.params.clock {
             Clock::Packets if stay != u64::MAX => stay.saturating_sub(1),
             _ => stay,
         };
-        Self { walk, budget, end }
+        Self {
+            sequence,
+            countdown,
+            end,
+        }
     }
 
-    /// Whether a packet of `size_bytes` that is on the channel at `now_ns` is lost; `now_ns` never falls.
+    /// Whether a packet of `size_bytes` that is on the channel at `now_ns` is lost; `now_ns` never decreases.
     #[inline]
     pub fn lost(&mut self, size_bytes: u32, now_ns: u64) -> bool {
-        match self.walk.params.clock {
+        match self.sequence.params.clock {
             Clock::Packets => {
                 while self.end == 0 {
-                    self.end = self.enter();
+                    self.end = self.enter_next_state();
                 }
                 self.end -= u64::from(self.end != u64::MAX);
             }
             Clock::Time => {
                 while self.end <= now_ns {
-                    let stay = self.enter().max(1);
+                    let stay = self.enter_next_state().max(1);
                     self.end = self.end.saturating_add(stay);
                 }
             }
         }
-        self.budget.lost(size_bytes, &mut self.walk.rng)
+        self.countdown.lost(size_bytes, &mut self.sequence.rng)
     }
 
-    /// Packets of `size_bytes` that pass before the next loss, `most_pkts` at most, of a chain stepped per packet: the
-    /// same fates as [`Self::lost`] gives one by one, but the time it takes does not grow with the packets. That many
-    /// steps and the lost one are behind it.
-    pub fn pass_until_loss(&mut self, size_bytes: u32, most_pkts: u64) -> Option<u64> {
+    /// The number of packets of `size_bytes` that pass before the next loss; none if the first `max_pkts` pass. The
+    /// chain must be stepped per packet.
+    ///
+    /// The packets, with the lost one, are counted as processed. The losses are those of [`Self::lost`], but the cost
+    /// does not grow with the number of packets.
+    pub fn pass_until_loss(&mut self, size_bytes: u32, max_pkts: u64) -> Option<u64> {
         let mut passed = 0;
-        while passed < most_pkts {
+        while passed < max_pkts {
             while self.end == 0 {
-                self.end = self.enter();
+                self.end = self.enter_next_state();
             }
-            let run = self.budget.packets(size_bytes);
-            let run = run.min(self.end).min(most_pkts - passed);
-            self.budget.spend(run, size_bytes);
+            let run = self.countdown.packets(size_bytes);
+            let run = run.min(self.end).min(max_pkts - passed);
+            self.countdown.consume(run, size_bytes);
             passed += run;
             self.end -= if self.end == u64::MAX { 0 } else { run };
-            if passed < most_pkts && self.end > 0 {
+            if passed < max_pkts && self.end > 0 {
                 let lost = self.lost(size_bytes, 0);
                 debug_assert!(lost);
                 return Some(passed);
@@ -258,21 +265,23 @@ impl ChainLoss {
         None
     }
 
-    /// Whether the stays count packets.
+    /// Whether the chain is stepped per packet.
     pub fn is_stepped(&self) -> bool {
-        self.walk.params.clock == Clock::Packets
+        self.sequence.params.clock == Clock::Packets
     }
 
-    /// The states of a chain in time, to be looked up ahead of time.
-    pub(crate) fn ahead(mut self) -> Ahead {
-        let first = self.walk.loss(self.walk.state.unwrap_or(0));
-        let rng = self.walk.rng.split();
-        Ahead::of_walk(self.walk, first, self.end, rng)
+    /// The states of a chain in time, for queries ahead of time.
+    pub(crate) fn lookahead(mut self) -> Lookahead {
+        let first = self.sequence.loss(self.sequence.state.unwrap_or(0));
+        let rng = self.sequence.rng.split();
+        Lookahead::from_chain(self.sequence, first, self.end, rng)
     }
 
-    fn enter(&mut self) -> u64 {
-        let (state, stay) = self.walk.step();
-        self.budget = Budget::new(self.walk.params.states[state].0, &mut self.walk.rng);
+    /// Enters the next state and returns its sojourn time.
+    fn enter_next_state(&mut self) -> u64 {
+        let (state, stay) = self.sequence.step();
+        self.countdown =
+            LossCountdown::new(self.sequence.params.states[state].0, &mut self.sequence.rng);
         stay
     }
 }
@@ -294,16 +303,16 @@ mod tests {
 
     const ALL_OR_NOTHING: [StateLoss; 2] = [StateLoss::Packets(0.0), StateLoss::Packets(1.0)];
 
-    /// Share lost, mean burst and mean gap of a run of fates.
-    fn statistics(fates: &[bool]) -> (f64, f64, f64) {
-        let lost = fates.iter().filter(|&&lost| lost).count() as f64;
-        let bursts = fates.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
-        let n = fates.len() as f64;
+    /// Loss rate, mean burst and mean gap of a loss sequence.
+    fn statistics(lost_packets: &[bool]) -> (f64, f64, f64) {
+        let lost = lost_packets.iter().filter(|&&lost| lost).count() as f64;
+        let bursts = lost_packets.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        let n = lost_packets.len() as f64;
         (lost / n, lost / bursts, (n - lost) / bursts)
     }
 
     #[test]
-    fn two_states_per_packet_are_gilbert_elliott() {
+    fn two_states_stepped_per_packet_are_gilbert_elliott() {
         let (p, r, h, k) = (0.02, 0.2, 0.3, 0.99);
         let chain = two_states(
             Clock::Packets,
@@ -334,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn in_time_a_burst_lasts_as_long_whatever_the_rate_and_per_packet_as_many_packets() {
+    fn the_packet_rate_does_not_change_bursts_in_time_nor_bursts_in_packets() {
         let time = two_states(
             Clock::Time,
             Stay::Exponential(90e6),
@@ -347,14 +356,15 @@ mod tests {
             Stay::Geometric(0.1),
             ALL_OR_NOTHING,
         );
-        // At a packet per ms the two agree (but for sampling); at ten per ms the time model's bursts grow tenfold.
+        // At one packet per ms the two agree apart from sampling. At ten per ms the bursts of the model in time are ten
+        // times as long in packets.
         for (spacing_ns, expected) in [(1_000_000_u64, [10.5, 10.0]), (100_000, [100.5, 10.0])] {
             for (params, mean) in [(&time, expected[0]), (&packets, expected[1])] {
                 let mut process = ChainLoss::new(params.clone(), rng(3));
-                let fates: Vec<_> = (0..3_000_000)
+                let lost: Vec<_> = (0..3_000_000)
                     .map(|i| process.lost(1500, i * spacing_ns))
                     .collect();
-                let (share, burst, _) = statistics(&fates);
+                let (share, burst, _) = statistics(&lost);
                 assert!((share - 0.1).abs() < 0.006, "{share}");
                 assert!((burst / mean - 1.0).abs() < 0.06, "{burst} {mean}");
             }
@@ -363,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_sampled_chain_in_time_is_a_chain_per_packet_of_other_parameters() {
-        // P(good to bad over a step) = a / (a + b) (1 - e^-(a + b) step), a and b the rates of leaving.
+        // P(good to bad in one step) = a / (a + b) (1 - e^-(a + b) step), with a and b the rates of leaving the states.
         let (good_ns, bad_ns, step_ns) = (40e6, 5e6, 2_000_000_u64);
         let (a, b) = (1.0 / good_ns, 1.0 / bad_ns);
         let mixing = 1.0 - libm::exp(-(a + b) * step_ns as f64);
@@ -375,17 +385,17 @@ mod tests {
             ALL_OR_NOTHING,
         );
         let mut process = ChainLoss::new(params, rng(8));
-        let fates: Vec<_> = (0..3_000_000)
+        let lost: Vec<_> = (0..3_000_000)
             .map(|i| process.lost(40, i * step_ns))
             .collect();
-        let (share, burst, gap) = statistics(&fates);
+        let (share, burst, gap) = statistics(&lost);
         assert!((share - p / (p + r)).abs() < 0.001, "{share}");
         assert!((burst * r - 1.0).abs() < 0.012, "{burst}");
         assert!((gap * p - 1.0).abs() < 0.012, "{gap}");
     }
 
     #[test]
-    fn each_state_has_its_own_bit_error_rate() {
+    fn each_state_has_a_separate_bit_error_rate() {
         let params = two_states(
             Clock::Packets,
             Stay::Geometric(0.01),
@@ -408,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_packets_are_the_same_fates_as_one_by_one() {
+    fn run_lengths_give_the_same_losses_as_single_packets() {
         let three = |loss: [StateLoss; 3]| ChainParams {
             clock: Clock::Packets,
             states: vec![
@@ -443,12 +453,12 @@ mod tests {
     }
 
     #[test]
-    fn stays_have_the_mean_of_their_law() {
+    fn sojourn_times_have_the_mean_of_their_distribution() {
         let mut rng = rng(6);
-        let laws = [
+        let distributions = [
             (Stay::Geometric(0.05), 20.0),
             (Stay::Exponential(5e8), 5e8),
-            // Mean of a log-normal: median e^(sigma^2 / 2).
+            // Mean of the log-normal distribution: median e^(sigma^2 / 2).
             (
                 Stay::LogNormal {
                     median: 1e6,
@@ -458,14 +468,17 @@ mod tests {
             ),
             (Stay::Fixed(77), 77.0),
         ];
-        for (law, mean) in laws {
-            let got = (0..200_000).map(|_| law.draw(&mut rng) as f64).sum::<f64>() / 2e5;
-            assert!((got / mean - 1.0).abs() < 0.012, "{law:?}: {got}");
+        for (stay, mean) in distributions {
+            let got = (0..200_000)
+                .map(|_| stay.sample(&mut rng) as f64)
+                .sum::<f64>()
+                / 2e5;
+            assert!((got / mean - 1.0).abs() < 0.012, "{stay:?}: {got}");
         }
     }
 
     #[test]
-    fn jumps_follow_their_rows_and_an_impossible_state_never_comes() {
+    fn transitions_follow_their_rows_and_an_impossible_state_never_occurs() {
         let params = ChainParams {
             clock: Clock::Time,
             states: vec![(StateLoss::Packets(0.0), Stay::Fixed(1)); 4],
@@ -477,8 +490,8 @@ mod tests {
             ],
             start: vec![0.0, 0.0, 1.0, 0.0],
         };
-        let mut walk = Walk::new(params, rng(7));
-        let states: Vec<_> = (0..100_000).map(|_| walk.step().0).collect();
+        let mut sequence = Walk::new(params, rng(7));
+        let states: Vec<_> = (0..100_000).map(|_| sequence.step().0).collect();
         assert_eq!(states[0], 2);
         assert!(!states.contains(&3));
         let from_first: Vec<_> = states

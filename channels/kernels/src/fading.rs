@@ -1,87 +1,97 @@
-//! Fading of a signal in the states of a land-mobile-satellite channel: a direct part that may be shadowed, and
-//! multipath that moves with the terminal.
+//! Fading of a signal in the states of a land-mobile-satellite channel: a direct component, which may be shadowed, and
+//! multipath (`docs/channels/lms.md`).
 //!
-//! Must not know packets or thresholds. Read `docs/channels/lms.md` first. Multipath is a sum of sinusoids with the
-//! angles of Zheng and Xiao (IEEE Communications Letters 6(6), 2002); shadowing is a first-order Gauss-Markov process in
-//! dB. Memory does not grow with the time that passes.
-
-use std::f64::consts::{PI, TAU};
+//! Does not depend on packets or thresholds. `multipath.rs` has the multipath; shadowing is a second-order Gauss-Markov
+//! process in dB. Memory does not grow with the simulated time.
 
 use crate::chain::{ChainParams, Walk};
+use crate::multipath::Multipath;
 use crate::rng::StreamRng;
-use crate::steps::end_of_run;
+use crate::state_runs::end_of_run;
 
-/// The signal in one state, dB relative to the unshadowed direct part.
+/// The signal in one state, in dB relative to the unshadowed direct component.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StateSignal {
-    /// Mean of the direct part; none: there is none (Rayleigh).
+    /// Mean of the direct component; none if there is no direct component (Rayleigh).
     pub direct_db: Option<f64>,
-    /// Standard deviation of the direct part's dB (Loo); 0: steady (Rice).
+    /// Standard deviation of the direct component in dB (Loo); 0 if it is constant (Rice).
     pub direct_sigma_db: f64,
     /// Mean power of the multipath.
     pub multipath_db: f64,
-    /// Standard deviation of the dB of that power (Suzuki: Rayleigh with a log-normal mean); 0: steady.
+    /// Standard deviation of that power in dB (Suzuki: Rayleigh with a log-normal mean); 0 if it is constant.
     pub multipath_sigma_db: f64,
 }
 
-/// How the fading goes on over time.
+/// The time scales of the fading and the steps of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FadingPace {
-    /// Largest Doppler shift: speed over wavelength.
+    /// Maximum Doppler shift: speed over wavelength.
     pub doppler_hz: f64,
-    /// Time over which shadowing forgets itself (to 1/e).
+    /// Time in which the autocorrelation of the shadowing falls to 1/e.
     pub shadowing_ns: f64,
     /// Length of a step.
     pub step_ns: u64,
     /// Number of steps.
     pub steps: u64,
-    /// Levels are this many dB; level 0 is the unshadowed direct part.
+    /// Width of a level in dB; level 0 is the unshadowed direct component.
     pub level_db: f64,
 }
 
-/// Sinusoids per quadrature.
-const WAVES: usize = 32;
-/// Below this, in dB, the signal is as good as gone.
-const LEAST_DB: f64 = -60.0;
+/// The minimum of the signal, in dB.
+const MIN_DB: f64 = -60.0;
 
-/// A wave that turns by the same angle every step.
-#[derive(Clone, Copy, Debug)]
-struct Wave {
-    cos: f64,
-    sin: f64,
-    turn_cos: f64,
-    turn_sin: f64,
+/// Decay of the shadowing per `shadowing_ns`: (1 + x) e^-x = 1/e.
+const SHADOWING_DECAY: f64 = 2.146_193_220_620_582_5;
+
+/// Standard normal shadowing: a second-order Gauss-Markov process, critically damped, with the autocorrelation
+/// (1 + a t) e^(-a t).
+///
+/// A first-order process is not differentiable: the number of fades would grow without bound as the step shrinks.
+#[derive(Clone, Debug)]
+struct Shadowing {
+    /// The pole of both stages.
+    memory: f64,
+    /// 1 - `memory`.
+    complement: f64,
+    /// Standard deviation of the input of the first stage.
+    innovation: f64,
+    /// Scales the second stage to unit variance.
+    gain: f64,
+    stages: [f64; 2],
 }
 
-impl Wave {
-    fn new(phase: f64, turn: f64) -> Self {
+impl Shadowing {
+    /// Starts in the steady state.
+    fn new(pace: FadingPace, rng: &mut StreamRng) -> Self {
+        let decay = SHADOWING_DECAY * pace.step_ns as f64 / pace.shadowing_ns;
+        let memory = libm::exp(-decay);
+        let first = rng.normal();
         Self {
-            cos: libm::cos(phase),
-            sin: libm::sin(phase),
-            turn_cos: libm::cos(turn),
-            turn_sin: libm::sin(turn),
+            memory,
+            complement: -libm::expm1(-decay),
+            innovation: libm::sqrt(-libm::expm1(-2.0 * decay)),
+            gain: (1.0 + memory) / libm::sqrt(1.0 + memory * memory),
+            // The second stage has the variance (1 + m^2) / (1 + m)^2, and the two have the covariance 1 / (1 + m).
+            stages: [first, (first + memory * rng.normal()) / (1.0 + memory)],
         }
     }
 
-    fn step(&mut self) -> f64 {
-        let value = self.cos;
-        let cos = self.cos * self.turn_cos - self.sin * self.turn_sin;
-        self.sin = self.sin * self.turn_cos + self.cos * self.turn_sin;
-        self.cos = cos;
-        value
+    /// The value at the next step.
+    fn step(&mut self, rng: &mut StreamRng) -> f64 {
+        self.stages[0] = self.memory * self.stages[0] + self.innovation * rng.normal();
+        self.stages[1] = self.memory * self.stages[1] + self.complement * self.stages[0];
+        self.stages[1] * self.gain
     }
 }
 
-/// The fading, level by level.
+/// The fading process, as runs of equal state and level.
 #[derive(Clone, Debug)]
 pub struct Fading {
-    walk: Walk,
+    states: Walk,
     signals: Vec<StateSignal>,
     pace: FadingPace,
-    quadratures: [Vec<Wave>; 2],
-    /// Standard normal shadowing of the present step, and how much of it stays.
-    shadow: f64,
-    memory: f64,
+    multipath: Multipath,
+    shadowing: Shadowing,
     rng: StreamRng,
     state: usize,
     state_end_ns: u64,
@@ -89,51 +99,37 @@ pub struct Fading {
     next: (usize, i16),
 }
 
-/// A level that holds for some steps, in a state.
+/// A run of steps with equal state and level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FadeRun {
     /// First step.
     pub step: u64,
-    /// How many.
+    /// Number of steps.
     pub steps: u64,
-    /// State of the chain.
+    /// The state of the chain.
     pub state: usize,
-    /// Power in levels; negative below the unshadowed direct part.
+    /// Power in levels; negative if it is below the unshadowed direct component.
     pub level: i16,
 }
 
 impl Fading {
-    /// `chain` in time gives the states, `signals` what each is like; `waves` draws the multipath, `walk` the states.
+    /// Starts at time 0. `chain`, which is in time, generates the states; `signals` has the signal in each of them.
+    /// `state_rng` is the random stream of the states, `rng` that of the fading.
     pub fn new(
         chain: ChainParams,
         signals: Vec<StateSignal>,
         pace: FadingPace,
-        walk: StreamRng,
+        state_rng: StreamRng,
         mut rng: StreamRng,
     ) -> Self {
-        let theta = PI * (2.0 * rng.unit() - 1.0);
-        let turn = TAU * pace.doppler_hz * pace.step_ns as f64 / 1e9;
-        let mut quadrature = |crossed: bool| -> Vec<Wave> {
-            (0..WAVES)
-                .map(|n| {
-                    let angle = (TAU * (n as f64 + 1.0) - PI + theta) / (4.0 * WAVES as f64);
-                    let along = if crossed {
-                        libm::sin(angle)
-                    } else {
-                        libm::cos(angle)
-                    };
-                    Wave::new(TAU * rng.unit(), turn * along)
-                })
-                .collect()
-        };
-        let quadratures = [quadrature(false), quadrature(true)];
+        let multipath = Multipath::new(pace.doppler_hz, pace.step_ns, &mut rng);
+        let shadowing = Shadowing::new(pace, &mut rng);
         let mut fading = Self {
-            walk: Walk::new(chain, walk),
+            states: Walk::new(chain, state_rng),
             signals,
             pace,
-            quadratures,
-            shadow: rng.normal(),
-            memory: libm::exp(-(pace.step_ns as f64) / pace.shadowing_ns),
+            multipath,
+            shadowing,
             rng,
             state: 0,
             state_end_ns: 0,
@@ -144,32 +140,30 @@ impl Fading {
         fading
     }
 
+    /// State and level at a step; steps are queried in order.
     fn level_at(&mut self, step: u64) -> (usize, i16) {
         let t_ns = step * self.pace.step_ns;
         while self.state_end_ns <= t_ns {
-            let (state, stay) = self.walk.step();
+            let (state, stay) = self.states.step();
             self.state = state;
             self.state_end_ns = self.state_end_ns.saturating_add(stay.max(1));
         }
-        let innovation = libm::sqrt(1.0 - self.memory * self.memory);
-        self.shadow = self.memory * self.shadow + innovation * self.rng.normal();
         let power = self.power();
-        let db = (10.0 * libm::log10(power)).max(LEAST_DB);
+        let db = (10.0 * libm::log10(power)).max(MIN_DB);
         (self.state, libm::round(db / self.pace.level_db) as i16)
     }
 
-    /// Power of the signal, 1 for the unshadowed direct part.
+    /// Power of the signal at the next step; 1 for the unshadowed direct component.
     fn power(&mut self) -> f64 {
         let signal = self.signals[self.state];
         let amplitude = |db: f64| libm::pow(10.0, db / 20.0);
-        let scale = amplitude(signal.multipath_db + signal.multipath_sigma_db * self.shadow)
-            / libm::sqrt(WAVES as f64);
-        let [a, b] = &mut self.quadratures;
-        let mut sums = [a, b].map(|waves| waves.iter_mut().map(Wave::step).sum::<f64>() * scale);
+        let shadow = self.shadowing.step(&mut self.rng);
+        let scale = amplitude(signal.multipath_db + signal.multipath_sigma_db * shadow);
+        let mut parts = self.multipath.step().map(|part| part * scale);
         if let Some(direct_db) = signal.direct_db {
-            sums[0] += amplitude(direct_db + signal.direct_sigma_db * self.shadow);
+            parts[0] += amplitude(direct_db + signal.direct_sigma_db * shadow);
         }
-        sums[0] * sums[0] + sums[1] * sums[1]
+        parts[0] * parts[0] + parts[1] * parts[1]
     }
 }
 
@@ -194,6 +188,8 @@ impl Iterator for Fading {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::TAU;
+
     use super::*;
     use crate::chain::{Clock, StateLoss, Stay};
     use crate::rng::{Purpose, StreamKey};
@@ -224,14 +220,14 @@ mod tests {
         level_db: 0.1,
     };
 
-    /// Shares of time below each level, mean length of a fade below the first of them in seconds, over some seeds.
+    /// The share of time below each level, and the mean duration in seconds of fades below the first one.
     fn below(signal: StateSignal, levels_db: &[f64]) -> (Vec<f64>, f64) {
         let (mut steps, mut fades) = (vec![0_u64; levels_db.len()], 0_u64);
         let seeds = 8;
         for seed in 0..seeds {
-            let (walk, waves) = (rng(seed, Purpose::States), rng(seed, Purpose::Fading));
+            let (states, waves) = (rng(seed, Purpose::States), rng(seed, Purpose::Fading));
             let mut faded = true;
-            for run in Fading::new(always(), vec![signal], PACE, walk, waves) {
+            for run in Fading::new(always(), vec![signal], PACE, states, waves) {
                 let db = f64::from(run.level) * PACE.level_db;
                 for (count, level) in steps.iter_mut().zip(levels_db) {
                     *count += if db < *level { run.steps } else { 0 };
@@ -253,9 +249,9 @@ mod tests {
     };
 
     #[test]
-    fn rayleigh_fading_has_its_share_below_a_level_and_the_mean_length_of_its_fades() {
-        // P(power < x) = 1 - e^-x; mean fade (e^x - 1) / (sqrt(x) f_d sqrt(2 pi)): Jakes, 1974. The level lies half a
-        // step of rounding lower.
+    fn rayleigh_fading_has_the_share_of_time_and_the_mean_fade_of_the_closed_form() {
+        // P(power < x) = 1 - e^-x; mean fade (e^x - 1) / (sqrt(x) f_d sqrt(2 pi)) (Jakes, 1974). Rounding puts the
+        // threshold half a level lower.
         let (shares, mean_s) = below(RAYLEIGH, &[-10.0, -5.0, 0.0, 3.0]);
         for (share, db) in shares.iter().zip([-10.05, -5.05, -0.05, 2.95]) {
             let x = libm::pow(10.0, db / 10.0);
@@ -274,8 +270,8 @@ mod tests {
     }
 
     #[test]
-    fn rice_fading_has_its_share_below_a_level() {
-        // K = 10 dB. P(power < x) by integrating the density e^-(x/s + K) I0(2 sqrt(K x / s)) / s, s = 0.1.
+    fn rice_fading_has_the_share_of_time_of_the_closed_form() {
+        // K = 10 dB. P(power < x) is the integral of the density e^-(x/s + K) I0(2 sqrt(K x / s)) / s with s = 0.1.
         let signal = StateSignal {
             direct_db: Some(0.0),
             multipath_db: -10.0,
@@ -325,6 +321,28 @@ mod tests {
                 (share - expected).abs() < 0.03,
                 "{share} against {expected}"
             );
+        }
+    }
+
+    #[test]
+    fn shadowing_is_standard_normal_and_falls_to_1_over_e() {
+        // The second case has a step as long as the correlation time.
+        for (step_ns, lag, expected) in [(1_000_000, 50, libm::exp(-1.0)), (50_000_000, 1, 0.230_7)]
+        {
+            let pace = FadingPace { step_ns, ..PACE };
+            let (mut squares, mut products, mut count) = (0.0, 0.0, 0.0);
+            for seed in 0..400 {
+                let mut rng = rng(seed, Purpose::Fading);
+                let mut process = Shadowing::new(pace, &mut rng);
+                let values: Vec<_> = (0..2000).map(|_| process.step(&mut rng)).collect();
+                squares += values.iter().map(|x| x * x).sum::<f64>();
+                let pairs = values.iter().zip(&values[lag..]);
+                products += pairs.map(|(a, b)| a * b).sum::<f64>() * 2000.0 / (2000 - lag) as f64;
+                count += 2000.0;
+            }
+            assert!((squares / count - 1.0).abs() < 0.03, "{squares} {count}");
+            let found = products / squares;
+            assert!((found - expected).abs() < 0.03, "{found} {expected}");
         }
     }
 

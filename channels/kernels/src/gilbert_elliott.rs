@@ -1,34 +1,32 @@
-//! Two-state burst losses (Gilbert 1960, Elliott 1963) with the parameters and the order of steps of netem's
-//! `loss gemodel`: the state steps before the packet's fate is drawn.
-//!
-//! Must not know what else a link does. Read `docs/channels/gilbert_elliott.md` first.
+//! Two-state burst losses (Gilbert 1960, Elliott 1963; `docs/channels/gilbert_elliott.md`). Parameters and order of
+//! steps are those of netem's `loss gemodel`: the state changes first, then the packet is decided.
 
 use crate::rng::{RunTable, StreamRng};
 
 /// Parameters, each a probability per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliottParams {
-    /// Good state to bad state.
+    /// Transition from the good to the bad state.
     pub p: f64,
-    /// Bad state to good state.
+    /// Transition from the bad to the good state.
     pub r: f64,
-    /// Delivery in the bad state (1 - h is lost).
+    /// Delivery in the bad state (loss 1 - h).
     pub h: f64,
-    /// Delivery in the good state (1 - k is lost).
+    /// Delivery in the good state (loss 1 - k).
     pub k: f64,
 }
 
-/// The process, starting in the good state.
+/// The process. It starts in the good state.
 #[derive(Clone, Debug)]
 pub struct GilbertElliott {
-    /// How long the good and the bad state last, in steps.
-    stays: Box<[RunTable; 2]>,
-    /// Packets that pass between losses in the good and the bad state.
-    passes: Box<[RunTable; 2]>,
+    /// Sojourn times in the good and the bad state, in steps.
+    sojourns: Box<[RunTable; 2]>,
+    /// Packets between two losses in the good and the bad state.
+    gaps: Box<[RunTable; 2]>,
     bad: bool,
-    /// Packets that still see this state before it changes.
+    /// Packets left in the present state.
     stay: u64,
-    /// Packets that still pass before the next loss, were the state to last.
+    /// Packets before the next loss if the state lasts until then.
     survivors: u64,
     rng: StreamRng,
 }
@@ -36,14 +34,14 @@ pub struct GilbertElliott {
 impl GilbertElliott {
     /// Starts the process.
     pub fn new(params: GilbertElliottParams, mut rng: StreamRng) -> Self {
-        let stays = Box::new([params.p, params.r].map(RunTable::new));
-        let passes = Box::new([params.k, params.h].map(|delivery| RunTable::new(1.0 - delivery)));
-        // The chain steps before the first draw, so the run of "no change" may be empty.
-        let stay = stays[0].draw(&mut rng);
-        let survivors = passes[0].draw(&mut rng);
+        let sojourns = Box::new([params.p, params.r].map(RunTable::new));
+        let gaps = Box::new([params.k, params.h].map(|delivery| RunTable::new(1.0 - delivery)));
+        // The chain steps before the first packet, so the sojourn in the good state may be empty.
+        let stay = sojourns[0].sample(&mut rng);
+        let survivors = gaps[0].sample(&mut rng);
         Self {
-            stays,
-            passes,
+            sojourns,
+            gaps,
             bad: false,
             stay,
             survivors,
@@ -62,26 +60,28 @@ impl GilbertElliott {
             self.survivors -= u64::from(self.survivors != u64::MAX);
             return false;
         }
-        self.survivors = self.passes[usize::from(self.bad)].draw(&mut self.rng);
+        self.survivors = self.gaps[usize::from(self.bad)].sample(&mut self.rng);
         true
     }
 
-    /// Packets that pass before the next loss, `most_pkts` at most; that many steps and the lost one are behind it.
-    /// The same fates as [`Self::lost`] gives one by one, but the time it takes does not grow with the packets.
-    pub fn pass_until_loss(&mut self, most_pkts: u64) -> Option<u64> {
+    /// The number of packets that pass before the next loss; none if the first `max_pkts` pass.
+    ///
+    /// The packets, with the lost one, are counted as processed. The losses are those of [`Self::lost`], but the cost
+    /// does not grow with the number of packets.
+    pub fn pass_until_loss(&mut self, max_pkts: u64) -> Option<u64> {
         let mut passed = 0;
         loop {
-            let left = most_pkts - passed;
+            let left = max_pkts - passed;
             if self.survivors < self.stay.min(left) {
                 passed += self.survivors;
-                self.spend(self.survivors + 1);
-                self.survivors = self.passes[usize::from(self.bad)].draw(&mut self.rng);
+                self.consume(self.survivors + 1);
+                self.survivors = self.gaps[usize::from(self.bad)].sample(&mut self.rng);
                 return Some(passed);
             }
             let run = self.stay.min(left);
             if run == left {
                 self.survivors -= if self.survivors == u64::MAX { 0 } else { run };
-                self.spend(run);
+                self.consume(run);
                 return None;
             }
             passed += run;
@@ -89,17 +89,17 @@ impl GilbertElliott {
         }
     }
 
-    /// So many packets have seen the state.
-    fn spend(&mut self, packets: u64) {
+    /// Counts packets in the present state.
+    fn consume(&mut self, packets: u64) {
         self.stay -= if self.stay == u64::MAX { 0 } else { packets };
     }
 
     fn change_state(&mut self) {
         self.bad = !self.bad;
         let state = usize::from(self.bad);
-        // This packet sees the new state, and so do those whose step leaves the state alone.
-        self.stay = self.stays[state].draw(&mut self.rng).saturating_add(1);
-        self.survivors = self.passes[state].draw(&mut self.rng);
+        // The present packet is in the new state, and so are those whose step does not change it.
+        self.stay = self.sojourns[state].sample(&mut self.rng).saturating_add(1);
+        self.survivors = self.gaps[state].sample(&mut self.rng);
     }
 }
 
@@ -108,23 +108,23 @@ mod tests {
     use super::*;
     use crate::rng::test_rng;
 
-    fn fates(params: GilbertElliottParams, n: usize) -> Vec<bool> {
+    fn losses(params: GilbertElliottParams, n: usize) -> Vec<bool> {
         let mut process = GilbertElliott::new(params, test_rng(11));
         (0..n).map(|_| process.lost()).collect()
     }
 
     #[test]
-    fn bursts_have_the_mean_length_and_the_share_of_the_chain() {
-        // Gilbert's pure form: every packet of the bad state is lost, none of the good one.
+    fn loss_rate_and_mean_burst_are_those_of_the_chain() {
+        // Gilbert's simple form: every packet in the bad state is lost, none in the good state.
         let params = GilbertElliottParams {
             p: 0.01,
             r: 0.25,
             h: 0.0,
             k: 1.0,
         };
-        let fate = fates(params, 1_000_000);
-        let lost = fate.iter().filter(|&&l| l).count() as f64;
-        let bursts = fate.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        let losses = losses(params, 1_000_000);
+        let lost = losses.iter().filter(|&&l| l).count() as f64;
+        let bursts = losses.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
         assert!(
             (lost / 1e6 - 0.01 / 0.26).abs() < 0.0015,
             "share {}",
@@ -134,20 +134,20 @@ mod tests {
     }
 
     #[test]
-    fn both_states_lose_with_their_own_probability() {
+    fn each_state_has_a_separate_loss_probability() {
         let params = GilbertElliottParams {
             p: 0.02,
             r: 0.02,
             h: 0.6,
             k: 0.98,
         };
-        let rate = fates(params, 1_000_000).iter().filter(|&&l| l).count() as f64 / 1e6;
+        let rate = losses(params, 1_000_000).iter().filter(|&&l| l).count() as f64 / 1e6;
         assert!((rate - 0.21).abs() < 0.012, "{rate}");
     }
 
     #[test]
     fn a_chain_that_never_leaves_the_good_state_is_bernoulli() {
-        let rate = fates(
+        let rate = losses(
             GilbertElliottParams {
                 p: 0.0,
                 r: 1.0,
@@ -161,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn the_state_steps_before_the_first_draw() {
+    fn the_state_changes_before_the_first_packet_is_decided() {
         assert_eq!(
-            fates(
+            losses(
                 GilbertElliottParams {
                     p: 1.0,
                     r: 1.0,

@@ -1,23 +1,24 @@
-//! Channel processes: which packet a link loses, drawn from a model or read from a trace, and how a link's state
-//! goes on over time.
+//! Channel processes: which packets a link loses, from a model or from a trace, and how the state of a link evolves
+//! over time.
 //!
-//! Pure: no clock, no I/O, nothing of ours beneath it. It must not know segments, flows or tables; a caller tells
-//! it a packet's size and time and is told whether the channel lost it. Read `docs/channels/` first, then
-//! [`LossProcess`].
+//! Does not depend on segments, flows or tables, and does no I/O: the caller passes the size and the time of a packet
+//! and learns whether it is lost. Every random number comes from a [`StreamRng`], so equal seeds give equal results
+//! on every machine. `docs/channels/` describes the models; start with [`LossProcess`].
 
-mod ahead;
 mod bernoulli;
 mod chain;
 mod fading;
 pub mod fit;
 mod gilbert_elliott;
-mod passage;
+mod line_of_sight;
+mod link_layer;
+mod lookahead;
+mod multipath;
 mod process;
-mod protect;
 mod rng;
-mod sight;
-mod steps;
+mod state_runs;
 mod street;
+mod street_visibility;
 mod timeline;
 mod trace;
 
@@ -25,11 +26,11 @@ pub use bernoulli::{Bernoulli, BitErrors};
 pub use chain::{ChainLoss, ChainParams, Clock, StateLoss, Stay, Walk};
 pub use fading::{FadeRun, Fading, FadingPace, StateSignal};
 pub use gilbert_elliott::{GilbertElliott, GilbertElliottParams};
-pub use passage::{Edge, Pace, Passage, Run, SET, Sample};
+pub use line_of_sight::{Canyon, Direction, MAX_LOSS_DB, RayGeometry, knife_edge_db, radians};
+pub use link_layer::{Arq, ArqParams, Fec, FecParams, Guard};
 pub use process::LossProcess;
-pub use protect::{Arq, ArqParams, Fec, FecParams, Guard};
 pub use rng::{Purpose, RunLength, StreamKey, StreamRng};
-pub use sight::{Aim, Canyon, DEEPEST_DB, Direction, knife_edge_db, radians};
 pub use street::{Building, LengthLaw, Piece, Side, Street, StreetParams};
+pub use street_visibility::{Edge, Pace, Passage, Run, SET, Sample};
 pub use timeline::{Span, Timeline};
 pub use trace::{LossTrace, TraceFates, TraceMode};

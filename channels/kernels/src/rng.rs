@@ -1,9 +1,9 @@
-//! Random streams: every consumer draws from its own, so that adding one never shifts another.
+//! Random streams. Each consumer has a separate stream, so a new consumer never changes the numbers of another.
 //!
-//! Must not know what is drawn. Generator: xoshiro256++ (Blackman and Vigna, "Scrambled Linear Pseudorandom Number
-//! Generators", ACM TOMS 47(4), 2021), its state filled by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+//! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", ACM TOMS
+//! 47(4), 2021). SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) fills its state from the key of the stream.
 
-/// What a stream is for; part of its key.
+/// The consumer of a stream; part of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Losses of a model.
@@ -16,32 +16,32 @@ pub enum Purpose {
     States,
     /// Buildings of a street.
     Street,
-    /// What an application sends and when.
+    /// Sizes and times of an application's writes.
     Application,
-    /// Early drops and marks of a queue.
+    /// Early drops and marks of a queue discipline.
     Queue,
-    /// What a congestion controller leaves to chance.
+    /// Random choices of a congestion controller.
     Controller,
     /// Fading of a signal.
     Fading,
-    /// Variation of a delay.
+    /// Jitter of a delay.
     Delay,
 }
 
-/// The address of a stream: equal keys give equal draws on every machine.
+/// The key of a stream: equal keys give equal numbers on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamKey {
-    /// Root seed of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// Number of the link or flow that draws.
+    /// Number of the link or flow that uses the stream.
     pub owner: u32,
     /// 0 forward, 1 reverse.
     pub direction: u8,
-    /// What the draws decide.
+    /// What the numbers decide.
     pub purpose: Purpose,
 }
 
-/// One stream of random numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct StreamRng {
     state: [u64; 4],
@@ -72,7 +72,7 @@ impl StreamRng {
         result
     }
 
-    /// A stream of its own that begins at a number of this one.
+    /// A separate stream, seeded by the next number of this one.
     pub(crate) fn split(&mut self) -> Self {
         let mut mixer = SplitMix64 {
             state: self.next_u64(),
@@ -82,18 +82,18 @@ impl StreamRng {
         }
     }
 
-    /// A number of (0, 1]: never 0, so that its logarithm is finite.
+    /// A uniform number in (0, 1]: never 0, so that its logarithm is finite.
     pub fn unit(&mut self) -> f64 {
         unit_of(self.next_u64())
     }
 
-    /// A number of 0..`bound` (0 for a bound of 0), uniform up to 2^-64 of bias.
+    /// A uniform integer in 0..`bound` (0 if `bound` is 0), with a bias of at most 2^-64.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Failures before the first success of a trial that succeeds with `probability`: a geometric run length.
-    /// `u64::MAX` stands for never.
+    /// A geometric run length: the number of failures before the first success, where each trial succeeds with
+    /// `probability`. `u64::MAX` means that no trial ever succeeds.
     pub fn run_length(&mut self, probability: f64) -> u64 {
         if probability <= 0.0 {
             return u64::MAX;
@@ -102,25 +102,25 @@ impl StreamRng {
         (libm::log(self.unit()) / libm::log1p(-probability)) as u64
     }
 
-    /// A number of the exponential law with this mean.
+    /// An exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(self.unit())
     }
 
-    /// A number of the standard normal law (Box and Muller, 1958; the second of each pair is not kept).
+    /// A standard normal number (Box and Muller, 1958; the second number of each pair is discarded).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(self.unit()));
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 }
 
-/// 64 bits as a number of (0, 1].
+/// Maps 64 bits to (0, 1].
 fn unit_of(bits: u64) -> f64 {
     const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
     ((bits >> 11) + 1) as f64 * STEP
 }
 
-/// [`StreamRng::run_length`] with its logarithm taken once: the same draws, faster.
+/// The distribution of [`StreamRng::run_length`] with its logarithm computed once: the same numbers, faster.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLength {
     /// ln(1 - p): 0 for p = 0, minus infinity for p = 1.
@@ -128,16 +128,16 @@ pub struct RunLength {
 }
 
 impl RunLength {
-    /// For trials that succeed with `probability`.
+    /// The distribution for trials that succeed with `probability`.
     pub fn new(probability: f64) -> Self {
         Self {
             log_failure: libm::log1p(-probability.clamp(0.0, 1.0)),
         }
     }
 
-    /// Failures before the first success; `u64::MAX` for never.
+    /// A run length; `u64::MAX` means that no trial ever succeeds.
     #[inline]
-    pub fn draw(self, rng: &mut StreamRng) -> u64 {
+    pub fn sample(self, rng: &mut StreamRng) -> u64 {
         if self.log_failure == 0.0 {
             return u64::MAX;
         }
@@ -149,62 +149,62 @@ impl RunLength {
     }
 }
 
-/// Runs shorter than this are looked up.
-const LOOKED_UP: usize = 128;
-/// Bits that tell the part of (0, 1] in which a number lies.
+/// Runs shorter than this are looked up in a table.
+const TABLE_LENGTH: usize = 128;
+/// The leading bits of a number that select its part of (0, 1].
 const PART_BITS: u32 = 8;
 
-/// [`RunLength`] with short runs looked up in a table: the same draws, several times as fast where runs are short; it
-/// takes longer to make and is 1.3 kB large.
+/// [`RunLength`] with a table of the short runs: the same numbers, several times faster where runs are short. It takes
+/// longer to build and occupies 1.3 kB.
 #[derive(Clone, Debug)]
 pub(crate) struct RunTable {
-    law: RunLength,
-    /// (1 - p)^(i + 1): a run is longer than i where the number drawn is not above it. The last one is 0.
-    powers: [f64; LOOKED_UP + 1],
-    /// The shortest run of each part.
+    distribution: RunLength,
+    /// (1 - p)^(i + 1): a run is longer than i if the uniform number is not greater. The last entry is 0.
+    powers: [f64; TABLE_LENGTH + 1],
+    /// The shortest run in each part.
     shortest: [u8; 1 << PART_BITS],
 }
 
 impl RunTable {
-    /// For trials that succeed with `probability`.
+    /// The distribution for trials that succeed with `probability`.
     pub(crate) fn new(probability: f64) -> Self {
         let failure = 1.0 - probability.clamp(0.0, 1.0);
-        let (mut power, mut powers) = (1.0, [0.0; LOOKED_UP + 1]);
-        for each in &mut powers[..LOOKED_UP] {
+        let (mut power, mut powers) = (1.0, [0.0; TABLE_LENGTH + 1]);
+        for each in &mut powers[..TABLE_LENGTH] {
             power *= failure;
             *each = power;
         }
         let shortest = std::array::from_fn(|part| {
-            let most = (part + 1) as f64 / f64::from(1 << PART_BITS);
-            powers.partition_point(|power| *power >= most) as u8
+            let max = (part + 1) as f64 / f64::from(1 << PART_BITS);
+            powers.partition_point(|power| *power >= max) as u8
         });
         Self {
-            law: RunLength::new(probability),
+            distribution: RunLength::new(probability),
             powers,
             shortest,
         }
     }
 
-    /// Failures before the first success; `u64::MAX` for never.
+    /// A run length; `u64::MAX` means that no trial ever succeeds.
     #[inline]
-    pub(crate) fn draw(&self, rng: &mut StreamRng) -> u64 {
-        if self.law.log_failure == 0.0 {
+    pub(crate) fn sample(&self, rng: &mut StreamRng) -> u64 {
+        if self.distribution.log_failure == 0.0 {
             return u64::MAX;
         }
         let bits = rng.next_u64();
         let unit = unit_of(bits);
         let longer = |run: usize| unit <= self.powers[run];
         let mut run = usize::from(self.shortest[(bits >> (u64::BITS - PART_BITS)) as usize]);
-        // Most often one of the next two: without branches, as no one can guess which.
+        // Usually the answer is one of the next two, which no branch predictor can guess: add instead of branching.
         run += usize::from(longer(run));
         run += usize::from(longer(run));
         while longer(run) {
             run += 1;
         }
-        if run < LOOKED_UP {
+        if run < TABLE_LENGTH {
             run as u64
         } else {
-            self.law.of(unit)
+            self.distribution.of(unit)
         }
     }
 }
@@ -223,7 +223,7 @@ impl SplitMix64 {
     }
 }
 
-/// The stream of losses of a test.
+/// A loss stream for tests.
 #[cfg(test)]
 pub(crate) fn test_rng(seed: u64) -> StreamRng {
     StreamRng::new(StreamKey {
@@ -248,8 +248,8 @@ mod tests {
     }
 
     #[test]
-    fn splitmix_gives_its_published_first_values() {
-        // Reference values of the authors' C code for state 1234567.
+    fn splitmix_matches_its_published_first_values() {
+        // Reference values of the authors' C code for the state 1234567.
         let mut mixer = SplitMix64 { state: 1_234_567 };
         let got: Vec<u64> = (0..3).map(|_| mixer.next()).collect();
         assert_eq!(
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn xoshiro_gives_the_reference_values_for_a_small_state() {
+    fn xoshiro_matches_the_reference_values_for_a_small_state() {
         let mut rng = StreamRng {
             state: [1, 2, 3, 4],
         };
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_agree_and_any_part_of_the_key_separates() {
+    fn equal_keys_give_equal_streams_and_every_part_of_the_key_counts() {
         let base = key(7, 1, 0, Purpose::Loss);
         let first = StreamRng::new(base).next_u64();
         assert_eq!(first, StreamRng::new(base).next_u64());
@@ -297,14 +297,14 @@ mod tests {
     #[test]
     fn unit_is_uniform_and_never_zero() {
         let mut rng = StreamRng::new(key(1, 0, 0, Purpose::Loss));
-        let draws: Vec<f64> = (0..100_000).map(|_| rng.unit()).collect();
-        let mean = draws.iter().sum::<f64>() / 1e5;
+        let numbers: Vec<f64> = (0..100_000).map(|_| rng.unit()).collect();
+        let mean = numbers.iter().sum::<f64>() / 1e5;
         assert!((mean - 0.5).abs() < 0.004, "{mean}");
-        assert!(draws.iter().all(|&u| u > 0.0 && u <= 1.0));
+        assert!(numbers.iter().all(|&u| u > 0.0 && u <= 1.0));
     }
 
     #[test]
-    fn run_length_has_the_geometric_mean_and_its_ends() {
+    fn run_length_has_the_geometric_mean_and_its_limits() {
         let mut rng = StreamRng::new(key(2, 0, 0, Purpose::Loss));
         assert_eq!(rng.run_length(0.0), u64::MAX);
         assert_eq!(rng.run_length(1.0), 0);
@@ -317,22 +317,22 @@ mod tests {
     }
 
     #[test]
-    fn a_run_length_of_which_the_logarithm_is_kept_is_the_same_one() {
+    fn a_run_length_with_a_stored_logarithm_is_the_same() {
         for probability in [0.0, 1e-9, 0.01, 0.5, 0.999, 1.0] {
             let (mut one, mut other) = (
                 StreamRng::new(key(4, 0, 0, Purpose::Loss)),
                 StreamRng::new(key(4, 0, 0, Purpose::Loss)),
             );
-            let law = RunLength::new(probability);
+            let distribution = RunLength::new(probability);
             for _ in 0..1000 {
-                assert_eq!(one.run_length(probability), law.draw(&mut other));
+                assert_eq!(one.run_length(probability), distribution.sample(&mut other));
             }
             assert_eq!(one.next_u64(), other.next_u64(), "{probability}");
         }
     }
 
     #[test]
-    fn a_run_length_that_is_looked_up_is_the_same_one() {
+    fn a_run_length_from_the_table_is_the_same() {
         for probability in [
             0.0, 1e-9, 0.002, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.9, 0.999, 1.0,
         ] {
@@ -340,22 +340,26 @@ mod tests {
                 StreamRng::new(key(4, 0, 0, Purpose::Loss)),
                 StreamRng::new(key(4, 0, 0, Purpose::Loss)),
             );
-            let (law, table) = (RunLength::new(probability), RunTable::new(probability));
+            let (distribution, table) = (RunLength::new(probability), RunTable::new(probability));
             for _ in 0..100_000 {
-                assert_eq!(law.draw(&mut one), table.draw(&mut other), "{probability}");
+                assert_eq!(
+                    distribution.sample(&mut one),
+                    table.sample(&mut other),
+                    "{probability}"
+                );
             }
             assert_eq!(one.next_u64(), other.next_u64(), "{probability}");
         }
     }
 
     #[test]
-    fn normal_and_exponential_have_their_moments() {
+    fn normal_and_exponential_numbers_have_their_moments() {
         let mut rng = StreamRng::new(key(5, 0, 0, Purpose::States));
         let n = 200_000;
-        let draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
-        let mean = draws.iter().sum::<f64>() / f64::from(n);
-        let square = draws.iter().map(|z| z * z).sum::<f64>() / f64::from(n);
-        let beyond = draws.iter().filter(|z| **z > 1.959_964).count() as f64 / f64::from(n);
+        let numbers: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
+        let mean = numbers.iter().sum::<f64>() / f64::from(n);
+        let square = numbers.iter().map(|z| z * z).sum::<f64>() / f64::from(n);
+        let beyond = numbers.iter().filter(|z| **z > 1.959_964).count() as f64 / f64::from(n);
         assert!(mean.abs() < 0.009, "{mean}");
         assert!((square - 1.0).abs() < 0.013, "{square}");
         assert!((beyond - 0.025).abs() < 0.0014, "{beyond}");
@@ -364,12 +368,15 @@ mod tests {
     }
 
     #[test]
-    fn below_stays_below_and_reaches_every_value() {
+    fn below_reaches_every_value_under_its_bound() {
         let mut rng = StreamRng::new(key(3, 0, 0, Purpose::Resample));
-        let mut seen = [0_u32; 7];
+        let mut counts = [0_u32; 7];
         for _ in 0..7000 {
-            seen[rng.below(7) as usize] += 1;
+            counts[rng.below(7) as usize] += 1;
         }
-        assert!(seen.iter().all(|&n| (850..1150).contains(&n)), "{seen:?}");
+        assert!(
+            counts.iter().all(|&n| (850..1150).contains(&n)),
+            "{counts:?}"
+        );
     }
 }

@@ -1,32 +1,33 @@
-//! A street: facades on both sides of a route, with crossroads, stretched to any length by reversing and concatenating.
+//! A street: facades on both sides of a route, with crossroads. A street is extended to any length by appending
+//! reversed copies (`docs/channels/street.md`).
 //!
-//! Must not know satellites, rays or time. Read `docs/channels/street.md` first. Lengths are metres; `x` runs along the
-//! route. All arithmetic is IEEE or `libm`: a seed gives the same street on every machine.
+//! Does not depend on satellites, rays or time. Lengths are in metres; `x` is the position along the route. All
+//! arithmetic is IEEE 754 or `libm`, so a seed gives the same street on every machine.
 
 use crate::rng::{Purpose, StreamKey, StreamRng};
 
-/// A law from which heights and widths are drawn, metres.
+/// A distribution of heights or widths, in metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LengthLaw {
-    /// Always the same.
+    /// Constant.
     Constant(f64),
-    /// Between two ends.
+    /// Uniform between two limits.
     Uniform(f64, f64),
-    /// Normal with mean and standard deviation; what falls below 0 is drawn again.
+    /// Normal with mean and standard deviation, restricted to values of at least 0.
     Normal(f64, f64),
     /// Log-normal with median and standard deviation of the natural logarithm.
     LogNormal(f64, f64),
-    /// Rayleigh with its mode (the most common value).
+    /// Rayleigh with its mode.
     Rayleigh(f64),
 }
 
 impl LengthLaw {
-    fn draw(self, rng: &mut StreamRng) -> f64 {
+    fn sample(self, rng: &mut StreamRng) -> f64 {
         match self {
             Self::Constant(value) => value,
             Self::Uniform(low, high) => low + (high - low) * rng.unit(),
             Self::Normal(mean, deviation) => {
-                // A mean that is not negative is exceeded every second time: the loop ends.
+                // Half of the values exceed the mean, which is not negative: the loop ends.
                 loop {
                     let value = mean.max(0.0) + deviation * rng.normal();
                     if value >= 0.0 {
@@ -40,20 +41,20 @@ impl LengthLaw {
     }
 }
 
-/// What a street is drawn from.
+/// The parameters of a random street.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreetParams {
-    /// Length before it is stretched.
+    /// Length of the street before it repeats.
     pub length_m: f64,
     /// Heights of buildings.
     pub height: LengthLaw,
-    /// Widths of their facades.
+    /// Widths of facades.
     pub facade: LengthLaw,
-    /// Width of the street from facade to facade, drawn once.
+    /// Width of the street from facade to facade; one value per street.
     pub width: LengthLaw,
-    /// Where the route runs: 0 at the left facades, 1 at the right ones.
+    /// Position of the route across the street: 0 at the left facades, 1 at the right facades.
     pub lateral: f64,
-    /// From the end of a crossroads to the next; none: no crossroads.
+    /// Distance from one crossroads to the next; none for a street without crossroads.
     pub block: Option<LengthLaw>,
     /// Width of a crossroads.
     pub crossing: LengthLaw,
@@ -62,57 +63,58 @@ pub struct StreetParams {
 /// A building: facade from `start_m` to `end_m` along the street.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Building {
-    /// Where its facade begins.
+    /// Start of the facade.
     pub start_m: f64,
-    /// Where it ends.
+    /// End of the facade.
     pub end_m: f64,
-    /// Height of its roof.
+    /// Height of the roof.
     pub height_m: f64,
 }
 
 /// A side of the route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Left of the direction of travel.
+    /// To the left of the direction of travel.
     Left,
-    /// Right of it.
+    /// To the right of the direction of travel.
     Right,
 }
 
-/// A street as drawn or loaded.
+/// A street, random or from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Street {
-    /// Length before it is stretched.
+    /// Length of the street before it repeats.
     pub length_m: f64,
-    /// Buildings of the left and the right side by ascending start, none overlapping.
+    /// Buildings on the left and the right side, sorted by start, without overlaps.
     pub sides: [Vec<Building>; 2],
-    /// From the route to the facades of the left and the right side.
+    /// Distance from the route to the facades on the left and the right side.
     pub distance_m: [f64; 2],
 }
 
-/// What stands at a place of the stretched street: a building, or a gap of height 0.
+/// A building or a gap of the extended street.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
-    /// Its lower end along the stretched street.
+    /// Start along the extended street.
     pub low_m: f64,
-    /// Its upper end.
+    /// End along the extended street.
     pub high_m: f64,
-    /// Height of its roof; 0 in a gap.
+    /// Height of the roof; 0 for a gap.
     pub height_m: f64,
 }
 
 impl Piece {
-    /// Its end forward or backward along the route.
+    /// The end in the forward or the backward direction of the route.
     pub fn edge_m(&self, forward: bool) -> f64 {
         if forward { self.high_m } else { self.low_m }
     }
 }
 
-/// The least facade: a draw of 0 must not stall the building of a street.
-const LEAST_M: f64 = 0.1;
+/// The minimum width of facades, blocks and streets: with a width of 0 the generation would not end.
+const MIN_WIDTH_M: f64 = 0.1;
 
 impl Street {
-    /// Draws a street. Each side and the plan draw from streams of their own: a change of one leaves the others alone.
+    /// Generates a random street. Each side and the plan use separate random streams, so that a change of one does not
+    /// change the others.
     pub fn draw(params: &StreetParams, seed: u64, owner: u32) -> Self {
         let stream = |direction| {
             StreamRng::new(StreamKey {
@@ -123,7 +125,7 @@ impl Street {
             })
         };
         let mut plan = stream(2);
-        let width = params.width.draw(&mut plan).max(LEAST_M);
+        let width = params.width.sample(&mut plan).max(MIN_WIDTH_M);
         let blocks = blocks(params, &mut plan);
         let side = |direction: u8| {
             let mut rng = stream(direction);
@@ -140,7 +142,7 @@ impl Street {
         }
     }
 
-    /// What stands at `x_m` of the stretched street, in which every second copy is reversed.
+    /// The building or gap at `x_m` of the extended street, in which every second copy is reversed.
     pub fn piece(&self, side: Side, x_m: f64) -> Piece {
         let buildings = &self.sides[side as usize];
         let period = 2.0 * self.length_m;
@@ -149,17 +151,17 @@ impl Street {
         let origin = round * period;
         if inner < self.length_m {
             let next = buildings.partition_point(|b| b.end_m <= inner);
-            let (low, high, height_m) = self.stands(buildings, next, inner);
+            let (low, high, height_m) = self.find(buildings, next, inner);
             return Piece {
                 low_m: origin + low,
                 high_m: origin + high,
                 height_m,
             };
         }
-        // Reversed: what ended at b begins at period - b, and a place on an edge belongs to what comes after it.
+        // In a reversed copy an end at b becomes a start at period - b. A position on an edge belongs to what follows.
         let mirrored = period - inner;
         let next = buildings.partition_point(|b| b.end_m < mirrored);
-        let (low, high, height_m) = self.stands(buildings, next, mirrored);
+        let (low, high, height_m) = self.find(buildings, next, mirrored);
         Piece {
             low_m: origin + period - high,
             high_m: origin + period - low,
@@ -167,22 +169,22 @@ impl Street {
         }
     }
 
-    /// The piece behind an edge, forward or backward along the route.
+    /// The building or gap on the other side of an edge, in the forward or the backward direction of the route.
     pub fn beyond(&self, side: Side, edge_m: f64, forward: bool) -> Piece {
-        // A hair, so that the place belongs to the next piece whichever way the copy runs.
-        let hair_m = 1e-9 * (1.0 + libm::fabs(edge_m));
+        // A small offset, so that the position is within the next piece in either direction.
+        let offset_m = 1e-9 * (1.0 + libm::fabs(edge_m));
         self.piece(
             side,
             if forward {
-                edge_m + hair_m
+                edge_m + offset_m
             } else {
-                edge_m - hair_m
+                edge_m - offset_m
             },
         )
     }
 
-    /// Ends and height of what stands at `x`, `next` being the first building that does not end before it.
-    fn stands(&self, buildings: &[Building], next: usize, x: f64) -> (f64, f64, f64) {
+    /// Start, end and height of the building or gap at `x`; `next` is the first building that does not end before `x`.
+    fn find(&self, buildings: &[Building], next: usize, x: f64) -> (f64, f64, f64) {
         match buildings.get(next) {
             Some(b) if b.start_m <= x => (b.start_m, b.end_m, b.height_m),
             following => {
@@ -192,14 +194,14 @@ impl Street {
         }
     }
 
-    /// The tallest roof of a side.
+    /// Height of the tallest building on a side.
     pub fn tallest_m(&self, side: Side) -> f64 {
         let heights = self.sides[side as usize].iter().map(|b| b.height_m);
         heights.fold(0.0, f64::max)
     }
 }
 
-/// The stretches between crossroads.
+/// The blocks between crossroads, with start and end.
 fn blocks(params: &StreetParams, rng: &mut StreamRng) -> Vec<(f64, f64)> {
     let Some(block) = params.block else {
         return vec![(0.0, params.length_m)];
@@ -207,14 +209,14 @@ fn blocks(params: &StreetParams, rng: &mut StreamRng) -> Vec<(f64, f64)> {
     let mut blocks = Vec::new();
     let mut start = 0.0;
     while start < params.length_m {
-        let end = (start + block.draw(rng).max(LEAST_M)).min(params.length_m);
+        let end = (start + block.sample(rng).max(MIN_WIDTH_M)).min(params.length_m);
         blocks.push((start, end));
-        start = end + params.crossing.draw(rng).max(0.0);
+        start = end + params.crossing.sample(rng).max(0.0);
     }
     blocks
 }
 
-/// Buildings side by side from the start of a block to its end; the last one is cut there.
+/// Adds adjacent buildings from the start of a block to its end, which cuts the last one.
 fn fill_block(
     params: &StreetParams,
     start: f64,
@@ -224,11 +226,11 @@ fn fill_block(
 ) {
     let mut start_m = start;
     while start_m < end {
-        let end_m = (start_m + params.facade.draw(rng).max(LEAST_M)).min(end);
+        let end_m = (start_m + params.facade.sample(rng).max(MIN_WIDTH_M)).min(end);
         buildings.push(Building {
             start_m,
             end_m,
-            height_m: params.height.draw(rng).max(0.0),
+            height_m: params.height.sample(rng).max(0.0),
         });
         start_m = end_m;
     }
@@ -251,7 +253,7 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_street_on_every_machine() {
         let street = Street::draw(&PARAMS, 42, 0);
-        // Written down once; another value means another street for the same seed.
+        // Recorded once: another value means another street for the same seed.
         let first = street.sides[0][0];
         assert_eq!(
             first.end_m.to_bits(),
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_full_of_buildings_and_crossroads_empty() {
+    fn blocks_are_filled_with_buildings_and_crossroads_are_empty() {
         let street = Street::draw(&PARAMS, 1, 0);
         for side in [Side::Left, Side::Right] {
             for metre in 0..5000 {
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn stretched_it_is_reversed_and_concatenated() {
+    fn an_extended_street_repeats_reversed_copies() {
         let street = Street::draw(&PARAMS, 3, 0);
         for tenth in -20_000..20_000 {
             let x = f64::from(tenth) / 10.0 + 0.033;
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn walking_from_edge_to_edge_never_stands_still() {
+    fn the_end_of_a_piece_is_always_ahead() {
         let street = Street::draw(&PARAMS, 5, 0);
         let mut x = 0.0;
         let mut pieces = 0;
@@ -318,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn laws_have_their_means() {
+    fn distributions_have_their_means() {
         let mut rng = StreamRng::new(StreamKey {
             seed: 9,
             owner: 0,
             direction: 0,
             purpose: Purpose::Street,
         });
-        let laws = [
+        let distributions = [
             (LengthLaw::Constant(7.0), 7.0),
             (LengthLaw::Uniform(10.0, 30.0), 20.0),
             (LengthLaw::Normal(20.0, 3.0), 20.0),
@@ -335,9 +337,12 @@ mod tests {
                 15.0 * libm::sqrt(std::f64::consts::FRAC_PI_2),
             ),
         ];
-        for (law, mean) in laws {
-            let got = (0..200_000).map(|_| law.draw(&mut rng)).sum::<f64>() / 2e5;
-            assert!((got / mean - 1.0).abs() < 0.006, "{law:?}: {got}");
+        for (distribution, mean) in distributions {
+            let got = (0..200_000)
+                .map(|_| distribution.sample(&mut rng))
+                .sum::<f64>()
+                / 2e5;
+            assert!((got / mean - 1.0).abs() < 0.006, "{distribution:?}: {got}");
         }
     }
 }

@@ -1,73 +1,71 @@
-//! Losses by the clock: what a model or a file says a link loses from when on.
-//!
-//! Must not know where the spans came from. Read `docs/channels/synth.md` first.
+//! Time-driven losses: a list of spans, each with its start and its loss (`docs/channels/synth.md`).
 
 use std::collections::VecDeque;
 
-use crate::ahead::Ahead;
-use crate::chain::{Budget, StateLoss};
+use crate::chain::{LossCountdown, StateLoss};
+use crate::lookahead::Lookahead;
 use crate::rng::StreamRng;
 
-/// Losses that hold from a time on, until the next span begins.
+/// The losses from a time on, until the next span begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
     /// Its first nanosecond.
     pub start_ns: u64,
-    /// What is lost.
+    /// The losses.
     pub loss: StateLoss,
 }
 
-/// A timeline in play. Before the first span nothing is lost; the last one holds for ever.
+/// The process. Nothing is lost before the first span; the last span does not end.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// The spans to come.
+    /// The spans that have not begun.
     spans: VecDeque<Span>,
     next_ns: u64,
-    budget: Budget,
+    countdown: LossCountdown,
     rng: StreamRng,
 }
 
 impl Timeline {
-    /// `spans` by ascending start.
+    /// Starts the process; `spans` are sorted by start.
     pub fn new(spans: Vec<Span>, mut rng: StreamRng) -> Self {
         Self {
             next_ns: spans.first().map_or(u64::MAX, |span| span.start_ns),
             spans: spans.into(),
-            budget: Budget::new(StateLoss::Packets(0.0), &mut rng),
+            countdown: LossCountdown::new(StateLoss::Packets(0.0), &mut rng),
             rng,
         }
     }
 
-    /// Whether a packet of `size_bytes` that is on the channel at `now_ns` is lost; `now_ns` never falls.
+    /// Whether a packet of `size_bytes` that is on the channel at `now_ns` is lost; `now_ns` never decreases.
     #[inline]
     pub fn lost(&mut self, size_bytes: u32, now_ns: u64) -> bool {
         if now_ns >= self.next_ns {
-            self.go_to(now_ns);
+            self.advance_to(now_ns);
         }
-        self.budget.lost(size_bytes, &mut self.rng)
+        self.countdown.lost(size_bytes, &mut self.rng)
     }
 
-    /// Tells of later spans. What went before must not have been asked for a time from the last span on that it knew.
+    /// Appends later spans. No packet may have been decided at or after the start of the last span so far.
     pub(crate) fn extend(&mut self, spans: Vec<Span>) {
         self.spans.extend(spans);
-        self.find_next();
+        self.update_next();
     }
 
-    /// The same spans, to be looked up ahead of time.
-    pub(crate) fn ahead(self) -> Ahead {
-        Ahead::of_spans(self.spans, self.rng)
+    /// The same spans, for queries ahead of time.
+    pub(crate) fn lookahead(self) -> Lookahead {
+        Lookahead::from_spans(self.spans, self.rng)
     }
 
-    fn go_to(&mut self, now_ns: u64) {
+    fn advance_to(&mut self, now_ns: u64) {
         let due = |span: &Span| span.start_ns <= now_ns;
         while let Some(span) = self.spans.front().copied().filter(due) {
             self.spans.pop_front();
-            self.budget = Budget::new(span.loss, &mut self.rng);
+            self.countdown = LossCountdown::new(span.loss, &mut self.rng);
         }
-        self.find_next();
+        self.update_next();
     }
 
-    fn find_next(&mut self) {
+    fn update_next(&mut self) {
         let next = self.spans.front();
         self.next_ns = next.map_or(u64::MAX, |span| span.start_ns);
     }
@@ -79,7 +77,7 @@ mod tests {
     use crate::rng::test_rng;
 
     #[test]
-    fn each_span_loses_from_its_first_nanosecond_until_the_next() {
+    fn a_span_holds_from_its_first_nanosecond_until_the_next() {
         let loss = |start_ns, probability| Span {
             start_ns,
             loss: StateLoss::Packets(probability),
@@ -89,10 +87,7 @@ mod tests {
         let lost: Vec<_> = (0..40).filter(|&t| timeline.lost(1500, t)).collect();
         assert_eq!(lost, (10..30).collect::<Vec<_>>());
         let mut sparse = Timeline::new(spans, test_rng(1));
-        assert!(
-            !sparse.lost(40, 35),
-            "spans without a packet are passed over"
-        );
+        assert!(!sparse.lost(40, 35), "spans without a packet are skipped");
         let mut bits = Timeline::new(
             vec![Span {
                 start_ns: 0,

@@ -1,66 +1,68 @@
-//! Losses read from a trace by position: the n-th data packet that reaches the loss stage, retransmissions included.
+//! Losses of a trace by position: the n-th data packet that reaches the loss stage, counting retransmissions
+//! (`docs/channels/trace.md`).
 //!
-//! Must not know where the trace came from. Read `docs/channels/trace.md` first. Resampling is the circular block
-//! bootstrap (Politis and Romano, "A circular block-resampling procedure for stationary data", 1992).
+//! Resampling is the circular block bootstrap (Politis and Romano, "A circular block-resampling procedure for
+//! stationary data", 1992).
 
 use crate::rng::StreamRng;
 
-/// How a trace is played.
+/// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceMode {
-    /// As captured; past its end it starts again, and the packets there are counted.
+    /// As captured. Past its end the trace starts again, and the packets there are counted.
     Replayed,
-    /// Blocks of this many consecutive positions, each drawn with equal probability and wrapping at the end.
+    /// In random blocks of consecutive positions. Each start is equally likely, and blocks wrap at the end of the
+    /// trace.
     Resampled {
         /// Positions per block.
         block_pkts: u64,
     },
 }
 
-/// What a trace says of packets by position.
+/// The losses and delays of a trace, by packet position.
 #[derive(Clone, Debug, Default)]
 pub struct TraceFates {
-    /// Packets that the trace knows.
+    /// Packets in the trace.
     pub known_pkts: u64,
-    /// Those of them that are lost, ascending.
+    /// Positions of the lost packets, ascending.
     pub lost: Vec<u64>,
-    /// Those that come late, ascending, with what is added to their delay, ns.
+    /// Positions of the packets that are delayed, ascending, with the added delay in ns.
     pub late: Vec<(u64, u64)>,
 }
 
-/// A loss trace in play.
+/// The replay of a loss trace.
 #[derive(Clone, Debug)]
 pub struct LossTrace {
     positions: Vec<u64>,
     late: Vec<(u64, u64)>,
     known_pkts: u64,
     mode: TraceMode,
-    /// Packets seen so far.
-    seen: u64,
-    /// Position, counted from the first packet of the run, of the next loss; `u64::MAX` for none.
+    /// Packets so far.
+    packets: u64,
+    /// Position of the next loss, counted from the first packet of the run; `u64::MAX` if there is none.
     next_lost: u64,
-    /// Where the block (or the round through the trace) that is being played begins in the run, …
+    /// Position in the run at which the present block (or the present pass through the trace) begins.
     origin: u64,
-    /// … which position of the trace it starts with, …
+    /// Position in the trace at which the block starts.
     start: u64,
-    /// … and how many of its losses have been played.
+    /// Losses of the block so far.
     played: usize,
     rng: StreamRng,
-    /// The same block for what comes late: losses are looked for ahead, delays packet by packet.
+    // The present block for delays: the next loss is found ahead of time, a delay when its packet arrives.
     late_origin: u64,
     late_start: u64,
     late_rng: StreamRng,
 }
 
 impl LossTrace {
-    /// A trace of these fates, each position below `known_pkts`.
-    pub fn new(fates: TraceFates, mode: TraceMode, rng: StreamRng) -> Self {
-        let mut trace = Self {
-            positions: fates.lost,
-            late: fates.late,
-            known_pkts: fates.known_pkts,
+    /// Starts the replay; all positions are below `known_pkts`.
+    pub fn new(trace: TraceFates, mode: TraceMode, rng: StreamRng) -> Self {
+        let mut replay = Self {
+            positions: trace.lost,
+            late: trace.late,
+            known_pkts: trace.known_pkts,
             mode,
-            seen: 0,
+            packets: 0,
             next_lost: 0,
             origin: 0,
             start: 0,
@@ -70,29 +72,29 @@ impl LossTrace {
             late_rng: rng.clone(),
             rng,
         };
-        trace.draw_block();
-        trace.late_start = trace.start;
-        trace.late_rng.clone_from(&trace.rng);
-        trace.next_lost = trace.following_loss();
-        trace
+        replay.start_block();
+        replay.late_start = replay.start;
+        replay.late_rng.clone_from(&replay.rng);
+        replay.next_lost = replay.find_next_loss();
+        replay
     }
 
     /// Whether the next packet is lost.
     #[inline]
     pub fn lost(&mut self) -> bool {
-        let position = self.seen;
-        self.seen += 1;
+        let position = self.packets;
+        self.packets += 1;
         if position < self.next_lost {
             return false;
         }
-        self.next_lost = self.following_loss();
+        self.next_lost = self.find_next_loss();
         true
     }
 
-    /// What is added to the delay of the next packet; none if it is lost.
+    /// The delay added to the next packet; none if it is lost.
     #[inline]
     pub fn pass(&mut self) -> Option<u64> {
-        let position = self.seen;
+        let position = self.packets;
         if self.lost() {
             return None;
         }
@@ -103,13 +105,12 @@ impl LossTrace {
         })
     }
 
-    /// Whether a packet comes late.
+    /// Whether any packet is delayed.
     pub fn repairs(&self) -> bool {
         !self.late.is_empty()
     }
 
-    /// What is added to the delay of packet `position` of the run, which the block that is being played holds or the
-    /// one before it.
+    /// The delay added to packet `position` of the run, which is in the present block or the one before.
     fn added_ns(&mut self, position: u64) -> u64 {
         while position >= self.late_origin + self.block_pkts() {
             self.late_origin += self.block_pkts();
@@ -118,15 +119,15 @@ impl LossTrace {
                 TraceMode::Resampled { .. } => self.late_rng.below(self.known_pkts),
             };
         }
-        let place = (self.late_start + position - self.late_origin) % self.known_pkts;
-        let found = self.late.binary_search_by_key(&place, |(at, _)| *at);
+        let position = (self.late_start + position - self.late_origin) % self.known_pkts;
+        let found = self.late.binary_search_by_key(&position, |(at, _)| *at);
         found.map_or(0, |index| self.late[index].1)
     }
 
-    /// Packets that lay beyond the end of the trace, when it is replayed as captured.
+    /// Packets past the end of a trace that is replayed as captured.
     pub fn beyond_pkts(&self) -> u64 {
         match self.mode {
-            TraceMode::Replayed => self.seen.saturating_sub(self.known_pkts),
+            TraceMode::Replayed => self.packets.saturating_sub(self.known_pkts),
             TraceMode::Resampled { .. } => 0,
         }
     }
@@ -138,7 +139,7 @@ impl LossTrace {
         }
     }
 
-    fn draw_block(&mut self) {
+    fn start_block(&mut self) {
         self.played = 0;
         self.start = match self.mode {
             TraceMode::Replayed => 0,
@@ -146,7 +147,7 @@ impl LossTrace {
         };
     }
 
-    fn following_loss(&mut self) -> u64 {
+    fn find_next_loss(&mut self) -> u64 {
         if self.positions.is_empty() || self.known_pkts == 0 {
             return u64::MAX;
         }
@@ -156,11 +157,11 @@ impl LossTrace {
                 return self.origin + offset;
             }
             self.origin += self.block_pkts();
-            self.draw_block();
+            self.start_block();
         }
     }
 
-    /// Offset, from the start of the block, of its next loss.
+    /// The offset of the next loss from the start of the block.
     fn loss_in_block(&self) -> Option<u64> {
         let first = self
             .positions
@@ -186,12 +187,12 @@ mod tests {
     use crate::rng::test_rng;
 
     fn trace(positions: &[u64], known: u64, mode: TraceMode, seed: u64) -> LossTrace {
-        let fates = TraceFates {
+        let trace = TraceFates {
             lost: positions.to_vec(),
             known_pkts: known,
             late: Vec::new(),
         };
-        LossTrace::new(fates, mode, test_rng(seed))
+        LossTrace::new(trace, mode, test_rng(seed))
     }
 
     fn lost_positions(trace: &mut LossTrace, n: u64) -> Vec<u64> {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn replays_as_captured_then_wraps_and_counts_the_excess() {
+    fn past_its_end_a_trace_starts_again_and_the_packets_are_counted() {
         let mut t = trace(&[0, 3, 4, 9], 10, TraceMode::Replayed, 1);
         assert_eq!(lost_positions(&mut t, 10), [0, 3, 4, 9]);
         assert_eq!(t.beyond_pkts(), 0);
@@ -215,28 +216,28 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_late_goes_by_position_with_the_losses() {
+    fn delays_follow_the_positions_like_losses() {
         let late: Vec<_> = (0..100)
             .filter(|i| i % 7 == 3)
             .map(|i| (i, i + 1))
             .collect();
         for mode in [TraceMode::Replayed, TraceMode::Resampled { block_pkts: 9 }] {
-            let fates = TraceFates {
+            let losses = TraceFates {
                 known_pkts: 100,
                 lost: (0..100).filter(|i| i % 7 == 2).collect(),
                 late: late.clone(),
             };
-            let mut trace = LossTrace::new(fates, mode, test_rng(2));
+            let mut trace = LossTrace::new(losses, mode, test_rng(2));
             let passed: Vec<_> = (0..5_000).map(|_| trace.pass()).collect();
-            // Behind a loss comes the late packet, but for the last of a block and of the trace.
-            let behind: Vec<_> = passed.windows(2).filter(|w| w[0].is_none()).collect();
-            let kept = behind.iter().filter(|w| w[1] > Some(0)).count();
-            assert!(behind.len() > 600, "{}", behind.len());
-            assert!(kept as f64 > 0.85 * behind.len() as f64, "{kept}");
+            // A delayed packet follows each loss, except at the end of a block and of the trace.
+            let after: Vec<_> = passed.windows(2).filter(|w| w[0].is_none()).collect();
+            let kept = after.iter().filter(|w| w[1] > Some(0)).count();
+            assert!(after.len() > 600, "{}", after.len());
+            assert!(kept as f64 > 0.85 * after.len() as f64, "{kept}");
             if mode == TraceMode::Replayed {
                 assert_eq!(passed[3], Some(4));
                 assert_eq!(passed[103], Some(4));
-                assert_eq!(kept, behind.len());
+                assert_eq!(kept, after.len());
             }
         }
     }
@@ -266,8 +267,8 @@ mod tests {
     }
 
     #[test]
-    fn blocks_keep_bursts_whole_also_across_the_end_of_the_trace() {
-        // One burst of four that straddles the end; blocks as long as the trace, so each holds the whole burst.
+    fn blocks_keep_bursts_together_across_the_end_of_the_trace() {
+        // A burst of four across the end of the trace. A block is as long as the trace, so each has the whole burst.
         let mut t = trace(
             &[0, 1, 98, 99],
             100,
@@ -275,7 +276,7 @@ mod tests {
             3,
         );
         let lost = lost_positions(&mut t, 10_000);
-        assert_eq!(lost.len(), 400, "every block of 100 carries all four");
+        assert_eq!(lost.len(), 400, "every block of 100 has all four");
         let neighbours = lost.windows(2).filter(|w| w[1] == w[0] + 1).count();
         assert!(neighbours >= 200, "{neighbours}");
     }

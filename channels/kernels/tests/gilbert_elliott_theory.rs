@@ -1,10 +1,10 @@
-//! Loss rate, burst length and gap length of the two-state chain beside its closed forms, over 1000 seeds each.
+//! Loss rate, burst length and gap length of the two-state chain compared with closed forms, over 1000 seeds each.
 
 use hindflight_kernels::{GilbertElliott, GilbertElliottParams, Purpose, StreamKey, StreamRng};
 
 const SEEDS: u64 = 1000;
 const PACKETS: u64 = 20_000;
-/// Two-sided 99 % of the normal law.
+/// Two-sided 99 % quantile of the normal distribution.
 const Z99: f64 = 2.575_829;
 
 fn process(params: GilbertElliottParams, seed: u64) -> GilbertElliott {
@@ -17,7 +17,7 @@ fn process(params: GilbertElliottParams, seed: u64) -> GilbertElliott {
     GilbertElliott::new(params, StreamRng::new(key))
 }
 
-/// Losses, bursts, and packets that pass, of one run behind a warm-up that forgets the first state.
+/// Losses, bursts and deliveries of one run, after a warm-up that removes the effect of the initial state.
 fn counts(params: GilbertElliottParams, seed: u64) -> [f64; 3] {
     let mut process = process(params, seed);
     for _ in 0..1000 {
@@ -34,7 +34,7 @@ fn counts(params: GilbertElliottParams, seed: u64) -> [f64; 3] {
     [lost, bursts, PACKETS as f64 - lost]
 }
 
-/// Share lost and chance that a packet that passes is followed by one that is lost, in the steady state.
+/// Loss rate, and probability that a packet is delivered and the next is lost, in the steady state.
 fn closed_form(params: GilbertElliottParams) -> (f64, f64) {
     let GilbertElliottParams { p, r, h, k } = params;
     let (good, bad) = (r / (p + r), p / (p + r));
@@ -44,7 +44,7 @@ fn closed_form(params: GilbertElliottParams) -> (f64, f64) {
     (share, good * k * from_good + bad * h * from_bad)
 }
 
-/// How far the mean of `numerator - ratio * denominator` over the seeds is from 0, in standard errors.
+/// The mean of `numerator - ratio * denominator` over the seeds, in standard errors.
 fn deviation(runs: &[[f64; 3]], numerator: usize, denominator: usize, ratio: f64) -> f64 {
     let n = runs.len() as f64;
     let residuals: Vec<f64> = runs
@@ -71,7 +71,7 @@ fn loss_rate_bursts_and_gaps_lie_in_the_99_percent_intervals_of_theory() {
         let params = GilbertElliottParams { p, r, h, k };
         let runs: Vec<_> = (0..SEEDS).map(|seed| counts(params, seed)).collect();
         let (share, onset) = closed_form(params);
-        // Lost per packet that passes, then losses and passes per burst.
+        // Losses per delivery, losses per burst, deliveries per burst.
         for (what, numerator, denominator, ratio) in [
             ("share", 0, 2, share / (1.0 - share)),
             ("burst", 0, 1, share / onset),
@@ -82,10 +82,13 @@ fn loss_rate_bursts_and_gaps_lie_in_the_99_percent_intervals_of_theory() {
                 off.abs() < Z99,
                 "{what} of {params:?}: {off} standard errors"
             );
-            // The test has teeth: three hundredths more or less would be seen.
+            // The test has power: it detects an error of 3 %.
             for wrong in [0.97, 1.03] {
                 let off = deviation(&runs, numerator, denominator, ratio * wrong);
-                assert!(off.abs() > Z99, "{what} of {params:?}: blind to {wrong}");
+                assert!(
+                    off.abs() > Z99,
+                    "{what} of {params:?}: an error of {wrong} is not detected"
+                );
             }
         }
     }
@@ -124,7 +127,7 @@ fn bursts_of_gilberts_form_are_geometric() {
 }
 
 #[test]
-fn run_lengths_and_single_packets_give_the_same_fates() {
+fn run_lengths_and_single_packets_give_the_same_losses() {
     for (p, r, h, k) in [
         (0.01, 0.25, 0.0, 1.0),
         (0.3, 0.4, 0.5, 0.8),
@@ -137,7 +140,7 @@ fn run_lengths_and_single_packets_give_the_same_fates() {
         let fates: Vec<u64> = (0..50_000).filter(|_| single.lost()).collect();
         let mut positions = Vec::new();
         let mut next = 0;
-        // A limit in between must not change anything.
+        // A limit on the run must not change the sequence.
         let mut limit = 0;
         while next < 50_000 {
             limit = (limit + 37) % 1000;

@@ -5,6 +5,7 @@ use hindflight_engine::{Nanos, OpenLoopState, Recorded, replay_open_loop};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arrays::Column;
 use crate::columns::{Batch, Columns};
 use crate::replay::config;
 use crate::rows::each;
@@ -14,13 +15,15 @@ type EventTuple = (Nanos, String, u64, u32, u32, Vec<(u64, u64)>);
 
 /// Leads a sender of flow number `flow` of the configuration through `record` and returns its state after each event.
 #[pyfunction]
+#[pyo3(signature = (configuration, flow, record, arrays = None))]
 pub fn follow(
     py: Python<'_>,
     configuration: &str,
     flow: usize,
     record: Vec<EventTuple>,
+    arrays: Option<Vec<Column>>,
 ) -> PyResult<Columns> {
-    let config = config(configuration)?;
+    let config = config(configuration, &arrays.unwrap_or_default())?;
     py.detach(|| {
         let things = record.iter().map(thing).collect::<PyResult<Vec<_>>>()?;
         let states = replay_open_loop(&config, flow, &things)

@@ -1,6 +1,7 @@
 //! A user's controllers in Python: the engine's events as objects, the windows that they set read back. What they raise
 //! ends the run. Decides nothing about TCP.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ use hindflight_engine::cc::{
     AckEvidence, ControllerEvent, External, Externals, MakeExternal, Repair, Signal,
     SignalEvidence, Window,
 };
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
 const NS_PER_S: f64 = 1e9;
@@ -93,6 +94,8 @@ pub struct Failure {
     raised: Mutex<Option<PyErr>>,
     /// Set when there is one.
     pub interrupt: AtomicBool,
+    /// Python's identifiers of the threads that are in a controller's code.
+    calling: Mutex<Vec<u64>>,
 }
 
 impl Failure {
@@ -101,9 +104,81 @@ impl Failure {
         self.interrupt.store(true, Ordering::Relaxed);
     }
 
+    /// Calls Python on behalf of a controller, in a way that `interrupt_calls` can end.
+    fn call<T>(&self, code: impl FnOnce(Python<'_>) -> T) -> T {
+        Python::attach(|py| {
+            let _listed = Listed::new(self, py);
+            code(py)
+        })
+    }
+
+    /// Raises `KeyboardInterrupt` in every thread that is in a controller's code. It arrives at the thread's next
+    /// bytecode: a call that blocks outside of Python ends first. Safe to repeat while such code catches it.
+    pub fn interrupt_calls(&self) -> PyResult<()> {
+        Python::attach(|py| {
+            let ctypes = py.import("ctypes")?;
+            let raise = ctypes
+                .getattr("pythonapi")?
+                .getattr("PyThreadState_SetAsyncExc")?;
+            let exception =
+                ctypes.call_method1("py_object", (py.get_type::<PyKeyboardInterrupt>(),))?;
+            // Cloned: ctypes gives up the GIL, and a thread that ends its call needs the lock.
+            let calling = lock(&self.calling).clone();
+            for thread in calling {
+                raise.call1((ctypes.call_method1("c_ulong", (thread,))?, &exception))?;
+            }
+            Ok(())
+        })
+    }
+
     /// What was raised, if anything was.
     pub fn take(&self) -> Option<PyErr> {
         lock(&self.raised).take()
+    }
+}
+
+thread_local! {
+    /// Python's identifier of this thread, which costs a call of Python.
+    static IDENTIFIER: OnceCell<u64> = const { OnceCell::new() };
+}
+
+fn identifier(py: Python<'_>) -> Option<u64> {
+    IDENTIFIER.with(|known| {
+        known.get().copied().or_else(|| {
+            let read = py
+                .import("threading")
+                .ok()?
+                .call_method0("get_ident")
+                .ok()?;
+            let read = read.extract().ok()?;
+            Some(*known.get_or_init(|| read))
+        })
+    })
+}
+
+/// An entry of `Failure::calling`, for as long as it exists.
+struct Listed<'a> {
+    failure: &'a Failure,
+    thread: Option<u64>,
+}
+
+impl<'a> Listed<'a> {
+    fn new(failure: &'a Failure, py: Python<'_>) -> Self {
+        let thread = identifier(py);
+        lock(&failure.calling).extend(thread);
+        Self { failure, thread }
+    }
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        let mut calling = lock(&self.failure.calling);
+        if let Some(at) = calling
+            .iter()
+            .position(|thread| Some(*thread) == self.thread)
+        {
+            calling.swap_remove(at);
+        }
     }
 }
 
@@ -132,7 +207,7 @@ impl MakeExternal for Classes {
 
     fn make(&self, name: &str, window: Window) -> Option<Box<dyn External>> {
         let class = self.classes.get(name)?;
-        let made = Python::attach(|py| {
+        let made = self.failure.call(|py| {
             let class = class.bind(py);
             make(class, window).map_err(|error| in_words(py, error, &name_of(class), "__init__"))
         });
@@ -224,7 +299,10 @@ impl External for InPython {
         let Some(object) = &self.object else {
             return window;
         };
-        match Python::attach(|py| notify(object.bind(py), event, window)) {
+        match self
+            .failure
+            .call(|py| notify(object.bind(py), event, window))
+        {
             Ok(window) => window,
             Err(error) => {
                 self.failure.note(error);

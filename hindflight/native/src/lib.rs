@@ -2,8 +2,10 @@
 //! It must hold no logic of its own. Read `hindflight/_native.pyi` for the surface it offers.
 
 mod alone;
+mod arrays;
 mod capture;
 mod captures;
+mod catalogue;
 mod channel;
 mod columns;
 mod controller;
@@ -15,6 +17,7 @@ mod rows;
 mod runs;
 mod sampler;
 mod told;
+mod transfer;
 mod wire;
 
 use pyo3::prelude::*;
@@ -26,6 +29,8 @@ mod _native {
     use super::alone::follow;
     #[pymodule_export]
     use super::capture::CaptureReader;
+    #[pymodule_export]
+    use super::catalogue::{Parameter, Variant, variants};
     #[pymodule_export]
     use super::channel::{
         FadeWalk, LossStream, StateWalk, StreetCanyon, StreetWalk, draw_street, normal_numbers,
@@ -39,5 +44,5 @@ mod _native {
     #[pymodule_export]
     use super::mathematics::{acos, atan2, cos, erfc, exp, log, log10, pow, sin};
     #[pymodule_export]
-    use super::replay::{check, profile, replay, variants};
+    use super::replay::{check, profile, replay};
 }

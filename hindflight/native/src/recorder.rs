@@ -31,6 +31,10 @@ pub struct RunTables {
     pub events: Vec<Columns>,
     /// Batches of `instruments`.
     pub instruments: Vec<Columns>,
+    /// One row per measured run.
+    pub transfers: Vec<Columns>,
+    /// Congestion windows per data segment, a batch per measured run.
+    pub windows: Vec<Columns>,
 }
 
 impl RunTables {
@@ -40,6 +44,8 @@ impl RunTables {
         self.flows.extend(other.flows);
         self.events.extend(other.events);
         self.instruments.extend(other.instruments);
+        self.transfers.extend(other.transfers);
+        self.windows.extend(other.windows);
     }
 }
 

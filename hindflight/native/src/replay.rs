@@ -11,19 +11,21 @@ use std::time::Duration;
 
 use hindflight_engine::cc::Externals;
 use hindflight_engine::{
-    Config, ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, Leg, PathStep, Profile, RunError,
-    RunSummary, StackOverrides, StackParams, Tap, VARIANTS, Variant, World, ineffective_in_all,
+    Config, ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, Leg, Nanos, PathStep, Profile,
+    RunError, RunSummary, StackOverrides, StackParams, Tap, World, ineffective_in_all,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_path_to_error::Segment;
 
+use crate::arrays::{Column, Document};
 use crate::captures::Captures;
 use crate::controller::{Failure, externals};
 use crate::recorder::{Recorder, RunTables};
 use crate::runs::{Finished, runs};
 use crate::sampler::Sampler;
+use crate::transfer::Transfer;
 
 /// How often the waiting thread looks for Ctrl-C.
 const SIGNAL_CHECK: Duration = Duration::from_millis(50);
@@ -46,6 +48,8 @@ enum Series {
     Full,
     /// States alone: every one, or so many of each sender at most, at even times, and the last.
     States(Option<NonZeroU32>),
+    /// What the self-check compares, for so long from the first data segment on.
+    Transfer(Nanos),
 }
 
 /// What is kept of recorded jobs.
@@ -61,45 +65,6 @@ struct Outcome {
     tables: RunTables,
 }
 
-type Text = &'static str;
-/// Name, default, what is allowed, unit, source, meaning.
-type ParamTuple = (Text, String, String, Text, Text, Text);
-/// Name, family, one line, source, its year, parameters, profiles under which it has them, whether it needs a forecast
-/// of outages, and what it is called elsewhere.
-type VariantTuple = (
-    Text,
-    Text,
-    Text,
-    Text,
-    u16,
-    Vec<ParamTuple>,
-    Vec<Text>,
-    bool,
-    Vec<Text>,
-);
-
-/// Every variant of the catalogue with its parameters.
-#[pyfunction]
-pub fn variants() -> Vec<VariantTuple> {
-    let params = |variant: &Variant| {
-        let rows = variant.info().params.iter().map(|p| {
-            let (default, allowed) = (p.default_text(), p.allowed_text());
-            (p.name, default, allowed, p.unit, p.source, p.meaning)
-        });
-        rows.collect()
-    };
-    let row = |variant: &Variant| {
-        let (v, profiles) = (variant.info(), variant.profiles());
-        let (name, family, summary, source) = (v.name, v.family, v.summary, v.source);
-        let (params, forecast) = (params(variant), v.needs_forecast);
-        let others = v.other_names.to_vec();
-        (
-            name, family, summary, source, v.year, params, profiles, forecast, others,
-        )
-    };
-    VARIANTS.iter().map(row).collect()
-}
-
 /// The stack parameters that a profile fixes, as JSON.
 #[pyfunction]
 pub fn profile(name: &str) -> PyResult<String> {
@@ -112,7 +77,7 @@ pub fn profile(name: &str) -> PyResult<String> {
 /// The first of `configurations` that `replay` would refuse, by its number, with the key and the problem; else an option
 /// that none of them heeds; none where nothing is to be said.
 #[pyfunction]
-#[pyo3(signature = (configurations, controllers = None))]
+#[pyo3(signature = (configurations, controllers = None, arrays = None))]
 #[allow(
     clippy::needless_pass_by_value,
     reason = "PyO3 hands over what it has read"
@@ -120,11 +85,13 @@ pub fn profile(name: &str) -> PyResult<String> {
 pub fn check(
     configurations: Vec<String>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
+    arrays: Option<Vec<Column>>,
 ) -> Option<(usize, String, String)> {
+    let arrays = arrays.unwrap_or_default();
     let externals = externals(controllers.unwrap_or_default(), &Arc::default());
     let mut configs = Vec::with_capacity(configurations.len());
     for (number, text) in configurations.iter().enumerate() {
-        match config_with(text, &externals) {
+        match config_with(text, &arrays, &externals) {
             Ok(config) => configs.push(config),
             Err(errors) => return first(number, errors.into_vec()),
         }
@@ -139,9 +106,13 @@ fn first(number: usize, errors: Vec<ConfigError>) -> Option<(usize, String, Stri
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
-/// `samples` so many at most; with `captures` a capture of each of their nodes is written to that folder.
+/// `samples` so many at most; with `transfer_ns` they give `transfers` and `windows` alone; with `captures` a capture
+/// of each of their nodes is written to that folder.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads, segments = true, samples = None, captures = None, controllers = None))]
+#[pyo3(signature = (
+    jobs, *, threads, segments = true, samples = None, transfer_ns = None, captures = None, controllers = None,
+    arrays = None
+))]
 #[allow(
     clippy::too_many_arguments,
     reason = "named ones, each with its own default, are what Python offers"
@@ -152,16 +123,21 @@ pub fn replay(
     threads: usize,
     segments: bool,
     samples: Option<NonZeroU32>,
+    transfer_ns: Option<Nanos>,
     captures: Option<PathBuf>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
+    arrays: Option<Vec<Column>>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let series = series(segments, samples)?;
+    let series = match transfer_ns {
+        Some(span) => Series::Transfer(span),
+        None => series(segments, samples)?,
+    };
     let keep = Keep { series, captures };
     let (runs, tables) = py.detach(|| {
         let failure = Arc::new(Failure::default());
         let externals = externals(controllers.unwrap_or_default(), &failure);
-        let jobs = parse(&jobs, &externals)?;
-        let outcomes = run_all(&jobs, threads, &keep, &failure.interrupt);
+        let jobs = parse(&jobs, &arrays.unwrap_or_default(), &externals)?;
+        let outcomes = run_all(&jobs, threads, &keep, &failure);
         let outcomes = failure.take().map_or(outcomes, Err)?;
         let finished = jobs.iter().zip(&outcomes).map(|(job, outcome)| Finished {
             run_id: job.run_id,
@@ -182,6 +158,8 @@ pub fn replay(
     out.set_item("flows", tables.flows)?;
     out.set_item("events", tables.events)?;
     out.set_item("instruments", tables.instruments)?;
+    out.set_item("transfers", tables.transfers)?;
+    out.set_item("windows", tables.windows)?;
     Ok(out)
 }
 
@@ -196,14 +174,15 @@ fn series(segments: bool, samples: Option<NonZeroU32>) -> PyResult<Series> {
 }
 
 /// Reads and checks every configuration before anything runs; equal texts are read once.
-fn parse(jobs: &[JobTuple], externals: &Externals) -> PyResult<Vec<Job>> {
+fn parse(jobs: &[JobTuple], arrays: &[Column], externals: &Externals) -> PyResult<Vec<Job>> {
     let mut known: HashMap<&str, Arc<Config>> = HashMap::new();
     let mut parsed = Vec::with_capacity(jobs.len());
     for (text, seed, run_id, recorded) in jobs {
         let config = if let Some(config) = known.get(text.as_str()) {
             Arc::clone(config)
         } else {
-            let read = config_with(text, externals).map_err(|error| refused(error.into()))?;
+            let read =
+                config_with(text, arrays, externals).map_err(|error| refused(error.into()))?;
             Arc::clone(known.entry(text).or_insert(Arc::new(read)))
         };
         parsed.push(Job {
@@ -217,29 +196,52 @@ fn parse(jobs: &[JobTuple], externals: &Externals) -> PyResult<Vec<Job>> {
 }
 
 /// Reads and checks a configuration.
-pub fn config(text: &str) -> PyResult<Config> {
-    config_with(text, &Externals::default()).map_err(|error| refused(error.into()))
+pub fn config(text: &str, arrays: &[Column]) -> PyResult<Config> {
+    config_with(text, arrays, &Externals::default()).map_err(|error| refused(error.into()))
 }
 
-fn config_with(text: &str, externals: &Externals) -> Result<Config, ConfigErrors> {
+fn config_with(
+    text: &str,
+    arrays: &[Column],
+    externals: &Externals,
+) -> Result<Config, ConfigErrors> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut reader);
-    let mut config: Config = read.map_err(|error| {
+    let document: Document = read.map_err(|error| {
         let detail = error.inner().to_string();
         let path = key_path(error.path());
         ConfigErrors::one(path, ConfigErrorKind::Malformed { detail })
+    })?;
+    let resolved = document.resolve(arrays);
+    let mut config = resolved.map_err(|(path, detail)| {
+        ConfigErrors::one(array_path(&path), ConfigErrorKind::Malformed { detail })
     })?;
     config.externals = externals.clone();
     config.validate()?;
     Ok(config)
 }
 
-/// The JSON reader's path; the tag of an enum is no key of it.
+/// The JSON reader's path inside the `config` of a document; the tag of an enum is no key of it.
 fn key_path(path: &serde_path_to_error::Path) -> KeyPath {
-    let steps = path.iter().filter_map(|segment| match segment {
-        Segment::Seq { index } => Some(PathStep::Index(*index)),
-        Segment::Map { key } => Some(PathStep::Key(key.clone())),
-        Segment::Enum { .. } | Segment::Unknown => None,
+    let mut steps: Vec<_> = path
+        .iter()
+        .filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(PathStep::Index(*index)),
+            Segment::Map { key } => Some(PathStep::Key(key.clone())),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect();
+    if steps.first() == Some(&PathStep::Key("config".to_owned())) {
+        steps.remove(0);
+    }
+    KeyPath(steps)
+}
+
+/// The path of an array, whose steps a dot separates.
+fn array_path(path: &str) -> KeyPath {
+    let steps = path.split('.').map(|step| match step.parse() {
+        Ok(index) => PathStep::Index(index),
+        Err(_) => PathStep::Key(step.to_owned()),
     });
     KeyPath(steps.collect())
 }
@@ -249,25 +251,20 @@ struct Pool<'a> {
     jobs: &'a [Job],
     keep: &'a Keep,
     next: AtomicUsize,
-    interrupt: &'a AtomicBool,
+    failure: &'a Failure,
     results: Vec<Mutex<Option<PyResult<Outcome>>>>,
     working: Mutex<usize>,
     stopped: Condvar,
 }
 
 /// Hands the jobs to `threads` threads; all stop when one fails or the user interrupts.
-fn run_all(
-    jobs: &[Job],
-    threads: usize,
-    keep: &Keep,
-    interrupt: &AtomicBool,
-) -> PyResult<Vec<Outcome>> {
+fn run_all(jobs: &[Job], threads: usize, keep: &Keep, failure: &Failure) -> PyResult<Vec<Outcome>> {
     let threads = threads.clamp(1, jobs.len().max(1));
     let pool = Pool {
         jobs,
         keep,
         next: AtomicUsize::new(0),
-        interrupt,
+        failure,
         results: jobs.iter().map(|_| Mutex::new(None)).collect(),
         working: Mutex::new(threads),
         stopped: Condvar::new(),
@@ -288,20 +285,22 @@ fn run_all(
 impl Pool<'_> {
     fn work(&self) {
         let _leaving = Leaving(self);
-        while !self.interrupt.load(Ordering::Relaxed) {
+        let interrupt = &self.failure.interrupt;
+        while !interrupt.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = self.jobs.get(number) else {
                 return;
             };
-            let result = job.run(self.keep, self.interrupt);
+            let result = job.run(self.keep, interrupt);
             if result.is_err() {
-                self.interrupt.store(true, Ordering::Relaxed);
+                interrupt.store(true, Ordering::Relaxed);
             }
             *lock(&self.results[number]) = Some(result);
         }
     }
 
-    /// Waits for all threads; on Ctrl-C stops them and hands on what Python raises.
+    /// Waits for all threads; on Ctrl-C stops them, also inside a controller's Python code, and returns what Python
+    /// raised.
     fn wait(&self) -> PyResult<()> {
         let mut signal = Ok(());
         let mut working = lock(&self.working);
@@ -310,9 +309,14 @@ impl Pool<'_> {
             working = waited.unwrap_or_else(PoisonError::into_inner).0;
             if signal.is_ok() {
                 signal = check_signals();
-                if signal.is_err() {
-                    self.interrupt.store(true, Ordering::Relaxed);
-                }
+            }
+            if signal.is_err() {
+                self.failure.interrupt.store(true, Ordering::Relaxed);
+                // Without the lock: a controller may be in the middle of Python code, a thread may want to end.
+                drop(working);
+                let raised = self.failure.interrupt_calls();
+                signal = signal.and(raised);
+                working = lock(&self.working);
             }
         }
         signal
@@ -364,6 +368,12 @@ impl Job {
                 let (summary, sampler) =
                     self.record(sampler, Sampler::begin, captures, interrupt)?;
                 (summary, sampler.finish()?)
+            }
+            Series::Transfer(span) => {
+                let transfer = Transfer::new(run_id, span);
+                let (summary, transfer) =
+                    self.record(transfer, Transfer::begin, captures, interrupt)?;
+                (summary, transfer.finish()?)
             }
         };
         Ok(Outcome { summary, tables })

@@ -1,8 +1,8 @@
-"""Extraction on the recorded kernel flows compared with the link's log.
+"""Compares the extraction of recorded kernel flows with the link's log.
 
 Run it as `python -m tests.channels.extraction.kernel_table [RUN...]`.
 
-Truth (scenario.json, link.csv) is read here and nowhere else.
+Only this file reads the true values (scenario.json, link.csv).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KERNEL = ALL if ALL.is_dir() else ROOT / "fixtures" / "kernel"
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One flow: what was extracted, the scenario's parameters, and (truth, verdict) of each lost transmission."""
+    """One flow: its extraction, the scenario's parameters, and (true fate, verdict) of each lost transmission."""
 
     run: str
     extraction: Extraction
@@ -46,7 +46,7 @@ class Scored:
 
 
 def runs() -> list[str]:
-    """Names of the recorded runs at hand."""
+    """Return the names of the available recorded runs."""
     return sorted(p.name for p in KERNEL.iterdir() if p.is_dir())
 
 
@@ -67,9 +67,10 @@ def score(run: str) -> list[Scored]:
 
 
 def _fates(run: str, ports: tuple[int, int], extraction: Extraction) -> Counter[tuple[str, str]]:
-    """Match transmissions by order: the link's log lists a flow's data packets as they left the sender.
+    """Match transmissions by order: the link's log lists data packets in the order in which they left the sender.
 
-    Verdict `delivered` stands for a transmission that nobody found lost; unknown ones count by their likelier side.
+    Verdict `delivered` is a transmission that was not found lost; losses of unknown cause count by their likelier
+    cause.
     """
     with io.TextIOWrapper(lzma.open(KERNEL / run / "link.csv.xz")) as log:
         link = [
@@ -99,7 +100,7 @@ def _off(extraction: Extraction, name: str, truth: float) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Print one line a flow."""
+    """Print one line per flow."""
     print(f"{'run':16}{'prec':>7}{'recall':>7}{'q>chan':>7}{'unknown':>8}{'rate':>9}{'base rtt':>9}{'queue':>9}  fates")
     for run in names or runs():
         for scored in score(run):

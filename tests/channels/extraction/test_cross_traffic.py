@@ -1,4 +1,4 @@
-"""Other traffic in a capture counts in what is extracted: flows that the engine synthesised, and a recorded pair."""
+"""Extraction with cross traffic in the capture: flows simulated by the engine, and a recorded pair of flows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction.cross_traffic import crossing_of, no_crossing
+from hindflight.channels.extraction.cross_traffic import cross_traffic_of, no_cross_traffic
 from hindflight.channels.extraction.extract import Extraction, extract
 from hindflight.toolkit.schema import table_from_rows
 from tests.channels.extraction.kernel_table import ALL
@@ -25,32 +25,32 @@ def value(extraction: Extraction, name: str) -> float:
     return found
 
 
-def test_datagrams_beside_the_flow_count_in_the_rate() -> None:
+def test_cross_traffic_counts_in_the_rate() -> None:
     tables = flown({"loss": {"model": "bernoulli", "per": 0.0005}}, datagrams=[VIDEO])
-    counted, alone = extracted(tables, telemetry()), extracted(tables, no_crossing())
+    counted, unshared = extracted(tables, telemetry()), extracted(tables, no_cross_traffic())
     # What the flow got is what the datagrams left it; the link's rate is both together.
-    assert value(alone, "rate_bps") < 0.65 * 8e6
+    assert value(unshared, "rate_bps") < 0.65 * 8e6
     assert value(counted, "rate_bps") == pytest.approx(8e6, rel=0.002)
     assert value(counted, "base_rtt_ns") == pytest.approx(80e6, rel=0.002)
-    assert value(alone, "base_rtt_ns") < 79.5e6
+    assert value(unshared, "base_rtt_ns") < 79.5e6
     limit = counted.estimate("queue_limit_pkts")
     assert not limit.known
-    assert "full-sized packets' worth" in limit.how
-    assert "other traffic" in counted.estimate("rate_bps").how
+    assert "In full-sized packets" in limit.how
+    assert "cross traffic" in counted.estimate("rate_bps").how
     truth = {row["record"]: row["cause"] for row in tables["events"].to_pylist() if row["kind"] == "loss"}
     said = {row["record"]: row["cause"] for row in counted.channel.to_pylist() if row["record"] in truth}
     assert len(truth) > 50
     assert sum(said[record] == cause for record, cause in truth.items()) >= len(truth) - 1
     # Rows and positions are the flow's own.
-    assert counted.counts["data_packets"] == alone.counts["data_packets"]
+    assert counted.counts["data_packets"] == unshared.counts["data_packets"]
     assert counted.counts["other_traffic"] > 11_000
     positions = counted.channel["position"].drop_null().to_pylist()
     assert positions == list(range(len(positions)))
 
 
-def test_rate_and_delay_over_time_become_intervals_beside_other_traffic() -> None:
+def test_rate_and_delay_changes_become_intervals_despite_cross_traffic() -> None:
     steps = [{"at": "0 s"}, {"at": "15 s", "rate": "5 Mbit/s", "delay": "60 ms"}]
-    # No packet of either finds the queue full: what it dropped of other traffic nobody would see.
+    # No packet of either flow meets a full queue, so that no loss of cross traffic is hidden.
     link = {"channel": {"model": "handover", "steps": steps}, "queue": "1000 pkts"}
     tables = flown(link, datagrams=[VIDEO], flow={"receive_buffer": "160 KiB"})
     found = extracted(tables, telemetry())
@@ -65,7 +65,7 @@ def test_rate_and_delay_over_time_become_intervals_beside_other_traffic() -> Non
     assert all(abs(t_ns - 15 * SECOND) < SECOND for t_ns in changes)
 
 
-def test_what_goes_another_way_does_not_count() -> None:
+def test_traffic_on_another_path_does_not_count() -> None:
     tables = flown({})
     flow = tables["flows"].to_pylist()[0]
     row = {"input_id": flow["input_id"], "record": 1, "kind": "udp", "ip_bytes": 500}
@@ -76,16 +76,16 @@ def test_what_goes_another_way_does_not_count() -> None:
         "others", [{**row, "t_ns": i, "src_addr": src, "dst_addr": dst} for i, (src, dst) in enumerate(ways)]
     )
     assert (flow["a_addr"], flow["b_addr"], flow["data_direction"]) == ("10.0.0.1", "10.0.0.2", "a2b")
-    found = crossing_of(flow, tables["segments"], tables["flows"], tables["events"], others)
+    found = cross_traffic_of(flow, tables["segments"], tables["flows"], tables["events"], others)
     assert found.t_ns.tolist() == [0, 1]
     assert found.kinds == {"udp": 2}
     assert found.octets == 1000
     elsewhere = table_from_rows("others", [{**r, "input_id": flow["input_id"] + 1} for r in others.to_pylist()])
-    assert len(crossing_of(flow, tables["segments"], tables["flows"], tables["events"], elsewhere)) == 0
+    assert len(cross_traffic_of(flow, tables["segments"], tables["flows"], tables["events"], elsewhere)) == 0
 
 
 @pytest.mark.skipif(not (ALL / "S12-cubic+reno").is_dir(), reason="the recording of two flows is not at hand")
-def test_two_recorded_flows_each_see_the_link_whole() -> None:
+def test_each_of_two_recorded_flows_shows_the_full_rate() -> None:
     from hindflight.toolkit.capture import load_capture
 
     capture = load_capture(ALL / "S12-cubic+reno" / "snd.pcap.xz")
@@ -100,7 +100,7 @@ def test_two_recorded_flows_each_see_the_link_whole() -> None:
         assert found.counts["other_traffic"] > 4000
 
 
-def test_thousands_of_flows_are_looked_at_once() -> None:
+def test_cross_traffic_of_thousands_of_flows_takes_one_pass() -> None:
     tables = {name: table.slice(0, 1) for name, table in flown({}).items()}
     flow, segment = tables["flows"].to_pylist()[0], tables["segments"].to_pylist()[0]
     flow |= {"flow_id": 1, "a_addr": "10.0.0.1", "b_addr": "10.9.9.9", "data_direction": "a2b"}
@@ -133,7 +133,7 @@ def test_thousands_of_flows_are_looked_at_once() -> None:
                 )  # fmt: skip
             elif src == "10.0.0.1" or dst == "10.9.9.9":
                 expected.append((t_ns, number))
-    found = crossing_of(
+    found = cross_traffic_of(
         flow,
         *(table_from_rows(n, rows) for n, rows in (("segments", segments), ("flows", flows), ("events", events))),
     )

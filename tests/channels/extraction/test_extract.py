@@ -1,4 +1,4 @@
-"""Extraction against a twin whose truth is known: causes, positions, estimates, and saying what cannot be told."""
+"""Extraction compared with a twin whose channel is known: causes, positions, estimates, unknowns."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hindflight.channels.extraction import attribution as _ascribe
+from hindflight.channels.extraction import attribution as _attribution
 from hindflight.channels.extraction import bottleneck as _bottleneck
 from hindflight.channels.extraction import delivery as _delivery
 from hindflight.channels.extraction import link as _link
-from hindflight.channels.extraction.cross_traffic import no_crossing
+from hindflight.channels.extraction.cross_traffic import no_cross_traffic
 from hindflight.channels.extraction.extract import Extraction, extract
 from hindflight.channels.extraction.states import interval_rows
 from hindflight.channels.trace import check_intervals
@@ -42,7 +42,7 @@ def _confusion(flown: Flown, extraction: Extraction) -> Counter[tuple[str, str]]
     return Counter((flown.fate[r["record"]], r["cause"]) for r in rows if flown.fate[r["record"]] != "delivered")
 
 
-def test_queue_drops_are_told_from_channel_losses(full: tuple[Flown, Extraction]) -> None:
+def test_queue_drops_are_distinguished_from_channel_losses(full: tuple[Flown, Extraction]) -> None:
     flown, extraction = full
     truth = Counter(flown.fate.values())
     assert truth["queue"] > 50
@@ -56,7 +56,7 @@ def test_queue_drops_are_told_from_channel_losses(full: tuple[Flown, Extraction]
     assert extraction.counts["unknown"] == 0
 
 
-def test_bursts_at_a_filling_queue_are_told_too() -> None:
+def test_loss_bursts_at_a_filling_queue_are_attributed() -> None:
     flown = fly(replace(FULL, loses=bursts(0.002, 0.25, 2)))
     extraction = _extract(flown)
     confusion = _confusion(flown, extraction)
@@ -67,7 +67,7 @@ def test_bursts_at_a_filling_queue_are_told_too() -> None:
     assert confusion["queue", "queue"] > 50
 
 
-def test_positions_count_what_reached_the_loss_stage(full: tuple[Flown, Extraction]) -> None:
+def test_positions_number_packets_that_reached_the_loss_stage(full: tuple[Flown, Extraction]) -> None:
     flown, extraction = full
     rows = _packets(extraction)
     assert len(rows) == len(flown.fate)
@@ -90,7 +90,7 @@ def test_table_has_the_declared_schema(full: tuple[Flown, Extraction]) -> None:
     assert intervals[0]["known"] is True
 
 
-def test_estimates_hold_the_truth_and_stay_narrow(full: tuple[Flown, Extraction]) -> None:
+def test_intervals_of_estimates_contain_the_true_value_and_are_narrow(full: tuple[Flown, Extraction]) -> None:
     _, extraction = full
     for name, truth, width in (
         ("rate_bps", 4e6, 0.03), ("base_rtt_ns", 200e6, 0.03), ("queue_limit_pkts", 60, 0.2),
@@ -108,15 +108,15 @@ def test_estimates_hold_the_truth_and_stay_narrow(full: tuple[Flown, Extraction]
     assert share.low < 0.001 < share.high
 
 
-def test_delay_is_the_round_trip_each_packet_met(full: tuple[Flown, Extraction]) -> None:
+def test_delay_is_the_round_trip_time_of_each_packet(full: tuple[Flown, Extraction]) -> None:
     _, extraction = full
-    # 200 ms propagation, 3 ms for the packet, 0.104 ms for the ACK; the full queue adds 61 x 3 ms at most.
+    # 200 ms propagation, 3 ms for the packet, 0.104 ms for the ACK; the full queue adds 61 x 3 ms at maximum.
     delays = [row["delay_ns"] for row in _packets(extraction) if row["delay_ns"] is not None]
     assert min(delays) == 203_104_000
     assert 203_104_000 + 58 * 3_000_000 < max(delays) <= 203_104_000 + 61 * 3_000_000
 
 
-def test_clean_link_with_jitter_loses_nothing_to_the_channel() -> None:
+def test_lossless_link_with_jitter_has_no_channel_loss() -> None:
     flown = fly(Twin(5e6, 80_000_000, 40, 20_000_000_000, bernoulli(0.0, 1), jitter_ns=200_000))
     extraction = _extract(flown)
     assert Counter(flown.fate.values())["queue"] > 30
@@ -126,7 +126,7 @@ def test_clean_link_with_jitter_loses_nothing_to_the_channel() -> None:
     assert extraction.estimate("queue_limit_pkts").value == pytest.approx(40, abs=1)
 
 
-def test_outage_is_named_and_gets_an_interval() -> None:
+def test_outage_is_detected_and_becomes_an_interval() -> None:
     outage = (10_000_000_000, 11_000_000_000)
     flown = fly(Twin(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=outage))
     extraction = _extract(flown)
@@ -148,18 +148,20 @@ def test_outage_is_named_and_gets_an_interval() -> None:
     assert any("outage began" in sentence for sentence in extraction.unknowns)
 
 
-def test_what_lasts_no_longer_than_the_way_is_no_outage_of_the_link() -> None:
+def test_loss_run_shorter_than_the_one_way_delay_is_not_an_outage() -> None:
     flown = fly(Twin(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=(10 * 10**9, 11 * 10**9)))
-    delivery = _delivery.with_crossing(_delivery.of_flow(flown.segments, flown.events, 1, "a2b"), no_crossing())
-    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
-    assert len(_ascribe.verdicts(delivery, link).outages) == 1
+    delivery = _delivery.with_cross_traffic(
+        _delivery.of_flow(flown.segments, flown.events, 1, "a2b"), no_cross_traffic()
+    )
+    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_lower_bound(delivery))
+    assert len(_attribution.verdicts(delivery, link).outages) == 1
     # On a way of over a second a break of the link would have taken what was under way too, and for longer.
     far = replace(link, base=replace(link.base, per_packet_ns=link.base.per_packet_ns + 2 * 10**9))
-    assert _ascribe.verdicts(delivery, far).outages == ()
+    assert _attribution.verdicts(delivery, far).outages == ()
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_time_zero_is_the_flow_s_syn_seen_or_reckoned(whole: bool) -> None:
+def test_time_zero_is_the_syn_of_the_flow_captured_or_computed(whole: bool) -> None:
     flown = fly(Twin(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
     flows = flown.flows.to_pylist()
     flows[0] |= {"syn": whole, "start_ns": 0}
@@ -169,18 +171,18 @@ def test_time_zero_is_the_flow_s_syn_seen_or_reckoned(whole: bool) -> None:
     assert first["t_ns"] == (0 if whole else pytest.approx(481_000, abs=100_000))
 
 
-def test_states_last_as_long_as_outages_and_outages_follow_one_another() -> None:
+def test_states_cover_outages_and_outages_do_not_overlap() -> None:
     flown = fly(Twin(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
     delivery = _delivery.of_flow(flown.segments, flown.events, 1, "a2b")
-    delivery = _delivery.with_crossing(delivery, no_crossing())
-    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_at_least(delivery))
+    delivery = _delivery.with_cross_traffic(delivery, no_cross_traffic())
+    link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_lower_bound(delivery))
     # Two outages at the very end, and a queue so deep that what was lost leaves it after the last packet was sent.
     last = len(delivery) - 1
     level = link.replay.level.copy()
     level[last - 10], level[last - 9], level[last] = 900.0, 850.0, 1000.0
     link = replace(link, replay=replace(link.replay, level=level))
     outages = ((last - 20, last - 10, last - 9), (last - 9, last, None))
-    verdicts = replace(_ascribe.verdicts(delivery, link), outages=outages)
+    verdicts = replace(_attribution.verdicts(delivery, link), outages=outages)
     rows = interval_rows(delivery, link, verdicts, int(delivery.t_ns[0]))
     out = [row for row in rows if row["cause"] == "outage"]
     states = [row for row in rows if row["cause"] == "none"]
@@ -190,7 +192,7 @@ def test_states_last_as_long_as_outages_and_outages_follow_one_another() -> None
     check_intervals(table_from_rows("channel", rows), "it")
 
 
-def test_unsaturated_flow_gives_bounds_and_says_so() -> None:
+def test_unsaturated_flow_gives_bounds() -> None:
     flown = fly(Twin(5e6, 100_000_000, 40, 10_000_000_000, bernoulli(0.01, 2), window_pkts=10))
     extraction = _extract(flown)
     rate, queue, base = (extraction.estimate(n) for n in ("rate_bps", "queue_limit_pkts", "base_rtt_ns"))
@@ -206,10 +208,10 @@ def test_unsaturated_flow_gives_bounds_and_says_so() -> None:
     assert base.low < 100e6 < base.high
     assert extraction.counts["channel"] == Counter(flown.fate.values())["channel"] > 0
     assert any("lower bound" in sentence for sentence in extraction.unknowns)
-    assert any("queue's limit is not known" in sentence for sentence in extraction.unknowns)
+    assert any("limit of the queue is not known" in sentence for sentence in extraction.unknowns)
 
 
-def test_unfilled_queue_has_a_lower_bound_only() -> None:
+def test_queue_that_never_fills_has_only_a_lower_bound() -> None:
     flown = fly(Twin(5e6, 100_000_000, 400, 15_000_000_000, bernoulli(0.001, 2), window_pkts=80))
     extraction = _extract(flown)
     queue = extraction.estimate("queue_limit_pkts")
@@ -237,11 +239,11 @@ def test_errors_name_the_flow_and_the_cause(full: tuple[Flown, Extraction]) -> N
         extract(flown.segments.slice(0, 8), flown.flows, flown.events, 1)
     rows = flown.flows.to_pylist()
     rows[0]["vantage"] = "receiver"
-    with pytest.raises(ChannelError, match="stands at the receiver"):
+    with pytest.raises(ChannelError, match="taken at the receiver"):
         extract(flown.segments, type(flown.flows).from_pylist(rows), flown.events, 1)
 
 
-def test_the_other_direction_gives_the_same(full: tuple[Flown, Extraction]) -> None:
+def test_both_directions_give_the_same_extraction(full: tuple[Flown, Extraction]) -> None:
     flown, extraction = full
     other = {"a2b": "b2a", "b2a": "a2b"}
     segments = flown.segments.to_pylist()
@@ -260,7 +262,7 @@ def test_the_other_direction_gives_the_same(full: tuple[Flown, Extraction]) -> N
     assert mirrored.channel.drop_columns(["direction"]).equals(extraction.channel.drop_columns(["direction"]))
 
 
-def test_without_sack_queue_drops_are_still_told() -> None:
+def test_queue_drops_are_attributed_without_sack() -> None:
     flown = fly(FULL)
     segments = [{**row, "sack": []} for row in flown.segments.to_pylist()]
     extraction = extract(table_from_rows("segments", segments), flown.flows, flown.events, 1)

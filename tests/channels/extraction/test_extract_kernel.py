@@ -1,4 +1,4 @@
-"""Extraction on the kernel's recorded flows against the link's own log; runs that are not at hand are skipped."""
+"""Extraction of recorded kernel flows compared with the link's log. Skips runs that are not available."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from hindflight.channels.extraction.cross_traffic import no_crossing
-from hindflight.channels.extraction.extract import Beside, extract
+from hindflight.channels.extraction.cross_traffic import no_cross_traffic
+from hindflight.channels.extraction.extract import Context, extract
 from hindflight.toolkit.capture import load_capture
 from tests.channels.extraction.kernel_table import KERNEL, Scored, runs, score
 
@@ -40,14 +40,14 @@ def test_channel_losses_match_the_link_log(run: str) -> None:
     [f"{s}-{cc}" for s in ("S4", "S5", "S5f", "S6", "S7", "S8", "S10") for cc in ("reno", "cubic", "bbr")]
     + ["S12-cubic+reno"],
 )
-def test_no_queue_drop_is_called_a_channel_loss(run: str) -> None:
+def test_no_queue_drop_is_attributed_to_the_channel(run: str) -> None:
     for scored in _scored(run):
         assert scored.queue_called_channel() == 0
         assert scored.fates["outage", "channel"] == 0
 
 
 @pytest.mark.parametrize("run", [f"{s}-{cc}" for s in ("S7", "S8") for cc in ("reno", "cubic", "bbr")])
-def test_outages_are_found(run: str) -> None:
+def test_outages_are_detected(run: str) -> None:
     scored = _only(run)
     lost = sum(n for (fate, _), n in scored.fates.items() if fate == "outage")
     assert scored.fates["outage", "outage"] >= 0.9 * lost
@@ -75,16 +75,16 @@ def test_estimates_match_the_scenario(run: str) -> None:
 
 
 @pytest.mark.skipif(not (KERNEL / "S12-cubic+reno").is_dir(), reason="the recording of two flows is not at hand")
-def test_a_shared_queue_is_not_taken_for_the_flow_s_own_where_the_other_flow_is_not_captured() -> None:
+def test_shared_queue_is_detected_if_the_other_flow_is_not_captured() -> None:
     capture = load_capture(KERNEL / "S12-cubic+reno" / "snd.pcap.xz")
     for flow_id in (1, 2):
-        found = extract(capture.segments, capture.flows, capture.events, flow_id, Beside(no_crossing()))
+        found = extract(capture.segments, capture.flows, capture.events, flow_id, Context(no_cross_traffic()))
         assert not found.estimate("queue_limit_pkts").known
-        assert any("other traffic" in sentence for sentence in found.unknowns)
+        assert any("cross traffic" in sentence.lower() for sentence in found.unknowns)
 
 
 @pytest.mark.parametrize("run", ["S6-reno", "S6-cubic", "S6-bbr"])
-def test_changes_of_rate_become_states(run: str) -> None:
+def test_rate_changes_become_states(run: str) -> None:
     rows = [r for r in _only(run).extraction.channel.to_pylist() if r["kind"] == "interval"]
     assert [r["rate_bps"] for r in rows] == [pytest.approx(bps, rel=0.03) for bps in (512e3, 2e6, 512e3)]
     cuts = [(r["t_ns"] - rows[0]["t_ns"]) / 1e9 for r in rows[1:]]

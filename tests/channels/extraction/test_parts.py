@@ -1,20 +1,20 @@
-"""The parts of extraction by hand-made numbers: levels of a series, a queue's replay, its ceiling."""
+"""Parts of the extraction with constructed input: change points, queue replay, ceiling."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from hindflight.channels.extraction import change_points as _plateaus
+from hindflight.channels.extraction import change_points as _change_points
 from hindflight.channels.extraction import queue as _queue
 from hindflight.channels.extraction.queue import Arrivals
 
 
-def test_plateaus_find_levels_and_their_borders() -> None:
+def test_change_point_fit_finds_levels_and_borders() -> None:
     rng = np.random.default_rng(1)
     series = np.concatenate((np.full(203, 10.0), np.full(150, 40.0), np.full(301, 10.0))) + rng.normal(0, 0.5, 654)
     series[::37] += 15  # what a timer delays
-    fitted = _plateaus.fit(series, 3.0)
+    fitted = _change_points.fit(series, 3.0)
     assert [round(value) for _, _, value in fitted.spans] == [10, 40, 10]
     assert abs(fitted.spans[0][1] - 203) <= 2
     assert abs(fitted.spans[1][0] - 203) <= 2
@@ -25,10 +25,10 @@ def test_plateaus_find_levels_and_their_borders() -> None:
     assert inside.mean() > 0.95
 
 
-def test_one_level_stays_one_and_a_ramp_is_not_explained() -> None:
-    assert len(_plateaus.fit(np.full(500, 7.0), 0.1).spans) == 1
-    assert len(_plateaus.fit(np.full(20, 7.0), 0.1).spans) == 1
-    ramp = _plateaus.fit(np.linspace(0, 1000, 500), 3.0)
+def test_constant_series_has_one_level_and_a_ramp_is_not_covered() -> None:
+    assert len(_change_points.fit(np.full(500, 7.0), 0.1).spans) == 1
+    assert len(_change_points.fit(np.full(20, 7.0), 0.1).spans) == 1
+    ramp = _change_points.fit(np.linspace(0, 1000, 500), 3.0)
     assert ramp.coverage < 0.1
 
 
@@ -45,39 +45,39 @@ def _arrivals(t: list[float], departed: list[float], lost: list[bool]) -> Arriva
     )
 
 
-def test_replay_admits_up_to_the_limit_and_reads_the_gap() -> None:
+def test_queue_replay_applies_the_limit_and_measures_gaps() -> None:
     # Three packets at once, 10 ns of service each. Two may wait: the third finds 20 ns, two packets, ahead of it.
     t, lost = [0.0, 0.0, 0.0, 1.0], [False, False, True, False]
     left = [10.0, 20.0, np.nan, 30.0]
-    refused = _queue.replay(_arrivals(t, left, lost), limit=1.9, alone=True)
+    refused = _queue.replay(_arrivals(t, left, lost), limit=1.9, unshared=True)
     assert refused.level.tolist() == [0.0, 1.0, 2.0, 1.9]
     assert refused.entered.tolist() == [True, True, False, True]
     assert refused.residual[2] == pytest.approx(0.0)
     # Let in, it would have delayed the last one by a service time: the residual contradicts.
-    admitted = _queue.replay(_arrivals(t, left, lost), limit=2.0, alone=True)
+    admitted = _queue.replay(_arrivals(t, left, lost), limit=2.0, unshared=True)
     assert admitted.entered.tolist() == [True, True, True, True]
     assert admitted.residual[2] == pytest.approx(-1.0)
     # And a packet that used the link leaves its gap.
-    gap = _queue.replay(_arrivals(t, [10.0, 20.0, np.nan, 40.0], lost), limit=1.9, alone=True)
+    gap = _queue.replay(_arrivals(t, [10.0, 20.0, np.nan, 40.0], lost), limit=1.9, unshared=True)
     assert gap.residual[2] == pytest.approx(1.0)
 
 
-def test_late_departures_are_the_acks_delay_unless_the_queue_is_shared() -> None:
+def test_late_departures_are_ack_delay_unless_the_queue_is_shared() -> None:
     arrivals = _arrivals([0.0, 0.0], [10.0, 90.0], [False, False])
-    assert _queue.replay(arrivals, np.inf, alone=True).late == 0.5
+    assert _queue.replay(arrivals, np.inf, unshared=True).late == 0.5
     after = _arrivals([0.0, 0.0, 50.0], [10.0, 90.0, np.nan], [False, False, False])
-    assert _queue.replay(after, np.inf, alone=True).level[2] == 0.0
-    assert _queue.replay(after, np.inf, alone=False).level[2] == pytest.approx(4.0)
+    assert _queue.replay(after, np.inf, unshared=True).level[2] == 0.0
+    assert _queue.replay(after, np.inf, unshared=False).level[2] == pytest.approx(4.0)
 
 
-def test_departures_are_held_to_their_followers() -> None:
+def test_departures_are_bounded_by_their_followers() -> None:
     lost = np.array([False, False, True, False])
-    held = _queue.no_later_than_followers(np.array([10.0, 38.0, np.nan, 30.0]), np.full(4, 10.0), lost)
+    held = _queue.bound_by_followers(np.array([10.0, 38.0, np.nan, 30.0]), np.full(4, 10.0), lost)
     assert held[[0, 1, 3]].tolist() == [10.0, 20.0, 30.0]
     assert np.isnan(held[2])
 
 
-def test_ceiling_needs_losses_to_set_in_at_a_level() -> None:
+def test_ceiling_requires_losses_above_a_level() -> None:
     rng = np.random.default_rng(2)
     level = rng.uniform(0, 50, 4000)
     channel = rng.random(4000) < 0.01
@@ -91,6 +91,6 @@ def test_ceiling_needs_losses_to_set_in_at_a_level() -> None:
     lost, gap = np.append(channel, True), np.zeros(4001)
     assert _queue.ceiling(level, lost, gap, np.ones(4001, dtype=bool)) is None
     gap[-1] = 3.0
-    alone = _queue.ceiling(level, lost, gap, np.ones(4001, dtype=bool))
-    assert alone is not None
-    assert 50 <= alone.limit <= 60
+    unshared = _queue.ceiling(level, lost, gap, np.ones(4001, dtype=bool))
+    assert unshared is not None
+    assert 50 <= unshared.limit <= 60

@@ -1,4 +1,4 @@
-"""Where satellites stand: published geometry, elements that turn with the Earth, bad elements in one line."""
+"""Satellite positions: published geometry, rotation of Earth, and one line for invalid elements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EPOCH = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def elements(mean_motion: float, *, inclination: float = 0.001, anomaly: float = 0.0) -> tuple[str, str]:
-    """Two-line elements of a round orbit at EPOCH, with checksums."""
+    """Return two-line elements of a circular orbit at EPOCH, with checksums."""
     lines = [
         "1 99999U 26001A   26060.00000000  .00000000  00000-0  00000-0 0  999",
         f"2 99999 {inclination:8.4f}   0.0000 0000001   0.0000 {anomaly:8.4f} {mean_motion:11.8f}    0",
@@ -45,7 +45,7 @@ def test_geostationary_satellites_of_paper_003(
     assert seen.delay_ns / 1e6 == pytest.approx(delay_ms, abs=0.15)
 
 
-def test_directions_are_those_of_the_compass() -> None:
+def test_azimuth_counts_clockwise_from_north() -> None:
     here = Place(0.0, 10.0)
     for place, azimuth in ((Place(1.0, 10.0), 0), (Place(0.0, 11.0), 90), (Place(-1.0, 10.0), 180), (Place(0, 9), 270)):
         seen = look(here, earth_fixed(Place(place.latitude, place.longitude, 50_000)))
@@ -60,7 +60,7 @@ def test_sidereal_time_of_the_standard_epoch() -> None:
     assert math.degrees(_sidereal(2_451_545.0, 0.0)) == pytest.approx(280.46062, abs=1e-4)
 
 
-def test_elements_of_a_geostationary_orbit_stay_over_their_longitude() -> None:
+def test_geostationary_elements_keep_their_longitude() -> None:
     orbit = Orbit(elements(1.00273791), "made")
     angles = []
     for hours in range(0, 24, 3):
@@ -74,7 +74,7 @@ def test_elements_of_a_geostationary_orbit_stay_over_their_longitude() -> None:
     assert angles[0] % 360 == pytest.approx(expected, abs=0.1)
 
 
-def test_a_low_satellite_rises_and_sets_over_a_street(tmp_path: Path) -> None:
+def test_leo_satellite_rises_and_sets_over_a_street(tmp_path: Path) -> None:
     line1, line2 = elements(15.2, inclination=53.0, anomaly=20.0)
     (tmp_path / "leo.tle").write_text(f"PASSER\n{line1}\n{line2}\n")
     satellite = {"tle": "leo.tle", "name": "PASSER", "at": "2026-03-01T00:00:00Z"}
@@ -94,12 +94,12 @@ WIDE = {"law": "constant", "value": "400 m"}
 
 
 def _under(orbit: Orbit) -> dict[str, float]:
-    """The place that the satellite passes over 12 minutes after EPOCH."""
+    """Return the place below the satellite 12 minutes after EPOCH."""
     x, y, z = orbit.position(EPOCH + timedelta(minutes=12))
     return {"latitude": math.degrees(math.atan2(z, math.hypot(x, y))), "longitude": math.degrees(math.atan2(y, x))}
 
 
-def test_bad_elements_are_one_clear_line(tmp_path: Path) -> None:
+def test_invalid_elements_give_one_line(tmp_path: Path) -> None:
     line1, line2 = elements(15.2)
     path = tmp_path / "x.tle"
     for text, says in [

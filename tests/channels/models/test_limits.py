@@ -1,4 +1,4 @@
-"""Numbers that no link has: one line for each, with the key and what is allowed, never a failure of ours."""
+"""Parameters out of range give one line with the key and the allowed values, not an internal error."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hindflight.channels.models.parameters import parse, read_toml
-from hindflight.channels.models.synth import ANY_MODEL, Extent, drawn_trace
+from hindflight.channels.models.parameters import LONGEST_NS, parse, read_toml
+from hindflight.channels.models.synth import ANY_MODEL, MAX_PACKETS, Extent, synthesise_trace
 from hindflight.toolkit.errors import ChannelError
 
 RAIN = {"median_db": 2.0, "sigma": 1.2}
@@ -22,7 +22,7 @@ STATE = {"mean_length": "5 m", "multipath_db": -10.0}
 
 def refused(data: dict[str, Any], folder: Path = Path()) -> str:
     with pytest.raises(ChannelError) as caught:
-        drawn_trace(parse(ANY_MODEL, data, "m", folder), seed=1, extent=Extent(span_ns=10**9))
+        synthesise_trace(parse(ANY_MODEL, data, "m", folder), seed=1, extent=Extent(span_ns=10**9))
     message = str(caught.value)
     assert "\n" not in message
     return message
@@ -57,9 +57,11 @@ def refused(data: dict[str, Any], folder: Path = Path()) -> str:
                 "model": "handover",
                 "steps": [{"at": "0 s"}, {"at": "1 s", "overlap": "5 s"}, {"at": "3 s", "overlap": "1 s"}],
             },
-            "steps[2].overlap begins within that of the step above: three links at once",
+            "steps[2].overlap begins within that of the previous step: three links at once",
         ),
-        ({**STREET, "length": "1e7 m"}, "length: '1e7 m' is out of range; at most 1e+06"),
+        ({**STREET, "length": "1e7 m"}, "length: '1e7 m' is out of range; at most 1000 km"),
+        ({**STREET, "step": "1e30 s"}, "step: '1e30 s' is out of range; at most 720 h"),
+        ({"model": "uav", "slot": "721 h"}, "slot: '721 h' is out of range; at most 720 h"),
         ({**STREET, "diffraction": {"frequency": "1 GHz", "margin_db": 1e308}}, "margin_db: 1e+308 is out of range"),
         (
             {**STREET, "diffraction": {"frequency": "1 GHz", "margin_db": 5.0, "step_db": 1e-308}},
@@ -71,7 +73,7 @@ def refused(data: dict[str, Any], folder: Path = Path()) -> str:
         ),
     ],
 )
-def test_numbers_that_no_link_has(data: dict[str, Any], message: str) -> None:
+def test_parameters_out_of_range_give_one_line(data: dict[str, Any], message: str) -> None:
     assert message in refused(data)
 
 
@@ -83,34 +85,42 @@ def test_numbers_that_no_link_has(data: dict[str, Any], message: str) -> None:
         ("t_s,ebn0_db\n-1,5\n", "line 2: t_s is -1; allowed: 0 to 2.592e+06"),
     ],
 )
-def test_series_with_numbers_that_no_link_has(tmp_path: Path, text: str, message: str) -> None:
+def test_series_out_of_range_give_one_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     assert message in refused({"model": "signal", "file": "a.csv"}, tmp_path)
 
 
-def test_a_track_has_altitudes(tmp_path: Path) -> None:
+def test_channel_longer_than_30_days_is_refused() -> None:
+    assert Extent(span_ns=LONGEST_NS, packets=MAX_PACKETS).span_ns == 30 * 86_400 * 10**9
+    with pytest.raises(ChannelError, match=r"a channel of 2.592e\+06 s is too long; at most 720 h"):
+        Extent(span_ns=LONGEST_NS + 1)
+    with pytest.raises(ChannelError, match="1000000001 packets are too many; at most 1000000000"):
+        Extent(packets=MAX_PACKETS + 1)
+
+
+def test_track_with_altitude_out_of_range_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t_s,latitude,longitude,altitude_m\n0,52,13,1e300\n")
     assert "an altitude is beyond 1e+09 m" in refused(
         {"model": "track", "near": {"file": "a.csv"}, "far": {"geo": 13.0}}, tmp_path
     )
 
 
-def test_a_street_for_days_is_the_same_again_after_a_thousand_kilometres() -> None:
+def test_street_repeats_after_its_maximum_length() -> None:
     model = parse(
         ANY_MODEL, {**STREET, "speed": "1e5 m/s", "blocks": None, "facades": {"law": "constant", "value": "1 km"}}, "m"
     )
-    assert model.drawn(10**13, 1).length_m == 1e6
+    assert model.skyline_for(10**13, 1).length_m == 1e6
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("p = " + "9" * 5000, "not a TOML file: Exceeds the limit (4300"),
-        ("p = " + "[" * 5000, "its arrays go too deep"),
+        ("p = " + "[" * 5000, "its arrays are nested too deeply"),
         ("p = nope", "not a TOML file: Invalid value"),
     ],
 )
-def test_files_that_are_no_toml(tmp_path: Path, text: str, message: str) -> None:
+def test_files_that_are_not_toml_give_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a.toml"
     path.write_text(text)
     with pytest.raises(ChannelError, match=re.escape(message)):

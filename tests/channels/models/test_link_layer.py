@@ -1,4 +1,4 @@
-"""Link layers over a loss model: residual loss and added delay by closed form."""
+"""ARQ and FEC over a loss model: residual loss and added delay compared with closed forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fates(kind: type[Arq | Fec], packets: int = 200_000, spacing_ns: int = 100 *
     return np.concatenate([b.lost for b in batches]), np.concatenate([b.added_ns for b in batches])
 
 
-def test_arq_leaves_the_power_of_the_loss_and_adds_a_try_for_each_failure() -> None:
+def test_arq_residual_loss_and_delay_match_the_closed_form() -> None:
     lost, added = fates(Arq, over=PER, retries=2, try_time="5 ms")
     assert lost.mean() == pytest.approx(0.3**3, rel=0.05)
     tries = added[~lost] / (5 * MS)
@@ -29,7 +29,7 @@ def test_arq_leaves_the_power_of_the_loss_and_adds_a_try_for_each_failure() -> N
         assert np.mean(tries == failures) == pytest.approx(share / (1 - 0.027), rel=0.05)
 
 
-def test_arq_in_order_holds_up_what_comes_behind() -> None:
+def test_arq_in_order_delays_later_packets() -> None:
     _, apart = fates(Arq, over=PER, retries=7, try_time="5 ms", in_order=False, spacing_ns=2 * MS)
     gone, queued = fates(Arq, over=PER, retries=7, try_time="5 ms", in_order=True, spacing_ns=4 * MS)
     assert apart.mean() == pytest.approx(5 * MS * 0.3 / 0.7, rel=0.03)
@@ -38,12 +38,12 @@ def test_arq_in_order_holds_up_what_comes_behind() -> None:
     assert np.all(np.diff(arrivals[~gone]) >= 0)
 
 
-def test_bursts_defeat_arq() -> None:
+def test_arq_does_not_recover_long_bursts() -> None:
     burst = {"model": "gilbert_elliott", "mean_loss": 0.3, "mean_burst": 20.0}
     assert fates(Arq, over=burst, retries=2)[0].mean() > 3 * fates(Arq, over=PER, retries=2)[0].mean()
 
 
-def test_fec_makes_good_what_the_binomial_law_says() -> None:
+def test_fec_residual_loss_matches_the_binomial_distribution() -> None:
     from math import comb
 
     block, repair, per = 12, 3, 0.1
@@ -56,7 +56,7 @@ def test_fec_makes_good_what_the_binomial_law_says() -> None:
     assert set(np.unique(added // (100 * MS))) == {0, *range(3, 12)}
 
 
-def test_a_link_layer_protects_a_street_and_tries_by_the_clock() -> None:
+def test_arq_over_a_street_retries_in_real_time() -> None:
     street = {"model": "street", "satellite": {"azimuth": 60.0, "elevation": 40.0}, "speed": "20 m/s"}
     bare = fates(Arq, over=street, retries=0, spacing_ns=5 * MS, packets=20_000)[0]
     lost, added = fates(Arq, over=street, retries=2, try_time="1 ms", spacing_ns=5 * MS, packets=20_000)
@@ -76,17 +76,17 @@ def test_a_link_layer_protects_a_street_and_tries_by_the_clock() -> None:
         (Arq, {"over": {"model": "stret"}}, "no model 'stret'; did you mean 'street'"),
         (Arq, {"over": {"model": "street"}}, "over.street.satellite: this key is missing"),
         (Arq, {}, "over: this key is missing"),
-        (Fec, {"over": PER, "block": 4, "repair": 4}, "no data"),
+        (Fec, {"over": PER, "block": 4, "repair": 4}, "must be less than block"),
     ],
 )
-def test_bad_parameters_are_one_line(kind: type[Arq | Fec], data: dict[str, Any], says: str) -> None:
+def test_invalid_parameters_give_one_line(kind: type[Arq | Fec], data: dict[str, Any], says: str) -> None:
     with pytest.raises(ChannelError, match=says):
         fates(kind, **data)
 
 
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("kind", [Arq, Fec])
-def test_told_bit_by_bit_a_link_gives_the_same_fates(
+def test_incremental_link_states_give_the_same_losses(
     kind: type[Arq | Fec], in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = {"mean_length": "20 m", "direct_db": 0.0, "multipath_db": -6.0}

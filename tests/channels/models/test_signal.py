@@ -1,4 +1,4 @@
-"""Signals, budgets, rain, shadowing and moving ends: by closed form, by geometry, and bad input in one line."""
+"""Signals, link budgets, rain, shadowing and moving ends: closed forms, geometry, invalid input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from hindflight.channels.intervals import State
 from hindflight.channels.models.budget import bit_error_rate, free_space_db
-from hindflight.channels.models.lms import Lms, lutz, rayleigh_below
+from hindflight.channels.models.lms import Lms, fades_below, lutz, rayleigh_below
 from hindflight.channels.models.parameters import parse
 from hindflight.channels.models.signal import Budget, Rain, Signal, held, interpolated
 from hindflight.channels.models.synth import read_model
@@ -36,12 +36,12 @@ def share_lost(states: list[State]) -> float:
         ("dbpsk", 10.3, 1.1e-5),
     ],
 )
-def test_modulations_have_their_published_error_rates(modulation: Any, ebn0_db: float, ber: float) -> None:
+def test_bit_error_rates_match_published_values(modulation: Any, ebn0_db: float, ber: float) -> None:
     assert bit_error_rate(modulation, ebn0_db) == pytest.approx(ber, rel=0.12)
     assert bit_error_rate(modulation, ebn0_db + 1) < ber < bit_error_rate(modulation, ebn0_db - 1)
 
 
-def test_free_space_and_a_budget_by_hand() -> None:
+def test_free_space_loss_and_link_budget_match_hand_calculation() -> None:
     # ITU-R P.525: 92.45 + 20 log f_GHz + 20 log d_km.
     assert free_space_db(38_000e3, 12e9) == pytest.approx(
         92.45 + 20 * math.log10(12) + 20 * math.log10(38_000), abs=0.01
@@ -52,18 +52,18 @@ def test_free_space_and_a_budget_by_hand() -> None:
     assert budget.ebn0_db(38_000e3) == pytest.approx(expected, abs=0.01)
 
 
-def test_a_budget_needs_a_way_between_its_ends(tmp_path: Path) -> None:
+def test_link_budget_refuses_a_range_of_zero(tmp_path: Path) -> None:
     budget = {"eirp_dbw": 0.0, "g_over_t_dbk": 0.0, "frequency": "2 GHz", "bit_rate": "1 Mbit/s"}
     signal: Signal = parse(Signal, {"model": "signal", "budget": budget, "range": "0 m"}, "s")
     here = {"latitude": 10.0, "longitude": 20.0}
     for model in (signal, track(tmp_path, here, here, budget=budget)):
-        with pytest.raises(ChannelError, match="a link budget needs a range of more than 0 m between its ends"):
+        with pytest.raises(ChannelError, match="the range of a link budget is"):
             list(model.states(SECOND, 1))
     near: Signal = parse(Signal, {"model": "signal", "budget": budget, "range": "1 mm"}, "s")
     assert len(list(near.states(SECOND, 1))) == 1
 
 
-def test_a_steady_signal_is_one_state_and_a_file_steps(tmp_path: Path) -> None:
+def test_constant_signal_is_one_state_and_a_file_gives_steps(tmp_path: Path) -> None:
     steady: Signal = parse(Signal, {"model": "signal", "cn0_dbhz": 79.6, "bit_rate": "10 Mbit/s"}, "s")
     (state,) = steady.states(60 * SECOND, 1)
     assert state.ber == pytest.approx(bit_error_rate("qpsk", 9.6), rel=1e-6)
@@ -78,7 +78,7 @@ def test_a_steady_signal_is_one_state_and_a_file_steps(tmp_path: Path) -> None:
     assert interpolated([(4.0, 1e-2), (10.0, 1e-6)], 7.0) == pytest.approx(1e-4)
 
 
-def test_a_series_holds_its_last_value_and_is_not_searched_from_its_start() -> None:
+def test_series_keeps_its_last_value_and_uses_binary_search() -> None:
     series = [(10, 1.0), (20, 2.0), (30, 3.0)]
     assert [held(series, t) for t in (0, 9, 10, 19, 20, 29, 30, 99)] == [1, 1, 1, 1, 2, 2, 3, 3]
     looked_at: list[int] = []
@@ -95,7 +95,7 @@ def test_a_series_holds_its_last_value_and_is_not_searched_from_its_start() -> N
     assert len(looked_at) <= 20
 
 
-def test_rain_is_log_normal_and_slow() -> None:
+def test_rain_attenuation_is_log_normal_and_correlated() -> None:
     rain: Rain = parse(Rain, {"median_db": 3.0, "sigma": 0.8, "beta": 1e-3}, "r")
     drawn = rain.attenuation_db(100.0, 1, 0)
     values = np.array([next(drawn) for _ in range(60_000)])
@@ -110,12 +110,12 @@ def test_rain_is_log_normal_and_slow() -> None:
     [
         ({}, "give one of"),
         ({"ebn0_db": 3.0, "cn0_dbhz": 60.0}, "give one of"),
-        ({"cn0_dbhz": 60.0}, "needs bit_rate"),
-        ({"ebn0_db": float("nan")}, "nan is no number"),
+        ({"cn0_dbhz": 60.0}, "give bit_rate with cn0_dbhz"),
+        ({"ebn0_db": float("nan")}, "nan is not a finite number"),
         ({"ebn0_db": 3.0, "rain": {"median_db": -1.0, "sigma": 1.0}}, "more than 0"),
     ],
 )
-def test_bad_signals_are_one_line(data: dict[str, Any], says: str) -> None:
+def test_invalid_signals_give_one_line(data: dict[str, Any], says: str) -> None:
     with pytest.raises(ChannelError, match=says):
         parse(Signal, {"model": "signal", **data}, "s")
 
@@ -125,13 +125,13 @@ def test_bad_signals_are_one_line(data: dict[str, Any], says: str) -> None:
     [
         ("t_s,x\n", "lacks the column ebn0_db"),
         ("t_s,ebn0_db\n", "has no rows"),
-        ("t_s,ebn0_db\n0,1\n0,2\n", "line 3: t_s does not ascend"),
+        ("t_s,ebn0_db\n0,1\n0,2\n", "line 3: t_s must ascend"),
         ("t_s,ebn0_db\n-1,1\n", "line 2: t_s is -1; allowed: 0 to"),
         ("t_s,ebn0_db\n0,nan\n", "line 2: a number is not finite"),
         ("t_s,ebn0_db\n0,a\n", "must be numbers"),
     ],
 )
-def test_bad_series_are_one_line(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_series_give_one_line(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "s.csv").write_text(text)
     model: Signal = parse(Signal, {"model": "signal", "file": "s.csv"}, "s", tmp_path)
     with pytest.raises(ChannelError, match=says):
@@ -145,7 +145,7 @@ def two_states(**changes: Any) -> Lms:
 
 
 @pytest.mark.parametrize("level_db", [0.1, 0.5, 3.0])
-def test_lutz_is_available_as_long_as_the_closed_form_says(level_db: float) -> None:
+def test_lutz_availability_matches_the_closed_form(level_db: float) -> None:
     model = two_states(step="10 ms", level_db=level_db)
     assert model.shares() == pytest.approx([0.7, 0.3], abs=1e-9)
     # Rayleigh in the bad state; in the good one (K = 10 dB) fades of 6 dB are 0.7 % of the time.
@@ -155,7 +155,7 @@ def test_lutz_is_available_as_long_as_the_closed_form_says(level_db: float) -> N
 
 
 @pytest.mark.parametrize("margin_db", [0.0, 3.0, 10.0])
-def test_the_margin_is_where_all_is_lost_however_wide_the_levels(margin_db: float) -> None:
+def test_margin_is_exact_for_any_level_width(margin_db: float) -> None:
     rayleigh = [{"mean_length": "10 m", "multipath_db": 0.0}]
     lost = [
         share_lost(list(two_states(states=rayleigh, margin_db=margin_db, level_db=level).states(60 * SECOND, 5)))
@@ -165,7 +165,7 @@ def test_the_margin_is_where_all_is_lost_however_wide_the_levels(margin_db: floa
     assert lost[0] == pytest.approx(rayleigh_below(-margin_db, 0.0), rel=0.06)
 
 
-def test_states_last_as_far_as_they_are_said_to() -> None:
+def test_shadowing_states_have_their_mean_length() -> None:
     model = two_states(step="50 ms", level_db=20.0)
     stays: list[list[int]] = [[], []]
     state, begin = -1, 0
@@ -180,14 +180,14 @@ def test_states_last_as_far_as_they_are_said_to() -> None:
     assert np.std(stays[1]) == pytest.approx(np.mean(stays[1]), rel=0.1)
 
 
-def test_shares_of_a_chain_that_hardly_jumps_are_its_balance() -> None:
+def test_shares_of_a_rarely_jumping_chain_satisfy_the_balance_equations() -> None:
     states = [{"mean_length": "1 m", "multipath_db": -10.0}] * 3
     rare = 1e-5
     jumps = [[1 - rare, rare, 0.0], [rare, 1 - 2 * rare, rare], [0.0, 2 * rare, 1 - 2 * rare]]
     assert two_states(states=states, jumps=jumps).shares() == pytest.approx([0.4, 0.4, 0.2], rel=1e-6)
 
 
-def test_three_states_have_the_shares_of_their_chain() -> None:
+def test_three_states_have_the_steady_state_shares() -> None:
     states = [
         {"mean_length": "20 m", "direct_db": 0.0, "multipath_db": -15.0},
         {"mean_length": "10 m", "direct_db": -8.0, "direct_sigma_db": 3.0, "multipath_db": -18.0},
@@ -202,6 +202,56 @@ def test_three_states_have_the_shares_of_their_chain() -> None:
 
 
 @pytest.mark.parametrize(
+    ("power_db", "direct_db", "mean_db"), [(-10.0, None, 0.0), (-6.0, 0.0, -10.0), (3.0, 0.0, -32.0)]
+)
+def test_fades_have_the_rates_and_shares_of_rice(power_db: float, direct_db: float | None, mean_db: float) -> None:
+    power, mean = (10 ** (db / 10) for db in (power_db, mean_db))
+    direct = 0.0 if direct_db is None else 10 ** (direct_db / 10)
+    below, rate = fades_below(power, direct, mean, 30.0)
+    if direct_db is None:
+        assert below == pytest.approx(1 - math.exp(-power / mean), rel=1e-4)
+        assert rate == pytest.approx(math.sqrt(2 * math.pi * power / mean) * 30 * math.exp(-power / mean), rel=1e-9)
+        return
+    # Bit by bit: two independent quadratures, and their slopes, which have the variance (2 pi f_d)^2 mean / 4.
+    rng = np.random.default_rng(7)
+    parts = rng.normal(scale=math.sqrt(mean / 2), size=(2, 400_000)) + np.array([[math.sqrt(direct)], [0.0]])
+    assert np.mean((parts**2).sum(axis=0) < power) == pytest.approx(below, rel=0.04)
+    width = 0.02 * power
+    near = np.mean(np.abs((parts**2).sum(axis=0) - power) < width) / (2 * width)
+    slope = math.tau * 30 * math.sqrt(mean) / 2 / math.sqrt(math.tau)
+    assert 2 * math.sqrt(power) * near * slope == pytest.approx(rate, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "step_us"),
+    [
+        ({}, 1000),  # 50 Hz, 6 dB: fades of a few ms
+        ({"margin_db": 20.0}, 250),
+        ({"margin_db": 40.0, "speed": "2 m/s"}, 125),  # the shortest
+        ({"margin_db": 20.0, "step": "3 ms"}, 3000),
+        ({"margin_db": None, "ebn0_db": 9.0}, 1000),
+        ({"margin_db": None, "ebn0_db": 9.0, "frequency": "12 GHz"}, 125),
+    ],
+)
+def test_the_step_follows_from_the_doppler_shift_and_the_margin(changes: dict[str, Any], step_us: int) -> None:
+    assert two_states(**changes).step_ns() == step_us * 1000
+
+
+def test_few_fades_fall_between_two_steps() -> None:
+    rayleigh = [{"mean_length": "10 m", "multipath_db": 0.0}]
+    below, rate = fades_below(0.01, 0.0, 1.0, 2 * 1.5e9 / 299_792_458)
+    found = []
+    for step in ({}, {"step": "4 ms"}):
+        model = two_states(states=rayleigh, margin_db=20.0, speed="2 m/s", level_db=10.0, **step)
+        fades = [s for seed in range(3) for s in model.states(200 * SECOND, seed) if s.lost]
+        assert sum(s.end_ns - s.start_ns for s in fades) / SECOND == pytest.approx(600 * below, rel=0.1)
+        found.append(len(fades) / (600 * rate))
+    # 1490 fades of 4 ms are expected; of those shorter than the step many are missed.
+    assert found[0] == pytest.approx(1.0, abs=0.06)
+    assert found[1] < 0.85
+
+
+@pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"ebn0_db": 9.0}, "give margin_db or ebn0_db"),
@@ -210,12 +260,12 @@ def test_three_states_have_the_shares_of_their_chain() -> None:
         ({"states": []}, "at least 1"),
     ],
 )
-def test_bad_shadowing_is_one_line(changes: dict[str, Any], says: str) -> None:
+def test_invalid_shadowing_gives_one_line(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ChannelError, match=says):
         two_states(**changes)
 
 
-def test_a_file_of_shadowing_states_as_the_page_shows_it_has_the_shares_that_it_says(tmp_path: Path) -> None:
+def test_documented_shadowing_file_has_its_documented_shares(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "channels" / "lms.md").read_text()
     (tmp_path / "mine.toml").write_text(page.split("```toml\n")[1].split("```")[0])
     model = read_model(str(tmp_path / "mine.toml"))
@@ -237,7 +287,7 @@ def track(folder: Path, near: dict[str, Any], far: dict[str, Any], **changes: An
     return made
 
 
-def test_a_uav_flies_past_and_its_delay_follows(tmp_path: Path) -> None:
+def test_delay_follows_a_passing_uav(tmp_path: Path) -> None:
     rows = "\n".join(f"{t},0.0,{-0.01 + 0.0002 * t},1000" for t in range(101))
     (tmp_path / "uav.csv").write_text(f"t_s,latitude,longitude,altitude_m\n{rows}\n")
     model = track(tmp_path, {"latitude": 0.0, "longitude": 0.0}, {"file": "uav.csv"}, min_elevation=60.0)
@@ -255,7 +305,7 @@ def test_a_uav_flies_past_and_its_delay_follows(tmp_path: Path) -> None:
     )
 
 
-def test_the_antenna_tilts_with_the_aircraft(tmp_path: Path) -> None:
+def test_antenna_tilts_with_the_aircraft(tmp_path: Path) -> None:
     header = "t_s,latitude,longitude,altitude_m,roll,pitch,heading\n"
     for roll, hidden in ((0, False), (30, True), (-30, False)):
         (tmp_path / "a.csv").write_text(f"{header}0,0,0,10000,{roll},0,0\n")
@@ -266,7 +316,7 @@ def test_the_antenna_tilts_with_the_aircraft(tmp_path: Path) -> None:
         assert at.hidden is hidden
 
 
-def test_angles_turn_the_short_way_round(tmp_path: Path) -> None:
+def test_angles_are_interpolated_along_the_shorter_way(tmp_path: Path) -> None:
     header = "t_s,latitude,longitude,altitude_m,roll,pitch,heading\n"
     (tmp_path / "a.csv").write_text(f"{header}0,0,179,0,-10,5,350\n10,2,-179,1000,10,-5,10\n")
     end: End = parse(End, {"file": "a.csv"}, "t", tmp_path)
@@ -279,19 +329,19 @@ def test_angles_turn_the_short_way_round(tmp_path: Path) -> None:
     assert [place.altitude_m for place in places] == pytest.approx([0, 400, 500, 800, 1000])
 
 
-def test_the_earth_is_in_the_way(tmp_path: Path) -> None:
+def test_earth_obstructs_the_line_of_sight(tmp_path: Path) -> None:
     near = {"latitude": 0.0, "longitude": 0.0, "altitude": "1 km"}
     for longitude, hidden in ((1.0, False), (10.0, True)):
         model = track(tmp_path, near, {"latitude": 0.0, "longitude": longitude, "altitude": "1 km"})
         assert next(model.geometry(SECOND)).hidden is hidden
 
 
-def test_a_fixed_link_to_a_geo_never_changes(tmp_path: Path) -> None:
+def test_fixed_link_to_a_geo_satellite_is_constant(tmp_path: Path) -> None:
     (state,) = track(tmp_path, {"latitude": 40.7, "longitude": -74.0}, {"geo": -96.0}).states(3600 * SECOND, 1)
     assert state.delay_ns == pytest.approx(126.6e6, abs=0.15e6)
 
 
-def test_a_far_end_that_is_never_seen_is_an_error(tmp_path: Path) -> None:
+def test_far_end_that_is_never_visible_is_an_error(tmp_path: Path) -> None:
     place = {"latitude": 40.7, "longitude": -74.0}
     with pytest.raises(ChannelError, match=r"never sees the far one in 60 s: highest elevation -\d+\.\d degrees"):
         list(track(tmp_path, place, {"geo": 100.0}).states(60 * SECOND, 1))
@@ -310,18 +360,18 @@ def test_a_far_end_that_is_never_seen_is_an_error(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("t_s,latitude,longitude\n0,0,0\n", "lacks the column altitude_m"),
-        ("t_s,latitude,longitude,altitude_m\n1,0,0,0\n0,0,0,0\n", "does not ascend"),
+        ("t_s,latitude,longitude,altitude_m\n1,0,0,0\n0,0,0,0\n", "must ascend"),
         ("t_s,latitude,longitude,altitude_m\n0,99,0,0\n", "out of range"),
         ("t_s,latitude,longitude,altitude_m,roll\n0,0,0,0,0\n", "not all of roll, pitch, heading"),
     ],
 )
-def test_bad_tracks_are_one_line(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_tracks_give_one_line(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(ChannelError, match=says):
         list(track(tmp_path, {"file": "x.csv"}, {"geo": 0.0}).states(SECOND, 1))
 
 
-def test_a_fade_shorter_than_a_step_counts(tmp_path: Path) -> None:
+def test_fade_shorter_than_a_step_counts(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("t_s,ebn0_db\n0,12\n0.2,-10\n0.9,12\n")
     model: Signal = parse(Signal, {"model": "signal", "file": "s.csv"}, "s", tmp_path)
     states = list(model.states(5 * SECOND, 1))

@@ -1,4 +1,4 @@
-"""The street canyon: shares by closed form, every position by brute force, satellites, bad input."""
+"""The street canyon: closed forms, brute force at every position, satellites, invalid input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def phi(z: float) -> float:
 
 
 def share_above(threshold_m: float, median_m: float = 20.6) -> float:
-    """Share of log-normal heights above a threshold."""
+    """Return the share of log-normal heights above a threshold."""
     return 1 - phi(math.log(threshold_m / median_m) / 0.44)
 
 
@@ -52,7 +52,7 @@ CELLS = [
 """Cells of elevation and azimuth whose shares lie between 0.08 and 0.92: each can be too small and too large."""
 
 
-def test_blocked_share_of_log_normal_heights_is_the_closed_form_in_30_cells() -> None:
+def test_blocked_share_of_log_normal_heights_matches_the_closed_form() -> None:
     buildings = 2500
     outside = 0
     for cell, (elevation, azimuth) in enumerate(CELLS):
@@ -79,7 +79,7 @@ def test_blocked_share_of_log_normal_heights_is_the_closed_form_in_30_cells() ->
     assert outside <= 2
 
 
-def test_the_antennas_height_counts_in_the_share() -> None:
+def test_blocked_share_depends_on_antenna_height() -> None:
     model = street(
         satellite={"azimuth": 90.0, "elevation": 60.0}, facades={"law": "constant", "value": "10 m"},
         blocks=None, speed="10 m/s", step="1 s", antenna="8 m",
@@ -91,7 +91,7 @@ def test_the_antennas_height_counts_in_the_share() -> None:
     assert abs(share - wrong) > 0.05
 
 
-def test_rayleigh_heights_give_the_blockage_of_itu_r_p681() -> None:
+def test_rayleigh_heights_match_itu_r_p681() -> None:
     # P.681 §4.3 with clearance at the edge: p = exp(-h1^2 / (2 hb^2)), hb the most common height, d_m = 17.5 m.
     model = street(
         satellite={"azimuth": 45.0, "elevation": 30.0}, heights={"law": "rayleigh", "mode": "15 m"},
@@ -106,9 +106,9 @@ def test_rayleigh_heights_give_the_blockage_of_itu_r_p681() -> None:
 
 @pytest.mark.parametrize("depth", [0.0, 12.0])
 @pytest.mark.parametrize("azimuth", [3.0, 90.0, 134.0, 250.0])
-def test_buildings_and_crossroads_by_brute_force_at_every_position(depth: float, azimuth: float) -> None:
+def test_line_of_sight_matches_brute_force_at_every_position(depth: float, azimuth: float) -> None:
     model = street(length="180 m", blocks={"law": "uniform", "low": "30 m", "high": "50 m"}, depth=f"{depth} m")
-    drawn = model.drawn(HOUR_NS, 7)
+    drawn = model.skyline_for(HOUR_NS, 7)
     walls = boxes(drawn, depth, -400.0, 800.0)
     places = [0.61 * i for i in range(600)]
     angle = math.radians(azimuth)
@@ -121,7 +121,7 @@ def test_buildings_and_crossroads_by_brute_force_at_every_position(depth: float,
             assert 0 < sum(got) < len(got)
 
 
-def test_masks_say_what_is_hidden_all_around() -> None:
+def test_masks_match_line_of_sight_in_all_directions() -> None:
     model = street(length="180 m")
     canyon = model.canyon(HOUR_NS, 3)
     azimuths = [math.radians(a) for a in range(360)]
@@ -132,25 +132,25 @@ def test_masks_say_what_is_hidden_all_around() -> None:
                 assert canyon.blocked([place], angle, mask - 1e-6) == [True]
 
 
-def test_a_fixed_terminal_under_a_geo_never_changes() -> None:
+def test_fixed_terminal_under_a_geo_satellite_is_constant() -> None:
     new_york = {"satellite": {"geo": -96.0}, "latitude": 40.7, "longitude": -74.0, "speed": "0 m/s"}
     states = list(street(**new_york, azimuth=140.0).states(24 * HOUR_NS, 1))
     assert [(s.start_ns, s.end_ns) for s in states] == [(0, 24 * HOUR_NS)]
 
 
-def test_turning_the_street_shows_another_sky() -> None:
+def test_azimuth_of_the_street_changes_visibility() -> None:
     shares = {a: blocked_share(street(azimuth=a), span_ns=600 * 10**9) for a in (60.0, 150.0)}
     assert shares[60.0] == 0  # the satellite stands along the street
     assert shares[150.0] > 0.5
 
 
-def test_the_same_seed_gives_the_same_channel_and_another_seed_another() -> None:
+def test_equal_seeds_give_equal_channels_and_different_seeds_do_not() -> None:
     first = list(street().states(300 * 10**9, 5))
     assert first == list(street().states(300 * 10**9, 5))
     assert first != list(street().states(300 * 10**9, 6))
 
 
-def test_states_cover_the_whole_time_without_gaps() -> None:
+def test_states_cover_the_time_without_gaps() -> None:
     states = list(street().states(600 * 10**9, 2))
     assert states[0].start_ns == 0
     assert states[-1].end_ns == 600 * 10**9
@@ -158,20 +158,20 @@ def test_states_cover_the_whole_time_without_gaps() -> None:
     assert len(states) > 20
 
 
-def test_either_end_shadowed_is_more_than_one() -> None:
+def test_two_streets_shadow_more_than_one() -> None:
     one = blocked_share(street(), span_ns=HOUR_NS)
     two = blocked_share(street(other=PLAIN), span_ns=HOUR_NS)
     assert two == pytest.approx(1 - (1 - one) ** 2, abs=0.05)
     assert two > one + 0.05
 
 
-def test_hidden_may_mean_bit_errors_instead_of_nothing() -> None:
+def test_blocked_terminal_may_have_bit_errors_instead_of_losses() -> None:
     states = list(street(blocked_ber=1e-4).states(300 * 10**9, 1))
     assert {s.ber for s in states} == {None, 1e-4}
     assert not any(s.lost for s in states)
 
 
-def test_diffraction_softens_the_edges() -> None:
+def test_diffraction_smooths_the_edges_of_shadows() -> None:
     hard = blocked_share(street())
     soft = blocked_share(street(diffraction={"frequency": "12 GHz", "margin_db": 6.0}))
     tolerant = blocked_share(street(diffraction={"frequency": "12 GHz", "margin_db": 20.0}))
@@ -184,7 +184,7 @@ def test_diffraction_softens_the_edges() -> None:
     assert all(ber is not None and 0 <= ber <= 0.5 for ber in levels)
 
 
-def test_a_skyline_reads_back_and_is_what_is_seen(tmp_path: Path) -> None:
+def test_skyline_round_trips_and_gives_the_same_states(tmp_path: Path) -> None:
     path = tmp_path / "skyline.csv"
     write_skyline(Skyline(100.0, (5.0, 15.0), [(0.0, 40.0, 20.0)], [(10.0, 100.0, 30.0)]), path)
     back = read_skyline(path, width_m=20.0, lateral=0.25)
@@ -209,7 +209,7 @@ def test_a_skyline_reads_back_and_is_what_is_seen(tmp_path: Path) -> None:
         ("side,start_m,end_m,height_m\nleft,0,10,5\nleft,9,12,5\n", "overlap at 9 m"),
     ],
 )
-def test_a_bad_skyline_is_one_clear_line(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_skyline_gives_one_line(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "s.csv"
     path.write_text(text)
     with pytest.raises(ChannelError, match=says):
@@ -222,9 +222,9 @@ def test_a_bad_skyline_is_one_clear_line(tmp_path: Path, text: str, says: str) -
         ({"satellite": {"azimuth": 1.0, "elevation": -3.0}}, "below the horizon"),
         ({"satellite": {"azimuth": 1.0}}, "belong together"),
         ({"satellite": {"geo": 10.0, "azimuth": 1.0, "elevation": 3.0}}, "give geo, or tle"),
-        ({"satellite": {"tle": "x.tle"}}, "needs `at`"),
+        ({"satellite": {"tle": "x.tle"}}, "with tle, and only with it"),
         ({"satellite": {"tle": "x.tle", "at": "2026-01-01T00:00:00"}}, "time zone"),
-        ({"heights": {"law": "rayleigh", "median": "3 m"}}, "has mode, not median"),
+        ({"heights": {"law": "rayleigh", "median": "3 m"}}, "needs mode, not median"),
         ({"heights": {"law": "gauss"}}, "allowed"),
         ({"speed": "-2 m/s"}, "cannot be negative"),
         ({"speed": float("nan")}, "with its unit"),
@@ -234,23 +234,23 @@ def test_a_bad_skyline_is_one_clear_line(tmp_path: Path, text: str, says: str) -
         ({"diffraction": {"frequency": "12 GHz"}}, "give margin_db or ebn0_db"),
     ],
 )
-def test_bad_parameters_are_one_clear_line(changes: dict[str, Any], says: str) -> None:
+def test_invalid_parameters_give_one_line(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ChannelError, match=says) as caught:
         street(**changes)
     assert "\n" not in str(caught.value)
 
 
-def test_a_skyline_has_a_street_of_one_width(tmp_path: Path) -> None:
+def test_skyline_requires_a_constant_width(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("side,start_m,end_m,height_m\nleft,0,10,5\n")
     wide = {**PLAIN, "skyline": "s.csv", "width": {"law": "uniform", "low": "10 m", "high": "30 m"}}
-    with pytest.raises(ChannelError, match="must have the law 'constant', not 'uniform'") as caught:
+    with pytest.raises(ChannelError, match="its law must be 'constant', not 'uniform'") as caught:
         parse(Street, wide, "x", tmp_path)
     assert "\n" not in str(caught.value)
     even: Street = parse(Street, {**wide, "width": {"law": "constant", "value": "30 m"}}, "x", tmp_path)
-    assert even.drawn(10**9, 1).distance_m == (15.0, 15.0)
+    assert even.skyline_for(10**9, 1).distance_m == (15.0, 15.0)
 
 
-def test_a_geo_below_the_horizon_is_refused() -> None:
+def test_geo_satellite_below_the_horizon_is_refused() -> None:
     model = street(satellite={"geo": 100.0}, latitude=40.7, longitude=-74.0)
     with pytest.raises(ChannelError, match="below the horizon: elevation -"):
         list(model.states(10**9, 1))

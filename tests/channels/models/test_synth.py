@@ -1,4 +1,4 @@
-"""Synthesis: any model becomes a sound trace, equal for equal seeds; UAV links and handovers are what they say."""
+"""Synthesis: valid traces, equal for equal seeds; UAV links and handovers follow their parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hindflight.channels.intervals import State, both, read_states
+from hindflight.channels.intervals import State, combine, read_states
 from hindflight.channels.models.handover import Handover
 from hindflight.channels.models.parameters import parse
 from hindflight.channels.models.synth import MODELS, Extent, model_states, read_model, synthesise
@@ -45,7 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_becomes_a_sound_trace_and_the_same_for_the_same_seed(tmp_path: Path, name: str) -> None:
+def test_every_model_gives_a_valid_trace_equal_for_equal_seeds(tmp_path: Path, name: str) -> None:
     model = read_model(name, SMALL[name])
     traces = []
     for number, seed in enumerate((1, 1, 2)):
@@ -60,7 +60,7 @@ def test_every_model_becomes_a_sound_trace_and_the_same_for_the_same_seed(tmp_pa
         assert not traces[0].equals(traces[2])
 
 
-def test_both_directions_say_the_same_and_cover_the_time(tmp_path: Path) -> None:
+def test_both_directions_are_equal_and_cover_the_time(tmp_path: Path) -> None:
     path = tmp_path / "u.parquet"
     synthesise(read_model("uav"), path, seed=3, extent=Extent(span_ns=300 * SECOND))
     channel = read_trace(path).channel
@@ -69,7 +69,7 @@ def test_both_directions_say_the_same_and_cover_the_time(tmp_path: Path) -> None
     assert forward[-1].end_ns == 300 * SECOND
 
 
-def test_links_that_overlap_come_back_from_a_file(tmp_path: Path) -> None:
+def test_overlapping_links_round_trip_through_a_file(tmp_path: Path) -> None:
     path = tmp_path / "s.parquet"
     model = read_model("slots", {"overlap": "500 ms"})
     synthesise(model, path, seed=2, extent=Extent(span_ns=60 * SECOND))
@@ -79,7 +79,7 @@ def test_links_that_overlap_come_back_from_a_file(tmp_path: Path) -> None:
 
 
 def per_second(states: list[State], seconds: int, rate_bps: float) -> np.ndarray[Any, Any]:
-    """Delivered share of the full rate, second by second."""
+    """Return the delivered share of the full rate in each second."""
     got = np.zeros(seconds)
     for s in states:
         if s.lost or not s.rate_bps:
@@ -100,7 +100,7 @@ def test_uav_shares_are_those_of_paper_002(queued: str) -> None:
     assert set(np.unique(shares)) == {0.0, 0.5, 1.0}
 
 
-def test_uav_shares_and_stays_follow_their_parameters() -> None:
+def test_uav_shares_and_sojourn_times_follow_their_parameters() -> None:
     data = {"model": "uav", "share_zero": 0.3, "share_full": 0.2, "mean_full": "10 s", "route_changes": 0.0}
     states = list(parse(Uav, data, "uav").states(48 * 3600 * SECOND, 2))
     shares = per_second(states, 48 * 3600, 1e6)
@@ -111,7 +111,7 @@ def test_uav_shares_and_stays_follow_their_parameters() -> None:
     assert {s.delay_ns for s in states} == {4_000_000}
 
 
-def test_a_route_change_is_an_outage_and_then_another_path() -> None:
+def test_route_change_is_an_outage_followed_by_another_path() -> None:
     states = list(parse(Uav, {"model": "uav", "route_changes": 1.0}, "uav").states(3600 * SECOND, 1))
     for before, outage, after in zip(states, states[1:], states[2:], strict=False):
         if outage.lost:
@@ -122,14 +122,14 @@ def test_a_route_change_is_an_outage_and_then_another_path() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"share_zero": 0.6, "share_full": 0.5}, "leave no time"),
+        ({"share_zero": 0.6, "share_full": 0.5}, "must be less than 1"),
         ({"share_zero": 0.49, "share_full": 0.49, "mean_full": "1 s"}, "less than a slot"),
         ({"mean_outage": "10 ms"}, "shorter than a slot"),
         ({"hops": []}, "at least 1"),
         ({"queued": "kept"}, "allowed"),
     ],
 )
-def test_bad_uav_parameters_are_one_clear_line(changes: dict[str, Any], says: str) -> None:
+def test_invalid_uav_parameters_give_one_line(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ChannelError, match=says):
         parse(Uav, {"model": "uav", **changes}, "uav")
 
@@ -141,7 +141,7 @@ STEPS = [
 ]
 
 
-def test_a_handover_breaks_before_it_makes_and_keeps_what_is_not_changed() -> None:
+def test_handover_breaks_before_make_and_keeps_unchanged_values() -> None:
     model = parse(Handover, {"model": "handover", "steps": STEPS}, "h")
     states = list(model.states(60 * SECOND, 1))
     times = [(s.start_ns / SECOND, s.end_ns / SECOND) for s in states]
@@ -165,12 +165,12 @@ def test_a_handover_breaks_before_it_makes_and_keeps_what_is_not_changed() -> No
         ([{"at": "-1 s"}], "cannot be negative"),
     ],
 )
-def test_a_bad_schedule_is_one_clear_line(steps: list[dict[str, Any]], says: str) -> None:
+def test_invalid_schedule_gives_one_line(steps: list[dict[str, Any]], says: str) -> None:
     with pytest.raises(ChannelError, match=says):
         parse(Handover, {"model": "handover", "steps": steps}, "h")
 
 
-def test_slots_change_at_their_times_within_their_ends() -> None:
+def test_slots_change_at_their_times_within_their_bounds() -> None:
     model = read_model("slots", {"gap": "100 ms", "rate_low": "10 Mbit/s", "rate_high": "20 Mbit/s"})
     states = list(model_states(model, 600 * SECOND, 1))  # type: ignore[arg-type]
     gaps = [s for s in states if s.rate_bps == 0]
@@ -180,17 +180,17 @@ def test_slots_change_at_their_times_within_their_ends() -> None:
     assert np.mean(rates) == pytest.approx(15e6, rel=0.1)
 
 
-def test_a_link_that_suffers_two_things() -> None:
+def test_combined_links_have_both_impairments() -> None:
     one = [State(0, 10, rate_bps=5.0, per=0.5), State(10, 20, per=1.0)]
     other = [State(0, 5, rate_bps=3.0, delay_ns=2), State(5, 20, delay_ns=3, per=0.5)]
-    assert list(both(one, other)) == [
+    assert list(combine(one, other)) == [
         State(0, 5, 3.0, 2, 0.5),
         State(5, 10, 5.0, 3, 0.75),
         State(10, 20, None, 3, 1.0),
     ]
 
 
-def test_models_are_named_or_read_from_files(tmp_path: Path) -> None:
+def test_models_are_given_by_name_or_file(tmp_path: Path) -> None:
     path = tmp_path / "burst.toml"
     path.write_text('model = "gilbert_elliott"\nmean_loss = 0.02\nmean_burst = 4.0\n')
     model = read_model(str(path))

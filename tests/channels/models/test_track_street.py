@@ -1,4 +1,4 @@
-"""A track through a street: where its buildings stand in the way, beside brute force and beside the street alone."""
+"""A track through a street, compared with brute force and with the street model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GEO = 40.0
 
 
 def walked(folder: Path, corners: list[tuple[float, float, float]]) -> dict[str, Any]:
-    """An end that goes through corners: s, metres east, metres north."""
+    """Return an end that moves around corners: time in s, metres east, metres north."""
     rows = [f"{t},{LATITUDE + north / NORTH_M!r},{LONGITUDE + east / EAST_M!r},0" for t, east, north in corners]
     (folder / "walk.csv").write_text("\n".join(["t_s,latitude,longitude,altitude_m", *rows]) + "\n")
     return {"file": "walk.csv"}
@@ -37,7 +37,7 @@ def track(folder: Path, near: dict[str, Any], street: dict[str, Any], **more: An
     return made
 
 
-def test_on_a_straight_way_it_is_the_street(tmp_path: Path) -> None:
+def test_straight_track_equals_the_street_model(tmp_path: Path) -> None:
     near = walked(tmp_path, [(0, 0.0, 0.0), (400, 800.0, 0.0)])
     along = track(tmp_path, near, {"antenna": "1.5 m", "start": "30 m"})
     place = {"latitude": LATITUDE, "longitude": LONGITUDE, "azimuth": 90.0, "satellite": {"geo": GEO}}
@@ -53,7 +53,7 @@ def test_on_a_straight_way_it_is_the_street(tmp_path: Path) -> None:
         assert all(abs(a - b) <= 0.35 * SECOND for (a, _), (b, _) in zip(one, turns, strict=True))
 
 
-def test_past_a_loaded_skyline_round_a_corner_by_brute_force(tmp_path: Path) -> None:
+def test_track_around_a_corner_of_a_loaded_skyline_matches_brute_force(tmp_path: Path) -> None:
     rows = [
         "side,start_m,end_m,height_m",
         "left,0,25,18",
@@ -82,7 +82,7 @@ def test_past_a_loaded_skyline_round_a_corner_by_brute_force(tmp_path: Path) -> 
     assert seen[:100] != seen[100:]
 
 
-def test_in_the_shadow_all_is_lost_or_bits_with_their_rate(tmp_path: Path) -> None:
+def test_shadow_loses_all_packets_or_gives_bit_errors(tmp_path: Path) -> None:
     (tmp_path / "sky.csv").write_text("side,start_m,end_m,height_m\nright,0,50,30\nleft,90,100,1\n")
     near = walked(tmp_path, [(0, 0.0, 0.0), (50, 100.0, 0.0)])
     street = {"skyline": "sky.csv"}
@@ -94,7 +94,7 @@ def test_in_the_shadow_all_is_lost_or_bits_with_their_rate(tmp_path: Path) -> No
         assert all(s.delay_ns is not None and s.delay_ns > 120_000_000 for s in states)
 
 
-def test_standing_still_the_street_runs_as_it_says(tmp_path: Path) -> None:
+def test_street_of_a_standing_end_has_its_given_azimuth(tmp_path: Path) -> None:
     (tmp_path / "sky.csv").write_text("side,start_m,end_m,height_m\nleft,0,500,60\nright,480,500,1\n")
     place = {"latitude": LATITUDE, "longitude": LONGITUDE}
     for azimuth, lost in ((90.0, False), (270.0, True)):
@@ -114,7 +114,7 @@ def test_standing_still_the_street_runs_as_it_says(tmp_path: Path) -> None:
         ({"azimuth": float("nan")}, "street.azimuth"),
     ],
 )
-def test_bad_streets_are_one_line(tmp_path: Path, street: dict[str, Any], says: str) -> None:
+def test_invalid_streets_give_one_line(tmp_path: Path, street: dict[str, Any], says: str) -> None:
     near = walked(tmp_path, [(0, 0.0, 0.0), (50, 100.0, 0.0)])
     with pytest.raises(ChannelError) as caught:
         list(track(tmp_path, near, street).states(SECOND, 1))

@@ -15,7 +15,7 @@ import pytest
 from hindflight import _native
 from hindflight.toolkit.schema import TABLES, arrow_schema, conform
 
-LABELS = {"scenario", "proxy", "purpose", "channel_mode", "role"}
+LABELS = {"scenario", "compared_variant", "proxy", "purpose", "channel_mode", "role"}
 """Columns of `runs` that the Python side adds."""
 
 
@@ -45,7 +45,7 @@ def run(
     samples: int | None = None,
 ) -> dict[str, pa.Table]:
     """Run every configuration with every seed and return the tables that have rows."""
-    pairs = [(json.dumps(c), seed) for c in configs for seed in seeds]
+    pairs = [(json.dumps({"config": c}), seed) for c in configs for seed in seeds]
     jobs = [(text, seed, run_id, recorded) for run_id, (text, seed) in enumerate(pairs, 1)]
     tables = _native.replay(jobs, threads=threads, segments=segments, samples=samples)
     return {name: pa.concat_tables([pa.table(b) for b in batches]) for name, batches in tables.items() if batches}
@@ -184,11 +184,14 @@ def test_ctrl_c_stops_a_long_run() -> None:
 
 
 def test_variants_tell_source_year_and_parameters() -> None:
-    name, family, summary, source, year, params, profiles, *_ = next(v for v in _native.variants() if v[0] == "cubic")
-    assert (name, family, source, year) == ("cubic", "loss", "RFC 9438", 2023)
-    assert summary
-    assert profiles == ["rfc", "ns2"]
-    assert ("beta", "0.7", "0.1..0.99", "", "RFC 9438 §4.6", "What a loss leaves of the window.") in params
+    cubic = next(variant for variant in _native.variants() if variant.name == "cubic")
+    assert (cubic.family, cubic.source, cubic.year) == ("loss", "RFC 9438", 2023)
+    assert cubic.summary
+    assert cubic.profiles == ["rfc", "ns2"]
+    assert not cubic.needs_forecast
+    beta = next(parameter for parameter in cubic.parameters if parameter.name == "beta")
+    assert (beta.default, beta.allowed, beta.unit, beta.source) == ("0.7", "0.1..0.99", "", "RFC 9438 §4.6")
+    assert beta.meaning == "What a loss leaves of the window."
 
 
 def test_a_parameter_of_the_variant_changes_its_runs() -> None:
@@ -200,7 +203,7 @@ def test_a_parameter_of_the_variant_changes_its_runs() -> None:
 
 
 def test_variants_are_listed_once_each_and_run() -> None:
-    names = [name for name, *_ in _native.variants()]
+    names = [variant.name for variant in _native.variants()]
     assert len(names) == len(set(names))
     runs = run(*[config(variant=name) for name in names])["runs"]
     assert runs["variant"].to_pylist() == names

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hindflight.replay.controllers.base import variant_names
-from hindflight.replay.experiment.engine_errors import in_file_words
+from hindflight.replay.experiment.engine_errors import in_scenario_terms
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison
 from hindflight.replay.experiment.experiment import Execution, replay_scenario
 from hindflight.replay.experiment.run import check_jobs
@@ -187,7 +187,7 @@ def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
         ("flows[0].proxies[0].buffer_pkts", "proxy.buffer"),
         ("flows[0].proxies[0].node", "compare.proxies"),
         ("flows[0].proxies[0].variant", "proxy.variant"),
-        ("flows[1].proxies[0].variant", "flows[0].variant"),
+        ("flows[1].proxies[0].variant", "proxy.variant"),
         ("flows[1].proxies[0].advertise", "proxy.advertise"),
         ("flows[0].variant", "compare.variants"),
         ("flows[1].params.beta", "variants.third.beta"),
@@ -206,7 +206,7 @@ def test_every_kind_of_key_is_the_files(key: str, told: str) -> None:
         compare={"variants": ["mine"], "proxies": ["relay"]},
     )
     problem = "must be less than smss_bytes and max_rto_ns"
-    assert in_file_words(scenario, JOB, key, problem) == f"s.toml: {told}: must be less than mss and max_rto"
+    assert in_scenario_terms(scenario, JOB, key, problem) == f"s.toml: {told}: must be less than mss and max_rto"
 
 
 def test_a_good_scenario_is_refused_nothing() -> None:

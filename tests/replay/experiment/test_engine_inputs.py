@@ -6,11 +6,12 @@ import copy
 from typing import Any
 
 from hindflight.replay.experiment.engine_inputs import engine_config, plan_comparison, plan_self_check, trace_files
-from hindflight.replay.scenario.loss_trace import LossTrace, default_block_pkts
+from hindflight.replay.scenario.loss_trace import default_block_pkts
 from hindflight.replay.scenario.model import Scenario, parse_scenario
+from tests.replay.losses import lost
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 
-TRACES = {"channel.parquet": LossTrace((3, 4, 5, 90), 1000)}
+TRACES = {"channel.parquet": lost((3, 4, 5, 90), 1000)}
 
 
 def _scenario(**changes: Any) -> Scenario:
@@ -69,7 +70,8 @@ def test_the_engine_is_told_base_units_and_the_trace() -> None:
     config = engine_config(scenario, job, TRACES)
     up = config["path"]["links"][0]
     assert up["forward"]["rate_bps"] == 4e6
-    assert up["forward"]["loss"] == {
+    loss = up["forward"]["loss"]
+    assert {**loss, "positions": loss["positions"].to_pylist(), "late": loss["late"].to_pylist()} == {
         "kind": "trace",
         "mode": "resampled",
         "positions": [3, 4, 5, 90],
@@ -83,7 +85,18 @@ def test_the_engine_is_told_base_units_and_the_trace() -> None:
 
 
 def test_blocks_are_long_beside_bursts_and_short_beside_the_trace() -> None:
-    assert default_block_pkts(LossTrace((3, 4, 5, 90), 1000)) == 50
-    assert default_block_pkts(LossTrace(tuple(range(20)), 1000)) == 200
-    assert default_block_pkts(LossTrace(tuple(range(90)), 1000)) == 250
-    assert default_block_pkts(LossTrace((), 2)) == 1
+    assert default_block_pkts(lost((3, 4, 5, 90), 1000)) == 50
+    assert default_block_pkts(lost(range(20), 1000)) == 200
+    assert default_block_pkts(lost(range(90), 1000)) == 250
+    assert default_block_pkts(lost((), 2)) == 1
+
+
+def test_every_proxy_has_the_variant_of_its_table() -> None:
+    shared = [{"name": "other", "variant": "cubic", "proxies": ["relay"]}]
+    for given, expected in (({"variant": "sack"}, "sack"), ({}, "cubic")):
+        scenario = _scenario(proxy=given, flows=shared)
+        job = plan_comparison(scenario, ("newreno",))[0]
+        flow, other = engine_config(scenario, job, TRACES)["flows"]
+        assert other["variant"] == "cubic"
+        assert [proxy["variant"] for proxy in other["proxies"]] == [expected]
+        assert flow["variant"] == "newreno"

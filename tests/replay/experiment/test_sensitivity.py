@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from hindflight.channels.fitting.fit import fit_models
-from hindflight.channels.fitting.loss_sequence import Fates
+from hindflight.channels.fitting.loss_sequence import LossSequence
 from hindflight.channels.trace import Trace, write_trace
 from hindflight.replay.experiment.sensitivity import (
     WAYS,
     Outcome,
-    Spread,
+    Sensitivity,
     losses_by_time,
-    measure_spread,
+    measure_sensitivity,
     model_config,
-    spread_findings,
+    sensitivity_findings,
 )
 from hindflight.replay.scenario.model import load_scenario
 from hindflight.toolkit.errors import ChannelError, ScenarioError
@@ -61,7 +61,7 @@ def bursts() -> Trace:
 def test_every_way_is_replayed_and_the_spread_is_theirs(tmp_path: Path) -> None:
     write_trace(bursts(), tmp_path / "channel.parquet")
     (tmp_path / "a.toml").write_text(TRACED)
-    found = measure_spread(load_scenario(tmp_path / "a.toml", VARIANTS), tmp_path, threads=1)
+    found = measure_sensitivity(load_scenario(tmp_path / "a.toml", VARIANTS), tmp_path, threads=1)
     assert {(o.variant, o.way) for o in found.outcomes} == {(v, way) for v in VARIANTS for way in WAYS}
     for outcome in found.outcomes:
         assert 50e3 < outcome.goodput_bps < 1e6
@@ -79,17 +79,17 @@ def test_a_report_gets_the_spread_or_why_there_is_none(tmp_path: Path) -> None:
     write_trace(bursts(), tmp_path / "channel.parquet")
     (tmp_path / "a.toml").write_text(TRACED)
     scenario = load_scenario(tmp_path / "a.toml", VARIANTS)
-    rows = table_from_rows("findings", spread_findings(scenario, tmp_path, threads=1)).to_pylist()
-    found = measure_spread(scenario, tmp_path, threads=1)
-    assert {row["section"] for row in rows} == {"spread"}
+    rows = table_from_rows("findings", sensitivity_findings(scenario, tmp_path, threads=1)).to_pylist()
+    found = measure_sensitivity(scenario, tmp_path, threads=1)
+    assert {row["section"] for row in rows} == {"sensitivity"}
     numbers = {(row["subject"], row["metric"]): row["value"] for row in rows if row["metric"]}
     assert len(numbers) == 2 * (len(WAYS) + 1)
     assert numbers["reno", "spread"] == 100 * found.of("reno", "none")
     widest = max(numbers[variant, "spread"] for variant in VARIANTS)
-    assert f"up to {widest:.0f} % apart" in rows[0]["text"]
+    assert f"differ by up to {widest:.0f} %" in rows[0]["text"]
     assert ("does not decide" in rows[0]["text"]) == (not found.same_order())
     write_trace(packets(set(), 100), tmp_path / "channel.parquet")
-    (row,) = spread_findings(scenario, tmp_path, threads=1)
+    (row,) = sensitivity_findings(scenario, tmp_path, threads=1)
     assert row["verdict"] == "unknown"
     assert "nothing to fit" in row["text"]
 
@@ -99,7 +99,7 @@ def test_spread_and_order_are_worked_out_from_the_outcomes() -> None:
         return Outcome(variant, "none", way, goodput, None, None)  # type: ignore[arg-type]
 
     ways = zip(WAYS, (100.0, 80.0, 120.0, 100.0), (90.0, 90.0, 90.0, 90.0), strict=True)
-    found = Spread(tuple(o for way, a, b in ways for o in (at("a", way, a), at("b", way, b))), {})
+    found = Sensitivity(tuple(o for way, a, b in ways for o in (at("a", way, a), at("b", way, b))), {})
     assert found.of("a", "none") == pytest.approx(0.4)
     assert found.of("b", "none") == 0.0
     assert found.orders()["position"] == [("a", "none"), ("b", "none")]
@@ -129,7 +129,7 @@ def test_a_list_without_times_has_no_replay_by_time() -> None:
 @pytest.mark.parametrize("model", ["bernoulli", "gilbert_elliott", "four_state", "markov3"])
 def test_fitted_models_are_written_in_the_engines_words(model: str) -> None:
     lost = np.asarray(bursts().packets()["lost"]).astype(np.uint8)
-    fit = fit_models(Fates(lost, np.arange(2000), 0, 0), (model,)).fits[0]
+    fit = fit_models(LossSequence(lost, np.arange(2000), 0, 0), (model,)).fits[0]
     words = model_config(fit)
     assert words["kind"] in {"bernoulli", "gilbert_elliott", "chain"}
     if model == "gilbert_elliott":
@@ -139,4 +139,4 @@ def test_fitted_models_are_written_in_the_engines_words(model: str) -> None:
 def test_without_a_trace_there_is_one_way(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(SCENARIO.replace("LOSS", ""))
     with pytest.raises(ScenarioError, match="no link has a loss trace"):
-        measure_spread(load_scenario(tmp_path / "a.toml", VARIANTS), tmp_path)
+        measure_sensitivity(load_scenario(tmp_path / "a.toml", VARIANTS), tmp_path)

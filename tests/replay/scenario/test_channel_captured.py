@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from hindflight.channels.extraction.arrivals import arrivals_of
-from hindflight.channels.extraction.extract import Beside, Extraction, extract
+from hindflight.channels.extraction.extract import Context, Extraction, extract
 from hindflight.channels.trace import Trace, write_trace
 from hindflight.replay.experiment.engine_inputs import Job
 from hindflight.replay.experiment.run import Configuration, Recording, run_configurations, run_jobs
-from hindflight.replay.scenario.channel import channel_words
-from hindflight.replay.scenario.link_schedule import history_of
+from hindflight.replay.scenario.channel import channel_config
+from hindflight.replay.scenario.link_schedule import link_schedule_of
 from hindflight.replay.scenario.model import ChannelFile, parse_scenario
 from hindflight.toolkit.capture import load_capture
 from tests.channels.extraction.kernel_table import KERNEL
@@ -42,7 +42,7 @@ def _schedule_of(extraction: Extraction, folder: Path, span_s: float) -> dict[st
     """The forward words of a link that plays what was extracted."""
     path = folder / "link.parquet"
     write_trace(Trace(extraction.channel), path)
-    return channel_words(ChannelFile(model="file", file=str(path)), round(span_s * SECOND), seed=1, owner=0, way="a2b")
+    return channel_config(ChannelFile(model="file", file=str(path)), round(span_s * SECOND), seed=1, owner=0, way="a2b")
 
 
 def _lost(schedule: list[dict[str, Any]], delay_ns: int, span_s: float) -> int:
@@ -91,7 +91,7 @@ def test_a_recording_s_outages_are_within_what_is_said_of_them(run: str, tmp_pat
         assert end - 10 * MS <= open_until
     schedule = _schedule_of(extraction, tmp_path, 60)["schedule"]
     assert [c["at_ns"] / SECOND for c in schedule if "delay_ns" in c][1:] == pytest.approx(BREAKS_S, abs=0.015)
-    drafted = history_of(Trace(extraction.channel), "a2b").changes
+    drafted = link_schedule_of(Trace(extraction.channel), "a2b").changes
     assert [c.at_ns for c in drafted if c.outage is False] == [c["at_ns"] for c in schedule if c.get("outage") is False]
 
 
@@ -109,13 +109,13 @@ def test_what_an_outage_takes_of_acknowledgements_is_no_loss_of_the_channel() ->
     ends = [load_capture(KERNEL / "S7-reno" / f"{end}.pcap.xz") for end in ("snd", "rcv")]
     flow = ends[0].flows.to_pylist()[0]
     arrivals = arrivals_of(flow, ends[0].segments, ends[1].flows, ends[1].segments)
-    share = extract(ends[0].segments, ends[0].flows, ends[0].events, 1, Beside(None, arrivals)).estimate(
+    share = extract(ends[0].segments, ends[0].flows, ends[0].events, 1, Context(None, arrivals)).estimate(
         "ack_loss_share"
     )
     # The link's log: 24 acknowledgements were lost, all of them in outages.
     assert arrivals.acks_lost == 24
     assert share.value == 0.0
-    assert "besides 24 of " in share.how
+    assert "not counting 24 of " in share.how
 
 
 def _flown(breaks_s: tuple[tuple[float, float, int], ...], folder: Path) -> Extraction:

@@ -128,18 +128,16 @@ def test_others_on_the_path_are_checked_too() -> None:
     other = {"name": "bulk", "variant": "cubic"}
     voice = {"name": "voice", "packet": "200 B", "rate": "64 kbit/s"}
     assert "flows[0].variant: unknown variant 'cubik'; did you mean" in _refused(flows=[{**other, "variant": "cubik"}])
-    assert "flows[0].from: 'rely' is no node of the path; did you mean 'relay'?" in _refused(
+    assert "flows[0].from: 'rely' is not a node of the path; did you mean 'relay'?" in _refused(
         flows=[{**other, "from": "rely"}]
     )
     assert "flows[0].to: data flows in the order of the path" in _refused(
         flows=[{**other, "from": "receiver", "to": "relay"}]
     )
-    assert "flows[0].proxies: 'relay' is no node between its ends" in _refused(
+    assert "flows[0].proxies: 'relay' is not a node between its ends" in _refused(
         flows=[{**other, "from": "relay", "proxies": ["relay"]}]
     )
-    assert "datagrams[0].name: 'bulk' stands there twice" in _refused(
-        flows=[other], datagrams=[{**voice, "name": "bulk"}]
-    )
+    assert "datagrams[0].name: 'bulk' is there twice" in _refused(flows=[other], datagrams=[{**voice, "name": "bulk"}])
     assert "datagrams[0].stop is" not in _refused(datagrams=[{**voice, "on": "1 s"}])
     assert "datagrams[0]: stop is not later than start" in _refused(datagrams=[{**voice, "stop": "0 s"}])
     assert "datagrams[0].start: not before the end" in _refused(datagrams=[{**voice, "start": "11 s"}])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hindflight.channels.trace import Trace
-from hindflight.replay.scenario.link_schedule import history_of
+from hindflight.replay.scenario.link_schedule import link_schedule_of
 from hindflight.replay.scenario.loss_trace import loss_trace
 from hindflight.toolkit.schema import table_from_rows
 
@@ -28,14 +28,14 @@ def _trace(*rows: dict[str, Any]) -> Trace:
 
 
 def test_a_level_that_holds_needs_no_change() -> None:
-    history = history_of(_trace(_interval(0, 60_000, rate_bps=2e6, delay_ns=250 * MS)), "a2b")
+    history = link_schedule_of(_trace(_interval(0, 60_000, rate_bps=2e6, delay_ns=250 * MS)), "a2b")
     assert (history.states, history.rate_bps, history.round_trip_ns) == (1, 2e6, 500 * MS)
     assert list(history.changes) == []
     assert list(history.unknowns) == []
 
 
 def test_steps_of_delay_and_rate_come_at_their_time() -> None:
-    history = history_of(
+    history = link_schedule_of(
         _trace(
             _interval(0, 20_000, rate_bps=2e6, delay_ns=250 * MS),
             _interval(20_000, 40_000, rate_bps=2e6, delay_ns=25 * MS),
@@ -51,7 +51,7 @@ def test_steps_of_delay_and_rate_come_at_their_time() -> None:
 
 def test_an_outage_of_the_way_is_one_of_its_first_hop_that_takes_the_same_packets() -> None:
     half = {"lost": True, "cause": "outage", "evidence": "half of what is not known", "known": False}
-    history = history_of(
+    history = link_schedule_of(
         _trace(
             _interval(0, 20_000, rate_bps=2e6, delay_ns=250 * MS),
             _interval(20_000, 60_000, rate_bps=2e6, delay_ns=50 * MS),
@@ -70,5 +70,5 @@ def test_an_outage_of_the_way_is_one_of_its_first_hop_that_takes_the_same_packet
 
 def test_losses_of_an_outage_have_no_position() -> None:
     trace = _trace(*(_packet(i, cause) for i, cause in enumerate(("none", "channel", "outage", "none"))))
-    assert loss_trace(trace, "t").lost == (1,)
+    assert loss_trace(trace, "t").lost.to_pylist() == [1]
     assert loss_trace(trace, "t").length == 4

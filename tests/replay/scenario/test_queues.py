@@ -11,10 +11,10 @@ import pytest
 
 from hindflight.replay.experiment.engine_inputs import Job, engine_config, plan_comparison
 from hindflight.replay.experiment.run import run_jobs
-from hindflight.replay.scenario.loss_trace import LossTrace
 from hindflight.replay.scenario.model import parse_scenario
 from hindflight.replay.scenario.queues import QUEUES
 from hindflight.toolkit.errors import ScenarioError
+from tests.replay.losses import lost
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 
 CONFIG = Path(__file__).parents[3] / "replay" / "engine" / "src" / "config" / "queue.rs"
@@ -26,7 +26,7 @@ def _told(queue: object, **link: Any) -> Any:
     data["links"][0].update(queue=queue, **link)
     scenario = parse_scenario(data, "geo.toml", VARIANTS)
     job = plan_comparison(scenario, ("newreno",))[0]
-    config = engine_config(scenario, job, {"channel.parquet": LossTrace((3,), 1000)})
+    config = engine_config(scenario, job, {"channel.parquet": lost((3,), 1000)})
     return config["path"]["links"][0]["forward"]["queue"]
 
 

@@ -143,13 +143,13 @@ def test_a_file_without_rates_or_with_gaps_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChannelError, match="gives no rate over time"):
         read_rates(path)
     path.write_text("t_ns,end_ns,rate_bps\n0,5,1000\n6,9,1000\n")
-    with pytest.raises(ChannelError, match="interval 2 of a2b begins at 6 ns, the one before ends at 5 ns"):
+    with pytest.raises(ChannelError, match="interval 2 of a2b begins at 6 ns, the previous one ends at 5 ns"):
         read_rates(path)
     path.write_text("t_ns,end_ns,rate_bps\n0,5,0\n5,9,0\n")
     with pytest.raises(ChannelError, match="the rate is 0 throughout"):
         read_rates(path)
     path.write_text("t_ns,end_ns,rate_bps\n0,1000000000,8000\n1000000000,1500000000,\n")
-    with pytest.raises(ChannelError, match=r"tells no rate from 1 s to 1.5 s"):
+    with pytest.raises(ChannelError, match=r"gives no rate from 1 s to 1.5 s"):
         read_rates(path)
 
 

@@ -37,8 +37,8 @@ SLIPS = [
     ("link", 'rate_file="x"', "links[0]: rate and rate_file both give the rate; leave one out"),
     ("link", 'loss={model="trace",file="no.parquet"}', "links[0].loss.file: no such file no.parquet"),
     ("link", 'loss={model="trace"}', "links[0].loss.file: this key is missing"),
-    ("link", 'loss="1 %"', "links[0].loss: '1 %' is no table"),
-    ("link", 'loss={model="bernoulli",per=nan}', "links[0].loss.per: nan is no finite number"),
+    ("link", 'loss="1 %"', "links[0].loss: '1 %' is not a table"),
+    ("link", 'loss={model="bernoulli",per=nan}', "links[0].loss.per: nan is not a finite number"),
     ("link", 'loss={model="ber",ber=-1e-9}', "links[0].loss.ber: -1e-09 is out of range; at least 0"),
     ("link", 'loss={model="gilbert_elliott",p=0.1}', "links[0].loss: give p and r, or mean_loss and mean_burst"),
     ("link", 'loss={model="gilbert_elliott",p=0.1,r=0.1,hh=1}', "links[0].loss.hh: unknown key; did you mean 'h'?"),
@@ -61,7 +61,7 @@ SLIPS = [
     ("link", 'queue={kind="pie",alpha=-1}', "links[0].queue.alpha: -1 is out of range; at least 0"),
     ("link", 'queue={kind="priority",classes=[[64]]}', "links[0].queue.classes[0][0]: 64 is out of range; at most 63"),
     ("link", 'queue={kind="priority",classes=[[1],[1]]}', "links[0].queue: classes name DSCP 1 twice"),
-    ("link", 'queue={kind="priority",classes="ef"}', "links[0].queue.classes: 'ef' is no list; write it in [ ]"),
+    ("link", 'queue={kind="priority",classes="ef"}', "links[0].queue.classes: 'ef' is not a list; write it in [ ]"),
     ("link", "changes=[{outage=true}]", "links[0].changes[0].at: this key is missing"),
     ("link", 'changes=[{at="1 s",outage="yes"}]', "links[0].changes[0].outage: 'yes' is neither true nor false"),
     (
@@ -73,7 +73,7 @@ SLIPS = [
     (
         "link",
         'jitter={kind="uniform",sprad="1 ms"}',
-        "links[0].jitter.sprad: unknown key; did you mean 'spread'? (and 1 more)",
+        "links[0].jitter.sprad: unknown key; did you mean 'spread'?",
     ),
     ("link", "in_order=1", "links[0].in_order: 1 is neither true nor false"),
     ("link", 'channel={model="file",file="no.csv"}', "links[0].channel: no.csv: there is no such file"),
@@ -111,7 +111,7 @@ SLIPS = [
     ("flow", 'profile="Linux"', "flow.profile: 'Linux' is not allowed; did you mean 'linux'?"),
     ("flow", 'slow_start="hystart++"', "flow.slow_start: 'hystart++' is not allowed; did you mean 'hystart'?"),
     ("flow", 'read_rate="1 bit/s"', "flow.read_rate: '1 bit/s' is out of range; at least 8 bit/s"),
-    ("flow", "application=3", "flow.application: 3 is no table"),
+    ("flow", "application=3", "flow.application: 3 is not a table"),
     (
         "flow",
         'application={kind="on_off",rate="1 Mbit/s",on="1 s",off="1 s",spread="normal"}',
@@ -138,14 +138,14 @@ SLIPS = [
     (
         "extra",
         '[[flows]]\nname="u"\nvariant="reno"\n[[flows]]\nname="u"\nvariant="reno"',
-        "flows[1].name: 'u' stands there twice ('flow' is the studied one)",
+        "flows[1].name: 'u' is there twice ('flow' is the flow under test)",
     ),
     (
         "extra",
         '[[flows]]\nname="flow"\nvariant="reno"',
-        "flows[0].name: 'flow' stands there twice ('flow' is the studied one)",
+        "flows[0].name: 'flow' is there twice ('flow' is the flow under test)",
     ),
-    ("extra", '[[flows]]\nname="u"\nvariant="reno"\nfrom="c"', "flows[0].from: 'c' is no node of the path"),
+    ("extra", '[[flows]]\nname="u"\nvariant="reno"\nfrom="c"', "flows[0].from: 'c' is not a node of the path"),
     (
         "extra",
         '[[flows]]\nname="u"\nvariant="reno"\nfrom="b"\nto="a"',
@@ -185,12 +185,12 @@ SLIPS = [
     ),
     ("extra", '[proxy]\nbuffer="1 pkt"', "proxy.buffer: '1 pkt' is out of range; at least 4 pkts"),
     ("extra", '[proxy]\nbufer="10 pkts"', "proxy.bufer: unknown key; did you mean 'buffer'?"),
-    ("compare", 'variants=["reno"]\nproxies=["a"]', "compare.proxies[0]: 'a' is no node between sender and receiver"),
-    ("compare", 'variants="reno"', "compare.variants: 'reno' is no list; write it in [ ]"),
-    ("compare", "variants=[1]", "compare.variants[0]: 1 is no text"),
+    ("compare", 'variants=["reno"]\nproxies=["a"]', "compare.proxies[0]: 'a' is not a node between sender"),
+    ("compare", 'variants="reno"', "compare.variants: 'reno' is not a list; write it in [ ]"),
+    ("compare", "variants=[1]", "compare.variants[0]: 1 is not a string"),
     ("compare", 'variants=["reno"]\nseeds=-1', "compare.seeds: -1 is out of range; at least 0"),
     ("compare", 'variants=["reno"]\nseeds=10000000', "compare.seeds: 10000000 is out of range; at most 100000"),
-    ("compare", 'variants=["reno"]\nseeds=1.5', "compare.seeds: 1.5 is no whole number"),
+    ("compare", 'variants=["reno"]\nseeds=1.5', "compare.seeds: 1.5 is not a whole number"),
     (
         "compare",
         'variants=["reno"]\nseeds=0',
@@ -201,7 +201,7 @@ SLIPS = [
         'variants=["reno"]\nfirst_seed=99999999999999999999999999',
         "compare.first_seed: 99999999999999999999999999 is out of range; at most 9223372036854775808",
     ),
-    ("extra", '[keep]\nseries="states"\nsamples=1e3', "keep.samples: 1000.0 is no whole number"),
+    ("extra", '[keep]\nseries="states"\nsamples=1e3', "keep.samples: 1000.0 is not a whole number"),
     ("extra", '[keep]\nruns="al"', "keep.runs: 'al' is not allowed; did you mean 'all'?"),
     ("extra", "[variants.x]\nbeta=0.5", "variants.x.variant: this key is missing"),
     ("extra", '[variants.x]\nvariant="cubik"', "variants.x.variant: unknown variant 'cubik'; did you mean 'cubic'?"),
@@ -284,9 +284,9 @@ def test_one_line_tells_file_key_and_what_is_allowed(tmp_path: Path, place: str,
     path = _write(tmp_path / "s.toml", **{place: text})
     with pytest.raises(ScenarioError) as caught:
         _check(path)
-    told = str(caught.value).replace(f"{tmp_path}/", "")
-    assert told.startswith(f"s.toml: {says}")
-    assert "\n" not in told
+    first, *others = str(caught.value).replace(f"{tmp_path}/", "").splitlines()
+    assert first.startswith(f"s.toml: {says}")
+    assert all(line.startswith("s.toml: ") for line in others)
 
 
 def test_what_the_slips_are_made_in_is_sound(tmp_path: Path) -> None:

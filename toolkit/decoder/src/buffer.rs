@@ -1,11 +1,11 @@
-//! One reusable buffer over a reader: the only memory that reading a capture takes. Knows no format.
+//! A reusable read buffer: the only memory that reading a capture needs.
 
 use std::io::{self, Read};
 
-/// Room at the start; it grows only while a damaged input is searched (see [`Buffer::ensure`]).
-const START_BYTES: usize = 512 << 10;
+/// Initial capacity. The buffer grows only while a damaged input is searched (see [`Buffer::ensure`]).
+const INITIAL_BYTES: usize = 512 << 10;
 
-/// What is in the buffer is the input from `offset` on.
+/// A window on the input that starts at `offset`.
 pub(crate) struct Buffer<R> {
     source: R,
     octets: Vec<u8>,
@@ -13,23 +13,23 @@ pub(crate) struct Buffer<R> {
     end: usize,
     offset: u64,
     ended: bool,
-    fault: Option<io::Error>,
+    error: Option<io::Error>,
 }
 
 impl<R: Read> Buffer<R> {
     pub fn new(source: R) -> Self {
         Self {
             source,
-            octets: vec![0; START_BYTES],
+            octets: vec![0; INITIAL_BYTES],
             start: 0,
             end: 0,
             offset: 0,
             ended: false,
-            fault: None,
+            error: None,
         }
     }
 
-    /// Makes at least `need` octets available if the input has them; says whether it has.
+    /// Makes at least `need` octets available. Returns false if the input ends before that.
     #[inline]
     pub fn ensure(&mut self, need: usize) -> bool {
         self.end - self.start >= need || self.fill(need)
@@ -46,24 +46,24 @@ impl<R: Read> Buffer<R> {
         while self.end < need && !self.ended {
             match self.source.read(&mut self.octets[self.end..]) {
                 Ok(0) => self.ended = true,
-                Ok(more) => self.end += more,
+                Ok(count) => self.end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.ended = true;
-                    self.fault = Some(error);
+                    self.error = Some(error);
                 }
             }
         }
         self.end >= need
     }
 
-    /// What is there now; [`Buffer::ensure`] first.
+    /// The octets available; call [`Buffer::ensure`] first.
     #[inline]
     pub fn octets(&self) -> &[u8] {
         &self.octets[self.start..self.end]
     }
 
-    /// Passes over `count` octets, at most those that are there.
+    /// Skips `count` octets, or all that are available if there are fewer.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
@@ -71,25 +71,25 @@ impl<R: Read> Buffer<R> {
         self.offset += count as u64;
     }
 
-    /// The `count` octets passed over last (nothing may have been ensured since).
+    /// The last `count` octets consumed. Valid until the next call of [`Buffer::ensure`].
     #[inline]
-    pub fn passed(&self, count: usize) -> &[u8] {
+    pub fn consumed(&self, count: usize) -> &[u8] {
         &self.octets[self.start.saturating_sub(count)..self.start]
     }
 
-    /// Where [`Buffer::octets`] starts in the input.
+    /// Offset of [`Buffer::octets`] in the input.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Whether all that is left of the input is in the buffer.
+    /// Whether the buffer holds all the rest of the input.
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// What ended the input before its end, if anything; given once.
-    pub fn take_fault(&mut self) -> Option<io::Error> {
-        self.fault.take()
+    /// The error that stopped reading, if any. Returns it once.
+    pub fn take_error(&mut self) -> Option<io::Error> {
+        self.error.take()
     }
 }

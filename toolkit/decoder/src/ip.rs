@@ -1,5 +1,7 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers: addresses, lengths, fragments, and where the transport starts.
-//! Knows nothing of links or TCP. Checksums are not looked at: with offloading they are often not yet filled in.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers: addresses, lengths, fragmentation and the offset of the transport
+//! header.
+//!
+//! Checksums are not verified: with checksum offload, the host captures packets before the checksum is filled in.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +15,7 @@ pub(crate) mod protocol {
     pub const ICMPV6: u8 = 58;
 }
 
-/// What an IP header says.
+/// The fields of an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IpHeader {
     pub src: IpAddr,
@@ -21,11 +23,11 @@ pub(crate) struct IpHeader {
     pub ip_id: Option<u16>,
     pub ttl: u8,
     pub dscp_ecn: u8,
-    /// Packet length; by the frame where the header says 0.
+    /// Packet length; the length of the frame's payload if the length field is 0.
     pub ip_bytes: u32,
-    /// The header says length 0.
+    /// The length field is 0.
     pub length_zero: bool,
-    /// Length of all IP headers: where the transport starts.
+    /// Length of all IP headers: the offset of the transport header.
     pub header_bytes: usize,
     pub protocol: u8,
     pub fragment: Fragment,
@@ -33,7 +35,7 @@ pub(crate) struct IpHeader {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fragment {
-    Whole,
+    None,
     First,
     Later,
 }
@@ -41,38 +43,38 @@ pub(crate) enum Fragment {
 impl Fragment {
     fn of(offset: u16, more: bool) -> Self {
         match (offset, more) {
-            (0, false) => Self::Whole,
+            (0, false) => Self::None,
             (0, true) => Self::First,
             _ => Self::Later,
         }
     }
 }
 
-/// Why there is no [`IpHeader`].
+/// Why a packet has no valid [`IpHeader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IpFault {
+pub(crate) enum IpError {
     /// The capture ends within the header.
-    Cut,
-    /// The version field is not the one the link announced.
+    Truncated,
+    /// The version field differs from the protocol of the link layer.
     Version(u8),
-    /// The header length is shorter than a header, or longer than the packet.
+    /// The header length is below the minimum or above the packet length.
     HeaderLength(usize),
 }
 
-/// Reads an IPv4 header at the start of `packet`, of which the frame has `room` octets on the wire.
+/// Parses the IPv4 header at the start of `packet`, for which the frame on the wire has `available_bytes`.
 #[inline]
-pub(crate) fn parse_v4(packet: &[u8], room: u32) -> Result<IpHeader, IpFault> {
+pub(crate) fn parse_v4(packet: &[u8], available_bytes: u32) -> Result<IpHeader, IpError> {
     let Some(fixed) = packet.first_chunk::<20>() else {
-        return Err(IpFault::Cut);
+        return Err(IpError::Truncated);
     };
     if fixed[0] >> 4 != 4 {
-        return Err(IpFault::Version(fixed[0] >> 4));
+        return Err(IpError::Version(fixed[0] >> 4));
     }
     let header_bytes = usize::from(fixed[0] & 0xf) * 4;
     let total = u32::from(u16::from_be_bytes([fixed[2], fixed[3]]));
-    let ip_bytes = if total == 0 { room } else { total };
+    let ip_bytes = if total == 0 { available_bytes } else { total };
     if header_bytes < 20 || header_bytes as u32 > ip_bytes {
-        return Err(IpFault::HeaderLength(header_bytes));
+        return Err(IpError::HeaderLength(header_bytes));
     }
     let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
     let src: [u8; 4] = [fixed[12], fixed[13], fixed[14], fixed[15]];
@@ -93,15 +95,15 @@ pub(crate) fn parse_v4(packet: &[u8], room: u32) -> Result<IpHeader, IpFault> {
 
 const V6_FIXED_BYTES: usize = 40;
 
-/// Reads an IPv6 header and its extension headers at the start of `packet`, likewise.
-pub(crate) fn parse_v6(packet: &[u8], room: u32) -> Result<IpHeader, IpFault> {
+/// Parses the IPv6 header and the extension headers at the start of `packet`; see [`parse_v4`].
+pub(crate) fn parse_v6(packet: &[u8], available_bytes: u32) -> Result<IpHeader, IpError> {
     let Some(fixed) = packet.first_chunk::<V6_FIXED_BYTES>() else {
-        return Err(IpFault::Cut);
+        return Err(IpError::Truncated);
     };
     if fixed[0] >> 4 != 6 {
-        return Err(IpFault::Version(fixed[0] >> 4));
+        return Err(IpError::Version(fixed[0] >> 4));
     }
-    let chain = follow(packet, fixed[6])?;
+    let chain = walk_extension_headers(packet, fixed[6])?;
     let length = u32::from(u16::from_be_bytes([fixed[4], fixed[5]]));
     let length = if length == 0 {
         chain.jumbo_bytes.unwrap_or(0)
@@ -109,11 +111,11 @@ pub(crate) fn parse_v6(packet: &[u8], room: u32) -> Result<IpHeader, IpFault> {
         length
     };
     let ip_bytes = match length {
-        0 => room,
+        0 => available_bytes,
         _ => length.saturating_add(V6_FIXED_BYTES as u32),
     };
     if chain.header_bytes as u32 > ip_bytes {
-        return Err(IpFault::HeaderLength(chain.header_bytes));
+        return Err(IpError::HeaderLength(chain.header_bytes));
     }
     Ok(IpHeader {
         src: IpAddr::V6(v6_address(packet, 8)?),
@@ -129,12 +131,13 @@ pub(crate) fn parse_v6(packet: &[u8], room: u32) -> Result<IpHeader, IpFault> {
     })
 }
 
-fn v6_address(packet: &[u8], at: usize) -> Result<Ipv6Addr, IpFault> {
+fn v6_address(packet: &[u8], at: usize) -> Result<Ipv6Addr, IpError> {
     let octets: Option<&[u8; 16]> = packet.get(at..).and_then(|rest| rest.first_chunk());
-    octets.map(|o| Ipv6Addr::from(*o)).ok_or(IpFault::Cut)
+    octets.map(|o| Ipv6Addr::from(*o)).ok_or(IpError::Truncated)
 }
 
-struct Chain {
+/// The result of walking the extension headers.
+struct ExtensionChain {
     header_bytes: usize,
     protocol: u8,
     fragment: Fragment,
@@ -153,18 +156,18 @@ mod next_header {
     pub const SHIM6: u8 = 140;
 }
 
-/// Follows the chain of extension headers from behind the fixed header to the transport.
-fn follow(packet: &[u8], first: u8) -> Result<Chain, IpFault> {
-    let mut chain = Chain {
+/// Walks the chain of extension headers that follows the fixed header.
+fn walk_extension_headers(packet: &[u8], first: u8) -> Result<ExtensionChain, IpError> {
+    let mut chain = ExtensionChain {
         header_bytes: V6_FIXED_BYTES,
         protocol: first,
-        fragment: Fragment::Whole,
+        fragment: Fragment::None,
         jumbo_bytes: None,
     };
     loop {
         let at = chain.header_bytes;
-        let length_unit = |unit: usize, extra: usize| -> Result<usize, IpFault> {
-            let units = packet.get(at + 1).ok_or(IpFault::Cut)?;
+        let extension_length = |unit: usize, extra: usize| -> Result<usize, IpError> {
+            let units = packet.get(at + 1).ok_or(IpError::Truncated)?;
             Ok((usize::from(*units) + extra) * unit)
         };
         let length = match chain.protocol {
@@ -173,19 +176,20 @@ fn follow(packet: &[u8], first: u8) -> Result<Chain, IpFault> {
             | next_header::DESTINATION
             | next_header::MOBILITY
             | next_header::HIP
-            | next_header::SHIM6 => length_unit(8, 1)?,
-            next_header::AUTHENTICATION => length_unit(4, 2)?,
+            | next_header::SHIM6 => extension_length(8, 1)?,
+            next_header::AUTHENTICATION => extension_length(4, 2)?,
             next_header::FRAGMENT => {
-                let field = be16(packet, at + 2).ok_or(IpFault::Cut)?;
+                let field = be16(packet, at + 2).ok_or(IpError::Truncated)?;
                 chain.fragment = Fragment::of(field >> 3, field & 1 == 1);
                 8
             }
             _ => return Ok(chain),
         };
         if chain.protocol == next_header::HOP_BY_HOP {
-            chain.jumbo_bytes = jumbo(packet.get(at..at + length).unwrap_or_default());
+            chain.jumbo_bytes =
+                jumbo_payload_length(packet.get(at..at + length).unwrap_or_default());
         }
-        chain.protocol = *packet.get(at).ok_or(IpFault::Cut)?;
+        chain.protocol = *packet.get(at).ok_or(IpError::Truncated)?;
         chain.header_bytes += length;
         if chain.fragment == Fragment::Later {
             return Ok(chain);
@@ -193,9 +197,9 @@ fn follow(packet: &[u8], first: u8) -> Result<Chain, IpFault> {
     }
 }
 
-/// The jumbo payload option of a hop-by-hop header (RFC 2675 §2): the length where the fixed field says 0. Linux
-/// writes it for packets that its own segmentation will cut (BIG TCP).
-fn jumbo(header: &[u8]) -> Option<u32> {
+/// The jumbo payload option of a hop-by-hop header (RFC 2675 §2), which gives the length if the length field is 0.
+/// Linux sets it in packets that await segmentation (BIG TCP).
+fn jumbo_payload_length(header: &[u8]) -> Option<u32> {
     let mut at = 2;
     loop {
         match *header.get(at)? {

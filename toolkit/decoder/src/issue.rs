@@ -1,48 +1,47 @@
-//! What is wrong with an input: issues, which reading survives, and the few errors that end it.
-//! Knows no format; every other file of this crate reports through it.
+//! Problems of an input: issues, after which reading continues, and the few errors that prevent reading.
 
 use std::fmt;
 use std::io;
 
-/// What kind of thing is wrong. The names are the values of the column `kind` of the table `issues`.
+/// The kind of an issue. The names are the values of the column `kind` of the table `issues`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueKind {
-    /// The file header holds values that no writer should put there.
+    /// The file header has an unexpected value.
     FileHeader,
-    /// A record header makes no sense; reading goes on behind it where another one is found.
+    /// A record header is invalid. Reading resumes at the next valid one.
     RecordHeader,
-    /// The fraction of a record's time stamp is a second or more.
+    /// The fractional part of a timestamp is a second or more.
     RecordTime,
-    /// More octets were captured than the frame or the snapshot length has.
+    /// The captured length exceeds the frame length or the snapshot length.
     RecordLength,
     /// The input ends within a record.
     Cut,
     /// The compressed stream is damaged or ends early.
     Compression,
-    /// The operating system could not read on.
+    /// The operating system reported a read error.
     ReadError,
-    /// The capture kept too little of a frame to find a TCP header.
+    /// The captured part of a frame ends before the TCP header is complete.
     FrameCut,
-    /// An IP header contradicts itself or its frame.
+    /// An IP header is invalid.
     IpHeader,
-    /// The IP header says length 0 (segmentation was left to the network card).
+    /// The IP length field is 0 (segmentation offload).
     IpLengthZero,
-    /// The IP packet claims to be longer than its frame.
+    /// The IP length exceeds the frame.
     IpLength,
-    /// First fragment of a fragmented IP packet: the payload of the others is not counted.
+    /// The first fragment of an IP packet. The payload of the other fragments is not counted.
     Fragment,
-    /// A TCP header contradicts itself or its packet.
+    /// A TCP header is invalid.
     TcpHeader,
-    /// The list of TCP options cannot be read to its end.
+    /// A TCP option has an invalid length.
     TcpOptions,
-    /// The capture cut the TCP options.
+    /// The captured part of a frame ends within the TCP options.
     OptionsCut,
 }
 
 const KINDS: usize = IssueKind::OptionsCut as usize + 1;
 
 impl IssueKind {
-    /// Short name, as in the table.
+    /// Name in the table `issues`.
     pub fn name(self) -> &'static str {
         match self {
             Self::FileHeader => "file_header",
@@ -69,16 +68,16 @@ impl IssueKind {
 pub struct Issue {
     /// Number of the record, from 1; 0 for the file as a whole.
     pub record: u64,
-    /// Where in the uncompressed input.
+    /// Offset in the uncompressed input.
     pub offset: u64,
-    /// What kind of thing.
+    /// Kind.
     pub kind: IssueKind,
-    /// What was found, and what was done about it.
+    /// What was found and how it was handled.
     pub text: String,
 }
 
-/// Collects issues: a hundred of each kind in full, the rest as one row with their number, so that a capture that
-/// has the same flaw in each record costs no memory.
+/// A list of issues. It keeps the first hundred of each kind and counts the rest, so that a capture with the same
+/// problem in every record does not fill the memory.
 #[derive(Debug, Default)]
 pub(crate) struct Issues {
     rows: Vec<Issue>,
@@ -86,10 +85,10 @@ pub(crate) struct Issues {
     closed: bool,
 }
 
-const FULL_ROWS_PER_KIND: u64 = 100;
+const MAX_ROWS_PER_KIND: u64 = 100;
 
 impl Issues {
-    /// Notes an issue; `text` is called only where it will be kept.
+    /// Adds an issue. Calls `text` only if the list keeps the issue.
     #[cold]
     pub fn add(
         &mut self,
@@ -100,7 +99,7 @@ impl Issues {
     ) {
         let count = &mut self.counts[kind as usize];
         *count += 1;
-        if *count <= FULL_ROWS_PER_KIND {
+        if *count <= MAX_ROWS_PER_KIND {
             self.rows.push(Issue {
                 record,
                 offset,
@@ -110,20 +109,20 @@ impl Issues {
         }
     }
 
-    /// Ends the list: adds the row for those that were only counted. A second call changes nothing.
+    /// Ends the list with one row per kind for the issues that were only counted. A second call has no effect.
     pub fn close(&mut self, offset: u64) {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
         let mut kinds: Vec<IssueKind> = Vec::new();
         for row in &self.rows {
-            if self.counts[row.kind as usize] > FULL_ROWS_PER_KIND && !kinds.contains(&row.kind) {
+            if self.counts[row.kind as usize] > MAX_ROWS_PER_KIND && !kinds.contains(&row.kind) {
                 kinds.push(row.kind);
             }
         }
         for kind in kinds {
-            let more = self.counts[kind as usize] - FULL_ROWS_PER_KIND;
-            let text = format!("{more} more like the {FULL_ROWS_PER_KIND} listed");
+            let more = self.counts[kind as usize] - MAX_ROWS_PER_KIND;
+            let text = format!("{more} more like the {MAX_ROWS_PER_KIND} listed");
             self.rows.push(Issue {
                 record: 0,
                 offset,
@@ -139,58 +138,60 @@ impl Issues {
     }
 }
 
-/// Why an input is no capture that can be read at all.
+/// Why an input cannot be read as a capture.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The operating system could not read it.
     Io(io::Error),
-    /// It holds nothing.
+    /// It is empty.
     Empty,
     /// It ends within the file header.
     HeaderCut {
-        /// Octets that are there, of 24.
+        /// Octets present, of 24.
         have_bytes: usize,
     },
-    /// It starts like no capture.
+    /// It does not start with the magic number of a capture format.
     NotACapture {
-        /// What its first octets look like.
+        /// Description of the first octets.
         found: String,
     },
-    /// It is in the pcapng format.
+    /// It is a pcapng file.
     Pcapng,
-    /// Its frames are of a link type that cannot be read.
+    /// Its link type is not supported.
     LinkType {
-        /// The number in the file header.
+        /// Number in the file header.
         number: u16,
     },
-    /// It is compressed, and the compressed stream is damaged before the capture's header is complete.
+    /// The compressed stream is damaged before the end of the capture's file header.
     Compression {
         /// Name of the compression.
         name: &'static str,
-        /// Octets that came out before the damage.
+        /// Octets decompressed before the damage.
         offset: u64,
-        /// What the decompressor says.
+        /// Error message of the decompressor.
         detail: String,
     },
 }
 
 impl DecodeError {
-    /// What to do about it, where there is something.
+    /// What the user can do about the error, if anything.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io(_) => None,
-            Self::Empty | Self::HeaderCut { .. } => {
-                Some("was the capture stopped before its first packet, or the copy cut short?")
-            }
-            Self::NotACapture { .. } => {
-                Some("give a pcap file as tcpdump -w writes it, plain or as .xz, .gz or .zst")
-            }
+            Self::Empty | Self::HeaderCut { .. } => Some(
+                "was the capture stopped before the first packet, or was the file copied in part?",
+            ),
+            Self::NotACapture { .. } => Some(
+                "give a pcap file as written by tcpdump -w, uncompressed or as .xz, .gz or .zst",
+            ),
             Self::Pcapng => Some("convert it first: editcap -F pcap IN.pcapng OUT.pcap"),
             Self::LinkType { .. } => Some(
                 "capture on an Ethernet, Linux cooked (-i any), PPP, loopback or raw IP interface",
             ),
-            Self::Compression { .. } => Some("fetch the file again, or recompress the original"),
+            Self::Compression { .. } => {
+                Some("download the file again, or compress the original again")
+            }
         }
     }
 }
@@ -203,17 +204,14 @@ impl fmt::Display for DecodeError {
             Self::HeaderCut { have_bytes } => {
                 write!(
                     f,
-                    "ends within the file header: {have_bytes} of 24 octets are there"
+                    "ends within the file header, after {have_bytes} of 24 octets"
                 )
             }
-            Self::NotACapture { found } => write!(f, "is no capture: {found}"),
-            Self::Pcapng => write!(f, "is a pcapng file, which cannot be read yet"),
+            Self::NotACapture { found } => write!(f, "is not a capture: {found}"),
+            Self::Pcapng => write!(f, "is a pcapng file, which is not supported"),
             Self::LinkType { number } => {
-                let name = crate::link::unreadable_name(*number);
-                write!(
-                    f,
-                    "has frames of link type {number} ({name}), which cannot be read"
-                )
+                let name = crate::link::unsupported_name(*number);
+                write!(f, "has link type {number} ({name}), which is not supported")
             }
             Self::Compression {
                 name,
@@ -222,7 +220,7 @@ impl fmt::Display for DecodeError {
             } => {
                 write!(
                     f,
-                    "is a damaged {name} stream ({detail}, after {offset} octets): no capture header in it"
+                    "is a damaged {name} stream without a complete file header: {detail}, after {offset} octets"
                 )
             }
         }

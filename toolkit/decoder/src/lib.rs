@@ -1,11 +1,13 @@
-//! Bytes of a capture into TCP segments: containers, link layers, IP, TCP with its options.
+//! Decoder: TCP segments from a packet capture. Handles compression, the pcap format, link layers, IP, and TCP with its
+//! options.
 //!
-//! Knows nothing of connections, tables or files: it reads from any `std::io::Read`, never panics on what it
-//! reads, and reports a damaged record instead of stopping. Start with [`Reader`] and [`Segment`]. [`encode_record`]
-//! goes the other way.
+//! [`Reader`] reads from any `std::io::Read` and returns one [`Segment`] after another. It never panics on its input: a
+//! damaged record becomes an [`Issue`], and reading continues. [`encode_record`] is the inverse.
+//!
+//! The crate has no state beyond one record and does not depend on tables or files.
 
 mod buffer;
-mod container;
+mod compression;
 mod encode;
 mod ip;
 mod issue;
@@ -17,7 +19,7 @@ mod segment;
 mod tally;
 mod tcp;
 
-pub use container::Compression;
+pub use compression::Compression;
 pub use encode::{EncodeError, capture_header, encode_record};
 pub use issue::{DecodeError, Issue, IssueKind};
 pub use link::LinkType;

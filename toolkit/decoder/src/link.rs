@@ -1,22 +1,23 @@
-//! Link layers: from a frame to the network protocol it carries and where that starts.
-//! Knows nothing of IP. Numbers are those of the registry at tcpdump.org/linktypes.html.
+//! Link layers: the network protocol of a frame and the offset of its header.
+//!
+//! The link types are those of the registry at tcpdump.org/linktypes.html.
 
 use crate::octets::{be16, be32, le32};
 
-/// The link types that can be read.
+/// The supported link types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
-    /// BSD loopback: four octets of address family in the writer's byte order.
+    /// BSD loopback: a 32-bit address family in the byte order of the writer.
     Null,
-    /// Ethernet, also with VLAN tags, `PPPoE` sessions and SNAP.
+    /// Ethernet, including VLAN tags, `PPPoE` sessions and SNAP.
     Ethernet,
-    /// PPP, with or without the address and control octets.
+    /// PPP, with or without the address and control fields.
     Ppp,
     /// PPP over Ethernet without the Ethernet header.
     PppEther,
-    /// An IP packet, version by its first octet.
+    /// Raw IP; the version field distinguishes IPv4 and IPv6.
     Raw,
-    /// OpenBSD loopback: as [`LinkType::Null`] in network byte order.
+    /// OpenBSD loopback: like [`LinkType::Null`], in network byte order.
     Loop,
     /// Linux cooked, version 1.
     LinuxSll,
@@ -25,14 +26,14 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// The link type with this number, if it can be read.
+    /// The link type with this number, if it is supported.
     pub fn from_number(number: u16) -> Option<Self> {
         Some(match number {
             0 => Self::Null,
             1 => Self::Ethernet,
             9 => Self::Ppp,
             51 => Self::PppEther,
-            // 12 and 14: DLT_RAW of different systems, written as such by old tools. 228, 229: IPv4 and IPv6 alone.
+            // 12 and 14 are the values of DLT_RAW on some systems; old tools wrote them. 228 is IPv4, 229 IPv6.
             12 | 14 | 101 | 228 | 229 => Self::Raw,
             108 => Self::Loop,
             113 => Self::LinuxSll,
@@ -41,7 +42,7 @@ impl LinkType {
         })
     }
 
-    /// Its name as tcpdump and Wireshark know it.
+    /// Name, as in tcpdump.
     pub fn name(self) -> &'static str {
         match self {
             Self::Null => "NULL",
@@ -56,8 +57,8 @@ impl LinkType {
     }
 }
 
-/// Name of a link type that cannot be read.
-pub(crate) fn unreadable_name(number: u16) -> &'static str {
+/// Name of an unsupported link type.
+pub(crate) fn unsupported_name(number: u16) -> &'static str {
     match number {
         6 => "IEEE802_5, token ring",
         7 => "ARCNET",
@@ -80,26 +81,26 @@ pub(crate) fn unreadable_name(number: u16) -> &'static str {
         227 => "CAN_SOCKETCAN",
         239 => "NFLOG",
         249 => "USBPCAP",
-        _ => "not one we know by name",
+        _ => "unknown",
     }
 }
 
-/// The network protocol in a frame.
+/// The network protocol of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
-    /// IPv4 from this octet of the frame on.
+    /// IPv4 at this offset.
     Ipv4(usize),
-    /// IPv6 from this octet of the frame on.
+    /// IPv6 at this offset.
     Ipv6(usize),
-    /// ARP or its reverse.
+    /// ARP or RARP.
     Arp,
-    /// Something else.
+    /// Any other protocol.
     Other,
-    /// The frame was cut before it says.
-    Cut,
+    /// The captured part of the frame ends before the protocol field.
+    Truncated,
 }
 
-/// What `frame` carries.
+/// Returns the network protocol that `frame` carries.
 #[inline]
 pub(crate) fn network(link: LinkType, frame: &[u8]) -> Network {
     let found = match link {
@@ -107,45 +108,45 @@ pub(crate) fn network(link: LinkType, frame: &[u8]) -> Network {
         LinkType::LinuxSll => by_ethertype(frame, 14, 16),
         LinkType::LinuxSll2 => by_ethertype(frame, 0, 20),
         LinkType::Raw => by_version(frame, 0),
-        LinkType::Null => le32(frame, 0).map(by_family),
-        LinkType::Loop => be32(frame, 0).map(by_family),
+        LinkType::Null => le32(frame, 0).map(by_address_family),
+        LinkType::Loop => be32(frame, 0).map(by_address_family),
         LinkType::Ppp => by_ppp(frame, 0),
         LinkType::PppEther => by_ppp(frame, PPPOE_HEADER_BYTES),
     };
-    found.unwrap_or(Network::Cut)
+    found.unwrap_or(Network::Truncated)
 }
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_ARP: u16 = 0x0806;
 const ETHERTYPE_RARP: u16 = 0x8035;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// IEEE 802.1Q, IEEE 802.1ad, and what switches used for the outer tag before 802.1ad.
+/// IEEE 802.1Q, IEEE 802.1ad, and the outer tag of switches that predate 802.1ad.
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// RFC 2516 §4.
 const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
 const PPPOE_HEADER_BYTES: usize = 6;
-/// Up to here the field is a length (IEEE 802.3) and an LLC header follows.
-const LAST_LENGTH: u16 = 1500;
-/// LLC header for SNAP with the organisation code of ethertypes (RFC 1042).
+/// Up to this value the field is a length (IEEE 802.3), and an LLC header follows.
+const MAX_LENGTH: u16 = 1500;
+/// The LLC and SNAP headers that precede an ethertype (RFC 1042).
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
-/// Follows the ethertype at `kind_at`, with what it announces at `at`, through tags; none where the frame ends first.
-fn by_ethertype(frame: &[u8], mut kind_at: usize, mut at: usize) -> Option<Network> {
+/// Reads the ethertype at `type_at`, whose payload starts at `at`, and skips tags. `None` if the frame ends first.
+fn by_ethertype(frame: &[u8], mut type_at: usize, mut at: usize) -> Option<Network> {
     loop {
-        let kind = be16(frame, kind_at)?;
-        match kind {
+        let ethertype = be16(frame, type_at)?;
+        match ethertype {
             ETHERTYPE_IPV4 => return Some(Network::Ipv4(at)),
             ETHERTYPE_IPV6 => return Some(Network::Ipv6(at)),
             ETHERTYPE_ARP | ETHERTYPE_RARP => return Some(Network::Arp),
             ETHERTYPE_PPPOE_SESSION => return by_ppp(frame, at + PPPOE_HEADER_BYTES),
-            // Two octets of tag control, then the next ethertype.
-            kind if ETHERTYPES_VLAN.contains(&kind) => kind_at = at + 2,
-            kind if kind <= LAST_LENGTH && frame.get(at..)?.starts_with(&SNAP) => {
-                kind_at = at + SNAP.len();
+            // Two octets of tag control information precede the next ethertype.
+            tag if ETHERTYPES_VLAN.contains(&tag) => type_at = at + 2,
+            length if length <= MAX_LENGTH && frame.get(at..)?.starts_with(&SNAP) => {
+                type_at = at + SNAP.len();
             }
             _ => return Some(Network::Other),
         }
-        at = kind_at + 2;
+        at = type_at + 2;
     }
 }
 
@@ -155,7 +156,7 @@ fn by_ppp(frame: &[u8], mut at: usize) -> Option<Network> {
         at += 2;
     }
     let first = u16::from(*frame.get(at)?);
-    // Protocol-field compression: an odd first octet is the whole number.
+    // Protocol field compression: an odd first octet is a complete one-octet protocol field.
     let (protocol, length) = if first & 1 == 1 {
         (first, 1)
     } else {
@@ -176,9 +177,9 @@ fn by_version(frame: &[u8], at: usize) -> Option<Network> {
     })
 }
 
-/// Address families: 2 everywhere for IPv4; IPv6 differs by system (Linux, NetBSD, FreeBSD, macOS). A number above
-/// 16 bits was read in the wrong byte order.
-fn by_family(family: u32) -> Network {
+/// AF_INET is 2 everywhere; AF_INET6 differs between Linux, NetBSD, FreeBSD and macOS. A value of more than 16 bits has
+/// the wrong byte order.
+fn by_address_family(family: u32) -> Network {
     let family = if family > 0xffff {
         family.swap_bytes()
     } else {

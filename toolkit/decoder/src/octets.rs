@@ -1,6 +1,6 @@
-//! Numbers out of a slice of octets, or nothing where the slice is too short. Knows no format.
+//! Integers at an offset of a slice; `None` if the slice is too short.
 
-/// The two octets at `at`, network order.
+/// The 16-bit integer at `at`, in network byte order.
 #[inline]
 pub fn be16(octets: &[u8], at: usize) -> Option<u16> {
     octets
@@ -9,7 +9,7 @@ pub fn be16(octets: &[u8], at: usize) -> Option<u16> {
         .map(|c| u16::from_be_bytes(*c))
 }
 
-/// The four octets at `at`, network order.
+/// The 32-bit integer at `at`, in network byte order.
 #[inline]
 pub fn be32(octets: &[u8], at: usize) -> Option<u32> {
     octets
@@ -18,7 +18,7 @@ pub fn be32(octets: &[u8], at: usize) -> Option<u32> {
         .map(|c| u32::from_be_bytes(*c))
 }
 
-/// The four octets at `at`, least significant first.
+/// The 32-bit integer at `at`, in little-endian byte order.
 #[inline]
 pub fn le32(octets: &[u8], at: usize) -> Option<u32> {
     octets

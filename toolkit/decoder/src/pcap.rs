@@ -1,28 +1,28 @@
-//! The pcap container: file header, record headers, and how reading goes on behind a damaged one.
-//! Knows nothing of frames. Format: draft-ietf-opsawg-pcap §4 (file header) and §5 (records).
+//! The pcap format (draft-ietf-opsawg-pcap §4 and §5): file header, records, and resynchronisation after a damaged
+//! record header.
 
 use std::io::Read;
 
 use crate::buffer::Buffer;
-use crate::container::{Compression, Input};
+use crate::compression::{Compression, Input};
 use crate::issue::{DecodeError, IssueKind, Issues};
 
-/// What the file header says.
+/// The file header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureHeader {
-    /// How the file is compressed.
+    /// Compression of the file.
     pub compression: Compression,
-    /// Time stamps count nanoseconds; microseconds otherwise.
+    /// Timestamps have a resolution of nanoseconds, else of microseconds.
     pub nanosecond: bool,
-    /// The writer put the most significant octet first.
+    /// Byte order of the headers.
     pub big_endian: bool,
-    /// Most octets of a frame that the capture keeps; 0 means no limit.
+    /// Snapshot length: the maximum captured length of a frame; 0 for no limit.
     pub snaplen_bytes: u32,
-    /// Number of the link type.
+    /// Link type (see [`LinkType`](crate::LinkType)).
     pub link_number: u16,
 }
 
-/// One record: a frame with its time.
+/// One record: a frame and its timestamp.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub number: u64,
@@ -34,18 +34,18 @@ pub(crate) struct Record<'a> {
 
 const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
-/// More than this no writer captures of one frame (libpcap and Wireshark refuse it too).
+/// Maximum captured length of a frame; libpcap and Wireshark have the same limit.
 const MAX_CAPTURED_BYTES: u32 = 256 << 10;
-/// Longest frame to believe while searching: Linux's BIG TCP makes packets of up to 512 KiB.
+/// Maximum frame length of a plausible record: Linux's BIG TCP makes packets of up to 512 KiB.
 const MAX_FRAME_BYTES: u32 = 1 << 20;
-/// While searching, a record further away in time than this from the last good one is not believed.
+/// Maximum time between two plausible records that follow one another.
 const MAX_STEP_S: u32 = 86_400;
-/// So many plausible headers in a row make the place where reading goes on.
-const CHAIN: usize = 3;
-/// Octets to have at hand so that a chain can be followed.
-const SEARCH_BYTES: usize = CHAIN * (MAX_CAPTURED_BYTES as usize + RECORD_HEADER_BYTES);
+/// Consecutive plausible records at which reading resumes.
+const RESYNC_RECORDS: usize = 3;
+/// Upper bound of the length of these records.
+const RESYNC_BYTES: usize = RESYNC_RECORDS * (MAX_CAPTURED_BYTES as usize + RECORD_HEADER_BYTES);
 
-/// Reads records one after another.
+/// A reader of records.
 pub(crate) struct Records<R: Read> {
     buffer: Buffer<Input<R>>,
     header: CaptureHeader,
@@ -54,7 +54,7 @@ pub(crate) struct Records<R: Read> {
     done: bool,
 }
 
-/// A record header as it stands.
+/// The fields of a record header.
 #[derive(Clone, Copy)]
 struct RecordHeader {
     seconds: u32,
@@ -83,7 +83,7 @@ impl CaptureHeader {
             link_number: 0,
         };
         header.snaplen_bytes = header.u32_at(octets, 16);
-        // The upper half tells the length of the frame check sequence; libpcap masks it likewise.
+        // The upper half holds the length of the frame check sequence.
         header.link_number = header.u32_at(octets, 20) as u16;
         Ok(header)
     }
@@ -99,7 +99,7 @@ impl CaptureHeader {
     }
 
     #[inline]
-    fn record_at(self, octets: &[u8]) -> RecordHeader {
+    fn parse_record(self, octets: &[u8]) -> RecordHeader {
         RecordHeader {
             seconds: self.u32_at(octets, 0),
             fraction: self.u32_at(octets, 4),
@@ -117,9 +117,9 @@ impl CaptureHeader {
         }
     }
 
-    /// Most octets a record may have: a snapshot length beyond reason limits nothing.
+    /// Maximum captured length of a record. An unreasonable snapshot length is ignored.
     #[inline]
-    fn captured_limit(self) -> u32 {
+    fn max_captured_bytes(self) -> u32 {
         match self.snaplen_bytes {
             1..MAX_CAPTURED_BYTES => self.snaplen_bytes,
             _ => MAX_CAPTURED_BYTES,
@@ -133,12 +133,12 @@ impl CaptureHeader {
     }
 }
 
-/// Says what an input that is no pcap looks like.
-pub(crate) fn not_a_capture(start: &[u8]) -> DecodeError {
+/// Describes an input that does not start with the magic number of pcap.
+fn not_a_capture(start: &[u8]) -> DecodeError {
     let found = match start {
         [0x0a, 0x0d, 0x0d, 0x0a, ..] => return DecodeError::Pcapng,
         [0xa1, 0xb2, 0xcd, 0x34, ..] | [0x34, 0xcd, 0xb2, 0xa1, ..] => {
-            "it is a pcap of the modified kind (magic a1b2cd34)"
+            "it is a pcap file of the modified format (magic number a1b2cd34)"
         }
         [b's', b'n', b'o', b'o', b'p', 0, ..] => "it is a Solaris snoop file",
         [b'B', b'Z', b'h', ..] => "it is compressed with bzip2",
@@ -162,10 +162,10 @@ impl<R: Read> Records<R> {
         let compression = input.compression();
         let mut buffer = Buffer::new(input);
         if !buffer.ensure(FILE_HEADER_BYTES) {
-            return Err(short_header(&mut buffer, compression));
+            return Err(incomplete_header(&mut buffer, compression));
         }
         let Some(octets) = buffer.octets().first_chunk::<FILE_HEADER_BYTES>() else {
-            return Err(short_header(&mut buffer, compression));
+            return Err(incomplete_header(&mut buffer, compression));
         };
         let header = CaptureHeader::parse(octets, compression)?;
         let version = header.u32_at(octets, 4);
@@ -193,12 +193,12 @@ impl<R: Read> Records<R> {
         self.header
     }
 
-    /// Where reading stands in the uncompressed input.
+    /// Offset of the next record in the uncompressed input.
     pub fn offset(&self) -> u64 {
         self.buffer.offset()
     }
 
-    /// The next record; none at the end of what can be read.
+    /// The next record; `None` at the end of the input.
     #[inline]
     pub fn next(&mut self, issues: &mut Issues) -> Option<Record<'_>> {
         loop {
@@ -210,49 +210,51 @@ impl<R: Read> Records<R> {
                 return None;
             }
             self.number += 1;
-            let mut record = self.header.record_at(self.buffer.octets());
-            let sound = record.captured_bytes <= record.frame_bytes
-                && record.captured_bytes <= self.header.captured_limit()
+            let mut record = self.header.parse_record(self.buffer.octets());
+            // No frame is empty, but a file that lost its end in a power failure may be padded with zeros.
+            let valid = record.frame_bytes > 0
+                && record.captured_bytes <= record.frame_bytes
+                && record.captured_bytes <= self.header.max_captured_bytes()
                 && record.fraction < self.header.fractions_per_second();
-            if !sound && !self.judge(&mut record, issues) {
+            if !valid && !self.accept_invalid_header(&mut record, issues) {
                 continue;
             }
-            let whole = RECORD_HEADER_BYTES + record.captured_bytes as usize;
+            let record_bytes = RECORD_HEADER_BYTES + record.captured_bytes as usize;
             self.last_s = Some(record.seconds);
-            if !self.buffer.ensure(whole) {
+            if !self.buffer.ensure(record_bytes) {
                 self.end_of_input(record.captured_bytes, issues);
                 continue;
             }
             let offset = self.buffer.offset();
-            self.buffer.consume(whole);
+            self.buffer.consume(record_bytes);
             return Some(Record {
                 number: self.number,
                 offset,
                 t_ns: self.header.t_ns(record),
                 frame_bytes: record.frame_bytes,
-                data: self.buffer.passed(record.captured_bytes as usize),
+                data: self.buffer.consumed(record.captured_bytes as usize),
             });
         }
     }
 
-    /// Decides on a header that is not sound: where what follows it is, the record is kept and the flaw noted;
-    /// where not, the next place that looks like records is searched.
+    /// Handles an invalid record header. If a plausible record follows, accepts the header with an issue and returns
+    /// true; otherwise resynchronises.
     #[cold]
-    fn judge(&mut self, record: &mut RecordHeader, issues: &mut Issues) -> bool {
+    fn accept_invalid_header(&mut self, record: &mut RecordHeader, issues: &mut Issues) -> bool {
         let found = *record;
         let (number, offset) = (self.number, self.buffer.offset());
-        if found.captured_bytes > MAX_CAPTURED_BYTES || !self.is_followed(found) {
+        if found.captured_bytes > MAX_CAPTURED_BYTES || !self.has_plausible_successor(found) {
             let text = format!(
-                "record header makes no sense: {} octets captured of {}, fraction of a second {}",
+                "the record header is invalid: {} of {} octets captured, fraction of a second {}",
                 found.captured_bytes, found.frame_bytes, found.fraction
             );
-            self.search(IssueKind::RecordHeader, &text, issues);
+            self.resync(IssueKind::RecordHeader, &text, issues);
             return false;
         }
         if found.fraction >= self.header.fractions_per_second() {
             issues.add(number, offset, IssueKind::RecordTime, || {
                 format!(
-                    "the fraction of a second is {}; added as it stands",
+                    "the fraction of a second is {}; added to the seconds",
                     found.fraction
                 )
             });
@@ -261,45 +263,46 @@ impl<R: Read> Records<R> {
             record.frame_bytes = found.captured_bytes;
             issues.add(number, offset, IssueKind::RecordLength, || {
                 let (captured, frame) = (found.captured_bytes, found.frame_bytes);
-                format!("{captured} octets captured of a frame of {frame}; taken as {captured}")
+                format!("captured length {captured} above frame length {frame}; took {captured} for both")
             });
-        } else if found.captured_bytes > self.header.captured_limit() {
+        } else if found.captured_bytes > self.header.max_captured_bytes() {
             issues.add(number, offset, IssueKind::RecordLength, || {
                 let (captured, limit) = (found.captured_bytes, self.header.snaplen_bytes);
-                format!("{captured} octets captured with a snapshot length of {limit}; kept")
+                format!("captured length {captured} above snapshot length {limit}; kept")
             });
         }
         true
     }
 
-    /// Whether behind the record at the front there is the end of the input or another header.
-    fn is_followed(&mut self, record: RecordHeader) -> bool {
-        let whole = RECORD_HEADER_BYTES + record.captured_bytes as usize;
-        if self.buffer.ensure(whole + RECORD_HEADER_BYTES) {
-            let next = self.header.record_at(&self.buffer.octets()[whole..]);
-            return next.is_possible(Some(record.seconds));
+    /// Whether the record at the front is followed by a plausible record or by the end of the input.
+    fn has_plausible_successor(&mut self, record: RecordHeader) -> bool {
+        let record_bytes = RECORD_HEADER_BYTES + record.captured_bytes as usize;
+        if self.buffer.ensure(record_bytes + RECORD_HEADER_BYTES) {
+            let next = self
+                .header
+                .parse_record(&self.buffer.octets()[record_bytes..]);
+            return next.is_plausible(Some(record.seconds));
         }
-        self.buffer.octets().len() >= whole
+        record.frame_bytes > 0 && self.buffer.octets().len() >= record_bytes
     }
 
-    /// Searches for the next place that looks like records and goes there; notes what was passed over.
-    fn search(&mut self, kind: IssueKind, found: &str, issues: &mut Issues) {
+    /// Skips to the next sequence of plausible records and adds an issue.
+    fn resync(&mut self, kind: IssueKind, found: &str, issues: &mut Issues) {
         let (number, offset) = (self.number, self.buffer.offset());
         self.buffer.consume(1);
         loop {
-            self.buffer.ensure(2 * SEARCH_BYTES);
+            self.buffer.ensure(2 * RESYNC_BYTES);
             let octets = self.buffer.octets();
-            let room = octets.len().saturating_sub(SEARCH_BYTES);
             let last = if self.buffer.ended() {
                 octets.len()
             } else {
-                room
+                octets.len().saturating_sub(RESYNC_BYTES)
             };
-            if let Some(at) = (0..=last).find(|&at| self.is_chain(octets, at)) {
+            if let Some(at) = (0..=last).find(|&at| self.starts_records(octets, at)) {
                 self.buffer.consume(at);
                 let skipped = self.buffer.offset() - offset;
                 issues.add(number, offset, kind, || {
-                    format!("{found}; reading goes on {skipped} octets further")
+                    format!("{found}; skipped {skipped} octets to the next record")
                 });
                 return;
             }
@@ -310,37 +313,38 @@ impl<R: Read> Records<R> {
         }
         self.done = true;
         issues.add(number, offset, kind, || {
-            format!("{found}; nothing that can be read follows, everything before is kept")
+            format!("{found}; no record follows, all earlier records are kept")
         });
-        self.note_fault(issues);
+        self.report_read_error(issues);
     }
 
-    /// Whether plausible records follow one another from `at` on: a few, or fewer that end with the input (a single
-    /// one only if its time fits what came before).
-    fn is_chain(&self, octets: &[u8], mut at: usize) -> bool {
-        let mut near = self.last_s;
-        let least = if near.is_some() { 1 } else { 2 };
-        for found in 0..CHAIN {
+    /// Whether a sequence of plausible records starts at `at`. Fewer than [`RESYNC_RECORDS`] suffice if they end with
+    /// the input; a single one must be near the last valid record in time.
+    fn starts_records(&self, octets: &[u8], mut at: usize) -> bool {
+        let mut previous_s = self.last_s;
+        let min_records = if previous_s.is_some() { 1 } else { 2 };
+        for found in 0..RESYNC_RECORDS {
             let Some(rest) = octets.get(at..).filter(|r| r.len() >= RECORD_HEADER_BYTES) else {
-                return found >= least && at == octets.len();
+                return found >= min_records && at == octets.len();
             };
-            let record = self.header.record_at(rest);
-            let sound = record.captured_bytes <= record.frame_bytes
+            let record = self.header.parse_record(rest);
+            let valid = record.captured_bytes <= record.frame_bytes
                 && record.fraction < self.header.fractions_per_second();
-            if !sound || !record.is_possible(near) {
+            if !valid || !record.is_plausible(previous_s) {
                 return false;
             }
-            near = Some(record.seconds);
+            previous_s = Some(record.seconds);
             at += RECORD_HEADER_BYTES + record.captured_bytes as usize;
         }
         true
     }
 
-    /// The input has ended before the record at the front: cleanly, within a header, or within `captured_bytes`.
+    /// Handles the end of the input: between records, within a record header, or within the `captured_bytes` of a
+    /// record.
     #[cold]
     fn end_of_input(&mut self, captured_bytes: u32, issues: &mut Issues) {
         let left = self.buffer.octets().len();
-        if self.note_fault(issues) {
+        if self.report_read_error(issues) {
             self.done = true;
         } else if left < RECORD_HEADER_BYTES {
             self.done = true;
@@ -354,24 +358,24 @@ impl<R: Read> Records<R> {
             let have = left - RECORD_HEADER_BYTES;
             let text =
                 format!("the input ends within a record, after {have} of {captured_bytes} octets");
-            self.search(IssueKind::Cut, &text, issues);
+            self.resync(IssueKind::Cut, &text, issues);
         }
     }
 
-    /// Notes what ended the input before its end, if anything did.
-    fn note_fault(&mut self, issues: &mut Issues) -> bool {
-        let Some(error) = self.buffer.take_fault() else {
+    /// Adds an issue if a read error ended the input. Returns whether it did.
+    fn report_read_error(&mut self, issues: &mut Issues) -> bool {
+        let Some(error) = self.buffer.take_error() else {
             return false;
         };
         let offset = self.buffer.offset() + self.buffer.octets().len() as u64;
         if error.raw_os_error().is_some() {
             issues.add(self.number, offset, IssueKind::ReadError, || {
-                format!("{error}; everything before is kept")
+                format!("{error}; all earlier records are kept")
             });
         } else {
             let name = self.header.compression.name();
             issues.add(self.number, offset, IssueKind::Compression, || {
-                format!("the {name} stream is damaged or ends early ({error}); everything before is kept")
+                format!("the {name} stream is damaged or truncated ({error}); all earlier records are kept")
             });
         }
         true
@@ -379,18 +383,21 @@ impl<R: Read> Records<R> {
 }
 
 impl RecordHeader {
-    /// Whether this can be the header of a record whose neighbour is at `near_s`.
-    fn is_possible(self, near_s: Option<u32>) -> bool {
+    /// Whether this can be the header of the record that follows one at `previous_s`.
+    fn is_plausible(self, previous_s: Option<u32>) -> bool {
         (1..=MAX_CAPTURED_BYTES).contains(&self.captured_bytes)
             && (1..=MAX_FRAME_BYTES).contains(&self.frame_bytes)
-            && near_s.is_none_or(|near| self.seconds.abs_diff(near) <= MAX_STEP_S)
+            && previous_s.is_none_or(|previous| self.seconds.abs_diff(previous) <= MAX_STEP_S)
     }
 }
 
-/// Why there is no whole file header.
-fn short_header<R: Read>(buffer: &mut Buffer<Input<R>>, compression: Compression) -> DecodeError {
+/// The error for an input that ends within the file header.
+fn incomplete_header<R: Read>(
+    buffer: &mut Buffer<Input<R>>,
+    compression: Compression,
+) -> DecodeError {
     let have_bytes = buffer.octets().len();
-    match buffer.take_fault() {
+    match buffer.take_error() {
         Some(error) if error.raw_os_error().is_some() => DecodeError::Io(error),
         Some(error) => DecodeError::Compression {
             name: compression.name(),
@@ -398,7 +405,7 @@ fn short_header<R: Read>(buffer: &mut Buffer<Input<R>>, compression: Compression
             detail: error.to_string(),
         },
         None if have_bytes == 0 => DecodeError::Empty,
-        // Four octets tell; fewer may be the start of anything.
+        // The magic number has four octets.
         None => match CaptureHeader::parse(&padded(buffer.octets()), compression) {
             Err(error) if have_bytes >= 4 => error,
             _ => DecodeError::HeaderCut { have_bytes },

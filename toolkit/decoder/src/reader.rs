@@ -1,23 +1,22 @@
-//! A capture as a stream of TCP segments: puts containers, links, IP and TCP together and counts the rest.
-//! Knows nothing of connections. Start with [`Reader`].
+//! [`Reader`]: the TCP segments of a capture, record by record.
 
 use std::io::Read;
 
-use crate::ip::{self, Fragment, IpFault, IpHeader, protocol};
+use crate::ip::{self, Fragment, IpError, IpHeader, protocol};
 use crate::issue::{DecodeError, Issue, IssueKind, Issues};
 use crate::link::{self, LinkType, Network};
 use crate::pcap::{CaptureHeader, Record, Records};
 use crate::segment::Segment;
 use crate::tally::{Other, OtherPacket, Tally};
-use crate::tcp::{self, OptionsEnd, OtherOptions, TcpFault, TcpHeader};
+use crate::tcp::{self, OptionsEnd, OtherOptions, TcpError, TcpHeader};
 
-/// Reads the TCP segments of a capture, from any `Read`, with one buffer.
+/// Reads the TCP segments of a capture from any `Read`, with a single buffer.
 ///
 /// ```
 /// use hindflight_decoder::{DecodeError, Reader};
 ///
-/// let nothing: &[u8] = &[];
-/// assert!(matches!(Reader::new(nothing), Err(DecodeError::Empty)));
+/// let empty: &[u8] = &[];
+/// assert!(matches!(Reader::new(empty), Err(DecodeError::Empty)));
 /// ```
 pub struct Reader<R: Read> {
     records: Records<R>,
@@ -25,36 +24,36 @@ pub struct Reader<R: Read> {
     window: Window,
 }
 
-/// A segment and its options that no field holds.
+/// A segment, and the options without a field in [`TcpOptions`](crate::TcpOptions).
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
     /// The segment.
     pub segment: Segment,
-    /// Other options as they stand on the wire (kind, length, data), one after another; empty without any.
+    /// Other options in wire format (kind, length, data), concatenated.
     pub options_other: &'a [u8],
 }
 
-/// The part of a capture to read: from `from_ns` up to but not with `to_ns`.
+/// A time window: `from_ns` is included, `to_ns` is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// First time that belongs to it; none is the beginning.
+    /// Start; `None` for the start of the capture.
     pub from_ns: Option<i64>,
-    /// First time behind it; none is the end.
+    /// End; `None` for the end of the capture.
     pub to_ns: Option<i64>,
 }
 
 impl Window {
     #[inline]
-    fn holds(self, t_ns: i64) -> bool {
+    fn contains(self, t_ns: i64) -> bool {
         self.from_ns.is_none_or(|from| t_ns >= from) && self.to_ns.is_none_or(|to| t_ns < to)
     }
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header of a capture; what is no capture, or of a link type that cannot be read, is an error.
+    /// Opens a capture and reads its file header.
     ///
     /// # Errors
-    /// [`DecodeError`] says why not one packet of the input can be read.
+    /// [`DecodeError`] if the input is not a capture or has an unsupported link type.
     pub fn new(source: R) -> Result<Self, DecodeError> {
         let mut issues = Issues::default();
         let records = Records::new(source, &mut issues)?;
@@ -66,30 +65,30 @@ impl<R: Read> Reader<R> {
                 link,
                 tally: Tally::default(),
                 issues,
-                others: OtherOptions::none(),
+                other_options: OtherOptions::new(),
                 other_packets: Vec::new(),
             },
             window: Window::default(),
         })
     }
 
-    /// Restricts reading to a part of the capture; packets outside are counted and otherwise passed over.
+    /// Restricts reading to a time window. Packets outside are counted and skipped.
     #[must_use]
     pub fn within(mut self, window: Window) -> Self {
         self.window = window;
         self
     }
 
-    /// The next TCP segment; none at the end of what can be read.
+    /// The next TCP segment; `None` at the end of the input.
     #[inline]
     pub fn next_segment(&mut self) -> Option<Captured<'_>> {
         while let Some(record) = self.records.next(&mut self.decoder.issues) {
-            if !self.window.holds(record.t_ns) {
+            if !self.window.contains(record.t_ns) {
                 self.decoder.tally.outside_window_packets += 1;
                 continue;
             }
             if let Some(segment) = self.decoder.segment(&record) {
-                let options_other = self.decoder.others.as_slice();
+                let options_other = self.decoder.other_options.as_slice();
                 return Some(Captured {
                     segment,
                     options_other,
@@ -100,7 +99,7 @@ impl<R: Read> Reader<R> {
         None
     }
 
-    /// What the file header says.
+    /// The file header.
     pub fn header(&self) -> CaptureHeader {
         self.records.header()
     }
@@ -110,29 +109,29 @@ impl<R: Read> Reader<R> {
         self.decoder.link
     }
 
-    /// What was read so far, by kind.
+    /// Counts of the packets read so far.
     pub fn tally(&self) -> &Tally {
         &self.decoder.tally
     }
 
-    /// The IP packets that are no TCP segments since the last call; whoever reads much takes them often.
+    /// The IP packets other than TCP segments since the last call. They take memory until the caller takes them.
     pub fn take_others(&mut self) -> Vec<OtherPacket> {
         std::mem::take(&mut self.decoder.other_packets)
     }
 
-    /// What was wrong so far. A hundred of each kind are listed; the last rows, at the end of the input, tell how
-    /// many more there were.
+    /// The issues so far: at most one hundred of each kind. At the end of the input, a last row per kind gives the
+    /// number of the others.
     pub fn issues(&self) -> &[Issue] {
         self.decoder.issues.rows()
     }
 }
 
-/// From one record to one segment.
+/// Decodes a record to a segment.
 struct Decoder {
     link: LinkType,
     tally: Tally,
     issues: Issues,
-    others: OtherOptions,
+    other_options: OtherOptions,
     other_packets: Vec<OtherPacket>,
 }
 
@@ -146,38 +145,38 @@ impl Decoder {
             Network::Ipv6(at) => (at, 6),
             Network::Arp => return self.tally.other(Other::Arp, bytes),
             Network::Other => return self.tally.other(Other::NotIp, bytes),
-            Network::Cut => return self.too_short(record, "link header"),
+            Network::Truncated => return self.report_truncated(record, "link header"),
         };
         let packet = record.data.get(at..).unwrap_or_default();
-        let room = bytes.saturating_sub(at as u32);
+        let available_bytes = bytes.saturating_sub(at as u32);
         let parsed = match version {
-            4 => ip::parse_v4(packet, room),
-            _ => ip::parse_v6(packet, room),
+            4 => ip::parse_v4(packet, available_bytes),
+            _ => ip::parse_v6(packet, available_bytes),
         };
         let ip = match parsed {
             Ok(ip) => ip,
-            Err(fault) => return self.bad_ip(record, fault),
+            Err(error) => return self.report_bad_ip(record, error),
         };
         if ip.protocol != protocol::TCP || ip.fragment == Fragment::Later {
-            return self.other(record, &ip);
+            return self.count_other(record, &ip);
         }
         let octets = packet.get(ip.header_bytes..).unwrap_or_default();
         let length = ip.ip_bytes - ip.header_bytes as u32;
-        let tcp = match tcp::parse(octets, length, &mut self.others) {
+        let tcp = match tcp::parse(octets, length, &mut self.other_options) {
             Ok(tcp) => tcp,
-            Err(fault) => return self.bad_tcp(record, fault, length),
+            Err(error) => return self.report_bad_tcp(record, error, length),
         };
-        if ip.length_zero || ip.ip_bytes > room || ip.fragment == Fragment::First {
-            self.note_ip(record, &ip, room);
+        if ip.length_zero || ip.ip_bytes > available_bytes || ip.fragment == Fragment::First {
+            self.report_ip(record, &ip, available_bytes);
         }
-        if tcp.options_end != OptionsEnd::Whole {
-            self.note_options(record, tcp.options_end);
+        if tcp.options_end != OptionsEnd::Complete {
+            self.report_options(record, tcp.options_end);
         }
         self.tally.tcp(bytes);
         Some(assemble(record, &ip, &tcp))
     }
 
-    fn other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
+    fn count_other(&mut self, record: &Record<'_>, ip: &IpHeader) -> Option<Segment> {
         let kind = other_kind(ip);
         self.other_packets.push(OtherPacket {
             record: record.number,
@@ -191,22 +190,24 @@ impl Decoder {
     }
 
     #[cold]
-    fn too_short(&mut self, record: &Record<'_>, what: &str) -> Option<Segment> {
+    fn report_truncated(&mut self, record: &Record<'_>, what: &str) -> Option<Segment> {
         let (captured, frame) = (record.data.len(), record.frame_bytes);
         self.issues
             .add(record.number, record.offset, IssueKind::FrameCut, || {
-                format!("{captured} of {frame} octets captured end within the {what}; not decoded")
+                format!(
+                    "{captured} of {frame} octets were captured, ending within the {what}; not decoded"
+                )
             });
         self.tally.other(Other::Undecoded, frame)
     }
 
     #[cold]
-    fn bad_ip(&mut self, record: &Record<'_>, fault: IpFault) -> Option<Segment> {
-        let text = match fault {
-            IpFault::Cut => return self.too_short(record, "IP header"),
-            IpFault::Version(version) => format!("the IP version is {version}"),
-            IpFault::HeaderLength(bytes) => {
-                format!("the IP header claims {bytes} octets, which its packet cannot have")
+    fn report_bad_ip(&mut self, record: &Record<'_>, error: IpError) -> Option<Segment> {
+        let text = match error {
+            IpError::Truncated => return self.report_truncated(record, "IP header"),
+            IpError::Version(version) => format!("the IP version is {version}"),
+            IpError::HeaderLength(bytes) => {
+                format!("the IP header length of {bytes} octets is invalid")
             }
         };
         self.issues
@@ -217,12 +218,19 @@ impl Decoder {
     }
 
     #[cold]
-    fn bad_tcp(&mut self, record: &Record<'_>, fault: TcpFault, length: u32) -> Option<Segment> {
-        let text = match fault {
-            TcpFault::Cut => return self.too_short(record, "TCP header"),
-            TcpFault::Short => format!("{length} octets are too few for a TCP header"),
-            TcpFault::DataOffset(bytes) => {
-                format!("the TCP header claims {bytes} octets in a packet with {length}")
+    fn report_bad_tcp(
+        &mut self,
+        record: &Record<'_>,
+        error: TcpError,
+        length: u32,
+    ) -> Option<Segment> {
+        let text = match error {
+            TcpError::Truncated => return self.report_truncated(record, "TCP header"),
+            TcpError::Short => format!("the IP payload of {length} octets is too short for TCP"),
+            TcpError::DataOffset(bytes) => {
+                format!(
+                    "the TCP data offset of {bytes} octets is invalid in an IP payload of {length}"
+                )
             }
         };
         self.issues
@@ -233,46 +241,43 @@ impl Decoder {
     }
 
     #[cold]
-    fn note_ip(&mut self, record: &Record<'_>, ip: &IpHeader, room: u32) {
+    fn report_ip(&mut self, record: &Record<'_>, ip: &IpHeader, available_bytes: u32) {
         let bytes = ip.ip_bytes;
         let mut add = |kind, text: &dyn Fn() -> String| {
             self.issues.add(record.number, record.offset, kind, text);
         };
         if ip.length_zero {
             add(IssueKind::IpLengthZero, &|| {
-                format!(
-                    "IP length 0, segmentation was left to the network card; taken as {bytes} by the frame"
-                )
+                format!("the IP length is 0 (segmentation offload); took {bytes} from the frame")
             });
-        } else if bytes > room {
+        } else if bytes > available_bytes {
             add(IssueKind::IpLength, &|| {
-                format!(
-                    "the IP packet claims {bytes} octets, its frame has {room}; taken as {bytes}"
-                )
+                format!("the IP length is {bytes}, the frame has {available_bytes}; took {bytes}")
             });
         }
         if ip.fragment == Fragment::First {
             add(IssueKind::Fragment, &|| {
-                "first fragment of an IP packet; the payload of the others is not counted"
+                "first fragment of an IP packet; the payload of the other fragments is not counted"
                     .to_owned()
             });
         }
     }
 
     #[cold]
-    fn note_options(&mut self, record: &Record<'_>, end: OptionsEnd) {
+    fn report_options(&mut self, record: &Record<'_>, end: OptionsEnd) {
         match end {
-            OptionsEnd::Whole => {}
-            OptionsEnd::Cut => {
+            OptionsEnd::Complete => {}
+            OptionsEnd::Truncated => {
                 self.issues
                     .add(record.number, record.offset, IssueKind::OptionsCut, || {
-                        "the capture ends within the TCP options; those before are kept".to_owned()
+                        "the captured octets end within the TCP options; earlier options are kept"
+                            .to_owned()
                     });
             }
             OptionsEnd::Malformed { kind, length } => {
                 self.issues
                     .add(record.number, record.offset, IssueKind::TcpOptions, || {
-                        format!("TCP option {kind} claims {length} octets; those before are kept")
+                        format!("TCP option {kind} has an invalid length of {length}; earlier options are kept")
                     });
             }
         }

@@ -1,8 +1,8 @@
-//! One TCP segment as plain numbers: what every later stage reads. No bytes, no connection state.
+//! A TCP segment as plain integers.
 
 use std::net::IpAddr;
 
-/// TCP flag bits as they stand on the wire (RFC 9293 §3.1; AE: RFC 9768).
+/// TCP control bits (RFC 9293 §3.1, RFC 3168 §6.1; AE: RFC 9768).
 pub mod flags {
     /// No more data from the sender.
     pub const FIN: u16 = 1;
@@ -33,7 +33,7 @@ pub struct Segment {
     pub t_ns: i64,
     /// Frame length on the wire.
     pub frame_bytes: u32,
-    /// Octets of the frame that were kept.
+    /// Octets of the frame that the capture holds.
     pub captured_bytes: u32,
     /// Source address.
     pub src: IpAddr,
@@ -43,7 +43,7 @@ pub struct Segment {
     pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
-    /// IPv4 identification; none for IPv6.
+    /// IPv4 identification; `None` for IPv6.
     pub ip_id: Option<u16>,
     /// Time to live or hop limit.
     pub ttl: u8,
@@ -55,17 +55,17 @@ pub struct Segment {
     pub seq: u32,
     /// Acknowledgement number (0 without ACK).
     pub ack: u32,
-    /// Flag bits, see [`flags`].
+    /// Control bits, see [`flags`].
     pub flags: u16,
     /// Window field, not scaled.
     pub window: u16,
-    /// Payload by the IP header's length.
+    /// Payload length according to the IP header.
     pub payload_bytes: u32,
     /// TCP options.
     pub options: TcpOptions,
 }
 
-/// The TCP options that later stages use.
+/// TCP options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size (RFC 9293 §3.7.1).
@@ -80,7 +80,7 @@ pub struct TcpOptions {
     pub sack: SackBlocks,
 }
 
-/// Up to four SACK blocks, left and right edge, in the order of the option.
+/// Up to four SACK blocks (left and right edge), in the order of the option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     len: u8,
@@ -88,7 +88,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block; a fifth does not fit a TCP header and is refused with `false`.
+    /// Adds a block. Returns false for a fifth block, for which a TCP header has no space.
     pub fn push(&mut self, left: u32, right: u32) -> bool {
         let Some(slot) = self.edges.get_mut(usize::from(self.len)) else {
             return false;

@@ -1,28 +1,28 @@
-//! What a capture holds besides TCP segments, counted. Knows no format.
+//! Counts of the packets of a capture by kind.
 
 use std::net::IpAddr;
 
-/// Traffic that is no TCP segment.
+/// Packets other than TCP segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Other {
     /// UDP.
     Udp,
     /// ICMP and ICMPv6.
     Icmp,
-    /// ARP and its reverse.
+    /// ARP and RARP.
     Arp,
-    /// Fragments of TCP packets but the first: they hold no TCP header.
+    /// Fragments of TCP packets other than the first, which have no TCP header.
     TcpFragment,
-    /// Other protocols over IP, tunnels among them.
+    /// Other protocols over IP, including tunnels.
     OtherIp,
     /// Frames without IP.
     NotIp,
-    /// Frames with a damaged or cut header: each is an issue as well.
+    /// Frames with an invalid or truncated header. Each is also an issue.
     Undecoded,
 }
 
 impl Other {
-    /// All kinds, in the order of their numbers.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::Udp,
         Self::Icmp,
@@ -47,29 +47,29 @@ impl Other {
     }
 }
 
-/// An IP packet that is no TCP segment.
+/// An IP packet other than a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherPacket {
     /// Number of its record in the capture, from 1.
     pub record: u64,
-    /// When it was captured.
+    /// Time since 1970-01-01 UTC.
     pub t_ns: i64,
-    /// What it is.
+    /// Kind.
     pub kind: Other,
-    /// Where it comes from.
+    /// Source address.
     pub src: IpAddr,
-    /// Where it goes.
+    /// Destination address.
     pub dst: IpAddr,
-    /// IP length.
+    /// IP packet length.
     pub ip_bytes: u32,
 }
 
-/// Packets and their octets on the wire.
+/// A number of packets and their total length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Packets.
     pub packets: u64,
-    /// Frame lengths, summed.
+    /// Sum of the frame lengths.
     pub bytes: u64,
 }
 
@@ -81,22 +81,22 @@ impl Count {
     }
 }
 
-/// What was read so far.
+/// Counts of the packets read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// All packets read, TCP or not.
+    /// All packets within the time window.
     pub packets: u64,
     /// TCP segments.
     pub tcp: Count,
-    /// Packets outside the window that was asked for; counted nowhere else.
+    /// Packets outside the time window. No other count includes them.
     pub outside_window_packets: u64,
-    /// Least and greatest time of a packet.
+    /// Earliest and latest time of a packet.
     pub span_ns: Option<(i64, i64)>,
     others: [Count; Other::ALL.len()],
 }
 
 impl Tally {
-    /// How much there was of a kind.
+    /// The count of one kind.
     pub fn of(&self, kind: Other) -> Count {
         self.others[kind as usize]
     }
@@ -115,7 +115,7 @@ impl Tally {
         self.tcp.add(frame_bytes);
     }
 
-    /// Counts what is no segment, and so gives none.
+    /// Counts a packet other than a TCP segment. Returns `None`, the result of decoding it.
     #[inline]
     pub(crate) fn other<T>(&mut self, kind: Other, frame_bytes: u32) -> Option<T> {
         self.others[kind as usize].add(frame_bytes);

@@ -1,9 +1,9 @@
-//! TCP headers (RFC 9293 §3.1) and their options. Knows nothing of IP but the length it is told.
+//! TCP headers (RFC 9293 §3.1) and options.
 
 use crate::octets::{be16, be32};
 use crate::segment::{SackBlocks, TcpOptions, flags};
 
-/// What a TCP header says.
+/// The fields of a TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TcpHeader {
     pub src_port: u16,
@@ -17,33 +17,33 @@ pub(crate) struct TcpHeader {
     pub options_end: OptionsEnd,
 }
 
-/// How reading the options ended.
+/// How parsing of the options ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionsEnd {
-    /// As it should.
-    Whole,
-    /// The capture ends within them.
-    Cut,
-    /// At an option whose length is wrong.
+    /// At the end of the list.
+    Complete,
+    /// The capture ends within the options.
+    Truncated,
+    /// At an option with an invalid length.
     Malformed { kind: u8, length: u8 },
 }
 
-/// Why there is no [`TcpHeader`].
+/// Why a packet has no valid [`TcpHeader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TcpFault {
+pub(crate) enum TcpError {
     /// The capture ends before the window field.
-    Cut,
+    Truncated,
     /// The packet is too short for a TCP header.
     Short,
-    /// The data offset is below 5 or points behind the packet.
+    /// The data offset is below 5 or beyond the end of the packet.
     DataOffset(usize),
 }
 
-/// Octets up to and with the window field: what a segment cannot do without.
-const NEEDED_BYTES: usize = 16;
+/// Minimum captured length: up to and including the window field.
+const REQUIRED_BYTES: usize = 16;
 const FIXED_BYTES: usize = 20;
 
-/// Options that no column of their own holds, as they stand on the wire, one after another.
+/// The options without a field in [`TcpOptions`], in wire format.
 #[derive(Clone, Debug)]
 pub(crate) struct OtherOptions {
     octets: [u8; 40],
@@ -51,7 +51,7 @@ pub(crate) struct OtherOptions {
 }
 
 impl OtherOptions {
-    pub fn none() -> Self {
+    pub fn new() -> Self {
         Self {
             octets: [0; 40],
             len: 0,
@@ -67,31 +67,31 @@ impl OtherOptions {
     }
 
     fn push(&mut self, option: &[u8]) {
-        // A TCP header has room for 40 octets of options, so that they always fit.
-        if let Some(room) = self.octets.get_mut(self.len..self.len + option.len()) {
-            room.copy_from_slice(option);
+        // A TCP header has at most 40 octets of options.
+        if let Some(space) = self.octets.get_mut(self.len..self.len + option.len()) {
+            space.copy_from_slice(option);
             self.len += option.len();
         }
     }
 }
 
-/// Reads the header at the start of `octets`; `length` is what IP says of header and payload together.
+/// Parses the header at the start of `octets`; `length` is the IP payload length.
 #[inline]
 pub(crate) fn parse(
     octets: &[u8],
     length: u32,
     others: &mut OtherOptions,
-) -> Result<TcpHeader, TcpFault> {
+) -> Result<TcpHeader, TcpError> {
     others.clear();
     if length < FIXED_BYTES as u32 {
-        return Err(TcpFault::Short);
+        return Err(TcpError::Short);
     }
-    let Some(fixed) = octets.first_chunk::<NEEDED_BYTES>() else {
-        return Err(TcpFault::Cut);
+    let Some(fixed) = octets.first_chunk::<REQUIRED_BYTES>() else {
+        return Err(TcpError::Truncated);
     };
     let header_bytes = usize::from(fixed[12] >> 4) * 4;
     if header_bytes < FIXED_BYTES || header_bytes as u32 > length {
-        return Err(TcpFault::DataOffset(header_bytes));
+        return Err(TcpError::DataOffset(header_bytes));
     }
     let flags = u16::from(fixed[12] & 1) << 8 | u16::from(fixed[13]);
     let ack = u32::from_be_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]);
@@ -104,12 +104,12 @@ pub(crate) fn parse(
         window: u16::from_be_bytes([fixed[14], fixed[15]]),
         header_bytes,
         options: TcpOptions::default(),
-        options_end: OptionsEnd::Whole,
+        options_end: OptionsEnd::Complete,
     };
     if header_bytes > FIXED_BYTES {
         let captured = octets.len().min(header_bytes);
         let options = octets.get(FIXED_BYTES..captured).unwrap_or_default();
-        header.options_end = read_options(
+        header.options_end = parse_options(
             options,
             header_bytes - FIXED_BYTES,
             &mut header.options,
@@ -130,21 +130,21 @@ mod kind {
     pub const TIMESTAMPS: u8 = 8;
 }
 
-/// Reads what the capture kept of a list of options that is `whole` octets long. The first option of a kind counts;
-/// repeated, unknown and oddly sized ones go to `others`.
-fn read_options(
+/// Parses the captured part of a list of options of `options_bytes`. `options` takes the first option of each known
+/// kind; `others` takes options that are repeated, unknown, or of unexpected length.
+fn parse_options(
     captured: &[u8],
-    whole: usize,
+    options_bytes: usize,
     options: &mut TcpOptions,
     others: &mut OtherOptions,
 ) -> OptionsEnd {
     let mut at = 0;
-    while at < whole {
+    while at < options_bytes {
         let Some(&kind) = captured.get(at) else {
-            return OptionsEnd::Cut;
+            return OptionsEnd::Truncated;
         };
         match kind {
-            kind::END => return OptionsEnd::Whole,
+            kind::END => return OptionsEnd::Complete,
             kind::NO_OPERATION => {
                 at += 1;
                 continue;
@@ -152,36 +152,36 @@ fn read_options(
             _ => {}
         }
         let Some(&length) = captured.get(at + 1) else {
-            return if at + 1 < whole {
-                OptionsEnd::Cut
+            return if at + 1 < options_bytes {
+                OptionsEnd::Truncated
             } else {
                 OptionsEnd::Malformed { kind, length: 0 }
             };
         };
         let end = at + usize::from(length);
-        if length < 2 || end > whole {
+        if length < 2 || end > options_bytes {
             return OptionsEnd::Malformed { kind, length };
         }
         let Some(option) = captured.get(at..end) else {
-            return OptionsEnd::Cut;
+            return OptionsEnd::Truncated;
         };
-        if !take_known(option, options) {
+        if !parse_known(option, options) {
             others.push(option);
         }
         at = end;
     }
-    OptionsEnd::Whole
+    OptionsEnd::Complete
 }
 
-/// Puts an option into its field; refuses one without a field, with an odd length, or given before.
+/// Stores an option in its field. Returns false if it has no field, an unexpected length, or came before.
 #[inline]
-fn take_known(option: &[u8], options: &mut TcpOptions) -> bool {
+fn parse_known(option: &[u8], options: &mut TcpOptions) -> bool {
     match *option {
         [kind::TIMESTAMPS, 10, ..] if options.timestamps.is_none() => {
             options.timestamps = be32(option, 2).zip(be32(option, 6));
         }
         [kind::SACK, ..] if options.sack == SackBlocks::default() => {
-            return take_sack(option, &mut options.sack);
+            return parse_sack(option, &mut options.sack);
         }
         [kind::MSS, 4, ..] if options.mss.is_none() => options.mss = be16(option, 2),
         [kind::WINDOW_SCALE, 3, shift] if options.wscale.is_none() => options.wscale = Some(shift),
@@ -191,8 +191,8 @@ fn take_known(option: &[u8], options: &mut TcpOptions) -> bool {
     true
 }
 
-/// RFC 2018 §3: two octets, then blocks of two edges.
-fn take_sack(option: &[u8], sack: &mut SackBlocks) -> bool {
+/// RFC 2018 §3.
+fn parse_sack(option: &[u8], sack: &mut SackBlocks) -> bool {
     let Some((_, edges)) = option.split_at_checked(2) else {
         return false;
     };

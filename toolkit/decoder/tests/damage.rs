@@ -1,4 +1,5 @@
-//! Damaged inputs: whatever is whole is kept, the rest is an issue, and only what is no capture is an error.
+//! Damaged captures: intact records are decoded, damage is reported as an issue, and only an input without a valid file
+//! header is an error.
 #![allow(missing_docs)]
 
 mod support;
@@ -8,7 +9,7 @@ use std::io::{self, Read, Write};
 use hindflight_decoder::{DecodeError, Issue, IssueKind, Other, Reader, Window};
 use support::{Capture, Tcp, ethernet, ipv4, tcp_frame};
 
-/// Numbers of the records that gave a segment, and the issues.
+/// Record numbers of the segments, and the issues.
 fn decode(octets: &[u8]) -> (Vec<u64>, Vec<Issue>) {
     let mut reader = Reader::new(octets).expect("a capture");
     let mut records = Vec::new();
@@ -22,8 +23,8 @@ fn kinds(issues: &[Issue]) -> Vec<(u64, IssueKind)> {
     issues.iter().map(|i| (i.record, i.kind)).collect()
 }
 
-/// `count` records of different lengths and contents.
-fn varied(count: u32) -> Capture {
+/// A capture of `count` records of different lengths and contents.
+fn capture_of(count: u32) -> Capture {
     let mut capture = Capture::plain();
     for n in 0..count {
         let octet = (n.wrapping_mul(2_654_435_761) >> 24) as u8;
@@ -37,7 +38,7 @@ fn varied(count: u32) -> Capture {
 }
 
 #[test]
-fn what_is_no_capture_is_an_error_that_says_so() {
+fn an_input_other_than_a_capture_is_an_error() {
     let error = |octets: &[u8]| Reader::new(octets).err().expect("an error");
     assert!(matches!(error(b""), DecodeError::Empty));
     assert!(matches!(
@@ -68,38 +69,42 @@ fn what_is_no_capture_is_an_error_that_says_so() {
     let wireless = Capture::new(false, false, 100, 127).octets;
     assert_eq!(
         error(&wireless).to_string(),
-        "has frames of link type 127 (IEEE802_11_RADIOTAP, wireless LAN), which cannot be read"
+        "has link type 127 (IEEE802_11_RADIOTAP, wireless LAN), which is not supported"
     );
 }
 
 #[test]
-fn cut_at_every_octet_keeps_all_whole_records() {
-    let capture = varied(12);
+fn truncation_at_every_octet_keeps_all_complete_records() {
+    let capture = capture_of(12);
     for length in 24..=capture.octets.len() {
         let (records, issues) = decode(&capture.octets[..length]);
-        let whole = capture.ends.iter().filter(|&&end| end <= length).count() as u64;
-        assert_eq!(records, (1..=whole).collect::<Vec<_>>(), "cut at {length}");
+        let complete = capture.ends.iter().filter(|&&end| end <= length).count() as u64;
+        assert_eq!(
+            records,
+            (1..=complete).collect::<Vec<_>>(),
+            "truncated at {length}"
+        );
         if length == 24 || capture.ends.contains(&length) {
-            assert_eq!(issues, [], "cut at {length}");
+            assert_eq!(issues, [], "truncated at {length}");
         } else {
             assert_eq!(
                 kinds(&issues),
-                [(whole + 1, IssueKind::Cut)],
-                "cut at {length}"
+                [(complete + 1, IssueKind::Cut)],
+                "truncated at {length}"
             );
         }
     }
 }
 
 #[test]
-fn reading_goes_on_behind_a_damaged_record_header() {
-    let capture = varied(40);
+fn reading_resumes_after_a_damaged_record_header() {
+    let capture = capture_of(40);
     for damaged in 1..39 {
         let mut octets = capture.octets.clone();
         let at = capture.ends[damaged - 1];
         octets[at..at + 16].fill(0xff);
         let (records, issues) = decode(&octets);
-        // The damaged record keeps its number; what follows is all there.
+        // The damaged record keeps its number.
         let expected: Vec<u64> = (1..=40).filter(|&n| n != damaged as u64 + 1).collect();
         assert_eq!(records, expected, "record {} damaged", damaged + 1);
         assert_eq!(
@@ -111,8 +116,8 @@ fn reading_goes_on_behind_a_damaged_record_header() {
 }
 
 #[test]
-fn a_length_that_runs_past_the_end_does_not_swallow_what_follows() {
-    let capture = varied(40);
+fn a_captured_length_beyond_the_end_of_the_file_does_not_hide_later_records() {
+    let capture = capture_of(40);
     let mut octets = capture.octets.clone();
     let at = capture.ends[19];
     octets[at + 8..at + 12].copy_from_slice(&200_000_u32.to_le_bytes());
@@ -123,8 +128,8 @@ fn a_length_that_runs_past_the_end_does_not_swallow_what_follows() {
 }
 
 #[test]
-fn damage_without_anything_behind_it_keeps_what_came_before() {
-    let mut octets = varied(5).octets;
+fn a_damaged_tail_keeps_all_earlier_records() {
+    let mut octets = capture_of(5).octets;
     octets.extend(vec![0xee; 3_000_000]);
     let (records, issues) = decode(&octets);
     assert_eq!(records, [1, 2, 3, 4, 5]);
@@ -132,7 +137,22 @@ fn damage_without_anything_behind_it_keeps_what_came_before() {
 }
 
 #[test]
-fn a_flawed_header_in_its_right_place_is_kept_and_noted() {
+fn zeros_at_the_end_of_a_file_are_not_records() {
+    for zeros in [16, 17, 31, 32, 1 << 20] {
+        let mut octets = capture_of(5).octets;
+        octets.extend(vec![0; zeros]);
+        let mut reader = Reader::new(&octets[..]).expect("a capture");
+        while reader.next_segment().is_some() {}
+        assert_eq!(kinds(reader.issues()), [(6, IssueKind::RecordHeader)]);
+        let tally = reader.tally();
+        assert_eq!(tally.packets, 5, "{zeros} zeros");
+        let start_ns = tally.span_ns.map(|span| span.0);
+        assert_eq!(start_ns, Some(1_700_000_000_000_000_000));
+    }
+}
+
+#[test]
+fn an_invalid_record_header_before_a_valid_one_is_kept_with_an_issue() {
     let frame = tcp_frame(&Tcp::default());
     let mut capture = Capture::new(false, true, 60, 1);
     capture
@@ -151,8 +171,8 @@ fn a_flawed_header_in_its_right_place_is_kept_and_noted() {
 }
 
 #[test]
-fn an_odd_version_is_noted_and_read() {
-    let mut octets = varied(2).octets;
+fn an_unexpected_version_is_an_issue() {
+    let mut octets = capture_of(2).octets;
     octets[4] = 9;
     let (records, issues) = decode(&octets);
     assert_eq!(
@@ -162,7 +182,7 @@ fn an_odd_version_is_noted_and_read() {
 }
 
 #[test]
-fn damaged_headers_inside_a_record_cost_that_record_only() {
+fn an_invalid_ip_or_tcp_header_affects_its_record_only() {
     let good = tcp_frame(&Tcp::default());
     let mut version = good.clone();
     version[14] = 0x55;
@@ -201,7 +221,7 @@ fn damaged_headers_inside_a_record_cost_that_record_only() {
 }
 
 #[test]
-fn damaged_options_keep_the_segment_and_those_before() {
+fn a_malformed_option_keeps_the_segment_and_earlier_options() {
     let mss = [2, 4, 5, 0xb4];
     let mut capture = Capture::plain();
     for options in [&[3, 0, 1, 1], &[3, 1, 1, 1], &[3, 9, 1, 1], &[1, 1, 1, 8]] {
@@ -226,12 +246,12 @@ fn damaged_options_keep_the_segment_and_those_before() {
 }
 
 #[test]
-fn an_ip_length_beyond_the_frame_is_kept_and_noted() {
+fn an_ip_length_beyond_the_frame_is_kept_with_an_issue() {
     let mut frame = tcp_frame(&Tcp::default());
     frame[16..18].copy_from_slice(&1500_u16.to_be_bytes());
-    let mut reader_input = Capture::plain();
-    reader_input.frame(&frame);
-    let mut reader = Reader::new(&reader_input.octets[..]).expect("a capture");
+    let mut capture = Capture::plain();
+    capture.frame(&frame);
+    let mut reader = Reader::new(&capture.octets[..]).expect("a capture");
     assert_eq!(
         reader.next_segment().expect("one").segment.payload_bytes,
         1460
@@ -240,7 +260,7 @@ fn an_ip_length_beyond_the_frame_is_kept_and_noted() {
 }
 
 #[test]
-fn a_flaw_in_each_record_is_listed_a_hundred_times_and_counted() {
+fn at_most_a_hundred_issues_of_a_kind_are_listed() {
     let mut frame = tcp_frame(&Tcp::default());
     frame[16..18].fill(0);
     let mut capture = Capture::plain();
@@ -254,8 +274,8 @@ fn a_flaw_in_each_record_is_listed_a_hundred_times_and_counted() {
 }
 
 #[test]
-fn a_window_passes_over_what_lies_outside() {
-    let capture = varied(10);
+fn packets_outside_the_time_window_are_skipped() {
+    let capture = capture_of(10);
     let window = Window {
         from_ns: Some(1_700_000_000_003_000_000),
         to_ns: Some(1_700_000_000_006_000_000),
@@ -296,8 +316,8 @@ fn zstd(octets: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 #[test]
-fn compressed_inputs_read_as_plain_ones_also_in_several_members() {
-    let capture = varied(2000);
+fn compressed_inputs_of_several_members_decode_like_plain_ones() {
+    let capture = capture_of(2000);
     let (one, two) = capture.octets.split_at(capture.octets.len() / 3);
     for compress in [xz as Compress, gzip, zstd] {
         let octets = [
@@ -311,11 +331,11 @@ fn compressed_inputs_read_as_plain_ones_also_in_several_members() {
 }
 
 #[test]
-fn a_cut_compressed_stream_keeps_what_came_out() {
-    let capture = varied(2000);
+fn a_truncated_compressed_stream_keeps_the_records_before_the_end() {
+    let capture = capture_of(2000);
     for compress in [xz as Compress, gzip, zstd] {
         let octets = compress(&capture.octets).expect("compressed");
-        let mut most = 0;
+        let mut previous = 0;
         for length in (64..octets.len()).step_by(97) {
             let mut reader = match Reader::new(&octets[..length]) {
                 Ok(reader) => reader,
@@ -326,22 +346,25 @@ fn a_cut_compressed_stream_keeps_what_came_out() {
             while reader.next_segment().is_some() {
                 records += 1;
             }
-            assert!(records >= most && records <= 2000, "cut at {length}");
-            most = records;
+            assert!(
+                (previous..=2000).contains(&records),
+                "truncated at {length}"
+            );
+            previous = records;
             let kinds = kinds(reader.issues());
-            assert_eq!(kinds.len(), 1, "cut at {length}");
-            assert_eq!(kinds[0].1, IssueKind::Compression, "cut at {length}");
+            assert_eq!(kinds.len(), 1, "truncated at {length}");
+            assert_eq!(kinds[0].1, IssueKind::Compression, "truncated at {length}");
         }
         assert!(
-            most > 500,
-            "{most} of 2000 records from nearly all of the stream"
+            previous > 500,
+            "{previous} of 2000 records from nearly the whole stream"
         );
     }
 }
 
 #[test]
-fn a_corrupt_xz_stream_keeps_what_came_out_before() {
-    let capture = varied(20_000);
+fn a_corrupt_xz_stream_keeps_the_records_before_the_damage() {
+    let capture = capture_of(20_000);
     let mut octets = xz(&capture.octets).expect("compressed");
     let middle = octets.len() / 2;
     octets[middle..middle + 64].fill(0x5a);
@@ -358,7 +381,7 @@ fn a_corrupt_xz_stream_keeps_what_came_out_before() {
     );
 }
 
-/// Gives its octets one at a time, then an error of the operating system.
+/// Returns its octets one at a time, then an error of the operating system.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {
@@ -375,9 +398,9 @@ impl Read for Failing<'_> {
 }
 
 #[test]
-fn an_error_of_the_system_is_an_error_at_the_start_and_an_issue_later() {
+fn a_read_error_is_an_error_at_the_start_and_an_issue_later() {
     assert!(matches!(Reader::new(Failing(&[])), Err(DecodeError::Io(_))));
-    let capture = varied(4);
+    let capture = capture_of(4);
     let cut = capture.ends[2] + 30;
     let mut reader = Reader::new(Failing(&capture.octets[..cut])).expect("a capture");
     let mut records = 0;

@@ -1,4 +1,4 @@
-//! What is written is what is read: each field, each length of headers, and checksums that add up.
+//! Encoded segments decode to themselves, for all fields and header lengths, and have valid checksums.
 #![allow(missing_docs)]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const RECORD_HEADER_BYTES: usize = 16;
 const ETHERNET_BYTES: usize = 14;
 
-fn plain() -> Segment {
+fn data_segment() -> Segment {
     Segment {
         record: 1,
         t_ns: 3_000_000_007,
@@ -40,13 +40,13 @@ fn plain() -> Segment {
 fn capture(segments: &[Segment]) -> Vec<u8> {
     let mut out = capture_header();
     for segment in segments {
-        encode_record(segment, &mut out).expect("it fits");
+        encode_record(segment, &mut out).expect("encodable");
     }
     out
 }
 
-/// Sum of 16-bit words with carries folded in: 0xFFFF where the checksum among them is right (RFC 1071 §1).
-fn folded(octets: &[u8]) -> u64 {
+/// Ones' complement sum of the 16-bit words: 0xFFFF if the checksum among them is valid (RFC 1071 §1).
+fn ones_complement_sum(octets: &[u8]) -> u64 {
     let mut sum: u64 = octets
         .chunks(2)
         .map(|word| u64::from(word[0]) * 256 + u64::from(*word.get(1).unwrap_or(&0)))
@@ -57,34 +57,38 @@ fn folded(octets: &[u8]) -> u64 {
     sum
 }
 
-fn checksums_add_up(record: &[u8], segment: &Segment) {
+fn assert_checksums(record: &[u8], segment: &Segment) {
     let packet = &record[RECORD_HEADER_BYTES + ETHERNET_BYTES..];
     let ip_header = usize::from(packet[0] & 15) * 4;
-    assert_eq!(folded(&packet[..ip_header]), 0xFFFF, "of IP");
+    assert_eq!(
+        ones_complement_sum(&packet[..ip_header]),
+        0xFFFF,
+        "IP checksum"
+    );
     let tcp_bytes = segment.ip_bytes - ip_header as u32;
     let mut covered = packet[12..20].to_vec();
     covered.extend([0, 6]);
     covered.extend((tcp_bytes as u16).to_be_bytes());
     covered.extend(&packet[ip_header..]);
-    assert_eq!(folded(&covered), 0xFFFF, "of TCP");
+    assert_eq!(ones_complement_sum(&covered), 0xFFFF, "TCP checksum");
 }
 
 #[test]
-fn a_segment_is_read_as_it_was_written() {
-    let octets = capture(&[plain()]);
+fn an_encoded_segment_decodes_to_itself() {
+    let octets = capture(&[data_segment()]);
     let mut reader = Reader::new(&octets[..]).expect("a capture");
     assert_eq!(reader.header().snaplen_bytes, 134);
     assert!(reader.header().nanosecond);
     let found = reader.next_segment().expect("one segment");
-    assert_eq!(found.segment, plain());
+    assert_eq!(found.segment, data_segment());
     assert!(found.options_other.is_empty());
     assert!(reader.next_segment().is_none());
     assert!(reader.issues().is_empty());
-    checksums_add_up(&octets[24..], &plain());
+    assert_checksums(&octets[24..], &data_segment());
 }
 
 #[test]
-fn a_syn_of_linux_has_sixty_octets() {
+fn a_linux_syn_has_sixty_octets() {
     let options = TcpOptions {
         mss: Some(1460),
         wscale: Some(7),
@@ -97,7 +101,7 @@ fn a_syn_of_linux_has_sixty_octets() {
         payload_bytes: 0,
         ip_bytes: 60,
         options,
-        ..plain()
+        ..data_segment()
     };
     let octets = capture(&[syn]);
     let wire: &[u8] = &[
@@ -109,30 +113,33 @@ fn a_syn_of_linux_has_sixty_octets() {
         let error = encode_record(&syn, &mut Vec::new());
         let expected = EncodeError::HeaderLength {
             header_bytes: i64::from(wrong),
-            least_bytes: 60,
+            min_bytes: 60,
         };
         assert_eq!(error, Err(expected), "{wrong} B");
     }
 }
 
 #[test]
-fn what_cannot_stand_in_a_capture_is_refused_and_adds_nothing() {
+fn a_segment_that_cannot_be_encoded_leaves_the_output_unchanged() {
     let mut out = vec![1, 2, 3];
     let v6 = Segment {
         dst: IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
-        ..plain()
+        ..data_segment()
     };
     assert_eq!(encode_record(&v6, &mut out), Err(EncodeError::NotIpv4));
     for t_ns in [-1, (1 << 32) * 1_000_000_000] {
-        let segment = Segment { t_ns, ..plain() };
+        let segment = Segment {
+            t_ns,
+            ..data_segment()
+        };
         assert_eq!(encode_record(&segment, &mut out), Err(EncodeError::Time));
     }
     let last = Segment {
         t_ns: (1 << 32) * 1_000_000_000 - 1,
-        ..plain()
+        ..data_segment()
     };
     assert_eq!(out, [1, 2, 3]);
-    encode_record(&last, &mut out).expect("the last nanosecond");
+    encode_record(&last, &mut out).expect("the last representable time");
 }
 
 fn options() -> impl Strategy<Value = TcpOptions> {
@@ -160,29 +167,29 @@ fn options() -> impl Strategy<Value = TcpOptions> {
     })
 }
 
-fn least_bytes(options: &TcpOptions) -> u32 {
+fn min_header_bytes(options: &TcpOptions) -> u32 {
     let syn = if options.mss.is_some() { 8 } else { 0 };
     let blocks = options.sack.as_slice().len() as u32;
     let sack = if blocks > 0 { 4 + 8 * blocks } else { 0 };
-    let stamps = match (options.timestamps, options.sack_permitted) {
+    let timestamps = match (options.timestamps, options.sack_permitted) {
         (Some(_), _) => 12,
         (None, true) => 4,
         (None, false) => 0,
     };
-    40 + syn + sack + stamps
+    40 + syn + sack + timestamps
 }
 
 proptest! {
     #[test]
-    fn whatever_is_written_is_read(
+    fn any_encoded_segment_decodes_to_itself(
         options in options(),
-        spare in 0_u32..11,
+        padding_words in 0_u32..11,
         payload_bytes in 0_u32..9000,
         numbers in any::<(u32, u32, u16, u16)>(),
         bits in (0_u16..512, any::<u8>(), any::<u8>()),
         t_ns in 0_i64..1 << 61,
     ) {
-        let header_bytes = least_bytes(&options) + 4 * spare;
+        let header_bytes = min_header_bytes(&options) + 4 * padding_words;
         let segment = Segment {
             t_ns,
             seq: numbers.0,
@@ -197,10 +204,10 @@ proptest! {
             frame_bytes: header_bytes + payload_bytes + 14,
             captured_bytes: header_bytes + 14,
             options,
-            ..plain()
+            ..data_segment()
         };
         let octets = capture(&[segment, segment]);
-        checksums_add_up(&octets[24..24 + (octets.len() - 24) / 2], &segment);
+        assert_checksums(&octets[24..24 + (octets.len() - 24) / 2], &segment);
         let mut reader = Reader::new(&octets[..]).expect("a capture");
         for record in [1, 2] {
             let found = reader.next_segment().expect("a segment").segment;

@@ -1,4 +1,4 @@
-//! Each field of a segment, over each link, IP version and set of options.
+//! Fields of a segment over all link types, IP versions and TCP options.
 #![allow(missing_docs)]
 
 mod support;
@@ -95,31 +95,31 @@ fn byte_orders_and_resolutions_give_the_same_times() {
 }
 
 #[test]
-fn links_that_carry_ip() {
+fn every_link_type_that_carries_ip() {
     let packet = ipv4(6, &[], 0, &Tcp::default().octets());
     let packet6 = ipv6(6, &Tcp::default().octets());
-    let behind = |start: &[u8], packet: &[u8]| [start, packet].concat();
+    let after = |start: &[u8], packet: &[u8]| [start, packet].concat();
     let sll = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0];
     let mut sll2 = [0; 20];
     sll2[0] = 8;
     let mut sll2_tagged = [0; 20];
     sll2_tagged[0] = 0x81;
     for (link, frame) in [
-        (0, behind(&[2, 0, 0, 0], &packet)),
-        (0, behind(&[0, 0, 0, 2], &packet)),
-        (0, behind(&[30, 0, 0, 0], &packet6)),
-        (108, behind(&[0, 0, 0, 2], &packet)),
-        (9, behind(&[0xff, 3, 0, 0x21], &packet)),
-        (9, behind(&[0x21], &packet)),
-        (9, behind(&[0, 0x57], &packet6)),
-        (51, behind(&[0x11, 0, 0, 1, 0, 0, 0, 0x21], &packet)),
+        (0, after(&[2, 0, 0, 0], &packet)),
+        (0, after(&[0, 0, 0, 2], &packet)),
+        (0, after(&[30, 0, 0, 0], &packet6)),
+        (108, after(&[0, 0, 0, 2], &packet)),
+        (9, after(&[0xff, 3, 0, 0x21], &packet)),
+        (9, after(&[0x21], &packet)),
+        (9, after(&[0, 0x57], &packet6)),
+        (51, after(&[0x11, 0, 0, 1, 0, 0, 0, 0x21], &packet)),
         (12, packet.clone()),
         (101, packet.clone()),
         (101, packet6.clone()),
         (228, packet.clone()),
         (229, packet6.clone()),
-        (113, behind(&sll, &packet)),
-        (276, behind(&sll2, &packet)),
+        (113, after(&sll, &packet)),
+        (276, after(&sll2, &packet)),
         (
             276,
             [&sll2_tagged[..], &[0, 5, 0x86, 0xdd], &packet6].concat(),
@@ -132,22 +132,22 @@ fn links_that_carry_ip() {
 }
 
 #[test]
-fn tags_and_tunnels_of_the_link_are_passed() {
+fn vlan_tags_pppoe_and_snap_are_skipped() {
     let packet = ipv4(6, &[], 0, &Tcp::default().octets());
-    let behind = |start: &[u8]| [start, &packet[..]].concat();
+    let after = |start: &[u8]| [start, &packet[..]].concat();
     for frame in [
-        ethernet(0x8100, &behind(&[0x20, 5, 8, 0])),
-        ethernet(0x88a8, &behind(&[0, 7, 0x81, 0, 0, 9, 8, 0])),
-        ethernet(0x9100, &behind(&[0, 7, 0x81, 0, 0, 9, 8, 0])),
-        ethernet(0x8864, &behind(&[0x11, 0, 0, 1, 0, 0, 0, 0x21])),
-        ethernet(58, &behind(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0])),
+        ethernet(0x8100, &after(&[0x20, 5, 8, 0])),
+        ethernet(0x88a8, &after(&[0, 7, 0x81, 0, 0, 9, 8, 0])),
+        ethernet(0x9100, &after(&[0, 7, 0x81, 0, 0, 9, 8, 0])),
+        ethernet(0x8864, &after(&[0x11, 0, 0, 1, 0, 0, 0, 0x21])),
+        ethernet(58, &after(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0])),
     ] {
         assert_eq!(only(&frame).0.payload_bytes, 10);
     }
 }
 
 #[test]
-fn the_ip_length_not_the_frame_gives_the_payload() {
+fn the_payload_length_comes_from_ip_not_from_the_frame() {
     let mut padded = tcp_frame(&Tcp {
         payload: vec![],
         ..Tcp::default()
@@ -197,7 +197,7 @@ fn ipv6_extension_headers_are_followed() {
 }
 
 #[test]
-fn segmentation_offload_takes_the_length_of_the_frame() {
+fn an_ip_length_of_zero_takes_the_length_of_the_frame() {
     let tcp = Tcp {
         payload: vec![3; 3000],
         ..Tcp::default()
@@ -264,7 +264,7 @@ fn fragments_give_one_segment_and_a_count() {
 }
 
 #[test]
-fn other_traffic_is_counted_and_no_issue() {
+fn other_traffic_is_counted_without_an_issue() {
     let mut capture = Capture::plain();
     capture
         .frame(&ethernet(0x0800, &ipv4(17, &[], 0, &[0; 30])))
@@ -306,7 +306,7 @@ fn other_traffic_is_counted_and_no_issue() {
 }
 
 #[test]
-fn every_known_option_and_the_rest_verbatim() {
+fn known_options_are_parsed_and_others_kept_verbatim() {
     let options = [
         &[2, 4, 5, 0xb4][..],
         &[1, 3, 3, 7],
@@ -343,7 +343,7 @@ fn one_to_four_sack_blocks() {
 }
 
 #[test]
-fn odd_and_repeated_options_stay_verbatim() {
+fn repeated_options_and_unexpected_lengths_are_kept_verbatim() {
     let options = [2, 4, 5, 0, 2, 4, 6, 0, 3, 4, 1, 1, 5, 2, 1, 0];
     let (segment, other) = only(&tcp_frame(&Tcp::with_options(&options)));
     assert_eq!(segment.options.mss, Some(0x500));
@@ -352,13 +352,13 @@ fn odd_and_repeated_options_stay_verbatim() {
 }
 
 #[test]
-fn options_after_the_end_are_not_read() {
+fn options_after_the_end_of_the_list_are_ignored() {
     let (segment, other) = only(&tcp_frame(&Tcp::with_options(&[0, 0, 3, 3, 7, 1, 1, 1])));
     assert_eq!((segment.options.wscale, other), (None, vec![]));
 }
 
 #[test]
-fn without_ack_the_acknowledgement_is_zero() {
+fn the_acknowledgement_number_is_zero_without_ack() {
     let tcp = Tcp {
         flags: 2,
         ..Tcp::default()

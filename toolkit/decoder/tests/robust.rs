@@ -1,4 +1,4 @@
-//! Random and mutated inputs: reading ends, never panics, and accounts for each packet.
+//! Random and mutated inputs: the reader terminates, does not panic, and counts every packet.
 #![allow(missing_docs)]
 
 mod support;
@@ -7,7 +7,7 @@ use hindflight_decoder::{Other, Reader};
 use proptest::prelude::*;
 use support::{Capture, Tcp, ethernet, ipv4, ipv6, tcp_frame};
 
-/// Reads all there is; the tally must add up and no segment may claim more than its packet.
+/// Reads to the end and checks that the counts add up and that no segment is longer than its packet.
 fn drain(octets: &[u8]) -> Result<(), TestCaseError> {
     let Ok(mut reader) = Reader::new(octets) else {
         return Ok(());
@@ -37,7 +37,7 @@ fn drain(octets: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A capture with something of everything.
+/// A capture with several protocols and options.
 fn sample() -> Capture {
     let tcp = Tcp::with_options(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
     let sack = Tcp::with_options(&[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2, 254, 4, 1, 2]);
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn random_octets_behind_a_header(
+    fn random_octets_after_a_file_header(
         octets in proptest::collection::vec(any::<u8>(), 0..900),
         link in prop::sample::select(vec![0_u32, 1, 9, 12, 51, 101, 108, 113, 228, 276]),
     ) {
@@ -104,15 +104,15 @@ proptest! {
     }
 
     #[test]
-    fn octets_taken_out_or_put_in(
+    fn removed_and_inserted_octets(
         at in any::<prop::sample::Index>(),
-        out in 0_usize..40,
-        put in proptest::collection::vec(any::<u8>(), 0..40),
+        removed in 0_usize..40,
+        inserted in proptest::collection::vec(any::<u8>(), 0..40),
     ) {
         let mut octets = sample().octets;
         let at = at.index(octets.len());
-        let end = octets.len().min(at + out);
-        octets.splice(at..end, put);
+        let end = octets.len().min(at + removed);
+        octets.splice(at..end, inserted);
         drain(&octets)?;
     }
 }

@@ -1,95 +1,95 @@
-//! What triggered a retransmission, judged at the moment it is sent. Looks only; changes nothing.
-//! Read RFC 8985 §6-7, RFC 6298 §5 and RFC 6675 §5 first.
+//! The cause of a retransmission: the rules of RFC 8985 §6 and §7, RFC 6298 §5 and RFC 6675 §5, applied to the state of
+//! the sender at the time of the retransmission.
 
 use crate::evidence::Reason;
 use crate::rows::EventCause;
 
-/// A retransmission that answers an acknowledgement follows it within this time, seen at the sender.
+/// Maximum time from an ACK to a transmission that it triggers, at a capture point at the sender.
 const ACK_CLOCK_NS: i64 = 250_000;
 
-/// Evidence younger than the smoothed round-trip time over this may still wait for the reordering window.
-const FRESH_DIVISOR: i64 = 4;
+/// The reordering window as a fraction of SRTT (RFC 8985 §6.2 uses a quarter of the minimum RTT).
+const REO_WND_DIVISOR: i64 = 4;
 
-/// RFC 5681 §3.2.
+/// DupThresh (RFC 5681 §3.2).
 pub const DUP_THRESH: u32 = 3;
 
-/// Where the sender is between loss and repair.
+/// The recovery state of a sender (Linux: `tcp_ca_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Episode {
-    /// Nothing to repair.
+pub enum CaState {
+    /// No recovery.
     #[default]
     Open,
     /// Fast recovery (RFC 6675 §5).
     Recovery {
-        /// First retransmission of the episode.
+        /// Time of the first retransmission.
         start_ns: i64,
-        /// Its record.
+        /// Record of the first retransmission.
         record: u64,
-        /// Its first octet.
+        /// First octet of the first retransmission.
         seq_start: i64,
-        /// `snd_nxt` when it began: the episode ends once this is acknowledged.
+        /// SND.NXT at the start: the episode ends when it is acknowledged.
         recovery_point: i64,
         /// Segments retransmitted so far.
         retransmissions: u32,
     },
-    /// After a timeout.
+    /// Recovery from a timeout.
     Loss {
-        /// `snd_nxt` when the timer fired.
+        /// SND.NXT when the timer expired.
         recovery_point: i64,
     },
 }
 
-/// What the sender knew when it retransmitted.
+/// The state of the sender when it retransmits a segment.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "independent observations, not states"
 )]
-pub struct Situation {
-    /// Between loss and repair.
-    pub episode: Episode,
-    /// Recovery point of a timeout that an echo has disproved since, while it is not acknowledged.
-    pub disproved_timeout: Option<i64>,
-    /// The segment begins at the first octet that is neither acknowledged nor SACKed.
+pub struct RetransmissionContext {
+    /// Recovery state.
+    pub ca_state: CaState,
+    /// Recovery point of a spurious timeout, until it is acknowledged.
+    pub spurious_rto_point: Option<i64>,
+    /// The segment contains SND.UNA.
     pub head: bool,
-    /// The segment ends at `snd_nxt`.
+    /// The segment ends at SND.NXT.
     pub tail: bool,
-    /// It was sent again before.
-    pub repeated_before: bool,
-    /// Payload of at most one octet.
+    /// The segment had been retransmitted before.
+    pub retransmitted_before: bool,
+    /// The payload is at most one octet.
     pub tiny: bool,
-    /// All its octets were acknowledged.
+    /// All octets had been acknowledged.
     pub acknowledged: bool,
-    /// The receiver's window is closed.
+    /// The receive window is zero.
     pub zero_window: bool,
-    /// Duplicate ACKs in a row.
+    /// Consecutive duplicate ACKs.
     pub dup_acks: u32,
-    /// Octets that SACK has reported, if some of them lie above the segment.
-    pub sacked: i64,
-    /// The newest delivered record, if sent later than the newest transmission of this range.
+    /// SACKed octets, if some are above the segment.
+    pub sacked_bytes: i64,
+    /// Record of the last sent segment that was delivered, if it was sent after the last transmission of this one.
     pub later_delivered: Option<u64>,
     /// SACK is in use.
     pub sack: bool,
-    /// Time since the retransmission timer was last restarted.
-    pub timer_ns: i64,
-    /// Time since the newest transmission of what the segment repeats.
-    pub since_sent_ns: i64,
-    /// Time since something sent later than the oldest outstanding segment was known to have arrived.
-    pub evidence_ns: Option<i64>,
-    /// Time since the last segment was sent.
-    pub silence_ns: i64,
-    /// Time since the last acknowledgement came.
+    /// Time since the retransmission timer was restarted.
+    pub since_timer_restart_ns: i64,
+    /// Time since the last transmission of the same octets.
+    pub since_last_transmission_ns: i64,
+    /// Time since a segment sent after the oldest outstanding one was delivered.
+    pub since_loss_evidence_ns: Option<i64>,
+    /// Time since the sender sent a segment.
+    pub since_send_ns: i64,
+    /// Time since the sender received an ACK.
     pub since_ack_ns: i64,
-    /// Smoothed round-trip time.
+    /// SRTT.
     pub srtt_ns: i64,
-    /// Timeout by our estimate.
+    /// Estimate of the RTO.
     pub rto_ns: i64,
-    /// Least timeout that a stack may have at present.
-    pub least_rto_ns: i64,
+    /// Minimum RTO.
+    pub min_rto_ns: i64,
 }
 
-impl Situation {
-    /// The trigger, and why we think so.
+impl RetransmissionContext {
+    /// The cause, and the evidence for it.
     pub fn cause(&self) -> (EventCause, Reason) {
         if self.acknowledged && self.tiny {
             return (EventCause::Probe, Reason::KeepAlive);
@@ -97,93 +97,95 @@ impl Situation {
         if self.zero_window {
             return (EventCause::Probe, Reason::ZeroWindow);
         }
-        if self.timed_out() {
-            let open = self.episode == Episode::Open && self.fast_evidence().is_none();
-            if self.tail && self.sack && open && !self.repeated_before {
-                // RFC 8985 §7.3: with one segment outstanding the probe comes no later than the timeout.
-                return (
-                    EventCause::Probe,
-                    Reason::TailLossProbe {
-                        waited_ns: self.silence_ns,
-                    },
-                );
-            }
-            return (
-                EventCause::Rto,
-                Reason::TimerExpired {
-                    waited_ns: self.timer_ns.max(self.since_sent_ns.min(self.silence_ns)),
-                    rto_ns: self.rto_ns,
-                },
-            );
+        if self.timer_expired() {
+            return self.timer_cause();
         }
-        if let Episode::Loss { recovery_point } = self.episode {
+        if let CaState::Loss { recovery_point } = self.ca_state {
             return (EventCause::Rto, Reason::AfterTimeout { recovery_point });
         }
-        if let Some(reason) = self.fast_evidence() {
+        if let Some(reason) = self.fast_retransmit_evidence() {
             return (EventCause::Fast, reason);
         }
-        if let Episode::Recovery { recovery_point, .. } = self.episode {
+        if let CaState::Recovery { recovery_point, .. } = self.ca_state {
             return (EventCause::Fast, Reason::InRecovery { recovery_point });
         }
-        if self.tail && self.silence_ns >= self.srtt_ns && !self.repeated_before {
-            return (
-                EventCause::Probe,
-                Reason::TailLossProbe {
-                    waited_ns: self.silence_ns,
-                },
-            );
+        if self.tail && self.since_send_ns >= self.srtt_ns && !self.retransmitted_before {
+            return self.tail_loss_probe();
         }
-        if let Some(recovery_point) = self.disproved_timeout {
-            // A sender without F-RTO and undo goes back all the same, as late acknowledgements come.
+        if let Some(recovery_point) = self.spurious_rto_point {
+            // A sender without F-RTO goes back to SND.UNA even after a spurious timeout, as ACKs arrive.
             return (EventCause::Rto, Reason::AfterTimeout { recovery_point });
         }
-        if self.sacked > 0 || self.dup_acks > 0 {
-            return (
-                EventCause::Fast,
-                Reason::DupAcks {
-                    count: self.dup_acks,
-                },
-            );
+        if self.sacked_bytes > 0 || self.dup_acks > 0 {
+            let count = self.dup_acks;
+            return (EventCause::Fast, Reason::DupAcks { count });
         }
         (EventCause::Unknown, Reason::None)
     }
 
-    /// Whether the timer, and no acknowledgement, has triggered this.
-    fn timed_out(&self) -> bool {
+    /// The cause, given that a timer expired: a tail loss probe or the retransmission timeout.
+    fn timer_cause(&self) -> (EventCause, Reason) {
+        let open = self.ca_state == CaState::Open && self.fast_retransmit_evidence().is_none();
+        if self.tail && self.sack && open && !self.retransmitted_before {
+            // RFC 8985 §7.3: with one segment outstanding, the probe is sent no later than the timeout.
+            return self.tail_loss_probe();
+        }
+        let reason = Reason::TimerExpired {
+            waited_ns: self
+                .since_timer_restart_ns
+                .max(self.since_last_transmission_ns.min(self.since_send_ns)),
+            rto_ns: self.rto_ns,
+        };
+        (EventCause::Rto, reason)
+    }
+
+    fn tail_loss_probe(&self) -> (EventCause, Reason) {
+        let waited_ns = self.since_send_ns;
+        (EventCause::Probe, Reason::TailLossProbe { waited_ns })
+    }
+
+    /// Whether a timer, and not an ACK, triggered the retransmission.
+    fn timer_expired(&self) -> bool {
         if !self.head {
             return false;
         }
-        let answers = self.since_ack_ns <= ACK_CLOCK_NS;
-        match self.evidence_ns {
-            Some(_) if answers => false,
-            // Fast retransmission answers evidence at once, or after the reordering window (RFC 8985 §6.2).
-            Some(age) if age <= self.srtt_ns / FRESH_DIVISOR => false,
-            Some(_) => self.timer_ns.max(self.since_head_sent()) >= self.rto_ns / 20 * 19,
-            None if answers && self.dup_acks >= DUP_THRESH => false,
-            // Without evidence nothing but a timer can be the reason; the tail may be a probe.
-            None if !answers && !self.tail && self.timer_ns >= self.srtt_ns => true,
-            None => self.timer_ns.max(self.since_head_sent()) >= self.least_rto_ns / 20 * 19,
+        let ack_clocked = self.since_ack_ns <= ACK_CLOCK_NS;
+        match self.since_loss_evidence_ns {
+            Some(_) if ack_clocked => false,
+            // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
+            Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => false,
+            Some(_) => self.timer_ns() >= self.rto_ns / 20 * 19,
+            None if ack_clocked && self.dup_acks >= DUP_THRESH => false,
+            // Without evidence of a loss, only a timer can be the trigger. At the tail, it can be that of a probe.
+            None if !ack_clocked && !self.tail && self.since_timer_restart_ns >= self.srtt_ns => {
+                true
+            }
+            None => self.timer_ns() >= self.min_rto_ns / 20 * 19,
         }
     }
 
-    /// Time since the oldest segment was sent, where the timer may count from there.
+    /// Time since the retransmission timer was restarted, or since the oldest segment was sent if the timer may have
+    /// been started then.
     ///
-    /// Deviation: RFC 6298 §5.3 restarts the timer at each acknowledgement of new data; Linux counts from the sending
-    /// of the oldest segment where a probe or reordering timer was pending. After a timeout, old segments are sent
-    /// again as acknowledgements come, however long ago they were sent.
-    fn since_head_sent(&self) -> i64 {
-        if matches!(self.episode, Episode::Loss { .. }) || self.disproved_timeout.is_some() {
+    /// Deviation: RFC 6298 §5.3 restarts the timer at each ACK of new data. Linux counts from the transmission of the
+    /// oldest segment if the timer for a tail loss probe or for reordering was pending. After a timeout, ACKs trigger
+    /// the retransmission of segments, whatever the time since they were sent.
+    fn timer_ns(&self) -> i64 {
+        let after_timeout =
+            matches!(self.ca_state, CaState::Loss { .. }) || self.spurious_rto_point.is_some();
+        let since_sent_ns = if after_timeout {
             0
         } else {
-            self.since_sent_ns
-        }
+            self.since_last_transmission_ns
+        };
+        self.since_timer_restart_ns.max(since_sent_ns)
     }
 
-    fn fast_evidence(&self) -> Option<Reason> {
+    fn fast_retransmit_evidence(&self) -> Option<Reason> {
         match self.later_delivered {
-            Some(record) if self.sacked > 0 => Some(Reason::LaterDelivered {
+            Some(record) if self.sacked_bytes > 0 => Some(Reason::LaterDelivered {
                 record,
-                sacked_bytes: self.sacked,
+                sacked_bytes: self.sacked_bytes,
             }),
             _ if self.dup_acks >= DUP_THRESH => Some(Reason::DupAcks {
                 count: self.dup_acks,

@@ -1,44 +1,51 @@
-//! One connection: two directions, their common sequence space, the handshake and the row that remains.
-//!
-//! Knows no other connection. Read [`crate::sender`] first.
+//! A connection: two directions with their sequence spaces, the handshake, and the row of `flows`.
 
 use std::net::IpAddr;
 
 use hindflight_decoder::{Segment, flags};
 
-use crate::inference::Inference;
+use crate::cwnd::CwndEstimator;
+use crate::loss::FlowDirection;
 use crate::rows::{
     Direction, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample, Vantage,
 };
 use crate::scoreboard::Transmission;
-use crate::sender::{Acked, Sender, Sent};
-use crate::sequence::Origin;
-use crate::verdict::Whose;
+use crate::sender::{ReceivedAck, Sender, Sent};
+use crate::sequence::SequenceSpace;
 
-/// A handshake shorter than this says nothing about the place of the capture: the hosts' own delays weigh as much.
-const LEAST_HANDSHAKE_NS: i64 = 200_000;
+/// Minimum RTT from which the capture point is determined. Below, the delays of the hosts dominate.
+const MIN_VANTAGE_RTT_NS: i64 = 200_000;
 
-/// Share of the handshake's round trip, in percent, below which the near end counts as the place of the capture.
-const NEAR_PERCENT: i64 = 10;
+/// Maximum share of the RTT, in percent, between the capture point and the end where it counts as located.
+const NEAR_END_PERCENT: i64 = 10;
 
-/// Round trips to be seen by timestamps before they stand in for a handshake.
-const LEAST_ECHOES: u64 = 8;
+/// Minimum number of samples to determine the capture point from timestamps.
+const MIN_UPSTREAM_SAMPLES: u64 = 8;
 
-/// Place of the capture by the whole round trip and the part of it beyond.
-fn vantage((whole_ns, beyond_ns): (i64, i64)) -> Vantage {
-    let near_ns = whole_ns / 100 * NEAR_PERCENT;
-    if whole_ns < LEAST_HANDSHAKE_NS {
-        Vantage::Unknown
-    } else if whole_ns - beyond_ns <= near_ns {
-        Vantage::Sender
-    } else if beyond_ns <= near_ns {
-        Vantage::Receiver
-    } else {
-        Vantage::Middle
+/// The RTT of the path, and its part between the capture point and the receiver.
+#[derive(Clone, Copy, Debug)]
+struct SplitRtt {
+    path_ns: i64,
+    downstream_ns: i64,
+}
+
+impl SplitRtt {
+    /// The capture point.
+    fn vantage(self) -> Vantage {
+        let near_ns = self.path_ns / 100 * NEAR_END_PERCENT;
+        if self.path_ns < MIN_VANTAGE_RTT_NS {
+            Vantage::Unknown
+        } else if self.path_ns - self.downstream_ns <= near_ns {
+            Vantage::Sender
+        } else if self.downstream_ns <= near_ns {
+            Vantage::Receiver
+        } else {
+            Vantage::Middle
+        }
     }
 }
 
-/// Times of the three segments of a handshake.
+/// Times of the segments of the three-way handshake.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_field_names, reason = "the unit belongs to the name")]
 struct Handshake {
@@ -47,25 +54,37 @@ struct Handshake {
     ack_ns: Option<i64>,
 }
 
-/// What one side's SYN said about window scaling (RFC 7323 §2).
+impl Handshake {
+    /// The RTT of the handshake, as seen from the end that opened the connection.
+    fn rtt(self) -> Option<SplitRtt> {
+        let path_ns = self.ack_ns? - self.syn_ns?;
+        let downstream_ns = self.syn_ack_ns? - self.syn_ns?;
+        (path_ns >= 0).then_some(SplitRtt {
+            path_ns,
+            downstream_ns,
+        })
+    }
+}
+
+/// The window scale option of a SYN (RFC 7323 §2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Scale {
-    /// That SYN was not captured.
+enum WindowScale {
+    /// The SYN was not captured.
     #[default]
-    Unseen,
-    /// It has no such option.
-    Without,
-    /// Its shift count.
+    Unknown,
+    /// The SYN has no such option.
+    Absent,
+    /// Shift count.
     Shift(u8),
 }
 
-/// Sequence space that a segment takes (RFC 9293 §3.4).
-fn occupied(segment: &Segment) -> i64 {
+/// SEG.LEN: the sequence space that a segment occupies (RFC 9293 §3.4).
+fn seg_len(segment: &Segment) -> i64 {
     let flag = |flag: u16| i64::from(segment.flags & flag != 0);
     i64::from(segment.payload_bytes) + flag(flags::SYN) + flag(flags::FIN)
 }
 
-/// One live connection.
+/// A live connection. Arrays are indexed by [`Direction`].
 #[derive(Debug)]
 pub struct Connection {
     flow_id: u32,
@@ -73,10 +92,10 @@ pub struct Connection {
     b: (IpAddr, u16),
     start_ns: i64,
     end_ns: i64,
-    origins: [Origin; 2],
+    sequences: [SequenceSpace; 2],
     senders: [Sender; 2],
     handshake: Handshake,
-    scales: [Scale; 2],
+    scales: [WindowScale; 2],
     sack_permitted: [bool; 2],
     sack_in_use: bool,
     fins: [bool; 2],
@@ -84,12 +103,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that begins with `segment`.
+    /// Creates the connection whose first segment is `segment`.
     pub fn new(flow_id: u32, segment: &Segment) -> Self {
         let source = (segment.src, segment.src_port);
         let target = (segment.dst, segment.dst_port);
-        let answer = segment.flags & (flags::SYN | flags::ACK) == flags::SYN | flags::ACK;
-        let (a, b) = if answer {
+        let syn_ack = segment.flags & (flags::SYN | flags::ACK) == flags::SYN | flags::ACK;
+        let (a, b) = if syn_ack {
             (target, source)
         } else {
             (source, target)
@@ -100,10 +119,10 @@ impl Connection {
             b,
             start_ns: segment.t_ns,
             end_ns: segment.t_ns,
-            origins: Default::default(),
+            sequences: Default::default(),
             senders: Default::default(),
             handshake: Handshake::default(),
-            scales: [Scale::Unseen; 2],
+            scales: [WindowScale::Unknown; 2],
             sack_permitted: [false; 2],
             sack_in_use: false,
             fins: [false; 2],
@@ -116,20 +135,20 @@ impl Connection {
         self.flow_id
     }
 
-    /// Time of the newest segment.
+    /// Time of the latest segment.
     pub fn end_ns(&self) -> i64 {
         self.end_ns
     }
 
-    /// Whether both ends took part, or data went either way.
-    pub fn opened(&self) -> bool {
+    /// Whether both ends have sent segments without a RST, or one has sent data.
+    pub fn is_established(&self) -> bool {
         let [a, b] = &self.senders;
         (a.row.segments > 0 && b.row.segments > 0 && !self.rst)
             || a.row.data_segments + b.row.data_segments > 0
     }
 
-    /// Reset, or closed from both ends.
-    pub fn closed(&self) -> bool {
+    /// Whether there was a RST or both ends have sent FIN.
+    pub fn is_closed(&self) -> bool {
         self.rst || self.fins == [true; 2]
     }
 
@@ -141,20 +160,27 @@ impl Connection {
         }
     }
 
-    /// Whether `segment` opens another connection between the same ends.
-    pub fn replaced_by(&self, segment: &Segment) -> bool {
-        if segment.flags & flags::SYN == 0 || segment.flags & flags::RST != 0 {
-            return false;
-        }
-        let own = self.direction(segment) as usize;
-        match self.origins[own].isn() {
-            Some(isn) => isn != segment.seq,
-            // The other end opens: part of this connection only while this one is opening.
-            None => self.closed() || self.scales[1 - own] == Scale::Unseen,
+    fn flow(&self, direction: Direction) -> FlowDirection {
+        FlowDirection {
+            flow_id: self.flow_id,
+            direction,
         }
     }
 
-    /// Takes the next segment.
+    /// Whether `segment` is the SYN of another incarnation of the connection.
+    pub fn is_replaced_by(&self, segment: &Segment) -> bool {
+        if segment.flags & flags::SYN == 0 || segment.flags & flags::RST != 0 {
+            return false;
+        }
+        let direction = self.direction(segment);
+        if let Some(isn) = self.sequences[direction as usize].isn() {
+            return isn != segment.seq;
+        }
+        // The SYN of the other end belongs to this connection only if the first SYN was captured.
+        self.is_closed() || self.scales[direction.reverse() as usize] == WindowScale::Unknown
+    }
+
+    /// Processes the next segment.
     pub fn push(
         &mut self,
         segment: &Segment,
@@ -162,24 +188,23 @@ impl Connection {
         samples: &mut Vec<Sample>,
     ) -> Note {
         let direction = self.direction(segment);
-        let (own, peer) = (direction as usize, direction.reverse() as usize);
+        let (index, reverse) = (direction as usize, direction.reverse() as usize);
         let has = |flag: u16| segment.flags & flag != 0;
         self.end_ns = self.end_ns.max(segment.t_ns);
-        self.senders[own].row.segments += 1;
-        let seq = self.position(own, segment);
+        self.senders[index].row.segments += 1;
+        let seq = self.position(index, segment);
         if has(flags::RST) && !std::mem::replace(&mut self.rst, true) {
-            events.push(self.reset(direction, segment, seq));
+            events.push(self.reset_event(direction, segment, seq));
         }
         if has(flags::SYN) {
-            self.open(own, segment);
+            self.on_syn(index, segment);
         }
-        let wnd_bytes = self.window(own, segment);
         let mut note = Note {
             flow_id: self.flow_id,
             direction,
             seq,
             ack: None,
-            wnd_bytes,
+            wnd_bytes: self.scaled_window(index, segment),
             sack: Edges::default(),
             retransmission: false,
             dup_ack: false,
@@ -187,32 +212,29 @@ impl Connection {
             flight_bytes: 0,
         };
         if has(flags::ACK) {
-            let ack = self.origins[peer].position(segment.ack);
+            let ack = self.sequences[reverse].position(segment.ack);
             note.ack = Some(ack);
-            note.sack = self.unwrap_sack(peer, ack, segment);
+            note.sack = self.unwrap_sack(reverse, ack, segment);
             if !has(flags::RST) {
-                self.acknowledge(direction, segment, &mut note, events);
+                self.on_ack(direction, segment, &mut note, events);
             }
         }
-        self.echo(own, segment);
-        let occupied = occupied(segment);
-        if occupied > 0 && !has(flags::RST) {
-            note.retransmission = self.transmit(direction, segment, (seq, seq + occupied), events);
+        self.measure_upstream_rtt(direction, segment);
+        let seg_len = seg_len(segment);
+        if seg_len > 0 && !has(flags::RST) {
+            note.retransmission = self.on_data(direction, segment, (seq, seq + seg_len), events);
         }
-        let shown = if occupied > 0 { own } else { peer };
-        note.flight_bytes = self.senders[shown].board.flight();
-        if self.senders[peer]
-            .inference
-            .as_ref()
-            .is_some_and(|inference| inference.full())
-        {
-            self.release(direction.reverse(), samples, events);
+        let sender = if seg_len > 0 { index } else { reverse };
+        note.flight_bytes = self.senders[sender].board.flight_bytes();
+        let cwnd = self.senders[reverse].cwnd.as_ref();
+        if cwnd.is_some_and(|cwnd| cwnd.is_full()) {
+            self.release_samples(direction.reverse(), samples, events);
         }
         note
     }
 
-    /// RFC 9293 §3.5.2.
-    fn reset(&self, direction: Direction, segment: &Segment, seq: i64) -> Event {
+    /// The event of a RST (RFC 9293 §3.5.2).
+    fn reset_event(&self, direction: Direction, segment: &Segment, seq: i64) -> Event {
         Event {
             flow_id: self.flow_id,
             t_ns: segment.t_ns,
@@ -227,15 +249,15 @@ impl Connection {
         }
     }
 
-    /// Takes the sequence space that a segment occupies. Returns whether it is a retransmission.
-    fn transmit(
+    /// Processes the sequence space `start..end` of a segment. Returns whether the segment is a retransmission.
+    fn on_data(
         &mut self,
         direction: Direction,
         segment: &Segment,
         (start, end): (i64, i64),
         events: &mut Vec<Event>,
     ) -> bool {
-        let own = direction as usize;
+        let index = direction as usize;
         let fin = segment.flags & flags::FIN != 0;
         let sent = Sent {
             start,
@@ -248,59 +270,56 @@ impl Connection {
                 ip_id: segment.ip_id,
             },
         };
-        let whose = Whose {
-            flow_id: self.flow_id,
-            direction,
-        };
-        self.origins[own].advance(end);
-        self.fins[own] |= fin;
-        self.senders[own].send(&sent, fin, whose, events)
+        self.sequences[index].advance(end);
+        self.fins[index] |= fin;
+        let flow = self.flow(direction);
+        self.senders[index].send(&sent, fin, flow, events)
     }
 
-    /// Follows the timestamps of acknowledgements to the data that echoes them.
-    fn echo(&mut self, own: usize, segment: &Segment) {
+    /// Measures the RTT between the capture point and the sender of a data segment.
+    fn measure_upstream_rtt(&mut self, direction: Direction, segment: &Segment) {
         let Some((ts_val, ts_ecr)) = segment.options.timestamps else {
             return;
         };
         let [a, b] = &mut self.senders;
-        let (sender, receiver) = if own == 0 { (a, b) } else { (b, a) };
-        let mut known = true;
+        let (sender, peer) = match direction {
+            Direction::A2b => (a, b),
+            Direction::B2a => (b, a),
+        };
+        if peer.vantage != Vantage::Sender && peer.row.data_segments > 0 {
+            peer.upstream.on_ack(ts_val, segment.t_ns);
+        }
         if sender.vantage != Vantage::Sender && segment.payload_bytes > 0 {
-            sender.echo.answer(ts_ecr, segment.t_ns);
-            known =
-                sender.vantage != Vantage::Unknown || sender.echo.behind.samples() < LEAST_ECHOES;
-        }
-        if receiver.vantage != Vantage::Sender && receiver.row.data_segments > 0 {
-            receiver.echo.offer(ts_val, segment.t_ns);
-        }
-        if !known {
-            self.place_by_timestamps(if own == 0 {
-                Direction::A2b
-            } else {
-                Direction::B2a
-            });
+            sender.upstream.on_data(ts_ecr, segment.t_ns);
+            if sender.vantage == Vantage::Unknown
+                && sender.upstream.rtt.samples() >= MIN_UPSTREAM_SAMPLES
+            {
+                self.set_vantage_from_timestamps(direction);
+            }
         }
     }
 
-    fn position(&mut self, own: usize, segment: &Segment) -> i64 {
+    fn position(&mut self, index: usize, segment: &Segment) -> i64 {
         if segment.flags & flags::SYN != 0 {
-            self.origins[own].anchor(segment.seq);
+            self.sequences[index].set_isn(segment.seq);
         }
-        self.origins[own].position(segment.seq)
+        self.sequences[index].position(segment.seq)
     }
 
-    /// Takes note of a SYN's options and time.
-    fn open(&mut self, own: usize, segment: &Segment) {
+    /// Processes the options and the time of a SYN.
+    fn on_syn(&mut self, index: usize, segment: &Segment) {
         let options = &segment.options;
-        self.scales[own] = options.wscale.map_or(Scale::Without, Scale::Shift);
-        self.sack_permitted[own] = options.sack_permitted;
+        self.scales[index] = options
+            .wscale
+            .map_or(WindowScale::Absent, WindowScale::Shift);
+        self.sack_permitted[index] = options.sack_permitted;
         self.sack_in_use = self.sack_permitted == [true; 2];
-        let row = &mut self.senders[own].row;
+        let row = &mut self.senders[index].row;
         row.mss_bytes = options.mss;
         row.wscale = options.wscale;
         if let Some(mss) = options.mss {
-            // The other end may send no more than this (RFC 9293 §3.7.1).
-            self.senders[1 - own].board.set_mss(i64::from(mss));
+            // The option limits the segments of the other end (RFC 9293 §3.7.1).
+            self.senders[1 - index].board.set_mss(i64::from(mss));
         }
         if segment.flags & flags::ACK == 0 {
             if self.handshake.syn_ack_ns.is_none() {
@@ -311,56 +330,58 @@ impl Connection {
         }
     }
 
-    /// The advertised window in octets, where its scale is known. A closed window is one under every scale.
-    fn window(&self, own: usize, segment: &Segment) -> Option<i64> {
+    /// The advertised window, scaled; `None` if the scale is unknown. A zero window needs no scale.
+    fn scaled_window(&self, index: usize, segment: &Segment) -> Option<i64> {
         let field = i64::from(segment.window);
         if field == 0 || segment.flags & flags::SYN != 0 {
-            // RFC 7323 §2.2: the window of a SYN is never scaled.
+            // RFC 7323 §2.2: the window of a SYN is not scaled.
             return Some(field);
         }
-        match (self.scales[own], self.scales[1 - own]) {
-            (Scale::Unseen, _) | (_, Scale::Unseen) => None,
-            // RFC 7323 §2.3: a shift above 14 is taken for 14.
-            (Scale::Shift(shift), Scale::Shift(_)) => Some(field << shift.min(14)),
+        match (self.scales[index], self.scales[1 - index]) {
+            (WindowScale::Unknown, _) | (_, WindowScale::Unknown) => None,
+            // RFC 7323 §2.3: the maximum shift count is 14.
+            (WindowScale::Shift(shift), WindowScale::Shift(_)) => Some(field << shift.min(14)),
             _ => Some(field),
         }
     }
 
-    fn unwrap_sack(&self, peer: usize, ack: i64, segment: &Segment) -> Edges {
+    fn unwrap_sack(&self, reverse: usize, ack: i64, segment: &Segment) -> Edges {
         let mut edges = Edges::default();
         for &(left, right) in segment.options.sack.as_slice() {
-            let origin = &self.origins[peer];
-            let left = origin.near(left, ack);
-            edges.push(left, origin.near(right, left));
+            let sequence = &self.sequences[reverse];
+            let left = sequence.near(left, ack);
+            edges.push(left, sequence.near(right, left));
         }
         edges
     }
 
-    fn acknowledge(
+    /// Processes the acknowledgement of a segment of `direction`.
+    fn on_ack(
         &mut self,
         direction: Direction,
         segment: &Segment,
         note: &mut Note,
         events: &mut Vec<Event>,
     ) {
-        let (own, peer) = (direction as usize, direction.reverse() as usize);
+        let (index, reverse) = (direction as usize, direction.reverse() as usize);
         let ack = note.ack.unwrap_or(0);
         let syn = segment.flags & flags::SYN != 0;
-        self.origins[peer].advance(ack);
-        if own == 0
+        self.sequences[reverse].advance(ack);
+        if direction == Direction::A2b
             && !syn
             && self.handshake.ack_ns.is_none()
             && self.handshake.syn_ack_ns.is_some()
         {
             self.handshake.ack_ns = Some(segment.t_ns);
-            self.place(self.halves().map_or(Vantage::Unknown, vantage));
+            let rtt = self.handshake.rtt();
+            self.set_vantage(rtt.map_or(Vantage::Unknown, SplitRtt::vantage));
         }
-        let blocks = !segment.options.sack.as_slice().is_empty();
-        self.sack_in_use |= blocks;
-        let acked = Acked {
+        let has_sack = !segment.options.sack.as_slice().is_empty();
+        self.sack_in_use |= has_sack;
+        let ack = ReceivedAck {
             t_ns: segment.t_ns,
             record: segment.record,
-            ack,
+            seg_ack: ack,
             sack: note.sack,
             ts_ecr: segment.options.timestamps.map(|pair| pair.1),
             wnd_bytes: note.wnd_bytes,
@@ -368,88 +389,75 @@ impl Connection {
             pure: segment.payload_bytes == 0 && segment.flags & (flags::SYN | flags::FIN) == 0,
             sack_in_use: self.sack_in_use,
         };
-        let whose = Whose {
-            flow_id: self.flow_id,
-            direction: direction.reverse(),
-        };
-        let answer = self.senders[peer].acknowledge(&acked, whose, events);
-        note.dup_ack = answer.dup_ack;
-        note.rtt_ns = answer.rtt_ns;
-        let row = &mut self.senders[own].row;
-        row.dup_acks += u64::from(answer.dup_ack);
-        row.sack_segments += u64::from(blocks);
-        row.dsack_segments += u64::from(answer.dsack);
+        let flow = self.flow(direction.reverse());
+        let result = self.senders[reverse].acknowledge(&ack, flow, events);
+        note.dup_ack = result.dup_ack;
+        note.rtt_ns = result.rtt_ns;
+        let row = &mut self.senders[index].row;
+        row.dup_acks += u64::from(result.dup_ack);
+        row.sack_segments += u64::from(has_sack);
+        row.dsack_segments += u64::from(result.dsack);
     }
 
-    /// Round-trip time of the handshake and the part of it beyond the capture point, towards b.
-    fn halves(&self) -> Option<(i64, i64)> {
-        let whole = self.handshake.ack_ns? - self.handshake.syn_ns?;
-        let beyond = self.handshake.syn_ack_ns? - self.handshake.syn_ns?;
-        (whole >= 0).then_some((whole, beyond))
-    }
-
-    /// The same from the data of `direction` and the timestamps that it echoes, towards its receiver.
-    fn halves_by_timestamps(&self, direction: Direction) -> Option<(i64, i64)> {
+    /// The RTT from the data of `direction` and their timestamps.
+    fn timestamp_rtt(&self, direction: Direction) -> Option<SplitRtt> {
         let sender = &self.senders[direction as usize];
-        let behind = &sender.echo.behind;
-        if behind.samples() < LEAST_ECHOES || sender.rtt.samples() < LEAST_ECHOES {
+        let upstream = &sender.upstream.rtt;
+        if upstream.samples() < MIN_UPSTREAM_SAMPLES || sender.rtt.samples() < MIN_UPSTREAM_SAMPLES
+        {
             return None;
         }
-        let beyond = sender.rtt.min_ns()?;
-        Some((beyond + behind.min_ns()?, beyond))
+        let downstream_ns = sender.rtt.min_ns()?;
+        Some(SplitRtt {
+            path_ns: downstream_ns + upstream.min_ns()?,
+            downstream_ns,
+        })
     }
 
-    /// Tells both directions where the capture stands.
-    fn place(&mut self, vantage_a2b: Vantage) {
-        let whole_ns = self.halves().map(|halves| halves.0);
-        let vantage_b2a = match vantage_a2b {
-            Vantage::Sender => Vantage::Receiver,
-            Vantage::Receiver => Vantage::Sender,
-            other => other,
-        };
-        for (sender, vantage) in self.senders.iter_mut().zip([vantage_a2b, vantage_b2a]) {
-            sender.handshake_rtt_ns = whole_ns;
+    /// Sets the capture point, given relative to direction a2b.
+    fn set_vantage(&mut self, vantage_a2b: Vantage) {
+        let handshake_rtt_ns = self.handshake.rtt().map(|rtt| rtt.path_ns);
+        let vantages = [vantage_a2b, vantage_a2b.reverse()];
+        for (sender, vantage) in self.senders.iter_mut().zip(vantages) {
+            sender.handshake_rtt_ns = handshake_rtt_ns;
             sender.vantage = vantage;
-            if vantage == Vantage::Sender && sender.inference.is_none() {
-                let phase = if whole_ns.is_some() {
+            if vantage == Vantage::Sender && sender.cwnd.is_none() {
+                let phase = if handshake_rtt_ns.is_some() {
                     Phase::SlowStart
                 } else {
                     Phase::Unknown
                 };
-                sender.inference = Some(Box::new(Inference::new(phase)));
+                sender.cwnd = Some(Box::new(CwndEstimator::new(phase)));
             }
         }
     }
 
-    /// Judges the place by timestamps where the handshake was not captured.
-    fn place_by_timestamps(&mut self, direction: Direction) {
-        let Some(halves) = self.halves_by_timestamps(direction) else {
-            return;
-        };
-        match (vantage(halves), direction) {
-            (Vantage::Sender, Direction::B2a) => self.place(Vantage::Receiver),
-            (Vantage::Receiver, Direction::B2a) => self.place(Vantage::Sender),
-            (vantage, _) => self.place(vantage),
+    /// Determines the capture point if the handshake was not captured.
+    fn set_vantage_from_timestamps(&mut self, direction: Direction) {
+        if let Some(rtt) = self.timestamp_rtt(direction) {
+            let vantage = rtt.vantage();
+            self.set_vantage(match direction {
+                Direction::A2b => vantage,
+                Direction::B2a => vantage.reverse(),
+            });
         }
     }
 
-    /// Hands over the reconstruction's rows of `direction` if it carries the data so far.
-    fn release(
+    /// Releases the held rows of `instruments` of `direction`.
+    fn release_samples(
         &mut self,
         direction: Direction,
         samples: &mut Vec<Sample>,
         events: &mut Vec<Event>,
     ) {
-        let carries = self.data_direction() == direction;
-        if let Some(inference) = &mut self.senders[direction as usize].inference {
-            let whose = Whose {
-                flow_id: self.flow_id,
-                direction,
-            };
-            inference.release(carries, whose, samples, events);
+        let is_data_direction = self.data_direction() == direction;
+        let flow = self.flow(direction);
+        if let Some(cwnd) = &mut self.senders[direction as usize].cwnd {
+            cwnd.release(is_data_direction, flow, samples, events);
         }
     }
 
+    /// The direction with more payload so far.
     fn data_direction(&self) -> Direction {
         let [a2b, b2a] = &self.senders;
         if b2a.row.payload_bytes > a2b.row.payload_bytes {
@@ -459,20 +467,17 @@ impl Connection {
         }
     }
 
-    /// The end: last events and the row.
+    /// Ends the connection. Adds its last events and samples and returns its row.
     pub fn finish(&mut self, events: &mut Vec<Event>, samples: &mut Vec<Sample>) -> FlowRow {
         let data_direction = self.data_direction();
-        self.senders[data_direction as usize].settle_view(self.flow_id, Inference::settle);
-        self.release(data_direction, samples, events);
+        self.senders[data_direction as usize].sample_cwnd(self.flow_id, CwndEstimator::take_due);
+        self.release_samples(data_direction, samples, events);
         for direction in [Direction::A2b, Direction::B2a] {
-            let whose = Whose {
-                flow_id: self.flow_id,
-                direction,
-            };
-            self.senders[direction as usize].finish(self.end_ns, whose, events);
+            let flow = self.flow(direction);
+            self.senders[direction as usize].finish(self.end_ns, flow, events);
         }
-        let placed = self.senders[data_direction as usize].vantage;
-        let [a2b, b2a] = std::mem::take(&mut self.senders).map(|sender| sender.row);
+        let vantage = self.senders[data_direction as usize].vantage;
+        let directions = std::mem::take(&mut self.senders).map(|sender| sender.row);
         FlowRow {
             flow_id: self.flow_id,
             a_addr: self.a.0,
@@ -486,9 +491,9 @@ impl Connection {
             fin: self.fins.iter().map(|&fin| u8::from(fin)).sum(),
             rst: self.rst,
             data_direction,
-            vantage: placed,
-            handshake_rtt_ns: self.halves().map(|halves| halves.0),
-            directions: [a2b, b2a],
+            vantage,
+            handshake_rtt_ns: self.handshake.rtt().map(|rtt| rtt.path_ns),
+            directions,
         }
     }
 }

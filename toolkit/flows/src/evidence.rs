@@ -1,138 +1,140 @@
-//! Why a verdict was given, as numbers that print as a sentence. Decides nothing itself.
+//! The evidence for an event, which prints as a sentence.
 
 use std::fmt;
 
-/// How an episode of recovery ended.
+use crate::rows::Phase;
+
+/// How an episode of fast recovery ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Its recovery point was acknowledged.
+    /// The recovery point was acknowledged.
     Acknowledged,
-    /// It proved needless (RFC 4015 §3.2).
+    /// The retransmission was spurious, and the sender can undo its reaction (RFC 4015 §3.2).
     Undone,
-    /// By a timeout or the end of the capture.
+    /// A timeout or the end of the capture interrupted it.
     BrokenOff,
 }
 
-/// One reason.
+/// One piece of evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Reason {
-    /// Nothing is known.
+    /// No evidence.
     #[default]
     None,
-    /// RFC 5681 §3.2.
+    /// Trigger: duplicate ACKs (RFC 5681 §3.2).
     DupAcks {
-        /// How many in a row.
+        /// Number of duplicate ACKs.
         count: u32,
     },
-    /// RFC 8985 §6.2: a segment sent later has arrived.
+    /// Trigger: a segment sent later was delivered (RFC 8985 §6.2).
     LaterDelivered {
-        /// Its record.
+        /// Record of that segment.
         record: u64,
-        /// Octets that SACK has reported, if some lie above the retransmission.
+        /// SACKed octets, if some are above the retransmission.
         sacked_bytes: i64,
     },
-    /// RFC 6582 §3.2, RFC 6675 §5: within an episode of fast recovery.
+    /// Trigger: an episode of fast recovery continues (RFC 6582 §3.2, RFC 6675 §5).
     InRecovery {
-        /// Position at which the episode ends.
+        /// Recovery point of the episode.
         recovery_point: i64,
     },
-    /// RFC 6298 §5: no acknowledgement moved for a timeout.
+    /// Trigger: the retransmission timer expired (RFC 6298 §5).
     TimerExpired {
-        /// Time since the timer was last restarted.
+        /// Time since the timer was restarted.
         waited_ns: i64,
-        /// Timeout by our estimate.
+        /// Estimate of the RTO.
         rto_ns: i64,
     },
-    /// Sent after a timeout, before all that was outstanding then was acknowledged.
+    /// Trigger: recovery from a timeout continues.
     AfterTimeout {
-        /// What was outstanding ends here.
+        /// Recovery point of the timeout.
         recovery_point: i64,
     },
-    /// RFC 8985 §7: the last segment again after a silence.
+    /// Trigger: tail loss probe (RFC 8985 §7).
     TailLossProbe {
-        /// Time since the last segment was sent.
+        /// Time since the last transmission.
         waited_ns: i64,
     },
-    /// RFC 9293 §3.8.6.1.
+    /// Trigger: zero-window probe (RFC 9293 §3.8.6.1).
     ZeroWindow,
-    /// RFC 9293 §3.8.4.
+    /// Trigger: keep-alive (RFC 9293 §3.8.4).
     KeepAlive,
-    /// RFC 2883: the receiver reports a second copy.
+    /// Spurious: the receiver reported a duplicate (RFC 2883).
     Dsack {
-        /// The acknowledgement that says so.
+        /// Record of the ACK with the DSACK block.
         record: u64,
     },
-    /// RFC 3522: the acknowledgement echoes an earlier transmission.
+    /// Spurious: the ACK echoes an earlier transmission (RFC 3522).
     EarlierEchoed {
         /// Timestamp echoed.
         ts_ecr: u32,
         /// Timestamp of the retransmission.
         ts_val: u32,
     },
-    /// Acknowledged sooner after the retransmission than the path allows.
+    /// Spurious: the ACK came too early to be caused by the retransmission.
     TooEarly {
-        /// Time from the retransmission to the acknowledgement.
+        /// Time from the retransmission to the ACK.
         after_ns: i64,
-        /// Least round-trip time of the flow.
+        /// Minimum RTT of the flow.
         min_rtt_ns: i64,
     },
-    /// The octets were acknowledged already.
+    /// Spurious: the octets had been acknowledged.
     AlreadyAcknowledged,
-    /// The earlier transmission was captured at the receiver.
-    SeenAtReceiver,
-    /// A later transmission was the one that arrived.
-    RepairedBy {
-        /// Its record.
+    /// Spurious: the earlier transmission was captured at the receiver.
+    CapturedAtReceiver,
+    /// Loss: a later transmission was the one that arrived.
+    RetransmittedAs {
+        /// Record of that transmission.
         record: u64,
-        /// Time from its sending to the acknowledgement that covers it.
+        /// Time from that transmission to its ACK.
         after_ns: i64,
     },
-    /// Lost before the capture point: a gap that was filled by a segment sent later than those above it.
-    NeverCaptured {
-        /// The segment above the gap.
+    /// Loss before the capture point: a retransmission filled a gap.
+    LostBeforeCapture {
+        /// Record of the segment above the gap.
         revealed_by: u64,
-        /// The segment that filled it.
+        /// Record of the segment that filled the gap.
         filled_by: u64,
     },
-    /// Another copy was the only one whose arrival was reported as a duplicate.
-    NotReported {
-        /// The acknowledgement that reports it.
+    /// Loss: the only DSACK reports a later transmission.
+    LaterReported {
+        /// Record of the ACK with the DSACK block.
         record: u64,
     },
-    /// Never acknowledged, while segments sent later were, and the capture ends.
-    NeverRepaired {
-        /// The newest segment sent that did arrive.
+    /// Loss: never acknowledged, although a segment sent later was.
+    NeverAcknowledged {
+        /// Record of the last sent segment that was delivered.
         delivered: u64,
     },
-    /// Fills a gap; nothing says that it was sent later than the segments above it.
-    Overtaken {
-        /// The segment above the gap.
+    /// Reordering: the segment fills a gap and shows no sign of a retransmission.
+    Reordered {
+        /// Record of the segment above the gap.
         revealed_by: u64,
     },
-    /// An episode of recovery ended.
+    /// Recovery: the end of the episode.
     Ended {
-        /// Position at which it was to end.
+        /// Recovery point of the episode.
         recovery_point: i64,
-        /// Segments retransmitted in it.
+        /// Segments retransmitted in the episode.
         retransmissions: u32,
-        /// How.
+        /// How it ended.
         end: End,
     },
-    /// The sender's phase changed.
+    /// Change of the sender's phase.
     Phase {
-        /// From.
-        from: crate::rows::Phase,
-        /// To.
-        to: crate::rows::Phase,
+        /// Previous phase.
+        from: Phase,
+        /// New phase.
+        to: Phase,
     },
 }
 
-/// What a verdict rests on: the trigger, and where it differs what proves otherwise.
+/// The evidence for an event: its reason and, for a spurious retransmission, what proves it spurious.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// Why it happened.
+    /// Reason of the event.
     pub reason: Reason,
-    /// What shows that it was not needed.
+    /// What proves a retransmission spurious.
     pub proof: Reason,
 }
 
@@ -145,7 +147,17 @@ impl From<Reason> for Evidence {
     }
 }
 
-/// Milliseconds with three decimals.
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.reason, self.proof) {
+            (reason, Reason::None) => write!(f, "{reason}"),
+            (Reason::None, proof) => write!(f, "{proof}"),
+            (reason, proof) => write!(f, "{reason}; but {proof}"),
+        }
+    }
+}
+
+/// A time that prints as milliseconds with three decimals.
 struct Ms(i64);
 
 impl fmt::Display for Ms {
@@ -158,116 +170,91 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::None => write!(f, "no evidence"),
-            Self::DupAcks { count } => write!(f, "{count} duplicate ACKs before it"),
+            Self::DupAcks { count } => write!(f, "{count} duplicate ACKs"),
             Self::LaterDelivered {
                 record,
                 sacked_bytes,
-            } => {
-                write!(
-                    f,
-                    "record {record}, sent later, had arrived; {sacked_bytes} octets SACKed"
-                )
-            }
+            } => write!(
+                f,
+                "record {record} was sent later and delivered; {sacked_bytes} octets SACKed"
+            ),
             Self::InRecovery { recovery_point } => {
-                write!(
-                    f,
-                    "in fast recovery until octet {recovery_point} is acknowledged"
-                )
+                write!(f, "in fast recovery, recovery point {recovery_point}")
             }
-            Self::TimerExpired { waited_ns, rto_ns } => {
-                write!(
-                    f,
-                    "no ACK moved for {}, timeout about {}",
-                    Ms(waited_ns),
-                    Ms(rto_ns)
-                )
-            }
+            Self::TimerExpired { waited_ns, rto_ns } => write!(
+                f,
+                "no new data acknowledged for {}, RTO about {}",
+                Ms(waited_ns),
+                Ms(rto_ns)
+            ),
             Self::AfterTimeout { recovery_point } => {
-                write!(
-                    f,
-                    "after a timeout, until octet {recovery_point} is acknowledged"
-                )
+                write!(f, "after a timeout, recovery point {recovery_point}")
             }
-            Self::TailLossProbe { waited_ns } => {
-                write!(
-                    f,
-                    "last segment sent again after {} of silence",
-                    Ms(waited_ns)
-                )
-            }
-            Self::ZeroWindow => write!(f, "the receiver's window was closed"),
-            Self::KeepAlive => write!(f, "repeats at most one acknowledged octet"),
-            _ => self.verdict(f),
+            Self::TailLossProbe { waited_ns } => write!(
+                f,
+                "tail loss probe {} after the last transmission",
+                Ms(waited_ns)
+            ),
+            Self::ZeroWindow => write!(f, "the receive window was zero"),
+            Self::KeepAlive => write!(f, "at most one octet, already acknowledged (keep-alive)"),
+            _ => self.fmt_proof(f),
         }
     }
 }
 
 impl Reason {
-    /// The sentence of a reason that tells what became of a segment.
-    fn verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Formats what proves a retransmission spurious.
+    fn fmt_proof(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Dsack { record } => write!(f, "record {record} reports a duplicate (DSACK)"),
-            Self::EarlierEchoed { ts_ecr, ts_val } => {
-                write!(f, "its ACK echoes timestamp {ts_ecr}, sent before {ts_val}")
-            }
+            Self::EarlierEchoed { ts_ecr, ts_val } => write!(
+                f,
+                "its ACK echoes timestamp {ts_ecr}, which is older than its own, {ts_val}"
+            ),
             Self::TooEarly {
                 after_ns,
                 min_rtt_ns,
-            } => {
-                write!(
-                    f,
-                    "acknowledged {} after it, least RTT {}",
-                    Ms(after_ns),
-                    Ms(min_rtt_ns)
-                )
+            } => write!(
+                f,
+                "acknowledged {} later, minimum RTT {}",
+                Ms(after_ns),
+                Ms(min_rtt_ns)
+            ),
+            Self::AlreadyAcknowledged => write!(f, "its octets had been acknowledged"),
+            Self::CapturedAtReceiver => {
+                write!(f, "an earlier transmission was captured at the receiver")
             }
-            Self::AlreadyAcknowledged => write!(f, "its octets were acknowledged before it"),
-            Self::SeenAtReceiver => {
-                write!(f, "the earlier transmission was captured at the receiver")
-            }
-            Self::RepairedBy { record, after_ns } => {
-                write!(
-                    f,
-                    "repaired by record {record}, acknowledged {} after that",
-                    Ms(after_ns)
-                )
-            }
-            Self::NeverCaptured {
-                revealed_by,
-                filled_by,
-            } => {
-                write!(
-                    f,
-                    "lost before the capture point: gap below record {revealed_by}, filled by record {filled_by}"
-                )
-            }
-            Self::NotReported { record } => {
-                write!(
-                    f,
-                    "record {record} reports a later copy as the only duplicate (DSACK)"
-                )
-            }
-            _ => self.course(f),
+            _ => self.fmt_outcome(f),
         }
     }
-}
 
-impl Reason {
-    /// The sentence of a reason that tells how something went on or ended.
-    fn course(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Formats what shows a loss, reordering, the end of a recovery, or a change of phase.
+    fn fmt_outcome(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::NeverRepaired { delivered } => {
-                write!(
-                    f,
-                    "not acknowledged by the end; record {delivered}, sent later, had arrived"
-                )
-            }
-            Self::Overtaken { revealed_by } => {
-                write!(
-                    f,
-                    "fills the gap below record {revealed_by}; nothing says that it was sent later"
-                )
-            }
+            Self::RetransmittedAs { record, after_ns } => write!(
+                f,
+                "retransmitted as record {record}, acknowledged {} later",
+                Ms(after_ns)
+            ),
+            Self::LostBeforeCapture {
+                revealed_by,
+                filled_by,
+            } => write!(
+                f,
+                "lost before the capture point: gap below record {revealed_by}, filled by record {filled_by}"
+            ),
+            Self::LaterReported { record } => write!(
+                f,
+                "record {record} reports a later retransmission as the only duplicate (DSACK)"
+            ),
+            Self::NeverAcknowledged { delivered } => write!(
+                f,
+                "never acknowledged; record {delivered} was sent later and delivered"
+            ),
+            Self::Reordered { revealed_by } => write!(
+                f,
+                "fills the gap below record {revealed_by}; no sign that it was sent later"
+            ),
             Self::Ended {
                 recovery_point,
                 retransmissions,
@@ -275,8 +262,8 @@ impl Reason {
             } => {
                 let how = match end {
                     End::Acknowledged => "acknowledged",
-                    End::Undone => "undone, the first transmission had arrived",
-                    End::BrokenOff => "broken off",
+                    End::Undone => "undone, the original transmission had arrived",
+                    End::BrokenOff => "not reached",
                 };
                 write!(
                     f,
@@ -285,16 +272,6 @@ impl Reason {
             }
             Self::Phase { from, to } => write!(f, "{} to {}", from.name(), to.name()),
             _ => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Evidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.reason, self.proof) {
-            (reason, Reason::None) => write!(f, "{reason}"),
-            (Reason::None, proof) => write!(f, "{proof}"),
-            (reason, proof) => write!(f, "{reason}; yet {proof}"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A set of disjoint octet ranges: what SACK has reported. Knows nothing of segments or time.
+//! A set of octets as disjoint ranges, used for SACKed sequence space.
 
 use std::collections::VecDeque;
 
-/// Disjoint, sorted, non-adjacent half-open ranges.
+/// Sorted half-open ranges that neither overlap nor touch.
 #[derive(Clone, Debug, Default)]
 pub struct Intervals {
     ranges: VecDeque<(i64, i64)>,
@@ -10,17 +10,17 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Octets covered.
+    /// Number of octets in the set.
     pub fn octets(&self) -> i64 {
         self.octets
     }
 
-    /// One past the highest octet covered.
+    /// One past the highest octet in the set.
     pub fn highest(&self) -> Option<i64> {
         self.ranges.back().map(|range| range.1)
     }
 
-    /// The range that holds octet `at`.
+    /// The range that contains octet `at`.
     pub fn containing(&self, at: i64) -> Option<(i64, i64)> {
         let index = self.ranges.partition_point(|range| range.1 <= at);
         self.ranges
@@ -29,13 +29,13 @@ impl Intervals {
             .filter(|range| range.0 <= at)
     }
 
-    /// Whether `left..right` is covered whole.
+    /// Whether the set contains all of `left..right`.
     pub fn covers(&self, left: i64, right: i64) -> bool {
         self.containing(left).is_some_and(|range| range.1 >= right)
     }
 
-    /// Covers `left..right` and calls `fresh` for every part that was not covered before, in order.
-    pub fn insert(&mut self, left: i64, right: i64, mut fresh: impl FnMut(i64, i64)) {
+    /// Adds `left..right` and calls `on_new` for every part that was not in the set, in order.
+    pub fn insert(&mut self, left: i64, right: i64, mut on_new: impl FnMut(i64, i64)) {
         if left >= right {
             return;
         }
@@ -47,7 +47,7 @@ impl Intervals {
             }
             if start > cursor {
                 self.octets += start - cursor;
-                fresh(cursor, start);
+                on_new(cursor, start);
             }
             cursor = cursor.max(end);
             merged = (merged.0.min(start), merged.1.max(end));
@@ -55,7 +55,7 @@ impl Intervals {
         }
         if cursor < right {
             self.octets += right - cursor;
-            fresh(cursor, right);
+            on_new(cursor, right);
         }
         if last == first {
             self.ranges.insert(first, merged);
@@ -67,7 +67,7 @@ impl Intervals {
         }
     }
 
-    /// Forgets everything below `edge`.
+    /// Removes everything below `edge`.
     pub fn remove_below(&mut self, edge: i64) {
         while let Some(front) = self.ranges.front_mut() {
             if front.0 >= edge {
@@ -89,13 +89,13 @@ mod tests {
     use super::*;
 
     fn insert(set: &mut Intervals, left: i64, right: i64) -> Vec<(i64, i64)> {
-        let mut fresh = Vec::new();
-        set.insert(left, right, |l, r| fresh.push((l, r)));
-        fresh
+        let mut new = Vec::new();
+        set.insert(left, right, |l, r| new.push((l, r)));
+        new
     }
 
     #[test]
-    fn reports_only_what_is_new() {
+    fn insert_reports_new_octets_only() {
         let mut set = Intervals::default();
         assert_eq!(insert(&mut set, 10, 20), [(10, 20)]);
         assert_eq!(insert(&mut set, 30, 40), [(30, 40)]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_ranges_join() {
+    fn adjacent_ranges_are_merged() {
         let mut set = Intervals::default();
         insert(&mut set, 10, 20);
         insert(&mut set, 20, 30);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets_below_an_edge() {
+    fn octets_below_an_edge_are_removed() {
         let mut set = Intervals::default();
         insert(&mut set, 10, 20);
         insert(&mut set, 30, 40);

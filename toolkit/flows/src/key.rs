@@ -1,11 +1,11 @@
-//! Which connection a segment belongs to: both ends in a fixed order, and a hash for them. Knows nothing else.
+//! The key of a connection: the addresses and ports of both ends in a fixed order, and a hash function.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 
 use hindflight_decoder::Segment;
 
-/// The two ends of a connection, the lesser first.
+/// The two ends of a connection, the lower one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     addresses: [u128; 2],
@@ -21,7 +21,7 @@ fn bits(address: IpAddr) -> u128 {
 }
 
 impl Key {
-    /// The key of a segment; both directions have the same.
+    /// The key of a segment. Both directions have the same key.
     pub fn of(segment: &Segment) -> Self {
         let source = (bits(segment.src), segment.src_port);
         let target = (bits(segment.dst), segment.dst_port);
@@ -46,12 +46,12 @@ impl std::hash::Hash for Key {
     }
 }
 
-/// A short hash for keys: each 64-bit word is folded in by a widening multiplication.
+/// A hash for keys: a widening multiplication per 64-bit word.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyHasher(u64);
 
-/// Odd, with its bits evenly spread (the golden ratio's fraction).
-const FOLD: u128 = 0x9E37_79B9_7F4A_7C15;
+/// 2^64 divided by the golden ratio, an odd number with evenly distributed bits.
+const MULTIPLIER: u128 = 0x9E37_79B9_7F4A_7C15;
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
@@ -65,7 +65,8 @@ impl Hasher for KeyHasher {
     }
 
     fn write_u64(&mut self, word: u64) {
-        let product = u128::from(self.0.rotate_left(23) ^ word ^ 0x5851_F42D_4C95_7F2D) * FOLD;
+        let product =
+            u128::from(self.0.rotate_left(23) ^ word ^ 0x5851_F42D_4C95_7F2D) * MULTIPLIER;
         self.0 = product as u64 ^ (product >> 64) as u64;
     }
 
@@ -85,7 +86,7 @@ mod tests {
     use std::hash::BuildHasher;
 
     #[test]
-    fn neighbouring_connections_spread() {
+    fn keys_with_consecutive_ports_are_distributed_evenly() {
         let build = BuildKeyHasher::default();
         let mut low_bits = HashSet::new();
         for port in 0..4096_u64 {
@@ -95,7 +96,7 @@ mod tests {
             };
             low_bits.insert(build.hash_one(key) & 0xFFFF);
         }
-        // 4096 balls into 65536 bins leave about 3970 bins hit.
+        // 4096 random values of 16 bits hit about 3970 of the 65536.
         assert!(
             low_bits.len() > 3800 && low_bits.len() <= 4096,
             "{}",

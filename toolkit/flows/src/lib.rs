@@ -1,19 +1,18 @@
-//! Segments into connections: directions, unwrapped sequence numbers, retransmissions and their causes, losses,
-//! round-trip times, flight, and the state of the sender as far as a capture shows it.
+//! Flow analysis: connections, retransmissions and their causes, losses, round-trip times, flight size and congestion
+//! window, from TCP segments in the order of time.
 //!
-//! One streaming pass with memory for live connections only. It must know no file, no Arrow and no clock: whatever
-//! yields [`hindflight_decoder::Segment`]s in order of time, a capture or a replay, can feed a [`Tracker`]. Read
-//! `toolkit/schema` for the meaning of every column, then [`Tracker`].
+//! [`Tracker`] makes one pass over the segments of a capture or of a replay; only live connections take memory.
+//! `toolkit/schema` defines the columns of its rows. The crate does not depend on files, Arrow or a clock.
 
 mod cause;
 mod connection;
-mod echo;
+mod cwnd;
 mod evidence;
-mod history;
-mod inference;
 mod intervals;
 mod key;
+mod loss;
 mod ordering;
+mod retransmissions;
 mod rows;
 mod rtt;
 mod scoreboard;
@@ -21,7 +20,7 @@ mod sender;
 mod sequence;
 mod tracker;
 mod unseen;
-mod verdict;
+mod upstream_rtt;
 
 pub use evidence::{End, Evidence, Reason};
 pub use rows::{

@@ -1,13 +1,12 @@
-//! What the crate hands out: plain rows and closed enumerations, one struct per table.
+//! Output of the crate: one row type per table, and their enumerations.
 //!
-//! Knows no Arrow, no files and no connection state. `toolkit/schema` says what each column means; the order of
-//! every enumeration here is the order of its values there.
+//! `toolkit/schema` defines the columns. The order of the values of each enumeration is the same as there.
 
 use std::net::IpAddr;
 
 use crate::evidence::Evidence;
 
-/// A closed enumeration of the schema: its names in order, and the index of a value among them.
+/// Defines an enumeration of the schema with the names of its values.
 macro_rules! enumeration {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -16,7 +15,7 @@ macro_rules! enumeration {
         pub enum $name { $($(#[$variant_doc])* $variant),+ }
 
         impl $name {
-            /// Names of the values, in the order of the schema.
+            /// Names of all values, in the order of the schema.
             pub const NAMES: &'static [&'static str] = &[$($text),+];
 
             /// Index of this value in [`Self::NAMES`].
@@ -33,7 +32,7 @@ macro_rules! enumeration {
 }
 
 enumeration! {
-    /// Who sent a segment.
+    /// Direction of a segment.
     Direction {
         /// From the end that opened the connection.
         A2b = "a2b",
@@ -43,7 +42,7 @@ enumeration! {
 }
 
 impl Direction {
-    /// The other direction.
+    /// The opposite direction.
     #[must_use]
     pub const fn reverse(self) -> Self {
         match self {
@@ -54,41 +53,41 @@ impl Direction {
 }
 
 enumeration! {
-    /// What the sender is doing (RFC 5681 phases).
+    /// Congestion control phase of a sender.
     Phase {
-        /// Not known.
+        /// Unknown.
         Unknown = "unknown",
-        /// Opening.
+        /// Handshake.
         Handshake = "handshake",
-        /// RFC 5681 §3.1.
+        /// Slow start (RFC 5681 §3.1).
         SlowStart = "slow_start",
-        /// RFC 5681 §3.1.
+        /// Congestion avoidance (RFC 5681 §3.1).
         CongestionAvoidance = "congestion_avoidance",
         /// Fast recovery (RFC 5681 §3.2, RFC 6675 §5).
         Recovery = "recovery",
-        /// After a retransmission timeout, until all that was outstanding then is acknowledged.
+        /// After a retransmission timeout, until the recovery point is acknowledged.
         Loss = "loss",
-        /// Held by the application or the receiver's window: the congestion window does not show.
+        /// Limited by the application or the receive window, which hides the congestion window.
         Limited = "limited",
     }
 }
 
 enumeration! {
-    /// What happened.
+    /// Kind of an event.
     EventKind {
         /// A transmission was lost.
         Loss = "loss",
-        /// A segment carries octets sent before.
+        /// A segment carries octets that were sent before.
         Retransmission = "retransmission",
-        /// A retransmission timeout fired.
+        /// The retransmission timer expired.
         Rto = "rto",
         /// An episode of fast recovery.
         Recovery = "recovery",
         /// The sender's phase changed.
         PhaseChange = "phase_change",
-        /// Segments overtook one another.
+        /// A segment arrived out of order.
         Reordering = "reordering",
-        /// Nothing passed.
+        /// The link was down.
         Outage = "outage",
         /// The path changed.
         Handover = "handover",
@@ -98,34 +97,34 @@ enumeration! {
 }
 
 enumeration! {
-    /// Why it happened, as far as the evidence goes.
+    /// Cause of an event.
     EventCause {
-        /// Not known.
+        /// Unknown.
         Unknown = "unknown",
-        /// The channel.
+        /// Loss by the channel.
         Channel = "channel",
-        /// A full queue.
+        /// Drop at a full queue.
         Queue = "queue",
-        /// Fast retransmission: duplicate or selective acknowledgements.
+        /// Fast retransmit or fast recovery.
         Fast = "fast",
-        /// A retransmission timeout, or the repair that follows it.
+        /// Expiry of the retransmission timer, or recovery from it.
         Rto = "rto",
-        /// It was not needed: what it repeats had arrived.
+        /// Spurious retransmission: an earlier transmission arrived.
         Spurious = "spurious",
-        /// A probe: tail loss, zero window or keep-alive.
+        /// Tail loss probe, zero-window probe or keep-alive.
         Probe = "probe",
-        /// An outage.
+        /// Loss in an outage.
         Outage = "outage",
-        /// A queue's management, before the queue was full.
+        /// Early drop by active queue management.
         Aqm = "aqm",
     }
 }
 
 enumeration! {
-    /// Where the capture stands, seen along the direction of the data.
+    /// Capture point, relative to the direction of the data.
     #[derive(Default)]
     Vantage {
-        /// Not known.
+        /// Unknown.
         #[default]
         Unknown = "unknown",
         /// At the sender of the data.
@@ -137,10 +136,22 @@ enumeration! {
     }
 }
 
+impl Vantage {
+    /// The capture point relative to the opposite direction.
+    #[must_use]
+    pub(crate) const fn reverse(self) -> Self {
+        match self {
+            Self::Sender => Self::Receiver,
+            Self::Receiver => Self::Sender,
+            other => other,
+        }
+    }
+}
+
 enumeration! {
-    /// Where an instruments row comes from.
+    /// Source of a row of `instruments`.
     Source {
-        /// Reconstructed from a capture or from a replay's segments.
+        /// Inferred from a capture or from the segments of a replay.
         Inferred = "inferred",
         /// A WEB100 log.
         Web100 = "web100",
@@ -148,12 +159,12 @@ enumeration! {
         TcpInfo = "tcp_info",
         /// A tcp_probe log.
         TcpProbe = "tcp_probe",
-        /// The replay's own sender.
+        /// The sender of a replay.
         Replay = "replay",
     }
 }
 
-/// Unwrapped SACK blocks of one segment, held inline.
+/// Unwrapped SACK blocks of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edges {
     len: u8,
@@ -161,7 +172,7 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// Adds a block; a fifth is left out, as a TCP header cannot carry it.
+    /// Adds a block. Ignores a fifth, for which a TCP header has no space.
     pub(crate) fn push(&mut self, left: i64, right: i64) {
         let at = usize::from(self.len);
         if let Some([first, second]) = self.edges.get_mut(at..at + 2) {
@@ -171,7 +182,7 @@ impl Edges {
         }
     }
 
-    /// Left and right edges, block after block, as the column `sack` has them.
+    /// Left and right edges, block by block, as in the column `sack`.
     pub fn as_slice(&self) -> &[i64] {
         &self.edges[..usize::from(self.len)]
     }
@@ -184,31 +195,31 @@ impl Edges {
     }
 }
 
-/// What the tracker adds to one segment: the annotated columns of `segments`.
+/// Annotations of a segment: the columns of `segments` that depend on the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Connection.
     pub flow_id: u32,
-    /// Who sent it.
+    /// Direction.
     pub direction: Direction,
-    /// Sequence number, unwrapped, relative to the direction's first (SYN = 0, first octet of data = 1).
+    /// Sequence number, unwrapped and relative (SYN = 0, first octet of data = 1).
     ///
-    /// Without a SYN, 1 is the first sequence number known of this direction: its first segment's, or the first
-    /// acknowledgement of it where that was captured earlier.
+    /// If the SYN was not captured, 1 is the first sequence number seen: of the first segment of this direction, or
+    /// acknowledged before by the other end.
     pub seq: i64,
-    /// Acknowledgement number, unwrapped, relative to the other direction's first; none without ACK.
+    /// Acknowledgement number, unwrapped and relative; `None` without ACK.
     pub ack: Option<i64>,
-    /// Advertised window, scaled; none where the scale is not known.
+    /// Advertised window, scaled; `None` if the scale is unknown.
     pub wnd_bytes: Option<i64>,
     /// SACK blocks, unwrapped like `ack`.
     pub sack: Edges,
-    /// Carries sequence space that this direction had sent before (SYN and FIN count as octets here).
+    /// The segment repeats sequence space of this direction, SYN and FIN included.
     pub retransmission: bool,
-    /// Duplicate acknowledgement: RFC 5681 §2; where SACK is in use RFC 6675 §2.
+    /// Duplicate acknowledgement: RFC 5681 §2, or RFC 6675 §2 if SACK is in use.
     pub dup_ack: bool,
-    /// Round-trip time that this acknowledgement measures, seen from the capture point.
+    /// Round-trip time from the capture point to the receiver that this acknowledgement measures.
     pub rtt_ns: Option<i64>,
-    /// Flight after this segment: of its own direction if it occupies sequence space, else of the direction it
+    /// FlightSize after this segment, of its direction if it occupies sequence space, else of the direction that it
     /// acknowledges.
     pub flight_bytes: i64,
 }
@@ -220,23 +231,23 @@ pub struct DirectionRow {
     pub segments: u64,
     /// Segments with payload.
     pub data_segments: u64,
-    /// Payload, retransmitted octets counted each time.
+    /// Payload, including retransmissions.
     pub payload_bytes: u64,
-    /// Payload, each octet counted once.
+    /// Payload, without retransmissions.
     pub unique_bytes: u64,
-    /// Octets of payload that the other end acknowledged.
+    /// Octets of payload that were acknowledged.
     pub acked_bytes: u64,
-    /// Data segments with at least one octet sent before.
+    /// Data segments that repeat at least one octet.
     pub retransmitted_segments: u64,
-    /// Octets of payload sent again.
+    /// Octets of payload that were retransmitted.
     pub retransmitted_bytes: u64,
-    /// Data segments that fill a gap and are not proven retransmissions.
+    /// Data segments that fill a gap and show no sign of a retransmission.
     pub out_of_order_segments: u64,
     /// Duplicate acknowledgements sent in this direction.
     pub dup_acks: u64,
-    /// Segments that carry SACK blocks.
+    /// Segments with SACK blocks.
     pub sack_segments: u64,
-    /// Segments whose first SACK block reports a duplicate (RFC 2883 §4).
+    /// Segments with a DSACK block (RFC 2883 §4).
     pub dsack_segments: u64,
     /// MSS option of the SYN.
     pub mss_bytes: Option<u16>,
@@ -244,15 +255,15 @@ pub struct DirectionRow {
     pub wscale: Option<u8>,
     /// Largest payload of a segment.
     pub max_segment_bytes: u32,
-    /// Round-trip times measured for this direction's data.
+    /// RTT samples of the data of this direction.
     pub rtt_samples: u64,
-    /// Least of them.
+    /// Minimum RTT.
     pub rtt_min_ns: Option<i64>,
-    /// Their mean.
+    /// Mean RTT.
     pub rtt_mean_ns: Option<i64>,
-    /// Greatest of them.
+    /// Maximum RTT.
     pub rtt_max_ns: Option<i64>,
-    /// Greatest flight.
+    /// Maximum FlightSize.
     pub flight_max_bytes: i64,
     /// Retransmission timeouts.
     pub rtos: u64,
@@ -265,13 +276,13 @@ pub struct DirectionRow {
 pub struct FlowRow {
     /// Connection.
     pub flow_id: u32,
-    /// Address of the end that opened the connection (or sent the first segment captured).
+    /// Address of the end that opened the connection (without a SYN, that sent the first segment captured).
     pub a_addr: IpAddr,
-    /// Its port.
+    /// Port of that end.
     pub a_port: u16,
     /// Address of the other end.
     pub b_addr: IpAddr,
-    /// Its port.
+    /// Port of the other end.
     pub b_port: u16,
     /// Time of the first segment.
     pub start_ns: i64,
@@ -283,40 +294,40 @@ pub struct FlowRow {
     pub syn_ack: bool,
     /// Number of directions that sent FIN.
     pub fin: u8,
-    /// A reset was captured.
+    /// A RST was captured.
     pub rst: bool,
-    /// Direction with more payload (a2b when equal).
+    /// Direction with more payload (a2b if equal).
     pub data_direction: Direction,
-    /// Where the capture stands along `data_direction`.
+    /// Capture point, relative to `data_direction`.
     pub vantage: Vantage,
-    /// SYN to the ACK of the SYN/ACK.
+    /// Time from the SYN to the ACK of the SYN/ACK.
     pub handshake_rtt_ns: Option<i64>,
-    /// What was counted from a to b and from b to a, by [`Direction::index`].
+    /// Counters per direction, indexed by [`Direction`].
     pub directions: [DirectionRow; 2],
 }
 
-/// One row of `events`. Rows come in the order in which they became certain, not by time.
+/// One row of `events`. Rows come in the order in which they were decided, not in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     /// Connection.
     pub flow_id: u32,
-    /// When it happened; for a loss the time at which the lost transmission was sent.
+    /// Time. Of a loss, the time when the lost segment was sent.
     pub t_ns: i64,
-    /// End, for what lasts.
+    /// End of an event with a duration.
     pub end_ns: Option<i64>,
-    /// Direction of the data concerned.
+    /// Direction of the data.
     pub direction: Direction,
-    /// What happened.
+    /// Kind.
     pub kind: EventKind,
-    /// Why.
+    /// Cause.
     pub cause: EventCause,
-    /// The segment it is tied to; for a loss the transmission that was lost (none if it was never captured).
+    /// Record of the segment. Of a loss, the lost transmission; `None` if it was not captured.
     pub record: Option<u64>,
-    /// First octet concerned.
+    /// First octet.
     pub seq_start: Option<i64>,
-    /// One past the last octet concerned.
+    /// One past the last octet.
     pub seq_end: Option<i64>,
-    /// Why we think so; prints as text.
+    /// Evidence for kind and cause.
     pub evidence: Option<Evidence>,
 }
 
@@ -327,33 +338,33 @@ pub struct Sample {
     pub flow_id: u32,
     /// Time.
     pub t_ns: i64,
-    /// Where the values come from.
+    /// Source of the values.
     pub source: Source,
-    /// What the sender is doing.
+    /// Phase.
     pub phase: Phase,
-    /// Congestion window; none where it does not show (phase `limited`).
+    /// Congestion window; `None` in phase `limited`, in which it cannot be observed.
     pub cwnd_bytes: Option<i64>,
-    /// Slow start threshold; none before the first reduction.
+    /// Slow start threshold; `None` before the first reduction.
     pub ssthresh_bytes: Option<i64>,
-    /// Octets outstanding less those that SACK reported.
+    /// Octets outstanding less SACKed octets.
     pub flight_bytes: i64,
-    /// Sender maximum segment size (payload).
+    /// Sender maximum segment size.
     pub smss_bytes: i64,
-    /// RFC 6298 §2.
+    /// SRTT (RFC 6298 §2).
     pub srtt_ns: Option<i64>,
-    /// RFC 6298 §2.
+    /// RTTVAR (RFC 6298 §2).
     pub rttvar_ns: Option<i64>,
-    /// RFC 6298 §2, with the minimum of §2.4.
+    /// RTO (RFC 6298 §2), without backoff.
     pub rto_ns: Option<i64>,
-    /// Least round-trip time so far.
+    /// Minimum RTT so far.
     pub min_rtt_ns: Option<i64>,
     /// Oldest unacknowledged octet.
     pub snd_una: i64,
     /// Next octet to send.
     pub snd_nxt: i64,
-    /// Window that the receiver advertised.
+    /// Window advertised by the receiver.
     pub snd_wnd_bytes: Option<i64>,
-    /// Data segments sent so far, retransmissions included.
+    /// Data segments sent so far, including retransmissions.
     pub segments_out: i64,
     /// Segments retransmitted so far.
     pub retransmissions: i64,
@@ -363,6 +374,6 @@ pub struct Sample {
     pub recoveries: i64,
     /// Duplicate acknowledgements received so far.
     pub dup_acks_in: i64,
-    /// The application, not the window, holds the sender back.
+    /// The application limits the sender.
     pub app_limited: Option<bool>,
 }

@@ -1,19 +1,18 @@
-//! Round-trip times: the estimator of RFC 6298 and plain statistics. Which segment a time may be taken from is the
-//! scoreboard's business, not this file's. Read RFC 6298 §2 first.
+//! Round-trip times: the estimator of RFC 6298, minimum, mean and maximum. The scoreboard selects the samples (Karn).
 
-/// Clock granularity G (RFC 6298 §2); the clocks of today's stacks tick each millisecond or faster.
+/// Clock granularity G (RFC 6298 §2). The clocks of current stacks have a millisecond or less.
 const GRANULARITY_NS: i64 = 1_000_000;
 
-/// RFC 6298 §2.1: the timeout before any sample.
+/// RTO before the first sample (RFC 6298 §2.1).
 const INITIAL_RTO_NS: i64 = 1_000_000_000;
 
-/// Least variation term of the timeout.
+/// Minimum of the variation term of the RTO.
 ///
-/// Deviation: RFC 6298 §2.4 asks for a timeout of at least 1 s. Stacks in use keep to 0.2 s above the smoothed RTT, and
-/// this number serves to recognise their timeouts, so the lower one is taken.
-const MIN_RTO_NS: i64 = 200_000_000;
+/// Deviation: RFC 6298 §2.4 has a minimum RTO of 1 s. Linux has an RTO of at least SRTT + 0.2 s; the estimate serves to
+/// recognise the timeouts of such stacks.
+const MIN_VARIATION_NS: i64 = 200_000_000;
 
-/// Smoothed round-trip time, its variation, least and greatest value of one direction's data.
+/// Estimator for the data of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RttEstimator {
     srtt_ns: Option<i64>,
@@ -25,7 +24,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Takes one sample; a negative one (a capture whose clock stepped back) is left out.
+    /// Adds a sample. Ignores a negative one, which a step of the capture clock can cause.
     pub fn sample(&mut self, rtt_ns: i64) {
         if rtt_ns < 0 {
             return;
@@ -33,11 +32,11 @@ impl RttEstimator {
         self.smooth(rtt_ns);
         self.samples += 1;
         self.sum_ns += i128::from(rtt_ns);
-        self.min_ns = Some(self.min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
-        self.max_ns = Some(self.max_ns.map_or(rtt_ns, |greatest| greatest.max(rtt_ns)));
+        self.min_ns = Some(self.min_ns.map_or(rtt_ns, |min| min.min(rtt_ns)));
+        self.max_ns = Some(self.max_ns.map_or(rtt_ns, |max| max.max(rtt_ns)));
     }
 
-    /// Follows a time that is not counted as a sample: of a retransmission that its timestamp tells (RFC 6298 §3).
+    /// Updates SRTT and RTTVAR only: for the RTT of a retransmission that its timestamp identifies (RFC 6298 §3).
     pub fn smooth(&mut self, rtt_ns: i64) {
         match self.srtt_ns {
             None => {
@@ -46,7 +45,7 @@ impl RttEstimator {
                 self.rttvar_ns = rtt_ns / 2;
             }
             Some(srtt) => {
-                // RFC 6298 §2.3: beta = 1/4, alpha = 1/8, the variation first.
+                // RFC 6298 §2.3: beta = 1/4, alpha = 1/8; RTTVAR is updated first.
                 self.rttvar_ns += ((srtt - rtt_ns).abs() - self.rttvar_ns) / 4;
                 self.srtt_ns = Some(srtt + (rtt_ns - srtt) / 8);
             }
@@ -63,18 +62,18 @@ impl RttEstimator {
         self.srtt_ns.map(|_| self.rttvar_ns)
     }
 
-    /// RTO without backoff.
+    /// RTO, without backoff.
     pub fn rto_ns(&self) -> i64 {
         self.srtt_ns.map_or(INITIAL_RTO_NS, |srtt| {
             let variation = self.rttvar_ns.saturating_mul(4);
-            srtt.saturating_add(GRANULARITY_NS.max(variation).max(MIN_RTO_NS))
+            srtt.saturating_add(GRANULARITY_NS.max(variation).max(MIN_VARIATION_NS))
         })
     }
 
-    /// The least timeout that a stack may have at present.
-    pub fn least_rto_ns(&self) -> i64 {
+    /// Minimum RTO of a stack with the current SRTT.
+    pub fn min_rto_ns(&self) -> i64 {
         self.srtt_ns
-            .map_or(INITIAL_RTO_NS, |srtt| srtt + MIN_RTO_NS)
+            .map_or(INITIAL_RTO_NS, |srtt| srtt + MIN_VARIATION_NS)
     }
 
     /// Number of samples.
@@ -82,12 +81,12 @@ impl RttEstimator {
         self.samples
     }
 
-    /// Least sample.
+    /// Minimum sample.
     pub fn min_ns(&self) -> Option<i64> {
         self.min_ns
     }
 
-    /// Greatest sample.
+    /// Maximum sample.
     pub fn max_ns(&self) -> Option<i64> {
         self.max_ns
     }
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_path_keeps_the_least_timeout() {
+    fn a_constant_rtt_gives_the_minimum_rto() {
         let mut rtt = RttEstimator::default();
         (0..100).for_each(|_| rtt.sample(50 * MS));
         assert_eq!(rtt.rto_ns(), 250 * MS);

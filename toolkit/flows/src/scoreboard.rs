@@ -1,106 +1,141 @@
-//! What one direction has sent and what has become of it: ranges of octets with every transmission of them, the
-//! cumulative acknowledgement, the SACKed ranges. Knows no connection, no clock and no cause.
+//! The scoreboard of one direction (RFC 6675 §4): the ranges of sequence space that were sent, their transmissions, the
+//! cumulative acknowledgement and the SACKed octets.
 //!
-//! Each range is pushed once, popped once and reported as delivered once, so the cost per segment does not depend on
-//! the window. Read RFC 6675 §4 (`Update`) first.
+//! Each range is inserted, delivered and removed once, so the cost per segment does not depend on the window.
 
 use std::collections::VecDeque;
 
-use crate::history::{Copy, History};
 use crate::intervals::Intervals;
+use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::sequence::MAX_STEP;
-use crate::unseen::Unseen;
+use crate::unseen::AckedUnseen;
 
-/// Ranges kept while the other direction acknowledges; a window of 2^18 segments of 1448 octets is 380 MB.
+/// Maximum number of ranges. A window of 2^18 segments of 1448 octets is 380 MB.
 const MAX_RANGES: usize = 1 << 18;
 
-/// Ranges kept while the other direction was never seen: enough to tell a repeated octet from a new one.
-const MAX_RANGES_ONE_SIDED: usize = 1 << 12;
+/// Maximum number of ranges if the capture has no ACKs of them: enough to recognise retransmissions.
+const MAX_RANGES_UNACKED: usize = 1 << 12;
 
-/// A packet stored twice comes within this time; a retransmission has an IPv4 ID of its own, and takes longer.
-const STORED_TWICE_NS: i64 = 2_000_000;
+/// Maximum time between two copies of a packet in the capture. A retransmission has another IPv4 ID and comes later.
+const MAX_COPY_DELAY_NS: i64 = 2_000_000;
 
-/// Greatest payload assumed where the handshake was not captured: an Ethernet frame without TCP options.
+/// Maximum payload of a segment if the handshake was not captured: an Ethernet frame without TCP options.
 const DEFAULT_MSS_BYTES: i64 = 1460;
 
-/// One transmission as the capture shows it.
+/// One transmission of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
-    /// When it passed.
+    /// Time.
     pub t_ns: i64,
-    /// Its record.
+    /// Record.
     pub record: u64,
-    /// Its timestamp value (RFC 7323 §3).
+    /// Timestamp value (RFC 7323 §3).
     pub ts_val: Option<u32>,
-    /// Its IPv4 identification.
+    /// IPv4 identification.
     pub ip_id: Option<u16>,
 }
 
-/// What has become of a range.
+/// State of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Never captured so far.
+    /// Not captured so far.
     Gap,
-    /// Sent, and nothing says that it has arrived.
+    /// Sent, but neither acknowledged nor SACKed.
     Outstanding,
-    /// The other end has it.
+    /// Acknowledged or SACKed.
     Delivered,
 }
 
-/// A range of sequence space that was sent as one, or a gap that the capture has not seen filled.
+/// A range of sequence space: a segment, a part of one, or a gap between captured segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     /// First octet.
     pub start: i64,
-    /// One past the last.
+    /// One past the last octet.
     pub end: i64,
-    /// First transmission; of a gap the segment that revealed it, with record kept.
+    /// Original transmission; of a gap, the transmission of the segment above it.
     pub first: Transmission,
-    /// Newest retransmission in the history.
-    pub copies: Option<u32>,
-    /// What has become of it.
+    /// List of retransmissions.
+    pub retransmissions: Option<u32>,
+    /// State.
     pub state: State,
-    /// The first transmission was never captured: the range was a gap, and what filled it is a retransmission.
-    pub first_unseen: bool,
-    /// Counts as a lost segment of its own if the first transmission was lost (false for the tail of a split).
-    pub lead: bool,
+    /// The original transmission was not captured: the range was a gap that a retransmission filled.
+    pub first_not_captured: bool,
+    /// The range counts as one segment if the original transmission is lost. False for the second part of a segment
+    /// that was split.
+    pub primary: bool,
 }
 
 impl Range {
-    /// Whether a transmission of it was captured.
+    /// Whether a transmission was captured.
     pub fn captured(&self) -> bool {
         self.state != State::Gap
     }
 }
 
-/// What a segment about to be recorded repeats or fills.
+/// The part of a segment that repeats octets or fills gaps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overlap {
     /// Octets that were sent before.
-    pub repeated: i64,
+    pub repeated_bytes: i64,
     /// Octets that fill a gap.
-    pub filled: i64,
-    /// The first range that it repeats, as it was; none if those octets are acknowledged already.
+    pub filled_bytes: i64,
+    /// The first range that the segment repeats; `None` if the octets have been acknowledged.
     pub range: Option<Range>,
-    /// The gap that it fills.
+    /// The first gap that the segment fills.
     pub gap: Option<Range>,
 }
 
-/// What an acknowledgement brought.
+/// The result of processing an ACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivery {
-    /// Octets newly acknowledged cumulatively.
-    pub acked: i64,
-    /// Octets newly reported by SACK.
-    pub sacked: i64,
-    /// Octets of `acked` that SACK had reported before.
-    pub sacked_before: i64,
-    /// Send time of the newest never-retransmitted segment that this delivers (Karn, RFC 6298 §3).
+    /// Newly acknowledged octets.
+    pub acked_bytes: i64,
+    /// Newly SACKed octets.
+    pub sacked_bytes: i64,
+    /// Time of transmission of the last segment that was delivered and never retransmitted (Karn, RFC 6298 §3).
     pub sample_sent_ns: Option<i64>,
-    /// Some of what was newly acknowledged had been retransmitted.
+    /// Some newly acknowledged octets had been retransmitted.
     pub covers_retransmission: bool,
-    /// It shows that the episode of repair was not needed.
-    pub undone: bool,
+    /// The ACK shows that the recovery is spurious.
+    pub undo: bool,
+}
+
+impl Delivery {
+    /// Updates the time of transmission for the RTT sample with a delivered range.
+    fn sample(&mut self, range: &Range) {
+        if range.retransmissions.is_none() && range.captured() {
+            self.sample_sent_ns = self.sample_sent_ns.max(Some(range.first.t_ns));
+        }
+    }
+}
+
+/// A range that is delivered, with its transmissions.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// The range in its previous state.
+    pub range: &'a Range,
+    /// Its last transmission.
+    pub last: Transmission,
+    /// Its first retransmission.
+    pub first_retransmission: Option<Transmission>,
+}
+
+impl<'a> Arrival<'a> {
+    fn new(log: &Retransmissions, range: &'a Range) -> Self {
+        let first = log.iter(range.retransmissions).last();
+        Self {
+            range,
+            last: last_transmission(log, range),
+            first_retransmission: first.map(|entry| entry.transmission),
+        }
+    }
+}
+
+fn last_transmission(log: &Retransmissions, range: &Range) -> Transmission {
+    range
+        .retransmissions
+        .map_or(range.first, |list| log.newest(list).transmission)
 }
 
 /// The scoreboard of one direction.
@@ -108,14 +143,14 @@ pub struct Delivery {
 pub struct Scoreboard {
     ranges: VecDeque<Range>,
     sacked: Intervals,
-    history: History,
-    repeated: i64,
+    log: Retransmissions,
+    retrans_out_bytes: i64,
     snd_una: i64,
     snd_nxt: i64,
-    unseen: Unseen,
+    unseen: AckedUnseen,
     started: bool,
     acknowledged: bool,
-    segment_bytes: i64,
+    smss_bytes: i64,
     mss_bytes: i64,
 }
 
@@ -124,119 +159,92 @@ impl Default for Scoreboard {
         Self {
             ranges: VecDeque::new(),
             sacked: Intervals::default(),
-            history: History::default(),
-            repeated: 0,
+            log: Retransmissions::default(),
+            retrans_out_bytes: 0,
             snd_una: 0,
             snd_nxt: 0,
-            unseen: Unseen::default(),
+            unseen: AckedUnseen::default(),
             started: false,
             acknowledged: false,
-            segment_bytes: 0,
+            smss_bytes: 0,
             mss_bytes: DEFAULT_MSS_BYTES,
         }
     }
 }
 
-/// A range that arrives, with the retransmissions that matter.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
-    /// The range, as it was.
-    pub range: &'a Range,
-    /// Its newest transmission.
-    pub newest: Transmission,
-    /// Its first retransmission.
-    pub repeat: Option<Transmission>,
-}
-
-impl<'a> Arrival<'a> {
-    fn new(history: &History, range: &'a Range) -> Self {
-        let repeat = history.chain(range.copies).last();
-        Self {
-            range,
-            newest: newest(history, range),
-            repeat: repeat.map(|copy| copy.transmission),
-        }
-    }
-}
-
-fn newest(history: &History, range: &Range) -> Transmission {
-    range
-        .copies
-        .map_or(range.first, |copy| history.at(copy).transmission)
-}
-
 impl Scoreboard {
-    /// Oldest unacknowledged position.
+    /// SND.UNA: the oldest unacknowledged octet.
     pub fn snd_una(&self) -> i64 {
         self.snd_una
     }
 
-    /// Next position to be sent.
+    /// SND.NXT: the next octet to send.
     pub fn snd_nxt(&self) -> i64 {
         self.snd_nxt
     }
 
-    /// Whether anything of this direction is known.
+    /// Whether the capture has shown a segment or an ACK of this direction.
     pub fn started(&self) -> bool {
         self.started
     }
 
-    /// Octets outstanding less those that SACK reported.
-    pub fn flight(&self) -> i64 {
+    /// Outstanding octets less SACKed octets.
+    pub fn flight_bytes(&self) -> i64 {
         (self.snd_nxt - self.snd_una - self.sacked.octets()).max(0)
     }
 
-    /// Octets that were sent again and have not been reported since.
-    pub fn repeated(&self) -> i64 {
-        self.repeated
+    /// Octets that were retransmitted and are neither acknowledged nor SACKed (Linux: `retrans_out`).
+    pub fn retrans_out_bytes(&self) -> i64 {
+        self.retrans_out_bytes
     }
 
-    /// What SACK has reported above the cumulative acknowledgement.
+    /// SACKed octets above SND.UNA.
     pub fn sacked(&self) -> &Intervals {
         &self.sacked
     }
 
-    /// The transmissions behind [`Range::copies`].
-    pub fn history(&self) -> &History {
-        &self.history
+    /// The lists of retransmissions of all ranges.
+    pub fn log(&self) -> &Retransmissions {
+        &self.log
     }
 
-    /// The same, to give chains back.
-    pub fn history_mut(&mut self) -> &mut History {
-        &mut self.history
+    /// The same, mutable.
+    pub fn log_mut(&mut self) -> &mut Retransmissions {
+        &mut self.log
     }
 
-    /// Ranges not acknowledged cumulatively, in order. For the end of a connection.
+    /// The ranges that are not acknowledged, in the order of sequence numbers.
     pub fn outstanding(&self) -> impl Iterator<Item = &Range> {
         self.ranges.iter()
     }
 
-    /// The newest transmission of `range`.
-    pub fn newest(&self, range: &Range) -> Transmission {
-        newest(&self.history, range)
+    /// The last transmission of `range`.
+    pub fn last_transmission(&self, range: &Range) -> Transmission {
+        last_transmission(&self.log, range)
     }
 
-    /// The newest transmission of the oldest range outstanding.
-    pub fn oldest(&self) -> Option<Transmission> {
-        self.ranges.front().map(|range| self.newest(range))
+    /// The last transmission of the oldest outstanding range.
+    pub fn head_transmission(&self) -> Option<Transmission> {
+        self.ranges
+            .front()
+            .map(|range| self.last_transmission(range))
     }
 
-    /// Takes note of a payload: losses are counted in segments of at most the greatest seen.
-    pub fn note_segment_bytes(&mut self, payload_bytes: i64) {
-        self.segment_bytes = self.segment_bytes.max(payload_bytes.min(self.mss_bytes));
+    /// Updates the SMSS with the payload of a segment.
+    pub fn observe_payload(&mut self, payload_bytes: i64) {
+        self.smss_bytes = self.smss_bytes.max(payload_bytes.min(self.mss_bytes));
     }
 
-    /// Greatest payload seen, at most the maximum segment size.
-    pub fn segment_bytes(&self) -> i64 {
-        self.segment_bytes
+    /// Sender maximum segment size: the largest payload so far, at most the MSS.
+    pub fn smss_bytes(&self) -> i64 {
+        self.smss_bytes
     }
 
-    /// Sets the greatest payload that a packet on the wire can have, as the handshake gives it.
+    /// Sets the MSS that the receiver announced.
     pub fn set_mss(&mut self, mss_bytes: i64) {
         self.mss_bytes = mss_bytes;
     }
 
-    /// Starts at `position` if nothing was known.
     fn start(&mut self, position: i64) {
         if !self.started {
             self.started = true;
@@ -253,7 +261,7 @@ impl Scoreboard {
         }
     }
 
-    /// What `start..end` repeats or fills, before it is recorded.
+    /// Compares a segment `start..end` with the octets that were sent before it.
     pub fn overlap(&mut self, start: i64, end: i64) -> Overlap {
         self.start(start);
         if start >= self.snd_nxt {
@@ -265,64 +273,63 @@ impl Scoreboard {
             .ranges
             .front()
             .map_or(self.snd_nxt, |front| front.start);
-        overlap.repeated += (known.min(floor) - start).max(0);
+        overlap.repeated_bytes += (known.min(floor) - start).max(0);
         for range in self.ranges.range(self.index_of(start)..) {
             if range.start >= known {
                 break;
             }
             let octets = range.end.min(known) - range.start.max(start);
-            if range.state == State::Gap {
-                overlap.filled += octets;
-                overlap.gap.get_or_insert(*range);
-            } else {
-                overlap.repeated += octets;
+            if range.captured() {
+                overlap.repeated_bytes += octets;
                 overlap.range.get_or_insert(*range);
+            } else {
+                overlap.filled_bytes += octets;
+                overlap.gap.get_or_insert(*range);
             }
         }
         overlap
     }
 
-    /// Records a segment that only carries new octets; a jump ahead leaves a gap.
-    pub fn send_fresh(&mut self, start: i64, end: i64, transmission: Transmission) {
+    /// Adds a segment of new octets. If it does not start at SND.NXT, it leaves a gap.
+    pub fn send_new(&mut self, start: i64, end: i64, transmission: Transmission) {
         self.start(start);
         if start - self.snd_nxt > MAX_STEP || end <= self.snd_nxt {
             return;
         }
-        let plain = Range {
+        let range = Range {
             start,
             end,
             first: transmission,
-            copies: None,
+            retransmissions: None,
             state: State::Outstanding,
-            first_unseen: false,
-            lead: true,
+            first_not_captured: false,
+            primary: true,
         };
         if start > self.snd_nxt {
             self.ranges.push_back(Range {
                 start: self.snd_nxt,
                 end: start,
                 state: State::Gap,
-                ..plain
+                ..range
             });
         }
-        self.ranges.push_back(plain);
+        self.ranges.push_back(range);
         self.snd_nxt = end;
     }
 
-    /// Takes out the oldest range if there are too many: a direction that is not acknowledged in the capture would
-    /// take memory without bound.
-    pub fn overflow(&mut self) -> Option<Range> {
-        let most = if self.acknowledged {
+    /// Removes the oldest range if there are too many, to bound the memory of a direction without ACKs.
+    pub fn pop_excess(&mut self) -> Option<Range> {
+        let max_ranges = if self.acknowledged {
             MAX_RANGES
         } else {
-            MAX_RANGES_ONE_SIDED
+            MAX_RANGES_UNACKED
         };
-        if self.ranges.len() <= most {
+        if self.ranges.len() <= max_ranges {
             return None;
         }
         let range = self.ranges.pop_front()?;
-        if range.copies.is_some() && range.state == State::Outstanding {
-            self.repeated -= range.end - range.start;
+        if range.retransmissions.is_some() && range.state == State::Outstanding {
+            self.retrans_out_bytes -= range.end - range.start;
         }
         if !self.acknowledged {
             self.snd_una = range.end;
@@ -330,86 +337,91 @@ impl Scoreboard {
         Some(range)
     }
 
-    /// Whether `start..end` was acknowledged before the capture shows it: it is late in the capture, and nothing else.
-    pub fn late(&mut self, start: i64, end: i64) -> bool {
+    /// Whether the capture stores the segment `start..end` after its ACK. True once per octet.
+    pub fn is_late(&mut self, start: i64, end: i64) -> bool {
         end <= self.snd_una && self.unseen.take(start, end)
     }
 
-    /// Whether `transmission` is one that was recorded already: stored twice by the capture.
-    pub fn stored_twice(&self, start: i64, transmission: &Transmission) -> bool {
+    /// Whether the capture has stored the packet of `transmission` before.
+    pub fn is_stored_twice(&self, start: i64, transmission: &Transmission) -> bool {
         let range = self.ranges.get(self.index_of(start));
         range.is_some_and(|range| {
-            let before = self.newest(range);
+            let last = self.last_transmission(range);
             range.captured()
-                && before.ip_id.is_some_and(|id| id != 0)
-                && before.ip_id == transmission.ip_id
-                && before.ts_val == transmission.ts_val
-                && (0..STORED_TWICE_NS).contains(&(transmission.t_ns - before.t_ns))
+                && last.ip_id.is_some_and(|id| id != 0)
+                && last.ip_id == transmission.ip_id
+                && last.ts_val == transmission.ts_val
+                && (0..MAX_COPY_DELAY_NS).contains(&(transmission.t_ns - last.t_ns))
         })
     }
 
-    /// Records a segment that repeats or fills something; `copy` describes it. Gaps count as lost before the capture
-    /// point when `proven` says that it was sent again. Returns whether a range keeps the copy: none does where all that
-    /// is repeated was acknowledged or forgotten.
-    pub fn send_again(&mut self, start: i64, end: i64, copy: Copy, proven: bool) -> bool {
+    /// Adds a segment that repeats octets or fills a gap. The original transmission of a gap was lost before the
+    /// capture point if the segment `is_retransmission`. Returns false if no range refers to the entry, because all
+    /// repeated octets have been acknowledged or discarded.
+    pub fn resend(
+        &mut self,
+        start: i64,
+        end: i64,
+        entry: Retransmission,
+        is_retransmission: bool,
+    ) -> bool {
         let known = end.min(self.snd_nxt);
         self.split(start);
         self.split(known);
-        let mut lead = copy.lead;
+        let mut primary = entry.primary;
         let (from, to) = (self.index_of(start), self.index_of(known));
         for index in from..to {
             let range = &mut self.ranges[index];
-            let gap = range.state == State::Gap;
+            let gap = !range.captured();
             if gap {
                 range.state = State::Outstanding;
             }
-            if gap && !proven {
-                range.first = copy.transmission;
+            if gap && !is_retransmission {
+                range.first = entry.transmission;
                 continue;
             }
-            range.first_unseen |= gap;
-            let older = range.copies;
-            if let Some(copies) = self.history.push(Copy { lead, ..copy }, older) {
+            range.first_not_captured |= gap;
+            let older = range.retransmissions;
+            if let Some(list) = self.log.push(Retransmission { primary, ..entry }, older) {
                 if older.is_none() && range.state == State::Outstanding {
-                    self.repeated += range.end - range.start;
+                    self.retrans_out_bytes += range.end - range.start;
                 }
-                range.copies = Some(copies);
-                lead = false;
+                range.retransmissions = Some(list);
+                primary = false;
             }
         }
         if end > self.snd_nxt {
-            self.send_fresh(self.snd_nxt, end, copy.transmission);
+            self.send_new(self.snd_nxt, end, entry.transmission);
         }
-        !lead
+        !primary
     }
 
-    /// Makes `at` a boundary between ranges. Moves the shorter side of the queue; segments repeat whole segments
-    /// nearly always, so this is rare.
+    /// Splits the range that contains `at`. The cost is proportional to the number of ranges, but nearly all
+    /// retransmissions repeat whole segments.
     fn split(&mut self, at: i64) {
         let index = self.index_of(at);
         let Some(range) = self.ranges.get_mut(index).filter(|range| range.start < at) else {
             return;
         };
-        // A segment larger than a packet (captured before segmentation offload) is lost in pieces.
-        let lead = range.lead && range.end - range.start > self.segment_bytes;
+        // A segment captured before segmentation offload is lost packet by packet.
+        let primary = range.primary && range.end - range.start > self.smss_bytes;
         let mut tail = Range {
             start: at,
-            lead,
+            primary,
             ..*range
         };
         range.end = at;
-        tail.copies = self.history.duplicate(tail.copies);
+        tail.retransmissions = self.log.duplicate(tail.retransmissions);
         self.ranges.insert(index + 1, tail);
     }
 
-    /// Moves the cumulative acknowledgement to `ack`; `deliver` sees each range not known as delivered before, and
-    /// each that was sent again after SACK had reported it (state `Delivered`). With a range it takes over its `copies`
-    /// and gives them back to [`Self::history_mut`].
+    /// Processes a cumulative acknowledgement. Calls `deliver` for each range that was outstanding, and for each SACKed
+    /// range that was retransmitted since. `deliver` takes over the list of retransmissions and must free it.
     pub fn acknowledge(&mut self, ack: i64, mut deliver: impl FnMut(Arrival<'_>)) -> Delivery {
         self.start(ack);
         if !self.acknowledged {
             self.acknowledged = true;
-            // A capture that starts mid-flow: what lies between was sent before it.
+            // If the capture starts within the connection, the octets between were sent before it.
             if ack < self.snd_una && self.snd_una - ack <= MAX_STEP {
                 self.snd_una = ack;
             }
@@ -418,13 +430,11 @@ impl Scoreboard {
         if ack <= self.snd_una || ack - self.snd_nxt > MAX_STEP {
             return delivery;
         }
-        delivery.acked = ack - self.snd_una;
+        delivery.acked_bytes = ack - self.snd_una;
         if ack > self.snd_nxt {
             self.unseen.add(self.snd_nxt.max(self.snd_una), ack);
         }
-        let sacked = self.sacked.octets();
         self.sacked.remove_below(ack);
-        delivery.sacked_before = sacked - self.sacked.octets();
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         while let Some(front) = self.ranges.front_mut() {
@@ -434,9 +444,8 @@ impl Scoreboard {
             if front.state == State::Gap {
                 self.unseen.add(front.start, front.end.min(ack));
             }
-            let open = front.state == State::Outstanding && front.copies.is_some();
-            if open {
-                self.repeated -= front.end.min(ack) - front.start;
+            if front.state == State::Outstanding && front.retransmissions.is_some() {
+                self.retrans_out_bytes -= front.end.min(ack) - front.start;
             }
             if front.end > ack {
                 front.start = ack;
@@ -445,23 +454,23 @@ impl Scoreboard {
             let range = *front;
             self.ranges.pop_front();
             if range.state == State::Delivered {
-                if range.copies.is_some() {
-                    deliver(Arrival::new(&self.history, &range));
+                if range.retransmissions.is_some() {
+                    deliver(Arrival::new(&self.log, &range));
                 }
                 continue;
             }
-            delivery.covers_retransmission |= range.copies.is_some();
-            delivery.offer(&range);
-            deliver(Arrival::new(&self.history, &range));
+            delivery.covers_retransmission |= range.retransmissions.is_some();
+            delivery.sample(&range);
+            deliver(Arrival::new(&self.log, &range));
         }
         if delivery.covers_retransmission {
-            // What waited behind the repaired gap was delivered earlier than this acknowledgement says.
+            // Segments above the retransmission may have arrived long before this ACK.
             delivery.sample_sent_ns = None;
         }
         delivery
     }
 
-    /// Adds one SACK block; `deliver` as in [`Self::acknowledge`].
+    /// Processes a SACK block; see [`Self::acknowledge`].
     pub fn sack(
         &mut self,
         left: i64,
@@ -473,12 +482,12 @@ impl Scoreboard {
         if left >= right || self.sacked.covers(left, right) {
             return;
         }
-        let (ranges, history) = (&mut self.ranges, &self.history);
+        let (ranges, log) = (&mut self.ranges, &self.log);
         let mut parts = [(0_i64, 0_i64); 8];
         let mut count = 0;
         self.sacked.insert(left, right, |from, to| {
-            delivery.sacked += to - from;
-            // More parts than fit are joined to the last: a range that was delivered is skipped there.
+            delivery.sacked_bytes += to - from;
+            // The last part takes any excess. The loop below skips delivered ranges within it.
             if count < parts.len() {
                 parts[count] = (from, to);
                 count += 1;
@@ -495,24 +504,15 @@ impl Scoreboard {
                 if range.state != State::Delivered
                     && self.sacked.covers(range.start.max(self.snd_una), range.end)
                 {
-                    if range.copies.is_some() {
-                        self.repeated -= range.end - range.start;
+                    if range.retransmissions.is_some() {
+                        self.retrans_out_bytes -= range.end - range.start;
                     }
-                    delivery.offer(range);
-                    deliver(Arrival::new(history, range));
+                    delivery.sample(range);
+                    deliver(Arrival::new(log, range));
                     range.state = State::Delivered;
-                    range.copies = None;
+                    range.retransmissions = None;
                 }
             }
-        }
-    }
-}
-
-impl Delivery {
-    /// Takes a delivered range's send time for the sample if Karn allows it and it is the newest.
-    fn offer(&mut self, range: &Range) {
-        if range.copies.is_none() && range.state != State::Gap {
-            self.sample_sent_ns = self.sample_sent_ns.max(Some(range.first.t_ns));
         }
     }
 }

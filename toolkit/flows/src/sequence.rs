@@ -1,38 +1,38 @@
-//! 32-bit sequence numbers into 64-bit positions relative to a direction's first. Knows nothing of segments.
-//! Read RFC 9293 §3.4 first.
+//! Unwrapping of sequence numbers (RFC 9293 §3.4): from 32 bits to 64-bit positions relative to the initial sequence
+//! number.
 
-/// Greatest step that is taken for progress rather than for a damaged or forged number.
+/// Maximum distance of a sequence number from the newest one.
 ///
-/// No window can be larger (RFC 7323 §2.3: 2^30 octets), so a number farther away belongs to no live segment.
+/// The maximum window is 2^30 octets (RFC 7323 §2.3), so a number that is farther away is damaged or forged.
 pub const MAX_STEP: i64 = 1 << 30;
 
-/// Unwraps one direction's sequence numbers, each to the position nearest to the newest one known.
+/// The sequence space of one direction. Each number is unwrapped to the position nearest to the newest one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Origin {
-    /// Raw number of position 0; none until a number of this direction was seen.
+pub struct SequenceSpace {
+    /// Sequence number of position 0; `None` until a number of this direction was seen.
     isn: Option<u32>,
-    /// Newest position known.
+    /// Newest position.
     newest: i64,
 }
 
-impl Origin {
-    /// Sets position 0 to `isn`, if nothing is known yet.
-    pub fn anchor(&mut self, isn: u32) {
+impl SequenceSpace {
+    /// Sets the initial sequence number, unless it is known.
+    pub fn set_isn(&mut self, isn: u32) {
         self.isn.get_or_insert(isn);
     }
 
-    /// The raw number of position 0.
+    /// The initial sequence number, if known.
     pub fn isn(&self) -> Option<u32> {
         self.isn
     }
 
-    /// Position of `raw`. The first number seen without an anchor becomes position 1.
+    /// Position of `raw`. If the initial sequence number is unknown, the position is 1.
     pub fn position(&mut self, raw: u32) -> i64 {
         self.isn.get_or_insert(raw.wrapping_sub(1));
         self.near(raw, self.newest)
     }
 
-    /// Position of `raw` nearest to `reference`; `reference` itself where nothing is known.
+    /// Position of `raw` nearest to `reference`; `reference` if the initial sequence number is unknown.
     pub fn near(&self, raw: u32, reference: i64) -> i64 {
         let Some(isn) = self.isn else {
             return reference;
@@ -41,7 +41,7 @@ impl Origin {
         reference + i64::from(raw.wrapping_sub(expected) as i32)
     }
 
-    /// Takes `position` for the newest if it is ahead by no more than a window can be.
+    /// Makes `position` the newest if it is ahead by at most [`MAX_STEP`].
     pub fn advance(&mut self, position: i64) {
         if position > self.newest && position - self.newest <= MAX_STEP {
             self.newest = position;
@@ -54,33 +54,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_on_through_many_wraps() {
-        let mut origin = Origin::default();
-        origin.anchor(u32::MAX - 10);
+    fn positions_increase_across_wraps() {
+        let mut space = SequenceSpace::default();
+        space.set_isn(u32::MAX - 10);
         let mut raw = u32::MAX - 10;
         for step in 0..20_i64 {
-            let position = origin.position(raw);
+            let position = space.position(raw);
             assert_eq!(position, step * 1_000_000_000);
-            origin.advance(position);
+            space.advance(position);
             raw = raw.wrapping_add(1_000_000_000);
         }
     }
 
     #[test]
-    fn an_old_segment_lies_behind() {
-        let mut origin = Origin::default();
-        assert_eq!(origin.position(5), 1);
-        origin.advance(1);
-        assert_eq!(origin.position(4_294_967_295), -5);
-        assert_eq!(origin.position(105), 101);
+    fn an_old_number_has_a_lower_position() {
+        let mut space = SequenceSpace::default();
+        assert_eq!(space.position(5), 1);
+        space.advance(1);
+        assert_eq!(space.position(4_294_967_295), -5);
+        assert_eq!(space.position(105), 101);
     }
 
     #[test]
-    fn a_number_out_of_reach_moves_nothing() {
-        let mut origin = Origin::default();
-        origin.anchor(0);
-        let wild = origin.position(1 << 31);
-        origin.advance(wild);
-        assert_eq!(origin.position(7), 7);
+    fn a_distant_number_does_not_become_the_newest() {
+        let mut space = SequenceSpace::default();
+        space.set_isn(0);
+        let distant = space.position(1 << 31);
+        space.advance(distant);
+        assert_eq!(space.position(7), 7);
     }
 }

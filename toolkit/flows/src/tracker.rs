@@ -1,6 +1,5 @@
-//! All connections of a capture in one pass: finds each segment's connection, opens and retires them.
-//!
-//! Memory is held for live connections only. Read [`crate::connection`] first.
+//! The connections of a capture: opens them, assigns segments to them, and retires them. Retired connections take no
+//! memory.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,54 +9,54 @@ use crate::connection::Connection;
 use crate::key::{BuildKeyHasher, Key};
 use crate::rows::{Event, FlowRow, Note, Sample};
 
-/// A closed connection is kept this long for stragglers: 2 MSL (RFC 9293 §3.4.2) with the 30 s that stacks use.
+/// Lifetime of a closed connection: 2 MSL (RFC 9293 §3.4.2), with the MSL of 30 s of common stacks.
 const CLOSED_NS: i64 = 60_000_000_000;
 
-/// A silent connection is given up after this time; twice the least keep-alive interval of RFC 9293 §3.8.4.
+/// Lifetime of an idle connection: twice the minimum keep-alive interval of RFC 9293 §3.8.4.
 const IDLE_NS: i64 = 4 * 3600 * 1_000_000_000;
 
-/// A connection that never opened is given up after this time: longer than the pauses between SYNs of a stack that
-/// doubles its timeout six times.
+/// Lifetime of a connection that was never established. It is longer than the time between two SYNs of a stack that
+/// retransmits a SYN six times with backoff.
 const OPENING_NS: i64 = 180_000_000_000;
 
-/// Connections looked at for retirement per segment: enough to keep up, few enough not to be felt.
-const RETIREMENTS_PER_SEGMENT: usize = 4;
+/// Maximum number of connections checked for expiry per segment.
+const CHECKS_PER_SEGMENT: usize = 4;
 
-/// A connection waiting for its time to be looked at.
+/// A pending check for the expiry of a connection.
 #[derive(Clone, Copy, Debug)]
-struct Watch {
+struct Check {
     slot: u32,
     flow_id: u32,
-    from_ns: i64,
+    since_ns: i64,
 }
 
 #[derive(Debug)]
-struct Live {
+struct Slot {
     key: Key,
     connection: Connection,
     retired: bool,
 }
 
-/// Turns segments, in the order of the capture, into notes, events, samples and flows.
+/// Computes notes, events, samples and flows from segments in the order of the capture.
 ///
-/// Any order of calls is safe; the `take_` methods hand over what has become certain so far and leave nothing behind.
+/// The `take_` methods return the rows that are complete since their last call.
 #[derive(Debug, Default)]
 pub struct Tracker {
     next_flow_id: u32,
-    slots: Vec<Live>,
+    slots: Vec<Slot>,
     vacant: Vec<u32>,
     by_key: HashMap<Key, u32, BuildKeyHasher>,
     last: Option<(Key, u32)>,
-    opening: VecDeque<Watch>,
-    idle: VecDeque<Watch>,
-    closed: VecDeque<Watch>,
+    opening: VecDeque<Check>,
+    idle: VecDeque<Check>,
+    closed: VecDeque<Check>,
     events: Vec<Event>,
     samples: Vec<Sample>,
     finished: Vec<FlowRow>,
 }
 
 impl Tracker {
-    /// A tracker whose first connection gets the number `first_flow_id`.
+    /// Creates a tracker that numbers connections from `first_flow_id`.
     pub fn new(first_flow_id: u32) -> Self {
         Self {
             next_flow_id: first_flow_id,
@@ -65,11 +64,11 @@ impl Tracker {
         }
     }
 
-    /// Takes the next segment of the capture.
+    /// Processes the next segment.
     pub fn push(&mut self, segment: &Segment) -> Note {
         let key = Key::of(segment);
         let slot = match self.find(key) {
-            Some(slot) if self.replaced(slot, segment) => {
+            Some(slot) if self.connection(slot).is_replaced_by(segment) => {
                 self.retire(slot);
                 self.open(key, segment)
             }
@@ -79,20 +78,20 @@ impl Tracker {
         self.last = Some((key, slot));
         let now = segment.t_ns;
         let connection = &mut self.slots[slot as usize].connection;
-        let was_closed = connection.closed();
+        let was_closed = connection.is_closed();
         let note = connection.push(segment, &mut self.events, &mut self.samples);
-        if connection.closed() && !was_closed {
-            self.closed.push_back(Watch {
+        if connection.is_closed() && !was_closed {
+            self.closed.push_back(Check {
                 slot,
                 flow_id: note.flow_id,
-                from_ns: now,
+                since_ns: now,
             });
         }
         self.expire(now);
         note
     }
 
-    /// Events that became certain since the last call.
+    /// Events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -102,17 +101,17 @@ impl Tracker {
         std::mem::take(&mut self.samples)
     }
 
-    /// Connections retired since the last call.
+    /// Rows of `flows` of the connections retired since the last call.
     pub fn take_finished_flows(&mut self) -> Vec<FlowRow> {
         std::mem::take(&mut self.finished)
     }
 
-    /// The end of the capture: retires every connection still live, in the order of their numbers.
+    /// Ends the capture: retires all live connections in the order of their numbers.
     pub fn finish(&mut self) {
         let mut live: Vec<(u32, u32)> = (0..)
             .zip(&self.slots)
-            .filter(|(_, live)| !live.retired)
-            .map(|(slot, live)| (live.connection.flow_id(), slot))
+            .filter(|(_, slot)| !slot.retired)
+            .map(|(index, slot)| (slot.connection.flow_id(), index))
             .collect();
         live.sort_unstable();
         for (_, slot) in live {
@@ -120,7 +119,7 @@ impl Tracker {
         }
     }
 
-    /// Number of connections held in memory.
+    /// Number of connections in memory.
     pub fn live_connections(&self) -> usize {
         self.slots.len() - self.vacant.len()
     }
@@ -132,90 +131,70 @@ impl Tracker {
         }
     }
 
-    fn replaced(&self, slot: u32, segment: &Segment) -> bool {
-        self.slots[slot as usize].connection.replaced_by(segment)
+    fn connection(&self, slot: u32) -> &Connection {
+        &self.slots[slot as usize].connection
     }
 
     fn open(&mut self, key: Key, segment: &Segment) -> u32 {
         let flow_id = self.next_flow_id;
         self.next_flow_id = self.next_flow_id.wrapping_add(1);
-        let live = Live {
+        let slot = Slot {
             key,
             connection: Connection::new(flow_id, segment),
             retired: false,
         };
-        let slot = if let Some(slot) = self.vacant.pop() {
-            self.slots[slot as usize] = live;
-            slot
+        let index = if let Some(index) = self.vacant.pop() {
+            self.slots[index as usize] = slot;
+            index
         } else {
-            self.slots.push(live);
+            self.slots.push(slot);
             (self.slots.len() - 1) as u32
         };
-        self.by_key.insert(key, slot);
-        self.opening.push_back(Watch {
-            slot,
+        self.by_key.insert(key, index);
+        self.opening.push_back(Check {
+            slot: index,
             flow_id,
-            from_ns: segment.t_ns,
+            since_ns: segment.t_ns,
         });
-        slot
+        index
     }
 
-    fn retire(&mut self, slot: u32) {
-        let live = &mut self.slots[slot as usize];
-        if live.retired {
+    fn retire(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if slot.retired {
             return;
         }
         self.finished
-            .push(live.connection.finish(&mut self.events, &mut self.samples));
-        live.retired = true;
-        self.by_key.remove(&live.key);
-        self.last = self.last.filter(|last| last.0 != live.key);
-        self.vacant.push(slot);
+            .push(slot.connection.finish(&mut self.events, &mut self.samples));
+        slot.retired = true;
+        self.by_key.remove(&slot.key);
+        self.last = self.last.filter(|last| last.0 != slot.key);
+        self.vacant.push(index);
     }
 
-    /// Retires what has been closed or silent for long enough.
+    /// Retires connections whose lifetime has ended.
     fn expire(&mut self, now_ns: i64) {
-        for _ in 0..RETIREMENTS_PER_SEGMENT {
-            if let Some(watch) = due(&mut self.closed, now_ns, CLOSED_NS) {
-                match self.live(watch).map(Connection::end_ns) {
-                    // A reset that the other end has not taken.
-                    Some(end_ns) if now_ns - end_ns < CLOSED_NS => {
-                        self.closed.push_back(Watch {
-                            from_ns: end_ns,
-                            ..watch
-                        });
-                    }
-                    Some(_) => self.retire(watch.slot),
-                    None => {}
+        for _ in 0..CHECKS_PER_SEGMENT {
+            if let Some(check) = due(&mut self.closed, now_ns, CLOSED_NS) {
+                // The connection continues if the other end rejected the RST.
+                if let Some(next) = self.retire_if_silent(check, now_ns, CLOSED_NS) {
+                    self.closed.push_back(next);
                 }
-            } else if let Some(watch) = due(&mut self.opening, now_ns, OPENING_NS) {
-                match self
-                    .live(watch)
-                    .map(|connection| (connection.opened(), connection.end_ns()))
-                {
-                    Some((true, end_ns)) => self.idle.push_back(Watch {
-                        from_ns: end_ns,
-                        ..watch
-                    }),
-                    Some((false, end_ns)) if now_ns - end_ns < OPENING_NS => {
-                        self.opening.push_back(Watch {
-                            from_ns: end_ns,
-                            ..watch
-                        });
+            } else if let Some(check) = due(&mut self.opening, now_ns, OPENING_NS) {
+                match self.live(check) {
+                    Some(connection) if connection.is_established() => {
+                        let since_ns = connection.end_ns();
+                        self.idle.push_back(Check { since_ns, ..check });
                     }
-                    Some(_) => self.retire(watch.slot),
-                    None => {}
+                    _ => {
+                        if let Some(next) = self.retire_if_silent(check, now_ns, OPENING_NS) {
+                            self.opening.push_back(next);
+                        }
+                    }
                 }
-            } else if let Some(watch) = due(&mut self.idle, now_ns, IDLE_NS) {
-                match self.live(watch).map(Connection::end_ns) {
-                    Some(end_ns) if now_ns - end_ns < IDLE_NS => {
-                        self.idle.push_back(Watch {
-                            from_ns: end_ns,
-                            ..watch
-                        });
-                    }
-                    Some(_) => self.retire(watch.slot),
-                    None => {}
+            } else if let Some(check) = due(&mut self.idle, now_ns, IDLE_NS) {
+                if let Some(next) = self.retire_if_silent(check, now_ns, IDLE_NS) {
+                    self.idle.push_back(next);
                 }
             } else {
                 return;
@@ -223,18 +202,28 @@ impl Tracker {
         }
     }
 
-    /// The watched connection, unless it has gone and its slot is vacant or taken by another.
-    fn live(&self, watch: Watch) -> Option<&Connection> {
-        let live = self.slots.get(watch.slot as usize)?;
-        let connection = &live.connection;
-        (!live.retired && connection.flow_id() == watch.flow_id).then_some(connection)
+    /// Retires the connection if its last segment is older than `lifetime_ns`. Otherwise, returns the next check.
+    fn retire_if_silent(&mut self, check: Check, now_ns: i64, lifetime_ns: i64) -> Option<Check> {
+        let since_ns = self.live(check)?.end_ns();
+        if now_ns - since_ns < lifetime_ns {
+            return Some(Check { since_ns, ..check });
+        }
+        self.retire(check.slot);
+        None
+    }
+
+    /// The connection of a check; `None` if it has been retired.
+    fn live(&self, check: Check) -> Option<&Connection> {
+        let slot = self.slots.get(check.slot as usize)?;
+        let connection = &slot.connection;
+        (!slot.retired && connection.flow_id() == check.flow_id).then_some(connection)
     }
 }
 
-/// The front of `queue` if it has waited for `wait_ns`.
-fn due(queue: &mut VecDeque<Watch>, now_ns: i64, wait_ns: i64) -> Option<Watch> {
+/// Removes the front of `queue` if it is older than `lifetime_ns`.
+fn due(queue: &mut VecDeque<Check>, now_ns: i64, lifetime_ns: i64) -> Option<Check> {
     let front = queue.front()?;
-    (now_ns.saturating_sub(front.from_ns) >= wait_ns)
+    (now_ns.saturating_sub(front.since_ns) >= lifetime_ns)
         .then(|| queue.pop_front())
         .flatten()
 }

@@ -1,19 +1,19 @@
-//! Octets that were acknowledged although the capture had not seen them: dropped by the capture, or about to turn up
-//! late because it stores the two directions out of step. Knows no segments.
+//! Octets that were acknowledged although the capture does not show them: the capture dropped them, or it stores the
+//! two directions out of order and shows them later.
 
 use std::collections::VecDeque;
 
-/// Ranges remembered: the lag between directions is a few segments, what stays longer was dropped.
+/// Maximum number of ranges. Out of order directions differ by a few segments; older ranges were dropped.
 const MAX_RANGES: usize = 64;
 
-/// The newest ranges that were acknowledged unseen.
+/// The most recent ranges that were acknowledged but not captured.
 #[derive(Debug, Default)]
-pub struct Unseen {
+pub struct AckedUnseen {
     ranges: VecDeque<(i64, i64)>,
 }
 
-impl Unseen {
-    /// `start..end` was acknowledged and not captured.
+impl AckedUnseen {
+    /// Adds `start..end`.
     pub fn add(&mut self, start: i64, end: i64) {
         match self.ranges.back_mut() {
             Some(last) if last.1 == start => last.1 = end,
@@ -26,7 +26,7 @@ impl Unseen {
         }
     }
 
-    /// Whether `start..end` turns up late: true once for each octet.
+    /// Removes `start..end` if one range contains it. Returns whether it did.
     pub fn take(&mut self, start: i64, end: i64) -> bool {
         let found = self
             .ranges
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_octet_turns_up_once() {
-        let mut unseen = Unseen::default();
+    fn each_octet_is_taken_once() {
+        let mut unseen = AckedUnseen::default();
         unseen.add(100, 200);
         unseen.add(200, 400);
         assert!(unseen.take(200, 300) && !unseen.take(200, 300));
@@ -64,8 +64,8 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_are_remembered() {
-        let mut unseen = Unseen::default();
+    fn old_ranges_are_discarded() {
+        let mut unseen = AckedUnseen::default();
         (0..100).for_each(|n| unseen.add(10 * n, 10 * n + 5));
         assert!(!unseen.take(0, 5) && unseen.take(990, 995));
     }

@@ -1,4 +1,4 @@
-//! What captures do to segments, and what odd captures must not do to memory or time. Read `support/mod.rs` first.
+//! Artefacts of captures, and bounds on memory and time. `support/mod.rs` explains the notation.
 
 mod support;
 
@@ -9,18 +9,18 @@ use hindflight_flows::{Direction, EventCause, EventKind, Tracker};
 use support::{blank, run, track};
 
 #[test]
-fn data_stored_after_its_acknowledgement_is_late_and_nothing_else() {
+fn data_stored_after_their_ack_are_not_a_retransmission() {
     let outcome = run("
         0.000 a>b S 0
         10.00 b>a SA 0 ack 1
         10.01 a>b A 1 ack 1
         10.02 a>b A 1:1001 ack 1
-        20.02 b>a A 1 ack 3001                  # stored before what it acknowledges
+        20.02 b>a A 1 ack 3001                  # stored before the data
         20.03 a>b A 1001:2001 ack 1
         20.04 a>b A 2001:3001 ack 1
-        20.05 a>b A 2001:3001 ack 1             # and this is sent again
+        20.05 a>b A 2001:3001 ack 1             # a retransmission
     ");
-    outcome.tells("20.05 retransmission spurious #8 2001:3001");
+    outcome.assert_events("20.05 retransmission spurious #8 2001:3001");
     let a2b = outcome.flows[0].directions[0];
     assert_eq!(
         (
@@ -41,7 +41,7 @@ fn a_packet_stored_twice_is_one_transmission() {
         10.02 a>b A 1:1001    ack 1 id 3 ts 10/0
         10.03 a>b A 1:1001    ack 1 id 3 ts 10/0
         10.04 a>b A 1001:2001 ack 1 id 4 ts 10/0
-        10.05 a>b A 1001:2001 ack 1 id 5 ts 10/0 # another IPv4 ID: sent again
+        10.05 a>b A 1001:2001 ack 1 id 5 ts 10/0 # another IPv4 ID: a retransmission
     ");
     let marked: Vec<usize> = (1..=7)
         .filter(|&number| outcome.note(number).retransmission)
@@ -55,27 +55,27 @@ fn a_packet_stored_twice_is_one_transmission() {
 }
 
 #[test]
-fn a_direction_that_nobody_acknowledges_takes_little_memory_and_shows_its_repeats() {
+fn a_direction_without_acks_takes_bounded_memory_and_shows_retransmissions() {
     let mut tracker = Tracker::new(1);
-    let (mut repeats, mut flight) = (0, 0);
+    let (mut retransmissions, mut flight) = (0, 0);
     for number in 0..50_000_u32 {
-        let again = number % 100 == 99;
+        let retransmission = number % 100 == 99;
         let mut segment = blank(
             u64::from(number) + 1,
             i64::from(number) * 1_000_000,
             true,
             5000,
         );
-        segment.seq = (number - u32::from(again) * 50) * 1000;
+        segment.seq = (number - u32::from(retransmission) * 50) * 1000;
         (segment.flags, segment.payload_bytes) = (flags::ACK, 1000);
         let note = tracker.push(&segment);
-        repeats += u32::from(note.retransmission);
+        retransmissions += u32::from(note.retransmission);
         flight = flight.max(note.flight_bytes);
     }
-    assert_eq!(repeats, 500);
+    assert_eq!(retransmissions, 500);
     assert!(
         flight <= 5_000_000,
-        "what was forgotten is not in flight: {flight}"
+        "discarded ranges are not in flight: {flight}"
     );
     tracker.finish();
     let events = tracker.take_events();
@@ -88,12 +88,12 @@ fn a_direction_that_nobody_acknowledges_takes_little_memory_and_shows_its_repeat
     );
     assert!(
         events.iter().all(|event| event.kind != EventKind::Loss),
-        "without ACKs nobody knows"
+        "without ACKs, no loss is certain"
     );
 }
 
 #[test]
-fn a_scan_is_forgotten_in_minutes_and_a_quiet_connection_in_hours() {
+fn a_scan_is_retired_after_minutes_and_an_idle_connection_after_hours() {
     let mut tracker = Tracker::new(1);
     let second = 1_000_000_000_i64;
     for segment in support::segments(
@@ -115,14 +115,14 @@ fn a_scan_is_forgotten_in_minutes_and_a_quiet_connection_in_hours() {
     let live = tracker.live_connections();
     assert!(
         (1801..=1803).contains(&live),
-        "{live}: ten a second for 180 s, and the quiet one"
+        "{live}: ten per second for 180 s, and the idle one"
     );
     tracker.finish();
     assert_eq!(tracker.take_finished_flows().len(), 20_001);
 }
 
 #[test]
-fn a_reset_that_is_ignored_does_not_end_the_connection() {
+fn an_ignored_reset_does_not_end_the_connection() {
     let mut ladder = String::from("0 a>b S 0\n10 b>a SA 0 ack 1\n10.1 a>b A 1 ack 1\n11 b>a R 1\n");
     for number in 0..200 {
         let t = 20.0 + f64::from(number) * 1000.0;
@@ -139,8 +139,8 @@ fn a_reset_that_is_ignored_does_not_end_the_connection() {
     assert_eq!(outcome.flows[0].directions[0].acked_bytes, 2000);
 }
 
-/// A window lost as a whole but for its end, then sent again: as bad as it gets for the scoreboard.
-fn burst(segments: u32) -> Vec<Segment> {
+/// A window in which every second segment is lost: the worst case for the scoreboard.
+fn every_second_lost(segments: u32) -> Vec<Segment> {
     let mut out = Vec::new();
     let mut push =
         |t_us: u32, from_a: bool, seq: u32, ack: u32, payload: u32, sack: Option<(u32, u32)>| {
@@ -176,7 +176,7 @@ fn burst(segments: u32) -> Vec<Segment> {
     for number in (0..segments).step_by(2) {
         push(600_000 + number, false, 1, 1 + (number + 2) * 100, 0, None);
     }
-    // And every octet once more, needlessly, with a DSACK for each.
+    // A DSACK for every segment.
     for number in 0..segments {
         push(
             700_000 + number,
@@ -191,15 +191,15 @@ fn burst(segments: u32) -> Vec<Segment> {
 }
 
 #[test]
-fn a_window_of_holes_costs_no_more_per_segment_than_a_small_one() {
-    // Quadratic work would take minutes here, not milliseconds.
-    let outcome = track(&burst(200_000));
+fn the_cost_per_segment_does_not_depend_on_the_window() {
+    // With quadratic cost, this would take minutes.
+    let outcome = track(&every_second_lost(200_000));
     let losses = outcome
         .events
         .iter()
         .filter(|event| event.kind == EventKind::Loss)
         .count();
-    let needless = outcome
+    let spurious = outcome
         .events
         .iter()
         .filter(|event| event.cause == EventCause::Spurious)
@@ -209,14 +209,14 @@ fn a_window_of_holes_costs_no_more_per_segment_than_a_small_one() {
         100_000
     );
     assert_eq!(
-        (losses, needless),
+        (losses, spurious),
         (0, 100_000),
-        "DSACK says that both copies of each arrived"
+        "the DSACKs show that both transmissions arrived"
     );
 }
 
 #[test]
-fn one_octet_sent_a_hundred_thousand_times_is_taken_in_stride() {
+fn one_octet_sent_a_hundred_thousand_times() {
     let mut segments = Vec::new();
     for number in 0..100_000_u32 {
         let mut segment = blank(
@@ -236,7 +236,7 @@ fn one_octet_sent_a_hundred_thousand_times_is_taken_in_stride() {
 }
 
 #[test]
-fn the_first_reset_of_a_connection_is_an_event() {
+fn only_the_first_reset_of_a_connection_is_an_event() {
     let outcome = run("0 a>b S 0
         10 b>a SA 0 ack 1
         10.1 a>b A 1:11 ack 1

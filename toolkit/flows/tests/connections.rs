@@ -1,5 +1,5 @@
-//! Ladders of connections: who opened them, where they begin and end, how their numbers count, where the capture
-//! stands. Read `support/mod.rs` for the notation.
+//! Connections: directions, start and end, sequence numbers, and the capture point. `support/mod.rs` explains the
+//! notation.
 
 mod support;
 
@@ -26,7 +26,7 @@ const TRANSFER: &str = "
 ";
 
 #[test]
-fn numbers_count_from_the_syn_and_windows_are_scaled() {
+fn numbers_are_relative_to_the_syn_and_windows_are_scaled() {
     let outcome = run(TRANSFER);
     let seen: Vec<(i64, Option<i64>)> = outcome
         .notes
@@ -83,33 +83,28 @@ fn numbers_count_from_the_syn_and_windows_are_scaled() {
         ),
         (3000, 1000, 2)
     );
-    assert_eq!(
-        outcome.note(13).flight_bytes,
-        0,
-        "the other end's FIN is acknowledged"
-    );
+    assert_eq!(outcome.note(13).flight_bytes, 0, "the FIN is acknowledged");
 }
 
-/// The annotations without the raw numbers they come from.
-fn annotations(ladder: &str, isn: [u32; 2]) -> Vec<Note> {
+fn notes(ladder: &str, isn: [u32; 2]) -> Vec<Note> {
     track(&segments(ladder, isn)).notes
 }
 
 #[test]
-fn a_wrap_anywhere_changes_nothing() {
-    let plain = annotations(TRANSFER, ISN);
+fn notes_do_not_depend_on_the_position_of_a_wrap() {
+    let expected = notes(TRANSFER, ISN);
     for back in [0, 1, 2, 500, 1001, 1500, 2999, 3001, 3002] {
         let isn = [0_u32.wrapping_sub(back), 0_u32.wrapping_sub(back % 103)];
         assert_eq!(
-            annotations(TRANSFER, isn),
-            plain,
+            notes(TRANSFER, isn),
+            expected,
             "wrap {back} octets after the SYN"
         );
     }
 }
 
 #[test]
-fn a_flow_of_many_times_four_gigabytes_counts_on() {
+fn positions_increase_through_many_wraps() {
     let mut tracker = Tracker::new(1);
     let step = 1_000_000_000_u32;
     let mut seq = 5_u32;
@@ -132,33 +127,33 @@ fn a_flow_of_many_times_four_gigabytes_counts_on() {
 }
 
 #[test]
-fn a_capture_may_begin_in_the_middle() {
+fn a_capture_can_start_within_a_connection() {
     let outcome = run("
         0.0 b>a A 1 ack 5001
-        0.1 a>b A 9001:10001 ack 1              # 5001 to 9001 were sent before
+        0.1 a>b A 9001:10001 ack 1              # 5001:9001 was sent before the capture
         0.2 b>a A 1 ack 7001
-        0.3 a>b A 8001:9001 ack 1               # sent before the capture, and now again
+        0.3 a>b A 8001:9001 ack 1               # retransmission of a segment sent before the capture
         0.4 b>a A 1 ack 10001
     ");
     let flow = &outcome.flows[0];
     assert_eq!(
         (flow.a_port, flow.syn, flow.vantage),
         (80, false, Vantage::Unknown),
-        "the first sender seen is a"
+        "the sender of the first segment is a"
     );
     let seqs: Vec<i64> = outcome.notes.iter().map(|note| note.seq).collect();
-    assert_eq!(seqs, [1, 4001, 1, 3001, 1], "1 is the first number known");
+    assert_eq!(seqs, [1, 4001, 1, 3001, 1], "1 is the first number seen");
     assert_eq!(outcome.note(1).ack, Some(1));
     assert!(
         outcome.notes.iter().all(|note| note.wnd_bytes.is_none()),
-        "the scale is not known"
+        "the window scale is unknown"
     );
     let flights: Vec<i64> = outcome.notes.iter().map(|note| note.flight_bytes).collect();
     assert_eq!(flights, [0, 5000, 3000, 3000, 0]);
 }
 
 #[test]
-fn acknowledgements_below_the_first_segment_show_what_was_in_flight() {
+fn acks_below_the_first_segment_show_the_flight_before_the_capture() {
     let outcome = run("
         0.0 a>b A 9001:10001 ack 1
         0.1 b>a A 1 ack 6001
@@ -169,13 +164,13 @@ fn acknowledgements_below_the_first_segment_show_what_was_in_flight() {
     assert_eq!(flights, [1000, 4000, 4000, 0]);
     assert!(
         outcome.note(3).retransmission,
-        "its octets had been sent before the capture began"
+        "its octets were sent before the capture"
     );
     assert_eq!(outcome.flows[0].directions[0].unique_bytes, 1000);
 }
 
 #[test]
-fn a_syn_with_another_number_is_another_connection() {
+fn a_syn_with_another_sequence_number_is_another_connection() {
     let first = segments(TRANSFER, ISN);
     let mut second = segments(TRANSFER, [77_000_000, 88_000_000]);
     for segment in &mut second {
@@ -198,7 +193,7 @@ fn a_syn_with_another_number_is_another_connection() {
 }
 
 #[test]
-fn a_syn_sent_again_is_the_same_connection() {
+fn a_retransmitted_syn_is_the_same_connection() {
     let outcome = run("
            0.0 a>b S  0 mss 1000
         1000.0 a>b S  0 mss 1000
@@ -206,7 +201,7 @@ fn a_syn_sent_again_is_the_same_connection() {
         1100.1 a>b A  1 ack 1
     ");
     assert_eq!(outcome.flows.len(), 1);
-    outcome.tells(
+    outcome.assert_events(
         "0 loss unknown #1 0:1
          1000 retransmission rto #2 0:1
          1000 rto rto #2 0:1",
@@ -221,7 +216,7 @@ fn a_syn_sent_again_is_the_same_connection() {
     );
     assert_eq!(
         flow.directions[0].rtt_samples, 0,
-        "Karn: a SYN sent twice is not timed"
+        "Karn: a retransmitted SYN gives no sample"
     );
 }
 
@@ -242,12 +237,12 @@ fn the_receiver_of_a_syn_ack_opened_the_connection() {
     assert_eq!(
         outcome.note(3).wnd_bytes,
         None,
-        "one SYN is not enough to know the scale"
+        "scaling depends on both SYNs"
     );
 }
 
 #[test]
-fn a_scale_offered_by_one_side_only_is_not_used() {
+fn a_window_scale_in_one_syn_only_is_not_used() {
     let outcome = run("
         0.0 a>b S  0 mss 1000 ws 7
         0.1 b>a SA 0 ack 1 mss 1000
@@ -264,19 +259,15 @@ fn vantage(syn_ack_ms: f64, ack_ms: f64) -> Vantage {
 }
 
 #[test]
-fn the_halves_of_the_handshake_tell_the_place() {
+fn the_handshake_determines_the_capture_point() {
     assert_eq!(vantage(100.0, 100.02), Vantage::Sender);
     assert_eq!(vantage(0.05, 100.0), Vantage::Receiver);
     assert_eq!(vantage(60.0, 100.0), Vantage::Middle);
-    assert_eq!(
-        vantage(0.05, 0.1),
-        Vantage::Unknown,
-        "hosts' own delays weigh as much"
-    );
+    assert_eq!(vantage(0.05, 0.1), Vantage::Unknown, "the RTT is too short");
 }
 
 #[test]
-fn without_a_handshake_timestamps_tell_the_place() {
+fn timestamps_determine_the_capture_point_without_a_handshake() {
     let mut ladder = String::new();
     for round in 0..12 {
         let (t, seq, ts) = (f64::from(round) * 100.0, 1 + round * 1000, round * 100);
@@ -298,20 +289,20 @@ fn without_a_handshake_timestamps_tell_the_place() {
 }
 
 #[test]
-fn at_the_receiver_a_filled_gap_is_a_loss_before_the_capture() {
+fn a_gap_filled_at_the_receiver_is_a_loss_before_the_capture_point() {
     let outcome = run("
           0.00 a>b S  0 mss 1000 sackok ts 1/0
           0.05 b>a SA 0 ack 1 mss 1000 sackok ts 501/1
         100.00 a>b A  1 ack 1 ts 101/501
         100.01 a>b A 1:1001    ack 1 ts 101/501
-        100.02 a>b A 2001:3001 ack 1 ts 101/501 # 1001:2001 never came
+        100.02 a>b A 2001:3001 ack 1 ts 101/501 # 1001:2001 is lost
         100.03 b>a A 1 ack 1001 sack 2001-3001 ts 601/101
         100.04 a>b A 3001:4001 ack 1 ts 101/501
         100.05 b>a A 1 ack 1001 sack 2001-4001 ts 601/101
         200.05 a>b A 1001:2001 ack 1 ts 201/601
         200.06 b>a A 1 ack 4001 ts 701/201
     ");
-    outcome.tells(
+    outcome.assert_events(
         "100.02 loss unknown #- 1001:2001
          200.05 retransmission fast #9 1001:2001
          200.05-200.06 recovery fast #9 1001:4001",
@@ -335,15 +326,15 @@ fn at_the_receiver_a_filled_gap_is_a_loss_before_the_capture() {
         .iter()
         .find(|event| event.kind == EventKind::Loss)
         .and_then(|event| event.evidence);
-    let words = loss.map(|evidence| evidence.to_string());
+    let evidence = loss.map(|evidence| evidence.to_string());
     assert_eq!(
-        words.as_deref(),
+        evidence.as_deref(),
         Some("lost before the capture point: gap below record 5, filled by record 9")
     );
 }
 
 #[test]
-fn a_late_segment_with_an_older_timestamp_was_overtaken() {
+fn a_late_segment_with_an_older_timestamp_was_reordered() {
     let outcome = run("
           0.00 a>b S  0 mss 1000 sackok ts 1/0
           0.05 b>a SA 0 ack 1 mss 1000 sackok ts 501/1
@@ -352,7 +343,7 @@ fn a_late_segment_with_an_older_timestamp_was_overtaken() {
         310.03 a>b A 1:1001    ack 1 ts 101/501
         310.04 b>a A 1 ack 2001 ts 701/101
     ");
-    outcome.tells("310.03 reordering unknown #5 1:1001");
+    outcome.assert_events("310.03 reordering unknown #5 1:1001");
     let a2b = outcome.flows[0].directions[0];
     assert_eq!(
         (
@@ -365,7 +356,7 @@ fn a_late_segment_with_an_older_timestamp_was_overtaken() {
 }
 
 #[test]
-fn without_timestamps_counting_ip_identifiers_decide() {
+fn incrementing_ip_ids_decide_without_timestamps() {
     let mut ladder =
         String::from("0.00 a>b S 0 id 1\n0.05 b>a SA 0 ack 1\n100 a>b A 1 ack 1 id 2\n");
     for number in 0..10 {
@@ -379,51 +370,55 @@ fn without_timestamps_counting_ip_identifiers_decide() {
         let _ = writeln!(ladder, "{t}.05 b>a A 1 ack {}", seq + 1000);
     }
     let gap = "120 a>b A 11001:12001 ack 1 id 14\n120.1 b>a A 1 ack 10001\n";
-    let overtaken = run(&format!(
+    let reordered = run(&format!(
         "{ladder}{gap}120.2 a>b A 10001:11001 ack 1 id 13\n"
     ));
-    overtaken.tells("120.2 reordering unknown #26 10001:11001");
-    let again = run(&format!(
+    reordered.assert_events("120.2 reordering unknown #26 10001:11001");
+    let retransmitted = run(&format!(
         "{ladder}{gap}120.2 a>b A 10001:11001 ack 1 id 15\n"
     ));
-    assert_eq!(again.flows[0].directions[0].retransmitted_segments, 1);
+    assert_eq!(
+        retransmitted.flows[0].directions[0].retransmitted_segments,
+        1
+    );
 }
 
 #[test]
-fn without_any_mark_the_time_decides() {
-    let open = "0 a>b S 0\n0.05 b>a SA 0 ack 1\n100 a>b A 1 ack 1\n101 a>b A 1001:2001 ack 1\n";
-    let soon = run(&format!("{open}120 a>b A 1:1001 ack 1"));
+fn the_delay_decides_without_timestamps_and_ip_ids() {
+    let handshake =
+        "0 a>b S 0\n0.05 b>a SA 0 ack 1\n100 a>b A 1 ack 1\n101 a>b A 1001:2001 ack 1\n";
+    let soon = run(&format!("{handshake}120 a>b A 1:1001 ack 1"));
     assert_eq!(soon.flows[0].directions[0].out_of_order_segments, 1);
-    let late = run(&format!("{open}202 a>b A 1:1001 ack 1"));
+    let late = run(&format!("{handshake}202 a>b A 1:1001 ack 1"));
     assert_eq!(late.flows[0].directions[0].retransmitted_segments, 1);
 }
 
 #[test]
-fn octets_captured_at_the_receiver_were_not_lost() {
+fn a_segment_captured_at_the_receiver_was_not_lost() {
     run("
           0.00 a>b S  0 mss 1000
           0.05 b>a SA 0 ack 1 mss 1000
         100.00 a>b A  1 ack 1
         100.01 a>b A 1:1001 ack 1
-        100.02 b>a A 1 ack 1                    # the ACK of it is late
+        100.02 b>a A 1 ack 1# its ACK is late
         500.00 a>b A 1:1001 ack 1
         500.01 b>a A 1 ack 1001
     ")
-    .tells(
+    .assert_events(
         "500 retransmission spurious #6 1:1001
          500 rto rto #6 1:1001",
     );
 }
 
 #[test]
-fn duplicate_acknowledgements_follow_the_two_definitions() {
+fn duplicate_acks_with_and_without_sack() {
     let open = "0 a>b S 0\n100 b>a SA 0 ack 1\n100.1 a>b A 1 ack 1\n110 a>b A 1:1001 ack 1\n111 a>b A 1001:2001 ack 1\n";
     let plain = run(&format!(
         "{open}210 b>a A 1 ack 1 win 60000          # duplicate
                211 b>a A 1 ack 1 win 50000          # window update
-               212 b>a PA 1:11 ack 1 win 50000      # carries data
-               213 b>a A 11 ack 2001 win 50000      # moves
-               214 b>a A 11 ack 2001 win 50000      # nothing outstanding"
+               212 b>a PA 1:11 ack 1 win 50000      # with data
+               213 b>a A 11 ack 2001 win 50000      # new data
+               214 b>a A 11 ack 2001 win 50000      # no data outstanding"
     ));
     let marked: Vec<usize> = (1..=10)
         .filter(|&number| plain.note(number).dup_ack)
@@ -433,7 +428,7 @@ fn duplicate_acknowledgements_follow_the_two_definitions() {
         .replace("S 0", "S 0 sackok")
         .replace("SA 0 ack 1", "SA 0 ack 1 sackok");
     let sack = run(&format!(
-        "{sack_open}210 b>a A 1 ack 1               # no news
+        "{sack_open}210 b>a A 1 ack 1               # no new SACK block
                     211 b>a A 1 ack 1 sack 1001-2001 win 50000
                     212 b>a A 1 ack 1 sack 1001-2001 win 50000"
     ));
@@ -444,15 +439,15 @@ fn duplicate_acknowledgements_follow_the_two_definitions() {
 }
 
 #[test]
-fn closed_and_silent_connections_are_let_go() {
+fn closed_and_idle_connections_are_retired() {
     let mut tracker = Tracker::new(7);
     let hour = 3600 * 1_000_000_000_i64;
     for segment in segments(TRANSFER, ISN) {
         tracker.push(&segment);
     }
-    let mut silent = blank(20, 500_000_000, true, 6000);
-    silent.flags = flags::SYN;
-    tracker.push(&silent);
+    let mut idle = blank(20, 500_000_000, true, 6000);
+    idle.flags = flags::SYN;
+    tracker.push(&idle);
     assert_eq!(
         (
             tracker.live_connections(),
@@ -473,11 +468,11 @@ fn closed_and_silent_connections_are_let_go() {
         (again.record, again.t_ns) = (22 + number, (number as i64 + 1) * hour);
         tracker.push(&again);
     }
-    let idle = tracker.take_finished_flows();
+    let expired = tracker.take_finished_flows();
     assert_eq!(
-        idle.iter().map(|flow| flow.flow_id).collect::<Vec<_>>(),
+        expired.iter().map(|flow| flow.flow_id).collect::<Vec<_>>(),
         [8],
-        "6001 went on sending"
+        "6001 still sends"
     );
     tracker.finish();
     assert_eq!(

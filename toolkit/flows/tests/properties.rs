@@ -1,5 +1,5 @@
-//! What must hold for any segments, however odd: no panic, counts that agree, numbers that do not depend on the
-//! initial sequence number.
+//! Properties of the output for arbitrary segments: no panic, consistent counters, and independence of the initial
+//! sequence numbers.
 
 mod support;
 
@@ -8,7 +8,7 @@ use hindflight_flows::{EventCause, EventKind, FlowRow, Note};
 use proptest::prelude::*;
 use support::{Outcome, blank, track};
 
-/// A segment of one of a few connections; numbers small enough to overlap, and now and then wild.
+/// A segment of one of a few connections. Most sequence numbers are small and overlap; some are arbitrary.
 fn any_segment() -> impl Strategy<Value = Segment> {
     let number =
         prop_oneof![8 => 0..20_000_u32, 1 => any::<u32>(), 1 => 0xFFFF_F000_u32..0xFFFF_FFFF];
@@ -40,7 +40,7 @@ fn any_segment() -> impl Strategy<Value = Segment> {
                 for (left, right) in sack {
                     blocks.push(left, right);
                 }
-                // SYN and RST are rare enough for connections to live.
+                // Few segments have SYN or RST, so that connections last.
                 segment.flags = if flag & 0x1C0 == 0 {
                     flag & 0x3F
                 } else {
@@ -64,7 +64,7 @@ fn any_segment() -> impl Strategy<Value = Segment> {
         )
 }
 
-/// Time to the next segment: mostly a round trip or less, now and then a clock that jumps, even backwards.
+/// Time to the next segment: mostly within a few RTTs; sometimes the clock jumps, also backwards.
 fn any_gap() -> impl Strategy<Value = i64> {
     prop_oneof![
         40 => 0..400_000_000_i64,
@@ -78,7 +78,7 @@ fn any_capture() -> impl Strategy<Value = Vec<Segment>> {
     prop::collection::vec(any_segment(), 0..250).prop_map(|mut segments| {
         let mut t_ns = 0;
         for (record, segment) in (1..).zip(&mut segments) {
-            // What a pcap file can say: 32 bits of seconds since 1970.
+            // The range of pcap: 32 bits of seconds since 1970.
             t_ns = (t_ns + segment.t_ns).clamp(0, i64::from(u32::MAX) * 1_000_000_000);
             (segment.record, segment.t_ns) = (record, t_ns);
         }
@@ -86,7 +86,7 @@ fn any_capture() -> impl Strategy<Value = Vec<Segment>> {
     })
 }
 
-/// A connection as a sender and a lossy path would make it: in order, lost, repeated, acknowledged with SACK.
+/// A connection with new data, retransmissions, ACKs and SACK blocks.
 fn any_transfer() -> impl Strategy<Value = Vec<Segment>> {
     prop::collection::vec(
         (
@@ -109,8 +109,8 @@ fn any_transfer() -> impl Strategy<Value = Vec<Segment>> {
             let mut segment = blank(segments.len() as u64 + 1, t_ns, forward, 5000);
             segment.flags = flags::ACK;
             if forward {
-                let again = place < 10 && next > una;
-                segment.seq = if again {
+                let retransmission = place < 10 && next > una;
+                segment.seq = if retransmission {
                     una + (place * 100).min(next - una - 1)
                 } else {
                     next
@@ -133,11 +133,11 @@ fn any_transfer() -> impl Strategy<Value = Vec<Segment>> {
     })
 }
 
-/// Sums that must agree, whatever came in.
-fn consistent(flow: &FlowRow, outcome: &Outcome, segments: &[Segment]) {
+/// Checks the row of a flow against notes and events.
+fn assert_consistent(flow: &FlowRow, outcome: &Outcome, segments: &[Segment]) {
     for (index, row) in flow.directions.iter().enumerate() {
         let of = |note: &Note| note.flow_id == flow.flow_id && note.direction as usize == index;
-        let own = || {
+        let sent = || {
             outcome
                 .notes
                 .iter()
@@ -145,7 +145,7 @@ fn consistent(flow: &FlowRow, outcome: &Outcome, segments: &[Segment]) {
                 .filter(|(note, _)| of(note))
         };
         let count = |wanted: &dyn Fn(&Note, &Segment) -> bool| {
-            own()
+            sent()
                 .filter(|(note, segment)| wanted(note, segment))
                 .count() as u64
         };
@@ -164,7 +164,7 @@ fn consistent(flow: &FlowRow, outcome: &Outcome, segments: &[Segment]) {
             count(&|note, segment| note.retransmission && segment.payload_bytes > 0)
         );
         assert!(row.out_of_order_segments + row.retransmitted_segments <= row.data_segments);
-        let payload: u64 = own()
+        let payload: u64 = sent()
             .filter(|pair| data(pair.1))
             .map(|pair| u64::from(pair.1.payload_bytes))
             .sum();
@@ -183,8 +183,11 @@ fn consistent(flow: &FlowRow, outcome: &Outcome, segments: &[Segment]) {
                 .filter(of)
                 .filter(move |event| event.kind == kind)
         };
-        let repeated = count(&|note, _| note.retransmission);
-        assert_eq!(events(EventKind::Retransmission).count() as u64, repeated);
+        let retransmissions = count(&|note, _| note.retransmission);
+        assert_eq!(
+            events(EventKind::Retransmission).count() as u64,
+            retransmissions
+        );
         assert_eq!(events(EventKind::Rto).count() as u64, row.rtos);
         assert_eq!(events(EventKind::Recovery).count() as u64, row.recoveries);
         assert!(events(EventKind::Loss).all(|event| event.cause == EventCause::Unknown));
@@ -192,38 +195,38 @@ fn consistent(flow: &FlowRow, outcome: &Outcome, segments: &[Segment]) {
     }
 }
 
-/// What the tracker says, without times of records and raw numbers.
-fn gist(outcome: &Outcome) -> (Vec<Note>, String, Vec<(u64, u64, u64)>) {
+/// Output of the tracker that must not depend on the initial sequence numbers.
+fn relative_output(outcome: &Outcome) -> (Vec<Note>, String, Vec<(u64, u64, u64)>) {
     let counts = outcome.flows.iter().flat_map(|flow| flow.directions);
     let counts = counts
         .map(|row| (row.unique_bytes, row.retransmitted_bytes, row.acked_bytes))
         .collect();
-    (outcome.notes.clone(), outcome.story(), counts)
+    (outcome.notes.clone(), outcome.event_log(), counts)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_capture_is_taken_and_counts_agree(segments in any_capture()) {
+    fn arbitrary_captures_have_consistent_counters(segments in any_capture()) {
         let outcome = track(&segments);
         prop_assert_eq!(outcome.notes.len(), segments.len());
         for flow in &outcome.flows {
             prop_assert!(flow.start_ns <= flow.end_ns);
-            consistent(flow, &outcome, &segments);
+            assert_consistent(flow, &outcome, &segments);
         }
         prop_assert!(outcome.notes.iter().all(|note| note.flight_bytes >= 0));
     }
 
     #[test]
-    fn a_transfer_keeps_its_books(segments in any_transfer()) {
+    fn transfers_have_consistent_counters(segments in any_transfer()) {
         let outcome = track(&segments);
         prop_assert_eq!(outcome.flows.len(), 1);
         let flow = &outcome.flows[0];
-        consistent(flow, &outcome, &segments);
+        assert_consistent(flow, &outcome, &segments);
         let row = &flow.directions[0];
         let highest = segments.iter().filter(|s| s.src_port == 5000).map(|s| s.seq + s.payload_bytes).max().unwrap_or(1);
-        prop_assert_eq!(row.unique_bytes, u64::from(highest.max(1) - 1), "no gaps in what was sent");
+        prop_assert_eq!(row.unique_bytes, u64::from(highest.max(1) - 1), "the transfer has no gaps");
         prop_assert_eq!(row.retransmitted_bytes, row.payload_bytes - row.unique_bytes);
         prop_assert!(row.acked_bytes <= row.unique_bytes);
         prop_assert_eq!(row.out_of_order_segments, 0);
@@ -237,25 +240,25 @@ proptest! {
     }
 
     #[test]
-    fn the_initial_sequence_number_does_not_matter(segments in any_transfer(), isn in any::<u32>(), peer in any::<u32>()) {
+    fn the_output_does_not_depend_on_the_initial_sequence_numbers(segments in any_transfer(), isn in any::<u32>(), peer_isn in any::<u32>()) {
         let mut moved = segments.clone();
         for segment in &mut moved {
-            let (own, other) = if segment.src_port == 5000 { (isn, peer) } else { (peer, isn) };
-            segment.seq = segment.seq.wrapping_add(own);
+            let (isn, peer_isn) = if segment.src_port == 5000 { (isn, peer_isn) } else { (peer_isn, isn) };
+            segment.seq = segment.seq.wrapping_add(isn);
             if segment.flags & flags::ACK != 0 {
-                segment.ack = segment.ack.wrapping_add(other);
+                segment.ack = segment.ack.wrapping_add(peer_isn);
             }
             let mut blocks = SackBlocks::default();
             for &(left, right) in segment.options.sack.as_slice() {
-                blocks.push(left.wrapping_add(other), right.wrapping_add(other));
+                blocks.push(left.wrapping_add(peer_isn), right.wrapping_add(peer_isn));
             }
             segment.options.sack = blocks;
         }
-        prop_assert_eq!(gist(&track(&segments)), gist(&track(&moved)));
+        prop_assert_eq!(relative_output(&track(&segments)), relative_output(&track(&moved)));
     }
 
     #[test]
-    fn truncated_captures_are_prefixes(segments in any_transfer(), part in 0.0..1.0_f64) {
+    fn a_truncated_capture_has_the_same_notes(segments in any_transfer(), part in 0.0..1.0_f64) {
         let cut = (segments.len() as f64 * part) as usize;
         let whole = track(&segments);
         prop_assert_eq!(&track(&segments[..cut]).notes[..], &whole.notes[..cut]);

@@ -1,9 +1,9 @@
-//! A chain of a few hidden states with a loss probability in each: the likelihood of a sequence of fates, and what
-//! run lengths and autocorrelation it gives.
+//! A hidden Markov chain of a few states, with a loss probability per state: the likelihood of a loss sequence, and the
+//! expected run lengths and autocorrelation.
 //!
-//! Must not know which model the chain is. The state steps before each packet, as in netem; the first packet sees the
-//! chain in its steady state. Forward recursion: L. R. Rabiner, "A Tutorial on Hidden Markov Models", Proc. IEEE 77(2),
-//! 1989, here over whole runs of equal fates by powers of one matrix.
+//! The state changes before each packet, as in netem, and the first packet finds the chain in its steady state. The
+//! likelihood is computed by the forward recursion (L. R. Rabiner, "A Tutorial on Hidden Markov Models", Proc. IEEE
+//! 77(2), 1989), here over whole runs of losses or deliveries by powers of one matrix.
 
 use super::runs::Runs;
 
@@ -12,20 +12,21 @@ type Matrix<const N: usize> = [[f64; N]; N];
 /// A chain of `N` states.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<const N: usize> {
-    /// Probability of the step from the first to the second state.
+    /// Transition probabilities, from the row's state to the column's.
     pub step: Matrix<N>,
-    /// Probability that a packet is lost in the state.
+    /// Loss probability in each state.
     pub loss: [f64; N],
 }
 
-/// Slopes of a log likelihood over the entries of a chain's steady state and of its steps with either fate.
+/// The gradient of a log likelihood with respect to the steady state of a chain and to its steps with a delivery and
+/// with a loss.
 #[derive(Clone, Debug)]
-pub struct Slopes<const N: usize> {
+pub struct Gradient<const N: usize> {
     steady: [f64; N],
-    shown: [Matrix<N>; 2],
+    emitting: [Matrix<N>; 2],
 }
 
-/// A power of a step with its fate: `matrix` times e^`scale`.
+/// A matrix power in scaled form: `matrix` times e^`scale`.
 #[derive(Clone, Copy)]
 struct Power<const N: usize> {
     matrix: Matrix<N>,
@@ -35,7 +36,7 @@ struct Power<const N: usize> {
 impl<const N: usize> Chain<N> {
     /// Share of packets in each state.
     pub fn steady(&self) -> [f64; N] {
-        // (P + P^2) / 2 squared often enough: also where the chain alternates.
+        // Powers of (P + P^2) / 2, which converge also if the chain is periodic.
         let mut power = self.step;
         let square = times(&power, &power);
         for (row, twice) in power.iter_mut().zip(&square) {
@@ -61,13 +62,13 @@ impl<const N: usize> Chain<N> {
         share
     }
 
-    /// Probability of `lost` in each state.
+    /// Probability of a loss, or of a delivery, in each state.
     fn emission(&self, lost: bool) -> [f64; N] {
         self.loss.map(|loss| if lost { loss } else { 1.0 - loss })
     }
 
-    /// One step that shows the fate `lost`.
-    fn shown(&self, lost: bool) -> Matrix<N> {
+    /// One step with a loss or a delivery.
+    fn emitting(&self, lost: bool) -> Matrix<N> {
         let emission = self.emission(lost);
         let mut matrix = self.step;
         for row in &mut matrix {
@@ -78,19 +79,19 @@ impl<const N: usize> Chain<N> {
         matrix
     }
 
-    /// Natural logarithm of the probability of the whole sequence.
+    /// Log likelihood of the whole sequence.
     pub fn log_likelihood(&self, runs: &Runs) -> f64 {
         let tables = [false, true].map(|lost| {
-            let shown = Power::new(self.shown(lost));
-            shown.to_powers(&runs.lengths[usize::from(lost)])
+            let step = Power::new(self.emitting(lost));
+            step.to_powers(&runs.lengths[usize::from(lost)])
         });
         let mut forward = self.steady();
         let mut sum = 0.0;
-        let mut fate = usize::from(runs.first_lost);
-        // The logarithm of many factors at once: it is the costliest step.
+        let mut lost = usize::from(runs.first_lost);
+        // One logarithm for many factors: it is the most expensive operation here.
         let mut pending = 1.0;
         for &number in &runs.index {
-            let power = &tables[fate][number as usize];
+            let power = &tables[lost][number as usize];
             let mut next = [0.0; N];
             for (from, row) in forward.iter().zip(&power.matrix) {
                 for (to, x) in next.iter_mut().zip(row) {
@@ -112,19 +113,18 @@ impl<const N: usize> Chain<N> {
                 sum += libm::log(pending);
                 pending = 1.0;
             }
-            fate ^= 1;
+            lost ^= 1;
         }
         sum + libm::log(pending)
     }
 
-    /// How the logarithm of the probability grows with each entry of the steady state and of the two steps with their
-    /// fates; none where the sequence cannot come about.
+    /// The gradient of the log likelihood; none if the sequence has probability 0.
     ///
-    /// Forward and backward over the runs give it for each power (Rabiner, §III.A); from the powers it goes back to the
-    /// steps by the product rule.
-    pub fn slopes(&self, runs: &Runs) -> Option<Slopes<N>> {
-        let steps = [false, true].map(|lost| Power::new(self.shown(lost)));
-        let tables = [0, 1].map(|fate| steps[fate].to_powers(&runs.lengths[fate]));
+    /// The forward and backward recursions over the runs give the gradient for each power (Rabiner, §III.A); the
+    /// product rule then gives it for the steps.
+    pub fn gradient(&self, runs: &Runs) -> Option<Gradient<N>> {
+        let steps = [false, true].map(|lost| Power::new(self.emitting(lost)));
+        let tables = [0, 1].map(|lost| steps[lost].to_powers(&runs.lengths[lost]));
         let first = usize::from(runs.first_lost);
         let mut forward = Vec::with_capacity(runs.index.len() + 1);
         let mut totals = Vec::with_capacity(runs.index.len());
@@ -132,7 +132,7 @@ impl<const N: usize> Chain<N> {
         forward.push(at);
         for (i, &number) in runs.index.iter().enumerate() {
             let power = &tables[(first + i) % 2][number as usize].matrix;
-            at = across(&at, power);
+            at = row_times(&at, power);
             let total: f64 = at.iter().sum();
             if total <= 0.0 || !total.is_finite() {
                 return None;
@@ -141,55 +141,57 @@ impl<const N: usize> Chain<N> {
             forward.push(at);
             totals.push(1.0 / total);
         }
-        let mut gains = [0, 1].map(|fate: usize| vec![[[0.0; N]; N]; tables[fate].len()]);
-        let mut behind = [1.0; N];
+        let mut power_gradients = [0, 1].map(|lost: usize| vec![[[0.0; N]; N]; tables[lost].len()]);
+        let mut backward = [1.0; N];
         for (i, &number) in runs.index.iter().enumerate().rev() {
-            let fate = (first + i) % 2;
+            let lost = (first + i) % 2;
             let norm = totals[i];
-            let gain = &mut gains[fate][number as usize];
-            for (row, a) in gain.iter_mut().zip(&forward[i]) {
-                for (g, b) in row.iter_mut().zip(&behind) {
+            let gradient = &mut power_gradients[lost][number as usize];
+            for (row, a) in gradient.iter_mut().zip(&forward[i]) {
+                for (g, b) in row.iter_mut().zip(&backward) {
                     *g += a * b * norm;
                 }
             }
-            behind = along(&tables[fate][number as usize].matrix, &behind).map(|x| x * norm);
+            let power = &tables[lost][number as usize].matrix;
+            backward = times_column(power, &backward).map(|x| x * norm);
         }
-        let shown = [0, 1].map(|fate| {
-            let lengths = &runs.lengths[fate];
-            steps[fate].slope_of_powers(lengths, &tables[fate], &gains[fate])
+        let emitting = [0, 1].map(|lost| {
+            let lengths = &runs.lengths[lost];
+            steps[lost].gradient_of_powers(lengths, &tables[lost], &power_gradients[lost])
         });
-        Some(Slopes {
-            steady: behind,
-            shown,
+        Some(Gradient {
+            steady: backward,
+            emitting,
         })
     }
 
-    /// How much higher `slopes` put another chain than a third one, both near the one that they are of.
-    pub fn rise(slopes: &Slopes<N>, above: &Self, below: &Self) -> f64 {
+    /// The first-order change of the log likelihood from the chain `below` to the chain `above`, both near the chain
+    /// of the gradient.
+    pub fn likelihood_change(gradient: &Gradient<N>, above: &Self, below: &Self) -> f64 {
         let mut sum = 0.0;
         let (high, low) = (above.steady(), below.steady());
-        for (slope, (a, b)) in slopes.steady.iter().zip(high.iter().zip(&low)) {
+        for (slope, (a, b)) in gradient.steady.iter().zip(high.iter().zip(&low)) {
             sum += slope * (a - b);
         }
-        for (slope, lost) in slopes.shown.iter().zip([false, true]) {
-            let (high, low) = (above.shown(lost), below.shown(lost));
+        for (slope, lost) in gradient.emitting.iter().zip([false, true]) {
+            let (high, low) = (above.emitting(lost), below.emitting(lost));
             let entries = slope.iter().flatten();
-            let moved = high.iter().flatten().zip(low.iter().flatten());
-            for (slope, (a, b)) in entries.zip(moved) {
+            let changes = high.iter().flatten().zip(low.iter().flatten());
+            for (slope, (a, b)) in entries.zip(changes) {
                 sum += slope * (a - b);
             }
         }
         sum
     }
 
-    /// Calls `tell(probability of loss, lost)` for each packet in order: the probability given all before it.
-    pub fn predict(&self, runs: &Runs, mut tell: impl FnMut(f64, bool)) {
+    /// Calls `visit(probability, lost)` for each packet in order, with its loss probability given all packets before.
+    pub fn predict(&self, runs: &Runs, mut visit: impl FnMut(f64, bool)) {
         let mut before = self.steady();
         for (lost, length) in runs.iter() {
             let emission = self.emission(lost);
             for _ in 0..length {
-                let chance: f64 = before.iter().zip(&self.loss).map(|(b, l)| b * l).sum();
-                tell(chance, lost);
+                let probability: f64 = before.iter().zip(&self.loss).map(|(b, l)| b * l).sum();
+                visit(probability, lost);
                 let mut after = before;
                 for (x, e) in after.iter_mut().zip(&emission) {
                     *x *= e;
@@ -205,22 +207,22 @@ impl<const N: usize> Chain<N> {
         }
     }
 
-    /// Share of runs of the fate `lost` that are longer than each of `lengths` (ascending).
+    /// The expected share of runs longer than each of `lengths` (ascending), of runs of losses or of deliveries.
     pub fn longer(&self, lost: bool, lengths: &[u64]) -> Vec<f64> {
-        // The state at the first packet of a run: after a packet of the other fate, with one of this fate.
+        // The state at the first packet of a run: after a packet of the other kind, with a packet of this kind.
         let mut entering = self.steady();
         let other = self.emission(!lost);
         for (share, e) in entering.iter_mut().zip(&other) {
             *share *= e;
         }
         let mut first = [0.0; N];
-        for (from, row) in entering.iter().zip(&self.shown(lost)) {
+        for (from, row) in entering.iter().zip(&self.emitting(lost)) {
             for (to, x) in first.iter_mut().zip(row) {
                 *to += from * x;
             }
         }
         let all: f64 = first.iter().sum();
-        let powers = Power::new(self.shown(lost)).to_powers(lengths);
+        let powers = Power::new(self.emitting(lost)).to_powers(lengths);
         let share = powers.iter().map(|power| {
             let mut left = 0.0;
             for (from, row) in first.iter().zip(&power.matrix) {
@@ -231,7 +233,7 @@ impl<const N: usize> Chain<N> {
         share.collect()
     }
 
-    /// Autocorrelation of the fates at each of `lags` (ascending).
+    /// The expected autocorrelation of the losses at each of `lags` (ascending).
     pub fn autocorrelation(&self, lags: &[u64]) -> Vec<f64> {
         let steady = self.steady();
         let mean: f64 = steady.iter().zip(&self.loss).map(|(s, l)| s * l).sum();
@@ -253,7 +255,7 @@ impl<const N: usize> Power<N> {
         Self { matrix, scale: 0.0 }.scaled()
     }
 
-    fn one() -> Self {
+    fn identity() -> Self {
         let mut matrix = [[0.0; N]; N];
         for (i, row) in matrix.iter_mut().enumerate() {
             row[i] = 1.0;
@@ -261,17 +263,18 @@ impl<const N: usize> Power<N> {
         Self { matrix, scale: 0.0 }
     }
 
+    /// The same matrix with its largest entry in a safe range.
     fn scaled(mut self) -> Self {
-        let most = self
+        let max = self
             .matrix
             .iter()
             .flatten()
-            .fold(0.0_f64, |most, &x| most.max(x));
-        if most > 0.0 && !(1e-30..1e30).contains(&most) {
+            .fold(0.0_f64, |max, &x| max.max(x));
+        if max > 0.0 && !(1e-30..1e30).contains(&max) {
             for x in self.matrix.iter_mut().flatten() {
-                *x /= most;
+                *x /= max;
             }
-            self.scale += libm::log(most);
+            self.scale += libm::log(max);
         }
         self
     }
@@ -285,7 +288,7 @@ impl<const N: usize> Power<N> {
     }
 
     fn to_power(self, mut exponent: u64) -> Self {
-        let (mut result, mut square) = (Self::one(), self);
+        let (mut result, mut square) = (Self::identity(), self);
         while exponent > 0 {
             if exponent & 1 == 1 {
                 result = result.times(&square);
@@ -298,9 +301,9 @@ impl<const N: usize> Power<N> {
         result
     }
 
-    /// The powers at ascending `exponents`, each from the one before.
+    /// The powers at `exponents` (ascending), each computed from the one before.
     fn to_powers(self, exponents: &[u64]) -> Vec<Self> {
-        let (mut at, mut reached) = (Self::one(), 0);
+        let (mut at, mut reached) = (Self::identity(), 0);
         let powers = exponents.iter().map(|&exponent| {
             at = at.times(&self.to_power(exponent - reached));
             reached = exponent;
@@ -311,51 +314,60 @@ impl<const N: usize> Power<N> {
 }
 
 impl<const N: usize> Power<N> {
-    /// From the slopes over the powers at ascending `exponents` (each as its scaled matrix) to those over this matrix.
-    fn slope_of_powers(&self, exponents: &[u64], powers: &[Self], over: &[Matrix<N>]) -> Matrix<N> {
+    /// The gradient with respect to this matrix, from the gradients with respect to the scaled matrices of its powers
+    /// at `exponents` (ascending).
+    fn gradient_of_powers(
+        &self,
+        exponents: &[u64],
+        powers: &[Self],
+        gradients: &[Matrix<N>],
+    ) -> Matrix<N> {
         let mut sum = [[0.0; N]; N];
         let mut carried = [[0.0; N]; N];
         for j in (0..exponents.len()).rev() {
             let (before, reached) = match j {
-                0 => (Self::one(), 0),
+                0 => (Self::identity(), 0),
                 _ => (powers[j - 1], exponents[j - 1]),
             };
             let step = self.to_power(exponents[j] - reached);
-            let here = plus(&carried, &over[j]);
+            let here = plus(&carried, &gradients[j]);
             let factor = libm::exp(before.scale + step.scale - powers[j].scale);
             let of_step = scaled(&transposed_times(&before.matrix, &here), factor);
             carried = scaled(&times_transposed(&here, &step.matrix), factor);
-            sum = plus(&sum, &self.slope_of_power(exponents[j] - reached, &of_step));
+            sum = plus(
+                &sum,
+                &self.gradient_of_power(exponents[j] - reached, &of_step),
+            );
         }
         scaled(&sum, libm::exp(-self.scale))
     }
 
-    /// From the slope over the scaled matrix of a power to that over this scaled matrix.
-    fn slope_of_power(&self, exponent: u64, over: &Matrix<N>) -> Matrix<N> {
+    /// The gradient with respect to this scaled matrix, from that with respect to the scaled matrix of a power.
+    fn gradient_of_power(&self, exponent: u64, gradient: &Matrix<N>) -> Matrix<N> {
         match exponent {
             0 => [[0.0; N]; N],
-            1 => *over,
+            1 => *gradient,
             _ => {
                 let whole = self.to_power(exponent);
                 let odd = exponent % 2;
                 let part = self.to_power(if odd == 1 { exponent - 1 } else { exponent / 2 });
                 let other = if odd == 1 { *self } else { part };
                 let factor = libm::exp(part.scale + other.scale - whole.scale);
-                let over = scaled(over, factor);
-                let left = times_transposed(&over, &other.matrix);
-                let right = transposed_times(&part.matrix, &over);
+                let gradient = scaled(gradient, factor);
+                let left = times_transposed(&gradient, &other.matrix);
+                let right = transposed_times(&part.matrix, &gradient);
                 if odd == 1 {
-                    plus(&self.slope_of_power(exponent - 1, &left), &right)
+                    plus(&self.gradient_of_power(exponent - 1, &left), &right)
                 } else {
-                    self.slope_of_power(exponent / 2, &plus(&left, &right))
+                    self.gradient_of_power(exponent / 2, &plus(&left, &right))
                 }
             }
         }
     }
 }
 
-/// A row of shares times a matrix.
-fn across<const N: usize>(row: &[f64; N], matrix: &Matrix<N>) -> [f64; N] {
+/// A row vector times a matrix.
+fn row_times<const N: usize>(row: &[f64; N], matrix: &Matrix<N>) -> [f64; N] {
     let mut out = [0.0; N];
     for (from, entries) in row.iter().zip(matrix) {
         for (to, x) in out.iter_mut().zip(entries) {
@@ -365,8 +377,8 @@ fn across<const N: usize>(row: &[f64; N], matrix: &Matrix<N>) -> [f64; N] {
     out
 }
 
-/// A matrix times a column.
-fn along<const N: usize>(matrix: &Matrix<N>, column: &[f64; N]) -> [f64; N] {
+/// A matrix times a column vector.
+fn times_column<const N: usize>(matrix: &Matrix<N>, column: &[f64; N]) -> [f64; N] {
     let mut out = [0.0; N];
     for (o, row) in out.iter_mut().zip(matrix) {
         *o = row.iter().zip(column).map(|(x, c)| x * c).sum();
@@ -389,13 +401,13 @@ fn scaled<const N: usize>(matrix: &Matrix<N>, factor: f64) -> Matrix<N> {
 }
 
 fn transposed<const N: usize>(matrix: &Matrix<N>) -> Matrix<N> {
-    let mut turned = [[0.0; N]; N];
+    let mut result = [[0.0; N]; N];
     for (i, row) in matrix.iter().enumerate() {
         for (j, x) in row.iter().enumerate() {
-            turned[j][i] = *x;
+            result[j][i] = *x;
         }
     }
-    turned
+    result
 }
 
 fn transposed_times<const N: usize>(a: &Matrix<N>, b: &Matrix<N>) -> Matrix<N> {
@@ -430,18 +442,18 @@ mod tests {
     }
 
     /// The same by summing over every sequence of states.
-    fn by_force(chain: &Chain<2>, fates: &[u8]) -> f64 {
+    fn by_force(chain: &Chain<2>, losses: &[u8]) -> f64 {
         let steady = chain.steady();
         let mut total = 0.0;
-        for path in 0_u32..1 << fates.len() {
+        for path in 0_u32..1 << losses.len() {
             let state = |t: usize| ((path >> t) & 1) as usize;
             let mut product = steady[state(0)];
-            for (t, &fate) in fates.iter().enumerate() {
+            for (t, &lost) in losses.iter().enumerate() {
                 if t > 0 {
                     product *= chain.step[state(t - 1)][state(t)];
                 }
                 let loss = chain.loss[state(t)];
-                product *= if fate == 1 { loss } else { 1.0 - loss };
+                product *= if lost == 1 { loss } else { 1.0 - loss };
             }
             total += product;
         }
@@ -451,13 +463,13 @@ mod tests {
     #[test]
     fn likelihood_is_the_sum_over_all_sequences_of_states() {
         let chain = two(0.2, 0.4, 0.3, 0.9);
-        for fates in [
+        for losses in [
             &[0, 0, 0, 1, 1, 0, 1, 0, 0, 0][..],
             &[1],
             &[1, 1, 1, 1, 0, 0],
         ] {
-            let got = chain.log_likelihood(&Runs::new(fates));
-            let sum = by_force(&chain, fates);
+            let got = chain.log_likelihood(&Runs::new(losses));
+            let sum = by_force(&chain, losses);
             assert!((got - sum).abs() < 1e-12, "{got} against {sum}");
         }
     }

@@ -1,12 +1,12 @@
-//! Tails of the chi-square and the gamma law, quantiles of the normal: what tests and intervals need.
+//! Tails of the chi-square and gamma distributions, and quantiles of the normal distribution.
 //!
-//! Must not know what is tested. Series and continued fraction of the incomplete gamma function: Abramowitz and
-//! Stegun, "Handbook of Mathematical Functions", 6.5.29 and 6.5.31.
+//! The incomplete gamma function is computed by its series and its continued fraction: Abramowitz and Stegun,
+//! "Handbook of Mathematical Functions", 6.5.29 and 6.5.31.
 
-/// Terms after which a series or fraction is taken as it is: both converge far earlier where they are used.
-const MOST_TERMS: usize = 10_000;
+/// The maximum number of terms; for the arguments used here both converge far earlier.
+const MAX_TERMS: usize = 10_000;
 
-/// Probability that a chi-square variable with `freedom` degrees of freedom exceeds `x`.
+/// The probability that a chi-square variable with `freedom` degrees of freedom exceeds `x`.
 pub fn chi_square_tail(x: f64, freedom: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;
@@ -14,7 +14,7 @@ pub fn chi_square_tail(x: f64, freedom: f64) -> f64 {
     upper_gamma(freedom / 2.0, x / 2.0)
 }
 
-/// Regularised upper incomplete gamma function Q(a, x).
+/// The regularised upper incomplete gamma function Q(a, x).
 pub fn upper_gamma(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;
@@ -22,7 +22,7 @@ pub fn upper_gamma(a: f64, x: f64) -> f64 {
     let front = libm::exp(a * libm::log(x) - x - libm::lgamma(a));
     if x < a + 1.0 {
         let (mut term, mut sum) = (1.0 / a, 1.0 / a);
-        for n in 1..MOST_TERMS {
+        for n in 1..MAX_TERMS {
             term *= x / (a + n as f64);
             sum += term;
             if term < sum * 1e-16 {
@@ -31,13 +31,13 @@ pub fn upper_gamma(a: f64, x: f64) -> f64 {
         }
         return (1.0 - front * sum).clamp(0.0, 1.0);
     }
-    // Lentz's method on the continued fraction.
+    // Lentz's method for the continued fraction.
     let tiny = 1e-300;
     let mut partial = x + 1.0 - a;
     let mut numerator = 1.0 / tiny;
     let mut denominator = 1.0 / partial;
     let mut fraction = denominator;
-    for n in 1..MOST_TERMS {
+    for n in 1..MAX_TERMS {
         let factor = -(n as f64) * (n as f64 - a);
         partial += 2.0;
         denominator = 1.0 / (factor * denominator + partial + tiny);
@@ -51,7 +51,7 @@ pub fn upper_gamma(a: f64, x: f64) -> f64 {
     (front * fraction).clamp(0.0, 1.0)
 }
 
-/// The standard normal quantile such that `level` lies within plus and minus it, for 0 < `level` < 1.
+/// The z for which a standard normal variable is between -z and z with probability `level`, 0 < `level` < 1.
 pub fn two_sided_quantile(level: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..200 {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_and_tails_are_those_of_the_tables() {
+    fn quantiles_and_tails_agree_with_tables() {
         assert!((two_sided_quantile(0.95) - 1.959_963_985).abs() < 1e-8);
         assert!((two_sided_quantile(0.99) - 2.575_829_304).abs() < 1e-8);
         for (x, freedom, tail) in [

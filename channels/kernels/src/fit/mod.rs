@@ -1,48 +1,50 @@
-//! Fitting models of loss to a sequence of fates by maximum likelihood, with intervals and tests of the fit.
+//! Maximum-likelihood fits of loss models to a loss sequence, with confidence intervals and goodness-of-fit tests
+//! (`docs/channels/fit.md`).
 //!
-//! Pure: fates in, numbers out. Must not know where a trace came from. Read `docs/channels/fit.md` first; the models are
-//! in `models.rs`, their likelihoods in `chain.rs` and `durations.rs`.
+//! Does not depend on the source of the sequence. `models.rs` lists the models; `chain.rs`, `weibull_runs.rs` and
+//! `continuous_time.rs` have their likelihoods.
 
 mod chain;
+mod continuous_time;
 mod distributions;
-mod durations;
-mod in_time;
 mod models;
-mod observed;
 mod optimise;
 mod residuals;
 mod runs;
+mod shape;
+mod weibull_runs;
 
 pub use models::{MODELS, Model};
-pub use observed::Shape;
 pub use residuals::{Bin, Test};
 pub use runs::Runs;
+pub use shape::Shape;
 
 use distributions::two_sided_quantile;
 use models::{Process, Row};
 use optimise::{EDGE, Maximum, Objective, covariance, maximise, profile_end};
 use residuals::Residuals;
 
-/// More runs than this are fitted on a part first, to start near the maximum.
-const PART_RUNS: usize = 8_000;
+/// A sequence of more runs is first fitted to its first runs, which gives a start near the maximum.
+const START_RUNS: usize = 8_000;
 
-/// Gain of log likelihood that is not worth another step: it moves no estimate by a hundredth of its standard error.
-const ENOUGH: f64 = 1e-5;
+/// The tolerance of the log likelihood: a smaller gain moves no estimate by a hundredth of its standard error.
+const TOLERANCE: f64 = 1e-5;
 
-/// A coordinate beyond this (a probability of 0.02 or 0.98) may belong on the limit.
+/// Beyond this coordinate (a probability of 0.02 or 0.98) the limit itself is tried.
 const NEAR_LIMIT: f64 = 4.0;
 
-/// Runs times parameters beyond which intervals come from the observed information: the profile agrees with it there.
-const PROFILED: usize = 200_000;
+/// The maximum of runs times parameters for profile intervals. Above it they agree with those from the observed
+/// information, which are used.
+const MAX_PROFILED: usize = 200_000;
 
 /// One parameter of a fitted model.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// Name of the parameter.
     pub name: &'static str,
-    /// Maximum of the likelihood.
+    /// Maximum-likelihood estimate.
     pub value: f64,
-    /// Standard error from the observed information; none where the likelihood is flat or the value is at its limit.
+    /// Standard error from the observed information; none if the likelihood is flat or the estimate is at a limit.
     pub standard_error: Option<f64>,
     /// Lower end of the interval.
     pub low: f64,
@@ -57,35 +59,35 @@ pub struct Fit {
     pub model: Model,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
-    /// Natural logarithm of the likelihood at its maximum.
+    /// Maximum of the log likelihood.
     pub log_likelihood: f64,
-    /// Akaike's criterion.
+    /// Akaike information criterion.
     pub aic: f64,
-    /// Schwarz's criterion.
+    /// Bayesian (Schwarz) information criterion.
     pub bic: f64,
-    /// Whether the trace tells every parameter: the likelihood has one maximum and falls off on all sides.
+    /// Whether the sequence identifies every parameter: the likelihood decreases in all directions from its maximum.
     pub identified: bool,
-    /// Whether intervals are by profile likelihood; else from the observed information.
+    /// Whether the intervals are from the profile likelihood; otherwise they are from the observed information.
     pub profiled: bool,
-    /// Tests of the fit.
+    /// Goodness-of-fit tests.
     pub tests: [Test; 3],
     process: Process,
 }
 
-/// Fits `model` to the runs; intervals hold the truth with probability `level` (0 to 1).
+/// Fits `model` to the runs of a loss sequence; `level` is the confidence level of the intervals, between 0 and 1.
 pub fn fit(model: Model, runs: &Runs, level: f64) -> Fit {
-    let coordinates = Coordinates::new(model, None);
-    let best = best_of(model, &coordinates, runs);
-    let values = model.ordered(&coordinates.values(&best.at));
+    let transform = Transform::new(model, None);
+    let best = best_of(model, &transform, runs);
+    let values = model.ordered(&transform.values(&best.at));
     let best = Maximum {
-        at: coordinates.places(&values),
+        at: transform.coordinates(&values),
         value: best.value,
     };
-    let profiled = runs.len() * values.len() <= PROFILED;
+    let profiled = runs.len() * values.len() <= MAX_PROFILED;
     let (parameters, identified) = Intervals::new(model, runs, &best, level).all(&values, profiled);
     let process = model.process(&values).averaged(runs);
     let mut residuals = Residuals::default();
-    process.predict(runs, |chance, lost| residuals.add(chance, lost));
+    process.predict(runs, |probability, lost| residuals.add(probability, lost));
     let count = values.len() as f64;
     Fit {
         model,
@@ -100,44 +102,49 @@ pub fn fit(model: Model, runs: &Runs, level: f64) -> Fit {
     }
 }
 
-/// A model is refused if a test as bad as its worst would come about by chance less often than this.
-const REFUSED: f64 = 0.01;
+/// The significance level at which a model is rejected, over all of its tests.
+const SIGNIFICANCE: f64 = 0.01;
 
 impl Fit {
-    /// Whether the model does not fit: the worst of the tests that could be made, corrected for their number.
+    /// Whether the tests reject the model: by the smallest p-value, with a Bonferroni correction for the number of
+    /// tests.
     pub fn refused(&self) -> bool {
         let found: Vec<f64> = self.tests.iter().filter_map(|test| test.p_value).collect();
-        found.iter().any(|p| p * (found.len() as f64) < REFUSED)
+        found
+            .iter()
+            .any(|p| p * (found.len() as f64) < SIGNIFICANCE)
     }
 
-    /// Share of runs of the fate `lost` that the model expects to be longer than each of `lengths` (ascending).
+    /// The expected share of runs longer than each of `lengths` (ascending), of runs of losses or of deliveries.
     pub fn longer(&self, lost: bool, lengths: &[u64]) -> Vec<f64> {
         self.process.longer(lost, lengths)
     }
 
-    /// Autocorrelation that the model expects at each of `lags` (ascending, 1 or more; NaN where it is not worked out).
+    /// The expected autocorrelation at each of `lags` (ascending, at least 1); NaN at lags for which it is not
+    /// computed.
     pub fn autocorrelation(&self, lags: &[u64]) -> Vec<f64> {
         self.process.autocorrelation(lags)
     }
 }
 
-/// The highest maximum found from the model's starts, a parameter on its limit where that is no worse.
-fn best_of(model: Model, coordinates: &Coordinates, runs: &Runs) -> Maximum {
-    let part = (runs.len() > PART_RUNS).then(|| runs.head(PART_RUNS));
+/// The highest maximum found from the starting points of the model. A parameter is set to its limit if that is no
+/// worse.
+fn best_of(model: Model, transform: &Transform, runs: &Runs) -> Maximum {
+    let first_runs = (runs.len() > START_RUNS).then(|| runs.head(START_RUNS));
     let all = Likelihood {
         model,
-        coordinates,
+        transform,
         runs,
         any_order: true,
     };
     let few = Likelihood {
-        runs: part.as_ref().unwrap_or(runs),
+        runs: first_runs.as_ref().unwrap_or(runs),
         ..all
     };
     let mut starts: Vec<Maximum> = model
         .starts(runs)
         .iter()
-        .map(|values| coordinates.places(values))
+        .map(|values| transform.coordinates(values))
         .map(|at| Maximum {
             value: few.value(&at),
             at,
@@ -146,15 +153,16 @@ fn best_of(model: Model, coordinates: &Coordinates, runs: &Runs) -> Maximum {
         .collect();
     starts.sort_by(|a, b| b.value.total_cmp(&a.value));
     starts.truncate(3);
-    let everything = vec![true; coordinates.count];
+    let all_free = vec![true; transform.count];
     let tops = starts
         .iter()
-        .map(|start| maximise(&few, &start.at, &everything, 1e-3));
-    let top = tops
-        .max_by(|a, b| a.value.total_cmp(&b.value))
-        .map_or_else(|| coordinates.places(&model.starts(runs)[0]), |top| top.at);
-    let mut best = maximise(&all, &top, &everything, ENOUGH);
-    for i in 0..coordinates.count {
+        .map(|start| maximise(&few, &start.at, &all_free, 1e-3));
+    let top = tops.max_by(|a, b| a.value.total_cmp(&b.value)).map_or_else(
+        || transform.coordinates(&model.starts(runs)[0]),
+        |top| top.at,
+    );
+    let mut best = maximise(&all, &top, &all_free, TOLERANCE);
+    for i in 0..transform.count {
         if best.at[i].abs() < NEAR_LIMIT || best.at[i].abs() >= EDGE {
             continue;
         }
@@ -162,55 +170,55 @@ fn best_of(model: Model, coordinates: &Coordinates, runs: &Runs) -> Maximum {
         at[i] = EDGE.copysign(at[i]);
         let free: Vec<bool> = at.iter().map(|x| x.abs() < EDGE).collect();
         if all.value(&at) >= best.value - 0.05 {
-            let held = maximise(&all, &at, &free, ENOUGH);
-            if held.value >= best.value - ENOUGH {
-                best = held;
+            let at_limit = maximise(&all, &at, &free, TOLERANCE);
+            if at_limit.value >= best.value - TOLERANCE {
+                best = at_limit;
             }
         }
     }
     best
 }
 
-/// The log likelihood of a model over its coordinates.
+/// The log likelihood of a model as a function of its coordinates.
 #[derive(Clone, Copy)]
 struct Likelihood<'a> {
     model: Model,
-    coordinates: &'a Coordinates,
+    transform: &'a Transform,
     runs: &'a Runs,
-    /// Whether states that change places count too: they are the same process.
+    /// Whether states may be in any order. A permutation of the states is the same process.
     any_order: bool,
 }
 
-/// Step over which coordinates are followed to the process.
-const FOLLOWED: f64 = 1e-6;
+/// Step of the numerical derivative of the process by a coordinate.
+const DERIVATIVE_STEP: f64 = 1e-6;
 
 impl Objective for Likelihood<'_> {
     fn value(&self, at: &[f64]) -> f64 {
-        let values = self.coordinates.values(at);
+        let values = self.transform.values(at);
         if !self.any_order && self.model.ordered(&values) != values {
             return f64::NEG_INFINITY;
         }
         self.model.process(&values).log_likelihood(self.runs)
     }
 
-    fn slope(&self, at: &[f64], moving: &[usize]) -> Option<Vec<f64>> {
-        let process = |at: &[f64]| self.model.process(&self.coordinates.values(at));
+    fn gradient(&self, at: &[f64], free: &[usize]) -> Option<Vec<f64>> {
+        let process = |at: &[f64]| self.model.process(&self.transform.values(at));
         let pair = |&i: &usize| {
             let (mut below, mut above) = (at.to_vec(), at.to_vec());
-            below[i] -= FOLLOWED;
-            above[i] += FOLLOWED;
+            below[i] -= DERIVATIVE_STEP;
+            above[i] += DERIVATIVE_STEP;
             (process(&below), process(&above))
         };
-        let pairs: Vec<_> = moving.iter().map(pair).collect();
-        let mut slopes = process(at).rises(self.runs, &pairs)?;
+        let pairs: Vec<_> = free.iter().map(pair).collect();
+        let mut slopes = process(at).likelihood_changes(self.runs, &pairs)?;
         for slope in &mut slopes {
-            *slope /= 2.0 * FOLLOWED;
+            *slope /= 2.0 * DERIVATIVE_STEP;
         }
         Some(slopes)
     }
 }
 
-/// Intervals of a fitted model's parameters.
+/// Confidence intervals of the parameters of a fitted model.
 struct Intervals<'a> {
     model: Model,
     runs: &'a Runs,
@@ -228,15 +236,15 @@ impl<'a> Intervals<'a> {
         }
     }
 
-    /// Every parameter with its interval, and whether the likelihood is curved in all directions.
+    /// All parameters with their intervals, and whether the likelihood is curved in all directions.
     fn all(&self, values: &[f64], profiled: bool) -> (Vec<Parameter>, bool) {
-        let plain = Coordinates::new(self.model, None);
-        let f = self.likelihood(&plain);
+        let transform = Transform::new(self.model, None);
+        let f = self.likelihood(&transform);
         let free: Vec<bool> = self.best.at.iter().map(|x| x.abs() < EDGE).collect();
-        let spread = covariance(&f, self.best, &free);
-        let errors = spread
+        let covariances = covariance(&f, self.best, &free);
+        let errors = covariances
             .as_ref()
-            .map(|c| standard_errors(&plain, self.best, c));
+            .map(|c| standard_errors(&transform, self.best, c));
         let parameters = (0..values.len()).map(|i| {
             let error = errors.as_ref().map(|e| e[i]).filter(|e| *e > 0.0);
             let (low, high) = if profiled || !free[i] {
@@ -252,55 +260,58 @@ impl<'a> Intervals<'a> {
                 high,
             }
         });
-        (parameters.collect(), spread.is_some())
+        (parameters.collect(), covariances.is_some())
     }
 
-    /// States that change places are the same process: only one of the two orders counts.
-    fn likelihood<'b>(&'b self, coordinates: &'b Coordinates) -> Likelihood<'b> {
+    /// The log likelihood, restricted to one order of the states.
+    fn likelihood<'b>(&'b self, transform: &'b Transform) -> Likelihood<'b> {
         Likelihood {
             model: self.model,
-            coordinates,
+            transform,
             runs: self.runs,
             any_order: false,
         }
     }
 
-    /// Where the likelihood, the others at their best, has fallen by the quantile.
+    /// The profile-likelihood interval: where the maximum over the other parameters has fallen by the quantile.
     fn profile(&self, i: usize, values: &[f64], error: Option<f64>) -> (f64, f64) {
-        let coordinates = Coordinates::new(self.model, Some(i));
+        let transform = Transform::new(self.model, Some(i));
         let best = Maximum {
-            at: coordinates.places(values),
+            at: transform.coordinates(values),
             value: self.best.value,
         };
-        let f = self.likelihood(&coordinates);
-        let scale = error.map_or(1.0, |e| e / coordinates.slope(i, values[i]).max(1e-12));
-        let end = |way: f64| {
-            if best.at[i] * way >= EDGE {
+        let f = self.likelihood(&transform);
+        let scale = error.map_or(1.0, |e| e / transform.slope(i, values[i]).max(1e-12));
+        let end = |direction: f64| {
+            if best.at[i] * direction >= EDGE {
                 return values[i];
             }
-            let place = profile_end(&f, &best, (i, way), scale, self.quantile);
-            coordinates.single(i, place)
+            let at = profile_end(&f, &best, (i, direction), scale, self.quantile);
+            transform.single_value(i, at)
         };
         (end(-1.0), end(1.0))
     }
 
-    /// The quantile of standard errors to either side, on the unbounded scale.
+    /// The Wald interval: the quantile of standard errors to either side, on the scale of the coordinate.
     fn curvature(&self, i: usize, value: f64, error: Option<f64>) -> (f64, f64) {
-        let coordinates = Coordinates::new(self.model, Some(i));
+        let transform = Transform::new(self.model, Some(i));
         let Some(error) = error else {
-            return (coordinates.single(i, -EDGE), coordinates.single(i, EDGE));
+            return (
+                transform.single_value(i, -EDGE),
+                transform.single_value(i, EDGE),
+            );
         };
-        let half = self.quantile * error / coordinates.slope(i, value);
-        let place = coordinates.place(i, value);
+        let half = self.quantile * error / transform.slope(i, value);
+        let at = transform.single_coordinate(i, value);
         (
-            coordinates.single(i, place - half),
-            coordinates.single(i, place + half),
+            transform.single_value(i, at - half),
+            transform.single_value(i, at + half),
         )
     }
 }
 
-/// Standard errors of the values, by the delta method.
-fn standard_errors(coordinates: &Coordinates, best: &Maximum, spread: &[Vec<f64>]) -> Vec<f64> {
+/// Standard errors of the parameters, by the delta method.
+fn standard_errors(transform: &Transform, best: &Maximum, covariances: &[Vec<f64>]) -> Vec<f64> {
     let n = best.at.len();
     let h = 1e-5;
     let slopes: Vec<Vec<f64>> = (0..n)
@@ -310,15 +321,15 @@ fn standard_errors(coordinates: &Coordinates, best: &Maximum, spread: &[Vec<f64>
             }
             let mut at = best.at.clone();
             at[j] += h;
-            let above = coordinates.values(&at);
+            let above = transform.values(&at);
             at[j] -= 2.0 * h;
-            let below = coordinates.values(&at);
+            let below = transform.values(&at);
             let slope = above.iter().zip(&below).map(|(a, b)| (a - b) / (2.0 * h));
             slope.collect()
         })
         .collect();
     let variance = |i: usize| -> f64 {
-        let pair = |j: usize, k: usize| slopes[j][i] * spread[j][k] * slopes[k][i];
+        let pair = |j: usize, k: usize| slopes[j][i] * covariances[j][k] * slopes[k][i];
         (0..n)
             .map(|j| (0..n).map(|k| pair(j, k)).sum::<f64>())
             .sum()
@@ -326,15 +337,16 @@ fn standard_errors(coordinates: &Coordinates, best: &Maximum, spread: &[Vec<f64>
     (0..n).map(|i| variance(i).max(0.0).sqrt()).collect()
 }
 
-/// Between a model's parameters and coordinates without bounds: logits of the share that is left in a row, logarithms.
-struct Coordinates {
+/// The transform between the parameters of a model and unbounded coordinates. The coordinate of a positive parameter
+/// is its logarithm, that of a probability the logit of its share of what the earlier members of its row leave.
+struct Transform {
     rows: Vec<Row>,
-    /// The parameter that stands first in its row, so that its coordinate is its own logit.
+    /// The parameter that is put first in its row, so that its coordinate is its plain logit.
     first: Option<usize>,
     count: usize,
 }
 
-impl Coordinates {
+impl Transform {
     fn new(model: Model, first: Option<usize>) -> Self {
         Self {
             rows: model.rows().to_vec(),
@@ -343,13 +355,14 @@ impl Coordinates {
         }
     }
 
-    /// The members of a row in their order here.
+    /// The members of a row in the order of this transform.
     fn in_order(&self, members: &[usize]) -> Vec<usize> {
         let mut order = members.to_vec();
         order.sort_by_key(|i| Some(*i) != self.first);
         order
     }
 
+    /// The parameters at some coordinates.
     fn values(&self, at: &[f64]) -> Vec<f64> {
         let mut values = vec![0.0; self.count];
         for row in &self.rows {
@@ -367,7 +380,8 @@ impl Coordinates {
         values
     }
 
-    fn places(&self, values: &[f64]) -> Vec<f64> {
+    /// The coordinates of some parameters.
+    fn coordinates(&self, values: &[f64]) -> Vec<f64> {
         let mut at = vec![0.0; self.count];
         for row in &self.rows {
             match row {
@@ -384,23 +398,25 @@ impl Coordinates {
         at
     }
 
+    /// Whether parameter `i` is positive and not a probability.
     fn is_positive(&self, i: usize) -> bool {
         self.rows
             .iter()
             .any(|row| matches!(row, Row::Positive(j) if *j == i))
     }
 
-    /// Parameter `i` at `place`, where it stands first in its row.
-    fn single(&self, i: usize, place: f64) -> f64 {
+    /// The value of parameter `i` at a coordinate, if it is first in its row.
+    fn single_value(&self, i: usize, at: f64) -> f64 {
         match self.is_positive(i) {
-            true if place <= -EDGE => 0.0,
-            true if place >= EDGE => f64::INFINITY,
-            true => libm::exp(place),
-            false => logistic(place),
+            true if at <= -EDGE => 0.0,
+            true if at >= EDGE => f64::INFINITY,
+            true => libm::exp(at),
+            false => logistic(at),
         }
     }
 
-    fn place(&self, i: usize, value: f64) -> f64 {
+    /// The coordinate of parameter `i`, if it is first in its row.
+    fn single_coordinate(&self, i: usize, value: f64) -> f64 {
         if self.is_positive(i) {
             libm::log(value)
         } else {
@@ -408,7 +424,7 @@ impl Coordinates {
         }
     }
 
-    /// Change of the parameter with its coordinate.
+    /// The derivative of parameter `i` with respect to its coordinate.
     fn slope(&self, i: usize, value: f64) -> f64 {
         if self.is_positive(i) {
             value
@@ -418,7 +434,7 @@ impl Coordinates {
     }
 }
 
-/// 0 and 1 exactly at the edges.
+/// The logistic function; exactly 0 and 1 at the edges.
 fn logistic(x: f64) -> f64 {
     if x <= -EDGE {
         0.0
@@ -429,6 +445,7 @@ fn logistic(x: f64) -> f64 {
     }
 }
 
+/// The logit, limited to the edges.
 fn logit(x: f64) -> f64 {
     (libm::log(x) - libm::log1p(-x)).clamp(-EDGE, EDGE)
 }

@@ -1,47 +1,47 @@
-//! The closed choice of models that can be fitted: their parameters, the chain or the durations that they stand for, and
-//! where to start looking.
+//! The closed set of models that can be fitted: parameters, the process of each model, and starting points of the
+//! search.
 //!
-//! Must not know how the best parameters are found. Letters and order of steps are those of each model's page in
-//! `docs/channels/`; `docs/channels/fit.md` lists them all.
+//! Does not depend on the search. The symbols and the order of steps are those of the pages in `docs/channels/`;
+//! `docs/channels/fit.md` lists all models.
 
 use super::chain::Chain;
-use super::durations::{Durations, Weibull};
-use super::in_time::{InTime, Times};
+use super::continuous_time::{ContinuousTime, Spacings};
 use super::runs::Runs;
+use super::weibull_runs::{Weibull, WeibullRuns};
 
-/// A model of losses.
+/// A loss model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// Independent losses.
     Bernoulli,
-    /// Two states, all lost in the bad one, none in the good one (h = 0, k = 1).
+    /// Two states: all packets are lost in the bad state, none in the good state (h = 0, k = 1).
     Gilbert,
-    /// Two states, some delivered in the bad one (k = 1).
+    /// Two states, with deliveries in the bad state (k = 1).
     GilbertH,
-    /// Two states, some lost in the good one (h = 0).
+    /// Two states, with losses in the good state (h = 0).
     GilbertK,
-    /// Two states with loss in both.
+    /// Two states, with losses in both.
     GilbertElliott,
     /// The four states of tc-netem's `loss state`.
     Netem4,
-    /// Three states, each with its own loss.
+    /// Three states, each with a loss probability.
     Markov3,
-    /// Runs of losses and runs between them with Weibull lengths.
+    /// Runs of losses and of deliveries with Weibull lengths.
     SemiMarkov,
-    /// Two states in time, all lost in the bad one, none in the good one.
+    /// Two states in continuous time: all packets are lost in the bad state, none in the good state.
     GilbertTime,
 }
 
-/// Parameters that bound one another.
+/// Parameters with a joint constraint.
 #[derive(Clone, Copy, Debug)]
 pub enum Row {
-    /// Probabilities that together are at most 1.
+    /// Probabilities with a sum of at most 1.
     Shares(&'static [usize]),
-    /// A number above 0.
+    /// A positive number.
     Positive(usize),
 }
 
-/// Every model, the simplest first.
+/// All models, the simplest first.
 pub const MODELS: [Model; 9] = [
     Model::Bernoulli,
     Model::Gilbert,
@@ -54,10 +54,10 @@ pub const MODELS: [Model; 9] = [
     Model::GilbertTime,
 ];
 
-/// A model with its parameters filled in.
+/// A model with values for its parameters.
 #[derive(Clone, Copy, Debug)]
 pub enum Process {
-    /// Every packet alike.
+    /// Independent losses.
     One(Chain<1>),
     /// Two states.
     Two(Chain<2>),
@@ -65,14 +65,14 @@ pub enum Process {
     Three(Chain<3>),
     /// Four states.
     Four(Chain<4>),
-    /// Runs with lengths of their own.
-    Durations(Durations),
-    /// Two states by the clock.
-    InTime(InTime),
+    /// Alternating runs with Weibull lengths.
+    WeibullRuns(WeibullRuns),
+    /// Two states in continuous time.
+    ContinuousTime(ContinuousTime),
 }
 
 impl Model {
-    /// Its name.
+    /// The name of the model.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bernoulli => "bernoulli",
@@ -114,7 +114,7 @@ impl Model {
         }
     }
 
-    /// Which parameters bound one another.
+    /// The constraints on the parameters.
     pub(super) fn rows(self) -> &'static [Row] {
         use Row::{Positive, Shares};
         match self {
@@ -156,20 +156,21 @@ impl Model {
             Self::Netem4 => netem4(x),
             Self::Markov3 => Process::Three(Chain {
                 step: [
-                    [rest(x[0], x[1]), x[0], x[1]],
-                    [x[2], rest(x[2], x[3]), x[3]],
-                    [x[4], x[5], rest(x[4], x[5])],
+                    [remainder(x[0], x[1]), x[0], x[1]],
+                    [x[2], remainder(x[2], x[3]), x[3]],
+                    [x[4], x[5], remainder(x[4], x[5])],
                 ],
                 loss: [x[6], x[7], x[8]],
             }),
-            Self::SemiMarkov => Process::Durations(Durations {
-                laws: [(x[0], x[1]), (x[2], x[3])].map(|(scale, shape)| Weibull { scale, shape }),
+            Self::SemiMarkov => Process::WeibullRuns(WeibullRuns {
+                lengths: [(x[0], x[1]), (x[2], x[3])]
+                    .map(|(scale, shape)| Weibull { scale, shape }),
             }),
-            Self::GilbertTime => Process::InTime(InTime::new(x[0], x[1])),
+            Self::GilbertTime => Process::ContinuousTime(ContinuousTime::new(x[0], x[1])),
         }
     }
 
-    /// The same process with its states in order: the worse ones last.
+    /// The parameters of the same process with its states in order of increasing loss.
     pub(super) fn ordered(self, x: &[f64]) -> Vec<f64> {
         match self {
             Self::GilbertElliott if 1.0 - x[2] < 1.0 - x[3] => vec![x[1], x[0], x[3], x[2]],
@@ -178,7 +179,7 @@ impl Model {
         }
     }
 
-    /// Parameters to start from, from counts of the trace.
+    /// Starting points of the search, from counts of the sequence.
     pub(super) fn starts(self, runs: &Runs) -> Vec<Vec<f64>> {
         let rate = runs.loss_rate().clamp(1e-9, 1.0 - 1e-9);
         let burst = runs.mean_burst().max(1.0);
@@ -187,9 +188,11 @@ impl Model {
         match self {
             Self::Bernoulli => vec![vec![rate]],
             Self::Gilbert => vec![vec![p, r]],
-            Self::GilbertH | Self::GilbertK | Self::GilbertElliott => periods(self, runs, (p, r)),
+            Self::GilbertH | Self::GilbertK | Self::GilbertElliott => {
+                two_state_starts(self, runs, (p, r))
+            }
             Self::Netem4 => {
-                let both = periods(Self::GilbertElliott, runs, (p, r));
+                let two_states = two_state_starts(Self::GilbertElliott, runs, (p, r));
                 let start = |x: Vec<f64>| {
                     let (p, r, lost) =
                         (x[0].min(0.4), x[1].min(0.4), (1.0 - x[2]).clamp(0.05, 0.95));
@@ -201,11 +204,11 @@ impl Model {
                         (1.0 - x[3]).clamp(1e-7, 0.3),
                     ]
                 };
-                both.into_iter().map(start).collect()
+                two_states.into_iter().map(start).collect()
             }
             Self::Markov3 => {
-                let both = periods(Self::GilbertElliott, runs, (p, r));
-                both.iter().flat_map(|x| split_states(x)).collect()
+                let two_states = two_state_starts(Self::GilbertElliott, runs, (p, r));
+                two_states.iter().flat_map(|x| split_states(x)).collect()
             }
             Self::SemiMarkov => {
                 let gap = ((1.0 - rate) / rate * burst).max(1.0);
@@ -213,39 +216,40 @@ impl Model {
                 vec![start(1.0), start(0.7)]
             }
             Self::GilbertTime => {
-                let spacing_s = runs.times.as_ref().map_or(1.0, Times::mean_s);
+                let spacing_s = runs.spacings.as_ref().map_or(1.0, Spacings::mean_s);
                 vec![vec![spacing_s / p, spacing_s / r]]
             }
         }
     }
 }
 
-/// Order of states: 1 delivered in a gap, 2 delivered in a burst, 3 lost in a burst, 4 lost alone.
+/// States: 1 delivery in a gap, 2 delivery in a burst, 3 loss in a burst, 4 isolated loss.
 fn netem4(x: &[f64]) -> Process {
     let [p13, p31, p32, p23, p14] = [x[0], x[1], x[2], x[3], x[4]];
     Process::Four(Chain {
         step: [
-            [rest(p13, p14), 0.0, p13, p14],
+            [remainder(p13, p14), 0.0, p13, p14],
             [0.0, 1.0 - p23, p23, 0.0],
-            [p31, p32, rest(p31, p32), 0.0],
+            [p31, p32, remainder(p31, p32), 0.0],
             [1.0, 0.0, 0.0, 0.0],
         ],
         loss: [0.0, 0.0, 1.0, 1.0],
     })
 }
 
-fn rest(a: f64, b: f64) -> f64 {
+/// The probability of staying, given those of the two ways out.
+fn remainder(a: f64, b: f64) -> f64 {
     (1.0 - a - b).max(0.0)
 }
 
-/// Starts for two states, from bad periods of several reaches.
-fn periods(model: Model, runs: &Runs, (p, r): (f64, f64)) -> Vec<Vec<f64>> {
+/// Starting points for two states: loss periods with several values of the maximum gap within a period.
+fn two_state_starts(model: Model, runs: &Runs, (p, r): (f64, f64)) -> Vec<Vec<f64>> {
     let mut found = vec![
         (p, r, 0.05, 0.999),
         (p, r, 0.3, 1.0 - 0.1 * runs.loss_rate()),
     ];
-    for reach in [2, 4, 8, 16, 32, 64, 128, 512] {
-        let (count, packets) = runs.periods(reach);
+    for max_gap in [2, 4, 8, 16, 32, 64, 128, 512] {
+        let (count, packets) = runs.loss_periods(max_gap);
         let outside = runs.packets.saturating_sub(packets);
         if count < 2 || outside < 2 || packets < 2 {
             continue;
@@ -263,7 +267,7 @@ fn periods(model: Model, runs: &Runs, (p, r): (f64, f64)) -> Vec<Vec<f64>> {
     found.into_iter().map(pick).collect()
 }
 
-/// Two three-state chains from one of two: the bad state split, the good state split.
+/// Two chains of three states from one of two: with the bad state split, and with the good state split.
 fn split_states(x: &[f64]) -> [Vec<f64>; 2] {
     let (p, r) = (x[0].min(0.4), x[1].min(0.4));
     let (bad, good) = (1.0 - x[2], (1.0 - x[3]).max(1e-5));
@@ -287,15 +291,15 @@ fn split_states(x: &[f64]) -> [Vec<f64>; 2] {
 fn ordered3(x: &[f64]) -> Vec<f64> {
     let mut order = [0_usize, 1, 2];
     order.sort_by(|&a, &b| x[6 + a].total_cmp(&x[6 + b]));
-    // Index of the parameter for the step from one state to another, row by row.
-    let step = |from: usize, to: usize| x[2 * from + if to > from { to - 1 } else { to }];
+    // The transition probability from one state to another; the parameters are in order of rows.
+    let transition = |from: usize, to: usize| x[2 * from + if to > from { to - 1 } else { to }];
     let mut sorted = Vec::with_capacity(9);
     for &from in &order {
         sorted.extend(
             order
                 .iter()
                 .filter(|&&to| to != from)
-                .map(|&to| step(from, to)),
+                .map(|&to| transition(from, to)),
         );
     }
     sorted.extend(order.iter().map(|&state| x[6 + state]));
@@ -303,106 +307,107 @@ fn ordered3(x: &[f64]) -> Vec<f64> {
 }
 
 impl Process {
-    /// Natural logarithm of the probability of the sequence.
+    /// Log likelihood of the sequence.
     pub fn log_likelihood(&self, runs: &Runs) -> f64 {
         match self {
             Self::One(chain) => chain.log_likelihood(runs),
             Self::Two(chain) => chain.log_likelihood(runs),
             Self::Three(chain) => chain.log_likelihood(runs),
             Self::Four(chain) => chain.log_likelihood(runs),
-            Self::Durations(durations) => durations.log_likelihood(runs),
-            Self::InTime(states) => states.log_likelihood(runs),
+            Self::WeibullRuns(runs_model) => runs_model.log_likelihood(runs),
+            Self::ContinuousTime(states) => states.log_likelihood(runs),
         }
     }
 
-    /// How the log likelihood changes from the first to the second of each pair of processes near this one, to first
-    /// order; none where that is not worked out.
-    pub fn rises(&self, runs: &Runs, pairs: &[(Self, Self)]) -> Option<Vec<f64>> {
+    /// The first-order change of the log likelihood from the first to the second process of each pair; all are near
+    /// this process. None if the model has no gradient.
+    pub fn likelihood_changes(&self, runs: &Runs, pairs: &[(Self, Self)]) -> Option<Vec<f64>> {
         match self {
-            Self::One(chain) => rises(chain, runs, pairs, |x| match x {
+            Self::One(chain) => changes(chain, runs, pairs, |x| match x {
                 Self::One(chain) => Some(chain),
                 _ => None,
             }),
-            Self::Two(chain) => rises(chain, runs, pairs, |x| match x {
+            Self::Two(chain) => changes(chain, runs, pairs, |x| match x {
                 Self::Two(chain) => Some(chain),
                 _ => None,
             }),
-            Self::Three(chain) => rises(chain, runs, pairs, |x| match x {
+            Self::Three(chain) => changes(chain, runs, pairs, |x| match x {
                 Self::Three(chain) => Some(chain),
                 _ => None,
             }),
-            Self::Four(chain) => rises(chain, runs, pairs, |x| match x {
+            Self::Four(chain) => changes(chain, runs, pairs, |x| match x {
                 Self::Four(chain) => Some(chain),
                 _ => None,
             }),
-            Self::Durations(_) | Self::InTime(_) => None,
+            Self::WeibullRuns(_) | Self::ContinuousTime(_) => None,
         }
     }
 
-    /// The process with what it is per packet, on average over the times of `runs`.
+    /// The process, with the chain per packet that it is on average over the spacings of `runs`.
     #[must_use]
     pub(super) fn averaged(self, runs: &Runs) -> Self {
         match self {
-            Self::InTime(states) => Self::InTime(states.averaged(runs)),
+            Self::ContinuousTime(states) => Self::ContinuousTime(states.averaged(runs)),
             process => process,
         }
     }
 
-    /// Calls `tell(probability of loss given all before, lost)` for each packet.
-    pub fn predict(&self, runs: &Runs, tell: impl FnMut(f64, bool)) {
+    /// Calls `visit(probability, lost)` for each packet, with its loss probability given all packets before.
+    pub fn predict(&self, runs: &Runs, visit: impl FnMut(f64, bool)) {
         match self {
-            Self::One(chain) => chain.predict(runs, tell),
-            Self::Two(chain) => chain.predict(runs, tell),
-            Self::Three(chain) => chain.predict(runs, tell),
-            Self::Four(chain) => chain.predict(runs, tell),
-            Self::Durations(durations) => durations.predict(runs, tell),
-            Self::InTime(states) => states.predict(runs, tell),
+            Self::One(chain) => chain.predict(runs, visit),
+            Self::Two(chain) => chain.predict(runs, visit),
+            Self::Three(chain) => chain.predict(runs, visit),
+            Self::Four(chain) => chain.predict(runs, visit),
+            Self::WeibullRuns(runs_model) => runs_model.predict(runs, visit),
+            Self::ContinuousTime(states) => states.predict(runs, visit),
         }
     }
 
-    /// Share of runs of the fate `lost` that are longer than each of `lengths` (ascending).
+    /// The expected share of runs longer than each of `lengths` (ascending), of runs of losses or of deliveries.
     pub fn longer(&self, lost: bool, lengths: &[u64]) -> Vec<f64> {
         match self {
             Self::One(chain) => chain.longer(lost, lengths),
             Self::Two(chain) => chain.longer(lost, lengths),
             Self::Three(chain) => chain.longer(lost, lengths),
             Self::Four(chain) => chain.longer(lost, lengths),
-            Self::Durations(durations) => {
-                let law = &durations.laws[usize::from(lost)];
-                lengths.iter().map(|&length| law.longer(length)).collect()
+            Self::WeibullRuns(runs_model) => {
+                let distribution = &runs_model.lengths[usize::from(lost)];
+                let survival = |&length: &u64| distribution.longer(length);
+                lengths.iter().map(survival).collect()
             }
-            Self::InTime(states) => states.typical.longer(lost, lengths),
+            Self::ContinuousTime(states) => states.per_packet.longer(lost, lengths),
         }
     }
 
-    /// Autocorrelation of the fates at each of `lags` (ascending, 1 or more).
+    /// The expected autocorrelation of the losses at each of `lags` (ascending, at least 1).
     pub fn autocorrelation(&self, lags: &[u64]) -> Vec<f64> {
         match self {
             Self::One(_) => vec![0.0; lags.len()],
             Self::Two(chain) => chain.autocorrelation(lags),
             Self::Three(chain) => chain.autocorrelation(lags),
             Self::Four(chain) => chain.autocorrelation(lags),
-            Self::Durations(durations) => {
-                let most = lags.last().map_or(0, |&lag| lag as usize);
-                let all = durations.autocorrelation(most);
+            Self::WeibullRuns(runs_model) => {
+                let max = lags.last().map_or(0, |&lag| lag as usize);
+                let all = runs_model.autocorrelation(max);
                 let at = |lag: u64| all.get(lag as usize - 1).copied().unwrap_or(f64::NAN);
                 lags.iter().map(|&lag| at(lag)).collect()
             }
-            Self::InTime(states) => states.typical.autocorrelation(lags),
+            Self::ContinuousTime(states) => states.per_packet.autocorrelation(lags),
         }
     }
 }
 
-fn rises<const N: usize>(
+fn changes<const N: usize>(
     chain: &Chain<N>,
     runs: &Runs,
     pairs: &[(Process, Process)],
     of: impl Fn(&Process) -> Option<&Chain<N>>,
 ) -> Option<Vec<f64>> {
-    let slopes = chain.slopes(runs)?;
+    let gradient = chain.gradient(runs)?;
     let each = pairs
         .iter()
-        .map(|(below, above)| Some(Chain::rise(&slopes, of(above)?, of(below)?)));
+        .map(|(below, above)| Some(Chain::likelihood_change(&gradient, of(above)?, of(below)?)));
     each.collect()
 }
 
@@ -411,11 +416,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_are_those_of_differences() {
-        let fates: Vec<u8> = (0..3000_u32)
+    fn gradients_agree_with_differences() {
+        let losses: Vec<u8> = (0..3000_u32)
             .map(|i| u8::from(i % 97 < 5 || i % 31 == 2 || i / 700 % 2 == 1 && i % 5 == 0))
             .collect();
-        let runs = Runs::new(&fates);
+        let runs = Runs::new(&losses);
         let cases = [
             (Model::Bernoulli, vec![0.1]),
             (Model::Gilbert, vec![0.05, 0.3]),
@@ -427,22 +432,22 @@ mod tests {
             ),
         ];
         for (model, x) in cases {
-            let moved = |i: usize, by: f64| {
+            let shifted = |i: usize, by: f64| {
                 let mut y = x.clone();
                 y[i] += by;
                 model.process(&y)
             };
             let pairs: Vec<_> = (0..x.len())
-                .map(|i| (moved(i, -1e-7), moved(i, 1e-7)))
+                .map(|i| (shifted(i, -1e-7), shifted(i, 1e-7)))
                 .collect();
-            let rises = model.process(&x).rises(&runs, &pairs).expect("a chain");
-            for (i, rise) in rises.iter().enumerate() {
-                let (below, above) = (moved(i, -1e-5), moved(i, 1e-5));
-                let slow = (above.log_likelihood(&runs) - below.log_likelihood(&runs)) / 2e-5;
-                let slope = rise / 2e-7;
+            let changes = model.process(&x).likelihood_changes(&runs, &pairs);
+            for (i, change) in changes.expect("a chain").iter().enumerate() {
+                let (below, above) = (shifted(i, -1e-5), shifted(i, 1e-5));
+                let difference = (above.log_likelihood(&runs) - below.log_likelihood(&runs)) / 2e-5;
+                let slope = change / 2e-7;
                 assert!(
-                    (slope - slow).abs() < 1e-5 * (1.0 + slow.abs()) + 1e-2,
-                    "{} {i}: {slope} {slow}",
+                    (slope - difference).abs() < 1e-5 * (1.0 + difference.abs()) + 1e-2,
+                    "{} {i}: {slope} {difference}",
                     model.name()
                 );
             }
@@ -450,23 +455,23 @@ mod tests {
     }
 
     #[test]
-    fn names_find_their_models_and_rows_hold_every_parameter_once() {
+    fn names_are_unique_and_every_parameter_has_one_constraint() {
         for model in MODELS {
             assert_eq!(Model::named(model.name()), Some(model));
-            let mut seen = vec![0; model.parameters().len()];
+            let mut count = vec![0; model.parameters().len()];
             for row in model.rows() {
                 match row {
-                    Row::Shares(members) => members.iter().for_each(|&i| seen[i] += 1),
-                    Row::Positive(i) => seen[*i] += 1,
+                    Row::Shares(members) => members.iter().for_each(|&i| count[i] += 1),
+                    Row::Positive(i) => count[*i] += 1,
                 }
             }
-            assert!(seen.iter().all(|&n| n == 1), "{}", model.name());
+            assert!(count.iter().all(|&n| n == 1), "{}", model.name());
         }
         assert_eq!(Model::named("gilbert-elliott"), None);
     }
 
     #[test]
-    fn putting_states_in_order_leaves_the_process_alone() {
+    fn the_order_of_states_does_not_change_the_process() {
         let runs = Runs::new(&[0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 0]);
         let cases = [
             (Model::GilbertElliott, vec![0.3, 0.1, 0.9, 0.2]),

@@ -1,29 +1,32 @@
-//! Maximum of a smooth function of a few unbounded coordinates, its curvature, and profile intervals.
+//! Maximisation of a smooth function of a few unbounded coordinates, its curvature, and profile intervals.
 //!
-//! Must not know models. Quasi-Newton with the BFGS update (Nocedal and Wright, "Numerical Optimization", §6.1);
-//! derivatives by differences where the function does not give its slope; profile likelihood as in Venzon and Moolgavkar, Applied Statistics 37(1), 1988.
+//! Does not depend on models. The search is quasi-Newton with the BFGS update (Nocedal and Wright, "Numerical
+//! Optimization", §6.1); derivatives are differences if the function has no gradient. Profile intervals are as in
+//! Venzon and Moolgavkar, Applied Statistics 37(1), 1988.
 
-/// Coordinates stay within plus and minus this: 1 / (1 + e^40) is 4e-18.
+/// The limit of all coordinates, of either sign: 1 / (1 + e^40) is 4e-18.
 pub const EDGE: f64 = 40.0;
 
-const MOST_STEPS: usize = 120;
-/// Where the search for an interval's end begins if the maximum is on its limit: beyond, nothing changes.
-const FARTHEST_START: f64 = 16.0;
-/// Longest step of that search: a longer one may jump to another maximum.
-const LONGEST_STEP: f64 = 4.0;
-/// Step of the gradient's differences.
-const DIFFERENCE: f64 = 1e-5;
-/// Step of the curvature's differences, of values and of slopes.
-const CURVATURE: f64 = 2e-3;
+/// The maximum number of steps of the search.
+const MAX_STEPS: usize = 120;
+/// The start of the search for an interval's end if the maximum is at a limit; beyond it the function is constant.
+const MAX_START: f64 = 16.0;
+/// The maximum step of that search: a longer one could reach another maximum.
+const MAX_STEP: f64 = 4.0;
+/// Step of the differences for the gradient.
+const GRADIENT_STEP: f64 = 1e-5;
+/// Step of the differences of values for the curvature.
+const VALUE_STEP: f64 = 2e-3;
+/// Step of the differences of gradients for the curvature.
 const SLOPE_STEP: f64 = 1e-4;
 
-/// A log likelihood over unbounded coordinates.
+/// A log likelihood as a function of unbounded coordinates.
 pub trait Objective {
-    /// Its value.
+    /// The value at some coordinates.
     fn value(&self, at: &[f64]) -> f64;
 
-    /// Its slope along each of the coordinates `moving`; none where it is not worked out: then differences are taken.
-    fn slope(&self, _at: &[f64], _moving: &[usize]) -> Option<Vec<f64>> {
+    /// The derivatives with respect to the coordinates `free`; none if the function has no gradient.
+    fn gradient(&self, _at: &[f64], _free: &[usize]) -> Option<Vec<f64>> {
         None
     }
 }
@@ -34,17 +37,17 @@ impl<F: Fn(&[f64]) -> f64> Objective for F {
     }
 }
 
-/// Where the maximum is, and how high.
+/// A maximum.
 #[derive(Clone, Debug)]
 pub struct Maximum {
-    /// The coordinates.
+    /// Its coordinates.
     pub at: Vec<f64>,
-    /// The function there.
+    /// The value of the function.
     pub value: f64,
 }
 
-/// Climbs from `start` over the coordinates that are `free`, until a step gains less than `enough`.
-pub fn maximise(f: &impl Objective, start: &[f64], free: &[bool], enough: f64) -> Maximum {
+/// Maximises from `start` over the coordinates that are `free`, until a step gains less than `tolerance`.
+pub fn maximise(f: &impl Objective, start: &[f64], free: &[bool], tolerance: f64) -> Maximum {
     let moving: Vec<usize> = (0..start.len()).filter(|&i| free[i]).collect();
     let mut best = Maximum {
         at: start.to_vec(),
@@ -53,50 +56,51 @@ pub fn maximise(f: &impl Objective, start: &[f64], free: &[bool], enough: f64) -
     let n = moving.len();
     let mut inverse = identity(n, 1.0);
     let mut slope = gradient(f, &best.at, &moving);
-    let mut fresh = true;
-    for _ in 0..MOST_STEPS {
+    // Whether `inverse` is the initial guess, without an update.
+    let mut initial = true;
+    for _ in 0..MAX_STEPS {
         let mut direction = product(&inverse, &slope);
         if dot(&direction, &slope) <= 0.0 {
             inverse = identity(n, 1.0);
             direction.clone_from(&slope);
-            fresh = true;
+            initial = true;
         }
-        let longest = direction.iter().fold(0.0_f64, |most, d| most.max(d.abs()));
+        let longest = direction.iter().fold(0.0_f64, |max, d| max.max(d.abs()));
         if longest > 3.0 {
             for d in &mut direction {
                 *d *= 3.0 / longest;
             }
         }
         let Some(next) = line_search(f, &best, &moving, &direction, dot(&direction, &slope)) else {
-            if fresh {
+            if initial {
                 break;
             }
             inverse = identity(n, 1.0);
-            fresh = true;
+            initial = true;
             continue;
         };
         let gained = next.value - best.value;
-        let steeper = gradient(f, &next.at, &moving);
+        let next_slope = gradient(f, &next.at, &moving);
         let moved: Vec<f64> = moving.iter().map(|&i| next.at[i] - best.at[i]).collect();
-        let bent: Vec<f64> = slope.iter().zip(&steeper).map(|(a, b)| a - b).collect();
-        update(&mut inverse, &moved, &bent, fresh);
-        fresh = false;
+        let changed: Vec<f64> = slope.iter().zip(&next_slope).map(|(a, b)| a - b).collect();
+        update(&mut inverse, &moved, &changed, initial);
+        initial = false;
         best = next;
-        slope = steeper;
-        if gained < enough {
+        slope = next_slope;
+        if gained < tolerance {
             break;
         }
     }
     best
 }
 
-/// Halves the step until it gains a part of what the slope promises; none if nothing gains.
+/// Halves the step until it gains a share of the first-order prediction; none if no step gains.
 fn line_search(
     f: &impl Objective,
     from: &Maximum,
     moving: &[usize],
     direction: &[f64],
-    promise: f64,
+    predicted: f64,
 ) -> Option<Maximum> {
     let mut length = 1.0;
     for _ in 0..40 {
@@ -105,7 +109,7 @@ fn line_search(
             at[i] = (at[i] + length * direction[k]).clamp(-EDGE, EDGE);
         }
         let value = f.value(&at);
-        if value.is_finite() && value >= from.value + 1e-4 * length * promise && at != from.at {
+        if value.is_finite() && value >= from.value + 1e-4 * length * predicted && at != from.at {
             return Some(Maximum { at, value });
         }
         length *= 0.5;
@@ -113,55 +117,57 @@ fn line_search(
     None
 }
 
-fn gradient(f: &impl Objective, place: &[f64], moving: &[usize]) -> Vec<f64> {
-    if let Some(slopes) = f.slope(place, moving) {
+/// The gradient, by differences if the function has none.
+fn gradient(f: &impl Objective, point: &[f64], moving: &[usize]) -> Vec<f64> {
+    if let Some(slopes) = f.gradient(point, moving) {
         return slopes;
     }
-    let mut at = place.to_vec();
+    let mut at = point.to_vec();
     let slopes = moving.iter().map(|&i| {
         let here = at[i];
-        at[i] = here + DIFFERENCE;
+        at[i] = here + GRADIENT_STEP;
         let above = f.value(&at);
-        at[i] = here - DIFFERENCE;
+        at[i] = here - GRADIENT_STEP;
         let below = f.value(&at);
         at[i] = here;
-        let slope = (above - below) / (2.0 * DIFFERENCE);
+        let slope = (above - below) / (2.0 * GRADIENT_STEP);
         if slope.is_finite() { slope } else { 0.0 }
     });
     slopes.collect()
 }
 
-/// The BFGS update of the inverse curvature of `-f`; the first one sets its scale.
-fn update(inverse: &mut [Vec<f64>], moved: &[f64], bent: &[f64], first: bool) {
-    let along = dot(moved, bent);
+/// The BFGS update of the inverse curvature of `-f`, after a step `moved` and a change `changed` of the gradient. The
+/// first update sets the scale.
+fn update(inverse: &mut [Vec<f64>], moved: &[f64], changed: &[f64], first: bool) {
+    let along = dot(moved, changed);
     if along <= 1e-12 {
         return;
     }
     let n = moved.len();
     if first {
-        let scale = along / dot(bent, bent);
+        let scale = along / dot(changed, changed);
         for (i, row) in inverse.iter_mut().enumerate() {
             row.fill(0.0);
             row[i] = scale;
         }
     }
-    let turned = product(inverse, bent);
-    let stretch = (1.0 + dot(bent, &turned) / along) / along;
+    let mapped = product(inverse, changed);
+    let factor = (1.0 + dot(changed, &mapped) / along) / along;
     for i in 0..n {
         for j in 0..n {
-            inverse[i][j] += stretch * moved[i] * moved[j]
-                - (moved[i] * turned[j] + turned[i] * moved[j]) / along;
+            inverse[i][j] += factor * moved[i] * moved[j]
+                - (moved[i] * mapped[j] + mapped[i] * moved[j]) / along;
         }
     }
 }
 
-/// Inverse of the observed information over the `free` coordinates (rows and columns of the others are 0); none if
-/// the function is flat in some direction.
+/// The inverse of the observed information over the `free` coordinates, with 0 in the rows and columns of the others;
+/// none if the function is flat in some direction.
 pub fn covariance(f: &impl Objective, best: &Maximum, free: &[bool]) -> Option<Vec<Vec<f64>>> {
     let n = best.at.len();
     let moving: Vec<usize> = (0..n).filter(|&i| free[i]).collect();
-    let information = information_by_slopes(f, best, &moving)
-        .unwrap_or_else(|| information_by_values(f, best, &moving));
+    let information = information_from_gradients(f, best, &moving)
+        .unwrap_or_else(|| information_from_values(f, best, &moving));
     let inverse = inverse_of_positive(&information)?;
     let mut whole = identity(n, 0.0);
     for (a, &i) in moving.iter().enumerate() {
@@ -172,30 +178,30 @@ pub fn covariance(f: &impl Objective, best: &Maximum, free: &[bool]) -> Option<V
     Some(whole)
 }
 
-/// Less the second derivatives, from differences of slopes.
-fn information_by_slopes(
+/// The negative second derivatives, from differences of gradients.
+fn information_from_gradients(
     f: &impl Objective,
     best: &Maximum,
     moving: &[usize],
 ) -> Option<Vec<Vec<f64>>> {
-    let mut bent = Vec::with_capacity(moving.len());
+    let mut curvature = Vec::with_capacity(moving.len());
     for &i in moving {
         let mut at = best.at.clone();
         at[i] += SLOPE_STEP;
-        let above = f.slope(&at, moving)?;
+        let above = f.gradient(&at, moving)?;
         at[i] -= 2.0 * SLOPE_STEP;
-        let below = f.slope(&at, moving)?;
+        let below = f.gradient(&at, moving)?;
         let row = above.iter().zip(&below);
-        bent.push(row.map(|(a, b)| (b - a) / (2.0 * SLOPE_STEP)).collect());
+        curvature.push(row.map(|(a, b)| (b - a) / (2.0 * SLOPE_STEP)).collect());
     }
     let each = 0..moving.len();
-    let half = |i: usize, j: usize, bent: &[Vec<f64>]| 0.5 * (bent[i][j] + bent[j][i]);
-    let row = |i| each.clone().map(|j| half(i, j, &bent)).collect();
+    let symmetric = |i: usize, j: usize, x: &[Vec<f64>]| 0.5 * (x[i][j] + x[j][i]);
+    let row = |i| each.clone().map(|j| symmetric(i, j, &curvature)).collect();
     Some(each.clone().map(row).collect())
 }
 
-/// The same from differences of values.
-fn information_by_values(f: &impl Objective, best: &Maximum, moving: &[usize]) -> Vec<Vec<f64>> {
+/// The negative second derivatives, from differences of values.
+fn information_from_values(f: &impl Objective, best: &Maximum, moving: &[usize]) -> Vec<Vec<f64>> {
     let value = |moves: &[(usize, f64)]| {
         let mut at = best.at.clone();
         for &(i, step) in moves {
@@ -203,7 +209,7 @@ fn information_by_values(f: &impl Objective, best: &Maximum, moving: &[usize]) -
         }
         f.value(&at)
     };
-    let h = CURVATURE;
+    let h = VALUE_STEP;
     let mut information = identity(moving.len(), 0.0);
     for (a, &i) in moving.iter().enumerate() {
         let both = value(&[(i, h)]) + value(&[(i, -h)]);
@@ -219,7 +225,7 @@ fn information_by_values(f: &impl Objective, best: &Maximum, moving: &[usize]) -
     information
 }
 
-/// Inverse by Cholesky's decomposition; none unless the matrix is positive definite.
+/// The inverse by Cholesky decomposition; none unless the matrix is positive definite.
 fn inverse_of_positive(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let n = matrix.len();
     let mut lower = identity(n, 0.0);
@@ -237,7 +243,7 @@ fn inverse_of_positive(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
             }
         }
     }
-    // Column by column; the inverse is symmetric, so a column is a row.
+    // By columns, which are also the rows, as the inverse is symmetric.
     let inverse = (0..n).map(|column| {
         let mut x = vec![0.0; n];
         for i in 0..n {
@@ -253,12 +259,12 @@ fn inverse_of_positive(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     Some(inverse.collect())
 }
 
-/// One end of a profile interval of coordinate `i`: where the maximum over the others has fallen by
-/// `quantile`^2 / 2. `scale` is a first guess of one standard error, `way` -1 or 1. The edge if it never falls so far.
+/// One end of the profile interval of coordinate `i`: where the maximum over the other coordinates has fallen by
+/// `quantile`^2 / 2; the edge if it never does. `direction` is -1 or 1, and `scale` is a guess of one standard error.
 pub fn profile_end(
     f: &impl Objective,
     best: &Maximum,
-    (i, way): (usize, f64),
+    (i, direction): (usize, f64),
     scale: f64,
     quantile: f64,
 ) -> f64 {
@@ -267,41 +273,41 @@ pub fn profile_end(
         free[j] = j != i && at.abs() < EDGE;
     }
     let mut warm = best.at.clone();
-    let mut fall = |place: f64| {
-        warm[i] = place;
-        let held = maximise(f, &warm, &free, 1e-4);
-        warm.clone_from(&held.at);
-        (2.0 * (best.value - held.value)).max(0.0).sqrt() - quantile
+    let mut excess = |at: f64| {
+        warm[i] = at;
+        let profile = maximise(f, &warm, &free, 1e-4);
+        warm.clone_from(&profile.at);
+        (2.0 * (best.value - profile.value)).max(0.0).sqrt() - quantile
     };
-    // The root of the fall is nearly straight: regula falsi, Illinois variant.
-    let start = best.at[i].clamp(-FARTHEST_START, FARTHEST_START);
-    let (mut near, mut near_fall) = (start, -quantile);
-    let mut step = way * quantile * scale.clamp(1e-6, 4.0);
+    // The root of the fall is nearly linear: regula falsi, Illinois variant.
+    let start = best.at[i].clamp(-MAX_START, MAX_START);
+    let (mut near, mut near_excess) = (start, -quantile);
+    let mut step = direction * quantile * scale.clamp(1e-6, 4.0);
     let mut far = (start + step).clamp(-EDGE, EDGE);
-    let mut far_fall = fall(far).min(1e3);
-    while far_fall < 0.0 {
+    let mut far_excess = excess(far).min(1e3);
+    while far_excess < 0.0 {
         if far.abs() >= EDGE {
             return far;
         }
-        (near, near_fall) = (far, far_fall);
-        step = (2.0 * step).clamp(-LONGEST_STEP, LONGEST_STEP);
+        (near, near_excess) = (far, far_excess);
+        step = (2.0 * step).clamp(-MAX_STEP, MAX_STEP);
         far = (far + step).clamp(-EDGE, EDGE);
-        far_fall = fall(far).min(1e3);
+        far_excess = excess(far).min(1e3);
     }
     let mut side = 0;
     for _ in 0..60 {
-        let middle = (near * far_fall - far * near_fall) / (far_fall - near_fall);
-        let found = fall(middle);
+        let middle = (near * far_excess - far * near_excess) / (far_excess - near_excess);
+        let found = excess(middle);
         if found.abs() < 1e-4 || (far - near).abs() < 1e-9 {
             return middle;
         }
         if found > 0.0 {
-            (far, far_fall) = (middle, found.min(1e3));
-            near_fall *= if side == 1 { 0.5 } else { 1.0 };
+            (far, far_excess) = (middle, found.min(1e3));
+            near_excess *= if side == 1 { 0.5 } else { 1.0 };
             side = 1;
         } else {
-            (near, near_fall) = (middle, found);
-            far_fall *= if side == -1 { 0.5 } else { 1.0 };
+            (near, near_excess) = (middle, found);
+            far_excess *= if side == -1 { 0.5 } else { 1.0 };
             side = -1;
         }
     }
@@ -326,33 +332,36 @@ mod tests {
     use super::*;
 
     fn hill(x: &[f64]) -> f64 {
-        // A bent ridge with its top at (1, 2): curvature 2 and 200 along and across.
+        // A curved ridge with its maximum at (1, 2): curvature 2 along it and 200 across.
         -(x[0] - 1.0).powi(2) - 100.0 * (x[1] - 1.0 - x[0] * x[0]).powi(2)
     }
 
     #[test]
-    fn climbs_a_bent_ridge() {
+    fn the_search_follows_a_curved_ridge() {
         let top = maximise(&hill, &[-1.5, 0.0], &[true, true], 1e-14);
         assert!((top.at[0] - 1.0).abs() < 1e-4 && (top.at[1] - 2.0).abs() < 2e-4);
-        let held = maximise(&hill, &[0.0, 0.0], &[false, true], 1e-14);
-        assert!(held.at[0].abs() < 1e-12 && (held.at[1] - 1.0).abs() < 1e-5);
+        let fixed = maximise(&hill, &[0.0, 0.0], &[false, true], 1e-14);
+        assert!(fixed.at[0].abs() < 1e-12 && (fixed.at[1] - 1.0).abs() < 1e-5);
     }
 
     #[test]
-    fn curvature_and_profile_agree_on_a_parabola() {
+    fn curvature_and_profile_agree_for_a_parabola() {
         let bowl = |x: &[f64]| -(2.0 * x[0] * x[0] + 2.0 * x[0] * x[1] + 3.0 * x[1] * x[1]);
         let best = maximise(&bowl, &[0.4, -0.3], &[true, true], 1e-14);
-        let spread = covariance(&bowl, &best, &[true, true]).expect("curved");
+        let covariances = covariance(&bowl, &best, &[true, true]).expect("curved");
         // Information [[4, 2], [2, 6]]: its inverse has 6/20 and 4/20 on the diagonal.
-        assert!((spread[0][0] - 0.3).abs() < 1e-5 && (spread[1][1] - 0.2).abs() < 1e-5);
-        for way in [-1.0, 1.0] {
-            let end = profile_end(&bowl, &best, (0, way), 0.1, 2.0);
-            assert!((end - way * 2.0 * 0.3_f64.sqrt()).abs() < 2e-4, "{end}");
+        assert!((covariances[0][0] - 0.3).abs() < 1e-5 && (covariances[1][1] - 0.2).abs() < 1e-5);
+        for direction in [-1.0, 1.0] {
+            let end = profile_end(&bowl, &best, (0, direction), 0.1, 2.0);
+            assert!(
+                (end - direction * 2.0 * 0.3_f64.sqrt()).abs() < 2e-4,
+                "{end}"
+            );
         }
     }
 
     #[test]
-    fn a_flat_direction_has_no_spread_and_an_interval_to_the_edge() {
+    fn a_flat_direction_has_no_covariance_and_an_interval_to_the_edge() {
         let slope = |x: &[f64]| -x[0] * x[0];
         let best = maximise(&slope, &[0.1, 0.2], &[true, true], 1e-14);
         assert!(covariance(&slope, &best, &[true, true]).is_none());

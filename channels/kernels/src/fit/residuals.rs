@@ -1,69 +1,70 @@
-//! Whether a fitted process tells what comes next as well as it claims: tests of run lengths and of autocorrelation.
+//! Goodness-of-fit tests of run lengths and of autocorrelation, from the one-step predictions of a process.
 //!
-//! Must not know models. Each packet's fate less its predicted probability is a martingale difference, so a sum of them,
-//! each weighted by what was known before, over its standard deviation is near normal whatever hidden states link the
-//! packets. Squares of such sums are added to a chi-square; no degree of freedom is taken off for the parameters that
-//! were fitted, which makes the tests slow to refuse a model, never quick.
+//! Does not depend on models. The loss indicator of a packet minus its predicted probability is a martingale
+//! difference. So a sum of these residuals, each weighted by quantities known before the packet, is nearly normal
+//! after division by its standard deviation, even if hidden states make the packets dependent. The squares of such
+//! sums add up to a chi-square. The fitted parameters take no degrees of freedom, which makes the tests conservative.
 
 use super::distributions::chi_square_tail;
 
-/// A sum with less variance than this is pooled or left out: it is not near normal.
-const LEAST_VARIANCE: f64 = 3.0;
+/// The minimum variance of a sum. A sum below it is not nearly normal and is merged or left out.
+const MIN_VARIANCE: f64 = 3.0;
 
-/// Ages and lags are put into bins of powers of two.
+/// Number of bins of ages; bins are powers of two.
 const BINS: usize = 48;
 
-/// Lags reach to 2^`LAG_BINS` - 1.
+/// Number of bins of lags, which end at 2^`LAG_BINS` - 1.
 const LAG_BINS: usize = 10;
+/// Length of the ring buffer of past sums.
 const RING: usize = 1 << (LAG_BINS + 1);
 
 /// One bin of a test.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bin {
-    /// Least age or lag in it.
+    /// Minimum age or lag.
     pub from: u64,
-    /// Greatest age or lag in it.
+    /// Maximum age or lag.
     pub to: u64,
-    /// What the process expects.
+    /// Expected value.
     pub expected: f64,
-    /// What was seen.
+    /// Observed value.
     pub observed: f64,
-    /// Variance of what was seen.
+    /// Variance of the observed value.
     pub variance: f64,
 }
 
 impl Bin {
-    /// How many standard deviations the seen lies above the expected.
+    /// The observed minus the expected value, in standard deviations.
     pub fn deviation(&self) -> f64 {
         (self.observed - self.expected) / self.variance.sqrt()
     }
 }
 
-/// One test.
+/// The result of one test.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// What is tested.
+    /// Name of the test.
     pub name: &'static str,
-    /// Chi-square.
+    /// Chi-square statistic.
     pub statistic: f64,
-    /// Degrees of freedom: bins; 0 if there was too little to test.
+    /// Degrees of freedom: the number of bins; 0 if there are too few losses for the test.
     pub freedom: usize,
-    /// Probability of at least this chi-square if the process is true; none if there was too little to test.
+    /// The p-value; none if there are too few losses for the test.
     pub p_value: Option<f64>,
-    /// The bin that fits worst.
+    /// The bin with the largest deviation.
     pub worst: Option<Bin>,
 }
 
-/// Collects predictions and fates, packet by packet.
+/// Collects predictions and outcomes, packet by packet.
 pub struct Residuals {
-    /// Runs that end at each age: of delivered packets, of lost ones.
+    /// Ends of runs of deliveries and of losses, by age.
     ends: [[Bin; BINS]; 2],
     lags: [Bin; LAG_BINS],
-    /// Sums of all residuals before each of the last packets.
+    /// For each of the last packets, the sum of all residuals before it.
     sums: Vec<f64>,
-    seen: usize,
+    packets: usize,
     total: f64,
-    /// Fate and length of the run that goes on; none before the first change.
+    /// Kind and length of the present run; none before the first change.
     run: Option<(bool, u64)>,
     last: Option<bool>,
 }
@@ -74,7 +75,7 @@ impl Default for Residuals {
             ends: [bins(), bins()],
             lags: bins(),
             sums: vec![0.0; RING],
-            seen: 0,
+            packets: 0,
             total: 0.0,
             run: None,
             last: None,
@@ -91,14 +92,18 @@ fn bins<const N: usize>() -> [Bin; N] {
 }
 
 impl Residuals {
-    /// Takes the next packet: its predicted probability of loss and its fate.
+    /// Adds the next packet: its predicted loss probability and whether it was lost.
     #[inline]
-    pub fn add(&mut self, chance: f64, lost: bool) {
-        let variance = chance * (1.0 - chance);
-        let residual = f64::from(u8::from(lost)) - chance;
+    pub fn add(&mut self, probability: f64, lost: bool) {
+        let variance = probability * (1.0 - probability);
+        let residual = f64::from(u8::from(lost)) - probability;
         if let Some((was_lost, age)) = self.run {
             let bin = &mut self.ends[usize::from(was_lost)][age.ilog2() as usize];
-            bin.expected += if was_lost { 1.0 - chance } else { chance };
+            bin.expected += if was_lost {
+                1.0 - probability
+            } else {
+                probability
+            };
             bin.observed += f64::from(u8::from(lost != was_lost));
             bin.variance += variance;
         }
@@ -109,25 +114,25 @@ impl Residuals {
             (None, _) => None,
         };
         self.last = Some(lost);
-        self.sums[self.seen & (RING - 1)] = self.total;
+        self.sums[self.packets & (RING - 1)] = self.total;
         for bin in &mut self.lags {
             let (near, far) = (bin.from as usize, bin.to as usize);
-            if far > self.seen {
+            if far > self.packets {
                 break;
             }
-            // Residuals of the packets `near` to `far` back.
-            let before = |back: usize| self.sums[(self.seen - back) & (RING - 1)];
+            // The sum of the residuals of the packets `near` to `far` back.
+            let before = |back: usize| self.sums[(self.packets - back) & (RING - 1)];
             let weight = before(near - 1) - before(far);
             bin.observed += residual * weight;
             bin.variance += variance * weight * weight;
         }
         self.total += residual;
-        self.seen += 1;
+        self.packets += 1;
     }
 
-    /// The tests: runs of losses, runs between losses, autocorrelation.
+    /// The results: runs of losses, runs between losses, autocorrelation.
     pub fn tests(&self) -> [Test; 3] {
-        let enough = |bin: &Bin| bin.variance >= LEAST_VARIANCE;
+        let enough = |bin: &Bin| bin.variance >= MIN_VARIANCE;
         let lags: Vec<Bin> = self
             .lags
             .iter()
@@ -135,33 +140,33 @@ impl Residuals {
             .copied()
             .collect();
         [
-            test("runs of losses", &pooled(&self.ends[1])),
-            test("runs between losses", &pooled(&self.ends[0])),
+            test("runs of losses", &merged(&self.ends[1])),
+            test("runs between losses", &merged(&self.ends[0])),
             test("autocorrelation", &lags),
         ]
     }
 }
 
-/// Joins neighbours until each has the least variance; what is left at the end joins the last.
-fn pooled(bins: &[Bin]) -> Vec<Bin> {
-    let mut pooled: Vec<Bin> = Vec::new();
+/// Merges adjacent bins until each has the minimum variance; the rest is merged with the last bin.
+fn merged(bins: &[Bin]) -> Vec<Bin> {
+    let mut merged: Vec<Bin> = Vec::new();
     let mut open: Option<Bin> = None;
     for bin in bins
         .iter()
         .filter(|bin| bin.variance > 0.0 || bin.observed > 0.0)
     {
         let joined = open.map_or(*bin, |open| join(open, bin));
-        if joined.variance >= LEAST_VARIANCE {
-            pooled.push(joined);
+        if joined.variance >= MIN_VARIANCE {
+            merged.push(joined);
             open = None;
         } else {
             open = Some(joined);
         }
     }
-    if let (Some(open), Some(last)) = (open, pooled.last_mut()) {
+    if let (Some(open), Some(last)) = (open, merged.last_mut()) {
         *last = join(*last, &open);
     }
-    pooled
+    merged
 }
 
 fn join(first: Bin, second: &Bin) -> Bin {
@@ -195,20 +200,20 @@ mod tests {
     use crate::rng::test_rng;
     use crate::{GilbertElliott, GilbertElliottParams};
 
-    fn fates(params: GilbertElliottParams, seed: u64, n: usize) -> Vec<u8> {
+    fn losses(params: GilbertElliottParams, seed: u64, n: usize) -> Vec<u8> {
         let mut process = GilbertElliott::new(params, test_rng(seed));
         (0..n).map(|_| u8::from(process.lost())).collect()
     }
 
-    fn tests_of(truth: GilbertElliottParams, told: GilbertElliottParams, seed: u64) -> [Test; 3] {
-        let GilbertElliottParams { p, r, h, k } = told;
+    fn tests_of(truth: GilbertElliottParams, model: GilbertElliottParams, seed: u64) -> [Test; 3] {
+        let GilbertElliottParams { p, r, h, k } = model;
         let chain = Chain {
             step: [[1.0 - p, p], [r, 1.0 - r]],
             loss: [1.0 - k, 1.0 - h],
         };
         let mut residuals = Residuals::default();
-        let runs = Runs::new(&fates(truth, seed, 30_000));
-        chain.predict(&runs, |chance, lost| residuals.add(chance, lost));
+        let runs = Runs::new(&losses(truth, seed, 30_000));
+        chain.predict(&runs, |probability, lost| residuals.add(probability, lost));
         residuals.tests()
     }
 
@@ -220,28 +225,31 @@ mod tests {
     };
 
     #[test]
-    fn the_truth_is_refused_as_often_as_the_level_says() {
-        let mut refused = [0; 3];
+    fn the_true_model_is_rejected_as_often_as_the_level_says() {
+        let mut rejected = [0; 3];
         let seeds = 200;
         for seed in 0..seeds {
-            for (count, test) in refused.iter_mut().zip(tests_of(TRUTH, TRUTH, seed)) {
+            for (count, test) in rejected.iter_mut().zip(tests_of(TRUTH, TRUTH, seed)) {
                 *count += u32::from(test.p_value.expect("enough losses") < 0.05);
             }
         }
-        // 5 % of 200 is 10; a binomial count is within 1 and 22 with 99.9 %.
-        assert!(refused.iter().all(|n| (1..=22).contains(n)), "{refused:?}");
+        // 5 % of 200 is 10; the binomial count is between 1 and 22 with 99.9 %.
+        assert!(
+            rejected.iter().all(|n| (1..=22).contains(n)),
+            "{rejected:?}"
+        );
     }
 
     #[test]
-    fn each_test_refuses_what_it_is_there_for() {
+    fn each_test_rejects_its_alternative() {
         let longer = GilbertElliottParams { r: 0.015, ..TRUTH };
         let independent = GilbertElliottParams {
             p: 0.0,
             k: 0.9545,
             ..TRUTH
         };
-        for told in [longer, independent] {
-            let p = tests_of(TRUTH, told, 7).map(|test| test.p_value.unwrap_or(1.0));
+        for model in [longer, independent] {
+            let p = tests_of(TRUTH, model, 7).map(|test| test.p_value.unwrap_or(1.0));
             assert!(p.iter().any(|&p| p < 1e-4), "{p:?}");
         }
         let [bursts, _, lags] = tests_of(TRUTH, independent, 7);
@@ -251,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn few_losses_tell_nothing() {
+    fn few_losses_are_not_tested() {
         let rare = GilbertElliottParams {
             p: 0.0,
             r: 1.0,

@@ -1,37 +1,37 @@
-//! A sequence of packets' fates as runs of equal fates: what likelihoods are summed over.
+//! A loss sequence as alternating runs of deliveries and losses: the form in which likelihoods are computed.
 //!
-//! Must not know models. A trace of ten million packets with one loss in a hundred is at most 200 000 runs.
+//! Does not depend on models. Ten million packets with a loss rate of 1 % are at most 200 000 runs.
 
-use super::in_time::Times;
+use super::continuous_time::Spacings;
 
-/// Alternating runs of delivered and lost packets.
+/// Alternating runs of deliveries and losses.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    /// Whether the first run is one of losses.
+    /// Whether the first run is a run of losses.
     pub first_lost: bool,
-    /// Number of each run's length in `lengths` of its fate.
+    /// For each run the index of its length in `lengths`.
     pub index: Vec<u32>,
-    /// Distinct lengths, ascending: of runs of delivered packets, of runs of lost ones.
+    /// The distinct lengths, ascending, of runs of deliveries and of runs of losses.
     pub lengths: [Vec<u64>; 2],
-    /// How often each length occurs, as `lengths`.
+    /// The number of runs of each length in `lengths`.
     pub counts: [Vec<u64>; 2],
-    /// Packets in all.
+    /// Number of packets.
     pub packets: u64,
-    /// Packets lost.
+    /// Number of lost packets.
     pub losses: u64,
-    /// Times between packets, where they are known.
-    pub times: Option<Times>,
+    /// The spacings between packets, if their times are known.
+    pub spacings: Option<Spacings>,
 }
 
 impl Runs {
-    /// Counts the runs of `fates`, one octet per packet, 0 for delivered.
-    pub fn new(fates: &[u8]) -> Self {
+    /// Counts the runs of a loss sequence: one octet per packet, 0 for delivered.
+    pub fn new(lost: &[u8]) -> Self {
         let mut raw: Vec<u64> = Vec::new();
-        let first_lost = fates.first().is_some_and(|&fate| fate != 0);
+        let first_lost = lost.first().is_some_and(|&lost| lost != 0);
         let mut current = first_lost;
         let mut length = 0;
-        for &fate in fates {
-            if (fate != 0) == current {
+        for &lost in lost {
+            if (lost != 0) == current {
                 length += 1;
             } else {
                 raw.push(length);
@@ -45,11 +45,11 @@ impl Runs {
         Self::from_lengths(&raw, first_lost)
     }
 
-    /// Counts the runs of `fates` of packets that were sent at `t_ns`.
-    pub fn in_time(fates: &[u8], t_ns: &[i64]) -> Self {
+    /// Counts the runs of a loss sequence, and the spacings of the packets, sent at `t_ns`.
+    pub fn in_time(lost: &[u8], t_ns: &[i64]) -> Self {
         Self {
-            times: Times::new(fates, t_ns),
-            ..Self::new(fates)
+            spacings: Spacings::new(lost, t_ns),
+            ..Self::new(lost)
         }
     }
 
@@ -83,15 +83,15 @@ impl Runs {
     pub fn head(&self, count: usize) -> Self {
         let raw: Vec<u64> = self.iter().take(count).map(|(_, length)| length).collect();
         let mut head = Self::from_lengths(&raw, self.first_lost);
-        let fates = self
+        let losses = self
             .iter()
             .flat_map(|(lost, length)| (0..length).map(move |_| lost));
-        let times = self.times.as_ref();
-        head.times = times.map(|times| times.head(fates, head.packets as usize));
+        let spacings = self.spacings.as_ref();
+        head.spacings = spacings.map(|spacings| spacings.head(losses, head.packets as usize));
         head
     }
 
-    /// Every run in order: whether lost, and its length.
+    /// The runs in order: whether the packets are lost, and how many they are.
     pub fn iter(&self) -> impl Iterator<Item = (bool, u64)> + '_ {
         self.index.iter().enumerate().map(|(at, &number)| {
             let lost = self.first_lost ^ (at % 2 == 1);
@@ -99,7 +99,7 @@ impl Runs {
         })
     }
 
-    /// How many runs.
+    /// The number of runs.
     pub fn len(&self) -> usize {
         self.index.len()
     }
@@ -109,27 +109,27 @@ impl Runs {
         self.index.is_empty()
     }
 
-    /// Share of packets lost.
+    /// The share of lost packets.
     pub fn loss_rate(&self) -> f64 {
         self.losses as f64 / (self.packets as f64).max(1.0)
     }
 
-    /// Mean length of the runs of lost packets; 0 without a loss.
+    /// The mean length of the runs of losses; 0 without a loss.
     pub fn mean_burst(&self) -> f64 {
         let bursts: u64 = self.counts[1].iter().sum();
         self.losses as f64 / (bursts as f64).max(1.0)
     }
 
-    /// Share of bad periods, mean bad period and loss rate within them, if losses with fewer than `reach` delivered
-    /// packets between them belong to one period: (periods, packets in them).
-    pub fn periods(&self, reach: u64) -> (u64, u64) {
+    /// The number of loss periods, and of packets in them. Losses with fewer than `max_gap` deliveries between them
+    /// belong to the same period.
+    pub fn loss_periods(&self, max_gap: u64) -> (u64, u64) {
         let (mut periods, mut packets, mut open) = (0, 0, false);
         for (lost, length) in self.iter() {
             if lost {
                 periods += u64::from(!open);
                 packets += length;
                 open = true;
-            } else if length < reach && open {
+            } else if length < max_gap && open {
                 packets += length;
             } else {
                 open = false;
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_runs_of_both_fates() {
+    fn runs_of_deliveries_and_losses_are_counted() {
         let runs = Runs::new(&[0, 0, 1, 1, 1, 0, 1, 0, 0]);
         let all: Vec<_> = runs.iter().collect();
         assert_eq!(
@@ -159,15 +159,15 @@ mod tests {
     }
 
     #[test]
-    fn losses_near_each_other_are_one_period() {
+    fn losses_close_to_each_other_are_one_period() {
         let runs = Runs::new(&[1, 0, 1, 0, 0, 0, 1, 1]);
-        assert_eq!(runs.periods(1), (3, 4));
-        assert_eq!(runs.periods(2), (2, 5));
-        assert_eq!(runs.periods(9), (1, 8));
+        assert_eq!(runs.loss_periods(1), (3, 4));
+        assert_eq!(runs.loss_periods(2), (2, 5));
+        assert_eq!(runs.loss_periods(9), (1, 8));
     }
 
     #[test]
-    fn nothing_has_no_runs() {
+    fn an_empty_sequence_has_no_runs() {
         let runs = Runs::new(&[]);
         assert_eq!((runs.len(), runs.packets, runs.losses), (0, 0, 0));
     }

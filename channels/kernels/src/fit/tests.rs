@@ -1,4 +1,4 @@
-//! Fits of sequences whose truth is known.
+//! Fits of sequences with known parameters.
 
 use super::*;
 use crate::rng::{StreamRng, test_rng as rng};
@@ -14,34 +14,34 @@ fn runs([p, r, h, k]: [f64; 4], seed: u64, count: usize) -> Runs {
     )
 }
 
-fn chance(value: f64, rng: &mut StreamRng) -> bool {
-    rng.unit() <= value
+fn happens(probability: f64, rng: &mut StreamRng) -> bool {
+    rng.unit() <= probability
 }
 
-/// How many of `seeds` traces give intervals that hold each of `truth`.
+/// For each of `truth`, the number of `seeds` traces whose interval covers it.
 fn covered(model: Model, truth: &[f64], seeds: u64, trace: impl Fn(u64) -> Runs) -> Vec<u64> {
-    let mut held = vec![0; truth.len()];
+    let mut covered = vec![0; truth.len()];
     for seed in 0..seeds {
         let fit = fit(model, &trace(seed), 0.95);
-        for ((count, parameter), x) in held.iter_mut().zip(&fit.parameters).zip(truth) {
+        for ((count, parameter), x) in covered.iter_mut().zip(&fit.parameters).zip(truth) {
             *count += u64::from(parameter.low <= *x && *x <= parameter.high);
         }
     }
-    held
+    covered
 }
 
-/// Of 100 intervals 95 hold the truth, of 40 it is 38; binomial counts are no lower than here with 99.8 %. Whether they
-/// hold it too often `tests/fit_coverage.rs` tells.
-fn assert_covered(held: &[u64], seeds: u64) {
-    let least = if seeds == 100 { 88 } else { 33 };
-    assert!(held.iter().all(|n| *n >= least), "{held:?}");
+/// 95 of 100 intervals, or 38 of 40, are expected to cover the truth; a binomial count is not lower than here with
+/// 99.8 %. `tests/fit_coverage.rs` tests for intervals that are too wide.
+fn assert_covered(covered: &[u64], seeds: u64) {
+    let min = if seeds == 100 { 88 } else { 33 };
+    assert!(covered.iter().all(|n| *n >= min), "{covered:?}");
 }
 
 #[test]
-fn closed_forms_are_met() {
+fn estimates_agree_with_closed_forms() {
     let runs = runs([0.01, 0.2, 0.0, 1.0], 3, 50_000);
     let fit = fit(Model::Gilbert, &runs, 0.95);
-    // Transitions counted: the steady start moves the estimates by less than one part in a thousand.
+    // Counted transitions; the steady start changes the estimates by less than 0.1 %.
     let bursts: u64 = runs.counts[1].iter().sum();
     let (p, r) = (&fit.parameters[0], &fit.parameters[1]);
     let delivered = (runs.packets - runs.losses) as f64;
@@ -54,9 +54,9 @@ fn closed_forms_are_met() {
 
 #[test]
 fn independent_losses_have_the_binomial_interval() {
-    let mut fates = vec![0; 1000];
-    (0..10).for_each(|i| fates[i * 97] = 1);
-    let fit = fit(Model::Bernoulli, &Runs::new(&fates), 0.95);
+    let mut losses = vec![0; 1000];
+    (0..10).for_each(|i| losses[i * 97] = 1);
+    let fit = fit(Model::Bernoulli, &Runs::new(&losses), 0.95);
     let per = &fit.parameters[0];
     assert!((per.value - 0.01).abs() < 1e-7);
     // Likelihood ratio for 10 of 1000: 2 (l(0.01) - l(x)) = 3.8415 at both ends.
@@ -70,23 +70,23 @@ fn independent_losses_have_the_binomial_interval() {
 #[test]
 fn intervals_cover_the_simple_chain() {
     let truth = [0.004, 0.15];
-    let held = covered(Model::Gilbert, &truth, 100, |seed| {
+    let counts = covered(Model::Gilbert, &truth, 100, |seed| {
         runs([truth[0], truth[1], 0.0, 1.0], seed, 10_000)
     });
-    assert_covered(&held, 100);
+    assert_covered(&counts, 100);
 }
 
 #[test]
 fn intervals_cover_the_chain_with_loss_in_both_states() {
     let truth = [0.01, 0.08, 0.4, 0.995];
-    let held = covered(Model::GilbertElliott, &truth, 40, |seed| {
+    let counts = covered(Model::GilbertElliott, &truth, 40, |seed| {
         runs(truth, seed, 6_000)
     });
-    assert_covered(&held, 40);
+    assert_covered(&counts, 40);
 }
 
 #[test]
-fn what_is_not_there_is_on_its_limit_and_within_the_interval() {
+fn a_parameter_at_its_limit_is_in_its_interval() {
     for seed in 0..20 {
         let fit = fit(
             Model::GilbertElliott,
@@ -101,12 +101,12 @@ fn what_is_not_there_is_on_its_limit_and_within_the_interval() {
     }
 }
 
-/// The four states of netem, drawn packet by packet.
+/// The four states of netem, simulated packet by packet.
 fn netem4(x: [f64; 5], seed: u64, n: usize) -> Runs {
     let [p13, p31, p32, p23, p14] = x;
     let mut rng = rng(seed);
     let mut state = 1;
-    let fates = (0..n).map(|_| {
+    let losses = (0..n).map(|_| {
         let u = rng.unit();
         state = match state {
             1 if u <= p14 => 4,
@@ -119,26 +119,26 @@ fn netem4(x: [f64; 5], seed: u64, n: usize) -> Runs {
         };
         u8::from(state >= 3)
     });
-    Runs::new(&fates.collect::<Vec<_>>())
+    Runs::new(&losses.collect::<Vec<_>>())
 }
 
 #[test]
-fn four_states_are_found_again() {
+fn the_parameters_of_four_states_are_recovered() {
     let truth = [0.004, 0.1, 0.2, 0.3, 0.003];
-    let held = covered(Model::Netem4, &truth, 10, |seed| {
+    let counts = covered(Model::Netem4, &truth, 10, |seed| {
         netem4(truth, seed, 10_000)
     });
-    assert!(held.iter().all(|n| *n >= 8), "{held:?}");
+    assert!(counts.iter().all(|n| *n >= 8), "{counts:?}");
 }
 
 #[test]
-fn three_states_are_found_again_and_two_do_not_fit() {
-    // Clear, light and heavy loss, each for long.
+fn three_states_are_recovered_and_two_do_not_fit() {
+    // Clear, light and heavy loss, with long sojourns.
     let step = [[0.002, 0.0005], [0.01, 0.002], [0.003, 0.01]];
     let loss = [0.001, 0.1, 0.7];
     let mut rng = rng(5);
     let mut state = 0;
-    let fates: Vec<u8> = (0..60_000)
+    let losses: Vec<u8> = (0..60_000)
         .map(|_| {
             let others: Vec<usize> = (0..3).filter(|&s| s != state).collect();
             let u = rng.unit();
@@ -147,10 +147,10 @@ fn three_states_are_found_again_and_two_do_not_fit() {
             } else if u <= step[state][0] + step[state][1] {
                 state = others[1];
             }
-            u8::from(chance(loss[state], &mut rng))
+            u8::from(happens(loss[state], &mut rng))
         })
         .collect();
-    let runs = Runs::new(&fates);
+    let runs = Runs::new(&losses);
     let three = fit(Model::Markov3, &runs, 0.999);
     let truth = [0.002, 0.0005, 0.01, 0.002, 0.003, 0.01, 0.001, 0.1, 0.7];
     for (parameter, x) in three.parameters.iter().zip(truth) {
@@ -161,25 +161,25 @@ fn three_states_are_found_again_and_two_do_not_fit() {
     }
     let two = fit(Model::GilbertElliott, &runs, 0.95);
     assert!(two.bic > three.bic + 100.0);
-    let refused = |fit: &Fit| {
+    let rejected = |fit: &Fit| {
         fit.tests
             .iter()
             .any(|t| t.p_value < Some(1e-6) && t.freedom > 0)
     };
-    assert!(refused(&two) && !refused(&three));
+    assert!(rejected(&two) && !rejected(&three));
 }
 
 #[test]
-fn weibull_durations_are_found_again_and_a_chain_does_not_fit() {
-    let laws = [(200.0, 0.6), (6.0, 1.8)];
+fn weibull_runs_are_recovered_and_a_chain_does_not_fit() {
+    let parameters = [(200.0, 0.6), (6.0, 1.8)];
     let mut rng = rng(8);
-    let mut fates = Vec::new();
+    let mut losses = Vec::new();
     for run in 0..2000 {
-        let (scale, shape) = laws[run % 2];
+        let (scale, shape) = parameters[run % 2];
         let length = libm::pow(-libm::log(rng.unit()), 1.0 / shape) * scale;
-        fates.extend(vec![(run % 2) as u8; libm::ceil(length).max(1.0) as usize]);
+        losses.extend(vec![(run % 2) as u8; libm::ceil(length).max(1.0) as usize]);
     }
-    let runs = Runs::new(&fates);
+    let runs = Runs::new(&losses);
     let weibull = fit(Model::SemiMarkov, &runs, 0.999);
     for (parameter, x) in weibull.parameters.iter().zip([200.0, 0.6, 6.0, 1.8]) {
         assert!(
@@ -198,13 +198,13 @@ fn weibull_durations_are_found_again_and_a_chain_does_not_fit() {
     assert!(worst(&chain) < 1e-6 && worst(&weibull) > 1e-3);
 }
 
-/// Fates of two states in time at packets whose spacing wanders, and the times.
+/// Two states in continuous time, with packets at two rates in turn.
 fn in_time(good_s: f64, bad_s: f64, seed: u64, count: usize) -> Runs {
     let mut rng = rng(seed);
     let (mut t_s, mut bad, mut end_s) = (0.0, false, 0.0);
-    let (mut fates, mut t_ns) = (Vec::new(), Vec::new());
-    while fates.len() < count {
-        t_s += if fates.len() / 500 % 2 == 0 {
+    let (mut losses, mut t_ns) = (Vec::new(), Vec::new());
+    while losses.len() < count {
+        t_s += if losses.len() / 500 % 2 == 0 {
             1e-3
         } else {
             8e-3
@@ -213,19 +213,19 @@ fn in_time(good_s: f64, bad_s: f64, seed: u64, count: usize) -> Runs {
             bad = !bad;
             end_s += rng.exponential(if bad { bad_s } else { good_s });
         }
-        fates.push(u8::from(bad));
+        losses.push(u8::from(bad));
         t_ns.push((t_s * 1e9) as i64);
     }
-    Runs::in_time(&fates, &t_ns)
+    Runs::in_time(&losses, &t_ns)
 }
 
 #[test]
-fn states_in_time_are_found_again_whatever_the_rate_and_a_chain_per_packet_does_not_fit() {
+fn states_in_time_are_recovered_at_changing_rates_and_a_chain_per_packet_does_not_fit() {
     let truth = [0.3, 0.02];
-    let held = covered(Model::GilbertTime, &truth, 100, |seed| {
+    let counts = covered(Model::GilbertTime, &truth, 100, |seed| {
         in_time(truth[0], truth[1], seed, 10_000)
     });
-    assert_covered(&held, 100);
+    assert_covered(&counts, 100);
     let runs = in_time(truth[0], truth[1], 3, 60_000);
     let [time, packets] = [Model::GilbertTime, Model::Gilbert].map(|m| fit(m, &runs, 0.95));
     assert!(
@@ -236,13 +236,13 @@ fn states_in_time_are_found_again_whatever_the_rate_and_a_chain_per_packet_does_
     );
     assert!(!time.refused() && packets.refused());
     assert!(time.parameters.iter().all(|p| p.standard_error.is_some()));
-    // Per packet it is, on average, the chain that counts give.
-    let [seen, average] = [&packets, &time].map(|fit| fit.longer(true, &[1])[0]);
-    assert!((seen - average).abs() < 0.03, "{seen} {average}");
+    // On average over the spacings it is the chain per packet of the counts.
+    let [counted, average] = [&packets, &time].map(|fit| fit.longer(true, &[1])[0]);
+    assert!((counted - average).abs() < 0.03, "{counted} {average}");
 }
 
 #[test]
-fn bursts_are_not_independent_and_independent_losses_show_no_bursts() {
+fn the_criteria_tell_bursts_from_independent_losses() {
     let bursty = runs([0.002, 0.1, 0.0, 1.0], 2, 40_000);
     let [one, two] = [Model::Bernoulli, Model::Gilbert].map(|m| fit(m, &bursty, 0.95));
     assert!(two.bic < one.bic - 100.0);
@@ -256,7 +256,7 @@ fn bursts_are_not_independent_and_independent_losses_show_no_bursts() {
 }
 
 #[test]
-fn shapes_of_a_fit_are_those_of_its_trace() {
+fn expected_run_lengths_agree_with_the_sequence() {
     let runs = runs([0.01, 0.25, 0.0, 1.0], 4, 200_000);
     let fit = fit(Model::Gilbert, &runs, 0.95);
     let bursts: u64 = runs.counts[1].iter().sum();
@@ -268,9 +268,11 @@ fn shapes_of_a_fit_are_those_of_its_trace() {
             .sum::<u64>() as f64
     };
     for (share, n) in fit.longer(true, &[1, 4, 8]).iter().zip([1, 4, 8]) {
-        let seen = longer(n) / bursts as f64;
-        assert!((share - seen).abs() < 4.0 * (seen / bursts as f64).sqrt());
+        let counted = longer(n) / bursts as f64;
+        assert!((share - counted).abs() < 4.0 * (counted / bursts as f64).sqrt());
     }
-    let ahead = fit.autocorrelation(&[1, 2, 10]);
-    assert!((ahead[0] - 0.74).abs() < 0.02 && (ahead[2] - 0.74_f64.powi(10)).abs() < 0.01);
+    let correlation = fit.autocorrelation(&[1, 2, 10]);
+    assert!(
+        (correlation[0] - 0.74).abs() < 0.02 && (correlation[2] - 0.74_f64.powi(10)).abs() < 0.01
+    );
 }

@@ -36,7 +36,8 @@ pub fn fires(now: Nanos, delay: Nanos) -> Nanos {
     while ticks / SECOND_LEVEL_TICKS >= step {
         step *= LEVEL_STEP;
     }
-    ((now / TICK + ticks) / step + 1) * step * TICK
+    // The next multiple of the step, which is a power of two.
+    (((now / TICK + ticks) | (step - 1)) + 1) * TICK
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Builds captures octet by octet, with knobs for what is to be wrong. Knows nothing of the decoder.
+//! Builders for captures, valid and invalid. They do not use the decoder.
 #![allow(dead_code, missing_docs)]
 
-/// A pcap file in the making.
+/// Builds a pcap file.
 #[derive(Clone)]
 pub struct Capture {
     pub octets: Vec<u8>,
@@ -29,7 +29,7 @@ impl Capture {
         capture
     }
 
-    /// Microseconds, little endian, Ethernet, no limit: what tcpdump writes on most machines.
+    /// Microseconds, little endian, Ethernet, default snapshot length, as tcpdump writes on most machines.
     pub fn plain() -> Self {
         Self::new(false, false, 262_144, 1)
     }
@@ -42,7 +42,7 @@ impl Capture {
         });
     }
 
-    /// Adds a record with all its header fields as given.
+    /// Adds a record with the given header fields.
     pub fn record(
         &mut self,
         seconds: u32,
@@ -58,7 +58,7 @@ impl Capture {
         self
     }
 
-    /// Adds a frame, whole, a millisecond after the one before.
+    /// Adds a complete frame, one millisecond after the previous one.
     pub fn frame(&mut self, data: &[u8]) -> &mut Self {
         let n = self.ends.len() as u32;
         self.record(
@@ -70,7 +70,7 @@ impl Capture {
     }
 }
 
-/// A TCP segment in the making.
+/// Builds a TCP segment.
 #[derive(Clone)]
 pub struct Tcp {
     pub src_port: u16,
@@ -160,7 +160,7 @@ pub fn ethernet(ethertype: u16, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An Ethernet frame with one TCP segment over IPv4.
+/// An Ethernet frame with a TCP segment over IPv4.
 pub fn tcp_frame(tcp: &Tcp) -> Vec<u8> {
     ethernet(0x0800, &ipv4(6, &[], 0x4000, &tcp.octets()))
 }

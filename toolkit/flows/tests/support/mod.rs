@@ -1,6 +1,6 @@
-//! Packet ladders: segments written as text, and what the tracker makes of them as text.
+//! Packet ladders: segments and events as text.
 //!
-//! One segment per line, sequence numbers relative (SYN = 0, first octet = 1):
+//! A ladder has one segment per line, with relative sequence numbers (SYN = 0, first octet = 1):
 //!
 //! ```text
 //! time_ms  from>to[:port]  flags  seq[:end]  [ack N] [win N] [sack L-R …] [ts VAL/ECR] [id N] [mss N] [ws N] [sackok]
@@ -9,9 +9,9 @@
 //!  100.1   a>b             PA     1:1001     ack 1
 //! ```
 //!
-//! Records are numbered from 1 in the order of the lines; `#` starts a comment.
+//! Lines are numbered from 1; the number is the record. `#` starts a comment.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "not all test files use all functions")]
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,10 +19,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use hindflight_decoder::{SackBlocks, Segment, TcpOptions, flags};
 use hindflight_flows::{Event, EventKind, FlowRow, Note, Sample, Tracker};
 
-/// Raw sequence numbers of both ends' SYN.
+/// Initial sequence numbers of both ends.
 pub const ISN: [u32; 2] = [1_000, 2_000_000];
 
-/// What came of a ladder.
+/// The output of the tracker.
 pub struct Outcome {
     pub notes: Vec<Note>,
     pub events: Vec<Event>,
@@ -30,12 +30,12 @@ pub struct Outcome {
     pub flows: Vec<FlowRow>,
 }
 
-/// Runs a ladder.
+/// Passes a ladder through the tracker.
 pub fn run(ladder: &str) -> Outcome {
     track(&segments(ladder, ISN))
 }
 
-/// Runs segments.
+/// Passes segments through the tracker.
 pub fn track(segments: &[Segment]) -> Outcome {
     let mut tracker = Tracker::new(1);
     let notes = segments
@@ -52,7 +52,7 @@ pub fn track(segments: &[Segment]) -> Outcome {
     }
 }
 
-/// The segments of a ladder, with the given raw sequence numbers for the SYNs.
+/// Parses a ladder, with the given initial sequence numbers.
 pub fn segments(ladder: &str, isn: [u32; 2]) -> Vec<Segment> {
     let lines = ladder
         .lines()
@@ -78,14 +78,14 @@ fn pair(word: &str, by: char, line: &str) -> (i64, i64) {
 fn parse(record: u64, line: &str, isn: [u32; 2]) -> Segment {
     let mut words = line.split_whitespace().peekable();
     let t_ms: f64 = number(words.next(), line);
-    let (way, port) = words.next().map_or(("", ""), |word| {
+    let (ends, port) = words.next().map_or(("", ""), |word| {
         word.split_once(':').unwrap_or((word, "5000"))
     });
-    let own = usize::from(way == "b>a");
+    let sender = usize::from(ends == "b>a");
     let mut segment = blank(
         record,
         (t_ms * 1e6).round() as i64,
-        own == 0,
+        sender == 0,
         number(Some(port), line),
     );
     for letter in words.next().unwrap_or("").chars() {
@@ -99,20 +99,21 @@ fn parse(record: u64, line: &str, isn: [u32; 2]) -> Segment {
             other => panic!("flag {other} in: {line}"),
         };
     }
-    let place = words.next().unwrap_or("");
-    let (start, end) = if place.contains(':') {
-        pair(place, ':', line)
+    let range = words.next().unwrap_or("");
+    let (start, end) = if range.contains(':') {
+        pair(range, ':', line)
     } else {
-        (number(Some(place), line), 0)
+        (number(Some(range), line), 0)
     };
-    segment.seq = isn[own].wrapping_add(start as u32);
+    segment.seq = isn[sender].wrapping_add(start as u32);
     segment.payload_bytes = (end - start).max(0) as u32;
     segment.ip_bytes = segment.payload_bytes + 40;
     while let Some(word) = words.next() {
         match word {
             "ack" => {
                 segment.flags |= flags::ACK;
-                segment.ack = isn[1 - own].wrapping_add(number::<i64>(words.next(), line) as u32);
+                segment.ack =
+                    isn[1 - sender].wrapping_add(number::<i64>(words.next(), line) as u32);
             }
             "win" => segment.window = number(words.next(), line),
             "ts" => {
@@ -127,7 +128,7 @@ fn parse(record: u64, line: &str, isn: [u32; 2]) -> Segment {
                 let mut blocks = SackBlocks::default();
                 while let Some(block) = words.next_if(|word| word.contains('-')) {
                     let (left, right) = pair(block, '-', line);
-                    let raw = |edge: i64| isn[1 - own].wrapping_add(edge as u32);
+                    let raw = |edge: i64| isn[1 - sender].wrapping_add(edge as u32);
                     assert!(
                         blocks.push(raw(left), raw(right)),
                         "too many blocks in: {line}"
@@ -169,15 +170,15 @@ pub fn blank(record: u64, t_ns: i64, from_a: bool, port: u16) -> Segment {
 }
 
 impl Outcome {
-    /// Events as text, in the order of time: `time_ms kind cause #record start:end`.
-    pub fn story(&self) -> String {
+    /// Events as text in the order of time, `time_ms[-end_ms] kind cause #record start:end`, without changes of phase.
+    pub fn event_log(&self) -> String {
         let mut events: Vec<&Event> = self
             .events
             .iter()
             .filter(|event| event.kind != EventKind::PhaseChange)
             .collect();
         events.sort_by_key(|event| (event.t_ns, event.record, event.kind as u8));
-        let mut story = String::new();
+        let mut log = String::new();
         for event in events {
             let record = event
                 .record
@@ -191,25 +192,25 @@ impl Outcome {
                 .map_or(String::new(), |(s, e)| format!(" {s}:{e}"));
             let (kind, cause) = (event.kind.name(), event.cause.name());
             writeln!(
-                story,
+                log,
                 "{}{until} {kind} {cause} {record}{range}",
                 ms(event.t_ns)
             )
-            .expect("a String takes it");
+            .expect("writing to a String does not fail");
         }
-        story
+        log
     }
 
-    /// Compares the story with what is expected, line by line without indentation.
+    /// Compares the event log with `expected`, ignoring indentation.
     #[track_caller]
-    pub fn tells(&self, expected: &str) {
+    pub fn assert_events(&self, expected: &str) {
         let lines = |text: &str| {
             text.lines()
                 .map(|l| l.trim().to_owned())
                 .filter(|l| !l.is_empty())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(lines(&self.story()), lines(expected));
+        assert_eq!(lines(&self.event_log()), lines(expected));
     }
 
     /// The note of record `number`.
@@ -217,7 +218,7 @@ impl Outcome {
         &self.notes[number - 1]
     }
 
-    /// The evidence of the event of `kind` at `record`, as text.
+    /// The evidence of the event of `kind` for `record`.
     #[track_caller]
     pub fn evidence(&self, kind: EventKind, record: u64) -> String {
         let event = self

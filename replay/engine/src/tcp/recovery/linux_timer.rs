@@ -57,16 +57,15 @@ impl Sender {
     }
 
     /// New data left: a probe, no later than the timeout of the oldest segment would fire if that is still to come.
-    pub(super) fn time_new_data(&mut self, now: Nanos) {
+    pub(in crate::tcp) fn time_new_data(&mut self, now: Nanos) {
         let Some(first) = self.board.first() else {
             return;
         };
-        let single = self.board.outstanding() == 1;
-        if single || self.rack.probe_timer.is_set() {
+        let due = self.board.sent_at(first) + self.rtt.rto();
+        let probes = self.set_probe(now, if due > now { due - now } else { Nanos::MAX });
+        if !probes && (self.board.outstanding() == 1 || self.rack.probe_timer.is_set()) {
             self.rearm_timeout(now);
         }
-        let due = self.board.sent_at(first) + self.rtt.rto();
-        self.set_probe(now, if due > now { due - now } else { Nanos::MAX });
     }
 
     /// Segment `number` was retransmitted: the oldest has the whole timeout, unless RACK waits for others.
@@ -86,9 +85,14 @@ impl Sender {
             // It has nothing to do with what pacing holds back.
             let fires = jiffies::fires(now, wait.min(self.rtt.rto()));
             self.rack.reordering_timer.set(fires);
-        } else if (ack.advances || self.sacked_before_oldest(ack))
-            && !self.set_probe(now, self.rtt.rto())
-        {
+        } else if ack.advances || self.sacked_before_oldest(ack) {
+            self.time_new_una(now);
+        }
+    }
+
+    /// `snd_una` moved, and data are outstanding: a probe or a timeout.
+    pub(in crate::tcp) fn time_new_una(&mut self, now: Nanos) {
+        if !self.set_probe(now, self.rtt.rto()) {
             self.rearm_timeout(now);
         }
     }

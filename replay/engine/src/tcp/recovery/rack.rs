@@ -231,6 +231,25 @@ impl Rack {
         }
     }
 
+    /// Whether the first outstanding segment left before the latest one known to have been delivered.
+    #[inline]
+    pub fn suspects(&self, board: &Scoreboard) -> bool {
+        board.first().is_some_and(|first| {
+            let (seq, _) = board.span(first);
+            (board.sent_at(first), seq) < self.latest
+        })
+    }
+
+    /// The same as `update` under Linux's rules where nothing is suspected and what left at `sent.0` and ends at `sent.1`
+    /// was sent once.
+    #[inline]
+    pub fn note_delivery(&mut self, sent: (Nanos, u64), min_rtt: Option<Nanos>, now: Nanos) {
+        self.note_min_rtt(min_rtt);
+        self.latest = self.latest.max(sent);
+        self.rtt = now - sent.0;
+        self.awaits = false;
+    }
+
     /// Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the minimum RTT before step 2 asks whether its RTT is below
     /// it; Linux (`tcp_clean_rtx_queue`) asks first.
     fn min_rtt(&self, view: &PathView) -> Nanos {

@@ -24,19 +24,22 @@ impl Scoreboard {
         self.sacked | self.lost | self.retransmitted == 0
     }
 
-    /// Like `acknowledge`, for an ACK of whole segments that were sent once, of a board that is unmarked and
-    /// where the order of transmission is not kept; none, and nothing done, where that does not hold.
+    /// Like `acknowledge`, for an ACK of whole segments from `snd_una` on that were sent once, of a board that is unmarked;
+    /// none, and nothing done, where that does not hold.
     #[allow(
         clippy::inline_always,
         reason = "part of the short way of nearly every segment; a hint is not heard"
     )]
     #[inline(always)]
-    pub fn acknowledge_fast(&mut self, ack: u64) -> Option<Covered> {
-        debug_assert!(!self.keeps_order && !self.keeps_pieces && self.is_unmarked());
+    pub fn acknowledge_fast(&mut self, snd_una: u64, ack: u64) -> Option<Covered> {
+        debug_assert!(!self.keeps_pieces && self.is_unmarked());
         if self.base == self.end {
             return None;
         }
         let mut slot = self.slot(self.base);
+        if slot.seq != snd_una {
+            return None;
+        }
         let oldest_sent_at = slot.sent_at;
         let mut newest_sent_at = oldest_sent_at;
         let mut number = self.base;
@@ -56,6 +59,9 @@ impl Scoreboard {
             slot = self.slot(number);
         }
         let segments = (number - self.base) as u32;
+        if self.keeps_order {
+            (self.base..number).for_each(|acknowledged| self.unlink(acknowledged));
+        }
         self.base = number;
         (segments > 0).then(|| Covered {
             segments,

@@ -15,11 +15,14 @@ use super::pacing::Pacer;
 use super::phase::Phase;
 use super::rate::{Network, Newest};
 use crate::cc::{AckEvidence, RateSample, Repair};
-use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
+use crate::config::StackParams;
 use crate::sim::node::Sent;
 use crate::sim::time::{Nanos, timestamp};
+use crate::tcp::recovery::Algorithm;
+use crate::tcp::recovery::undo::Hold;
 use crate::tcp::scoreboard::Covered;
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
+use crate::tcp::stack_rules::StackRules;
 
 /// Whether the windows let a full new segment leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +47,13 @@ pub(in crate::tcp) enum FastPath {
 }
 
 impl FastPath {
-    /// The short one for a connection of the RFCs' rules alone, without FIN, ECN, a send buffer, word of slow start or
-    /// Quick-Start.
-    pub fn of(params: &StackParams) -> Self {
-        use RecoveryKind::{Aerotcp, Fack, Newreno, Prr, Reno, Sack, Supertcp};
-        let plain = params.profile == Profile::Rfc
-            && params.rto_rule != RtoRule::Ns2
+    /// Allowed without FIN, ECN, a send buffer, a report of slow start or Quick-Start.
+    pub fn of(params: &StackParams, rules: &StackRules) -> Self {
+        use Algorithm::{Aerotcp, Fack, Linux, Newreno, Prr, Reno, Sack, Supertcp};
+        let plain = !rules.times_one_segment
             && matches!(
-                params.recovery,
-                Reno | Newreno | Sack | Fack | Prr | Aerotcp | Supertcp
+                rules.algorithm,
+                Reno | Newreno | Sack | Fack | Prr | Aerotcp | Supertcp | Linux
             )
             && !params.close
             && !params.ecn
@@ -90,24 +91,33 @@ impl Sender {
             && self.board.is_unmarked()
             && self.forced.is_none()
             && !self.persist_timer.is_set()
-            && !self.persist_due;
+            && !self.persist_due
+            && !self.suspects_loss();
         self.fast_path_until = fast_path_until.then(|| self.rarer_deadline());
         fast_path_until
+    }
+
+    /// Something may have to be undone, or a probe or a reordering window may show a loss.
+    fn suspects_loss(&self) -> bool {
+        self.undo_state.marker.is_some()
+            || self.undo_state.first_sent.is_some()
+            || self.undo_state.hold != Hold::Nothing
+            || self.rack.probe.is_some()
+            || self.rack.probe_due
+            || self.rack.reordering_timer.is_set()
     }
 
     /// Its time has come for nothing but what pacing held back: takes note of it, and says whether that is so.
     #[inline(always)]
     pub(crate) fn is_released(&mut self, now: Nanos) -> bool {
-        let Some(pacer) = &mut self.pacer else {
+        let only = self.fast_path_until.is_some_and(|others| others > now)
+            && self.timeout_deadline() > now
+            && self.low_priority_probes.is_none();
+        let Some(pacer) = self.pacer.as_mut().filter(|_| only) else {
             return false;
         };
-        let only = self.fast_path_until.is_some_and(|others| others > now)
-            && self.rto_timer.armed() > now
-            && self.low_priority_probes.is_none();
-        if only {
-            pacer.timer.fires(now);
-        }
-        only
+        pacer.timer.fires(now);
+        true
     }
 
     /// Takes an ACK that only acknowledges: it moves `snd_una` over whole segments that were sent once, and carries no
@@ -120,18 +130,27 @@ impl Sender {
         if !only_acknowledges || !expected || !self.on_fast_path_now() {
             return false;
         }
+        let shares_timer = self.rules.algorithm == Algorithm::Linux;
+        if shares_timer && self.rack.suspects(&self.board) {
+            return false;
+        }
         let prior_flight = self.board.outstanding();
-        let Some(covered) = self.board.acknowledge_fast(segment.ack) else {
+        let Some(covered) = self.board.acknowledge_fast(self.snd_una, segment.ack) else {
             return false;
         };
         let acked_bytes = segment.ack - self.snd_una;
         self.ts_recent = segment.ts_val;
+        self.deferred = false;
         self.snd_una = segment.ack;
         self.timeouts_in_a_row = 0;
         self.limited_transmitted = 0;
         self.edge = segment.ack + u64::from(segment.wnd_bytes);
         self.last_wnd_bytes = segment.wnd_bytes;
         let path = now - covered.oldest_sent_at;
+        if shares_timer {
+            let sent = (covered.newest_sent_at, segment.ack);
+            self.rack.note_delivery(sent, self.rtt.min_rtt(), now);
+        }
         if covered.segments > 1 {
             self.rtt.note_min(now - covered.newest_sent_at);
         }
@@ -155,6 +174,9 @@ impl Sender {
         if self.board.outstanding() == 0 {
             self.note_finish();
             self.rto_timer.stop();
+            self.rack.stop_timers();
+        } else if shares_timer {
+            self.time_new_una(now);
         } else {
             // RFC 6298 §5.3.
             self.rto_timer.set(now + self.rtt.rto());
@@ -308,7 +330,12 @@ impl Sender {
             if self.snd_nxt + smss_bytes <= self.edge {
                 let seq = self.snd_nxt;
                 let paced = (self.pacer.as_mut()).is_some_and(|pacer| !pacer.allows(seq, now));
-                return if paced { Room::None } else { Room::Free };
+                let waits = !paced && self.rules.sends_bursts && self.waits_for_more(now);
+                return if paced || waits {
+                    Room::None
+                } else {
+                    Room::Free
+                };
             }
         }
         self.usage
@@ -337,6 +364,7 @@ impl Sender {
     #[inline(always)]
     fn write_full_segment(&mut self, now: Nanos, slot: &mut Segment) {
         let len = self.params.smss_bytes as u16;
+        let ends_burst = self.rules.sends_bursts && self.ends_burst(now);
         self.board.push(self.snd_nxt, len, now);
         if self.pacer.is_some() || self.rates.is_some() {
             self.note_departure_fast(len, now);
@@ -346,11 +374,13 @@ impl Sender {
         self.counters.segments_out += 1;
         self.last_sent_at = now;
         self.ip_id = self.ip_id.wrapping_add(1);
-        if !self.rto_timer.is_set() {
+        if self.rules.algorithm == Algorithm::Linux {
+            self.time_new_data(now);
+        } else if !self.rto_timer.is_set() {
             // RFC 6298 §5.1.
             self.rto_timer.set(now + self.rtt.rto());
         }
-        let pushes = self.snd_nxt == self.write_end && self.finished;
+        let pushes = ends_burst || self.snd_nxt == self.write_end && self.finished;
         slot.write(Segment {
             seq,
             ack: 1,
@@ -373,7 +403,7 @@ mod tests {
 
     use super::*;
     use crate::cc::catalogue::Variant;
-    use crate::config::StackOverrides;
+    use crate::config::{Profile, StackOverrides};
     use crate::sim::time::MILLISECOND;
     use crate::tcp::ladder::{sender, window};
 
@@ -437,6 +467,15 @@ mod tests {
             0
         };
         ack.ack = (una + advance * SMSS + within).min(nxt);
+        if advance > 0
+            && let Some(first) = sender.board.first()
+        {
+            // What a receiver has reported by SACK it also acknowledges.
+            let reached = first + (ack.ack - sender.board.span(first).0) / SMSS;
+            let hole = sender.board.next_unacknowledged(reached);
+            let edge = hole.map_or(nxt, |hole| sender.board.span(hole).0);
+            ack.ack = ack.ack.max(edge);
+        }
         Some(ack)
     }
 
@@ -486,6 +525,7 @@ mod tests {
             Variant::Vegas,
             Variant::Hybla,
             Variant::Bbr,
+            Variant::LinuxReno,
             Variant::Aerotcp,
             Variant::Bbr3,
             Variant::Peach,
@@ -501,10 +541,12 @@ mod tests {
             ssthresh in prop::option::of(2_u32..20),
             written in prop::option::of(1_u64..60),
             pacing: bool,
+            linux: bool,
             steps in prop::collection::vec(step(), 1..80),
         ) {
             let make = || {
-                let mut sender = sender(variant, Profile::Rfc, StackOverrides {
+                let profile = if linux { Profile::Linux } else { Profile::Rfc };
+                let mut sender = sender(variant, profile, StackOverrides {
                     initial_ssthresh_pkts: ssthresh,
                     pacing: Some(pacing),
                     ..window(initial_window)

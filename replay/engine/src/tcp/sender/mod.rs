@@ -153,11 +153,12 @@ pub struct Sender {
 impl Sender {
     /// A sender of leg `leg` whose window is governed by `controller`.
     pub fn new(leg: u16, params: &StackParams, controller: Controller) -> Self {
+        let rules = StackRules::of(params, controller.models_path());
         Self {
             leg,
             params: *params,
-            rules: StackRules::of(params, controller.models_path()),
-            fast_path: FastPath::of(params),
+            fast_path: FastPath::of(params, &rules),
+            rules,
             fast_path_until: None,
             state: ConnectionState::Closed,
             give_up: GiveUpPolicy::default(),
@@ -327,8 +328,8 @@ impl Sender {
             prior_flight,
             prior_lost,
             prior_high,
-            rate: self.sample_rate(&digest, ecn_echo, now),
             prior_min_rtt,
+            rate: self.sample_rate(&digest, ecn_echo, now),
             ecn_echo,
             digest,
         })

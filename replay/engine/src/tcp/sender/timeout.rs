@@ -18,7 +18,7 @@ impl Sender {
         let others = self
             .fast_path_until
             .filter(|_| self.pacer.is_none() && self.low_priority_probes.is_none())?;
-        Some(others.min(self.rto_timer.armed()))
+        Some(others.min(self.timeout_deadline()))
     }
 
     /// When it wants to be called.
@@ -27,8 +27,7 @@ impl Sender {
         let others = self
             .fast_path_until
             .unwrap_or_else(|| self.rarer_deadline());
-        self.rto_timer
-            .armed()
+        self.timeout_deadline()
             .min(others)
             .min(self.pacer.map_or(NEVER, |pacer| pacer.timer.armed()))
             .min(
@@ -42,13 +41,16 @@ impl Sender {
 
     /// When the timers want to be called that the short way leaves alone.
     pub(in crate::tcp) fn rarer_deadline(&self) -> Nanos {
-        let rack = self
-            .rack
-            .reordering_timer
-            .armed()
-            .min(self.rack.probe_timer.armed());
-        rack.min(self.persist_timer.armed())
-            .min(self.next_handover())
+        self.persist_timer.armed().min(self.next_handover())
+    }
+
+    /// When a timeout, a probe or RACK's reordering window wants to be called.
+    #[inline]
+    pub(in crate::tcp) fn timeout_deadline(&self) -> Nanos {
+        let rack = &self.rack;
+        (self.rto_timer.armed())
+            .min(rack.reordering_timer.armed())
+            .min(rack.probe_timer.armed())
     }
 
     /// Its time has come.

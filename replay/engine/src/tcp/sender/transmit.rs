@@ -53,11 +53,42 @@ impl Sender {
             {
                 Some(segment) => {
                     *slot = segment;
-                    Sent::One
+                    if self.stops_now() {
+                        Sent::Last
+                    } else {
+                        Sent::One
+                    }
                 }
                 None => Sent::Nothing,
             }
         })
+    }
+
+    /// Whether one of the windows surely stops the next segment, and a note of which one does.
+    fn stops_now(&mut self) -> bool {
+        let steady = self.state == ConnectionState::Established
+            && matches!(self.phase, Phase::Open { .. })
+            && self.undo_state.hold == Hold::Nothing
+            && !self.persist_due
+            && !self.rack.probe_due
+            && self.forced.is_none()
+            && self.low_priority_probes.is_none()
+            && !self.is_frozen()
+            && self.board.outstanding() > 0;
+        if !steady {
+            return false;
+        }
+        if self.is_window_full() {
+            self.note_usage(true);
+            self.send_queue.pushed = false;
+            return true;
+        }
+        let smss = u64::from(self.params.smss_bytes);
+        let stops = self.write_end - self.snd_nxt >= smss && self.snd_nxt + smss > self.edge;
+        if stops {
+            self.note_usage(false);
+        }
+        stops
     }
 
     /// The long way: the next segment that may leave now, if any.
@@ -110,9 +141,7 @@ impl Sender {
                 return None;
             }
             let pushed = std::mem::take(&mut self.send_queue.pushed);
-            if !pushed && (self.deferred || self.waits_for_a_burst(now)) {
-                self.deferred = true;
-                self.note_usage(true);
+            if !pushed && self.waits_for_more(now) {
                 return None;
             }
             return Some(self.send_new(Departure::New, len, now));
@@ -133,6 +162,15 @@ impl Sender {
         } else {
             None
         }
+    }
+
+    /// Whether a segment waits for the next ACK, to leave with more; the window then counts as what stops it.
+    pub(in crate::tcp) fn waits_for_more(&mut self, now: Nanos) -> bool {
+        self.deferred = self.deferred || self.waits_for_a_burst(now);
+        if self.deferred {
+            self.note_usage(true);
+        }
+        self.deferred
     }
 
     /// Whether pacing lets the segment from `seq` on leave now.
@@ -165,6 +203,7 @@ impl Sender {
     pub(in crate::tcp) fn effective_window(&self) -> f64 {
         let cwnd = self.controller.cwnd();
         match &self.phase {
+            Phase::Open { dup_acks: 0 } => self.marks.sinking_window().unwrap_or(cwnd),
             Phase::Open { dup_acks } | Phase::Loss { dup_acks, .. } => {
                 (self.marks.sinking_window()).unwrap_or(cwnd + self.limited_transmit(*dup_acks))
             }
@@ -251,7 +290,7 @@ impl Sender {
 
     /// Whether the segment that leaves next is the last of several that leave as one: Linux pushes it, and a receiver
     /// that has read it acknowledges it at once.
-    fn ends_burst(&mut self, now: Nanos) -> bool {
+    pub(in crate::tcp) fn ends_burst(&mut self, now: Nanos) -> bool {
         let Burst { at, size, sent, .. } = self.burst;
         if at != now || sent == size {
             let room = self.effective_window() - f64::from(self.in_network());

@@ -1,39 +1,40 @@
-//! A terminal that goes along a street under a satellite: what it sees, step by step, as runs of equal state.
+//! The visibility of a satellite from a terminal that moves along a street, step by step, as runs of equal level
+//! (`docs/channels/street.md`).
 //!
-//! Must not know packets. Read `docs/channels/street.md` first. Memory does not grow with the time that passes.
+//! Does not depend on packets. Memory does not grow with the simulated time.
 
-use crate::sight::{Aim, Canyon, Direction};
-use crate::steps::end_of_run;
+use crate::line_of_sight::{Canyon, Direction, RayGeometry};
+use crate::state_runs::end_of_run;
 
-/// How shadows are taken.
+/// The model of a shadow's edge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edge {
-    /// Hidden or not: level 0 is clear, 1 hidden.
+    /// Geometric: level 0 is clear, level 1 is blocked.
     Hard,
-    /// Diffraction in levels of `step_db`.
+    /// Knife-edge diffraction, in levels of `step_db`.
     Knife {
         /// Wavelength of the carrier.
         wavelength_m: f64,
-        /// What one level is.
+        /// Loss per level.
         step_db: f64,
     },
 }
 
-/// Where the satellite stands at a time, from the street.
+/// The direction of the satellite at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Since the start.
+    /// Time since the start.
     pub t_ns: u64,
-    /// Where; `phi` may run past a full turn, so that neighbours are close.
+    /// The direction. `phi` is unwrapped: it does not jump at a full turn.
     pub to: Direction,
 }
 
-/// The steps of a passage.
+/// The motion of the terminal and the steps of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Speed along the street; 0 stands still.
+    /// Speed along the street; 0 for a terminal at rest.
     pub speed_mps: f64,
-    /// Where it begins.
+    /// Position at the start.
     pub start_m: f64,
     /// Length of a step.
     pub step_ns: u64,
@@ -41,28 +42,28 @@ pub struct Pace {
     pub steps: u64,
 }
 
-/// Runs of equal level, in order of time.
+/// The runs of equal level, in order of time.
 #[derive(Clone, Debug)]
 pub struct Passage {
     canyon: Canyon,
     pace: Pace,
     edge: Edge,
-    sky: Vec<Sample>,
-    /// The sample that the present time lies behind.
-    place: usize,
-    /// The direction of `aim`.
-    aimed: Option<Direction>,
-    aim: Option<Aim>,
+    samples: Vec<Sample>,
+    /// Index of the last sample before the present time.
+    index: usize,
+    /// The direction for which `geometry` was computed.
+    direction: Option<Direction>,
+    geometry: Option<RayGeometry>,
     step: u64,
     level: u16,
 }
 
-/// A level that holds from a step on, for a number of steps.
+/// A run of steps with equal level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First step.
     pub step: u64,
-    /// How many.
+    /// Number of steps.
     pub steps: u64,
     /// The level, see [`Edge`]; [`SET`] while the satellite is below the horizon.
     pub level: u16,
@@ -72,73 +73,73 @@ pub struct Run {
 pub const SET: u16 = u16::MAX;
 
 impl Passage {
-    /// `sky` by ascending time, one sample at least; the last one holds to the end.
-    pub fn new(canyon: Canyon, pace: Pace, edge: Edge, sky: Vec<Sample>) -> Self {
-        let mut passage = Self {
+    /// Starts at time 0. `samples` holds at least one sample, in order of time; the last one holds to the end.
+    pub fn new(canyon: Canyon, pace: Pace, edge: Edge, samples: Vec<Sample>) -> Self {
+        let mut visibility = Self {
             canyon,
             pace,
             edge,
-            sky,
-            place: 0,
-            aimed: None,
-            aim: None,
+            samples,
+            index: 0,
+            direction: None,
+            geometry: None,
             step: 0,
             level: 0,
         };
-        passage.level = passage.level_at(0);
-        passage
+        visibility.level = visibility.level_at(0);
+        visibility
     }
 
     fn level_at(&mut self, step: u64) -> u16 {
         let t_ns = step * self.pace.step_ns;
         let x_m = self.pace.start_m + self.pace.speed_mps * (t_ns as f64 / 1e9);
-        let to = self.direction(t_ns);
+        let to = self.direction_at(t_ns);
         if to.elevation <= 0.0 {
             return SET;
         }
-        if self.aimed != Some(to) {
-            self.aimed = Some(to);
-            self.aim = self.canyon.aim(to);
+        if self.direction != Some(to) {
+            self.direction = Some(to);
+            self.geometry = self.canyon.aim(to);
         }
-        let Some(aim) = &self.aim else {
+        let Some(geometry) = &self.geometry else {
             return 0;
         };
         match self.edge {
-            Edge::Hard => u16::from(self.canyon.blocked(x_m, aim)),
+            Edge::Hard => u16::from(self.canyon.blocked(x_m, geometry)),
             Edge::Knife {
                 wavelength_m,
                 step_db,
             } => {
-                let loss_db = self.canyon.diffraction_db(x_m, aim, wavelength_m);
+                let loss_db = self.canyon.diffraction_db(x_m, geometry, wavelength_m);
                 (loss_db / step_db + 0.5) as u16
             }
         }
     }
 
-    /// Between two samples in proportion to the time.
-    fn direction(&mut self, t_ns: u64) -> Direction {
+    /// The direction at a time, interpolated between two samples.
+    fn direction_at(&mut self, t_ns: u64) -> Direction {
         while self
-            .sky
-            .get(self.place + 1)
+            .samples
+            .get(self.index + 1)
             .is_some_and(|next| next.t_ns <= t_ns)
         {
-            self.place += 1;
+            self.index += 1;
         }
-        let before = self.sky[self.place];
-        let Some(after) = self.sky.get(self.place + 1) else {
+        let before = self.samples[self.index];
+        let Some(after) = self.samples.get(self.index + 1) else {
             return before.to;
         };
-        let part = t_ns.saturating_sub(before.t_ns) as f64 / (after.t_ns - before.t_ns) as f64;
-        let between = |a: f64, b: f64| a + (b - a) * part;
+        let fraction = t_ns.saturating_sub(before.t_ns) as f64 / (after.t_ns - before.t_ns) as f64;
+        let interpolate = |a: f64, b: f64| a + (b - a) * fraction;
         Direction {
-            phi: between(before.to.phi, after.to.phi),
-            elevation: between(before.to.elevation, after.to.elevation),
+            phi: interpolate(before.to.phi, after.to.phi),
+            elevation: interpolate(before.to.elevation, after.to.elevation),
         }
     }
 
-    /// Whether nothing can change any more.
-    fn still(&self) -> bool {
-        self.pace.speed_mps == 0.0 && self.place + 1 >= self.sky.len()
+    /// Whether the level cannot change any more.
+    fn is_static(&self) -> bool {
+        self.pace.speed_mps == 0.0 && self.index + 1 >= self.samples.len()
     }
 }
 
@@ -150,7 +151,7 @@ impl Iterator for Passage {
             return None;
         }
         let (first, level) = (self.step, self.level);
-        if self.still() {
+        if self.is_static() {
             self.step = self.pace.steps;
         } else {
             let steps = (first, self.pace.steps);
@@ -167,7 +168,7 @@ impl Iterator for Passage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sight::radians;
+    use crate::line_of_sight::radians;
     use crate::street::{Building, Street};
 
     fn canyon() -> Canyon {
@@ -202,17 +203,17 @@ mod tests {
     }
 
     #[test]
-    fn goes_through_the_shadow_of_a_building_and_of_its_reversed_copy() {
-        let passage = Passage::new(
+    fn crosses_the_shadows_of_a_building_and_of_its_reversed_copy() {
+        let visibility = Passage::new(
             canyon(),
             pace(2.0, 90_000),
             Edge::Hard,
             vec![sample(0, 90.0, 30.0)],
         );
-        let runs: Vec<_> = passage
+        let runs: Vec<_> = visibility
             .map(|run| (run.step, run.steps, run.level))
             .collect();
-        // 20 to 40 m, then 160 to 180 m of the copy, at 2 mm per step from 10 m on.
+        // The building from 20 to 40 m and its copy from 160 to 180 m, at 2 mm per step from 10 m on.
         let expected = [
             (0, 5_000, 0),
             (5_000, 10_000, 1),
@@ -231,45 +232,45 @@ mod tests {
     }
 
     #[test]
-    fn standing_still_under_a_satellite_that_stands_still_nothing_changes() {
-        let passage = Passage::new(
+    fn nothing_changes_if_terminal_and_satellite_are_at_rest() {
+        let visibility = Passage::new(
             canyon(),
             pace(0.0, u64::MAX / 2_000_000),
             Edge::Hard,
             vec![sample(0, 90.0, 30.0)],
         );
-        assert_eq!(passage.count(), 1);
+        assert_eq!(visibility.count(), 1);
     }
 
     #[test]
     fn a_satellite_rises_passes_and_sets() {
-        let sky = vec![
+        let samples = vec![
             sample(0, 90.0, -10.5),
             sample(100_000_000, 90.0, 90.0),
             sample(200_000_000, 90.0, -10.5),
         ];
         let mut standing = pace(0.0, 250);
         standing.start_m = 30.0;
-        let runs: Vec<_> = Passage::new(canyon(), standing, Edge::Hard, sky)
+        let runs: Vec<_> = Passage::new(canyon(), standing, Edge::Hard, samples)
             .map(|run| (run.step, run.level))
             .collect();
-        // The mask is atan(48.5 / 10) = 78.35 degrees, reached after 88.35 ms at a degree per ms.
+        // The masking angle is atan(48.5 / 10) = 78.35 degrees, reached after 88.35 ms at a degree per ms.
         assert_eq!(runs, [(0, SET), (11, 1), (89, 0), (112, 1), (190, SET)]);
     }
 
     #[test]
-    fn diffraction_passes_through_its_levels() {
+    fn the_diffraction_loss_skips_no_level() {
         let edge = Edge::Knife {
             wavelength_m: 0.1,
             step_db: 1.0,
         };
-        let passage = Passage::new(
+        let visibility = Passage::new(
             canyon(),
             pace(2.0, 7_000),
             edge,
             vec![sample(0, 90.0, 30.0)],
         );
-        let levels: Vec<_> = passage.map(|run| run.level).collect();
+        let levels: Vec<_> = visibility.map(|run| run.level).collect();
         assert_eq!(levels[0], 0);
         assert!(levels.iter().any(|&level| level > 15), "{levels:?}");
         assert!(levels.windows(2).all(|w| w[1] == w[0] + 1), "{levels:?}");

@@ -1,15 +1,15 @@
-//! What a capture may be wrapped in: nothing, xz, gzip or zstd, told by its first octets and never by a name.
-//! Knows nothing of what is inside. The result is again a `Read`.
+//! Decompression of captures in the xz, gzip and zstd formats. The first octets select the format; file names are
+//! ignored.
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 use liblzma::stream::{Action, CONCATENATED, Status, Stream};
 
-/// How the input is compressed.
+/// The compression of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     None,
     /// The xz format.
     Xz,
@@ -20,7 +20,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Its name; `none` for a plain file.
+    /// Short name; `none` for an uncompressed file.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -30,7 +30,7 @@ impl Compression {
         }
     }
 
-    fn of(start: &[u8]) -> Self {
+    fn detect(start: &[u8]) -> Self {
         match start {
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -40,40 +40,42 @@ impl Compression {
     }
 }
 
+/// Length of the longest magic number.
 const MAGIC_BYTES: usize = 6;
 
-/// The most that a decompressor may ask for: beyond it the header is damaged or hostile. `xz -9` needs 65 MiB.
-const MEMORY_LIMIT_BYTES: u64 = 1 << 30;
+/// Memory limit of the xz decoder: a header that asks for more is damaged or hostile. `xz -9` needs 65 MiB.
+const XZ_MEMORY_LIMIT_BYTES: u64 = 1 << 30;
 
-/// Largest read handed to a decompressor that throws away the whole of it when it meets damage.
-const CAREFUL_READ_BYTES: usize = 8 << 10;
+/// Largest read from the gzip and zstd decoders, which discard the output of a whole read when they meet damage.
+const MAX_READ_BYTES: usize = 8 << 10;
 
-type Whole<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+/// The source with the octets put back that [`Compression::detect`] has seen.
+type Rewound<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// An input with its compression taken off.
+/// A decompressed input.
 pub(crate) enum Input<R: Read> {
-    Plain(Chain<Cursor<Vec<u8>>, R>),
-    Xz(Box<Xz<Chain<Cursor<Vec<u8>>, R>>>),
-    Gzip(Box<MultiGzDecoder<Whole<R>>>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, Whole<R>>>),
+    Plain(Rewound<R>),
+    Xz(Box<Xz<Rewound<R>>>),
+    Gzip(Box<MultiGzDecoder<BufReader<Rewound<R>>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, BufReader<Rewound<R>>>>),
 }
 
 impl<R: Read> Input<R> {
-    /// Looks at the first octets of `source` and wraps it.
+    /// Detects the compression of `source` and sets up the decoder.
     pub fn new(mut source: R) -> io::Result<Self> {
         let mut start = Vec::with_capacity(MAGIC_BYTES);
         source
             .by_ref()
             .take(MAGIC_BYTES as u64)
             .read_to_end(&mut start)?;
-        let compression = Compression::of(&start);
-        let whole = Cursor::new(start).chain(source);
+        let compression = Compression::detect(&start);
+        let rewound = Cursor::new(start).chain(source);
         Ok(match compression {
-            Compression::None => Self::Plain(whole),
-            Compression::Xz => Self::Xz(Box::new(Xz::new(whole)?)),
-            Compression::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(whole)))),
+            Compression::None => Self::Plain(rewound),
+            Compression::Xz => Self::Xz(Box::new(Xz::new(rewound)?)),
+            Compression::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(rewound)))),
             Compression::Zstd => Self::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(
-                BufReader::new(whole),
+                BufReader::new(rewound),
             )?)),
         })
     }
@@ -90,17 +92,18 @@ impl<R: Read> Input<R> {
 
 impl<R: Read> Read for Input<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let careful = buffer.len().min(CAREFUL_READ_BYTES);
+        let limit = buffer.len().min(MAX_READ_BYTES);
         match self {
             Self::Plain(source) => source.read(buffer),
             Self::Xz(source) => source.read(buffer),
-            Self::Gzip(source) => source.read(&mut buffer[..careful]),
-            Self::Zstd(source) => source.read(&mut buffer[..careful]),
+            Self::Gzip(source) => source.read(&mut buffer[..limit]),
+            Self::Zstd(source) => source.read(&mut buffer[..limit]),
         }
     }
 }
 
-/// Reads xz. Unlike the crate's own reader it gives what came out before a fault, and the fault only then.
+/// An xz decoder. Unlike the reader of the liblzma crate, it returns all output that precedes an error before it
+/// returns the error.
 pub(crate) struct Xz<R> {
     source: R,
     stream: Stream,
@@ -113,7 +116,7 @@ pub(crate) struct Xz<R> {
 enum State {
     Running,
     Ended,
-    Faulty(io::Error),
+    Failed(io::Error),
 }
 
 const XZ_INPUT_BYTES: usize = 64 << 10;
@@ -122,7 +125,7 @@ impl<R: Read> Xz<R> {
     fn new(source: R) -> io::Result<Self> {
         Ok(Self {
             source,
-            stream: Stream::new_stream_decoder(MEMORY_LIMIT_BYTES, CONCATENATED)?,
+            stream: Stream::new_stream_decoder(XZ_MEMORY_LIMIT_BYTES, CONCATENATED)?,
             input: vec![0; XZ_INPUT_BYTES].into_boxed_slice(),
             start: 0,
             end: 0,
@@ -130,7 +133,7 @@ impl<R: Read> Xz<R> {
         })
     }
 
-    /// One step of the decoder: how much came out. What ends the stream is kept for the next call.
+    /// Runs the decoder once and returns the length of its output. The state keeps an end or error for the next call.
     fn step(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.start == self.end {
             self.start = 0;
@@ -148,10 +151,10 @@ impl<R: Read> Xz<R> {
         match status {
             Ok(Status::StreamEnd) => self.state = State::Ended,
             Ok(_) if at_end && out_bytes == 0 => {
-                self.state = State::Faulty(io::ErrorKind::UnexpectedEof.into());
+                self.state = State::Failed(io::ErrorKind::UnexpectedEof.into());
             }
             Ok(_) => {}
-            Err(error) => self.state = State::Faulty(error.into()),
+            Err(error) => self.state = State::Failed(error.into()),
         }
         Ok(out_bytes)
     }
@@ -163,7 +166,7 @@ impl<R: Read> Read for Xz<R> {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Running => self.state = State::Running,
                 State::Ended => return Ok(0),
-                State::Faulty(error) => return Err(error),
+                State::Failed(error) => return Err(error),
             }
             let out_bytes = self.step(buffer)?;
             if out_bytes > 0 {

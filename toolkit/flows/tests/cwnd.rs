@@ -1,4 +1,4 @@
-//! The reconstructed congestion window against senders whose window is known. Read `src/inference.rs` first.
+//! The estimated congestion window, compared with senders whose window is known.
 
 mod support;
 
@@ -12,19 +12,19 @@ use support::{Outcome, blank, track};
 const MSS: u32 = 1000;
 const RTT_NS: i64 = 100_000_000;
 const WSCALE: u8 = 4;
-const ANSWER_NS: i64 = 20_000;
+const RESPONSE_NS: i64 = 20_000;
 
-/// How the sender decides when it may send.
+/// What limits the sender.
 #[derive(Clone, Copy)]
 enum Pace {
-    /// At once, as far as the window goes.
+    /// The window.
     Window,
-    /// One segment per this time, however large the window.
-    Clock(i64),
+    /// One segment per this time.
+    Interval(i64),
 }
 
-/// A sender behind a bottleneck of one segment per `service_ns`; the window doubles per round trip up to `ssthresh`
-/// segments and then grows by one. `wnd` is the receiver's window. Returns the segments and the window over time.
+/// A sender in front of a bottleneck of one segment per `service_ns`. Its window doubles per RTT up to `ssthresh`
+/// segments and then grows by one.
 struct Link {
     service_ns: i64,
     ssthresh: f64,
@@ -32,16 +32,16 @@ struct Link {
     pace: Pace,
 }
 
-struct Sending {
+/// A transfer: its segments, and times and values of the window.
+struct Transfer {
     segments: Vec<Segment>,
     truth: Vec<(i64, i64)>,
     wnd_segments: u32,
-    /// Segments sent so far.
     sent: u32,
     acknowledged: u32,
 }
 
-impl Sending {
+impl Transfer {
     fn push(&mut self, t_ns: i64, from_a: bool, seq: u32, ack: u32, flag: u16, payload: u32) {
         let mut segment = blank(self.segments.len() as u64 + 1, t_ns, from_a, 5000);
         (
@@ -52,7 +52,7 @@ impl Sending {
         ) = (seq, ack, flag, payload);
         segment.window = ((self.wnd_segments * MSS) >> WSCALE) as u16;
         if flag & flags::SYN != 0 {
-            // RFC 7323 §2.2: the window of a SYN is not scaled.
+            // RFC 7323 §2.2
             segment.window = (self.wnd_segments * MSS).min(65_535) as u16;
             segment.options.wscale = Some(WSCALE);
             segment.options.mss = Some(MSS as u16);
@@ -67,87 +67,87 @@ impl Sending {
 }
 
 impl Link {
-    fn run(&self, duration_ns: i64) -> Sending {
-        let mut sending = Sending {
+    fn run(&self, duration_ns: i64) -> Transfer {
+        let mut transfer = Transfer {
             segments: Vec::new(),
             truth: Vec::new(),
             wnd_segments: self.wnd_segments,
             sent: 0,
             acknowledged: 0,
         };
-        sending.push(0, true, 0, 0, flags::SYN, 0);
-        sending.push(RTT_NS, false, 0, 1, flags::SYN | flags::ACK, 0);
-        sending.push(RTT_NS + ANSWER_NS, true, 1, 1, flags::ACK, 0);
+        transfer.push(0, true, 0, 0, flags::SYN, 0);
+        transfer.push(RTT_NS, false, 0, 1, flags::SYN | flags::ACK, 0);
+        transfer.push(RTT_NS + RESPONSE_NS, true, 1, 1, flags::ACK, 0);
         let (mut cwnd, mut acks, mut free_ns) = (10.0_f64, VecDeque::new(), 0);
-        let (mut now, mut next_ns) = (RTT_NS + 2 * ANSWER_NS, RTT_NS + 2 * ANSWER_NS);
+        let (mut now, mut next_ns) = (RTT_NS + 2 * RESPONSE_NS, RTT_NS + 2 * RESPONSE_NS);
         while now < duration_ns {
             let window = (cwnd as u32).min(self.wnd_segments);
-            let outstanding = sending.sent - sending.acknowledged;
-            let paced = matches!(self.pace, Pace::Clock(_));
+            let outstanding = transfer.sent - transfer.acknowledged;
+            let paced = matches!(self.pace, Pace::Interval(_));
             if outstanding < window && (!paced || now >= next_ns) {
-                sending.data(now);
+                transfer.data(now);
                 free_ns = now.max(free_ns) + self.service_ns;
                 acks.push_back(free_ns + RTT_NS);
-                if let Pace::Clock(interval) = self.pace {
+                if let Pace::Interval(interval) = self.pace {
                     next_ns = now + interval;
                 }
                 now += 1000;
                 continue;
             }
-            sending.truth.push((now, i64::from(cwnd as u32 * MSS)));
+            transfer.truth.push((now, i64::from(cwnd as u32 * MSS)));
             let ack_ns = acks.front().copied().unwrap_or(i64::MAX);
             if paced && outstanding < window && next_ns < ack_ns {
                 now = next_ns;
                 continue;
             }
             acks.pop_front();
-            sending.acknowledged += 1;
-            let ack = 1 + sending.acknowledged * MSS;
-            sending.push(ack_ns, false, 1, ack, flags::ACK, 0);
+            transfer.acknowledged += 1;
+            let ack = 1 + transfer.acknowledged * MSS;
+            transfer.push(ack_ns, false, 1, ack, flags::ACK, 0);
             cwnd += if cwnd < self.ssthresh {
                 1.0
             } else {
                 1.0 / cwnd
             };
-            now = ack_ns + ANSWER_NS;
+            now = ack_ns + RESPONSE_NS;
         }
-        sending
+        transfer
     }
 }
 
-/// The row that holds at `t_ns`.
-fn held(samples: &[Sample], t_ns: i64) -> Option<&Sample> {
+/// The last row up to `t_ns`.
+fn row_at(samples: &[Sample], t_ns: i64) -> Option<&Sample> {
     samples[..samples.partition_point(|sample| sample.t_ns <= t_ns)].last()
 }
 
-/// Relative errors of the inferred window at the end of each round trip, where one is given, and the share covered.
+/// Relative errors of the estimates, one per RTT, and the share of RTTs with an estimate.
 fn errors(outcome: &Outcome, truth: &[(i64, i64)]) -> (Vec<f64>, f64) {
     let mut errors = Vec::new();
-    let (mut asked, mut t_ns) = (0, 3 * RTT_NS);
+    let (mut rtts, mut t_ns) = (0, 3 * RTT_NS);
     let end_ns = truth.last().map_or(0, |last| last.0);
     while t_ns < end_ns {
         let known = truth[truth.partition_point(|point| point.0 <= t_ns) - 1].1;
-        asked += 1;
-        if let Some(cwnd) = held(&outcome.samples, t_ns).and_then(|sample| sample.cwnd_bytes) {
+        rtts += 1;
+        if let Some(cwnd) = row_at(&outcome.samples, t_ns).and_then(|sample| sample.cwnd_bytes) {
             errors.push((cwnd - known).abs() as f64 / known as f64);
         }
         t_ns += RTT_NS;
     }
-    let covered = errors.len() as f64 / f64::from(asked);
+    let covered = errors.len() as f64 / f64::from(rtts);
     (errors, covered)
 }
 
 #[test]
-fn a_window_that_limits_is_read_exactly() {
+fn the_window_of_a_window_limited_sender_is_exact() {
     let link = Link {
         service_ns: 1_000_000,
         ssthresh: 40.0,
         wnd_segments: 500,
         pace: Pace::Window,
     };
-    let sending = link.run(4_000_000_000);
-    let outcome = track(&sending.segments);
-    let (errors, covered) = errors(&outcome, &sending.truth);
+    let transfer = link.run(4_000_000_000);
+    let outcome = track(&transfer.segments);
+    let (errors, covered) = errors(&outcome, &transfer.truth);
     assert!(
         errors.len() > 30 && covered > 0.99,
         "{} values, {covered}",
@@ -160,7 +160,7 @@ fn a_window_that_limits_is_read_exactly() {
         errors.len()
     );
     assert!(errors.iter().all(|&error| error < 0.03), "{errors:?}");
-    let phase = |t_ns| held(&outcome.samples, t_ns).map(|sample| sample.phase);
+    let phase = |t_ns| row_at(&outcome.samples, t_ns).map(|sample| sample.phase);
     assert_eq!(phase(250_000_000), Some(Phase::SlowStart));
     assert_eq!(phase(3_000_000_000), Some(Phase::CongestionAvoidance));
     let last = outcome.samples.last().expect("rows");
@@ -175,23 +175,20 @@ fn a_window_that_limits_is_read_exactly() {
             .all(|pair| pair[0].t_ns <= pair[1].t_ns)
     );
     let per_rtt = outcome.samples.len() as f64 / errors.len() as f64;
-    assert!(
-        (5.0..=40.0).contains(&per_rtt),
-        "{per_rtt} rows per round trip"
-    );
+    assert!((5.0..=40.0).contains(&per_rtt), "{per_rtt} rows per RTT");
 }
 
 #[test]
-fn a_sender_on_its_own_clock_shows_no_window() {
+fn a_paced_sender_has_no_estimate() {
     let link = Link {
         service_ns: 1_000_000,
         ssthresh: 64.0,
         wnd_segments: 500,
-        pace: Pace::Clock(4_700_000),
+        pace: Pace::Interval(4_700_000),
     };
-    let sending = link.run(4_000_000_000);
-    let outcome = track(&sending.segments);
-    let (_, covered) = errors(&outcome, &sending.truth);
+    let transfer = link.run(4_000_000_000);
+    let outcome = track(&transfer.segments);
+    let (_, covered) = errors(&outcome, &transfer.truth);
     assert!(covered < 0.15, "{covered}");
     let last = outcome.samples.last().expect("rows");
     assert_eq!(
@@ -201,7 +198,7 @@ fn a_sender_on_its_own_clock_shows_no_window() {
 }
 
 #[test]
-fn the_receivers_window_hides_the_senders() {
+fn a_sender_limited_by_the_receive_window_has_no_estimate() {
     let link = Link {
         service_ns: 1_000_000,
         ssthresh: 1000.0,
@@ -232,7 +229,7 @@ fn the_receivers_window_hides_the_senders() {
 }
 
 #[test]
-fn rows_are_given_for_the_data_and_only_beside_its_sender() {
+fn rows_require_a_capture_point_at_the_data_sender() {
     let link = Link {
         service_ns: 1_000_000,
         ssthresh: 40.0,
@@ -241,12 +238,12 @@ fn rows_are_given_for_the_data_and_only_beside_its_sender() {
     };
     let mut segments = link.run(2_000_000_000).segments;
     assert!(!track(&segments).samples.is_empty());
-    // The same seen at the receiver: what a sends passes half a round trip late, the answers half a round trip early.
+    // The same transfer captured at the receiver: data pass half an RTT later, ACKs half an RTT earlier.
     for segment in &mut segments {
         let shift = if segment.src_port == 5000 {
             RTT_NS / 2
         } else {
-            -RTT_NS / 2 + 3 * ANSWER_NS
+            -RTT_NS / 2 + 3 * RESPONSE_NS
         };
         segment.t_ns += shift;
     }
@@ -258,8 +255,8 @@ fn rows_are_given_for_the_data_and_only_beside_its_sender() {
 }
 
 #[test]
-fn recovery_shows_the_pipe_and_leaves_the_threshold() {
-    // Window of 20; segment 21 is lost; the sender halves its window by sending for every second SACK (RFC 6937).
+fn in_recovery_the_window_is_the_pipe_and_afterwards_ssthresh() {
+    // The window is 20, and segment 21 is lost. The sender sends a segment for every second SACK (RFC 6937).
     let mut ladder = String::from(
         "0 a>b S 0 mss 1000 sackok\n100 b>a SA 0 ack 1 mss 1000 sackok\n100.01 a>b A 1 ack 1\n",
     );
@@ -299,11 +296,11 @@ fn recovery_shows_the_pipe_and_leaves_the_threshold() {
     ladder += "406 b>a A 1 ack 41001\n406.02 a>b A 50001:51001 ack 1\n410 b>a A 1 ack 42001\n410.01 a>b A 51001:52001 ack 1\n";
     let outcome = support::run(&ladder);
     assert!(
-        outcome.story().contains("305.02-405 recovery fast"),
+        outcome.event_log().contains("305.02-405 recovery fast"),
         "{}",
-        outcome.story()
+        outcome.event_log()
     );
-    let row = |t_ms: f64| *held(&outcome.samples, (t_ms * 1e6) as i64).expect("a row");
+    let row = |t_ms: f64| *row_at(&outcome.samples, (t_ms * 1e6) as i64).expect("a row");
     assert_eq!(
         (row(302.0).phase, row(302.0).cwnd_bytes),
         (Phase::SlowStart, Some(20_000))
@@ -316,7 +313,7 @@ fn recovery_shows_the_pipe_and_leaves_the_threshold() {
     assert_eq!(
         during.cwnd_bytes,
         Some(9_000),
-        "8 new segments and the retransmission"
+        "eight new segments and the retransmission"
     );
     let after = row(409.0);
     assert_eq!(

@@ -1,107 +1,105 @@
-//! What a link layer makes of losses: retransmission (ARQ) and an erasure code (FEC) over any process, and what they add
-//! to the delay.
-//!
-//! Must not know links. Read `docs/channels/protect.md` first.
+//! Link-layer protection over any loss process: retransmission (ARQ) and an erasure code (FEC), with the residual
+//! losses and the delay that they add (`docs/channels/protect.md`).
 
-use crate::ahead::Ahead;
+use crate::lookahead::Lookahead;
 use crate::{LossProcess, Span};
 
-/// Retransmission by the link.
+/// Parameters of ARQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArqParams {
-    /// Tries after the first one.
+    /// Retransmissions after the first transmission.
     pub retries: u32,
-    /// What a try takes until it is known to have failed.
+    /// Time from a transmission until its failure is known.
     pub try_ns: u64,
-    /// Whether later packets wait for the one that is being tried.
+    /// Whether later packets wait while a packet is retransmitted.
     pub in_order: bool,
 }
 
-/// An erasure code.
+/// Parameters of an erasure code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FecParams {
-    /// Packets of a block, the redundant ones among them.
+    /// Packets per block, including the redundant ones.
     pub block: u32,
-    /// Redundant packets of a block: so many losses are made good.
+    /// Redundant packets per block: the number of losses that can be recovered.
     pub repair: u32,
-    /// What a packet of a block takes.
+    /// Time between the packets of a block.
     pub packet_ns: u64,
-    /// Whether later packets wait for one that is being made good.
+    /// Whether later packets wait for a packet that is being recovered.
     pub in_order: bool,
 }
 
-/// The process beneath: in order of time, or by the clock at any time.
+/// The process under the link layer: queried in order of time, or at any time.
 #[derive(Clone, Debug)]
-enum Beneath {
-    Stepped(LossProcess),
-    Clocked(Ahead),
+enum Under {
+    InOrder(LossProcess),
+    Lookahead(Lookahead),
 }
 
-impl Beneath {
+impl Under {
     fn new(process: LossProcess, ordered: bool) -> Self {
         match process {
             LossProcess::Chain(chain) if !ordered && !chain.is_stepped() => {
-                Self::Clocked(chain.ahead())
+                Self::Lookahead(chain.lookahead())
             }
-            LossProcess::Timeline(timeline) if !ordered => Self::Clocked(timeline.ahead()),
-            process => Self::Stepped(process),
+            LossProcess::Timeline(timeline) if !ordered => Self::Lookahead(timeline.lookahead()),
+            process => Self::InOrder(process),
         }
     }
 
-    fn forget(&mut self, base_ns: u64) {
-        if let Self::Clocked(ahead) = self {
-            ahead.forget(base_ns);
+    fn discard_before(&mut self, base_ns: u64) {
+        if let Self::Lookahead(lookahead) = self {
+            lookahead.discard_before(base_ns);
         }
     }
 
     fn lost(&mut self, size_bytes: u32, at_ns: u64) -> bool {
         match self {
-            Self::Stepped(process) => process.pass(size_bytes, at_ns).is_none(),
-            Self::Clocked(ahead) => ahead.lost(size_bytes, at_ns),
+            Self::InOrder(process) => process.pass(size_bytes, at_ns).is_none(),
+            Self::Lookahead(lookahead) => lookahead.lost(size_bytes, at_ns),
         }
     }
 
     fn extend(&mut self, spans: Vec<Span>) -> bool {
         match self {
-            Self::Stepped(process) => process.extend(spans),
-            Self::Clocked(ahead) => ahead.extend(spans),
+            Self::InOrder(process) => process.extend(spans),
+            Self::Lookahead(lookahead) => lookahead.extend(spans),
         }
     }
 
     fn beyond_pkts(&self) -> u64 {
         match self {
-            Self::Stepped(process) => process.beyond_pkts(),
-            Self::Clocked(_) => 0,
+            Self::InOrder(process) => process.beyond_pkts(),
+            Self::Lookahead(_) => 0,
         }
     }
 }
 
-/// Retransmission in play.
+/// A link layer with ARQ.
 #[derive(Clone, Debug)]
 pub struct Arq {
-    beneath: Beneath,
+    under: Under,
     params: ArqParams,
-    /// When the packet before has been passed on or given up.
+    /// When the packet before was delivered or given up.
     free_ns: u64,
 }
 
 impl Arq {
-    /// Over `process`: each try is a packet to it.
+    /// ARQ over `process`: each transmission is a packet of that process.
     pub fn new(process: LossProcess, params: ArqParams) -> Self {
         Self {
-            beneath: Beneath::new(process, params.in_order),
+            under: Under::new(process, params.in_order),
             params,
             free_ns: 0,
         }
     }
 
-    /// What is added to the delay of a packet that comes at `now_ns`; none if it is given up.
+    /// The delay added to a packet that arrives at `now_ns`; none if the packet is given up.
     pub fn pass(&mut self, size_bytes: u32, now_ns: u64) -> Option<u64> {
         let params = self.params;
-        self.beneath.forget(now_ns);
-        let mut at_ns = self.first_try_ns(now_ns);
+        self.under.discard_before(now_ns);
+        let mut at_ns = self.first_transmission_ns(now_ns);
         let mut left = params.retries;
-        while self.beneath.lost(size_bytes, at_ns) {
+        while self.under.lost(size_bytes, at_ns) {
             if left == 0 {
                 self.free_ns = at_ns;
                 return None;
@@ -113,8 +111,8 @@ impl Arq {
         Some(at_ns - now_ns)
     }
 
-    /// When a packet that comes at `now_ns` is tried for the first time.
-    fn first_try_ns(&self, now_ns: u64) -> u64 {
+    /// When a packet that arrives at `now_ns` is transmitted for the first time.
+    fn first_transmission_ns(&self, now_ns: u64) -> u64 {
         if self.params.in_order {
             now_ns.max(self.free_ns)
         } else {
@@ -123,55 +121,56 @@ impl Arq {
     }
 
     fn reach_ns(&self, now_ns: u64) -> u64 {
-        let tries_ns = u64::from(self.params.retries).saturating_mul(self.params.try_ns);
-        self.first_try_ns(now_ns).saturating_add(tries_ns)
+        let retries_ns = u64::from(self.params.retries).saturating_mul(self.params.try_ns);
+        self.first_transmission_ns(now_ns)
+            .saturating_add(retries_ns)
     }
 }
 
-/// An erasure code in play.
+/// A link layer with FEC.
 #[derive(Clone, Debug)]
 pub struct Fec {
-    beneath: Beneath,
+    under: Under,
     params: FecParams,
-    /// The fates of the packets of this block, and how many of its data packets have been seen.
-    fates: Vec<bool>,
-    seen: u32,
-    /// When all before has been passed on.
+    /// Which packets of the present block are lost, and how many of its data packets have arrived.
+    lost: Vec<bool>,
+    arrived: u32,
+    /// When all packets before have been delivered.
     free_ns: u64,
 }
 
 impl Fec {
-    /// Over `process`: every packet of a block is a packet to it.
+    /// FEC over `process`: every packet of a block is a packet of that process.
     pub fn new(process: LossProcess, params: FecParams) -> Self {
         Self {
-            beneath: Beneath::new(process, false),
+            under: Under::new(process, false),
             params,
-            fates: Vec::new(),
-            seen: 0,
+            lost: Vec::new(),
+            arrived: 0,
             free_ns: 0,
         }
     }
 
-    /// What is added to the delay of a packet that comes at `now_ns`; none if it cannot be made good.
+    /// The delay added to a packet that arrives at `now_ns`; none if the packet is lost and cannot be recovered.
     pub fn pass(&mut self, size_bytes: u32, now_ns: u64) -> Option<u64> {
         let params = self.params;
-        if self.seen == 0 {
-            self.beneath.forget(now_ns);
+        if self.arrived == 0 {
+            self.under.discard_before(now_ns);
             let times = (0..params.block)
                 .map(|i| now_ns.saturating_add(u64::from(i).saturating_mul(params.packet_ns)));
-            let beneath = &mut self.beneath;
-            self.fates = times.map(|at| beneath.lost(size_bytes, at)).collect();
+            let under = &mut self.under;
+            self.lost = times.map(|at| under.lost(size_bytes, at)).collect();
         }
-        let place = self.seen;
-        self.seen = (self.seen + 1) % params.block.saturating_sub(params.repair).max(1);
-        let gone = self.fates.iter().filter(|lost| **lost).count();
+        let index = self.arrived;
+        self.arrived = (self.arrived + 1) % params.block.saturating_sub(params.repair).max(1);
+        let losses = self.lost.iter().filter(|lost| **lost).count();
         let mut added_ns = 0;
-        if self.fates.get(place as usize).copied().unwrap_or(false) {
-            if gone > params.repair as usize {
+        if self.lost.get(index as usize).copied().unwrap_or(false) {
+            if losses > params.repair as usize {
                 return None;
             }
-            // Made good when enough of the block has come: at its end, at the latest.
-            let left = params.block.saturating_sub(1 + place);
+            // Taken as recovered at the end of the block.
+            let left = params.block.saturating_sub(1 + index);
             added_ns = u64::from(left).saturating_mul(params.packet_ns);
         }
         if params.in_order {
@@ -187,17 +186,17 @@ impl Fec {
     }
 }
 
-/// A link layer that repairs losses.
+/// A link layer that recovers losses.
 #[derive(Clone, Debug)]
 pub enum Guard {
-    /// By retransmission.
+    /// Retransmission.
     Arq(Arq),
-    /// By an erasure code.
+    /// An erasure code.
     Fec(Fec),
 }
 
 impl Guard {
-    /// What is added to the delay of a packet that comes at `now_ns`; none if it is lost.
+    /// The delay added to a packet that arrives at `now_ns`; none if the packet is lost.
     pub fn pass(&mut self, size_bytes: u32, now_ns: u64) -> Option<u64> {
         match self {
             Self::Arq(arq) => arq.pass(size_bytes, now_ns),
@@ -205,15 +204,15 @@ impl Guard {
         }
     }
 
-    /// Tells the timeline beneath of later spans; says whether there is one.
+    /// Appends later spans to the timeline under the link layer; returns whether there is one.
     pub(crate) fn extend(&mut self, spans: Vec<Span>) -> bool {
         match self {
-            Self::Arq(arq) => arq.beneath.extend(spans),
-            Self::Fec(fec) => fec.beneath.extend(spans),
+            Self::Arq(arq) => arq.under.extend(spans),
+            Self::Fec(fec) => fec.under.extend(spans),
         }
     }
 
-    /// The latest time for which the process beneath may be asked when a packet comes at `now_ns`.
+    /// The latest time at which the process under the link layer may be queried for a packet that arrives at `now_ns`.
     pub(crate) fn reach_ns(&self, now_ns: u64) -> u64 {
         match self {
             Self::Arq(arq) => arq.reach_ns(now_ns),
@@ -221,27 +220,27 @@ impl Guard {
         }
     }
 
-    /// Packets that lay beyond the end of a replayed trace beneath.
+    /// Packets past the end of a replayed trace under the link layer.
     pub fn beyond_pkts(&self) -> u64 {
         match self {
-            Self::Arq(arq) => arq.beneath.beyond_pkts(),
-            Self::Fec(fec) => fec.beneath.beyond_pkts(),
+            Self::Arq(arq) => arq.under.beyond_pkts(),
+            Self::Fec(fec) => fec.under.beyond_pkts(),
         }
     }
 
-    /// Whether it goes by the clock.
+    /// Whether the losses depend on the time of a packet and not on its position.
     pub fn by_clock(&self) -> bool {
-        let beneath = match self {
-            Self::Arq(arq) => &arq.beneath,
-            Self::Fec(fec) => &fec.beneath,
+        let under = match self {
+            Self::Arq(arq) => &arq.under,
+            Self::Fec(fec) => &fec.under,
         };
-        match beneath {
-            Beneath::Clocked(_) => true,
-            Beneath::Stepped(process) => process.by_clock(),
+        match under {
+            Under::Lookahead(_) => true,
+            Under::InOrder(process) => process.by_clock(),
         }
     }
 
-    /// Whether packets come in the order in which they went in.
+    /// Whether packets leave in the order in which they enter.
     pub fn keeps_order(&self) -> bool {
         match self {
             Self::Arq(arq) => arq.params.in_order,
@@ -280,44 +279,44 @@ mod tests {
     }
 
     #[test]
-    fn a_try_meets_the_channel_of_its_own_time() {
-        // Lost from 10 to 20 ms. Packets at 0, 9, 11 and 13 ms; tries 4 ms apart.
+    fn each_transmission_is_lost_by_the_state_at_its_time() {
+        // All is lost from 10 to 20 ms. Packets arrive at 0, 9, 11 and 13 ms; transmissions are 4 ms apart.
         let offered = [0, 9, 11, 13].map(|ms| ms * MS);
         let mut apart = arq(timeline(10..20), 3, false);
         let added = offered.map(|now| apart.pass(1500, now));
         assert_eq!(added, [Some(0), Some(0), Some(12 * MS), Some(8 * MS)]);
-        // In order the one at 13 ms waits until that of 11 ms has passed at 23 ms.
+        // In order the packet of 13 ms waits until that of 11 ms is delivered at 23 ms.
         let mut queued = arq(timeline(10..20), 3, true);
         let added = offered.map(|now| queued.pass(1500, now));
         assert_eq!(added, [Some(0), Some(0), Some(12 * MS), Some(10 * MS)]);
-        // Two retries end at 19 ms; what follows has the link from then on.
+        // Two retries end at 19 ms; then the next packet has the link.
         let mut few = arq(timeline(10..20), 2, true);
         let added = offered.map(|now| few.pass(1500, now));
         assert_eq!(added, [Some(0), Some(0), None, Some(10 * MS)]);
     }
 
-    /// Guards of each kind over the same process.
-    fn guards(process: &LossProcess) -> Vec<LossProcess> {
+    /// Each kind of link layer over the same process.
+    fn link_layers(process: &LossProcess) -> Vec<LossProcess> {
         let code = |in_order| FecParams {
             block: 6,
             repair: 2,
             packet_ns: MS,
             in_order,
         };
-        let guards = [false, true].map(|in_order| {
+        let layers = [false, true].map(|in_order| {
             [
                 Guard::Arq(arq(process.clone(), 3, in_order)),
                 Guard::Fec(Fec::new(process.clone(), code(in_order))),
             ]
         });
-        let boxed = guards.into_iter().flatten();
+        let boxed = layers.into_iter().flatten();
         boxed
-            .map(|guard| LossProcess::Guarded(Box::new(guard)))
+            .map(|layer| LossProcess::Guarded(Box::new(layer)))
             .collect()
     }
 
     #[test]
-    fn told_bit_by_bit_a_timeline_is_the_same_as_told_at_once() {
+    fn a_timeline_extended_span_by_span_equals_the_whole_timeline() {
         let span = |i: u64| Span {
             start_ns: i * 7 * MS,
             loss: StateLoss::Packets([0.0, 0.3, 1.0, 0.7][i as usize % 4]),
@@ -326,7 +325,7 @@ mod tests {
         let bare = |spans: &[Span]| {
             LossProcess::Timeline(Box::new(Timeline::new(spans.to_vec(), test_rng(3))))
         };
-        let (mut whole, mut parts) = (guards(&bare(&all)), guards(&bare(&all[..5])));
+        let (mut whole, mut parts) = (link_layers(&bare(&all)), link_layers(&bare(&all[..5])));
         whole.push(bare(&all));
         parts.push(bare(&all[..5]));
         for (whole, part) in whole.iter_mut().zip(&mut parts) {
@@ -337,9 +336,9 @@ mod tests {
                     assert!(part.extend(all[known..=known].to_vec()));
                     known += 1;
                 }
-                let fate = whole.pass(1500, now_ns);
-                assert_eq!(fate, part.pass(1500, now_ns), "{now_ns}");
-                lost += u64::from(fate.is_none());
+                let delay = whole.pass(1500, now_ns);
+                assert_eq!(delay, part.pass(1500, now_ns), "{now_ns}");
+                lost += u64::from(delay.is_none());
             }
             assert!((100..7000).contains(&lost), "{lost}");
         }
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_ahead_leaves_the_share_of_the_states_alone() {
+    fn lookahead_does_not_change_the_shares_of_the_states() {
         let chain = || {
             let params = ChainParams {
                 clock: Clock::Time,
@@ -366,7 +365,7 @@ mod tests {
                 .filter(|i| none.pass(1500, i * MS).is_none())
                 .count();
             assert!((lost as f64 / 1e6 - 0.1).abs() < 0.004, "{lost}");
-            // Still bad after 8 ms, two tries on: 0.1 + 0.9 e^-(8 (1/10 + 1/90)) of the first losses, of both tries.
+            // A packet is lost if the state is bad at all three transmissions, 4 ms apart: 0.1 (0.1 + 0.9 e^-(4/9))^2.
             let mut two = arq(chain(), 2, in_order);
             let left = (0..1_000_000_u64)
                 .filter(|i| two.pass(1500, i * 100 * MS).is_none())
@@ -380,14 +379,14 @@ mod tests {
     }
 
     #[test]
-    fn a_block_makes_good_as_many_as_it_has_redundant_packets() {
+    fn a_block_recovers_as_many_losses_as_it_has_redundant_packets() {
         let params = FecParams {
             block: 6,
             repair: 2,
             packet_ns: MS,
             in_order: false,
         };
-        // Packets 1 ms apart: of the first block those at 1 and 2 ms are lost, of the second three.
+        // Packets are 1 ms apart. In the first block those of 1 and 2 ms are lost, in the second three.
         let mut fec = Fec::new(timeline(1..3), params);
         let added: Vec<_> = (0..4).map(|i| fec.pass(1500, i * MS)).collect();
         assert_eq!(added, [Some(0), Some(4 * MS), Some(3 * MS), Some(0)]);

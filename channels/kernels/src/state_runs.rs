@@ -1,8 +1,6 @@
-//! Runs of equal state over steps: what walks by steps hand on.
-//!
-//! Must not know what a state is.
+//! Runs of equal states: sequences that are generated step by step are returned as runs.
 
-/// The first step after `first` whose state is not `held`, with that state; `end` if there is none before it.
+/// The first step after `first` whose state differs from `held`, with that state; `end` if no step before it differs.
 pub(crate) fn end_of_run<S: PartialEq>(
     held: S,
     (first, end): (u64, u64),

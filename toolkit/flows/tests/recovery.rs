@@ -1,38 +1,38 @@
-//! Ladders of loss and repair: what was lost, what was sent again, and why. Read `support/mod.rs` for the notation.
+//! Losses, retransmissions and their causes. `support/mod.rs` explains the notation.
 
 mod support;
 
 use hindflight_flows::EventKind;
 use support::run;
 
-const OPEN: &str = "
+const HANDSHAKE: &str = "
       0.00 a>b S  0 mss 1000 ws 0 sackok ts 1/0
     100.00 b>a SA 0 ack 1 mss 1000 ws 0 sackok ts 501/1
     100.01 a>b A  1 ack 1 ts 101/501
 ";
 
-const OPEN_WITHOUT_SACK: &str = "
+const HANDSHAKE_WITHOUT_SACK: &str = "
       0.00 a>b S  0 mss 1000
     100.00 b>a SA 0 ack 1 mss 1000
     100.01 a>b A  1 ack 1
 ";
 
-fn after_open(ladder: &str) -> String {
-    format!("{OPEN}{ladder}")
+fn after_handshake(ladder: &str) -> String {
+    format!("{HANDSHAKE}{ladder}")
 }
 
 #[test]
-fn nothing_lost_nothing_told() {
-    let outcome = run(&after_open(
+fn a_transfer_without_loss_has_no_events() {
+    let outcome = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1
          110.01 a>b A 1001:2001 ack 1
          210.02 b>a A 1         ack 2001",
     ));
-    outcome.tells("");
+    outcome.assert_events("");
     assert_eq!(
         outcome.note(6).rtt_ns,
         Some(100_010_000),
-        "the newest segment acknowledged is the one timed"
+        "the sample is from the last segment acknowledged"
     );
     assert_eq!(
         (
@@ -59,8 +59,8 @@ fn nothing_lost_nothing_told() {
 }
 
 #[test]
-fn sack_tells_the_loss_and_fast_retransmission_mends_it() {
-    let outcome = run(&after_open(
+fn fast_retransmit_after_sack() {
+    let outcome = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1
@@ -73,14 +73,14 @@ fn sack_tells_the_loss_and_fast_retransmission_mends_it() {
          410.00 a>b A 4001:5001 ack 1
          510.00 b>a A 1 ack 5001",
     ));
-    outcome.tells(
+    outcome.assert_events(
         "110 loss unknown #4 1:1001
          210.04 retransmission fast #11 1:1001
          210.04-310.04 recovery fast #11 1:4001",
     );
     assert_eq!(
         outcome.evidence(EventKind::Loss, 4),
-        "repaired by record 11, acknowledged 100.000 ms after that"
+        "retransmitted as record 11, acknowledged 100.000 ms later"
     );
     assert!(
         [8, 9, 10]
@@ -90,17 +90,17 @@ fn sack_tells_the_loss_and_fast_retransmission_mends_it() {
     assert_eq!(
         outcome.note(10).flight_bytes,
         1000,
-        "what SACK has reported is not in flight"
+        "SACKed octets are not in flight"
     );
     assert_eq!(
         outcome.note(10).rtt_ns,
         Some(100_000_000),
-        "a SACKed segment is timed when it is reported"
+        "a SACK block gives a sample"
     );
     assert_eq!(
         outcome.note(12).rtt_ns,
         None,
-        "Karn: the repaired segment is not timed"
+        "Karn: a retransmitted segment gives no sample"
     );
     assert!(outcome.note(11).retransmission && !outcome.note(13).retransmission);
     let flow = &outcome.flows[0];
@@ -122,9 +122,9 @@ fn sack_tells_the_loss_and_fast_retransmission_mends_it() {
 }
 
 #[test]
-fn without_sack_partial_acknowledgements_lead_through_two_losses() {
+fn partial_acks_without_sack_recover_two_losses() {
     let outcome = run(&format!(
-        "{OPEN_WITHOUT_SACK}
+        "{HANDSHAKE_WITHOUT_SACK}
          110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1           # lost
@@ -138,7 +138,7 @@ fn without_sack_partial_acknowledgements_lead_through_two_losses() {
          310.05 a>b A 2001:3001 ack 1
          410.05 b>a A 1 ack 5001"
     ));
-    outcome.tells(
+    outcome.assert_events(
         "110 loss unknown #4 1:1001
          110.02 loss unknown #6 2001:3001
          210.04 retransmission fast #12 1:1001
@@ -149,13 +149,13 @@ fn without_sack_partial_acknowledgements_lead_through_two_losses() {
     assert_eq!(
         outcome.note(15).rtt_ns,
         None,
-        "what waited behind the gap came earlier than its ACK"
+        "segments above the gap arrived before the ACK"
     );
 }
 
 #[test]
-fn a_timeout_is_told_from_the_silence() {
-    let outcome = run(&after_open(
+fn a_retransmission_after_the_rto_is_a_timeout() {
+    let outcome = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # both lost
          110.01 a>b A 1001:2001 ack 1
          520.00 a>b A 1:1001    ack 1           # timer
@@ -163,7 +163,7 @@ fn a_timeout_is_told_from_the_silence() {
          620.01 a>b A 1001:2001 ack 1           # slow start after the timeout
          720.01 b>a A 1 ack 2001",
     ));
-    outcome.tells(
+    outcome.assert_events(
         "110 loss unknown #4 1:1001
          110.01 loss unknown #5 1001:2001
          520 retransmission rto #6 1:1001
@@ -179,13 +179,13 @@ fn a_timeout_is_told_from_the_silence() {
     );
     assert_eq!(
         outcome.evidence(EventKind::Rto, 6),
-        "no ACK moved for 410.000 ms, timeout about 300.000 ms"
+        "no new data acknowledged for 410.000 ms, RTO about 300.000 ms"
     );
 }
 
 #[test]
-fn a_timeout_that_dsack_disproves_is_spurious_and_no_loss() {
-    let outcome = run(&after_open(
+fn a_dsack_proves_a_timeout_spurious() {
+    let outcome = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # delayed by 500 ms
          110.01 a>b A 1001:2001 ack 1
          520.00 a>b A 1:1001    ack 1           # timer
@@ -193,39 +193,39 @@ fn a_timeout_that_dsack_disproves_is_spurious_and_no_loss() {
          610.01 b>a A 1 ack 2001
          620.00 b>a A 1 ack 2001 sack 1-1001    # the copy",
     ));
-    outcome.tells(
+    outcome.assert_events(
         "520 retransmission spurious #6 1:1001
          520 rto rto #6 1:1001",
     );
     assert!(
         outcome
             .evidence(EventKind::Retransmission, 6)
-            .ends_with("yet record 9 reports a duplicate (DSACK)")
+            .ends_with("but record 9 reports a duplicate (DSACK)")
     );
     assert_eq!(outcome.flows[0].directions[1].dsack_segments, 1);
 }
 
 #[test]
-fn an_echo_of_the_first_transmission_is_proof_as_well() {
-    let outcome = run(&after_open(
+fn an_echo_of_the_original_timestamp_proves_a_timeout_spurious() {
+    let outcome = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1 ts 110/501
          110.01 a>b A 1001:2001 ack 1 ts 110/501
          520.00 a>b A 1:1001    ack 1 ts 520/501
          630.00 b>a A 1 ack 1001 ts 1030/110",
     ));
-    outcome.tells(
+    outcome.assert_events(
         "520 retransmission spurious #6 1:1001
          520 rto rto #6 1:1001",
     );
     assert!(
         outcome
             .evidence(EventKind::Retransmission, 6)
-            .ends_with("echoes timestamp 110, sent before 520")
+            .ends_with("echoes timestamp 110, which is older than its own, 520")
     );
 }
 
-/// Three segments come late by 530 ms; the first is sent again, and its echo disproves the timeout.
-const DISPROVED: &str = "
+/// Three segments are delayed by 530 ms. The echo of the first one shows that its retransmission is spurious.
+const SPURIOUS_TIMEOUT: &str = "
     110.00 a>b A 1:1001    ack 1 ts 110/501
     111.00 a>b A 1001:2001 ack 1 ts 111/501
     112.00 a>b A 2001:3001 ack 1 ts 112/501
@@ -234,15 +234,15 @@ const DISPROVED: &str = "
 ";
 
 #[test]
-fn going_back_after_a_disproved_timeout_is_no_further_timeout() {
-    let outcome = run(&after_open(&format!(
-        "{DISPROVED}
+fn going_back_after_a_spurious_timeout_is_not_another_timeout() {
+    let outcome = run(&after_handshake(&format!(
+        "{SPURIOUS_TIMEOUT}
          740.01 a>b A 1001:2001 ack 1 ts 740/1140
          741.00 b>a A 1 ack 2001 ts 1141/111
          741.01 a>b A 2001:3001 ack 1 ts 741/1141
          742.00 b>a A 1 ack 3001 ts 1142/112"
     )));
-    outcome.tells(
+    outcome.assert_events(
         "520 retransmission spurious #7 1:1001
          520 rto rto #7 1:1001
          740.01 retransmission spurious #9 1001:2001
@@ -252,20 +252,20 @@ fn going_back_after_a_disproved_timeout_is_no_further_timeout() {
     assert!(
         outcome
             .evidence(EventKind::Retransmission, 9)
-            .starts_with("after a timeout, until octet 3001")
+            .starts_with("after a timeout, recovery point 3001")
     );
 }
 
 #[test]
-fn a_silence_after_a_disproved_timeout_is_one_more() {
-    let outcome = run(&after_open(&format!(
-        "{DISPROVED}
+fn an_rto_after_a_spurious_timeout_is_another_timeout() {
+    let outcome = run(&after_handshake(&format!(
+        "{SPURIOUS_TIMEOUT}
          1640.00 a>b A 1001:2001 ack 1 ts 1640/1140 # the rest was lost
          1740.00 b>a A 1 ack 2001 ts 2140/1640
          1740.01 a>b A 2001:3001 ack 1 ts 1740/2140
          1840.01 b>a A 1 ack 3001 ts 2240/1740"
     )));
-    outcome.tells(
+    outcome.assert_events(
         "111 loss unknown #5 1001:2001
          112 loss unknown #6 2001:3001
          520 retransmission spurious #7 1:1001
@@ -278,9 +278,9 @@ fn a_silence_after_a_disproved_timeout_is_one_more() {
 }
 
 #[test]
-fn a_recovery_that_was_not_needed_is_undone() {
-    let outcome = run(&after_open(
-        "110.00 a>b A 1:1001    ack 1 ts 110/501 # overtaken by three
+fn a_spurious_recovery_is_undone() {
+    let outcome = run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1 ts 110/501 # reordered behind the next three
          111.01 a>b A 1001:2001 ack 1 ts 111/501
          112.02 a>b A 2001:3001 ack 1 ts 112/501
          113.03 a>b A 3001:4001 ack 1 ts 113/501
@@ -289,11 +289,11 @@ fn a_recovery_that_was_not_needed_is_undone() {
          220.00 b>a A 1 ack 4001 ts 621/110
          310.00 b>a A 1 ack 4001 ts 711/110 sack 1-1001",
     ));
-    outcome.tells(
+    outcome.assert_events(
         "210.04 retransmission spurious #9 1:1001
          210.04-220 recovery fast #9 1:4001",
     );
-    let lone = run(&after_open(
+    let timeout = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1 ts 110/501 # delayed, and what follows is lost
          111.01 a>b A 1001:2001 ack 1 ts 111/501
          112.02 a>b A 2001:3001 ack 1 ts 112/501
@@ -305,7 +305,7 @@ fn a_recovery_that_was_not_needed_is_undone() {
          730.03 a>b A 2001:3001 ack 1 ts 730/1021
          830.03 b>a A 1 ack 4001 ts 1121/730",
     ));
-    lone.tells(
+    timeout.assert_events(
         "111.01 loss unknown #5 1001:2001
          112.02 loss unknown #6 2001:3001
          620 retransmission spurious #7 1:1001
@@ -317,8 +317,8 @@ fn a_recovery_that_was_not_needed_is_undone() {
 }
 
 #[test]
-fn a_retransmission_lost_in_turn_is_a_loss_of_its_own() {
-    let outcome = run(&after_open(
+fn a_lost_retransmission_is_another_loss() {
+    let outcome = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1           # lost
          110.01 a>b A 1001:2001 ack 1
          110.02 a>b A 2001:3001 ack 1
@@ -330,7 +330,7 @@ fn a_retransmission_lost_in_turn_is_a_loss_of_its_own() {
          310.06 a>b A 1:1001    ack 1
          410.06 b>a A 1 ack 5001",
     ));
-    outcome.tells(
+    outcome.assert_events(
         "110 loss unknown #4 1:1001
          210.04 loss unknown #9 1:1001
          210.04 retransmission fast #9 1:1001
@@ -340,14 +340,14 @@ fn a_retransmission_lost_in_turn_is_a_loss_of_its_own() {
 }
 
 #[test]
-fn one_report_of_a_duplicate_leaves_the_other_copy_lost() {
-    let outcome = run(&after_open(
+fn with_one_dsack_the_other_retransmission_was_lost() {
+    let outcome = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1 ts 110/501 # arrives, its ACK is lost
          520.00 a>b A 1:1001    ack 1 ts 520/501 # lost
         1330.00 a>b A 1:1001    ack 1 ts 1330/501
         1430.00 b>a A 1 ack 1001 ts 1930/110 sack 1-1001",
     ));
-    outcome.tells(
+    outcome.assert_events(
         "520 loss unknown #5 1:1001
          520 retransmission spurious #5 1:1001
          1330 retransmission spurious #6 1:1001
@@ -356,19 +356,19 @@ fn one_report_of_a_duplicate_leaves_the_other_copy_lost() {
 }
 
 #[test]
-fn a_probe_of_the_tail_is_no_timeout() {
-    let lost = run(&after_open(
+fn a_tail_loss_probe_is_not_a_timeout() {
+    let lost = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1
          110.01 a>b A 1001:2001 ack 1           # lost
          210.00 b>a A 1 ack 1001
          420.00 a>b A 1001:2001 ack 1           # tail loss probe
          520.00 b>a A 1 ack 2001",
     ));
-    lost.tells(
+    lost.assert_events(
         "110.01 loss unknown #5 1001:2001
          420 retransmission probe #7 1001:2001",
     );
-    let delayed = run(&after_open(
+    let delayed = run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1
          110.01 a>b A 1001:2001 ack 1
          210.00 b>a A 1 ack 1001
@@ -376,7 +376,7 @@ fn a_probe_of_the_tail_is_no_timeout() {
          421.00 b>a A 1 ack 2001
          520.00 b>a A 1 ack 2001 sack 1001-2001",
     ));
-    delayed.tells("420 retransmission spurious #7 1001:2001");
+    delayed.assert_events("420 retransmission spurious #7 1001:2001");
     assert_eq!(
         (
             lost.flows[0].directions[0].rtos,
@@ -387,8 +387,8 @@ fn a_probe_of_the_tail_is_no_timeout() {
 }
 
 #[test]
-fn probes_of_a_closed_window_and_keep_alives_are_no_losses() {
-    run(&after_open(
+fn zero_window_probes_and_keep_alives_are_probes() {
+    run(&after_handshake(
         "110.00 a>b A 1:1001    ack 1
          210.00 b>a A 1 ack 1001 win 0
          500.00 a>b A 1001:1002 ack 1           # first probe: new octet
@@ -398,7 +398,7 @@ fn probes_of_a_closed_window_and_keep_alives_are_no_losses() {
        90000.00 a>b A 1001:1002 ack 1           # keep-alive with its octet
        90100.00 b>a A 1 ack 1002",
     ))
-    .tells(
+    .assert_events(
         "500 loss unknown #6 1001:1002
          1300 retransmission probe #8 1001:1002
          90000 retransmission probe #10 1001:1002",
@@ -406,8 +406,8 @@ fn probes_of_a_closed_window_and_keep_alives_are_no_losses() {
 }
 
 #[test]
-fn pieces_of_a_segment_larger_than_a_packet_are_lost_one_by_one() {
-    run(&after_open(
+fn packets_of_a_segment_captured_before_offload_are_separate_losses() {
+    run(&after_handshake(
         "110.00 a>b A 1:4001    ack 1           # before segmentation offload; 1:1001 and 2001:3001 are lost
          210.01 b>a A 1 ack 1 sack 1001-2001
          210.02 b>a A 1 ack 1 sack 3001-4001 1001-2001
@@ -416,7 +416,7 @@ fn pieces_of_a_segment_larger_than_a_packet_are_lost_one_by_one() {
          310.03 b>a A 1 ack 2001 sack 3001-4001
          310.04 b>a A 1 ack 4001",
     ))
-    .tells(
+    .assert_events(
         "110 loss unknown #4 1:1001
          110 loss unknown #4 2001:3001
          210.03 retransmission fast #7 1:1001
@@ -426,16 +426,16 @@ fn pieces_of_a_segment_larger_than_a_packet_are_lost_one_by_one() {
 }
 
 #[test]
-fn one_segment_that_repeats_two_small_ones_tells_two_losses() {
-    run(&after_open(
+fn one_retransmission_of_two_segments_shows_two_losses() {
+    run(&after_handshake(
         "110.00 a>b A 1:301     ack 1           # both lost
          110.01 a>b A 301:601   ack 1
          110.02 a>b A 601:1601  ack 1
          210.02 b>a A 1 ack 1 sack 601-1601
-         210.03 a>b A 1:601     ack 1           # sent again as one
+         210.03 a>b A 1:601     ack 1           # one retransmission
          310.03 b>a A 1 ack 1601",
     ))
-    .tells(
+    .assert_events(
         "110 loss unknown #4 1:301
          110.01 loss unknown #5 301:601
          210.03 retransmission fast #8 1:601
@@ -444,12 +444,12 @@ fn one_segment_that_repeats_two_small_ones_tells_two_losses() {
 }
 
 #[test]
-fn what_was_never_mended_counts_only_beyond_dispute() {
-    run(&after_open(
-        "110.00 a>b A 1:1001    ack 1           # overtaken by what arrived: lost
+fn an_unacknowledged_segment_is_lost_only_if_a_later_one_arrived() {
+    run(&after_handshake(
+        "110.00 a>b A 1:1001    ack 1           # a later segment arrived: lost
          110.01 a>b A 1001:2001 ack 1
-         110.02 a>b A 2001:3001 ack 1           # nothing later arrived: nobody knows
+         110.02 a>b A 2001:3001 ack 1           # no later segment arrived: unknown
          210.01 b>a A 1 ack 1 sack 1001-2001",
     ))
-    .tells("110 loss unknown #4 1:1001");
+    .assert_events("110 loss unknown #4 1:1001");
 }

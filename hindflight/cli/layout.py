@@ -1,0 +1,72 @@
+"""How output fits the terminal: the columns of a table that fit, wrapped paragraphs and lists of names with a text."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
+
+from hindflight.cli.output import SHOWN_ROWS, Row, echo, print_table
+from hindflight.toolkit.text import printable
+
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, even if they are wider than the terminal.")]
+
+PROSE_WIDTH = 100
+"""Longest line of text, on a wide terminal too."""
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal; 80 where there is none and COLUMNS is not set."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def print_fitting(names: Sequence[str], rows: Sequence[Row], wide: bool = False, title: str = "") -> None:
+    """Print a table with the first of the columns `names`, as many as fit the terminal; with `wide` all of them."""
+    shown = list(names) if wide else _fitting(names, rows)
+    print_table(shown, rows, title)
+    if left := [name for name in names if name not in shown]:
+        paragraph(f"--wide adds: {', '.join(left)}.")
+
+
+def _fitting(names: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """The longest run of columns from the first that fits; never less than the first."""
+    room = terminal_width() - 1
+    shown: list[str] = []
+    for name in names:
+        cells = (len(_text(row[name])) for row in rows[:SHOWN_ROWS])
+        room -= max(len(name), max(cells, default=0)) + 3  # What print_table puts between columns.
+        if room < 0 and shown:
+            break
+        shown.append(name)
+    return shown
+
+
+def _text(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def paragraph(text: str, indent: str = "") -> None:
+    """Print `text` in lines that fit the terminal, all but the first indented."""
+    echo(*filled(printable(text), indent).splitlines())
+
+
+def filled(text: str, indent: str = "", width: int = 0) -> str:
+    """Return `text` in lines that fit the terminal; a word that is longer than a line keeps in one piece."""
+    return textwrap.fill(
+        text,
+        width or min(terminal_width(), PROSE_WIDTH),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def print_list(entries: Iterable[tuple[str, str]]) -> None:
+    """Print names with a text each, the texts in a column of their own."""
+    known = list(entries)
+    start = max((len(name) for name, _ in known), default=0) + 2
+    for name, text in known:
+        paragraph(f"{name:<{start}}{text}", " " * start)

@@ -1,0 +1,95 @@
+"""The self-check measures its candidates while they run: the numbers of recorded tables, without the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+from hindflight.replay.catalogue import engine_variant_names
+from hindflight.replay.experiment.engine_inputs import Job
+from hindflight.replay.experiment.experiment import CapturedFlow, Execution, replay_scenario
+from hindflight.replay.experiment.run import measure_jobs, run_jobs
+from hindflight.replay.outcome import Outcome, measure
+from hindflight.replay.scenario.model import Scenario, parse_scenario
+
+_HERE = Path()
+VARIANTS = engine_variant_names()
+SPAN_NS = 9_000_000_000
+LINK = {"name": "sky", "rate": "2 Mbit/s", "delay": "60 ms", "queue": "25 pkts"}
+
+
+def _scenario(**more: Any) -> Scenario:
+    data = {
+        "name": "s",
+        "duration": "12 s",
+        "path": ["a", "b"],
+        "links": [{**LINK, "loss": {"model": "bernoulli", "per": 0.01}}],
+        "flow": {"profile": "linux", "start": "1 s"},
+        "compare": {"variants": ["cubic"], "seeds": 1},
+    }
+    return parse_scenario({**data, **more}, "s.toml", VARIANTS)
+
+
+@pytest.mark.parametrize("profile", ["rfc", "linux"])
+def test_every_variant_measures_as_its_tables_do(profile: str) -> None:
+    shared = [{"name": "other", "variant": "newreno", "start": "3 s"}]
+    scenario = _scenario(flow={"profile": profile, "start": "1 s"}, flows=shared)
+    jobs = {i: Job(variant, "none", "self_check", "model", 1, recorded=True) for i, variant in enumerate(VARIANTS, 1)}
+    measured: dict[int, Outcome] = {}
+    for runs, outcomes in measure_jobs(scenario, jobs, {}, SPAN_NS):
+        assert set(runs["purpose"].cast("string").to_pylist()) == {"self_check"}
+        measured.update(outcomes)
+    assert list(measured) == list(jobs)
+    recorded = run_jobs(scenario, jobs, {})
+    for run_id, job in jobs.items():
+        tables = [
+            table.filter((pc.field("run_id") == run_id) & (pc.field("flow_id") == 1) & (pc.field("leg") == 0))
+            for table in (recorded[name] for name in ("segments", "events", "instruments"))
+        ]
+        segments, events, instruments = tables
+        expected = measure(segments, events, instruments, "a2b", SPAN_NS)
+        assert expected is not None
+        ours = measured[run_id]
+        named = [(o.start_ns, o.data_segments, o.retransmissions, o.rtos) for o in (ours, expected)]
+        assert named[0] == named[1], job.variant
+        (run,) = recorded["runs"].filter((pc.field("run_id") == run_id) & (pc.field("role") == "studied")).to_pylist()
+        assert (ours.delivered_bytes, ours.duration_ns) == (run["delivered_bytes"], run["duration_ns"])
+        assert np.array_equal(ours.cwnd_bytes, expected.cwnd_bytes), job.variant
+        assert ours.cwnd_source == expected.cwnd_source
+
+
+def test_only_the_best_match_keeps_its_series() -> None:
+    scenario = _scenario(captured={"input": "x", "sha256": "0" * 64, "flow_id": 1})
+    flown = run_jobs(scenario, {1: Job("linux-reno", "none", "self_check", "model", 1, recorded=True)}, {})
+    captured = CapturedFlow(flown["segments"], flown["events"], flown["instruments"], "a2b")
+    done: list[tuple[int, int]] = []
+    study = replay_scenario(scenario, _HERE, captured, Execution(on_progress=lambda *count: done.append(count)))
+    assert len(study.candidates) > 20
+    assert done[-1][0] == done[-1][1]
+    runs = study.tables["runs"]
+    checks = runs.filter(pc.equal(runs["purpose"].cast("string"), "self_check"))
+    assert checks.num_rows == len(study.candidates)
+    best = checks.filter(pc.equal(checks["variant"], study.candidates[0].variant))["run_id"].to_pylist()
+    for name in ("segments", "flows", "instruments"):
+        kept = set(study.tables[name]["run_id"].to_pylist()) & set(checks["run_id"].to_pylist())
+        assert kept == set(best), name
+    assert study.candidates[0].goodput_difference == 0
+
+
+def test_rows_of_every_flow_name_the_compared_variant() -> None:
+    shared = [{"name": "other", "variant": "newreno"}]
+    scenario = _scenario(flows=shared, datagrams=[{"name": "u", "packet": "200 B", "rate": "64 kbit/s"}])
+    jobs = {i: Job(name, "none", "what_if", "model", 1, recorded=False) for i, name in enumerate(("cubic", "bbr"), 1)}
+    runs = run_jobs(scenario, jobs, {})["runs"].to_pylist()
+    assert [(run["flow"], run["variant"], run["compared_variant"]) for run in runs] == [
+        ("flow", "cubic", "cubic"),
+        ("other", "newreno", "cubic"),
+        ("u", "udp", "cubic"),
+        ("flow", "bbr", "bbr"),
+        ("other", "newreno", "bbr"),
+        ("u", "udp", "bbr"),
+    ]

@@ -1,0 +1,401 @@
+//! Which transmissions of a retransmitted range were lost, and which retransmissions were spurious.
+//!
+//! The decision is taken some time after the range was delivered, so that it can use a DSACK. The rules are those of
+//! RFC 3522 (Eifel) and RFC 3708 (DSACK).
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::evidence::{Evidence, Reason};
+use crate::retransmissions::{Retransmission, Retransmissions};
+use crate::rows::{Direction, Event, EventCause, EventKind};
+use crate::scoreboard::{Range, State, Transmission};
+
+/// One direction of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowDirection {
+    /// Connection.
+    pub flow_id: u32,
+    /// Direction of the data.
+    pub direction: Direction,
+}
+
+impl FlowDirection {
+    /// An event without a range and an end.
+    pub fn event(
+        self,
+        kind: EventKind,
+        cause: EventCause,
+        t_ns: i64,
+        evidence: impl Into<Evidence>,
+    ) -> Event {
+        Event {
+            flow_id: self.flow_id,
+            t_ns,
+            end_ns: None,
+            direction: self.direction,
+            kind,
+            cause,
+            record: None,
+            seq_start: None,
+            seq_end: None,
+            evidence: Some(evidence.into()),
+        }
+    }
+}
+
+/// A retransmitted range that was delivered.
+#[derive(Clone, Copy, Debug)]
+struct PendingRange {
+    range: Range,
+    delivered_ns: i64,
+    /// Timestamp echoed by the ACK, if it refers to this range.
+    ts_ecr: Option<u32>,
+    /// Time of the decision.
+    deadline_ns: i64,
+    /// DSACKs of the range, and record and time of the last one.
+    dsacks: u16,
+    dsack_record: u64,
+    dsack_ns: i64,
+}
+
+impl PendingRange {
+    fn on_dsack(&mut self, record: u64, t_ns: i64) {
+        self.dsacks = self.dsacks.saturating_add(1);
+        self.dsack_record = record;
+        self.dsack_ns = t_ns;
+    }
+}
+
+/// Properties of the path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Path {
+    /// Minimum RTT from the capture point to the receiver.
+    pub min_rtt_ns: Option<i64>,
+    /// The capture point is at the receiver: all segments captured have arrived.
+    pub at_receiver: bool,
+}
+
+/// Maximum number of entries searched for a DSACK that does not start at the start of a range.
+const MAX_SEARCHED: usize = 256;
+
+/// Detects losses and spurious retransmissions of one direction.
+#[derive(Debug, Default)]
+pub struct LossDetector {
+    pending: VecDeque<PendingRange>,
+    /// Number of the entry of the range that starts at a position, counted from the first entry ever.
+    by_start: HashMap<i64, u64>,
+    /// Number of the first entry in `pending`.
+    first: u64,
+}
+
+impl LossDetector {
+    /// Adds a delivered range, if it was retransmitted. The decision is taken `wait_ns` later.
+    pub fn on_delivered(
+        &mut self,
+        range: &Range,
+        delivered_ns: i64,
+        ts_ecr: Option<u32>,
+        wait_ns: i64,
+    ) {
+        if range.retransmissions.is_none() {
+            return;
+        }
+        self.by_start
+            .insert(range.start, self.first + self.pending.len() as u64);
+        self.pending.push_back(PendingRange {
+            range: *range,
+            delivered_ns,
+            ts_ecr,
+            deadline_ns: delivered_ns.saturating_add(wait_ns),
+            dsacks: 0,
+            dsack_record: 0,
+            dsack_ns: 0,
+        });
+    }
+
+    /// Processes a DSACK block.
+    pub fn on_dsack(&mut self, left: i64, right: i64, record: u64, t_ns: i64) {
+        let mut at = left;
+        while let Some(&number) = self.by_start.get(&at).filter(|_| at < right) {
+            let Some(pending) = self.pending.get_mut((number - self.first) as usize) else {
+                return;
+            };
+            pending.on_dsack(record, t_ns);
+            at = pending.range.end.max(at + 1);
+        }
+        if at == left {
+            let overlaps =
+                |entry: &&mut PendingRange| entry.range.start < right && left < entry.range.end;
+            self.pending
+                .iter_mut()
+                .rev()
+                .take(MAX_SEARCHED)
+                .filter(overlaps)
+                .for_each(|entry| entry.on_dsack(record, t_ns));
+        }
+    }
+
+    /// Takes the decisions that are due at `now_ns`.
+    pub fn decide(
+        &mut self,
+        now_ns: i64,
+        log: &mut Retransmissions,
+        path: Path,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        while let Some(pending) = self
+            .pending
+            .front()
+            .filter(|entry| entry.deadline_ns <= now_ns)
+        {
+            decide_delivered(pending, log, path, flow, events);
+            log.free(pending.range.retransmissions);
+            let (start, number) = (pending.range.start, self.first);
+            if self.by_start.get(&start) == Some(&number) {
+                self.by_start.remove(&start);
+            }
+            self.pending.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+/// The transmissions of a range, in the order of sending.
+struct Transmissions<'a> {
+    range: &'a Range,
+    retransmissions: Vec<&'a Retransmission>,
+}
+
+impl<'a> Transmissions<'a> {
+    fn new(range: &'a Range, log: &'a Retransmissions) -> Self {
+        let mut retransmissions: Vec<&Retransmission> = log.iter(range.retransmissions).collect();
+        retransmissions.reverse();
+        Self {
+            range,
+            retransmissions,
+        }
+    }
+
+    /// Number of the last transmission; the original one is 0.
+    fn last(&self) -> usize {
+        self.retransmissions.len()
+    }
+
+    /// Retransmission `number`, from 1.
+    fn retransmission(&self, number: usize) -> Option<&'a Retransmission> {
+        self.retransmissions.get(number.checked_sub(1)?).copied()
+    }
+
+    /// Transmission `number`, from 0.
+    fn transmission(&self, number: usize) -> Transmission {
+        self.retransmission(number)
+            .map_or(self.range.first, |entry| entry.transmission)
+    }
+}
+
+/// A transmission that is followed by the ACK within the minimum RTT divided by this did not cause it.
+///
+/// RFC 3708 and RFC 8985 §6.2 use the minimum RTT. The path can become shorter between samples, hence half of it.
+const EARLY_DIVISOR: i64 = 2;
+
+/// The number of the transmission that arrived first, and the proof if it is not the last one.
+fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) -> (usize, Reason) {
+    let (mut arrived, mut proof) = (all.last(), Reason::None);
+    if pending.range.state == State::Delivered {
+        return (0, Reason::AlreadyAcknowledged);
+    }
+    if path.at_receiver && !pending.range.first_not_captured {
+        return (0, Reason::CapturedAtReceiver);
+    }
+    if let Some(ts_ecr) = pending.ts_ecr {
+        while let Some(ts_val) = (arrived > 0)
+            .then(|| all.transmission(arrived).ts_val)
+            .flatten()
+        {
+            if ts_ecr.wrapping_sub(ts_val) as i32 >= 0 {
+                break;
+            }
+            proof = Reason::EarlierEchoed { ts_ecr, ts_val };
+            arrived -= 1;
+        }
+    }
+    if let Some(min_rtt_ns) = path.min_rtt_ns {
+        while arrived > 0 {
+            let after_ns = pending.delivered_ns - all.transmission(arrived).t_ns;
+            if after_ns >= min_rtt_ns / EARLY_DIVISOR {
+                break;
+            }
+            proof = Reason::TooEarly {
+                after_ns,
+                min_rtt_ns,
+            };
+            arrived -= 1;
+        }
+    }
+    if pending.dsacks > 0 {
+        // Without reordering, a duplicate was sent later than the transmission that arrived first.
+        let by_dsack = all.last().saturating_sub(usize::from(pending.dsacks));
+        if by_dsack < arrived {
+            arrived = by_dsack;
+            proof = Reason::Dsack {
+                record: pending.dsack_record,
+            };
+        }
+    }
+    if pending.range.first_not_captured {
+        arrived = arrived.max(1);
+    }
+    (arrived, proof)
+}
+
+fn decide_delivered(
+    pending: &PendingRange,
+    log: &Retransmissions,
+    path: Path,
+    flow: FlowDirection,
+    events: &mut Vec<Event>,
+) {
+    let all = Transmissions::new(&pending.range, log);
+    let (arrived, proof) = first_arrived(pending, &all, path);
+    let successful = all.transmission(arrived);
+    let retransmitted_as = Reason::RetransmittedAs {
+        record: successful.record,
+        after_ns: pending.delivered_ns - successful.t_ns,
+    };
+    for number in 0..=all.last() {
+        if number < arrived {
+            add_loss(&all, number, retransmitted_as, flow, events);
+        }
+        if is_unreported(pending, &all, arrived, path, number) {
+            let record = pending.dsack_record;
+            add_loss(&all, number, Reason::LaterReported { record }, flow, events);
+        }
+        if let Some(entry) = all.retransmission(number).filter(|entry| entry.primary) {
+            let spurious = number > arrived;
+            let proof = if spurious { proof } else { Reason::None };
+            events.push(retransmission_event(entry, spurious, proof, flow));
+        }
+    }
+}
+
+/// Whether the spurious transmission `number` was lost nevertheless: the receiver reported one duplicate, and a later
+/// transmission must have caused it.
+fn is_unreported(
+    pending: &PendingRange,
+    all: &Transmissions<'_>,
+    arrived: usize,
+    path: Path,
+    number: usize,
+) -> bool {
+    if pending.dsacks != 1 || number <= arrived {
+        return false;
+    }
+    let latest_ns = pending.dsack_ns - path.min_rtt_ns.unwrap_or(0) / EARLY_DIVISOR;
+    (number + 1..=all.last()).any(|later| all.transmission(later).t_ns <= latest_ns)
+}
+
+/// The event of a retransmission.
+pub fn retransmission_event(
+    entry: &Retransmission,
+    spurious: bool,
+    proof: Reason,
+    flow: FlowDirection,
+) -> Event {
+    let cause = if spurious {
+        EventCause::Spurious
+    } else {
+        entry.cause
+    };
+    let evidence = Evidence {
+        reason: entry.reason,
+        proof,
+    };
+    Event {
+        record: Some(entry.transmission.record),
+        seq_start: Some(entry.seq_start),
+        seq_end: Some(entry.seq_end),
+        ..flow.event(
+            EventKind::Retransmission,
+            cause,
+            entry.transmission.t_ns,
+            evidence,
+        )
+    }
+}
+
+/// Adds the event of the loss of transmission `number`, if the range is the primary one of its segment.
+fn add_loss(
+    all: &Transmissions<'_>,
+    number: usize,
+    reason: Reason,
+    flow: FlowDirection,
+    events: &mut Vec<Event>,
+) {
+    let (range, transmission) = (all.range, all.transmission(number));
+    let entry = all.retransmission(number);
+    if !entry.map_or(range.primary, |entry| entry.primary) {
+        return;
+    }
+    let not_captured = number == 0 && range.first_not_captured;
+    let reason = match reason {
+        Reason::RetransmittedAs { record, .. } if not_captured => Reason::LostBeforeCapture {
+            revealed_by: transmission.record,
+            filled_by: record,
+        },
+        _ => reason,
+    };
+    let (start, end) = entry.map_or((range.start, range.end), |entry| {
+        (entry.seq_start, entry.seq_end)
+    });
+    events.push(Event {
+        record: (!not_captured).then_some(transmission.record),
+        seq_start: Some(start),
+        seq_end: Some(end),
+        ..flow.event(
+            EventKind::Loss,
+            EventCause::Unknown,
+            transmission.t_ns,
+            reason,
+        )
+    });
+}
+
+/// Decides on a range that was not acknowledged by the end of the capture.
+///
+/// Transmissions older than `newest`, the last sent one that was delivered, were lost, and so was what left a gap that
+/// a retransmission filled. Of the others, nothing is known.
+pub fn decide_unacknowledged(
+    range: &Range,
+    log: &Retransmissions,
+    newest: Transmission,
+    flow: FlowDirection,
+    events: &mut Vec<Event>,
+) {
+    let all = Transmissions::new(range, log);
+    let delivered = range.state == State::Delivered;
+    for number in 0..=all.last() {
+        if number == 0 && range.first_not_captured {
+            let reason = Reason::RetransmittedAs {
+                record: all.transmission(1).record,
+                after_ns: 0,
+            };
+            add_loss(&all, number, reason, flow, events);
+        } else if range.state == State::Outstanding
+            && all.transmission(number).record < newest.record
+        {
+            let reason = Reason::NeverAcknowledged {
+                delivered: newest.record,
+            };
+            add_loss(&all, number, reason, flow, events);
+        }
+        if let Some(entry) = all.retransmission(number).filter(|entry| entry.primary) {
+            let proof = if delivered {
+                Reason::AlreadyAcknowledged
+            } else {
+                Reason::None
+            };
+            events.push(retransmission_event(entry, delivered, proof, flow));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Input of the congestion window estimator, and rows of `instruments` from its estimates.
+
+use super::Sender;
+use crate::cause::CaState;
+use crate::cwnd::{CwndEstimator, Estimate, SenderState};
+use crate::rows::{Sample, Source};
+
+impl Sender {
+    /// Octets in the network (RFC 6675 §4): neither SACKed nor lost, or retransmitted.
+    fn pipe_bytes(&self) -> i64 {
+        let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
+        let retrans_out = self.board.retrans_out_bytes();
+        let highest_sacked = self.board.sacked().highest().unwrap_or(una).max(una);
+        match self.ca_state {
+            CaState::Open => self.board.flight_bytes(),
+            CaState::Recovery { .. } if !self.sack_in_use => {
+                // RFC 6582 §3.2: a segment has left for each duplicate ACK; the oldest one is lost.
+                let left = self.dup_acked_bytes + self.board.smss_bytes();
+                (nxt - una - left + retrans_out).max(0)
+            }
+            CaState::Recovery { .. } => nxt - highest_sacked + retrans_out,
+            CaState::Loss { recovery_point } => {
+                let lost = highest_sacked.max(recovery_point);
+                (nxt - lost).max(0) + retrans_out
+            }
+        }
+    }
+
+    /// Passes the current state to the estimator.
+    pub(super) fn observe_cwnd(&mut self, t_ns: i64) {
+        if self.cwnd.is_none() {
+            return;
+        }
+        let state = SenderState {
+            t_ns,
+            ca_state: self.ca_state,
+            pipe_bytes: self.pipe_bytes(),
+            outstanding_bytes: self.board.snd_nxt() - self.board.snd_una(),
+            smss_bytes: self.board.smss_bytes(),
+            srtt_ns: self.rtt.srtt_ns().unwrap_or(0),
+            snd_wnd_bytes: self.snd_wnd_bytes,
+        };
+        if let Some(cwnd) = &mut self.cwnd {
+            cwnd.observe(&state);
+        }
+    }
+
+    /// Adds a row for the estimate that `step` returns. The sender must be in the state of that estimate.
+    pub fn sample_cwnd(
+        &mut self,
+        flow_id: u32,
+        step: impl FnOnce(&mut CwndEstimator) -> Option<Estimate>,
+    ) {
+        let Some(estimate) = self.cwnd.as_deref_mut().and_then(step) else {
+            return;
+        };
+        let row = Sample {
+            flow_id,
+            t_ns: estimate.t_ns,
+            source: Source::Inferred,
+            phase: estimate.phase,
+            cwnd_bytes: estimate.cwnd_bytes,
+            ssthresh_bytes: estimate.ssthresh_bytes,
+            flight_bytes: self.board.flight_bytes(),
+            smss_bytes: self.board.smss_bytes(),
+            srtt_ns: self.rtt.srtt_ns(),
+            rttvar_ns: self.rtt.rttvar_ns(),
+            rto_ns: Some(self.rtt.rto_ns()),
+            min_rtt_ns: self.rtt.min_ns(),
+            snd_una: self.board.snd_una(),
+            snd_nxt: self.board.snd_nxt(),
+            snd_wnd_bytes: self.snd_wnd_bytes,
+            segments_out: self.row.data_segments as i64,
+            retransmissions: self.row.retransmitted_segments as i64,
+            rtos: self.row.rtos as i64,
+            recoveries: self.row.recoveries as i64,
+            dup_acks_in: self.dup_acks_in as i64,
+            app_limited: estimate.app_limited,
+        };
+        if let Some(cwnd) = &mut self.cwnd {
+            cwnd.push_sample(row);
+        }
+    }
+}

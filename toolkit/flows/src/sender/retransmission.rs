@@ -1,0 +1,229 @@
+//! Retransmissions: whether a segment is one, its cause, and the recovery that it starts.
+
+use super::{Sender, Sent};
+use crate::cause::{CaState, RetransmissionContext};
+use crate::evidence::{End, Reason};
+use crate::loss::{self, FlowDirection};
+use crate::retransmissions::Retransmission;
+use crate::rows::{Event, EventCause, EventKind, Vantage};
+use crate::scoreboard::{Overlap, Range, Transmission};
+
+impl Sender {
+    /// Processes a segment that repeats octets or fills a gap. Returns whether it is a retransmission.
+    pub(super) fn resend(
+        &mut self,
+        sent: &Sent,
+        overlap: &Overlap,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) -> bool {
+        let fills_loss = overlap
+            .gap
+            .is_some_and(|gap| self.was_sent_later(&sent.transmission, &gap));
+        self.count_payload(sent, overlap.repeated_bytes);
+        let octets = overlap.repeated_bytes + if fills_loss { overlap.filled_bytes } else { 0 };
+        let (cause, reason) = if octets > 0 {
+            self.retransmission_context(sent, overlap).cause()
+        } else {
+            (EventCause::Unknown, Reason::None)
+        };
+        let entry = Retransmission {
+            transmission: sent.transmission,
+            seq_start: sent.start,
+            seq_end: sent.end,
+            cause,
+            reason,
+            primary: true,
+        };
+        let acknowledged = sent.end <= self.board.snd_una();
+        let head = sent.start <= self.board.snd_una() && !acknowledged;
+        let kept = self.board.resend(sent.start, sent.end, entry, fills_loss);
+        if octets == 0 {
+            self.on_reordering(sent, overlap, flow, events);
+            return false;
+        }
+        if sent.payload_bytes > 0 {
+            self.row.retransmitted_segments += 1;
+            self.row.retransmitted_bytes += (octets as u64).min(u64::from(sent.payload_bytes));
+        }
+        if !kept {
+            let spurious = cause != EventCause::Probe;
+            let proof = if spurious {
+                Reason::AlreadyAcknowledged
+            } else {
+                Reason::None
+            };
+            events.push(loss::retransmission_event(&entry, spurious, proof, flow));
+        }
+        if acknowledged {
+            return true;
+        }
+        self.enter_recovery(&entry, flow, events);
+        if head {
+            // RFC 6298 §5.1, §5.5
+            self.timer_restart_ns = sent.transmission.t_ns;
+            self.loss_evidence_ns = None;
+        }
+        true
+    }
+
+    /// Processes a segment that fills a gap and shows no sign of a retransmission.
+    fn on_reordering(
+        &mut self,
+        sent: &Sent,
+        overlap: &Overlap,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        self.row.out_of_order_segments += u64::from(sent.payload_bytes > 0);
+        let revealed_by = overlap.gap.map_or(0, |gap| gap.first.record);
+        events.push(Event {
+            record: Some(sent.transmission.record),
+            seq_start: Some(sent.start),
+            seq_end: Some(sent.end),
+            ..flow.event(
+                EventKind::Reordering,
+                EventCause::Unknown,
+                sent.transmission.t_ns,
+                Reason::Reordered { revealed_by },
+            )
+        });
+    }
+
+    /// Whether a segment that fills `gap` was sent later than the segment above the gap.
+    fn was_sent_later(&self, transmission: &Transmission, gap: &Range) -> bool {
+        self.order
+            .sent_later(transmission, &gap.first)
+            .unwrap_or_else(|| {
+                // Without timestamps and IDs: a retransmission comes at least an RTT later, a reordered segment
+                // earlier.
+                let rtt_ns = self.path_srtt_ns();
+                rtt_ns > 0 && transmission.t_ns - gap.first.t_ns >= rtt_ns / 10 * 9
+            })
+    }
+
+    /// The state of the sender when it sent the retransmission `sent`.
+    fn retransmission_context(&self, sent: &Sent, overlap: &Overlap) -> RetransmissionContext {
+        let now = sent.transmission.t_ns;
+        // The sender received an ACK, and its response came back, this time after the ACK passed the capture point.
+        let upstream_ns = self.upstream_rtt_ns();
+        let (una, nxt) = (self.board.snd_una(), self.board.snd_nxt());
+        let previous = overlap
+            .range
+            .or(overlap.gap)
+            .map_or(Transmission::default(), |range| {
+                self.board.last_transmission(&range)
+            });
+        let newest = self.newest_delivered.record;
+        let sacked = self.board.sacked();
+        RetransmissionContext {
+            ca_state: self.ca_state,
+            spurious_rto_point: self.spurious_rto_point,
+            head: sent.start <= una && sent.end > una,
+            tail: sent.end >= nxt,
+            retransmitted_before: overlap
+                .range
+                .is_some_and(|range| range.retransmissions.is_some()),
+            tiny: sent.payload_bytes <= 1,
+            acknowledged: sent.end <= una,
+            zero_window: self.snd_wnd_bytes == Some(0),
+            dup_acks: self.dup_acks,
+            sacked_bytes: if sacked.highest().is_some_and(|highest| highest > sent.start) {
+                sacked.octets()
+            } else {
+                0
+            },
+            later_delivered: (newest > previous.record).then_some(newest),
+            sack: self.sack_in_use,
+            since_timer_restart_ns: now - self.timer_restart_ns - upstream_ns,
+            since_last_transmission_ns: now - previous.t_ns,
+            since_loss_evidence_ns: self.loss_evidence_ns.map(|since| now - since - upstream_ns),
+            since_send_ns: now - self.last_send_ns,
+            since_ack_ns: if self.vantage == Vantage::Sender {
+                now - self.last_ack_ns
+            } else {
+                i64::MAX
+            },
+            srtt_ns: self.path_srtt_ns(),
+            rto_ns: self.rtt.rto_ns().saturating_add(upstream_ns),
+            min_rto_ns: self.rtt.min_rto_ns().saturating_add(upstream_ns),
+        }
+    }
+
+    /// Updates the recovery state after a retransmission.
+    fn enter_recovery(
+        &mut self,
+        entry: &Retransmission,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        let recovery_point = self.board.snd_nxt();
+        let now = entry.transmission.t_ns;
+        match (entry.cause, entry.reason) {
+            (EventCause::Rto, Reason::TimerExpired { .. }) => {
+                self.exit_recovery(now, End::BrokenOff, flow, events);
+                self.row.rtos += 1;
+                self.ca_state = CaState::Loss { recovery_point };
+                self.retransmit_ts = entry.transmission.ts_val;
+                events.push(Event {
+                    record: Some(entry.transmission.record),
+                    seq_start: Some(entry.seq_start),
+                    seq_end: Some(entry.seq_end),
+                    ..flow.event(EventKind::Rto, EventCause::Rto, now, entry.reason)
+                });
+            }
+            (EventCause::Fast, _) if self.ca_state == CaState::Open => {
+                self.row.recoveries += 1;
+                self.retransmit_ts = entry.transmission.ts_val;
+                self.ca_state = CaState::Recovery {
+                    start_ns: now,
+                    record: entry.transmission.record,
+                    seq_start: entry.seq_start,
+                    recovery_point,
+                    retransmissions: 0,
+                };
+            }
+            _ => {}
+        }
+        if let CaState::Recovery {
+            retransmissions, ..
+        } = &mut self.ca_state
+        {
+            *retransmissions += 1;
+        }
+    }
+
+    /// Returns to the open state at `now_ns`.
+    pub(super) fn exit_recovery(
+        &mut self,
+        now_ns: i64,
+        end: End,
+        flow: FlowDirection,
+        events: &mut Vec<Event>,
+    ) {
+        if let CaState::Recovery {
+            start_ns,
+            record,
+            seq_start,
+            recovery_point,
+            retransmissions,
+        } = self.ca_state
+        {
+            let reason = Reason::Ended {
+                recovery_point,
+                retransmissions,
+                end,
+            };
+            events.push(Event {
+                end_ns: Some(now_ns),
+                record: Some(record),
+                seq_start: Some(seq_start),
+                seq_end: Some(recovery_point),
+                ..flow.event(EventKind::Recovery, EventCause::Fast, start_ns, reason)
+            });
+        }
+        self.ca_state = CaState::Open;
+        self.retransmit_ts = None;
+        self.dup_acked_bytes = 0;
+    }
+}
