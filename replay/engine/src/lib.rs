@@ -32,7 +32,7 @@ pub use config::{
 };
 pub use net::link::DropCause;
 pub use sim::assembly::{Leg, Transport};
-pub use sim::open_loop::{OpenLoopState, Recorded, ReplayMismatch, replay_open_loop};
+pub use sim::open_loop::{OpenLoopState, RecordedEvent, ReplayMismatch, replay_open_loop};
 pub use sim::summary::{DatagramSummary, FlowSummary, RunSummary};
 pub use sim::time::{MILLISECOND, Nanos, SECOND};
 pub use sim::trace::{Event, Tap};

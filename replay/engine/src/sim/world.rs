@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::assembly::{Leg, Parts, build};
 use super::node::{Endpoint, Node};
 use super::packet_pool::PacketHandle;
-use super::summary::{Books, FlowSummary, FlowTally, RunSummary};
+use super::summary::{FlowSummary, FlowTally, RunSummary, SummaryInputs};
 use super::time::{NEVER, Nanos};
 use super::trace::{Event, Tap};
 use crate::app::sink::Sink;
@@ -161,8 +161,8 @@ impl<'a, T: Tap> World<'a, T> {
         Ok(books.summarise(&self.closed, self.network.links()))
     }
 
-    fn books(&self) -> Books<'_> {
-        Books {
+    fn books(&self) -> SummaryInputs<'_> {
+        SummaryInputs {
             tallies: self.network.tallies(),
             legs: &self.legs,
             nodes: &self.nodes,
