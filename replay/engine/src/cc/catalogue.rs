@@ -5,8 +5,8 @@
 use hindflight_kernels::StreamRng;
 
 use super::{
-    Controller, Definition, FixedWindow, Made, ParamSpec, ParamValues, SlowStart, Window,
-    WindowPacing, Windowed,
+    Controller, ControllerParts, Definition, FixedWindow, ParamSpec, ParamValues, SlowStart,
+    Window, WindowPacing, Windowed,
 };
 use crate::config::{Profile, SlowStartKind, StackParams};
 
@@ -143,10 +143,10 @@ impl Variant {
         if let Some(pkts) = params.fixed_window_pkts {
             return FixedWindow::windowed(pkts).paced(pacing).into();
         }
-        let windowed = match (self.info().made)(params, values, draws) {
-            Made::Whole(controller) => return controller,
-            Made::Window(windowed) => windowed,
-            Made::Parts(increase, decrease) => Windowed::new(
+        let windowed = match (self.info().parts)(params, values, draws) {
+            ControllerParts::Whole(controller) => return controller,
+            ControllerParts::Window(windowed) => windowed,
+            ControllerParts::Rules(increase, decrease) => Windowed::new(
                 Window::initial(params),
                 self.slow_start(params),
                 increase,

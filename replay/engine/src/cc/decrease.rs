@@ -18,7 +18,7 @@ pub trait WindowDecrease {
     fn observe(&mut self, _ack: &AckEvidence, _window: &Window) {}
 
     /// The window after a loss or a congestion mark. ssthresh falls to two segments at least, whatever this says.
-    fn reduced(
+    fn after_congestion(
         &mut self,
         window: &Window,
         increase: &mut Increase,
@@ -47,7 +47,7 @@ pub trait WindowDecrease {
     ) -> Window {
         let ssthresh = match signal.signal {
             Signal::RepeatedTimeout => window.ssthresh,
-            _ => self.reduced(window, increase, signal).ssthresh,
+            _ => self.after_congestion(window, increase, signal).ssthresh,
         };
         Window {
             cwnd: LOSS_WINDOW,
@@ -62,12 +62,12 @@ pub struct Factor {
     /// What remains.
     pub beta: f64,
     /// Of what: FlightSize as RFC 5681 has it, or cwnd as Linux.
-    pub basis: ReductionBasis,
+    pub basis: DecreaseBasis,
 }
 
 /// What a factor multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReductionBasis {
+pub enum DecreaseBasis {
     /// FlightSize (RFC 5681 §3.1 equation 4).
     FlightSize,
     /// cwnd, rounded down to whole segments. Deviation: as Linux does.
@@ -78,34 +78,39 @@ impl Factor {
     /// `beta` of what the profile's stack multiplies.
     pub fn of(beta: f64, profile: Profile) -> Self {
         let basis = match profile {
-            Profile::Linux => ReductionBasis::Cwnd,
-            Profile::Rfc | Profile::Ns2 => ReductionBasis::FlightSize,
+            Profile::Linux => DecreaseBasis::Cwnd,
+            Profile::Rfc | Profile::Ns2 => DecreaseBasis::FlightSize,
         };
         Self { beta, basis }
     }
 }
 
 impl WindowDecrease for Factor {
-    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
+    fn after_congestion(
+        &mut self,
+        window: &Window,
+        _: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window {
         Window::at(match self.basis {
-            ReductionBasis::FlightSize => self.beta * signal.flight,
-            ReductionBasis::Cwnd => libm::floor(self.beta * libm::floor(window.cwnd)),
+            DecreaseBasis::FlightSize => self.beta * signal.flight,
+            DecreaseBasis::Cwnd => libm::floor(self.beta * libm::floor(window.cwnd)),
         })
     }
 }
 
-/// What the growth itself wants: see [`WindowIncrease::decreased_window`](super::WindowIncrease::decreased_window).
+/// What the growth itself wants: see [`WindowIncrease::ssthresh_after`](super::WindowIncrease::ssthresh_after).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfIncrease;
 
 impl WindowDecrease for OfIncrease {
-    fn reduced(
+    fn after_congestion(
         &mut self,
         window: &Window,
         increase: &mut Increase,
         signal: &SignalEvidence,
     ) -> Window {
-        Window::at(increase.decreased_window(window, signal))
+        Window::at(increase.ssthresh_after(window, signal))
     }
 }
 
@@ -137,13 +142,13 @@ macro_rules! decreases {
             }
 
             /// See [`WindowDecrease::reduced`].
-            pub fn reduced(
+            pub fn after_congestion(
                 &mut self,
                 window: &Window,
                 increase: &mut Increase,
                 signal: &SignalEvidence,
             ) -> Window {
-                match self { $(Self::$name(part) => part.reduced(window, increase, signal),)* }
+                match self { $(Self::$name(part) => part.after_congestion(window, increase, signal),)* }
             }
 
             /// See [`WindowDecrease::rampdown`].
@@ -217,13 +222,16 @@ mod tests {
     #[test]
     fn a_factor_takes_its_share_of_the_flight_or_of_whole_segments_of_cwnd() {
         let mut increase = Increase::from(Reno::default());
-        let mut reduced = |basis| {
+        let mut after_congestion = |basis| {
             let mut factor = Factor { beta: 0.7, basis };
-            factor.reduced(&window(), &mut increase, &signal(Signal::Loss))
+            factor.after_congestion(&window(), &mut increase, &signal(Signal::Loss))
         };
-        assert_eq!(reduced(ReductionBasis::FlightSize), Window::at(21.0));
+        assert_eq!(
+            after_congestion(DecreaseBasis::FlightSize),
+            Window::at(21.0)
+        );
         // 0.7 * 41 = 28.7.
-        assert_eq!(reduced(ReductionBasis::Cwnd), Window::at(28.0));
+        assert_eq!(after_congestion(DecreaseBasis::Cwnd), Window::at(28.0));
     }
 
     #[test]

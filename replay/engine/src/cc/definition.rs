@@ -43,7 +43,7 @@ pub struct Definition {
     /// How it paces, whatever the stack does.
     pub pacing: fn(&ParamValues) -> Option<WindowPacing>,
     /// What its controller is made of; the draws decide what it leaves to chance.
-    pub made: fn(&StackParams, &ParamValues, StreamRng) -> Made,
+    pub parts: fn(&StackParams, &ParamValues, StreamRng) -> ControllerParts,
 }
 
 impl Definition {
@@ -62,7 +62,7 @@ impl Definition {
         needs_forecast: false,
         slow_start: |_| SlowStartKind::Standard,
         pacing: |_| None,
-        made: |stack, _, _| Made::halved(Reno::default(), stack.profile),
+        parts: |stack, _, _| ControllerParts::halved(Reno::default(), stack.profile),
     };
 }
 
@@ -75,28 +75,28 @@ pub type Ordered = [(&'static str, f64); 2];
     clippy::large_enum_variant,
     reason = "one per connection, taken apart as soon as it is made"
 )]
-pub enum Made {
+pub enum ControllerParts {
     /// A growth and a reduction, behind a slow start of the stack's kind.
-    Parts(Increase, Decrease),
+    Rules(Increase, Decrease),
     /// A window that knows no slow start of the usual kind; the stack may pace it.
     Window(Windowed),
     /// All of it.
     Whole(Controller),
 }
 
-impl Made {
+impl ControllerParts {
     /// A growth that says itself what a loss costs.
     pub fn own(increase: impl Into<Increase>) -> Self {
-        Self::Parts(increase.into(), OfIncrease.into())
+        Self::Rules(increase.into(), OfIncrease.into())
     }
 
     /// A growth which a loss costs half, of what the profile's stack halves.
     pub fn halved(increase: impl Into<Increase>, profile: Profile) -> Self {
-        Self::Parts(increase.into(), Factor::of(HALF, profile).into())
+        Self::Rules(increase.into(), Factor::of(HALF, profile).into())
     }
 
     /// Reno's growth over a reduction of its own.
     pub fn over_reno(decrease: impl Into<Decrease>) -> Self {
-        Self::Parts(Reno::default().into(), decrease.into())
+        Self::Rules(Reno::default().into(), decrease.into())
     }
 }

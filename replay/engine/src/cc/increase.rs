@@ -1,6 +1,6 @@
 //! Window increase: what an ACK adds to cwnd. One file per rule in `variants`, one line in the list at the end.
 //!
-//! Does not depend on the window decrease, except for rules whose own state decides it (`decreased_window`).
+//! Must not know what a loss costs, but for the growths whose own state says so (`ssthresh_after`).
 
 use super::Window;
 use super::evidence::{AckEvidence, SignalEvidence};
@@ -26,7 +26,7 @@ pub trait WindowIncrease {
 
     /// The window that this growth wants after `signal`, in segments; read by `Decrease::OfIncrease` only.
     /// RFC 5681 §3.1 equation 4 unless the growth has its own (H-TCP, Illinois, YeAH, Veno, HighSpeed, Compound).
-    fn decreased_window(&mut self, _window: &Window, signal: &SignalEvidence) -> f64 {
+    fn ssthresh_after(&mut self, _window: &Window, signal: &SignalEvidence) -> f64 {
         signal.flight / 2.0
     }
 
@@ -98,9 +98,9 @@ macro_rules! increases {
                 match self { $(Self::$name(increase) => increase.on_ack(window, acked, ack),)* }
             }
 
-            /// See [`WindowIncrease::decreased_window`].
-            pub fn decreased_window(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
-                match self { $(Self::$name(increase) => increase.decreased_window(window, signal),)* }
+            /// See [`WindowIncrease::ssthresh_after`].
+            pub fn ssthresh_after(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
+                match self { $(Self::$name(increase) => increase.ssthresh_after(window, signal),)* }
             }
 
             /// See [`WindowIncrease::on_decrease`].

@@ -10,7 +10,7 @@ use crate::sim::time::{Nanos, keep_min, seconds};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RttRound {
     round: Round,
-    base: Option<Nanos>,
+    base_rtt: Option<Nanos>,
     min: Option<Nanos>,
     sum: Nanos,
     samples: u32,
@@ -35,9 +35,9 @@ impl Delay {
 impl RttRound {
     /// Takes the RTT sample of an ACK, if it has one.
     #[inline]
-    pub fn take(&mut self, ack: &AckEvidence) {
+    pub fn add_sample(&mut self, ack: &AckEvidence) {
         if let Some(rtt) = ack.rtt {
-            keep_min(&mut self.base, rtt);
+            keep_min(&mut self.base_rtt, rtt);
             keep_min(&mut self.min, rtt);
             self.sum += rtt;
             self.samples += 1;
@@ -62,9 +62,9 @@ impl RttRound {
     }
 
     /// Forgets the least RTT too: the path may be another one.
-    pub fn forget_base(&mut self) {
+    pub fn reset_base(&mut self) {
         self.clear();
-        self.base = None;
+        self.base_rtt = None;
     }
 
     /// Samples in the round.
@@ -78,18 +78,18 @@ impl RttRound {
     }
 
     /// The least of the round beside the least of the connection; none without samples.
-    pub fn min(&self) -> Option<Delay> {
+    pub fn min_delay(&self) -> Option<Delay> {
         Some(Delay {
-            base_s: seconds(self.base?),
+            base_s: seconds(self.base_rtt?),
             rtt_s: seconds(self.min?),
         })
     }
 
     /// The mean of the round beside the least of the connection; none without samples.
-    pub fn mean(&self) -> Option<Delay> {
+    pub fn mean_delay(&self) -> Option<Delay> {
         let mean = self.sum.checked_div(self.samples.into())?;
         Some(Delay {
-            base_s: seconds(self.base?),
+            base_s: seconds(self.base_rtt?),
             rtt_s: seconds(mean),
         })
     }
@@ -101,7 +101,7 @@ mod tests {
     use crate::sim::time::MILLISECOND;
 
     fn take(round: &mut RttRound, rtt_ms: u64) {
-        round.take(&AckEvidence {
+        round.add_sample(&AckEvidence {
             rtt: Some(rtt_ms * MILLISECOND),
             ..AckEvidence::default()
         });
@@ -110,17 +110,20 @@ mod tests {
     #[test]
     fn the_base_outlives_the_round_and_the_samples_do_not() {
         let mut round = RttRound::default();
-        assert_eq!((round.min(), round.mean()), (None, None));
+        assert_eq!((round.min_delay(), round.mean_delay()), (None, None));
         take(&mut round, 100);
         round.clear();
         take(&mut round, 125);
         take(&mut round, 175);
         let delay = |rtt_s| Some(Delay { base_s: 0.1, rtt_s });
-        assert_eq!((round.min(), round.mean()), (delay(0.125), delay(0.15)));
+        assert_eq!(
+            (round.min_delay(), round.mean_delay()),
+            (delay(0.125), delay(0.15))
+        );
         assert_eq!(round.samples(), 2);
-        round.forget_base();
+        round.reset_base();
         take(&mut round, 150);
-        assert_eq!(round.min().map(|delay| delay.base_s), Some(0.15));
+        assert_eq!(round.min_delay().map(|delay| delay.base_s), Some(0.15));
     }
 
     #[test]

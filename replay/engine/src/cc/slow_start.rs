@@ -93,7 +93,7 @@ impl Hystart {
         }
         // Delay: the least of the round, once it has enough samples, stands clear of the least ever.
         let enough = self.round.samples() >= ROUND_SAMPLES;
-        self.round.take(ack);
+        self.round.add_sample(ack);
         let increase = (delay_min / INCREASE_DIVISOR).clamp(MIN_INCREASE, MAX_INCREASE);
         let clear = |min| min > delay_min + increase;
         enough && self.round.min_rtt().is_some_and(clear)
@@ -133,7 +133,7 @@ impl Hystartpp {
                 }
             }
         }
-        self.round.take(ack);
+        self.round.add_sample(ack);
         if self.round.samples() >= ROUND_SAMPLES {
             self.judge();
         }

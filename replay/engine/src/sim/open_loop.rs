@@ -149,7 +149,7 @@ pub fn replay_open_loop(
             }
             RecordedEvent::Timeout => sender.record_timeout(now),
             RecordedEvent::SynAck(segment) | RecordedEvent::Ack(segment) => {
-                sender.record_ack(&segment, now)
+                sender.record_ack(&segment, now);
             }
         }
         states.push(state(&sender));

@@ -8,7 +8,7 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 use super::{Found, Place, find_variant};
 use crate::cc::catalogue::{VARIANTS, Variant};
 use crate::cc::variants::ledbat::LedbatParams;
-use crate::cc::{Decrease, Increase, Made, ParamValues};
+use crate::cc::{ControllerParts, Decrease, Increase, ParamValues};
 use crate::config::error::{ConfigError, ConfigErrorKind, NoEffectReason};
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
 
@@ -21,33 +21,33 @@ struct Leg {
 
 impl Leg {
     /// What its controller is made of.
-    fn made(&self) -> Made {
+    fn parts(&self) -> ControllerParts {
         let draws = StreamRng::new(StreamKey {
             seed: 0,
             owner: 0,
             direction: 0,
             purpose: Purpose::Controller,
         });
-        (self.variant.info().made)(&self.stack, &self.values, draws)
+        (self.variant.info().parts)(&self.stack, &self.values, draws)
     }
 
     /// Whether it has its own slow start.
     fn owns_slow_start(&self) -> bool {
-        match self.made() {
+        match self.parts() {
             // The slow start of ns-2's agents belongs to the profile.
-            Made::Parts(Increase::Ns2Reno(_), _) => false,
-            Made::Parts(growth, _) => growth.owns_slow_start(),
-            Made::Window(_) | Made::Whole(_) => true,
+            ControllerParts::Rules(Increase::Ns2Reno(_), _) => false,
+            ControllerParts::Rules(increase, _) => increase.owns_slow_start(),
+            ControllerParts::Window(_) | ControllerParts::Whole(_) => true,
         }
     }
 
     /// Whether it computes a fixed window, which no ACK moves.
     fn has_fixed_window(&self) -> bool {
-        matches!(self.made(), Made::Window(windowed) if windowed.is_held())
+        matches!(self.parts(), ControllerParts::Window(windowed) if windowed.is_fixed())
     }
 
     fn models_path(&self) -> bool {
-        matches!(self.made(), Made::Whole(controller) if controller.models_path())
+        matches!(self.parts(), ControllerParts::Whole(controller) if controller.models_path())
     }
 
     /// Whether it recovers as ns-2's agents do, which count ACKs and not the segments that they acknowledge.
@@ -76,7 +76,7 @@ impl Leg {
 
     /// Whether it paces only if the stack says so.
     fn paces_only_if_asked(&self) -> bool {
-        !matches!(self.made(), Made::Whole(_))
+        !matches!(self.parts(), ControllerParts::Whole(_))
     }
 
     /// RFC 6675 §5 step (3): with SACK each duplicate ACK reduces the pipe; under Linux it does so without SACK too. Super
@@ -109,8 +109,8 @@ impl Leg {
     /// decrease that only recovery asks for.
     fn survives_fixed_window(&self) -> bool {
         let usual = matches!(
-            self.made(),
-            Made::Parts(
+            self.parts(),
+            ControllerParts::Rules(
                 Increase::Reno(_) | Increase::Ns2Reno(_),
                 Decrease::Factor(_) | Decrease::Ns2Half(_) | Decrease::Fack(_)
             )
