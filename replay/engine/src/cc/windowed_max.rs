@@ -1,21 +1,22 @@
-//! The filter of the last so many values, of which the newest is not committed until the next one comes.
+//! Windowed max filter over the last N values. The newest value is provisional until the next one follows.
 //!
-//! Does not depend on what the values are.
+//! Does not depend on the meaning of the values.
 
 use crate::sim::ring::Ring;
 
-/// The values that can still be the filter.
+/// The values that can still be the maximum.
 #[derive(Clone, Debug, Default)]
 pub struct WindowedMax {
-    /// Settled ones with their numbers; each is greater than those behind it.
+    /// Committed values with their numbers; each is greater than those after it.
     committed: Ring<(u64, f64)>,
     count: u64,
     newest: Option<f64>,
 }
 
 impl WindowedMax {
-    /// Settles the newest value: another one follows. Of the `max` values then, the oldest make room for it.
-    pub fn commit(&mut self, max: u32) {
+    /// Commits the newest value, as another one follows. The filter then covers the last `window` values including that
+    /// one.
+    pub fn commit(&mut self, window: u32) {
         if let Some(value) = self.newest.take() {
             while self.committed.back().is_some_and(|last| last.1 <= value) {
                 self.committed.pop_back();
@@ -24,21 +25,20 @@ impl WindowedMax {
             self.count += 1;
         }
         while let Some(&(number, _)) = self.committed.front()
-            && number + u64::from(max) <= self.count
+            && number + u64::from(window) <= self.count
         {
             self.committed.pop_front();
         }
     }
 
-    /// Takes the newest value, in place of one that has not been committed, and says which is the filter; zero if all are
-    /// less.
+    /// Replaces the provisional value. Returns the maximum, at least 0.
     pub fn update(&mut self, value: f64) -> f64 {
         self.newest = Some(value);
         let committed = self.committed.front().map_or(0.0, |first| first.1);
         committed.max(value).max(0.0)
     }
 
-    /// Forgets the newest value, if it has not been committed.
+    /// Drops the provisional value.
     pub fn discard(&mut self) {
         self.newest = None;
     }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_of_the_last_three() {
+    fn the_maximum_of_the_last_three() {
         let mut filter = WindowedMax::default();
         let mut next = |value| {
             filter.commit(3);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_may_be_taken_anew_until_it_is_settled() {
+    fn a_provisional_value_may_be_replaced_until_it_is_committed() {
         let mut filter = WindowedMax::default();
         filter.update(2.0);
         filter.commit(10);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_value_it_is_that_one() {
+    fn a_window_of_one_returns_the_newest_value() {
         let mut filter = WindowedMax::default();
         for value in [3.0, 2.0, 4.0] {
             filter.commit(1);
