@@ -1,7 +1,7 @@
 //! `follow`: our sender led through a recorded flow. Decides nothing about TCP.
 
 use arrow_array::types::{Float64Type, UInt32Type};
-use hindflight_engine::{Nanos, OpenLoopState, Recorded, replay_open_loop};
+use hindflight_engine::{Nanos, OpenLoopState, RecordedEvent, replay_open_loop};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -32,18 +32,18 @@ pub fn follow(
     })
 }
 
-fn thing(event: &EventTuple) -> PyResult<(Nanos, Recorded)> {
+fn thing(event: &EventTuple) -> PyResult<(Nanos, RecordedEvent)> {
     let (now, kind, octet, size, ts_ecr, sack) = event;
     let thing = match kind.as_str() {
-        "syn" => Recorded::Syn,
-        "data" => Recorded::Departure {
+        "syn" => RecordedEvent::Syn,
+        "data" => RecordedEvent::Departure {
             seq: *octet,
             payload_bytes: u16::try_from(*size)
                 .map_err(|_| PyValueError::new_err(format!("a segment of {size} octets")))?,
         },
-        "timeout" => Recorded::Timeout,
-        "syn_ack" => Recorded::syn_ack(*size),
-        "ack" => Recorded::ack(*octet, *size, *ts_ecr, sack),
+        "timeout" => RecordedEvent::Timeout,
+        "syn_ack" => RecordedEvent::syn_ack(*size),
+        "ack" => RecordedEvent::ack(*octet, *size, *ts_ecr, sack),
         other => {
             return Err(PyValueError::new_err(format!(
                 "an event {other:?}: syn, data, timeout, syn_ack or ack"
@@ -57,7 +57,7 @@ fn columns(states: &[OpenLoopState]) -> PyResult<Columns> {
     Batch::new(states.len())
         .number::<Float64Type>("cwnd_pkts", each(states, |s| s.cwnd_pkts))
         .optional::<Float64Type>("ssthresh_pkts", each(states, |s| s.ssthresh_pkts))
-        .flag("repairing", each(states, |s| s.repairing))
+        .flag("repairing", each(states, |s| s.in_recovery))
         .number::<UInt32Type>("outstanding_pkts", each(states, |s| s.board.outstanding))
         .number::<UInt32Type>("sacked_pkts", each(states, |s| s.board.sacked))
         .number::<UInt32Type>("lost_pkts", each(states, |s| s.board.lost))

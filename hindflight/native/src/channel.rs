@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::types::{Float64Type, Int16Type, UInt16Type, UInt32Type, UInt64Type};
-use hindflight_engine::{ConfigError, LossConfig};
+use hindflight_engine::{ConfigErrors, LossConfig};
 use hindflight_kernels::{
     Building, Canyon, Direction, Edge, Fading, FadingPace, LengthLaw, LossProcess, Pace, Passage,
     Purpose, SET, Sample, StateSignal, StreamKey, StreamRng, Street, StreetParams, Walk,
@@ -198,7 +198,7 @@ fn config(text: &str) -> PyResult<LossConfig> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let config: LossConfig = serde_path_to_error::deserialize(&mut reader)
         .map_err(|error| PyValueError::new_err(format!("{}: {}", error.path(), error.inner())))?;
-    let refused = |error: ConfigError| PyValueError::new_err(error.to_string());
+    let refused = |error: ConfigErrors| PyValueError::new_err(error.to_string());
     config.validate("loss").map_err(refused)?;
     Ok(config)
 }

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use hindflight_engine::cc::Externals;
 use hindflight_engine::{
-    Config, ConfigError, Leg, Nanos, Profile, RunError, RunSummary, StackOverrides, StackParams,
-    Tap, World, unheeded_by_all,
+    Config, ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, Leg, Nanos, PathStep, Profile,
+    RunError, RunSummary, StackOverrides, StackParams, Tap, World, ineffective_in_all,
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_path_to_error::Segment;
 
 use crate::arrays::{Column, Document};
 use crate::captures::Captures;
@@ -92,11 +93,16 @@ pub fn check(
     for (number, text) in configurations.iter().enumerate() {
         match config_with(text, &arrays, &externals) {
             Ok(config) => configs.push(config),
-            Err(error) => return Some((number, error.key, error.problem)),
+            Err(errors) => return first(number, errors.into_vec()),
         }
     }
-    let unheeded = unheeded_by_all(&configs);
-    unheeded.map(|error| (0, error.key, error.problem))
+    first(0, ineffective_in_all(&configs))
+}
+
+/// The first of the errors of configuration `number`: its key and its problem, in English.
+fn first(number: usize, errors: Vec<ConfigError>) -> Option<(usize, String, String)> {
+    let error = errors.into_iter().next()?;
+    Some((number, error.path.to_string(), error.problem()))
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with
@@ -198,23 +204,46 @@ fn config_with(
     text: &str,
     arrays: &[Column],
     externals: &Externals,
-) -> Result<Config, ConfigError> {
+) -> Result<Config, ConfigErrors> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut reader);
-    let document: Document = read.map_err(|error| ConfigError {
-        key: key_of(&error.path().to_string()),
-        problem: error.inner().to_string(),
+    let document: Document = read.map_err(|error| {
+        let detail = error.inner().to_string();
+        let path = key_path(error.path());
+        ConfigErrors::one(path, ConfigErrorKind::Malformed { detail })
     })?;
     let resolved = document.resolve(arrays);
-    let mut config = resolved.map_err(|(key, problem)| ConfigError { key, problem })?;
+    let mut config = resolved.map_err(|(path, detail)| {
+        ConfigErrors::one(array_path(&path), ConfigErrorKind::Malformed { detail })
+    })?;
     config.externals = externals.clone();
     config.validate()?;
     Ok(config)
 }
 
-/// The path of a key inside the `config` of a document.
-fn key_of(path: &str) -> String {
-    path.strip_prefix("config.").unwrap_or(path).to_owned()
+/// The JSON reader's path inside the `config` of a document; the tag of an enum is no key of it.
+fn key_path(path: &serde_path_to_error::Path) -> KeyPath {
+    let mut steps: Vec<_> = path
+        .iter()
+        .filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(PathStep::Index(*index)),
+            Segment::Map { key } => Some(PathStep::Key(key.clone())),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect();
+    if steps.first() == Some(&PathStep::Key("config".to_owned())) {
+        steps.remove(0);
+    }
+    KeyPath(steps)
+}
+
+/// The path of an array, whose steps a dot separates.
+fn array_path(path: &str) -> KeyPath {
+    let steps = path.split('.').map(|step| match step.parse() {
+        Ok(index) => PathStep::Index(index),
+        Err(_) => PathStep::Key(step.to_owned()),
+    });
+    KeyPath(steps.collect())
 }
 
 /// What the threads share.

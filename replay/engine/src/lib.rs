@@ -23,15 +23,16 @@ mod tcp;
 pub use cc::catalogue::{EXTERNAL, VARIANTS, Variant};
 pub use config::{
     AdvertisePolicy, ApplicationConfig, BurstConfig, ChangeConfig, ClockConfig, CodelConfig,
-    Config, ConfigError, DatagramConfig, DirectionConfig, DropTailConfig, DrrConfig, FlowConfig,
-    HandoverRule, JitterConfig, LinkConfig, LossConfig, LossScope, NagleRule, PathConfig,
-    PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind, RedConfig, RtoRule,
-    SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams, StateConfig, StayConfig,
-    TraceModeConfig, unheeded_by_all,
+    Config, ConfigError, ConfigErrorKind, ConfigErrors, DatagramConfig, DirectionConfig,
+    DropTailConfig, DrrConfig, FlowConfig, HandoverRule, JitterConfig, KeyPath, LinkConfig,
+    LossConfig, LossScope, NagleRule, NoEffectReason, Number, ParameterProblem, PathConfig,
+    PathStep, PieConfig, PriorityConfig, Profile, ProxyConfig, QueueConfig, RecoveryKind,
+    RedConfig, Relation, RtoRule, SlowStartKind, SpanConfig, Spread, StackOverrides, StackParams,
+    StateConfig, StayConfig, TraceModeConfig, ineffective_in_all,
 };
 pub use net::link::DropCause;
 pub use sim::assembly::{Leg, Transport};
-pub use sim::open_loop::{OpenLoopState, Recorded, ReplayMismatch, replay_open_loop};
+pub use sim::open_loop::{OpenLoopState, RecordedEvent, ReplayMismatch, replay_open_loop};
 pub use sim::summary::{DatagramSummary, FlowSummary, RunSummary};
 pub use sim::time::{MILLISECOND, Nanos, SECOND};
 pub use sim::trace::{Event, Tap};

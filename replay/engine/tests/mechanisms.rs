@@ -4,8 +4,8 @@
 use std::sync::atomic::AtomicBool;
 
 use hindflight_engine::{
-    Config, Direction, Event, FlowSummary, MILLISECOND, Nanos, Segment, Tap, VARIANTS, World, run,
-    unheeded_by_all,
+    Config, Direction, Event, FlowSummary, MILLISECOND, Nanos, Segment, Tap, VARIANTS, World,
+    ineffective_in_all, run,
 };
 
 /// A path of 100 ms and a flow with this stack, for so many milliseconds.
@@ -204,7 +204,7 @@ fn queued(variant: &str, profile: &str, stack: &str) -> Option<FlowSummary> {
     );
     let config: Config = serde_json::from_str(&text).expect("well-formed");
     config.validate().ok()?;
-    if unheeded_by_all(std::slice::from_ref(&config)).is_some() {
+    if !ineffective_in_all(std::slice::from_ref(&config)).is_empty() {
         return None;
     }
     Some(run(&config, 1).expect("valid").flows.remove(0))

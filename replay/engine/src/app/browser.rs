@@ -1,87 +1,87 @@
-//! The asking end of an application that sends pages: asks, waits for the last octet, thinks, asks again.
+//! The client that requests pages: it requests one, waits for its last octet, thinks, and requests the next.
 //!
-//! Does not depend on how the pages travel. Requests are repeated until the page begins to arrive.
+//! Does not depend on how the pages are transferred. Requests are repeated until the page begins to arrive.
 
 use hindflight_kernels::StreamRng;
 
 use super::data_source::PageSizes;
-use super::random::draw;
+use super::random::random_value;
 use crate::config::Spread;
 use crate::sim::histogram::Histogram;
 use crate::sim::time::{NEVER, Nanos, SECOND};
 
-/// First repetition of a request (RFC 6298 §2.1's timeout without a sample), doubled each time.
+/// Time to the first repetition of a request (RFC 6298 §2.1: the timeout without a sample), doubled each time.
 const FIRST_RETRY_NS: Nanos = SECOND;
-/// Longest time between two repetitions.
-const LONGEST_RETRY_NS: Nanos = 60 * SECOND;
+/// Maximum time between two repetitions.
+const MAX_RETRY_NS: Nanos = 60 * SECOND;
 
-/// What it is doing.
+/// What the client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    /// Nothing before the connection stands.
+enum State {
+    /// Nothing before the connection is established.
     Idle,
-    /// Has asked; the page begins at `begin` and ends at `end` (stream offsets after the last octet).
+    /// Has sent a request at `since`; the page has the octets from `begin` to `end` (not included).
     Waiting {
         since: Nanos,
         begin: u64,
         end: u64,
         retry: Nanos,
     },
-    /// Reads and thinks until its deadline.
+    /// Reads and thinks until the deadline.
     Thinking,
-    /// Has all its pages.
+    /// Has all pages.
     Done,
 }
 
-/// What asks for pages.
+/// A client that requests pages.
 #[derive(Debug)]
 pub struct Browser {
-    doing: Doing,
+    state: State,
     deadline: Nanos,
     request_due: bool,
     sizes: PageSizes,
     think_ns: Nanos,
     spread: Spread,
     rng: StreamRng,
-    /// Pages to load; none: without end.
-    wanted: Option<u64>,
-    asked: u64,
-    /// Offset after the last octet of all pages asked for so far.
+    /// Pages in all; none: without end.
+    total: Option<u64>,
+    requested: u64,
+    /// Offset after the last octet of all pages requested so far.
     pages_end: u64,
     /// Octets of a request.
     pub request_bytes: u16,
-    /// When the last page that has arrived is or will have been read, and how long it took.
+    /// When the latest page that has arrived was or will be read, and how long it took.
     arrived: Option<(Nanos, Nanos)>,
     loads: Histogram,
 }
 
-/// The random streams of a browser: the sizes are those that the sending end draws as well.
-pub struct Draws {
-    /// Sizes of the pages.
+/// The random streams of a browser.
+pub struct BrowserStreams {
+    /// Sizes of the pages, the same as at the sending end.
     pub sizes: PageSizes,
-    /// Times of thinking.
+    /// Think times.
     pub thinking: StreamRng,
 }
 
 impl Browser {
-    /// A browser that thinks for `think_ns` between pages and wants `wanted` of them.
+    /// A browser that thinks for `think_ns` on average between pages and requests `total` of them.
     pub fn new(
-        draws: Draws,
+        streams: BrowserStreams,
         think_ns: Nanos,
         spread: Spread,
-        wanted: Option<u64>,
+        total: Option<u64>,
         request_bytes: u16,
     ) -> Self {
         Self {
-            doing: Doing::Idle,
+            state: State::Idle,
             deadline: NEVER,
             request_due: false,
-            sizes: draws.sizes,
+            sizes: streams.sizes,
             think_ns,
             spread,
-            rng: draws.thinking,
-            wanted,
-            asked: 0,
+            rng: streams.thinking,
+            total,
+            requested: 0,
             pages_end: 1,
             request_bytes,
             arrived: None,
@@ -89,46 +89,46 @@ impl Browser {
         }
     }
 
-    /// When it wants to be called.
+    /// When it must be called.
     pub fn next_deadline(&self) -> Nanos {
         self.deadline
     }
 
-    /// The connection stands at `time` without a handshake.
+    /// The connection is established at `time` without a handshake.
     pub fn open_at(&mut self, time: Nanos) {
         self.deadline = time;
     }
 
-    /// The connection stands.
-    pub fn opened(&mut self, now: Nanos) {
-        if self.doing == Doing::Idle {
-            self.ask(now);
+    /// The connection is established.
+    pub fn on_established(&mut self, now: Nanos) {
+        if self.state == State::Idle {
+            self.request_next(now);
         }
     }
 
-    /// Its time has come.
+    /// Its deadline has expired, or another one of its node.
     pub fn on_deadline(&mut self, now: Nanos) {
         if self.deadline > now {
             return;
         }
-        match &mut self.doing {
-            Doing::Waiting { retry, .. } => {
-                *retry = (*retry * 2).min(LONGEST_RETRY_NS);
+        match &mut self.state {
+            State::Waiting { retry, .. } => {
+                *retry = (*retry * 2).min(MAX_RETRY_NS);
                 self.deadline = now + *retry;
                 self.request_due = true;
             }
-            Doing::Idle | Doing::Thinking => self.ask(now),
-            Doing::Done => self.deadline = NEVER,
+            State::Idle | State::Thinking => self.request_next(now),
+            State::Done => self.deadline = NEVER,
         }
     }
 
-    fn ask(&mut self, now: Nanos) {
+    fn request_next(&mut self, now: Nanos) {
         self.settle(now);
         let begin = self.pages_end;
         self.pages_end += self.sizes.next_bytes();
-        self.asked += 1;
+        self.requested += 1;
         self.request_due = true;
-        self.doing = Doing::Waiting {
+        self.state = State::Waiting {
             since: now,
             begin,
             end: self.pages_end,
@@ -137,11 +137,11 @@ impl Browser {
         self.deadline = now + FIRST_RETRY_NS;
     }
 
-    /// Octets up to `arrived` are there in order; `read_at` says when the application has read up to an offset.
+    /// Octets up to `arrived` have arrived in order; `read_at` returns when the application has read up to an offset.
     pub fn on_arrival(&mut self, arrived: u64, read_at: impl Fn(u64) -> Nanos) {
-        let Doing::Waiting {
+        let State::Waiting {
             since, begin, end, ..
-        } = self.doing
+        } = self.state
         else {
             return;
         };
@@ -153,33 +153,33 @@ impl Browser {
         }
         let done = read_at(end);
         self.arrived = Some((done, done - since));
-        if self.wanted == Some(self.asked) {
-            self.doing = Doing::Done;
+        if self.total == Some(self.requested) {
+            self.state = State::Done;
             self.deadline = NEVER;
         } else {
-            self.doing = Doing::Thinking;
-            self.deadline = done + draw(&mut self.rng, self.think_ns, self.spread);
+            self.state = State::Thinking;
+            self.deadline = done + random_value(&mut self.rng, self.think_ns, self.spread);
         }
     }
 
-    /// The number of the request to send now, if any.
+    /// The number of the request to send now, if there is one.
     pub fn take_request(&mut self) -> Option<u64> {
-        std::mem::take(&mut self.request_due).then(|| self.asked - 1)
+        std::mem::take(&mut self.request_due).then(|| self.requested - 1)
     }
 
-    /// Offset after the last octet of all pages, once all have been asked for.
+    /// Offset after the last octet of all pages, once all have been requested.
     pub fn last(&self) -> Option<u64> {
-        (self.wanted == Some(self.asked)).then_some(self.pages_end)
+        (self.total == Some(self.requested)).then_some(self.pages_end)
     }
 
-    /// Counts the last page if it has been read by `end`.
+    /// Counts the latest page if it has been read by `end`.
     pub fn settle(&mut self, end: Nanos) {
         if let Some((_, load)) = self.arrived.take_if(|(done, _)| *done <= end) {
             self.loads.add(load);
         }
     }
 
-    /// Times from request to last octet, of the pages that were read.
+    /// Times from the request to the reading of the last octet.
     pub fn loads(&self) -> &Histogram {
         &self.loads
     }

@@ -1,9 +1,10 @@
-//! The sending application of a flow: what it has to send by when, and how it gets it into the sender; and what the
-//! receiving end makes of it.
+//! The applications of a flow: what the sending one has to send by when and how it writes that into the sender, and what
+//! the receiving one does with it.
 //!
-//! Does not depend on links, windows or recovery. Octets are stream offsets as in a segment: the first is 1.
+//! Does not depend on links, windows or recovery. Octets are stream offsets as in a segment: the first one is 1.
 
 mod browser;
+mod clocked;
 mod data_source;
 mod playout;
 mod random;
@@ -20,41 +21,46 @@ use crate::tcp::segment::Segment;
 use crate::tcp::sender::Sender;
 
 pub use browser::Browser;
+pub use clocked::{Clocked, Periods};
 pub use playout::Playout;
 pub use send_buffer::Buffered;
 pub use write_delay::WriteDelays;
 
-use browser::Draws;
-pub use data_source::Clocked;
+use browser::BrowserStreams;
 use data_source::{DataSource, PageSizes};
 use send_buffer::{Limits, SendBuffer};
 
-/// End of the stream of an application that never runs dry.
+/// End of the stream of an application that always has data.
 const ENDLESS: u64 = u64::MAX / 2;
+/// Octets that are due and not sent from which on a further write changes nothing: two of the largest bursts.
+const BACKLOG_BYTES: u64 = 2 * 65_536;
 
 /// An application and the socket that it writes to.
 #[derive(Debug)]
 pub struct Application {
-    data_source: DataSource,
-    /// When it has more to send without being asked.
+    source: DataSource,
+    /// When the next write is due that needs no request.
+    next_write: Nanos,
+    /// When it must be called: at the next write, unless so much waits to be sent that another write changes nothing. What
+    /// is due by then is counted when the sender asks for more.
     deadline: Nanos,
-    /// End of the octets that it has to send by now.
+    /// End of the octets that are due by now.
     produced: u64,
     /// Offset after the last octet that it will ever send, once that is known.
     last: Option<u64>,
-    /// Octets of one write into the buffer; none: all that is there.
+    /// Octets of one write into the buffer; none: all that is due.
     write_bytes: Option<u64>,
-    /// Octets of the current write that found no room yet.
+    /// Octets of the current write that did not fit into the buffer yet.
     unwritten: u64,
     buffer: Option<SendBuffer>,
-    /// Octets of a request, where it answers requests; next octet expected from the other end.
+    /// Octets of a request, if it serves requests; next octet expected from the other end.
     request_bytes: u64,
     rcv_nxt: u64,
     delays: WriteDelays,
 }
 
 impl Application {
-    /// The application of `flow`, writing through a stack of `params`; `key` opens its random streams.
+    /// The application of `flow`, which writes into a stack of `params`; `key` opens its random streams.
     pub fn new(flow: &FlowConfig, params: &StackParams, key: StreamKey) -> Self {
         let last = flow.size_bytes.map(|size| size + 1);
         let (write_bytes, produced, request_bytes) = match &flow.application {
@@ -67,7 +73,8 @@ impl Application {
             _ => (None, 1, 0),
         };
         Self {
-            data_source: DataSource::new(&flow.application, params.smss_bytes, source_rng(key)),
+            source: DataSource::new(&flow.application, params.smss_bytes, source_rng(key)),
+            next_write: NEVER,
             deadline: NEVER,
             produced,
             last,
@@ -82,33 +89,44 @@ impl Application {
 
     /// The flow starts.
     pub fn begin(&mut self, now: Nanos) {
-        self.deadline = self.data_source.begin(now);
+        self.next_write = self.source.begin(now);
+        self.deadline = self.next_write;
+        if let Some(schedule) = self.source.schedule() {
+            self.delays = WriteDelays::of_schedule(schedule);
+        }
     }
 
-    /// When it has more to send without anything arriving.
+    /// When it must be called even if nothing arrives.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         self.deadline
     }
 
-    /// Its time has come.
+    /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
-        while self.deadline <= now {
-            let (octets, next) = self.data_source.due();
-            self.deadline = next;
-            if matches!(self.data_source, DataSource::Ready { .. }) {
-                // It writes them one by one, as the network takes them.
-                self.produced = self.last.unwrap_or(ENDLESS);
-            } else {
-                self.produce(octets, now);
-            }
+        self.produce_due(now);
+        self.deadline = self.next_write;
+    }
+
+    /// Takes what is due by `now` from the data source.
+    fn produce_due(&mut self, now: Nanos) {
+        if self.next_write > now {
+            return;
+        }
+        let (octets, next) = self.source.take_due(now);
+        self.next_write = next;
+        if matches!(self.source, DataSource::Bulk { .. }) {
+            // It writes all of it, as the network takes it.
+            self.produced = self.last.unwrap_or(ENDLESS);
+        } else {
+            self.produce(octets, now);
         }
     }
 
-    /// The other end asks for a page.
+    /// The other end requests a page.
     pub fn on_request(&mut self, segment: &Segment, now: Nanos) {
         let number = (segment.seq - 1) / self.request_bytes.max(1);
-        if let Some(octets) = self.data_source.request(number) {
+        if let Some(octets) = self.source.request(number) {
             self.rcv_nxt += self.request_bytes;
             self.produce(octets, now);
         }
@@ -117,20 +135,23 @@ impl Application {
     fn produce(&mut self, octets: u64, now: Nanos) {
         self.produced += octets;
         self.delays.note_written(self.produced, now);
-        if self.data_source.is_exhausted() {
+        if self.source.is_exhausted() {
             self.last = Some(self.produced);
         }
     }
 
-    /// Next octet expected from the other end: what it asked for has arrived.
+    /// Next octet expected from the other end: its requests up to here have arrived.
     #[inline]
     pub fn rcv_nxt(&self) -> u64 {
         self.rcv_nxt
     }
 
-    /// Writes what fits; says whether it wrote anything.
+    /// Writes what fits. Returns whether it wrote anything. To be called whenever the sender has nothing to send.
     #[inline]
     pub fn feed(&mut self, sender: &mut Sender, now: Nanos) -> bool {
+        if self.next_write != NEVER {
+            self.catch_up(sender, now);
+        }
         let written = sender.write_end();
         if written >= self.produced || sender.established_at().is_none() {
             return false;
@@ -138,9 +159,22 @@ impl Application {
         self.write(written, sender, now)
     }
 
+    /// Takes what was due before `now` and decides whether the next write matters. A write that is due now comes after what
+    /// has arrived now.
+    #[inline(never)]
+    fn catch_up(&mut self, sender: &Sender, now: Nanos) {
+        self.produce_due(now.saturating_sub(1));
+        let backlog = self.produced.saturating_sub(sender.snd_nxt());
+        self.deadline = if backlog < BACKLOG_BYTES {
+            self.next_write
+        } else {
+            NEVER
+        };
+    }
+
     fn write(&mut self, written: u64, sender: &mut Sender, now: Nanos) -> bool {
         let Some(buffer) = &mut self.buffer else {
-            self.hand_over(self.produced, sender);
+            self.write_to(self.produced, sender);
             return true;
         };
         if !buffer.is_writable(&sender.buffered(now), self.unwritten > 0) {
@@ -153,13 +187,13 @@ impl Application {
         let octets = sender.piece_room().min(self.unwritten);
         self.unwritten -= octets;
         let end = written + octets;
-        self.hand_over(end, sender);
-        // One that writes as much as fits writes when it does; the others have been waiting since they had it.
+        self.write_to(end, sender);
+        // A bulk application writes now. The octets of the others have been waiting since they were due.
         self.delays.note_written(end, now);
         true
     }
 
-    fn hand_over(&self, end: u64, sender: &mut Sender) {
+    fn write_to(&self, end: u64, sender: &mut Sender) {
         let last = self.last == Some(end);
         sender.write_to(end, last);
         if last {
@@ -167,13 +201,13 @@ impl Application {
         }
     }
 
-    /// A segment leaves. One that writes as much as the network takes, without a buffer, has written it just now.
+    /// A segment leaves. A bulk application without a buffer writes its octets at that time.
     #[inline]
     pub fn note_departure(&mut self, segment: &Segment, now: Nanos) {
         self.delays.note_written(segment.end(), now);
     }
 
-    /// How long its writes took to be read.
+    /// Times from the writes to their reading.
     pub fn delays(&self) -> &WriteDelays {
         &self.delays
     }
@@ -200,8 +234,8 @@ fn send_buffer(params: &StackParams) -> Option<SendBuffer> {
     params.send_buffer_bytes.map(|memory_bytes| {
         SendBuffer::new(Limits {
             memory_bytes,
-            max_bytes: params.send_buffer_max_bytes,
-            unsent_bytes: params.notsent_lowat_bytes,
+            max_memory_bytes: params.send_buffer_max_bytes,
+            lowat_bytes: params.notsent_lowat_bytes,
             mss_bytes: params.mss_bytes(),
         })
     })
@@ -217,11 +251,11 @@ fn source_rng(key: StreamKey) -> StreamRng {
 /// The receiving application.
 #[derive(Debug)]
 pub enum Client {
-    /// Reads what comes, up to an offset if the stream has an end.
+    /// Reads what arrives, up to an offset if the stream has an end.
     Reader(Option<u64>),
     /// Plays a stream.
     Player(Playout),
-    /// Asks for pages.
+    /// Requests pages.
     Browser(Box<Browser>),
 }
 
@@ -247,7 +281,7 @@ impl Client {
                 request_bytes,
                 pages,
             } => {
-                let draws = Draws {
+                let streams = BrowserStreams {
                     sizes: PageSizes::new(*page_bytes, *spread, source_rng(key)),
                     thinking: StreamRng::new(StreamKey {
                         purpose: Purpose::Application,
@@ -255,13 +289,13 @@ impl Client {
                         ..key
                     }),
                 };
-                let browser = Browser::new(draws, *think_ns, *spread, *pages, *request_bytes);
+                let browser = Browser::new(streams, *think_ns, *spread, *pages, *request_bytes);
                 Self::Browser(Box::new(browser))
             }
         }
     }
 
-    /// Offset after the last octet of the stream, where it has an end and that is known.
+    /// Offset after the last octet of the stream, if it has an end and that is known.
     #[inline]
     pub fn last(&self) -> Option<u64> {
         match self {

@@ -1,18 +1,16 @@
-//! Random quantities with a given mean.
-//!
-//! Does not depend on what is sampled. Inversion of the distribution function, one random number each.
+//! Random values of a given mean, by inversion of the distribution function: one random number each.
 
 use hindflight_kernels::StreamRng;
 
 use crate::config::Spread;
 
-/// Shape of the Pareto distribution: ns-2's `Application/Traffic/Pareto`.
+/// Shape of the Pareto distribution (ns-2, `Application/Traffic/Pareto`).
 const PARETO_SHAPE: f64 = 1.5;
-/// Maximum quantity that a draw may give: a century in nanoseconds, and far more octets than any run moves.
-const MAX: f64 = 3.2e18;
+/// Upper bound of a value: a century in nanoseconds, and far more octets than any run transfers.
+const MAX_VALUE: f64 = 3.2e18;
 
-/// A quantity of mean `mean`.
-pub fn draw(rng: &mut StreamRng, mean: u64, spread: Spread) -> u64 {
+/// A value of a distribution with mean `mean`.
+pub fn random_value(rng: &mut StreamRng, mean: u64, spread: Spread) -> u64 {
     let mean = mean as f64;
     let value = match spread {
         Spread::Fixed => mean,
@@ -22,7 +20,7 @@ pub fn draw(rng: &mut StreamRng, mean: u64, spread: Spread) -> u64 {
             scale * libm::pow(rng.unit(), -1.0 / PARETO_SHAPE)
         }
     };
-    libm::round(value.min(MAX)) as u64
+    libm::round(value.min(MAX_VALUE)) as u64
 }
 
 #[cfg(test)]
@@ -31,7 +29,7 @@ mod tests {
 
     use super::*;
 
-    fn draws(spread: Spread) -> Vec<f64> {
+    fn sorted_values(spread: Spread) -> Vec<f64> {
         let mut rng = StreamRng::new(StreamKey {
             seed: 4,
             owner: 0,
@@ -39,24 +37,24 @@ mod tests {
             purpose: Purpose::Application,
         });
         let mut values: Vec<f64> = (0..100_000)
-            .map(|_| draw(&mut rng, 1_000_000, spread) as f64 / 1e6)
+            .map(|_| random_value(&mut rng, 1_000_000, spread) as f64 / 1e6)
             .collect();
         values.sort_by(f64::total_cmp);
         values
     }
 
     #[test]
-    fn fixed_is_the_mean() {
+    fn a_fixed_value_is_the_mean() {
         assert!(
-            draws(Spread::Fixed)
+            sorted_values(Spread::Fixed)
                 .iter()
                 .all(|&value| (value - 1.0).abs() < 1e-9)
         );
     }
 
     #[test]
-    fn exponential_has_its_mean_and_median() {
-        let values = draws(Spread::Exponential);
+    fn exponential_values_have_their_mean_and_median() {
+        let values = sorted_values(Spread::Exponential);
         let mean = values.iter().sum::<f64>() / 1e5;
         // Standard errors 0.0032 and 0.0032; the median is ln 2.
         assert!((mean - 1.0).abs() < 0.015, "{mean}");
@@ -68,8 +66,8 @@ mod tests {
     }
 
     #[test]
-    fn pareto_has_its_least_value_and_its_median() {
-        let values = draws(Spread::Pareto);
+    fn pareto_values_have_their_minimum_and_median() {
+        let values = sorted_values(Spread::Pareto);
         // Scale 1/3; median 2^(1/1.5) / 3 = 0.529.
         assert!((values[0] - 1.0 / 3.0).abs() < 1e-3, "{}", values[0]);
         assert!((values[50_000] - 0.5291).abs() < 0.01, "{}", values[50_000]);

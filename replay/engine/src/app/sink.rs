@@ -1,6 +1,6 @@
 //! The node that receives a flow's data: a receiver and the application that reads from it.
 //!
-//! Does not depend on links or the sending end.
+//! Does not depend on links or on the sending end.
 
 use super::{Browser, Client, Playout};
 use crate::sim::node::{Endpoint, Sent};
@@ -15,7 +15,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// A sink of a flow that starts at `start`. With a handshake its application begins when the connection stands.
+    /// A sink of a flow that starts at `start`. With a handshake its application starts when the connection is established.
     pub fn new(receiver: Receiver, mut client: Client, start: Nanos) -> Self {
         if let Client::Browser(browser) = &mut client
             && receiver.is_established()
@@ -32,14 +32,14 @@ impl Sink {
             Client::Player(playout) => playout.on_arrival(arrived, now),
             Client::Browser(browser) => {
                 if self.receiver.is_established() {
-                    browser.opened(now);
+                    browser.on_established(now);
                 }
                 browser.on_arrival(arrived, |end| self.receiver.read_at(end, now));
             }
         }
     }
 
-    /// The flow's time is up at `end`.
+    /// The flow ends at `end`.
     pub fn settle(&mut self, end: Nanos) {
         if let Client::Browser(browser) = &mut self.client {
             browser.settle(end);
@@ -52,13 +52,13 @@ impl Sink {
         &self.receiver
     }
 
-    /// Offset after the last octet of the stream, where it has an end and that is known.
+    /// Offset after the last octet of the stream, if it has an end and that is known.
     #[inline]
     pub fn last(&self) -> Option<u64> {
         self.client.last()
     }
 
-    /// What asks for pages, if something does.
+    /// The client that requests pages, if there is one.
     #[inline]
     pub fn browser(&self) -> Option<&Browser> {
         if let Client::Browser(browser) = &self.client {
@@ -68,7 +68,7 @@ impl Sink {
         }
     }
 
-    /// What plays a stream, if something does.
+    /// The player of a stream, if there is one.
     pub fn playout(&self) -> Option<&Playout> {
         if let Client::Player(playout) = &self.client {
             Some(playout)
@@ -81,7 +81,7 @@ impl Sink {
 impl Endpoint for Sink {
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
+        reason = "on the path of every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     fn receive(&mut self, segment: &Segment, now: Nanos) {
@@ -108,12 +108,12 @@ impl Endpoint for Sink {
     /// An acknowledgement, or a request that carries one.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
+        reason = "on the path of every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         if let Client::Browser(browser) = &mut self.client {
-            transmit_of(&mut self.receiver, browser, now, slot).into()
+            transmit_request_or_ack(&mut self.receiver, browser, now, slot).into()
         } else if !self.receiver.transmit(now, slot) {
             Sent::Nothing
         } else if self.receiver.owes_nothing() {
@@ -124,7 +124,7 @@ impl Endpoint for Sink {
     }
 }
 
-fn transmit_of(
+fn transmit_request_or_ack(
     receiver: &mut Receiver,
     browser: &mut Browser,
     now: Nanos,
@@ -140,7 +140,7 @@ fn transmit_of(
     receiver.transmit(now, slot)
 }
 
-/// Lets an acknowledgement carry a request of `request_bytes` from `seq` on.
+/// Adds to an acknowledgement a request of `request_bytes` that starts at `seq`.
 pub fn add_request(segment: &mut Segment, seq: u64, request_bytes: u16) {
     segment.seq = seq;
     segment.payload_bytes = request_bytes;

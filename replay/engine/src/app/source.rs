@@ -1,6 +1,6 @@
-//! The node that sends a flow's data: a sender and the application that feeds it.
+//! The node that sends a flow's data: a sender and the application that writes into it.
 //!
-//! Does not depend on links or the receiving end.
+//! Does not depend on links or on the receiving end.
 
 use super::{Application, WriteDelays};
 use crate::sim::node::{Endpoint, Sent};
@@ -13,49 +13,49 @@ pub struct Source {
     sender: Sender,
     application: Application,
     start: Nanos,
-    first_window_bytes: u64,
+    initial_window_bytes: u64,
 }
 
 impl Source {
-    /// A source that opens at `start`; `first_window_bytes` is what the receiver promises if there is no handshake.
+    /// A source that opens at `start`; `initial_window_bytes` is the receiver's window if there is no handshake.
     pub fn new(
         sender: Sender,
         application: Application,
         start: Nanos,
-        first_window_bytes: u64,
+        initial_window_bytes: u64,
     ) -> Self {
         Self {
             sender,
             application,
             start,
-            first_window_bytes,
+            initial_window_bytes,
         }
     }
 
-    /// Octets up to `arrived` are at the other end in order now; `read_at` says when they are read.
+    /// Octets up to `arrived` have arrived at the other end in order; `read_at` returns when they are read.
     #[inline]
     pub fn note_arrived(&mut self, arrived: u64, now: Nanos, read_at: impl Fn(u64) -> Nanos) {
         self.application.note_arrived(arrived, now, read_at);
     }
 
-    /// Octets up to `arrived` will be at the other end in order at `read_at`, and will be read at once.
+    /// Octets up to `arrived` will arrive at the other end in order at `read_at` and will be read at once.
     #[inline]
     pub fn note_arrives(&mut self, arrived: u64, read_at: Nanos) {
         self.application.note_arrives(arrived, read_at);
     }
 
-    /// The flow's time is up at `end`.
+    /// The flow ends at `end`.
     pub fn settle(&mut self, end: Nanos) {
         self.application.settle(end);
     }
 
     #[inline(never)]
-    fn on_rarer_deadline(&mut self, now: Nanos) {
+    fn on_other_deadline(&mut self, now: Nanos) {
         if self.sender.is_opening() {
             self.application.on_deadline(now);
             self.sender.on_deadline(now);
         } else {
-            self.sender.open(now, self.first_window_bytes);
+            self.sender.open(now, self.initial_window_bytes);
             self.application.begin(now);
         }
     }
@@ -65,7 +65,7 @@ impl Source {
         &self.sender
     }
 
-    /// How long its application's writes took to be read.
+    /// Times from the writes of its application to their reading.
     pub fn delays(&self) -> &WriteDelays {
         self.application.delays()
     }
@@ -74,7 +74,7 @@ impl Source {
 impl Endpoint for Source {
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
+        reason = "on the path of every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     fn receive(&mut self, segment: &Segment, now: Nanos) {
@@ -100,14 +100,14 @@ impl Endpoint for Source {
     #[inline(always)]
     fn on_deadline(&mut self, now: Nanos) {
         if self.application.next_deadline() <= now || !self.sender.is_released(now) {
-            self.on_rarer_deadline(now);
+            self.on_other_deadline(now);
         }
     }
 
-    /// What is written leaves first, and the application is woken when nothing of it can.
+    /// Sends what is written; when nothing of it can leave, the application may write more.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
+        reason = "on the path of every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> Sent {

@@ -1,4 +1,4 @@
-//! Applications at work: what leaves, when, and in which pieces.
+//! Applications in runs: which segments leave, and when.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +9,7 @@ use crate::sim::trace::{Event, Tap};
 use crate::sim::world::World;
 use crate::tcp::segment::{Direction, Purpose};
 
-/// New data as it leaves: time, first octet, octets.
+/// New data segments: time, first octet, octets.
 #[derive(Default)]
 struct Departures(Vec<(Nanos, u64, u16)>);
 
@@ -50,10 +50,10 @@ fn small(departures: &[(Nanos, u64, u16)]) -> Vec<(u64, u16)> {
         .collect()
 }
 
-/// The runs of a real Linux sender with these values send 56 octets before octet 262,144: the buffer holds four
-/// writes, slow start empties it, and only then does it grow, until slow start has caught up with it again.
+/// A real Linux sender with these values sent 56 octets before octet 262,144 in recorded runs: the buffer takes four
+/// writes, slow start empties it, and only then does it grow, until slow start empties it again.
 #[test]
-fn a_buffer_that_slow_start_empties_leaves_a_small_segment_each_time() {
+fn a_buffer_that_slow_start_empties_ends_in_a_small_segment_each_time() {
     let greedy = r#""application": {"kind": "greedy", "write_bytes": 65536},"#;
     let grows = r#""send_buffer_bytes": 262144, "send_buffer_max_bytes": 33554432, "receive_buffer_bytes": 16777216"#;
     let (departures, _) = run(greedy, grows);
@@ -66,29 +66,29 @@ fn a_buffer_that_slow_start_empties_leaves_a_small_segment_each_time() {
 }
 
 #[test]
-fn nagle_holds_the_rest_of_a_write_and_without_it_every_write_ends_in_a_small_segment() {
+fn nagle_delays_the_rest_of_a_write_and_without_it_writes_end_in_small_segments() {
     let flow = r#""size_bytes": 40000, "application": {"kind": "greedy", "write_bytes": 4000},"#;
     let count = |nagle: &str| {
         let stack = format!(r#""send_buffer_bytes": 100000, "nagle": "{nagle}""#);
         small(&run(flow, &stack).0)
     };
-    // 4000 = 2 x 1448 + 1104: each write ends so while cwnd lets it, which is not for long.
+    // 4000 = 2 x 1448 + 1104: each write ends so while cwnd allows it, which is not for long.
     let off = count("off");
     assert_eq!(off[..2], [(1 + 2896, 1104), (1 + 6896, 1104)]);
-    // With Minshall's rule one may be on its way; what follows fills up with the next write.
+    // Minshall's rule allows one small segment in flight; the next ones are filled by the next write.
     let minshall = count("minshall");
     assert_eq!(minshall[0], (1 + 2896, 1104));
     assert!(minshall.len() < off.len(), "{minshall:?} {off:?}");
-    // With Nagle's own none leaves before the end of the stream.
+    // Nagle's rule allows none before the end of the stream.
     assert_eq!(count("rfc"), [(1 + 27 * 1448, 40_000 - 27 * 1448)]);
 }
 
 #[test]
-fn a_small_send_buffer_bounds_the_flight() {
+fn a_small_send_buffer_limits_the_flight() {
     let flow = r#""application": {"kind": "greedy", "write_bytes": 1448},"#;
     let (_, summary) = run(flow, r#""send_buffer_bytes": 20000"#);
-    // A packet alone takes 1448 octets and 832 of book-keeping. The application writes while a third of 20,000 is free:
-    // the sixth is the last, and they go round in 84 ms.
+    // A packet takes 1448 octets and 832 for its structures. The application writes while a third of 20,000 is free:
+    // the sixth packet is the last one, and the round-trip time is 84 ms.
     let per_round_trip = summary.flows[0].goodput_bps * 0.084 / 8.0 / 1448.0;
     assert!((5.5..6.5).contains(&per_round_trip), "{per_round_trip}");
 }
@@ -103,11 +103,11 @@ fn off(application: &str) -> (Vec<(Nanos, u64, u16)>, RunSummary) {
 }
 
 #[test]
-fn a_list_of_writes_leaves_when_it_was_written() {
+fn recorded_writes_leave_at_their_times() {
     let list =
         r#"{"kind": "writes", "at_ns": [0, 1000000000, 1500000000], "bytes": [100, 1448, 2000]}"#;
     let (departures, summary) = off(list);
-    // The SYN and its answer take 80 ms and 52 octets' time each way at 5 Mbit/s.
+    // SYN and SYN-ACK take 80 ms and the transmission of 52 octets each at 5 Mbit/s.
     let (first, rest) = (departures[0], &departures[1..]);
     assert!(
         (80..81).contains(&(first.0 / MS)) && first.2 == 100,
@@ -124,11 +124,11 @@ fn a_list_of_writes_leaves_when_it_was_written() {
 }
 
 #[test]
-fn on_and_off_keep_the_rate_while_on_and_the_pause() {
+fn an_on_off_source_keeps_its_rate_and_its_pauses() {
     let (departures, summary) = off(
         r#"{"kind": "on_off", "rate_bps": 800000, "on_ns": 1000000000, "off_ns": 500000000, "write_bytes": 1000}"#,
     );
-    // 100 writes of 10 ms each, from 0, 1.5, 3 … s; by 10 s seven periods, the last of them with 0 pause left.
+    // 100 writes at intervals of 10 ms, from 0, 1.5, 3 … s; seven periods on by 10 s.
     let delivered = summary.flows[0].delivered_bytes;
     assert!((695_000..=700_000).contains(&delivered), "{delivered}");
     let late: Vec<_> = departures
@@ -147,7 +147,7 @@ fn on_and_off_keep_the_rate_while_on_and_the_pause() {
 }
 
 #[test]
-fn the_delay_of_a_write_is_that_of_the_path() {
+fn the_delay_of_a_write_is_the_delay_of_the_path() {
     let (_, summary) =
         off(r#"{"kind": "writes", "at_ns": [1000000000, 2000000000], "bytes": [1448, 1448]}"#);
     let flow = &summary.flows[0];
@@ -158,7 +158,7 @@ fn the_delay_of_a_write_is_that_of_the_path() {
 }
 
 #[test]
-fn a_page_takes_a_round_trip_and_its_own_time() {
+fn a_page_takes_a_round_trip_and_its_transmission_time() {
     let (departures, summary) = off(
         r#"{"kind": "pages", "page_bytes": 14480, "think_ns": 1000000000, "request_bytes": 448, "pages": 3}"#,
     );
@@ -173,7 +173,7 @@ fn a_page_takes_a_round_trip_and_its_own_time() {
         let load = load.unwrap_or(0);
         assert!(load.abs_diff(exact) <= exact / 64, "{load} {exact}");
     }
-    // Thinking for a second after the last octet of the first page.
+    // One second of think time after the last octet of the first page.
     let second = departures[10].0 - departures[9].0;
     assert!(
         second.abs_diff(1000 * MS + exact) < 5 * MS,
@@ -188,7 +188,7 @@ fn a_stream_above_the_rate_of_the_path_stalls_and_one_below_does_not() {
         (summary.flows[0].stalls, summary.flows[0].stalled_ns)
     };
     assert_eq!(stalls(4_000_000), (Some(0), Some(0)));
-    // 4.83 Mbit/s of payload get through: of ten seconds' media at 8 Mbit/s six arrive in time.
+    // The payload rate is 4.83 Mbit/s: six of ten seconds of media at 8 Mbit/s arrive in time.
     let (count, time) = stalls(8_000_000);
     assert!(count > Some(1), "{count:?}");
     let time = time.unwrap_or(0);
@@ -198,24 +198,24 @@ fn a_stream_above_the_rate_of_the_path_stalls_and_one_below_does_not() {
 }
 
 #[test]
-fn a_greedy_flow_has_the_delay_of_its_segments() {
+fn the_application_delay_of_a_greedy_flow_is_that_of_its_segments() {
     let (_, summary) = run("", "");
     let flow = &summary.flows[0];
-    // The queue of 400 packets fills: from the bare path to 400 x 2.4 ms more.
+    // The queue of 400 packets fills: from the delay of the empty path to 400 x 2.4 ms more.
     assert!(flow.app_delay_p50_ns > Some(42 * MS) && flow.app_delay_p95_ns > flow.app_delay_p50_ns);
     assert!(flow.app_delay_max_ns >= Some(900 * MS), "{flow:?}");
 }
 
-/// One flow and one stream of datagrams over two links of 1 Mbit/s and 20 ms.
-fn beside(datagrams: &str, flows: &str) -> RunSummary {
-    beside_in(
+/// Flows and streams of datagrams over two links of 1 Mbit/s and 20 ms.
+fn run_shared(datagrams: &str, flows: &str) -> RunSummary {
+    run_shared_in(
         r#"{"kind": "drop_tail", "limit_pkts": 20}"#,
         datagrams,
         flows,
     )
 }
 
-fn beside_in(queue: &str, datagrams: &str, flows: &str) -> RunSummary {
+fn run_shared_in(queue: &str, datagrams: &str, flows: &str) -> RunSummary {
     let config = format!(
         r#"{{"duration_ns": 20000000000, "path": {{"nodes": ["a", "b", "c"], "links": [
             {{"name": "ab", "forward": {{"rate_bps": 1e6, "delay_ns": 20000000, "queue": {queue}}},
@@ -236,7 +236,7 @@ fn datagrams_of_constant_rate_cross_an_empty_path_without_jitter() {
         let datagrams = format!(
             r#"{{"name": "voice", {ends} "packet_bytes": 100, "rate_bps": 40000, "stop_ns": 10000000000}}"#
         );
-        let summary = beside(&datagrams, IDLE);
+        let summary = run_shared(&datagrams, IDLE);
         let voice = &summary.datagrams[0];
         // One every 20 ms for ten seconds; 0.8 ms and 20 ms per link.
         assert_eq!(
@@ -251,9 +251,9 @@ fn datagrams_of_constant_rate_cross_an_empty_path_without_jitter() {
 }
 
 #[test]
-fn a_greedy_flow_delays_and_drops_the_datagrams_beside_it() {
+fn a_greedy_flow_delays_and_drops_the_datagrams_of_its_path() {
     let datagrams = r#"{"name": "voice", "packet_bytes": 100, "rate_bps": 40000}"#;
-    let summary = beside(datagrams, r#"{"name": "f", "variant": "reno"}"#);
+    let summary = run_shared(datagrams, r#"{"name": "f", "variant": "reno"}"#);
     let voice = &summary.datagrams[0];
     assert!(
         voice.queue_losses > 0 && voice.jitter_ns > Some(0),
@@ -272,18 +272,18 @@ fn a_greedy_flow_delays_and_drops_the_datagrams_beside_it() {
 }
 
 #[test]
-fn datagrams_that_heed_nothing_take_what_is_left_from_a_flow() {
-    let alone = beside("", r#"{"name": "f", "variant": "reno"}"#);
+fn datagrams_take_their_rate_from_a_flow() {
+    let alone = run_shared("", r#"{"name": "f", "variant": "reno"}"#);
     let datagrams = r#"{"name": "video", "packet_bytes": 1000, "rate_bps": 500000}"#;
-    let summary = beside(datagrams, r#"{"name": "f", "variant": "reno"}"#);
+    let summary = run_shared(datagrams, r#"{"name": "f", "variant": "reno"}"#);
     let share = summary.flows[0].goodput_bps / alone.flows[0].goodput_bps;
     assert!((0.35..0.55).contains(&share), "{share}");
 }
 
 #[test]
-fn a_flow_between_two_inner_places_uses_only_the_links_between_them() {
+fn a_flow_between_inner_nodes_uses_only_the_links_between_them() {
     let flow = r#"{"name": "f", "variant": "reno", "from": "b", "size_bytes": 1448, "stack": {"handshake": false}}"#;
-    let summary = beside("", flow);
+    let summary = run_shared("", flow);
     assert_eq!(
         summary.flows[0].app_delay_max_ns,
         Some(32_000_000),
@@ -292,7 +292,7 @@ fn a_flow_between_two_inner_places_uses_only_the_links_between_them() {
 }
 
 #[test]
-fn a_lost_end_of_the_handshake_is_asked_for_again() {
+fn a_lost_syn_ack_is_retransmitted() {
     let flow = |lost: &str| {
         let config = format!(
             r#"{{"duration_ns": 20000000000, "path": {{"nodes": ["a", "b"], "links": [{{"name": "ab",
@@ -305,7 +305,7 @@ fn a_lost_end_of_the_handshake_is_asked_for_again() {
         let config: Config = serde_json::from_str(&config).expect("well-formed");
         crate::sim::world::run(&config, 1).expect("valid").flows[0].duration_ns / MS
     };
-    // SYN, SYN-ACK, ACK, request, page: 250 ms. The SYN-ACK comes again after a second.
+    // SYN, SYN-ACK, ACK, request, page: 250 ms. The SYN-ACK is retransmitted after a second.
     assert_eq!(flow(""), 250);
     assert_eq!(flow("1"), 50 + 1000 + 200);
 }
@@ -317,7 +317,7 @@ fn a_priority_queue_serves_datagrams_by_their_dscp() {
             r#"{{"name": "voice", "dscp": {dscp}, "packet_bytes": 100, "rate_bps": 40000}}"#
         );
         let queue = r#"{"kind": "priority", "classes": [[46]], "limit_pkts": 20}"#;
-        let summary = beside_in(queue, &datagrams, r#"{"name": "f", "variant": "reno"}"#);
+        let summary = run_shared_in(queue, &datagrams, r#"{"name": "f", "variant": "reno"}"#);
         summary.datagrams[0].delay_max_ns.unwrap_or(0)
     };
     // 41.6 ms, and at most one full packet of 12 ms in service on each link.

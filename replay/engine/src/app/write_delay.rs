@@ -1,15 +1,19 @@
-//! From the write of an octet to its reading in order: how long each write took.
+//! The application delay: from the write of an octet to its reading in order.
 //!
-//! Does not depend on what delays them. A write counts as read when its last octet is, and only if that is before its time is
-//! up.
+//! Does not depend on what delays the octets. A write counts as read when its last octet is read, and only if that is
+//! before the end of the flow. Writes at one instant count as one.
+//!
+//! Writes whose times do not depend on the network are generated a second time when they arrive, so that those that wait
+//! to be sent take no memory, however many they are.
 
+use super::data_source::WriteSchedule;
 use crate::sim::histogram::Histogram;
 use crate::sim::ring::Ring;
 use crate::sim::time::{NEVER, Nanos};
 
-/// A write that has arrived and waits for a slow reader.
+/// A write that has arrived and that a slow reader has not read yet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
+struct Unread {
     at: Nanos,
     read_at: Nanos,
 }
@@ -20,19 +24,48 @@ struct Write {
     /// Offset after its last octet.
     end: u64,
     at: Nanos,
-    /// When that octet was, or will have been, read; `NEVER` while that is not known.
+    /// When that octet was or will be read; `NEVER` while that is unknown.
     read_at: Nanos,
 }
 
-/// Writes that are not read yet, and the delays of those that are.
+/// The writes of a schedule that have not arrived.
+#[derive(Debug)]
+struct ScheduledWrites {
+    schedule: WriteSchedule,
+    /// End of the writes that were taken from the schedule.
+    end: u64,
+    /// The latest of them with its time, while some of it has not arrived.
+    partial: Option<(u64, Nanos)>,
+}
+
+impl ScheduledWrites {
+    /// The next write, if all of it is among the octets up to `arrived`: its end and its time.
+    fn next_arrived(&mut self, arrived: u64) -> Option<(u64, Nanos)> {
+        if self.partial.is_none() {
+            let octets = self.schedule.next_bytes();
+            // Only what has been sent is generated: the next write may lie far beyond the end of the run.
+            if octets == 0 || self.end + octets > arrived {
+                return None;
+            }
+            let (octets, at) = self.schedule.take_instant();
+            self.end += octets;
+            self.partial = Some((self.end, at));
+        }
+        self.partial.take_if(|(end, _)| *end <= arrived)
+    }
+}
+
+/// Writes that have not been read, and the delays of those that have.
 #[derive(Debug)]
 pub struct WriteDelays {
-    /// The latest write, until it is read or another one follows: what leaves at the same instant joins it.
+    /// The latest write, until it is read or another one follows. What is written at the same instant extends it.
     latest: Option<Write>,
-    /// Ends and times of those before it.
+    /// Ends and times of those before it, at most one per segment in flight.
     earlier: Ring<(u64, Nanos)>,
-    /// Those that have arrived and will be read later.
-    waiting: Ring<Waiting>,
+    /// In place of both, the writes of a schedule.
+    scheduled: Option<Box<ScheduledWrites>>,
+    /// Writes that have arrived and will be read later.
+    unread: Ring<Unread>,
     written_to: u64,
     delays: Histogram,
 }
@@ -42,7 +75,8 @@ impl Default for WriteDelays {
         Self {
             latest: None,
             earlier: Ring::default(),
-            waiting: Ring::default(),
+            scheduled: None,
+            unread: Ring::default(),
             written_to: 1,
             delays: Histogram::default(),
         }
@@ -50,7 +84,21 @@ impl Default for WriteDelays {
 }
 
 impl WriteDelays {
-    /// Octets up to `end` are written at `now`, if they were not before.
+    /// The delays of the writes of `schedule`, from its first write on.
+    pub fn of_schedule(schedule: WriteSchedule) -> Self {
+        Self {
+            scheduled: Some(Box::new(ScheduledWrites {
+                schedule,
+                end: 1,
+                partial: None,
+            })),
+            // The schedule says what is written when.
+            written_to: u64::MAX,
+            ..Self::default()
+        }
+    }
+
+    /// Octets up to `end` are written at `now`, if they were not written before.
     #[inline]
     pub fn note_written(&mut self, end: u64, now: Nanos) {
         if end <= self.written_to {
@@ -77,7 +125,7 @@ impl WriteDelays {
         }
     }
 
-    /// Octets up to `arrived` are there in order now; `read_at` says when the application has read up to an offset.
+    /// Octets up to `arrived` have arrived in order by now; `read_at` returns when the application has read up to an offset.
     #[inline]
     pub fn note_arrived(&mut self, arrived: u64, now: Nanos, read_at: impl Fn(u64) -> Nanos) {
         self.close_latest();
@@ -94,27 +142,25 @@ impl WriteDelays {
         if read_at <= now {
             self.delays.add(read_at - at);
         } else {
-            self.wait(Waiting { at, read_at }, now);
+            self.add_unread(Unread { at, read_at }, now);
         }
     }
 
     #[inline(never)]
-    fn wait(&mut self, write: Waiting, now: Nanos) {
+    fn add_unread(&mut self, write: Unread, now: Nanos) {
         self.take_read(now);
-        self.waiting.push_back(write);
+        self.unread.push_back(write);
     }
 
-    /// Counts the writes that slow reading has come to the end of by `now`.
+    /// Counts the writes that a slow reader has read by `now`.
     fn take_read(&mut self, now: Nanos) {
-        while let Some(&Waiting { at, read_at }) = self.waiting.front().filter(|w| w.read_at <= now)
-        {
+        while let Some(&Unread { at, read_at }) = self.unread.front().filter(|w| w.read_at <= now) {
             self.delays.add(read_at - at);
-            self.waiting.pop_front();
+            self.unread.pop_front();
         }
     }
 
-    /// Octets up to `arrived` will be there in order at `read_at`, and will be read at once. More may still be written
-    /// before that.
+    /// Octets up to `arrived` will arrive in order at `read_at` and will be read at once. More may be written before that.
     #[inline]
     pub fn note_arrives(&mut self, arrived: u64, read_at: Nanos) {
         while let Some((_, at)) = self.next_earlier(arrived) {
@@ -129,17 +175,23 @@ impl WriteDelays {
 
     #[inline]
     fn next_earlier(&mut self, arrived: u64) -> Option<(u64, Nanos)> {
-        self.earlier.front().filter(|(end, _)| *end <= arrived)?;
-        self.earlier.pop_front()
+        let Some((end, _)) = self.earlier.front() else {
+            return self.scheduled.as_mut()?.next_arrived(arrived);
+        };
+        if *end <= arrived {
+            self.earlier.pop_front()
+        } else {
+            None
+        }
     }
 
-    /// Its time is up at `end`: what is read later does not count.
+    /// The flow ends at `end`: what is read later does not count.
     pub fn settle(&mut self, end: Nanos) {
         self.close_latest();
         self.take_read(end);
     }
 
-    /// Nothing joins a write that will have been read.
+    /// Nothing extends a write whose reading is known.
     #[inline]
     fn close_latest(&mut self) {
         if let Some(write) = self.latest.take_if(|write| write.read_at != NEVER) {
@@ -155,58 +207,62 @@ impl WriteDelays {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
-    /// Count and greatest of the delays.
-    fn told(writes: &mut WriteDelays) -> (u64, Option<Nanos>) {
+    use super::*;
+    use crate::app::data_source::DataSource;
+    use crate::config::ApplicationConfig;
+
+    /// Count and maximum of the delays at the end.
+    fn settled(writes: &mut WriteDelays) -> (u64, Option<Nanos>) {
         writes.settle(1000);
-        reported_at(writes)
+        so_far(writes)
     }
 
-    fn reported_at(writes: &WriteDelays) -> (u64, Option<Nanos>) {
+    fn so_far(writes: &WriteDelays) -> (u64, Option<Nanos>) {
         (writes.histogram().count(), writes.histogram().max())
     }
 
     #[test]
-    fn what_is_written_at_one_instant_is_read_with_its_last_octet() {
+    fn writes_at_one_instant_are_read_with_their_last_octet() {
         let mut writes = WriteDelays::default();
         for (end, now) in [(11, 5), (21, 5), (21, 6), (31, 7)] {
             writes.note_written(end, now);
         }
         writes.note_arrived(20, 50, |_| 50);
-        assert_eq!(told(&mut writes), (0, None));
+        assert_eq!(settled(&mut writes), (0, None));
         writes.note_arrived(31, 50, |end| 50 + end);
-        assert_eq!(told(&mut writes), (2, Some(50 + 31 - 7)));
+        assert_eq!(settled(&mut writes), (2, Some(50 + 31 - 7)));
     }
 
     #[test]
-    fn octets_join_a_write_whose_arrival_is_known_at_the_instant_of_the_write_alone() {
+    fn octets_extend_a_write_of_known_arrival_only_at_the_instant_of_the_write() {
         let mut writes = WriteDelays::default();
         writes.note_written(11, 5);
         writes.note_arrives(11, 100);
         writes.note_written(21, 5);
         writes.note_arrives(21, 107);
-        // What comes again changes nothing.
+        // A second arrival of the same octets changes nothing.
         writes.note_arrives(21, 115);
         writes.note_written(31, 6);
         assert_eq!(writes.histogram().count(), 1);
-        assert_eq!(told(&mut writes), (1, Some(102)));
+        assert_eq!(settled(&mut writes), (1, Some(102)));
         writes.note_arrives(31, 300);
-        assert_eq!(told(&mut writes), (2, Some(294)));
+        assert_eq!(settled(&mut writes), (2, Some(294)));
     }
 
     #[test]
-    fn a_write_that_has_been_read_is_not_joined() {
+    fn octets_do_not_extend_a_write_that_has_been_read() {
         let mut writes = WriteDelays::default();
         writes.note_written(11, 5);
         writes.note_arrived(11, 5, |_| 5);
         writes.note_written(21, 5);
         writes.note_arrived(21, 9, |_| 9);
-        assert_eq!(told(&mut writes), (2, Some(4)));
+        assert_eq!(settled(&mut writes), (2, Some(4)));
     }
 
     #[test]
-    fn what_a_slow_reader_has_not_read_by_the_end_does_not_count() {
+    fn writes_that_a_slow_reader_has_not_read_by_the_end_do_not_count() {
         let mut writes = WriteDelays::default();
         for (end, now) in [(11, 5), (21, 6), (31, 7)] {
             writes.note_written(end, now);
@@ -221,10 +277,60 @@ mod tests {
             "the first has been read by now"
         );
         writes.settle(260);
-        assert_eq!(reported_at(&writes), (2, Some(254)));
+        assert_eq!(so_far(&writes), (2, Some(254)));
         writes.settle(359);
-        assert_eq!(reported_at(&writes), (2, Some(254)));
+        assert_eq!(so_far(&writes), (2, Some(254)));
         writes.settle(360);
-        assert_eq!(reported_at(&writes), (3, Some(353)));
+        assert_eq!(so_far(&writes), (3, Some(353)));
+    }
+
+    /// The schedule of `config`, and its writes one by one: end and time.
+    fn scheduled(config: &str) -> (WriteDelays, Vec<(u64, Nanos)>) {
+        let config: ApplicationConfig = serde_json::from_str(config).expect("well-formed");
+        let key = StreamKey {
+            seed: 3,
+            owner: 0,
+            direction: 0,
+            purpose: Purpose::Application,
+        };
+        let mut source = DataSource::new(&config, 1000, StreamRng::new(key));
+        let mut now = source.begin(40);
+        let delays = WriteDelays::of_schedule(source.schedule().expect("of the clock"));
+        let (mut end, mut writes) = (1, Vec::new());
+        while now < 1_000_000 {
+            let (octets, next) = source.take_due(now);
+            if octets > 0 {
+                end += octets;
+                writes.push((end, now));
+            }
+            now = next;
+        }
+        (delays, writes)
+    }
+
+    #[test]
+    fn a_schedule_gives_the_delays_of_its_writes_noted_one_by_one() {
+        for config in [
+            r#"{"kind": "on_off", "rate_bps": 1e10, "on_ns": 9000, "off_ns": 3000, "spread": "exponential"}"#,
+            r#"{"kind": "on_off", "rate_bps": 9e12, "on_ns": 70, "off_ns": 3000, "write_bytes": 500}"#,
+            r#"{"kind": "stream", "rate_bps": 1e9, "write_every_ns": 1000}"#,
+            r#"{"kind": "writes", "at_ns": [0, 500, 500, 9000], "bytes": [100, 200, 300, 5000]}"#,
+        ] {
+            let (mut by_schedule, writes) = scheduled(config);
+            let mut by_note = WriteDelays::default();
+            for &(end, at) in &writes {
+                by_note.note_written(end, at);
+            }
+            let all = writes.last().map_or(0, |(end, _)| *end);
+            for share in 1..=50 {
+                let (arrived, now) = (all * share / 50, 1_000_000 + 10 * share);
+                // Some of it is read later.
+                let read_at = |end: u64| now + end % 7;
+                by_schedule.note_arrived(arrived, now, read_at);
+                by_note.note_arrived(arrived, now, read_at);
+                assert_eq!(so_far(&by_schedule), so_far(&by_note), "{config} {share}");
+            }
+            assert_eq!(settled(&mut by_schedule), settled(&mut by_note), "{config}");
+        }
     }
 }

@@ -1,31 +1,31 @@
-//! The catalogue of variants: every one by its name.
+//! The catalogue of variants by name.
 //!
-//! Does not depend on what a variant says of itself: see `cc/definition.rs`, and each variant's own file.
+//! Does not depend on the definitions: see `cc/definition.rs` and the file of each variant.
 
 use hindflight_kernels::StreamRng;
 
 use super::{
-    Controller, Definition, FixedWindow, Made, ParamSpec, ParamValues, SlowStart, Window,
-    WindowPacing, Windowed,
+    Controller, ControllerParts, Definition, FixedWindow, ParamSpec, ParamValues, SlowStart,
+    Window, WindowPacing, Windowed,
 };
 use crate::config::{Profile, SlowStartKind, StackParams};
 
-/// Declares the closed enum of variants, in the order in which they are listed.
+/// Declares the closed enum of variants, in the order of the list.
 macro_rules! variants {
     ($($name:ident: $module:ident::$definition:ident,)*) => {
         /// A TCP variant by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Variant {
             $(#[doc = concat!("`cc/variants/", stringify!($module), "` defines it.")] $name,)*
-            /// A user's own, by the name behind [`EXTERNAL`].
+            /// A user's controller, with its name after [`EXTERNAL`].
             External,
         }
 
-        /// Every variant but a user's own, in the order in which they are listed.
+        /// Every variant except a user's, in the order of the list.
         pub const VARIANTS: &[Variant] = &[$(Variant::$name,)*];
 
         impl Variant {
-            /// What it says of itself.
+            /// Its definition.
             pub fn info(self) -> &'static Definition {
                 match self {
                     $(Self::$name => &crate::cc::variants::$module::$definition,)*
@@ -68,14 +68,14 @@ variants! {
     Supertcp: supertcp::DEFINITION,
 }
 
-/// Before the name of a user's controller.
+/// Prefix of the name of a user's controller.
 pub const EXTERNAL: &str = "external:";
 
-/// A user's controller, which is made elsewhere (`Externals`): what it would be without a rule of its own.
+/// A user's controller, which [`Externals`](super::Externals) creates; without its rules it would be this.
 const OUTSIDE: Definition = Definition {
     name: "external",
     family: "user",
-    summary: "a user's own",
+    summary: "a user's controller",
     ..Definition::BASE
 };
 
@@ -83,7 +83,7 @@ impl Variant {
     /// The variant called `name`.
     ///
     /// # Errors
-    /// Of an unknown name that of the variant which is called so elsewhere, or else the nearest.
+    /// The name of the variant that is called so in other systems, otherwise the nearest name.
     pub fn from_name(name: &str) -> Result<Self, &'static str> {
         if name.starts_with(EXTERNAL) {
             return Ok(Self::External);
@@ -97,14 +97,14 @@ impl Variant {
         Err(meant.map_or("", |info| info.name))
     }
 
-    /// The parameters with what the variant itself fixes, with a scenario's `values` for its own.
+    /// The stack parameters with those that the variant determines; `values` are its parameters in the scenario.
     pub fn fix(self, params: &StackParams, values: &ParamValues) -> StackParams {
         let mut fixed = *params;
         (self.info().fix)(&mut fixed, values);
         fixed
     }
 
-    /// Its own parameters under `profile`.
+    /// Its parameters under `profile`.
     pub fn specs(self, profile: Profile) -> &'static [ParamSpec] {
         let info = self.info();
         if (info.has_params)(profile) {
@@ -114,15 +114,15 @@ impl Variant {
         }
     }
 
-    /// The profiles under which it has its own parameters; none of them where it has no parameters.
+    /// The profiles under which it has parameters.
     pub fn profiles(self) -> Vec<&'static str> {
         let having = |profile: &Profile| !self.specs(*profile).is_empty();
         let profiles = Profile::ALL.into_iter().filter(having);
         profiles.map(Profile::name).collect()
     }
 
-    /// The first two of its parameters that contradict each other under `values`: lower one, upper one. Each alone is
-    /// within its range.
+    /// The first two of its parameters that contradict each other under `values`, each of which is within its range:
+    /// the lower one and the upper one.
     pub fn contradiction(self, values: &ParamValues) -> Option<(&'static str, &'static str)> {
         (self.info().ordered)(values)
             .into_iter()
@@ -130,23 +130,23 @@ impl Variant {
             .map(|[(lower, _), (upper, _)]| (lower, upper))
     }
 
-    /// The variant's controller under the stack's `params`, with a scenario's `values` for its own parameters;
-    /// `draws` decides what it leaves to chance.
+    /// Its controller under the stack parameters `params`; `values` are its parameters in the scenario, `rng` is the
+    /// random stream for its random decisions.
     pub fn controller(
         self,
         params: &StackParams,
         values: &ParamValues,
-        draws: StreamRng,
+        rng: StreamRng,
     ) -> Controller {
         let linux = params.pacing.then_some(WindowPacing::LINUX);
         let pacing = (self.info().pacing)(values).or(linux);
         if let Some(pkts) = params.fixed_window_pkts {
             return FixedWindow::windowed(pkts).paced(pacing).into();
         }
-        let windowed = match (self.info().made)(params, values, draws) {
-            Made::Whole(controller) => return controller,
-            Made::Window(windowed) => windowed,
-            Made::Parts(increase, decrease) => Windowed::new(
+        let windowed = match (self.info().parts)(params, values, rng) {
+            ControllerParts::Whole(controller) => return controller,
+            ControllerParts::Window(windowed) => windowed,
+            ControllerParts::Rules(increase, decrease) => Windowed::new(
                 Window::initial(params),
                 self.slow_start(params),
                 increase,
@@ -166,7 +166,7 @@ impl Variant {
     }
 }
 
-/// Levenshtein's distance, for the nearest name.
+/// Levenshtein distance of two names.
 pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_listed_name_is_found_and_a_slip_suggests_the_nearest() {
+    fn every_listed_name_is_found_and_a_misspelt_one_suggests_the_nearest() {
         for variant in VARIANTS {
             assert_eq!(Variant::from_name(variant.info().name), Ok(*variant));
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_from_elsewhere_suggests_its_variant_and_belongs_to_no_other() {
+    fn a_name_of_other_systems_suggests_its_variant_and_no_other() {
         assert_eq!(Variant::from_name("ctcp"), Err("compound"));
         assert_eq!(Variant::from_name("bbrv3"), Err("bbr3"));
         let mut known: Vec<_> = VARIANTS.iter().map(|variant| variant.info().name).collect();

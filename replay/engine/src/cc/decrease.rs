@@ -1,6 +1,6 @@
-//! Window decrease: cwnd and ssthresh after a congestion signal. One line in the list at the end per rule.
+//! Window decrease on congestion, for any rule of increase. One line in the list at the end per rule.
 //!
-//! Does not depend on how a window grows; it may ask the increase rule for its preferred window. Read RFC 5681 §3.1
+//! Does not depend on how the window increases: it may ask the rule of increase for its ssthresh. Read RFC 5681 §3.1
 //! equation 4 first.
 
 use super::evidence::{AckEvidence, Signal, SignalEvidence};
@@ -8,30 +8,30 @@ use super::increase::Increase;
 use super::{LOSS_WINDOW, Window, variants};
 use crate::config::Profile;
 
-/// A reduction. Only `reduced` is compulsory.
+/// A rule of window decrease. Only `after_congestion` is required.
 pub trait WindowDecrease {
-    /// It wants every ACK, also while losses are being repaired: `observe` is called.
+    /// It needs every ACK, in recovery too: `observe` is called.
     const OBSERVES: bool = false;
 
-    /// Every ACK, before the sender reacts to it, and the window that it meets (Westwood's bandwidth estimate).
+    /// Every ACK, before the sender reacts to it, with the window at that time (Westwood's bandwidth estimate).
     #[inline]
     fn observe(&mut self, _ack: &AckEvidence, _window: &Window) {}
 
-    /// The window after a loss or a congestion mark. ssthresh falls to two segments at least, whatever this says.
-    fn reduced(
+    /// The window after a loss or a congestion mark. The caller keeps ssthresh at two segments or more.
+    fn after_congestion(
         &mut self,
         window: &Window,
         increase: &mut Increase,
         signal: &SignalEvidence,
     ) -> Window;
 
-    /// Of each segment that leaves the network in the recovery that follows, the part that is not replaced, `before` being
-    /// the window that the loss meets; none: the window falls at once. Read by the recovery of FACK only.
+    /// The share of the segments leaving the network in the following recovery that is not replaced, if the window
+    /// decreases gradually from `before`; none: it decreases at once. Used by the recovery of FACK only.
     fn rampdown(&self, _before: &Window) -> Option<f64> {
         None
     }
 
-    /// The last reduction was spurious; this part stood at `before` when it came.
+    /// The last decrease was spurious; `before` is the state before it.
     fn undo(&mut self, _before: &Self)
     where
         Self: Sized,
@@ -47,7 +47,7 @@ pub trait WindowDecrease {
     ) -> Window {
         let ssthresh = match signal.signal {
             Signal::RepeatedTimeout => window.ssthresh,
-            _ => self.reduced(window, increase, signal).ssthresh,
+            _ => self.after_congestion(window, increase, signal).ssthresh,
         };
         Window {
             cwnd: LOSS_WINDOW,
@@ -56,70 +56,75 @@ pub trait WindowDecrease {
     }
 }
 
-/// A fixed share of the window.
+/// A fixed share of FlightSize or cwnd.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factor {
-    /// What remains.
+    /// The share that remains.
     pub beta: f64,
-    /// Of what: FlightSize as RFC 5681 has it, or cwnd as Linux.
-    pub basis: ReductionBasis,
+    /// FlightSize as in RFC 5681, or cwnd as in Linux.
+    pub basis: DecreaseBasis,
 }
 
-/// What a factor multiplies.
+/// What a share is taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReductionBasis {
+pub enum DecreaseBasis {
     /// FlightSize (RFC 5681 §3.1 equation 4).
     FlightSize,
-    /// cwnd, rounded down to whole segments. Deviation: as Linux does.
+    /// cwnd, rounded down to whole segments. Deviation: as Linux.
     Cwnd,
 }
 
 impl Factor {
-    /// `beta` of what the profile's stack multiplies.
+    /// Share `beta` of what the profile decreases.
     pub fn of(beta: f64, profile: Profile) -> Self {
         let basis = match profile {
-            Profile::Linux => ReductionBasis::Cwnd,
-            Profile::Rfc | Profile::Ns2 => ReductionBasis::FlightSize,
+            Profile::Linux => DecreaseBasis::Cwnd,
+            Profile::Rfc | Profile::Ns2 => DecreaseBasis::FlightSize,
         };
         Self { beta, basis }
     }
 }
 
 impl WindowDecrease for Factor {
-    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
+    fn after_congestion(
+        &mut self,
+        window: &Window,
+        _: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window {
         Window::at(match self.basis {
-            ReductionBasis::FlightSize => self.beta * signal.flight,
-            ReductionBasis::Cwnd => libm::floor(self.beta * libm::floor(window.cwnd)),
+            DecreaseBasis::FlightSize => self.beta * signal.flight,
+            DecreaseBasis::Cwnd => libm::floor(self.beta * libm::floor(window.cwnd)),
         })
     }
 }
 
-/// What the growth itself wants: see [`WindowIncrease::decreased_window`](super::WindowIncrease::decreased_window).
+/// The rule of increase determines it: see [`WindowIncrease::ssthresh_after`](super::WindowIncrease::ssthresh_after).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfIncrease;
 
 impl WindowDecrease for OfIncrease {
-    fn reduced(
+    fn after_congestion(
         &mut self,
         window: &Window,
         increase: &mut Increase,
         signal: &SignalEvidence,
     ) -> Window {
-        Window::at(increase.decreased_window(window, signal))
+        Window::at(increase.ssthresh_after(window, signal))
     }
 }
 
-/// Declares the closed enum of reductions and hands each call to the one at work.
+/// Declares the closed enum of rules; each call is passed to the rule in use.
 macro_rules! decreases {
-    ($($(#[$doc:meta])* $name:ident: $part:ty,)*) => {
-        /// What a congestion signal costs.
+    ($($(#[$doc:meta])* $name:ident: $rule:ty,)*) => {
+        /// A rule of window decrease.
         #[derive(Clone, Debug)]
         pub enum Decrease {
-            $($(#[$doc])* $name($part),)*
+            $($(#[$doc])* $name($rule),)*
         }
 
-        $(impl From<$part> for Decrease {
-            fn from(decrease: $part) -> Self {
+        $(impl From<$rule> for Decrease {
+            fn from(decrease: $rule) -> Self {
                 Self::$name(decrease)
             }
         })*
@@ -127,34 +132,34 @@ macro_rules! decreases {
         impl Decrease {
             /// See [`WindowDecrease::OBSERVES`].
             pub fn observes(&self) -> bool {
-                match self { $(Self::$name(_) => <$part>::OBSERVES,)* }
+                match self { $(Self::$name(_) => <$rule>::OBSERVES,)* }
             }
 
             /// See [`WindowDecrease::observe`].
             #[inline]
             pub fn observe(&mut self, ack: &AckEvidence, window: &Window) {
-                match self { $(Self::$name(part) => part.observe(ack, window),)* }
+                match self { $(Self::$name(rule) => rule.observe(ack, window),)* }
             }
 
-            /// See [`WindowDecrease::reduced`].
-            pub fn reduced(
+            /// See [`WindowDecrease::after_congestion`].
+            pub fn after_congestion(
                 &mut self,
                 window: &Window,
                 increase: &mut Increase,
                 signal: &SignalEvidence,
             ) -> Window {
-                match self { $(Self::$name(part) => part.reduced(window, increase, signal),)* }
+                match self { $(Self::$name(rule) => rule.after_congestion(window, increase, signal),)* }
             }
 
             /// See [`WindowDecrease::rampdown`].
             pub fn rampdown(&self, before: &Window) -> Option<f64> {
-                match self { $(Self::$name(part) => part.rampdown(before),)* }
+                match self { $(Self::$name(rule) => rule.rampdown(before),)* }
             }
 
             /// See [`WindowDecrease::undo`].
             pub fn undo(&mut self, before: &Self) {
                 match (self, before) {
-                    $((Self::$name(part), Self::$name(before)) => part.undo(before),)*
+                    $((Self::$name(rule), Self::$name(before)) => rule.undo(before),)*
                     _ => {}
                 }
             }
@@ -166,7 +171,7 @@ macro_rules! decreases {
                 increase: &mut Increase,
                 signal: &SignalEvidence,
             ) -> Window {
-                match self { $(Self::$name(part) => part.after_timeout(window, increase, signal),)* }
+                match self { $(Self::$name(rule) => rule.after_timeout(window, increase, signal),)* }
             }
         }
     };
@@ -175,21 +180,21 @@ macro_rules! decreases {
 decreases! {
     /// A fixed share.
     Factor: Factor,
-    /// What the growth wants.
+    /// The rule of increase determines it.
     OfIncrease: OfIncrease,
-    /// Nothing.
+    /// None: a fixed window.
     FixedWindow: variants::fixed_window::FixedWindow,
     /// Adaptive ssthresh reviser.
     Asran: variants::asran::Asran,
-    /// Half or a quarter, at once or gradually.
+    /// To a half or a quarter, at once or gradually.
     Fack: variants::fack::Fack,
-    /// Rate times least RTT, by round trips.
+    /// Rate times minimum RTT; the rate is measured per round trip.
     Westwood: variants::westwood::Westwood,
-    /// The same, by ACKs.
+    /// Rate times minimum RTT; the rate is measured per ACK.
     WestwoodBwe: variants::westwood_bwe::WestwoodBwe,
-    /// The same, over an adaptive interval.
+    /// Rate times minimum RTT; the rate is measured over an adaptive interval.
     WestwoodAbse: variants::westwood_abse::WestwoodAbse,
-    /// Half, as ns-2 takes it.
+    /// Half, as in ns-2.
     Ns2Half: variants::ns2_reno::Ns2Half,
 }
 
@@ -215,23 +220,26 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_takes_its_share_of_the_flight_or_of_whole_segments_of_cwnd() {
+    fn a_factor_applies_to_flight_size_or_to_whole_segments_of_cwnd() {
         let mut increase = Increase::from(Reno::default());
-        let mut reduced = |basis| {
+        let mut after_congestion = |basis| {
             let mut factor = Factor { beta: 0.7, basis };
-            factor.reduced(&window(), &mut increase, &signal(Signal::Loss))
+            factor.after_congestion(&window(), &mut increase, &signal(Signal::Loss))
         };
-        assert_eq!(reduced(ReductionBasis::FlightSize), Window::at(21.0));
+        assert_eq!(
+            after_congestion(DecreaseBasis::FlightSize),
+            Window::at(21.0)
+        );
         // 0.7 * 41 = 28.7.
-        assert_eq!(reduced(ReductionBasis::Cwnd), Window::at(28.0));
+        assert_eq!(after_congestion(DecreaseBasis::Cwnd), Window::at(28.0));
     }
 
     #[test]
-    fn a_repeated_timeout_holds_ssthresh_and_both_fall_to_the_loss_window() {
+    fn a_repeated_timeout_keeps_ssthresh_and_both_set_the_loss_window() {
         let mut increase = Increase::from(Reno::default());
-        let mut part = OfIncrease;
-        let first = part.after_timeout(&window(), &mut increase, &signal(Signal::Timeout));
-        let again = part.after_timeout(&window(), &mut increase, &signal(Signal::RepeatedTimeout));
+        let mut rule = OfIncrease;
+        let first = rule.after_timeout(&window(), &mut increase, &signal(Signal::Timeout));
+        let again = rule.after_timeout(&window(), &mut increase, &signal(Signal::RepeatedTimeout));
         let expected = |ssthresh| Window {
             cwnd: 1.0,
             ssthresh,

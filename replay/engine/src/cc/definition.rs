@@ -1,7 +1,7 @@
-//! What a variant says of itself: its name and its source, its parameters, what it fixes of the stack, and what its
-//! controller is made of.
+//! The definition of a variant: name and source, parameters, what it fixes of the stack, and the parts of its
+//! controller.
 //!
-//! Does not depend on which variants there are. Each has its page `docs/variants/<name>.md`.
+//! Does not depend on which variants there are. Each has a page, `docs/variants/<name>.md`.
 
 use hindflight_kernels::StreamRng;
 
@@ -13,41 +13,41 @@ use super::windowed::{WindowPacing, Windowed};
 use super::{Controller, HALF};
 use crate::config::{Profile, SlowStartKind, StackParams};
 
-/// A variant. What most have alike stands in [`Definition::BASE`].
+/// A variant. [`Definition::BASE`] has what most of them share.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     /// Name in scenarios.
     pub name: &'static str,
-    /// What it is called elsewhere: suggested where it is asked for, never taken.
+    /// Names in other systems: they are suggested, but not accepted.
     pub other_names: &'static [&'static str],
     /// Family.
     pub family: &'static str,
-    /// One line.
+    /// Summary, one line.
     pub summary: &'static str,
     /// Where it is defined, as `RFC 9438`.
     pub source: &'static str,
     /// Year of that source.
     pub year: u16,
-    /// Its own parameters.
+    /// Its parameters.
     pub params: &'static [ParamSpec],
     /// Whether it has them under this profile.
     pub has_params: fn(Profile) -> bool,
-    /// Pairs of parameters of which the first must be less than the second.
+    /// Pairs of parameters; the first one must be less than the second.
     pub ordered: fn(&ParamValues) -> Vec<Ordered>,
-    /// What it fixes of the stack.
+    /// Stack parameters that it determines.
     pub fix: fn(&mut StackParams, &ParamValues),
-    /// Whether it is nothing special without a forecast of outages, which no stack that was captured had.
+    /// Whether it needs a forecast of outages, which no captured stack had; without one it is like its base.
     pub needs_forecast: bool,
-    /// How its slow start ends where the scenario does not say.
+    /// Exit of slow start unless the scenario chooses one.
     pub slow_start: fn(Profile) -> SlowStartKind,
-    /// How it paces, whatever the stack does.
+    /// Its pacing, whatever the stack does.
     pub pacing: fn(&ParamValues) -> Option<WindowPacing>,
-    /// What its controller is made of; the draws decide what it leaves to chance.
-    pub made: fn(&StackParams, &ParamValues, StreamRng) -> Made,
+    /// The parts of its controller; the random stream is for its random decisions.
+    pub parts: fn(&StackParams, &ParamValues, StreamRng) -> ControllerParts,
 }
 
 impl Definition {
-    /// RFC 5681's windows, no parameters, and nothing that the stack does not say.
+    /// The windows of RFC 5681, without parameters, with the stack of the profile.
     pub const BASE: Self = Self {
         name: "",
         other_names: &[],
@@ -62,41 +62,41 @@ impl Definition {
         needs_forecast: false,
         slow_start: |_| SlowStartKind::Standard,
         pacing: |_| None,
-        made: |stack, _, _| Made::halved(Reno::default(), stack.profile),
+        parts: |stack, _, _| ControllerParts::halved(Reno::default(), stack.profile),
     };
 }
 
 /// The lower and the upper parameter, each with its value.
 pub type Ordered = [(&'static str, f64); 2];
 
-/// What a controller is made of.
+/// The parts of a controller.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "one per connection, taken apart as soon as it is made"
+    reason = "one per connection, taken apart immediately"
 )]
-pub enum Made {
-    /// A growth and a reduction, behind a slow start of the stack's kind.
-    Parts(Increase, Decrease),
-    /// A window that knows no slow start of the usual kind; the stack may pace it.
+pub enum ControllerParts {
+    /// An increase rule and a decrease rule, with the stack's slow start.
+    Rules(Increase, Decrease),
+    /// A window with its own slow start; the stack may pace it.
     Window(Windowed),
-    /// All of it.
+    /// A complete controller.
     Whole(Controller),
 }
 
-impl Made {
-    /// A growth that says itself what a loss costs.
+impl ControllerParts {
+    /// An increase rule that also determines the decrease.
     pub fn own(increase: impl Into<Increase>) -> Self {
-        Self::Parts(increase.into(), OfIncrease.into())
+        Self::Rules(increase.into(), OfIncrease.into())
     }
 
-    /// A growth which a loss costs half, of what the profile's stack halves.
+    /// An increase rule whose window is halved; the profile decides what is halved.
     pub fn halved(increase: impl Into<Increase>, profile: Profile) -> Self {
-        Self::Parts(increase.into(), Factor::of(HALF, profile).into())
+        Self::Rules(increase.into(), Factor::of(HALF, profile).into())
     }
 
-    /// Reno's growth over a reduction of its own.
+    /// Reno's increase with this decrease rule.
     pub fn over_reno(decrease: impl Into<Decrease>) -> Self {
-        Self::Parts(Reno::default().into(), decrease.into())
+        Self::Rules(Reno::default().into(), decrease.into())
     }
 }

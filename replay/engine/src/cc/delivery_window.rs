@@ -1,6 +1,6 @@
-//! A delivery window: how many segments were delivered in a sliding window of time.
+//! Segments delivered within a sliding window of time.
 //!
-//! Does not depend on what the count is used for.
+//! Does not depend on what the number is used for.
 
 use crate::sim::ring::Ring;
 use crate::sim::time::Nanos;
@@ -8,17 +8,17 @@ use crate::sim::time::Nanos;
 /// The deliveries of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryWindow {
-    /// Segments so far, and those up to the last ACK that was forgotten.
+    /// Segments so far, and those up to the last ACK that was removed.
     total: u64,
-    forgotten: u64,
-    /// ACKs since: when, and segments up to it.
+    removed: u64,
+    /// The later ACKs: time, and segments up to that ACK.
     acks: Ring<(Nanos, u64)>,
-    /// Of these, the ones before the interval asked for last: intervals move by little from ACK to ACK.
+    /// Number of these ACKs before the last interval that was asked for: intervals change little from ACK to ACK.
     before: usize,
 }
 
 impl DeliveryWindow {
-    /// An ACK at `now` delivers `segments`; what is older than `longest` is forgotten.
+    /// An ACK at `now` delivers `segments`; ACKs older than `longest` are removed.
     pub fn add(&mut self, now: Nanos, segments: u32, longest: Nanos) {
         self.total += u64::from(segments);
         self.acks.push_back((now, self.total));
@@ -26,7 +26,7 @@ impl DeliveryWindow {
             && at + longest < now
         {
             self.acks.pop_front();
-            self.forgotten = total;
+            self.removed = total;
             self.before = self.before.saturating_sub(1);
         }
     }
@@ -39,7 +39,7 @@ impl DeliveryWindow {
         }
         loop {
             let Some(last) = self.before.checked_sub(1) else {
-                return self.total - self.forgotten;
+                return self.total - self.removed;
             };
             match self.acks.get(last) {
                 Some(ack) if is_before(ack) => return self.total - ack.1,
@@ -63,9 +63,9 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_what_came_after_its_beginning() {
+    fn an_interval_covers_the_deliveries_after_its_start() {
         let mut deliveries = deliveries(1000);
-        // Longer and shorter than the last one, in any order.
+        // Longer and shorter than the one before, in any order.
         for (interval, expected) in [
             (30, 6),
             (35, 8),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_longest_interval_is_forgotten() {
+    fn deliveries_older_than_the_longest_interval_are_removed() {
         let mut deliveries = deliveries(30);
         assert_eq!(deliveries.acks.len(), 4, "70 to 100");
         assert_eq!(deliveries.within(100, 90), 8);

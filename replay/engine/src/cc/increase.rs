@@ -1,63 +1,63 @@
-//! Window increase: what an ACK adds to cwnd. One file per rule in `variants`, one line in the list at the end.
+//! Window increase: how far an ACK opens the window. One file per rule, one line in the list at the end.
 //!
-//! Does not depend on the window decrease, except for rules whose own state decides it (`decreased_window`).
+//! Does not depend on the decrease, except for rules whose state determines it (`ssthresh_after`).
 
 use super::Window;
 use super::evidence::{AckEvidence, SignalEvidence};
 use crate::sim::time::Nanos;
 
-/// A growth. Only `on_ack` is compulsory; the rest is for those that need it.
+/// A rule of window increase. Only `on_ack` is required.
 pub trait WindowIncrease {
-    /// It wants every ACK, also while losses are being repaired: `observe` is called.
+    /// It needs every ACK, in recovery too: `observe` is called.
     const OBSERVES: bool = false;
-    /// It grows the window below ssthresh as well (Hybla, Vegas, LEDBAT): `on_ack` is called for every ACK that may
-    /// grow the window, the [`SlowStart`](super::SlowStart) part for none, and `AckEvidence::cwnd_limited` is its
-    /// own business.
+    /// It also opens the window below ssthresh (Hybla, Vegas, LEDBAT): `on_ack` is called for every ACK that may open
+    /// the window, [`SlowStart`](super::SlowStart) is not used, and the rule itself must respect
+    /// `AckEvidence::cwnd_limited`.
     const OWNS_SLOW_START: bool = false;
-    /// It judges the path by itself: where a loss is taken for corruption, growth goes on while it is repaired.
+    /// It increases the window in fast recovery too, if losses count as corruption.
     const INCREASES_IN_RECOVERY: bool = false;
 
-    /// Every ACK, before the sender reacts to it: filters and delay samples.
+    /// Every ACK, before the sender reacts to it, for filters and delay samples.
     #[inline]
     fn observe(&mut self, _ack: &AckEvidence) {}
 
-    /// Grows the window for `acked` segments, those left over from slow start.
+    /// Opens the window for `acked` segments, those that slow start has not used.
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence);
 
-    /// The window that this growth wants after `signal`, in segments; read by `Decrease::OfIncrease` only.
-    /// RFC 5681 §3.1 equation 4 unless the growth has its own (H-TCP, Illinois, YeAH, Veno, HighSpeed, Compound).
-    fn decreased_window(&mut self, _window: &Window, signal: &SignalEvidence) -> f64 {
+    /// ssthresh after `signal`, in segments, used by `Decrease::OfIncrease` only. RFC 5681 §3.1 equation 4 unless the
+    /// rule has its own (H-TCP, Illinois, YeAH, Veno, HighSpeed, Compound).
+    fn ssthresh_after(&mut self, _window: &Window, signal: &SignalEvidence) -> f64 {
         signal.flight / 2.0
     }
 
-    /// The window is being reduced from `before`, whatever the signal was.
+    /// The window decreases from `before`, for whatever signal.
     fn on_decrease(&mut self, _before: &Window) {}
 
-    /// The retransmission timer expired; `on_decrease` came before it if the window was reduced.
+    /// The retransmission timer expired; if the window decreased, `on_decrease` was called before.
     fn on_timeout(&mut self) {}
 
-    /// Fast recovery ended, with this ACK.
+    /// Fast recovery ends with this ACK.
     fn on_recovery_exit(&mut self, _ack: &AckEvidence) {}
 
-    /// A dummy segment was answered (see `StackParams::low_priority_probes`).
+    /// A probe segment was answered (see `StackParams::low_priority_probes`).
     fn on_probe_answer(&mut self, _window: &mut Window) {}
 
-    /// The last reduction was spurious; this growth stood at `before` when it came. The windows are given back
-    /// elsewhere: what has been measured since stays, so that only what the reduction itself changed goes back.
+    /// The last decrease was spurious; `before` is the state before it. The window itself is restored by the caller;
+    /// measurements since then stay, so that only the changes of the decrease are undone.
     fn undo(&mut self, _before: &Self)
     where
         Self: Sized,
     {
     }
 
-    /// Nothing was in flight for `idle`, longer than the RTO, and data is to be sent again.
+    /// The connection was idle for `idle`, longer than the RTO, and sends again.
     fn on_idle(&mut self, _idle: Nanos) {}
 }
 
-/// Declares the closed enum of growths and hands each call to the one at work.
+/// Declares the closed enum of rules; each call is passed to the rule in use.
 macro_rules! increases {
     ($($(#[$doc:meta])* $name:ident: $module:ident,)*) => {
-        /// What an ACK buys.
+        /// A rule of window increase.
         #[derive(Clone, Debug)]
         pub enum Increase {
             $($(#[$doc])* $name(crate::cc::variants::$module::$name),)*
@@ -98,9 +98,9 @@ macro_rules! increases {
                 match self { $(Self::$name(increase) => increase.on_ack(window, acked, ack),)* }
             }
 
-            /// See [`WindowIncrease::decreased_window`].
-            pub fn decreased_window(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
-                match self { $(Self::$name(increase) => increase.decreased_window(window, signal),)* }
+            /// See [`WindowIncrease::ssthresh_after`].
+            pub fn ssthresh_after(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
+                match self { $(Self::$name(increase) => increase.ssthresh_after(window, signal),)* }
             }
 
             /// See [`WindowIncrease::on_decrease`].
@@ -142,40 +142,40 @@ macro_rules! increases {
 increases! {
     /// RFC 5681 §3.1.
     Reno: reno,
-    /// Towards a threshold that the spacing of ACKs tells.
+    /// Towards an ssthresh that the spacing of ACKs determines.
     Afstart: afstart,
     /// RFC 9438.
     Cubic: cubic,
-    /// RFC 9438 as Linux counts it.
+    /// RFC 9438 with the arithmetic of Linux.
     LinuxCubic: linux_cubic,
-    /// None.
+    /// A fixed window.
     FixedWindow: fixed_window,
-    /// Binary increase.
+    /// Binary search.
     Bic: bic,
-    /// Reno with a delay window beside it.
+    /// Reno's window and a delay window.
     Compound: compound,
     /// RFC 3649.
     Highspeed: highspeed,
-    /// By the time since the last reduction.
+    /// By the time since the last decrease.
     Htcp: htcp,
-    /// As over a short path.
+    /// As on a path with a short RTT.
     Hybla: hybla,
     /// By queueing delay.
     Illinois: illinois,
     /// RFC 6817.
     Ledbat: ledbat,
-    /// Reno with room found by dummy segments.
+    /// Reno with bandwidth found by low-priority probe segments.
     Peach: peach,
-    /// A fixed share per segment.
+    /// A fixed increase per segment.
     Scalable: scalable,
     /// A few segments in queues.
     Vegas: vegas,
-    /// Reno that tells random loss from congestion.
+    /// Reno that distinguishes random loss from congestion.
     Veno: veno,
-    /// The same by few ACKs, through losses.
+    /// Vegas with few ACKs, through losses.
     ScpsVegas: scps_vegas,
-    /// Scalable and Reno in turn.
+    /// Scalable TCP and Reno alternately.
     Yeah: yeah,
-    /// RFC 5681 §3.1 as ns-2 counts it.
+    /// RFC 5681 §3.1 as in ns-2.
     Ns2Reno: ns2_reno,
 }

@@ -29,7 +29,7 @@ mod windowed;
 mod windowed_max;
 
 pub use decrease::{Decrease, Factor, OfIncrease, WindowDecrease};
-pub use definition::{Definition, Made};
+pub use definition::{ControllerParts, Definition};
 pub use evidence::{AckEvidence, LostSegment, RateSample, Repair, Round, Signal, SignalEvidence};
 pub use external::{ControllerEvent, External, ExternalController, Externals, MakeExternal};
 pub use increase::{Increase, WindowIncrease};

@@ -1,20 +1,20 @@
-//! Typed parameters of variants: one table per variant says name, default, unit, range and source, and the same
-//! declaration makes the struct that the equations read.
+//! Typed parameters of variants. One table per variant gives name, default, unit, range and source; the same
+//! declaration defines the struct that the equations use.
 //!
-//! Does not depend on any variant. A scenario gives values by name; `check` refuses what no table knows.
+//! Does not depend on any variant. A scenario gives values by name; `check` finds invalid ones.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::catalogue::edit_distance;
-use crate::config::quantity;
+use crate::config::ParameterProblem;
 
-/// A value as a scenario writes it.
+/// A value in a scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum ParamValue {
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
     /// A number.
     Number(f64),
@@ -22,24 +22,24 @@ pub enum ParamValue {
     Name(String),
 }
 
-/// Values by name; what is left out keeps its default.
+/// Values by name; absent ones keep their default.
 pub type ParamValues = BTreeMap<String, ParamValue>;
 
-/// What a parameter may be, and its default.
+/// Type of a parameter, with its default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// A number within bounds, both included.
+    /// A number from `min` to `max`.
     Number {
         /// Default.
         default: f64,
-        /// Minimum value.
+        /// Minimum.
         min: f64,
-        /// Maximum value.
+        /// Maximum.
         max: f64,
         /// Whole numbers only.
         whole: bool,
     },
-    /// Yes or no.
+    /// True or false.
     Flag {
         /// Default.
         default: bool,
@@ -53,65 +53,67 @@ pub enum Kind {
     },
 }
 
-/// One row of a variant's table.
+/// One row of the table of a variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamSpec {
     /// Name in scenarios.
     pub name: &'static str,
-    /// What it may be.
+    /// Its type.
     pub kind: Kind,
     /// Unit of a number; empty for a ratio or a count, and for the other kinds.
     pub unit: &'static str,
     /// Where the default comes from, as `RFC 9438 §5.1`.
     pub source: &'static str,
-    /// One line.
+    /// Description, one line.
     pub meaning: &'static str,
 }
 
-/// An enum that a parameter chooses from.
+/// An enum that a parameter may choose from.
 pub trait Choice: Copy + 'static {
     /// Every value with its name in scenarios.
     const NAMES: &'static [&'static str];
 
-    /// The value called `name`; none if there is no such.
+    /// The value called `name`; none if there is none.
     fn from_name(name: &str) -> Option<Self>;
 }
 
-/// Checks `values` against the table of a variant: the name of the first value that is refused, and why.
-///
-/// # Errors
-/// An unknown name (with the nearest that exists), a value of the wrong kind or out of range.
-pub fn check(specs: &[ParamSpec], values: &ParamValues) -> Result<(), (String, String)> {
-    for (name, value) in values {
-        let spec = specs
-            .iter()
-            .find(|spec| spec.name == name)
-            .ok_or_else(|| (name.clone(), unknown(specs, name)))?;
-        spec.check(value)
-            .map_err(|problem| (name.clone(), problem))?;
-    }
-    Ok(())
+/// Checks `values` against the table of a variant. Returns the name of each invalid value with the problem: an unknown
+/// name, a value of another type or out of range.
+pub fn check(specs: &[ParamSpec], values: &ParamValues) -> Vec<(String, ParameterProblem)> {
+    let problem = |(name, value): (&String, &ParamValue)| {
+        let problem = match specs.iter().find(|spec| spec.name == name) {
+            Some(spec) => spec.problem(value)?,
+            None => unknown(specs, name),
+        };
+        Some((name.clone(), problem))
+    };
+    values.iter().filter_map(problem).collect()
 }
 
-fn unknown(specs: &[ParamSpec], name: &str) -> String {
+/// Former names of parameters, and their present ones.
+const RENAMED: [(&str, &str); 4] = [
+    ("greatest_exponent", "max_exponent"),
+    ("least_cwnd", "min_cwnd"),
+    ("least_interval", "min_interval"),
+    ("most", "max_increase"),
+];
+
+fn unknown(specs: &[ParamSpec], name: &str) -> ParameterProblem {
+    let present = RENAMED.iter().find(|(former, _)| *former == name);
+    let name = present.map_or(name, |(_, present)| present);
     let nearest = specs
         .iter()
         .min_by_key(|spec| edit_distance(name, spec.name));
-    match nearest {
-        None => "the variant has no parameters".into(),
-        Some(nearest) => {
-            let all: Vec<_> = specs.iter().map(|spec| spec.name).collect();
-            format!(
-                "no such parameter; did you mean {:?}? There are {}",
-                nearest.name,
-                all.join(", ")
-            )
+    nearest.map_or(ParameterProblem::NoParameters, |nearest| {
+        ParameterProblem::Unknown {
+            nearest: nearest.name,
+            known: specs.iter().map(|spec| spec.name).collect(),
         }
-    }
+    })
 }
 
 impl ParamSpec {
-    /// The default as a scenario would write it.
+    /// The default in the syntax of a scenario.
     pub fn default_text(&self) -> String {
         match self.kind {
             Kind::Number { default, .. } => default.to_string(),
@@ -120,7 +122,7 @@ impl ParamSpec {
         }
     }
 
-    /// What is allowed: `min..max` or the names.
+    /// The allowed values: `min..max` or the names.
     pub fn allowed_text(&self) -> String {
         match self.kind {
             Kind::Number { min, max, .. } => format!("{min}..{max}"),
@@ -129,46 +131,43 @@ impl ParamSpec {
         }
     }
 
-    /// A number out of bounds and the bounds, with their unit.
-    fn out_of_range(&self, number: f64, min: f64, max: f64) -> String {
-        if self.unit == "bit/s" {
-            let [number, min, max] = [number, min, max].map(|bps| quantity("_bps", bps));
-            return format!("{number} is not between {min} and {max}");
-        }
-        let bounds = format!("{number} is not between {min} and {max} {}", self.unit);
-        bounds.trim_end().into()
-    }
-
-    fn check(&self, value: &ParamValue) -> Result<(), String> {
+    /// Why `value` is invalid; none if it is allowed.
+    fn problem(&self, value: &ParamValue) -> Option<ParameterProblem> {
+        let unit = self.unit;
         match (self.kind, value) {
             (
                 Kind::Number {
                     min, max, whole, ..
                 },
-                &ParamValue::Number(number),
+                &ParamValue::Number(value),
             ) => {
-                if !(min..=max).contains(&number) {
-                    Err(self.out_of_range(number, min, max))
-                } else if whole && number.fract() != 0.0 {
-                    Err(format!("{number} is not a whole number"))
+                if !(min..=max).contains(&value) {
+                    Some(ParameterProblem::OutOfRange {
+                        value,
+                        min,
+                        max,
+                        unit,
+                    })
+                } else if whole && value.fract() != 0.0 {
+                    Some(ParameterProblem::NotWhole { value })
                 } else {
-                    Ok(())
+                    None
                 }
             }
-            (Kind::Flag { .. }, ParamValue::Flag(_)) => Ok(()),
+            (Kind::Flag { .. }, ParamValue::Flag(_)) => None,
             (Kind::Choice { names, .. }, ParamValue::Name(name)) => {
-                if names.contains(&name.as_str()) {
-                    Ok(())
-                } else {
-                    Err(format!("{name:?} is none of {}", names.join(", ")))
-                }
+                let value = name.clone();
+                let unknown = !names.contains(&name.as_str());
+                unknown.then_some(ParameterProblem::NotAllowed {
+                    value,
+                    allowed: names,
+                })
             }
             (Kind::Number { min, max, .. }, _) => {
-                let bounds = format!("must be a number between {min} and {max} {}", self.unit);
-                Err(bounds.trim_end().into())
+                Some(ParameterProblem::NotNumber { min, max, unit })
             }
-            (Kind::Flag { .. }, _) => Err("must be true or false".into()),
-            (Kind::Choice { names, .. }, _) => Err(format!("must be one of {}", names.join(", "))),
+            (Kind::Flag { .. }, _) => Some(ParameterProblem::NotFlag),
+            (Kind::Choice { names, .. }, _) => Some(ParameterProblem::NotName { allowed: names }),
         }
     }
 }
@@ -197,11 +196,11 @@ pub fn choice<C: Choice>(values: &ParamValues, name: &str, default: C) -> C {
     }
 }
 
-/// Declares an enum that a parameter chooses from, each value with its name in scenarios.
+/// Declares an enum that a parameter may choose from; each value has its name in scenarios.
 ///
 /// ```text
 /// choices! {
-///     /// How the window falls.
+///     /// How the window decreases.
 ///     pub enum Mode {
 ///         /// Halved, then slow start.
 ///         HalveThenSlowStart = "halve_then_slow_start",
@@ -225,8 +224,8 @@ macro_rules! choices {
     };
 }
 
-/// Declares a variant's parameters: the struct with its defaults, the table `SPECS`, and `with`, which takes a
-/// scenario's values over what is there. The first line of each field's documentation is its meaning in the table.
+/// Declares the parameters of a variant: the struct with its defaults, the table `SPECS`, and `with`, which applies the
+/// values of a scenario. The first line of a field's documentation is its description in the table.
 ///
 /// ```text
 /// parameters! {
@@ -234,11 +233,11 @@ macro_rules! choices {
 ///     pub struct FooParams {
 ///         /// Steepness.
 ///         c: number(0.4, "segments/s³", 0.01, 10.0, "RFC 9438 §5.1"),
-///         /// Rounds that are averaged.
+///         /// Rounds of the average.
 ///         rounds: whole(8, "", 1, 64, "paper, §3"),
-///         /// Release bandwidth to newcomers.
+///         /// Releases bandwidth to new flows.
 ///         fast_convergence: flag(true, "RFC 9438 §4.7"),
-///         /// How the window falls.
+///         /// How the window decreases.
 ///         mode: choice(Mode, HalveThenSlowStart = "halve_then_slow_start", "paper, §2"),
 ///     }
 /// }
@@ -271,12 +270,12 @@ macro_rules! parameters {
                 },)*
             ];
 
-            /// The defaults with a scenario's `values` in their places.
+            /// The defaults with the `values` of a scenario.
             pub fn of(values: &$crate::cc::ParamValues) -> Self {
                 Self::default().with(values)
             }
 
-            /// These parameters with a scenario's `values` in their places.
+            /// These parameters with the `values` of a scenario.
             #[must_use]
             pub fn with(self, values: &$crate::cc::ParamValues) -> Self {
                 Self {
@@ -341,6 +340,7 @@ pub(crate) use parameters;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::catalogue::VARIANTS;
 
     choices! {
         /// Colours.
@@ -372,14 +372,15 @@ mod tests {
     }
 
     fn refusal(json: &str) -> String {
-        match check(TestParams::SPECS, &values(json)) {
-            Ok(()) => String::new(),
-            Err((name, problem)) => format!("{name}: {problem}"),
-        }
+        let problems = check(TestParams::SPECS, &values(json));
+        let lines = problems
+            .iter()
+            .map(|(name, problem)| format!("{name}: {problem}"));
+        lines.collect::<Vec<_>>().join("; ")
     }
 
     #[test]
-    fn values_replace_defaults_by_name_and_leave_the_others() {
+    fn values_replace_defaults_by_name() {
         let defaults = TestParams::default();
         assert_eq!(defaults.with(&values("{}")), defaults);
         assert_eq!(TestParams::of(&values("{}")), defaults);
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_default_unit_range_and_source() {
+    fn the_table_has_default_unit_range_and_source() {
         let [c, rounds, _, colour] = TestParams::SPECS else {
             panic!("four rows");
         };
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_parameter_and_what_is_allowed() {
+    fn problems_name_the_parameter_and_the_allowed_values() {
         for (json, expected) in [
             (
                 r#"{"c": 10, "rounds": 64, "whether": false, "colour": "red"}"#,
@@ -451,7 +452,29 @@ mod tests {
         ] {
             assert_eq!(refusal(json), expected);
         }
-        let (_, problem) = check(&[], &values(r#"{"c": 1}"#)).expect_err("nothing is known");
-        assert_eq!(problem, "the variant has no parameters");
+        assert_eq!(
+            check(&[], &values(r#"{"c": 1}"#)),
+            [("c".into(), ParameterProblem::NoParameters)]
+        );
+    }
+
+    #[test]
+    fn a_former_name_suggests_the_present_one() {
+        for variant in VARIANTS {
+            let specs = variant.info().params;
+            for (former, present) in RENAMED {
+                assert!(!specs.iter().any(|spec| spec.name == former));
+                if !specs.iter().any(|spec| spec.name == present) {
+                    continue;
+                }
+                let given = [(former.to_owned(), ParamValue::Number(5.0))].into();
+                let problems = check(specs, &given);
+                let suggests = |problem: &ParameterProblem| matches!(problem, ParameterProblem::Unknown { nearest, .. } if *nearest == present);
+                assert!(
+                    suggests(&problems[0].1),
+                    "{variant:?} {former}: {problems:?}"
+                );
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Slow start and the ways out of it without a loss: none, HyStart (Ha and Rhee 2011, as in Linux), HyStart++.
+//! Slow start and its exits without a loss: none, HyStart (Ha and Rhee 2011, as in Linux), HyStart++.
 //!
 //! Does not depend on congestion avoidance. Read RFC 5681 §3.1 and RFC 9406 §4 first.
 
@@ -9,12 +9,12 @@ use crate::sim::time::{MILLISECOND, Nanos};
 /// Slow start of one connection.
 #[derive(Clone, Debug)]
 pub struct SlowStart {
-    /// Segments by which one ACK may raise cwnd (RFC 5681 §3.1: one; RFC 3465: L).
+    /// Maximum increase of cwnd per ACK, segments (RFC 5681 §3.1: one; RFC 3465: L).
     limit: f64,
     exit: Exit,
 }
 
-/// How slow start ends before a loss does it.
+/// How slow start ends without a loss.
 #[derive(Clone, Debug)]
 enum Exit {
     Never,
@@ -22,38 +22,38 @@ enum Exit {
     Hystartpp(Hystartpp),
 }
 
-/// RFC 9406 §4.3 and Linux alike: samples needed in a round.
+/// RFC 9406 §4.3 and Linux: samples required in a round.
 const ROUND_SAMPLES: u32 = 8;
-/// RFC 9406 §4.3: bounds of the delay increase that counts. Linux has the same two.
+/// RFC 9406 §4.3 and Linux: bounds of the delay increase that ends slow start.
 const MIN_INCREASE: Nanos = 4 * MILLISECOND;
 const MAX_INCREASE: Nanos = 16 * MILLISECOND;
-/// Both take an eighth of the least RTT between the bounds.
+/// Between the bounds it is an eighth of the minimum RTT.
 const INCREASE_DIVISOR: u64 = 8;
-/// Linux: HyStart does not look below this cwnd, in segments.
+/// Linux: HyStart does not apply below this cwnd, in segments.
 const HYSTART_LOW_WINDOW: f64 = 16.0;
-/// Linux: ACKs closer than this belong to one train.
+/// Linux: ACKs that arrive closer together belong to one train.
 const HYSTART_ACK_DELTA: Nanos = 2 * MILLISECOND;
-/// Linux (`hystart_ack_delay`): what bursts of the greatest size add to a path that carried small ones till now, two of
-/// them sent and two received at the pacing rate, and at most.
+/// Linux (`hystart_ack_delay`): the delay of the largest bursts, two sent and two received at the pacing rate, on a
+/// path that had small ones until then; and its maximum.
 const BURSTS: f64 = 4.0;
 const MAX_BURST_PKTS: f64 = 45.0;
 const MAX_BURST_DELAY: Nanos = MILLISECOND;
 
-/// Linux's classic rules.
+/// The two rules of HyStart in Linux.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hystart {
     round: RttRound,
-    /// Minimum RTT of data; the handshake's does not count, its segments are short.
+    /// Minimum RTT of data; the handshake does not count, as its segments are short.
     delay_min: Option<Nanos>,
     round_start: Nanos,
     last_ack: Nanos,
-    /// It has ended a slow start: until a timeout it looks no more.
+    /// It has ended a slow start; it is off until a timeout.
     found: bool,
 }
 
-/// The delay by bursts while the window doubles per round trip: their octets at the pacing rate of that time.
+/// The delay of bursts at the pacing rate of slow start.
 ///
-/// Deviation: Linux counts a burst as 64 KiB of octets; here as so many full Ethernet segments.
+/// Deviation: Linux counts a burst as 64 KiB; here it is the same number of full Ethernet segments.
 fn burst_delay(cwnd: f64, ack: &AckEvidence) -> Nanos {
     let Some(srtt) = ack.srtt else {
         return 0;
@@ -63,14 +63,14 @@ fn burst_delay(cwnd: f64, ack: &AckEvidence) -> Nanos {
 }
 
 impl Hystart {
-    /// Whether slow start should end now.
-    fn finds(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
-        let finds = !self.found && self.sees_full_pipe(rtt, cwnd, ack);
-        self.found |= finds;
-        finds
+    /// Whether slow start ends now.
+    fn ends_slow_start(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
+        let ends_slow_start = !self.found && self.is_pipe_full(rtt, cwnd, ack);
+        self.found |= ends_slow_start;
+        ends_slow_start
     }
 
-    fn sees_full_pipe(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
+    fn is_pipe_full(&mut self, rtt: Nanos, cwnd: f64, ack: &AckEvidence) -> bool {
         if self.round.turns(ack) {
             self.round.clear();
             (self.round_start, self.last_ack) = (ack.now, ack.now);
@@ -80,8 +80,8 @@ impl Hystart {
         if cwnd < HYSTART_LOW_WINDOW {
             return false;
         }
-        // ACK train: ACKs that come closely spaced for half the least RTT mean that the pipe is full; for all of it where
-        // pacing may have spread them over half.
+        // ACK train: if closely spaced ACKs arrive for half of the minimum RTT, the pipe is full; for all of it if
+        // pacing may have spread them.
         if ack.now - self.last_ack <= HYSTART_ACK_DELTA {
             self.last_ack = ack.now;
             let path = delay_min + burst_delay(cwnd, ack);
@@ -91,9 +91,9 @@ impl Hystart {
                 return true;
             }
         }
-        // Delay: the least of the round, once it has enough samples, stands clear of the least ever.
+        // Delay: with enough samples, the minimum of the round exceeds that of the connection clearly.
         let enough = self.round.samples() >= ROUND_SAMPLES;
-        self.round.take(ack);
+        self.round.add_sample(ack);
         let increase = (delay_min / INCREASE_DIVISOR).clamp(MIN_INCREASE, MAX_INCREASE);
         let clear = |min| min > delay_min + increase;
         enough && self.round.min_rtt().is_some_and(clear)
@@ -108,7 +108,7 @@ struct Hystartpp {
     stage: Stage,
 }
 
-/// Slow start proper, or the conservative one that tests whether the delay was real.
+/// Slow start proper, or conservative slow start, which tests whether the delay increase was real.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Standard,
@@ -120,7 +120,7 @@ const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 
 impl Hystartpp {
-    /// Divisor of the growth, or none to leave slow start.
+    /// Divisor of the increase; none to leave slow start.
     fn divisor(&mut self, ack: &AckEvidence) -> Option<f64> {
         let last = self.round.min_rtt();
         if self.round.turns(ack) {
@@ -133,9 +133,9 @@ impl Hystartpp {
                 }
             }
         }
-        self.round.take(ack);
+        self.round.add_sample(ack);
         if self.round.samples() >= ROUND_SAMPLES {
-            self.judge();
+            self.update_stage();
         }
         Some(if matches!(self.stage, Stage::Standard) {
             1.0
@@ -144,7 +144,7 @@ impl Hystartpp {
         })
     }
 
-    fn judge(&mut self) {
+    fn update_stage(&mut self) {
         let Some(current) = self.round.min_rtt() else {
             return;
         };
@@ -166,7 +166,7 @@ impl Hystartpp {
 }
 
 impl SlowStart {
-    /// Slow start that only a loss or ssthresh ends; `limit` in segments per ACK, none for no limit.
+    /// Slow start that only ssthresh or a loss ends; `limit` in segments per ACK, none: no limit.
     pub fn standard(limit: Option<u32>) -> Self {
         Self {
             limit: limit.map_or(f64::INFINITY, f64::from),
@@ -195,7 +195,7 @@ impl SlowStart {
         }
     }
 
-    /// Whether it wants every ACK: `ends_by` is called.
+    /// Whether it needs every ACK: `ends_by` is called.
     pub fn observes(&self) -> bool {
         matches!(self.exit, Exit::Hystart(_))
     }
@@ -204,19 +204,19 @@ impl SlowStart {
     #[inline]
     pub fn ends_by(&mut self, cwnd: f64, ack: &AckEvidence) -> bool {
         match (&mut self.exit, ack.rtt) {
-            (Exit::Hystart(hystart), Some(rtt)) => hystart.finds(rtt, cwnd, ack),
+            (Exit::Hystart(hystart), Some(rtt)) => hystart.ends_slow_start(rtt, cwnd, ack),
             _ => false,
         }
     }
 
-    /// A timeout: HyStart begins anew, its least RTT too, as in Linux.
+    /// A timeout resets HyStart with its minimum RTT, as in Linux.
     pub fn on_timeout(&mut self) {
         if let Exit::Hystart(hystart) = &mut self.exit {
             *hystart = Hystart::default();
         }
     }
 
-    /// Grows `cwnd` up to `ssthresh` (which an exit rule may set) and returns the acknowledged segments left over for
+    /// Increases `cwnd` up to `ssthresh`, which an exit may set. Returns the acknowledged segments that are left for
     /// congestion avoidance.
     #[inline]
     pub fn on_ack(&mut self, cwnd: &mut f64, ssthresh: &mut f64, ack: &AckEvidence) -> f64 {
@@ -235,8 +235,8 @@ impl SlowStart {
         if !ack.cwnd_limited {
             return 0.0;
         }
-        let wanted = acked.min(self.limit) / divisor;
-        let grown = (*cwnd + wanted).min(*ssthresh);
+        let increase = acked.min(self.limit) / divisor;
+        let grown = (*cwnd + increase).min(*ssthresh);
         let used = (grown - *cwnd) * divisor;
         *cwnd = grown;
         if *cwnd < *ssthresh {
@@ -246,7 +246,7 @@ impl SlowStart {
         }
     }
 
-    /// A loss ended slow start; the exit rules hold for the first one only (RFC 9406 §4.2).
+    /// A loss ended slow start; HyStart++ applies to the first slow start only (RFC 9406 §4.2).
     pub fn end(&mut self) {
         if matches!(self.exit, Exit::Hystartpp(_)) {
             self.exit = Exit::Never;

@@ -111,7 +111,7 @@ impl Windowed {
     }
 
     /// Whether nothing moves it.
-    pub fn is_held(&self) -> bool {
+    pub fn is_fixed(&self) -> bool {
         matches!(self.increase, Increase::FixedWindow(_))
     }
 
@@ -222,7 +222,7 @@ impl Windowed {
         self.keep_for_undo();
         let after = self
             .decrease
-            .reduced(&self.window, &mut self.increase, signal);
+            .after_congestion(&self.window, &mut self.increase, signal);
         self.reduce_to(after);
     }
 
@@ -267,7 +267,7 @@ impl Windowed {
 
     /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
     pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
-        if !self.is_held() {
+        if !self.is_fixed() {
             self.window.cwnd = self.window.cwnd.min(initial_window);
         }
         self.increase.on_idle(idle);

@@ -1,46 +1,45 @@
-//! A windowed maximum filter: the maximum of the last N values, of which the newest may still change until the next one
-//! begins.
+//! Windowed max filter over the last N values. The newest value is provisional until the next one follows.
 //!
-//! Does not depend on what the values are.
+//! Does not depend on the meaning of the values.
 
 use crate::sim::ring::Ring;
 
-/// The values that can still be the greatest.
+/// The values that can still be the maximum.
 #[derive(Clone, Debug, Default)]
 pub struct WindowedMax {
-    /// Settled ones with their numbers; each is greater than those behind it.
-    settled: Ring<(u64, f64)>,
+    /// Committed values with their numbers; each is greater than those after it.
+    committed: Ring<(u64, f64)>,
     count: u64,
     newest: Option<f64>,
 }
 
 impl WindowedMax {
-    /// Settles the newest value: another one follows. Of the `max` values then, the oldest make room for it.
-    pub fn settle(&mut self, max: u32) {
+    /// Commits the newest value, as another one follows. The filter then covers the last `window` values including that
+    /// one.
+    pub fn commit(&mut self, window: u32) {
         if let Some(value) = self.newest.take() {
-            while self.settled.back().is_some_and(|last| last.1 <= value) {
-                self.settled.pop_back();
+            while self.committed.back().is_some_and(|last| last.1 <= value) {
+                self.committed.pop_back();
             }
-            self.settled.push_back((self.count, value));
+            self.committed.push_back((self.count, value));
             self.count += 1;
         }
-        while let Some(&(number, _)) = self.settled.front()
-            && number + u64::from(max) <= self.count
+        while let Some(&(number, _)) = self.committed.front()
+            && number + u64::from(window) <= self.count
         {
-            self.settled.pop_front();
+            self.committed.pop_front();
         }
     }
 
-    /// Takes the newest value, in place of one that has not been settled, and says which is the greatest; zero if all are
-    /// less.
-    pub fn take(&mut self, value: f64) -> f64 {
+    /// Replaces the provisional value. Returns the maximum, at least 0.
+    pub fn update(&mut self, value: f64) -> f64 {
         self.newest = Some(value);
-        let settled = self.settled.front().map_or(0.0, |first| first.1);
-        settled.max(value).max(0.0)
+        let committed = self.committed.front().map_or(0.0, |first| first.1);
+        committed.max(value).max(0.0)
     }
 
-    /// Forgets the newest value, if it has not been settled.
-    pub fn withdraw(&mut self) {
+    /// Drops the provisional value.
+    pub fn discard(&mut self) {
         self.newest = None;
     }
 }
@@ -50,33 +49,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_of_the_last_three() {
-        let mut max = WindowedMax::default();
+    fn the_maximum_of_the_last_three() {
+        let mut filter = WindowedMax::default();
         let mut next = |value| {
-            max.settle(3);
-            max.take(value)
+            filter.commit(3);
+            filter.update(value)
         };
         let found = [5.0, 3.0, 4.0, 1.0, 1.0, 1.0, 2.0, 0.5].map(&mut next);
         assert_eq!(found, [5.0, 5.0, 5.0, 4.0, 4.0, 1.0, 2.0, 2.0]);
     }
 
     #[test]
-    fn the_newest_may_be_taken_anew_until_it_is_settled() {
-        let mut max = WindowedMax::default();
-        max.take(2.0);
-        max.settle(10);
-        assert_eq!([max.take(9.0), max.take(3.0)], [9.0, 3.0]);
-        max.withdraw();
-        max.settle(10);
-        assert_eq!(max.take(1.0), 2.0);
+    fn a_provisional_value_may_be_replaced_until_it_is_committed() {
+        let mut filter = WindowedMax::default();
+        filter.update(2.0);
+        filter.commit(10);
+        assert_eq!([filter.update(9.0), filter.update(3.0)], [9.0, 3.0]);
+        filter.discard();
+        filter.commit(10);
+        assert_eq!(filter.update(1.0), 2.0);
     }
 
     #[test]
-    fn of_one_value_it_is_that_one() {
-        let mut max = WindowedMax::default();
+    fn a_window_of_one_returns_the_newest_value() {
+        let mut filter = WindowedMax::default();
         for value in [3.0, 2.0, 4.0] {
-            max.settle(1);
-            assert_eq!(max.take(value), value);
+            filter.commit(1);
+            assert_eq!(filter.update(value), value);
         }
     }
 }

@@ -1,72 +1,73 @@
-//! What feeds a flow: the kinds of sending application and their parameters.
+//! The sending applications of a flow and their parameters.
 //!
-//! Does not depend on how they run: `crate::app` does.
+//! Does not depend on how they run: see `crate::app`.
 
 use serde::Deserialize;
 
 use super::FlowConfig;
-use super::validate::{Checked, LONGEST_NS, rate, refuse, within};
+use super::error::ConfigErrorKind;
+use super::validate::{MAX_NS, Place};
 use crate::sim::time::Nanos;
 
 /// The sending application of a flow.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ApplicationConfig {
-    /// Writes as much as the network takes, up to the flow's size if it has one.
+    /// Writes as much as the network accepts, up to the flow's size if it has one.
     Greedy {
-        /// Octets that one call writes; none: whatever can leave. Needs a send buffer.
+        /// Octets of one write; none: as many as can leave. Needs a send buffer.
         #[serde(default)]
         write_bytes: Option<u32>,
-        /// Time from the flow's start to the first write; none: it writes as soon as it is connected.
+        /// Time from the flow's start to the first write; 0: as soon as it is connected.
         #[serde(default)]
         first_write_ns: Nanos,
     },
-    /// Writes at a rate for a while, then pauses.
+    /// Alternates between periods on, in which it writes at a rate, and periods off.
     OnOff {
-        /// Rate at which it writes while it is on.
+        /// Rate of the writes in a period on.
         rate_bps: f64,
-        /// Mean time on.
+        /// Mean duration of a period on.
         on_ns: Nanos,
-        /// Mean pause.
+        /// Mean duration of a period off.
         off_ns: Nanos,
-        /// How both are spread about their means.
+        /// Distribution of both.
         #[serde(default)]
         spread: Spread,
         /// Octets of one write; none: a full segment.
         #[serde(default)]
         write_bytes: Option<u32>,
     },
-    /// Sends a page whenever the receiving end asks for one; that end reads it, thinks, and asks for the next.
+    /// Sends a page for each request of the client, which reads it, thinks, and requests the next one.
     Pages {
         /// Mean size of a page.
         page_bytes: u64,
         /// Mean time between the last octet of a page and the next request.
         think_ns: Nanos,
-        /// How both are spread about their means.
+        /// Distribution of both.
         #[serde(default)]
         spread: Spread,
         /// Octets of a request.
         #[serde(default = "default_request_bytes")]
         request_bytes: u16,
-        /// Pages to load; none: until the run ends.
+        /// Pages in all; none: until the run ends.
         #[serde(default)]
         pages: Option<u64>,
     },
-    /// Writes media at their own rate; the receiving end plays them out and stalls when they run dry.
+    /// Writes media at their rate; the client plays them and stalls when its playout buffer is empty.
     Stream {
         /// Rate of the media.
         rate_bps: f64,
         /// Time between two writes.
         #[serde(default = "default_write_every_ns")]
         write_every_ns: Nanos,
-        /// Media that must have arrived before the first is played.
+        /// Media that must have arrived before playback starts.
         #[serde(default = "default_buffered_ns")]
         startup_ns: Nanos,
-        /// Media that must have arrived before play goes on after a stall.
+        /// Media that must have arrived before playback resumes after a stall.
         #[serde(default = "default_buffered_ns")]
         resume_ns: Nanos,
     },
-    /// Writes when and what a captured application wrote.
+    /// Repeats the writes of a captured application.
     Writes {
         /// Times since the flow's start, ascending.
         at_ns: Vec<Nanos>,
@@ -75,16 +76,16 @@ pub enum ApplicationConfig {
     },
 }
 
-/// How a random quantity is spread about its mean.
+/// Distribution of a random quantity with a given mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
-    /// Always the mean.
+    /// Constant.
     #[default]
     Fixed,
-    /// Exponentially.
+    /// Exponential.
     Exponential,
-    /// Pareto with shape 1.5: many small, few very large (ns-2's `Traffic/Pareto`).
+    /// Pareto with shape 1.5: many small values, few very large ones (ns-2, `Traffic/Pareto`).
     Pareto,
 }
 
@@ -109,9 +110,13 @@ impl Default for ApplicationConfig {
     }
 }
 
-const MAX_BYTES: u64 = 1 << 40;
+const MAX_PAGE_BYTES: u64 = 1 << 40;
+const MAX_PAGES: u64 = 1 << 32;
 const MAX_WRITE_BYTES: u32 = 1 << 30;
 const MAX_REQUEST_BYTES: u16 = 1400;
+const MIN_WRITE_INTERVAL_NS: Nanos = 1000;
+/// Shortest mean of a period on. A shorter one is a mistake of the unit.
+pub(super) const MIN_ON_NS: Nanos = 1000;
 
 impl ApplicationConfig {
     /// Its name in a configuration.
@@ -125,22 +130,22 @@ impl ApplicationConfig {
         }
     }
 
-    /// Checks the application of `flow`, whose key path is `flow_key`.
-    pub(super) fn validate(&self, flow_key: &str, flow: &FlowConfig) -> Checked {
-        self.agrees_with(flow_key, flow)?;
-        let key = format!("{flow_key}.application");
-        let at = |name: &str| format!("{key}.{name}");
-        let time = |name: &str, value, min| within(&at(name), value, min, LONGEST_NS);
+    /// Checks the application of `flow`, which stands at `flow_place`.
+    pub(super) fn validate(&self, flow_place: &Place, flow: &FlowConfig) {
+        self.agrees_with(flow_place, flow);
+        let place = flow_place.key("application");
+        let time = |name: &str, value, min| place.key(name).within(value, min, MAX_NS);
         let write = |octets: &Option<u32>| {
-            within(&at("write_bytes"), octets.unwrap_or(1), 1, MAX_WRITE_BYTES)
+            let write_bytes = place.key("write_bytes");
+            write_bytes.within_if_given(*octets, 1, MAX_WRITE_BYTES);
         };
         match self {
             Self::Greedy {
                 write_bytes,
                 first_write_ns,
             } => {
-                time("first_write_ns", *first_write_ns, 0)?;
-                write(write_bytes)
+                time("first_write_ns", *first_write_ns, 0);
+                write(write_bytes);
             }
             Self::OnOff {
                 rate_bps,
@@ -149,10 +154,10 @@ impl ApplicationConfig {
                 write_bytes,
                 ..
             } => {
-                rate(&at("rate_bps"), Some(*rate_bps))?;
-                time("on_ns", *on_ns, 1)?;
-                time("off_ns", *off_ns, 0)?;
-                write(write_bytes)
+                place.key("rate_bps").rate(*rate_bps);
+                time("on_ns", *on_ns, MIN_ON_NS);
+                time("off_ns", *off_ns, 0);
+                write(write_bytes);
             }
             Self::Pages {
                 page_bytes,
@@ -161,10 +166,13 @@ impl ApplicationConfig {
                 pages,
                 ..
             } => {
-                within(&at("page_bytes"), *page_bytes, 1, MAX_BYTES)?;
-                time("think_ns", *think_ns, 0)?;
-                within(&at("request_bytes"), *request_bytes, 1, MAX_REQUEST_BYTES)?;
-                within(&at("pages"), pages.unwrap_or(1), 1, 1 << 32)
+                place
+                    .key("page_bytes")
+                    .within(*page_bytes, 1, MAX_PAGE_BYTES);
+                time("think_ns", *think_ns, 0);
+                let request = place.key("request_bytes");
+                request.within(*request_bytes, 1, MAX_REQUEST_BYTES);
+                place.key("pages").within_if_given(*pages, 1, MAX_PAGES);
             }
             Self::Stream {
                 rate_bps,
@@ -172,58 +180,62 @@ impl ApplicationConfig {
                 startup_ns,
                 resume_ns,
             } => {
-                rate(&at("rate_bps"), Some(*rate_bps))?;
-                time("write_every_ns", *write_every_ns, 1000)?;
-                time("startup_ns", *startup_ns, 0)?;
-                time("resume_ns", *resume_ns, 0)
+                place.key("rate_bps").rate(*rate_bps);
+                time("write_every_ns", *write_every_ns, MIN_WRITE_INTERVAL_NS);
+                time("startup_ns", *startup_ns, 0);
+                time("resume_ns", *resume_ns, 0);
             }
-            Self::Writes { at_ns, bytes } => validate_writes(&key, at_ns, bytes),
+            Self::Writes { at_ns, bytes } => validate_writes(&place, at_ns, bytes),
         }
     }
 
-    /// Refuses what `flow` says besides and this application does not go with.
-    fn agrees_with(&self, flow_key: &str, flow: &FlowConfig) -> Checked {
-        let (own_size, buffer) = (flow.size_bytes, flow.stack.send_buffer_bytes);
-        match self {
-            Self::Greedy {
-                write_bytes: Some(_),
-                ..
-            } if buffer.is_none() => refuse(
-                format!("{flow_key}.application.write_bytes"),
-                "means nothing without send_buffer_bytes",
-            ),
-            Self::Greedy { .. } => Ok(()),
-            _ if own_size.is_some() => {
-                let problem = format!(
-                    "contradicts an application of kind {:?}, which says itself how much it sends",
-                    self.kind()
-                );
-                refuse(format!("{flow_key}.size_bytes"), problem)
+    /// Refuses keys of `flow` that contradict this application.
+    fn agrees_with(&self, place: &Place, flow: &FlowConfig) {
+        if let Self::Greedy { write_bytes, .. } = self {
+            if write_bytes.is_some() && flow.stack.send_buffer_bytes.is_none() {
+                let application = place.key("application");
+                application
+                    .key("write_bytes")
+                    .refuse(ConfigErrorKind::Requires {
+                        key: "send_buffer_bytes",
+                        value: None,
+                    });
             }
-            Self::Stream { .. } if flow.stack.read_rate_bps.is_some() => {
-                let problem =
-                    "contradicts a stream, which is read as it comes and played at its own rate";
-                refuse(format!("{flow_key}.stack.read_rate_bps"), problem)
-            }
-            _ => Ok(()),
+            return;
+        }
+        if flow.size_bytes.is_some() {
+            let application = self.kind();
+            let kind = ConfigErrorKind::SizeOfApplication { application };
+            place.key("size_bytes").refuse(kind);
+        }
+        if matches!(self, Self::Stream { .. }) && flow.stack.read_rate_bps.is_some() {
+            let with = "application";
+            let stack = place.key("stack");
+            stack
+                .key("read_rate_bps")
+                .refuse(ConfigErrorKind::Conflicts { with });
         }
     }
 }
 
-fn validate_writes(key: &str, at_ns: &[Nanos], bytes: &[u32]) -> Checked {
+fn validate_writes(place: &Place, at_ns: &[Nanos], bytes: &[u32]) {
     if at_ns.is_empty() || at_ns.len() != bytes.len() {
-        let problem = format!(
-            "{} times and {} sizes; as many of each, and one at least",
-            at_ns.len(),
-            bytes.len()
-        );
-        return refuse(key, problem);
+        place.refuse(ConfigErrorKind::UnequalLengths {
+            keys: ["at_ns", "bytes"],
+            lengths: [at_ns.len(), bytes.len()],
+        });
     }
+    let (times, sizes) = (place.key("at_ns"), place.key("bytes"));
     let mut last = 0;
-    for (i, (&at, &octets)) in at_ns.iter().zip(bytes).enumerate() {
-        within(&format!("{key}.at_ns[{i}]"), at, last, LONGEST_NS)?;
-        within(&format!("{key}.bytes[{i}]"), octets, 1, MAX_WRITE_BYTES)?;
+    for (i, &at) in at_ns.iter().enumerate() {
+        if !times.index(i).within(at, last, MAX_NS) {
+            break;
+        }
         last = at;
     }
-    Ok(())
+    for (i, &octets) in bytes.iter().enumerate() {
+        if !sizes.index(i).within(octets, 1, MAX_WRITE_BYTES) {
+            break;
+        }
+    }
 }

@@ -1,16 +1,17 @@
-//! Loss processes as configuration: their parameters, what is refused, and the process that they stand for.
+//! Loss processes: their parameters, the checks of these, and the process itself.
 //!
-//! Does not depend on links. The Python side writes the same words (`channels/losses.py`); `docs/channels/` says what each
-//! model is.
+//! Does not depend on links. The Python side uses the same names (`channels/losses.py`); `docs/channels/` describes
+//! each model.
 
 use hindflight_kernels::{
     Arq, ArqParams, Bernoulli, BitErrors, ChainLoss, ChainParams, Clock, Fec, FecParams,
     GilbertElliott, GilbertElliottParams, Guard, LossProcess, LossTrace, Purpose, Span, StateLoss,
     Stay, StreamKey, StreamRng, Timeline, TraceFates, TraceMode,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::validate::{Checked, LONGEST_NS, probability, refuse, within};
+use super::error::{ConfigErrorKind, ConfigErrors, Relation};
+use super::validate::{Found, MAX_NS, Place};
 
 /// A loss process and its parameters.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -29,70 +30,70 @@ pub enum LossConfig {
         /// Probability that a bit is wrong.
         ber: f64,
     },
-    /// Bursts, with netem's parameters.
+    /// Bursts of losses, with netem's parameters.
     GilbertElliott {
-        /// Good to bad, per packet.
+        /// Probability of the transition from good to bad, per packet.
         p: f64,
-        /// Bad to good, per packet.
+        /// Probability of the transition from bad to good, per packet.
         r: f64,
-        /// Delivery in the bad state.
+        /// Probability of delivery in the bad state.
         h: f64,
-        /// Delivery in the good state.
+        /// Probability of delivery in the good state.
         k: f64,
     },
-    /// States of any number, stepped per packet or in time.
+    /// A (semi-)Markov chain, stepped per packet or in time.
     Chain {
-        /// What the lengths of stays count.
+        /// Unit of the stays.
         clock: ClockConfig,
         /// The states.
         states: Vec<StateConfig>,
-        /// Row by row the probabilities of the state that follows.
+        /// Transition probabilities, one row per state.
         jumps: Vec<Vec<f64>>,
-        /// Probabilities of the first state.
+        /// Initial distribution.
         start: Vec<f64>,
     },
-    /// A captured trace, by position.
+    /// A captured loss sequence, by position.
     Trace {
         /// Positions of the lost packets, ascending, from 0.
         positions: Vec<u64>,
-        /// Packets that the trace knows.
+        /// Length of the captured sequence, packets.
         known_pkts: u64,
-        /// How it is played.
+        /// How it is replayed.
         mode: TraceModeConfig,
         /// Block length of `resampled`.
         #[serde(default = "default_block_pkts")]
         block_pkts: u64,
-        /// Packets that come late: position and what is added to the delay, ns; positions ascend.
+        /// Packets that are delayed: position and additional delay, ns; positions ascend.
         #[serde(default)]
         late: Vec<(u64, u64)>,
     },
-    /// Losses by the clock.
+    /// Loss probabilities that depend on time.
     Timeline {
-        /// By ascending start; each holds until the next.
+        /// In ascending order of start; each applies until the next.
         spans: Vec<SpanConfig>,
     },
-    /// Retransmission by the link over another process.
+    /// Link-layer retransmission (ARQ) over another process.
     Arq {
-        /// What a try meets.
+        /// Loss process of each attempt.
         over: Box<LossConfig>,
-        /// Tries after the first one.
+        /// Retransmissions after the first attempt.
         retries: u32,
-        /// What a try takes.
+        /// Duration of an attempt.
         try_ns: u64,
-        /// Whether later packets wait for the one that is being tried.
+        /// Whether later packets wait for the one that is retransmitted.
         in_order: bool,
     },
-    /// An erasure code over another process.
+    /// Link-layer erasure code (FEC) over another process.
     Fec {
-        /// What a packet of a block meets.
+        /// Loss process of each packet of a block.
         over: Box<LossConfig>,
         /// Packets of a block.
         block: u32,
-        /// Redundant ones among them.
+        /// Repair packets among them.
         repair: u32,
-        /// What a packet of a block takes.
+        /// Duration of a packet of a block.
         packet_ns: u64,
-        /// Whether later packets wait for one that is being made good.
+        /// Whether later packets wait for one that is recovered.
         in_order: bool,
     },
 }
@@ -101,18 +102,18 @@ fn default_block_pkts() -> u64 {
     100
 }
 
-/// How a trace is played.
+/// How a captured sequence is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceModeConfig {
     /// As captured.
     Replayed,
-    /// In blocks drawn by seed.
+    /// In blocks that are resampled at random.
     Resampled,
 }
 
-/// What a chain's stays count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Unit of a chain's stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockConfig {
     /// Packets.
@@ -131,15 +132,15 @@ pub struct StateConfig {
     /// Probability that a bit is wrong.
     #[serde(default)]
     pub ber: Option<f64>,
-    /// How long it lasts.
+    /// Duration of a stay.
     pub stay: StayConfig,
 }
 
-/// How long a state lasts.
+/// Distribution of the duration of a stay.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StayConfig {
-    /// Left before the next packet with this probability.
+    /// Geometric: probability to leave the state before the next packet.
     Geometric(f64),
     /// Exponential with this mean.
     ExponentialNs(f64),
@@ -150,11 +151,11 @@ pub enum StayConfig {
         /// Standard deviation of its natural logarithm.
         sigma: f64,
     },
-    /// Always as long.
+    /// Constant.
     FixedNs(u64),
 }
 
-/// Losses from a time on: `per` or `ber`.
+/// Loss probability from a time on: `per` or `ber`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpanConfig {
@@ -168,7 +169,7 @@ pub struct SpanConfig {
     pub ber: Option<f64>,
 }
 
-/// The loss that `per` or `ber` stands for; both left out: nothing is lost.
+/// The loss of a state with `per` or `ber`; with neither, nothing is lost.
 fn state_loss(per: Option<f64>, ber: Option<f64>) -> StateLoss {
     ber.map_or(StateLoss::Packets(per.unwrap_or(0.0)), StateLoss::Bits)
 }
@@ -188,7 +189,7 @@ impl StateConfig {
 }
 
 impl LossConfig {
-    /// The process, drawing from the stream at `key`. The configuration must have been validated.
+    /// The process, with random numbers of the stream at `key`. The configuration must be valid.
     pub fn process(&self, key: StreamKey) -> LossProcess {
         let rng = StreamRng::new(key);
         match self {
@@ -237,7 +238,7 @@ impl LossConfig {
         }
     }
 
-    /// The link layer over its process, where this is one.
+    /// Link-layer protection of the inner process, if this is ARQ or FEC.
     fn guard(&self, key: StreamKey) -> Option<Guard> {
         match self {
             Self::Arq {
@@ -272,7 +273,7 @@ impl LossConfig {
         }
     }
 
-    /// The spans, where this is a timeline.
+    /// The spans, if this is a timeline.
     pub fn spans(&self) -> Option<Vec<Span>> {
         let Self::Timeline { spans } = self else {
             return None;
@@ -284,7 +285,7 @@ impl LossConfig {
         Some(spans.collect())
     }
 
-    /// The states and their jumps, where this is a chain.
+    /// The states and transition probabilities, if this is a chain.
     pub fn chain(&self) -> Option<ChainParams> {
         let Self::Chain {
             clock,
@@ -309,27 +310,37 @@ impl LossConfig {
         })
     }
 
-    /// Checks every value; `key` names the process in the error.
+    /// Checks every value; `key` names the process in the errors.
     ///
     /// # Errors
-    /// The first value that makes no sense, with its key path.
-    pub fn validate(&self, key: &str) -> Checked {
+    /// Every value that makes no sense, with its key path.
+    pub fn validate(&self, key: &str) -> Result<(), ConfigErrors> {
+        let found = Found::default();
+        self.validate_at(&found.root().key(key));
+        found.finish()
+    }
+
+    pub(super) fn validate_at(&self, place: &Place) {
+        let probability = |name: &str, value: f64| place.key(name).probability(value);
         match self {
-            Self::None => Ok(()),
-            Self::Bernoulli { per } => probability(&format!("{key}.per"), *per),
-            Self::Ber { ber } => probability(&format!("{key}.ber"), *ber),
+            Self::None => {}
+            Self::Bernoulli { per } => {
+                probability("per", *per);
+            }
+            Self::Ber { ber } => {
+                probability("ber", *ber);
+            }
             Self::GilbertElliott { p, r, h, k } => {
                 for (name, value) in [("p", p), ("r", r), ("h", h), ("k", k)] {
-                    probability(&format!("{key}.{name}"), *value)?;
+                    probability(name, *value);
                 }
-                Ok(())
             }
             Self::Chain {
                 clock,
                 states,
                 jumps,
                 start,
-            } => validate_chain(key, *clock, states, (jumps, start)),
+            } => validate_chain(place, *clock, states, (jumps, start)),
             Self::Trace {
                 positions,
                 known_pkts,
@@ -337,20 +348,20 @@ impl LossConfig {
                 late,
                 ..
             } => {
-                within(&format!("{key}.known_pkts"), *known_pkts, 1, u64::MAX)?;
-                within(&format!("{key}.block_pkts"), *block_pkts, 1, u64::MAX)?;
-                validate_fates(key, positions, late, *known_pkts)
+                place.key("known_pkts").within(*known_pkts, 1, u64::MAX);
+                place.key("block_pkts").within(*block_pkts, 1, u64::MAX);
+                validate_trace(place, positions, late, *known_pkts);
             }
-            Self::Timeline { spans } => validate_spans(key, spans),
+            Self::Timeline { spans } => validate_spans(&place.key("spans"), spans),
             Self::Arq {
                 over,
                 retries,
                 try_ns,
                 ..
             } => {
-                within(&format!("{key}.retries"), *retries, 0, 255)?;
-                within(&format!("{key}.try_ns"), *try_ns, 1, LONGEST_NS)?;
-                over.validate(&format!("{key}.over"))
+                place.key("retries").within(*retries, 0, 255);
+                place.key("try_ns").within(*try_ns, 1, MAX_NS);
+                over.validate_at(&place.key("over"));
             }
             Self::Fec {
                 over,
@@ -359,119 +370,136 @@ impl LossConfig {
                 packet_ns,
                 ..
             } => {
-                within(&format!("{key}.block"), *block, 2, 65_535)?;
-                within(&format!("{key}.repair"), *repair, 1, *block - 1)?;
-                within(&format!("{key}.packet_ns"), *packet_ns, 1, LONGEST_NS)?;
-                over.validate(&format!("{key}.over"))
+                if place.key("block").within(*block, 2, 65_535) {
+                    place.key("repair").within(*repair, 1, *block - 1);
+                }
+                place.key("packet_ns").within(*packet_ns, 1, MAX_NS);
+                over.validate_at(&place.key("over"));
             }
         }
     }
 }
 
-/// `steps` are the jumps from each state and the probabilities of the first one.
+const MAX_STATES: usize = 1000;
+const MAX_SIGMA: f64 = 10.0;
+
+/// `steps` are the transition probabilities and the initial distribution.
 fn validate_chain(
-    key: &str,
+    place: &Place,
     clock: ClockConfig,
     states: &[StateConfig],
     steps: (&[Vec<f64>], &[f64]),
-) -> Checked {
+) {
     let (jumps, start) = steps;
     let count = states.len();
-    within(&format!("{key}.states"), count, 1, 1000)?;
+    place.key("states").within(count, 1, MAX_STATES);
     for (i, state) in states.iter().enumerate() {
-        validate_state(&format!("{key}.states[{i}]"), clock, state)?;
+        validate_state(&place.key("states").index(i), clock, state);
     }
-    within(&format!("{key}.jumps"), jumps.len(), count, count)?;
+    let rows = place.key("jumps");
+    rows.within(jumps.len(), count, count);
     for (i, row) in jumps.iter().enumerate() {
-        distribution(&format!("{key}.jumps[{i}]"), row, count)?;
+        validate_distribution(&rows.index(i), row, count);
     }
-    distribution(&format!("{key}.start"), start, count)
+    validate_distribution(&place.key("start"), start, count);
 }
 
-fn validate_fates(key: &str, lost: &[u64], late: &[(u64, u64)], known_pkts: u64) -> Checked {
-    validate_positions(&format!("{key}.positions"), lost.iter(), known_pkts)?;
-    let at = late.iter().map(|(position, _)| position);
-    validate_positions(&format!("{key}.late"), at, known_pkts)?;
+fn validate_trace(place: &Place, lost: &[u64], late: &[(u64, u64)], known_pkts: u64) {
+    validate_positions(&place.key("positions"), lost.iter(), known_pkts);
+    let list = place.key("late");
+    let positions = late.iter().map(|(position, _)| position);
+    validate_positions(&list, positions, known_pkts);
     for (i, (_, added_ns)) in late.iter().enumerate() {
-        within(&format!("{key}.late[{i}]"), *added_ns, 0, LONGEST_NS)?;
+        if !list.index(i).within(*added_ns, 0, MAX_NS) {
+            break;
+        }
     }
-    Ok(())
 }
 
-fn validate_spans(key: &str, spans: &[SpanConfig]) -> Checked {
+fn validate_spans(list: &Place, spans: &[SpanConfig]) {
     let mut last = 0;
     for (i, span) in spans.iter().enumerate() {
-        let key = format!("{key}.spans[{i}]");
-        within(&format!("{key}.start_ns"), span.start_ns, last, LONGEST_NS)?;
-        last = span.start_ns;
-        validate_loss(&key, span.per, span.ber)?;
-    }
-    Ok(())
-}
-
-fn validate_loss(key: &str, per: Option<f64>, ber: Option<f64>) -> Checked {
-    if per.is_some() && ber.is_some() {
-        return refuse(key, "give per or ber, not both");
-    }
-    probability(&format!("{key}.per"), per.unwrap_or(0.0))?;
-    probability(&format!("{key}.ber"), ber.unwrap_or(0.0))
-}
-
-fn validate_state(key: &str, clock: ClockConfig, state: &StateConfig) -> Checked {
-    validate_loss(key, state.per, state.ber)?;
-    let stay = format!("{key}.stay");
-    let longest = LONGEST_NS as f64;
-    match state.stay {
-        StayConfig::Geometric(leave) => probability(&stay, leave)?,
-        StayConfig::ExponentialNs(mean) => within(&stay, mean, 1.0, longest)?,
-        StayConfig::LogNormal { median_ns, sigma } => {
-            within(&format!("{stay}.median_ns"), median_ns, 1.0, longest)?;
-            within(&format!("{stay}.sigma"), sigma, 0.0, 10.0)?;
+        let place = list.index(i);
+        let sound = place.key("start_ns").within(span.start_ns, last, MAX_NS);
+        if !sound || !validate_state_loss(&place, span.per, span.ber) {
+            break;
         }
-        StayConfig::FixedNs(length) => within(&stay, length, 1, LONGEST_NS)?,
+        last = span.start_ns;
+    }
+}
+
+fn validate_state_loss(place: &Place, per: Option<f64>, ber: Option<f64>) -> bool {
+    if per.is_some() && ber.is_some() {
+        place.refuse(ConfigErrorKind::Exclusive {
+            keys: ["per", "ber"],
+        });
+        return false;
+    }
+    let per = place.key("per").probability(per.unwrap_or(0.0));
+    place.key("ber").probability(ber.unwrap_or(0.0)) && per
+}
+
+fn validate_state(place: &Place, clock: ClockConfig, state: &StateConfig) {
+    validate_state_loss(place, state.per, state.ber);
+    let stay = place.key("stay");
+    let longest = MAX_NS as f64;
+    match state.stay {
+        StayConfig::Geometric(leave) => {
+            stay.probability(leave);
+        }
+        StayConfig::ExponentialNs(mean) => {
+            stay.within(mean, 1.0, longest);
+        }
+        StayConfig::LogNormal { median_ns, sigma } => {
+            stay.key("median_ns").within(median_ns, 1.0, longest);
+            stay.key("sigma").within(sigma, 0.0, MAX_SIGMA);
+        }
+        StayConfig::FixedNs(length) => {
+            stay.within(length, 1, MAX_NS);
+        }
     }
     let per_packet = matches!(state.stay, StayConfig::Geometric(_));
-    match clock {
-        ClockConfig::Packets if !per_packet => {
-            refuse(stay, "a chain stepped per packet has geometric stays")
-        }
-        ClockConfig::Time if per_packet => refuse(stay, "a chain in time has stays in ns"),
-        _ => Ok(()),
+    if per_packet != (clock == ClockConfig::Packets) {
+        stay.refuse(ConfigErrorKind::StayOfOtherClock { clock });
     }
 }
 
 /// Probabilities, one per state, that sum to 1.
-fn distribution(key: &str, row: &[f64], states: usize) -> Checked {
-    within(key, row.len(), states, states)?;
+fn validate_distribution(place: &Place, row: &[f64], states: usize) {
+    place.within(row.len(), states, states);
     for (i, value) in row.iter().enumerate() {
-        probability(&format!("{key}[{i}]"), *value)?;
+        if !place.index(i).probability(*value) {
+            return;
+        }
     }
     let sum: f64 = row.iter().sum();
     if (sum - 1.0).abs() > 1e-6 {
-        return refuse(key, format!("its probabilities sum to {sum}, not 1"));
+        place.refuse(ConfigErrorKind::SumNotOne { sum });
     }
-    Ok(())
 }
 
-fn validate_positions<'a>(
-    key: &str,
-    positions: impl Iterator<Item = &'a u64>,
-    known_pkts: u64,
-) -> Checked {
+/// Positions of packets that ascend and lie within the trace.
+fn validate_positions<'a>(list: &Place, positions: impl Iterator<Item = &'a u64>, known_pkts: u64) {
     let mut before = None;
     for (i, &position) in positions.enumerate() {
+        let value = position.into();
         if position >= known_pkts {
-            return refuse(
-                format!("{key}[{i}]"),
-                format!("{position} is not below known_pkts = {known_pkts}"),
-            );
+            list.index(i).refuse(ConfigErrorKind::Order {
+                value,
+                must_be: Relation::Below,
+                other: "known_pkts",
+                other_value: known_pkts.into(),
+                profile: None,
+            });
+            return;
         }
         if before.is_some_and(|before| before >= position) {
-            return refuse(format!("{key}[{i}]"), format!("{position} does not ascend"));
+            let kind = ConfigErrorKind::NotAscending { value };
+            list.index(i).refuse(kind);
+            return;
         }
         before = Some(position);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -486,7 +514,7 @@ mod tests {
         {"per":1.0,"stay":{"exponential_ns":1e7}}],"jumps":[[0,1],[1,0]],"start":[1,0]}"#;
 
     #[test]
-    fn a_chain_and_a_timeline_lose_by_the_clock() {
+    fn a_chain_in_time_and_a_timeline_lose_packets_at_their_times() {
         let key = StreamKey {
             seed: 1,
             owner: 0,
@@ -509,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_place() {
+    fn an_invalid_value_is_refused_with_its_key_path() {
         for (wrong, right, key) in [
             ("\"per\":1.0", "\"per\":1.5", "loss.states[1].per"),
             ("\"per\":1.0", "\"per\":0.1,\"ber\":0.1", "loss.states[1]"),
@@ -530,7 +558,7 @@ mod tests {
         ] {
             let config = parse(&CHAIN.replace(wrong, right));
             let error = config.validate("loss").expect_err(right);
-            assert_eq!(error.key, key, "{error}");
+            assert_eq!(error.as_slice()[0].path.to_string(), key, "{error}");
         }
         let unsorted = parse(r#"{"kind":"timeline","spans":[{"start_ns":5},{"start_ns":4}]}"#);
         assert!(unsorted.validate("loss").is_err());

@@ -1,10 +1,12 @@
-//! What a run is made of: path, links, flows, proxies and stack parameters, as plain values with serde names.
+//! The configuration of a run: path, links, flows, proxies and stack parameters, as plain values with serde names.
 //!
-//! Does not depend on how anything runs. Every number carries its unit in its name; `validate` refuses what makes no
-//! sense and names the key path. The Python side (`replay/`) reads TOML and writes this as JSON.
+//! Does not depend on how anything runs. Every number carries its unit in its name; `validate` finds every value that
+//! makes no sense. The Python side (`replay/`) reads TOML and writes this as JSON.
 
 mod application;
 mod datagram;
+mod error;
+mod error_text;
 mod jitter;
 mod loss;
 mod quantity;
@@ -16,6 +18,10 @@ use serde::Deserialize;
 
 pub use application::{ApplicationConfig, Spread};
 pub use datagram::{BurstConfig, DATAGRAM_HEADER_BYTES, DatagramConfig};
+pub use error::{
+    ConfigError, ConfigErrorKind, ConfigErrors, KeyPath, NoEffectReason, Number, ParameterProblem,
+    PathStep, Relation,
+};
 pub use jitter::JitterConfig;
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
 pub(crate) use quantity::quantity;
@@ -26,13 +32,13 @@ pub use stack::{
     HandoverRule, NagleRule, ProbeSegments, Profile, RecoveryKind, RtoRule, SlowStartKind,
     StackOverrides, StackParams,
 };
+pub use validate::ineffective_in_all;
 pub(crate) use validate::known_variant;
-pub use validate::{ConfigError, unheeded_by_all};
 
 use crate::cc::{Externals, ParamValues};
 use crate::sim::time::Nanos;
 
-/// One run, but for its seed.
+/// A run, without its seed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -42,10 +48,10 @@ pub struct Config {
     pub path: PathConfig,
     /// The connections that share it.
     pub flows: Vec<FlowConfig>,
-    /// Other traffic on it.
+    /// Cross traffic of datagrams.
     #[serde(default)]
     pub datagrams: Vec<DatagramConfig>,
-    /// The user's controllers, for flows whose variant is `external:NAME`.
+    /// Controllers that the user has registered, for flows whose variant is `external:NAME`.
     #[serde(skip)]
     pub externals: Externals,
 }
@@ -72,51 +78,51 @@ pub struct LinkConfig {
     pub reverse: DirectionConfig,
 }
 
-/// One direction of a link, in the order of its stages: queue and serialiser, loss, propagation.
+/// One direction of a link. A packet passes queue and serialiser, loss, and propagation, in this order.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectionConfig {
-    /// Rate of the serialiser over IP octets; none: no serialisation and no queue.
+    /// Rate of the serialiser over IP octets; none: neither serialiser nor queue.
     #[serde(default)]
     pub rate_bps: Option<f64>,
-    /// The rate over time in place of `rate_bps`.
+    /// The rate over time, instead of `rate_bps`.
     #[serde(default)]
     pub rate_trace: Option<RateTraceConfig>,
     /// Propagation delay.
     pub delay_ns: Nanos,
-    /// What waits for the serialiser, and what is dropped or marked meanwhile.
+    /// Queue discipline in front of the serialiser.
     #[serde(default)]
     pub queue: QueueConfig,
     /// The loss process.
     #[serde(default)]
     pub loss: LossConfig,
-    /// Which packets the loss process sees.
+    /// Which packets the loss process applies to.
     #[serde(default)]
     pub loss_applies_to: LossScope,
-    /// What is added to the delay of each packet; none: nothing.
+    /// Random or recorded addition to the delay of each packet; none: no jitter.
     #[serde(default)]
     pub jitter: Option<JitterConfig>,
-    /// Deliver in order even if the delay falls or varies; else later packets overtake.
+    /// Deliver in order even if the delay decreases or varies; otherwise later packets may overtake.
     #[serde(default)]
     pub in_order: bool,
-    /// Changes of rate, delay and availability, by ascending time.
+    /// Changes of rate, delay and availability, in ascending order of time.
     #[serde(default)]
     pub schedule: Vec<ChangeConfig>,
 }
 
-/// A rate that changes as often as it likes; at `end_ns` it starts again. A rate of 0 sends nothing.
+/// A rate that changes with time and repeats from `end_ns` on. At rate 0 nothing is sent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateTraceConfig {
-    /// Since the start of the run, ascending, the first 0.
+    /// Start of each interval since the start of the run, ascending, the first one 0.
     pub starts_ns: Vec<Nanos>,
-    /// What holds from each start on.
+    /// Rate in each interval.
     pub rates_bps: Vec<f64>,
     /// Length of the trace.
     pub end_ns: Nanos,
 }
 
-/// From `at_ns` on, the given values hold; those left out stay as they were.
+/// From `at_ns` on, the given values apply; those left out stay.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeConfig {
@@ -128,18 +134,18 @@ pub struct ChangeConfig {
     /// New propagation delay.
     #[serde(default)]
     pub delay_ns: Option<Nanos>,
-    /// Whether the link is down: what ends its serialisation, or would arrive, while it is down is lost.
+    /// Whether the link is down: a packet whose serialisation ends or that would arrive while it is down is lost.
     #[serde(default)]
     pub outage: Option<bool>,
-    /// Whether nothing is sent: what is queued waits.
+    /// Whether transmission is suspended: packets wait in the queue.
     #[serde(default)]
     pub hold: Option<bool>,
-    /// A second link takes over, with a queue of its own; the one before serves what it has for so long.
+    /// Handover to a second link with its own queue; the old link drains for this time.
     #[serde(default)]
     pub overlap_ns: Option<Nanos>,
 }
 
-/// Which packets a loss process sees and counts.
+/// Which packets a loss process applies to and counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossScope {
@@ -156,13 +162,13 @@ pub enum LossScope {
 pub struct FlowConfig {
     /// Name, for reports.
     pub name: String,
-    /// Node that sends its data; none: the first of the path.
+    /// Node that sends the data; none: the first one of the path.
     #[serde(default)]
     pub from: Option<String>,
-    /// Node that receives it, farther along the path; none: the last.
+    /// Node that receives the data, downstream of `from`; none: the last one of the path.
     #[serde(default)]
     pub to: Option<String>,
-    /// Differentiated services code point of its packets, acknowledgements too (RFC 2474).
+    /// Differentiated services code point of its packets and of their acknowledgements (RFC 2474).
     #[serde(default)]
     pub dscp: u8,
     /// When it opens.
@@ -171,7 +177,7 @@ pub struct FlowConfig {
     /// Octets to send; none: without end.
     #[serde(default)]
     pub size_bytes: Option<u64>,
-    /// What feeds it.
+    /// The sending application.
     #[serde(default)]
     pub application: ApplicationConfig,
     /// Name of the TCP variant.
@@ -179,19 +185,19 @@ pub struct FlowConfig {
     /// Parameters of the variant that differ from its defaults.
     #[serde(default)]
     pub params: ParamValues,
-    /// Stack profile that fixes what `stack` leaves out.
+    /// Stack profile: the values of all parameters that `stack` leaves out.
     #[serde(default)]
     pub profile: Profile,
-    /// Parameters that differ from the profile.
+    /// Stack parameters that differ from the profile.
     #[serde(default)]
     pub stack: StackOverrides,
-    /// Split proxies on the way, in the order of the path.
+    /// Split proxies on the path, in its order.
     #[serde(default)]
     pub proxies: Vec<ProxyConfig>,
 }
 
 impl FlowConfig {
-    /// Whether it goes on for as long as the run.
+    /// Whether it lasts as long as the run.
     pub fn is_endless(&self) -> bool {
         match &self.application {
             ApplicationConfig::Greedy { .. } => self.size_bytes.is_none(),
@@ -202,13 +208,13 @@ impl FlowConfig {
     }
 }
 
-/// A split proxy.
+/// A split-connection proxy.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyConfig {
-    /// Node that it sits on; neither end of the path.
+    /// Node of the proxy, neither end of the flow.
     pub node: String,
-    /// Packets that it can hold.
+    /// Size of its buffer, packets.
     #[serde(default = "default_proxy_pkts")]
     pub buffer_pkts: u32,
     /// Variant of its downstream connection; none: the flow's.
@@ -217,7 +223,7 @@ pub struct ProxyConfig {
     /// Parameters of that variant.
     #[serde(default)]
     pub params: ParamValues,
-    /// How much of its free memory it advertises.
+    /// How much of its free buffer it advertises.
     #[serde(default)]
     pub advertise: AdvertisePolicy,
 }
@@ -230,12 +236,12 @@ fn default_proxy_pkts() -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdvertisePolicy {
-    /// Half of the free memory, rounded down to packets (Luglio et al.'s forwarding agent).
+    /// Half of the free buffer, rounded down to packets (the forwarding agent of Luglio et al.).
     #[default]
     HalfFree,
-    /// All of it.
+    /// All of the free buffer.
     Free,
-    /// All of it, a third of the memory at most; and no more than a third is unacknowledged downstream (the on-board
-    /// agent: a window that arrives, one that is not acknowledged, one for feedback to act).
+    /// All of the free buffer, up to a third of the buffer; at most a third is unacknowledged downstream (the on-board
+    /// agent: one window arrives, one is unacknowledged, one covers the delay of the feedback).
     Third,
 }

@@ -1,10 +1,8 @@
-//! Numbers of a configuration as people write them: "300 s", "64 KiB", by the unit that ends their key.
-//!
-//! Does not depend on what is refused, or why.
+//! Numbers of a configuration with their unit, as "300 s" or "64 KiB"; the end of the key determines the unit.
 
 const HOUR_NS: f64 = 3600e9;
 
-/// `value` of the key path `key` with the unit that its name ends in; plain where it has none.
+/// `value` of the key `key` with its unit; without, if the key names none.
 pub(crate) fn quantity(key: &str, value: f64) -> String {
     let name = key.trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
     let suffix = name.rsplit('_').next().unwrap_or("");
@@ -30,14 +28,14 @@ pub(crate) fn quantity(key: &str, value: f64) -> String {
     }
 }
 
-/// In the greatest unit of which it has one at least.
+/// In the largest unit of which there is at least one.
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     let unit = units.iter().find(|(factor, _)| value >= *factor);
     let (factor, unit) = unit.or(units.last()).copied().unwrap_or((1.0, ""));
     format!("{} {unit}", value / factor)
 }
 
-/// In the greatest unit of which it is a whole number.
+/// In the largest unit of which it is a whole multiple.
 fn octets(value: f64) -> String {
     let units = [
         (1_073_741_824.0, "GiB"),
@@ -56,7 +54,7 @@ mod tests {
     use super::quantity;
 
     #[test]
-    fn the_end_of_a_key_is_the_unit_of_its_value() {
+    fn the_end_of_a_key_determines_the_unit() {
         for (key, value, expected) in [
             ("flows[0].stack.min_rto_ns", 300e9, "300 s"),
             ("min_rto_ns", 2_592_000e9, "720 h"),

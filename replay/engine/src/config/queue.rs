@@ -1,19 +1,20 @@
-//! Queue disciplines of a link and their parameters, with the defaults that their sources give.
+//! Queue disciplines of a link and their parameters, with the defaults of their sources.
 //!
-//! Does not depend on how a queue works: `queue/` does. Read docs/queues.md first.
+//! Does not depend on how a queue works: see `net/queue/`. Read docs/queues.md first.
 
 use serde::Deserialize;
 
-use super::validate::{Checked, MAX_PKTS, probability, refuse, within};
+use super::error::{ConfigErrorKind, Relation};
+use super::validate::{MAX_PKTS, Place};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 
-/// Which packets wait, which go first and which are dropped or marked.
+/// A queue discipline: which packets wait, in which order they leave, and which are dropped or marked.
 ///
-/// The packet in service never counts in a limit.
+/// The packet in service does not count towards a limit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum QueueConfig {
-    /// First in, first out; what does not fit is dropped.
+    /// First in, first out; an arriving packet that does not fit is dropped.
     DropTail(DropTailConfig),
     /// Random early detection (Floyd and Jacobson 1993, gentle).
     Red(RedConfig),
@@ -27,16 +28,16 @@ pub enum QueueConfig {
     Drr(DrrConfig),
 }
 
-/// Packets that may wait where a scenario does not say.
+/// Limit of a queue unless the scenario gives one.
 const DEFAULT_LIMIT_PKTS: u32 = 1000;
 
-/// Parameters of drop-tail: one of the two limits.
+/// Parameters of drop-tail: one of two limits.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DropTailConfig {
-    /// Packets that may wait; none with `limit_bytes`, else 1000.
+    /// Limit in packets; default 1000, none if `limit_bytes` is given.
     pub limit_pkts: Option<u32>,
-    /// Octets that may wait.
+    /// Limit in octets.
     pub limit_bytes: Option<u64>,
 }
 
@@ -44,21 +45,21 @@ pub struct DropTailConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RedConfig {
-    /// Packets that may wait.
+    /// Limit in packets.
     pub limit_pkts: u32,
-    /// Averaged queue below which nothing is signalled.
+    /// Average queue below which no packet is dropped or marked.
     pub min_pkts: f64,
-    /// Averaged queue at which the probability reaches `max_probability`.
+    /// Average queue at which the probability is `max_probability`.
     pub max_pkts: f64,
-    /// Probability of a signal at `max_pkts`.
+    /// Probability of a drop or mark at `max_pkts`.
     pub max_probability: f64,
-    /// Weight w_q of one sample in the average.
+    /// Weight w_q of a sample in the average.
     pub weight: f64,
-    /// From `max_pkts` to twice that the probability climbs to 1, instead of jumping (Floyd 2000).
+    /// Between `max_pkts` and twice that the probability rises to 1 instead of jumping (Floyd 2000).
     pub gentle: bool,
-    /// Size of the typical packet, by which idle time counts.
+    /// Typical packet size, which converts idle time to packets.
     pub mean_packet_bytes: u32,
-    /// Mark packets of ECN-capable transports where others are dropped (RFC 3168 §7).
+    /// Mark packets of ECN-capable transports instead of dropping them (RFC 3168 §7).
     pub ecn: bool,
 }
 
@@ -81,23 +82,23 @@ impl Default for RedConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PieConfig {
-    /// Packets that may wait.
+    /// Limit in packets.
     pub limit_pkts: u32,
-    /// Queueing delay to hold.
+    /// Target queueing delay.
     pub target_ns: Nanos,
-    /// Time between two updates of the probability.
+    /// Interval of the updates of the probability.
     pub update_ns: Nanos,
-    /// Time for which a burst passes untouched.
+    /// Duration of a burst that is allowed without drops.
     pub max_burst_ns: Nanos,
-    /// Weight of the distance from the target, per second.
+    /// Weight of the deviation from the target, per second.
     pub alpha: f64,
-    /// Weight of the trend, per second.
+    /// Weight of the trend of the delay, per second.
     pub beta: f64,
-    /// Size of the typical packet: two of them may always wait.
+    /// Typical packet size: two such packets may always wait.
     pub mean_packet_bytes: u32,
-    /// Mark packets of ECN-capable transports where others are dropped.
+    /// Mark packets of ECN-capable transports instead of dropping them.
     pub ecn: bool,
-    /// Probability from which even they are dropped.
+    /// Probability from which ECN-capable packets are dropped as well.
     pub ecn_threshold: f64,
 }
 
@@ -121,15 +122,15 @@ impl Default for PieConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodelConfig {
-    /// Packets that may wait.
+    /// Limit in packets.
     pub limit_pkts: u32,
     /// Acceptable standing delay.
     pub target_ns: Nanos,
-    /// Time above the target after which it drops: a round trip of the slowest connections.
+    /// Time above the target before the first drop: a round-trip time of the slowest connections.
     pub interval_ns: Nanos,
-    /// Octets that may always wait: a full packet.
+    /// Octets that may always wait: one full packet.
     pub mtu_bytes: u32,
-    /// Mark packets of ECN-capable transports where others are dropped.
+    /// Mark packets of ECN-capable transports instead of dropping them.
     pub ecn: bool,
 }
 
@@ -149,15 +150,15 @@ impl Default for CodelConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PriorityConfig {
-    /// DSCP values of each class, the first class served before all others; what no class names goes last.
+    /// Code points of each class, in the order of priority. Code points that no class names have the lowest priority.
     pub classes: Vec<Vec<u8>>,
-    /// Packets that may wait in each class.
+    /// Limit of each class in packets.
     pub limit_pkts: u32,
 }
 
 /// CS7, CS6 (RFC 4594 §3.1: routing) and EF (RFC 3246).
 const URGENT_DSCP: [u8; 3] = [56, 48, 46];
-/// Maximum DSCP: six bits (RFC 2474 §3).
+/// Maximum of the six-bit code point (RFC 2474 §3).
 pub const MAX_DSCP: u8 = 63;
 
 impl Default for PriorityConfig {
@@ -173,9 +174,9 @@ impl Default for PriorityConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DrrConfig {
-    /// Octets that each flow may send per round; at least a full packet, or a round may send nothing.
+    /// Octets that each flow may send per round; less than a full packet may leave a round without any packet.
     pub quantum_bytes: u32,
-    /// Packets that may wait, of all flows together.
+    /// Limit in packets, of all flows together.
     pub limit_pkts: u32,
 }
 
@@ -195,7 +196,7 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
-    /// Drop-tail with room for `limit_pkts`.
+    /// Drop-tail with a limit of `limit_pkts`.
     pub fn packets(limit_pkts: u32) -> Self {
         Self::DropTail(DropTailConfig {
             limit_pkts: Some(limit_pkts),
@@ -203,7 +204,7 @@ impl QueueConfig {
         })
     }
 
-    /// Its name in a scenario.
+    /// Its name in scenarios.
     pub fn name(&self) -> &'static str {
         match self {
             Self::DropTail(_) => "drop_tail",
@@ -215,17 +216,20 @@ impl QueueConfig {
         }
     }
 
-    pub(super) fn validate(&self, key: &str) -> Checked {
+    pub(super) fn validate(&self, place: &Place) {
         match self {
-            Self::DropTail(queue) => queue.validate(key),
-            Self::Red(queue) => queue.validate(key),
-            Self::Pie(queue) => queue.validate(key),
-            Self::Codel(queue) => queue.validate(key),
-            Self::Priority(queue) => queue.validate(key),
-            Self::Drr(queue) => queue.validate(key),
+            Self::DropTail(queue) => queue.validate(place),
+            Self::Red(queue) => queue.validate(place),
+            Self::Pie(queue) => queue.validate(place),
+            Self::Codel(queue) => queue.validate(place),
+            Self::Priority(queue) => queue.validate(place),
+            Self::Drr(queue) => queue.validate(place),
         }
     }
 }
+
+/// Limit of a queue in octets: `MAX_PKTS` packets of 64 KiB.
+const MAX_BYTES: u64 = MAX_PKTS << 16;
 
 impl DropTailConfig {
     /// The limit in packets, if it is one.
@@ -234,123 +238,123 @@ impl DropTailConfig {
         self.limit_pkts.or(default)
     }
 
-    fn validate(&self, key: &str) -> Checked {
+    fn validate(&self, place: &Place) {
         if self.limit_pkts.is_some() && self.limit_bytes.is_some() {
-            return refuse(key, "give limit_pkts or limit_bytes, not both");
+            place.refuse(ConfigErrorKind::Exclusive {
+                keys: ["limit_pkts", "limit_bytes"],
+            });
         }
-        limit(key, self.limit_pkts.unwrap_or(0))?;
-        within(
-            &format!("{key}.limit_bytes"),
-            self.limit_bytes.unwrap_or(0),
-            0,
-            MAX_PKTS << 16,
-        )
+        validate_limit(place, self.limit_pkts.unwrap_or(0));
+        let limit = place.key("limit_bytes");
+        limit.within_if_given(self.limit_bytes, 0, MAX_BYTES);
     }
 }
 
 impl RedConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
         let max = MAX_PKTS as f64;
-        within(&format!("{key}.min_pkts"), self.min_pkts, 0.0, max)?;
-        within(&format!("{key}.max_pkts"), self.max_pkts, 0.0, max)?;
+        place.key("min_pkts").within(self.min_pkts, 0.0, max);
+        place.key("max_pkts").within(self.max_pkts, 0.0, max);
         if self.max_pkts <= self.min_pkts {
-            let problem = format!(
-                "{} is not above min_pkts = {}",
-                self.max_pkts, self.min_pkts
-            );
-            return refuse(format!("{key}.max_pkts"), problem);
+            place.key("max_pkts").refuse(ConfigErrorKind::Order {
+                value: self.max_pkts.into(),
+                must_be: Relation::Above,
+                other: "min_pkts",
+                other_value: self.min_pkts.into(),
+                profile: None,
+            });
         }
-        probability(&format!("{key}.max_probability"), self.max_probability)?;
-        probability(&format!("{key}.weight"), self.weight)?;
-        packet_size(&format!("{key}.mean_packet_bytes"), self.mean_packet_bytes)
+        let probability = place.key("max_probability");
+        probability.probability(self.max_probability);
+        place.key("weight").probability(self.weight);
+        let mean = place.key("mean_packet_bytes");
+        validate_packet_size(&mean, self.mean_packet_bytes);
     }
 }
 
+/// Weights of PIE's controller, far above any that is stable.
+const MAX_WEIGHT: f64 = 1000.0;
+
 impl PieConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        control_time(&format!("{key}.target_ns"), self.target_ns)?;
-        control_time(&format!("{key}.update_ns"), self.update_ns)?;
-        within(
-            &format!("{key}.max_burst_ns"),
-            self.max_burst_ns,
-            0,
-            LONGEST_CONTROL_NS,
-        )?;
-        within(&format!("{key}.alpha"), self.alpha, 0.0, 1000.0)?;
-        within(&format!("{key}.beta"), self.beta, 0.0, 1000.0)?;
-        packet_size(&format!("{key}.mean_packet_bytes"), self.mean_packet_bytes)?;
-        probability(&format!("{key}.ecn_threshold"), self.ecn_threshold)
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        validate_control_time(&place.key("target_ns"), self.target_ns);
+        validate_control_time(&place.key("update_ns"), self.update_ns);
+        let burst = place.key("max_burst_ns");
+        burst.within(self.max_burst_ns, 0, MAX_CONTROL_NS);
+        place.key("alpha").within(self.alpha, 0.0, MAX_WEIGHT);
+        place.key("beta").within(self.beta, 0.0, MAX_WEIGHT);
+        let mean = place.key("mean_packet_bytes");
+        validate_packet_size(&mean, self.mean_packet_bytes);
+        place.key("ecn_threshold").probability(self.ecn_threshold);
     }
 }
 
 impl CodelConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        control_time(&format!("{key}.target_ns"), self.target_ns)?;
-        control_time(&format!("{key}.interval_ns"), self.interval_ns)?;
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        validate_control_time(&place.key("target_ns"), self.target_ns);
+        let interval = place.key("interval_ns");
+        validate_control_time(&interval, self.interval_ns);
         if self.interval_ns < self.target_ns {
-            let (interval, target) = (self.interval_ns, self.target_ns);
-            let problem = format!("{interval} is less than target_ns = {target}");
-            return refuse(format!("{key}.interval_ns"), problem);
+            interval.refuse(ConfigErrorKind::Order {
+                value: self.interval_ns.into(),
+                must_be: Relation::AtLeast,
+                other: "target_ns",
+                other_value: self.target_ns.into(),
+                profile: None,
+            });
         }
-        packet_size(&format!("{key}.mtu_bytes"), self.mtu_bytes)
+        validate_packet_size(&place.key("mtu_bytes"), self.mtu_bytes);
     }
 }
 
-/// Most classes besides the last one.
+/// Maximum number of classes without the last one: there are 64 code points.
 const MAX_CLASSES: usize = 63;
 
 impl PriorityConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        within(
-            &format!("{key}.classes"),
-            self.classes.len(),
-            1,
-            MAX_CLASSES,
-        )?;
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        let classes = place.key("classes");
+        classes.within(self.classes.len(), 1, MAX_CLASSES);
         let mut seen = Vec::new();
         for (i, class) in self.classes.iter().enumerate() {
             for &dscp in class {
-                let key = format!("{key}.classes[{i}]");
-                within(&key, dscp, 0, MAX_DSCP)?;
+                classes.index(i).within(dscp, 0, MAX_DSCP);
                 if seen.contains(&dscp) {
-                    return refuse(key, format!("DSCP {dscp} is named twice"));
+                    let duplicate = ConfigErrorKind::DuplicateDscp { dscp };
+                    classes.index(i).refuse(duplicate);
+                } else {
+                    seen.push(dscp);
                 }
-                seen.push(dscp);
             }
         }
-        Ok(())
     }
 }
 
 impl DrrConfig {
-    fn validate(&self, key: &str) -> Checked {
-        limit(key, self.limit_pkts)?;
-        packet_size(&format!("{key}.quantum_bytes"), self.quantum_bytes)
+    fn validate(&self, place: &Place) {
+        validate_limit(place, self.limit_pkts);
+        validate_packet_size(&place.key("quantum_bytes"), self.quantum_bytes);
     }
 }
 
-/// Longest time of a controller: more is a slip of the unit.
-const LONGEST_CONTROL_NS: Nanos = 60 * SECOND;
-/// Shortest: less would update more often than packets come.
-const SHORTEST_CONTROL_NS: Nanos = 1000;
+/// Longest time of a controller: a longer one is a mistake of the unit.
+const MAX_CONTROL_NS: Nanos = 60 * SECOND;
+/// Shortest time of a controller: a shorter one would update more often than packets arrive.
+const MIN_CONTROL_NS: Nanos = 1000;
+const MAX_PACKET_BYTES: u32 = 65_535;
 
-fn control_time(key: &str, time: Nanos) -> Checked {
-    within(key, time, SHORTEST_CONTROL_NS, LONGEST_CONTROL_NS)
+fn validate_control_time(place: &Place, time: Nanos) {
+    place.within(time, MIN_CONTROL_NS, MAX_CONTROL_NS);
 }
 
-fn packet_size(key: &str, bytes: u32) -> Checked {
-    within(key, bytes, 1, 65_535)
+fn validate_packet_size(place: &Place, bytes: u32) {
+    place.within(bytes, 1, MAX_PACKET_BYTES);
 }
 
-fn limit(key: &str, limit_pkts: u32) -> Checked {
-    within(
-        &format!("{key}.limit_pkts"),
-        u64::from(limit_pkts),
-        0,
-        MAX_PKTS,
-    )
+fn validate_limit(place: &Place, limit_pkts: u32) {
+    let limit = place.key("limit_pkts");
+    limit.within(u64::from(limit_pkts), 0, MAX_PKTS);
 }

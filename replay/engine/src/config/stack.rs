@@ -1,6 +1,7 @@
-//! Stack parameters: what a profile fixes, what a scenario may override, and what results.
+//! Stack parameters: the profiles, what a scenario may override, and the result.
 //!
-//! Does not depend on how the parameters are used. A profile is a complete set of values; an override replaces one.
+//! Does not depend on how the parameters are used. A profile is a complete set of values; an override replaces one of
+//! them.
 
 use std::fmt;
 
@@ -8,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 
-/// A complete set of stack parameters by name.
+/// A complete set of stack parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
     /// As the RFCs recommend.
     #[default]
     Rfc,
-    /// Leaning on Linux 6.x: RACK and PRR recovery, HyStart for cubic, quick ACKs at the start, 200 ms minimum RTO.
+    /// As Linux 6.x: RACK with PRR, HyStart for cubic, quick ACKs at the start, a minimum RTO of 200 ms.
     Linux,
-    /// As the simulator of the papers, ns-2 (2.35): packets counted, an ACK per packet, ticks of 0.1 s.
+    /// As ns-2.35, the simulator of the papers: windows in packets, an ACK per packet, clock ticks of 0.1 s.
     Ns2,
 }
 
@@ -41,40 +42,40 @@ impl fmt::Display for Profile {
     }
 }
 
-/// How losses are found and what the window does while they are repaired.
+/// How losses are detected and what limits the flight during recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryKind {
-    /// Fast recovery of RFC 5681 §3.2: the first new ACK ends it.
+    /// Fast recovery of RFC 5681 §3.2: the first ACK of new data ends it.
     Reno,
-    /// RFC 6582: partial ACKs are answered by retransmissions.
+    /// RFC 6582: each partial ACK triggers a retransmission.
     Newreno,
     /// RFC 6675: SACK scoreboard and pipe.
     Sack,
-    /// RFC 6675's loss marking with the proportional rate reduction of RFC 9937.
+    /// Loss detection of RFC 6675 with proportional rate reduction (RFC 9937).
     Prr,
-    /// RACK (RFC 8985) loss marking with proportional rate reduction, as in Linux.
+    /// Loss detection of RACK (RFC 8985) with proportional rate reduction, as in Linux.
     RackPrr,
-    /// FACK's: what SACK's forward-most octet has passed is not in flight (Mathis and Mahdavi 1996).
+    /// FACK: octets below the forward-most SACKed octet do not count as in flight (Mathis and Mahdavi 1996).
     Fack,
-    /// SCPS-TP's: every hole that is reported is repaired at once, and comes with its variant and with nothing else.
+    /// SCPS-TP: every reported hole is retransmitted at once. Only its variant has it.
     #[serde(skip_deserializing)]
     Snack,
-    /// AeroTCP's, which comes with its window and with nothing else.
+    /// AeroTCP's. Only its variant has it.
     #[serde(skip_deserializing)]
     Aerotcp,
-    /// Super TCP's, likewise.
+    /// Super TCP's. Only its variant has it.
     #[serde(skip_deserializing)]
     Supertcp,
 }
 
 impl RecoveryKind {
-    /// Whether it needs to know in which order segments left.
+    /// Whether it needs the order in which segments left.
     pub fn detects_losses_by_time(self) -> bool {
         matches!(self, Self::RackPrr | Self::Snack)
     }
 
-    /// Its name in a configuration, or of the variant that alone has it.
+    /// Its name in a configuration, or that of the only variant that has it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reno => "reno",
@@ -96,9 +97,9 @@ impl RecoveryKind {
 pub enum RtoRule {
     /// RFC 6298: max(SRTT + max(G, 4 RTTVAR), minimum).
     Rfc6298,
-    /// Linux: SRTT + max(RTTVAR-like term, minimum), the term falling once per round trip at most.
+    /// Linux: SRTT + max(deviation term, minimum); the term decreases at most once per round trip.
     Linux,
-    /// ns-2: one segment timed at a time, in whole ticks of the granularity.
+    /// ns-2: one timed segment at a time, in whole ticks of the granularity.
     Ns2,
 }
 
@@ -106,7 +107,7 @@ pub enum RtoRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowStartKind {
-    /// It does not.
+    /// Not at all.
     Standard,
     /// HyStart as in Linux: ACK train and delay increase.
     Hystart,
@@ -114,46 +115,45 @@ pub enum SlowStartKind {
     Hystartpp,
 }
 
-/// When a segment that is not full may leave while data is outstanding.
+/// When a partial segment may leave while data are outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NagleRule {
     /// At once, as with `TCP_NODELAY`.
     Off,
-    /// Not before all is acknowledged (Nagle, RFC 9293 §3.7.4).
+    /// When all data are acknowledged (Nagle, RFC 9293 §3.7.4).
     Rfc,
-    /// Not before the last one that was not full is acknowledged (Minshall's variant, as Linux).
+    /// When the previous partial segment is acknowledged (Minshall's variant, as in Linux).
     Minshall,
 }
 
-/// What a sender makes of a handover that it is told of.
+/// How a sender reacts to an announced handover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HandoverRule {
-    /// Nothing: it is not told.
+    /// Not at all: handovers are not announced.
     #[default]
     Off,
-    /// ssthresh is the new path's product, and cwnd at most that.
+    /// ssthresh is the bandwidth-delay product of the new path, and cwnd at most that.
     SlowStart,
-    /// Both are the new path's product.
+    /// Both are the bandwidth-delay product of the new path.
     Jump,
 }
 
-/// Segments of low priority that ask the path for room (TCP-Peach), each of which is answered by one of the same
-/// priority.
+/// Low-priority probe segments (TCP-Peach: dummy segments). Each is answered by a segment of the same priority.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ProbeSegments {
-    /// Differentiated services code point of both.
+    /// Differentiated services code point of the segments and their answers.
     pub dscp: u8,
-    /// How many of them, with the first segment of data, fill the first round-trip time.
+    /// Number of them that fill the first round-trip time, together with the first data segment.
     pub sudden_start_pkts: u32,
-    /// How many leave in fast recovery, as a share of the window before the loss.
+    /// Number of them that leave in fast recovery, as a share of the window before the loss.
     pub recovery_share: f64,
-    /// They carry what is not acknowledged, the oldest first; else octets that have all been sent before, the latest.
+    /// They carry unacknowledged data, the oldest first; otherwise the latest data that have been sent.
     pub carry_unacknowledged: bool,
 }
 
-/// Parameters that replace the profile's; absent ones stay.
+/// Parameters that replace those of the profile; absent ones keep its value.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(
@@ -214,37 +214,37 @@ pub struct StackOverrides {
     reason = "options that a stack has or has not, each its own key"
 )]
 pub struct StackParams {
-    /// Open with SYN, SYN-ACK, ACK; else the connection stands when the flow starts.
+    /// Open with SYN, SYN-ACK, ACK; otherwise the connection is established when the flow starts.
     pub handshake: bool,
-    /// Close with FIN both ways when the application has written its last octet; else the flow ends without.
+    /// Close with FIN in both directions after the application's last octet; otherwise the flow ends without.
     pub close: bool,
-    /// Reset the connection when nothing has been acknowledged for so long since the first timeout (RFC 5482); none: by
-    /// `retry_limit`.
+    /// Reset the connection when nothing has been acknowledged for this time since the first timeout (RFC 5482); none:
+    /// `retry_limit` decides.
     pub user_timeout_ns: Option<Nanos>,
-    /// Reset it after the time that so many timeouts in a row take from `min_rto_ns` on (Linux `tcp_retries2`), or so many
-    /// window probes without an answer; none: never.
+    /// Reset the connection after the time that this number of consecutive timeouts takes from `min_rto_ns` on (Linux
+    /// `tcp_retries2`), or after this number of unanswered window probes; none: never.
     pub retry_limit: Option<u32>,
-    /// SYNs sent again before opening is given up; none: without end.
+    /// Retransmissions of the SYN before the connection attempt is given up; none: no limit.
     pub syn_retry_limit: Option<u32>,
     /// Timestamps option (RFC 7323): 12 octets of header and three SACK blocks instead of four.
     pub timestamps: bool,
     /// Payload of a full segment.
     pub smss_bytes: u32,
-    /// IP and TCP header with the options of every segment.
+    /// IP and TCP header of every segment with its options.
     pub header_bytes: u32,
     /// Initial window (RFC 6928).
     pub initial_window_pkts: u32,
     /// Initial ssthresh; none: unlimited (RFC 5681 §3.1).
     pub initial_ssthresh_pkts: Option<u32>,
-    /// A window that nothing moves, in the place of the variant's controller; none: the variant's.
+    /// Fixed window, instead of the variant's controller; none: the variant's controller.
     pub fixed_window_pkts: Option<u32>,
-    /// Segments by which one ACK may raise cwnd in slow start (RFC 5681 §3.1: 1; RFC 3465: L = 2); none: no limit.
+    /// Maximum increase of cwnd per ACK in slow start, segments (RFC 5681 §3.1: 1; RFC 3465: L = 2); none: no limit.
     pub slow_start_limit_pkts: Option<u32>,
-    /// Exit of slow start without loss; none: the variant's own choice.
+    /// Exit of slow start without a loss; none: the variant decides.
     pub slow_start: Option<SlowStartKind>,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
-    /// Recovery of the variants that leave it to the profile.
+    /// Recovery of the variants that do not determine it themselves.
     pub recovery: RecoveryKind,
     /// Formula of the retransmission timeout.
     pub rto_rule: RtoRule,
@@ -252,82 +252,85 @@ pub struct StackParams {
     pub min_rto_ns: Nanos,
     /// Timeout before the first RTT sample (RFC 6298 §2.1: 1 s).
     pub initial_rto_ns: Nanos,
-    /// Maximum timeout (RFC 6298 §2.5: at least 60 s).
+    /// Maximum retransmission timeout (RFC 6298 §2.5: at least 60 s).
     pub max_rto_ns: Nanos,
     /// Clock granularity G (RFC 6298 §2.3).
     pub clock_granularity_ns: Nanos,
     /// Acknowledge every second full segment, or after the timeout (RFC 5681 §4.2).
     pub delayed_ack: bool,
-    /// Longest delay of an ACK.
+    /// Maximum delay of an ACK.
     pub delayed_ack_timeout_ns: Nanos,
-    /// Acknowledge every segment while the sender says that it is in slow start (RFC 2760 §3.2.3).
+    /// Acknowledge every segment while the sender signals slow start (RFC 2760 §3.2.3).
     pub delayed_ack_after_slow_start: bool,
-    /// Segments acknowledged at once at the start of a connection and after a duplicate (Linux's quick ACKs).
+    /// Segments that are acknowledged immediately at the start of a connection and after a duplicate (Linux: quick
+    /// ACKs).
     pub quickack_segments: u32,
-    /// SACK (RFC 2018), where the recovery reads it.
+    /// SACK (RFC 2018), if the recovery uses it.
     pub sack: bool,
-    /// Report duplicates (RFC 2883).
+    /// Report duplicate segments (RFC 2883).
     pub dsack: bool,
     /// Receive buffer of the last node.
     pub receive_buffer_bytes: u64,
-    /// Up to where the buffer grows with what the application reads per round trip; none: it does not.
+    /// Maximum that autotuning grows the buffer to, by what the application reads per round trip; none: no autotuning.
     pub receive_buffer_max_bytes: Option<u64>,
-    /// Offer four fifths of the buffer at first, the rest as full segments arrive (Linux); else all of it at once.
+    /// Offer four fifths of the buffer at first and the rest as full segments arrive (Linux); otherwise all of it at
+    /// once.
     pub receive_window_growth: bool,
-    /// Rate at which the application reads; none: at once.
+    /// Rate at which the application reads; none: immediately.
     pub read_rate_bps: Option<f64>,
-    /// NewReno's slow-but-steady variant; else the timer restarts at the first partial ACK only (RFC 6582 §3.2).
+    /// NewReno's slow-but-steady variant; otherwise only the first partial ACK restarts the timer (RFC 6582 §3.2).
     pub reset_timer_on_each_partial_ack: bool,
     /// Tail loss probe (RFC 8985 §7).
     pub tail_loss_probe: bool,
-    /// Take back what a retransmission or a timeout cost once it has proved superfluous (RFC 3522, RFC 3708, RFC 4015).
+    /// Undo the decrease after a spurious retransmission or timeout (RFC 3522, RFC 3708, RFC 4015).
     pub undo: bool,
-    /// Ask with new data after a timeout whether it was spurious (RFC 5682), where timestamps do not tell or Linux asks too.
+    /// F-RTO (RFC 5682), if timestamps do not reveal a spurious timeout or under Linux.
     pub frto: bool,
     /// Pace a window-based controller: twice the window per round trip in slow start, 1.2 times after it, as Linux's
-    /// internal pacing. Controllers that pace by themselves do so in any case.
+    /// internal pacing. Controllers with their own pacing rate always pace.
     pub pacing: bool,
-    /// What holds back a segment that is not full.
+    /// When a partial segment may leave.
     pub nagle: NagleRule,
-    /// Memory for octets that are written and not acknowledged; none: the application never waits for room.
+    /// Memory for octets that are written and not acknowledged; none: the application never waits.
     pub send_buffer_bytes: Option<u64>,
-    /// Up to where the send buffer grows with cwnd; none: it does not.
+    /// Maximum that autotuning grows the send buffer to with cwnd; none: no autotuning.
     pub send_buffer_max_bytes: Option<u64>,
-    /// Unsent octets in the send buffer that are enough (Linux: `TCP_NOTSENT_LOWAT`); none: any number.
+    /// Unsent octets above which the application waits (Linux: `TCP_NOTSENT_LOWAT`); none: any number.
     pub notsent_lowat_bytes: Option<u64>,
-    /// Negotiate ECN (RFC 3168 §6.1). Linux asks for it only where `tcp_ecn` says so.
+    /// Negotiate ECN (RFC 3168 §6.1). By default Linux accepts ECN and does not request it (`tcp_ecn`).
     pub ecn: bool,
-    /// Share of FlightSize that a congestion mark leaves (RFC 8511 §3); none: as after a loss.
+    /// Share of FlightSize after a congestion mark (RFC 8511 §3); none: as after a loss.
     pub ecn_beta: Option<f64>,
-    /// The receiver closes its window so long before an outage, until its end (Freeze-TCP); none: it does not.
+    /// Time before an outage at which the receiver closes its window, until the end of the outage (Freeze-TCP); none:
+    /// not at all.
     pub freeze_warning_ns: Option<Nanos>,
-    /// What the sender makes of handovers.
+    /// How the sender reacts to handovers.
     pub handover_adaptation: HandoverRule,
-    /// Rate that the SYN asks the routers for (RFC 4782); none: it does not ask.
+    /// Rate that the SYN requests from the routers (Quick-Start, RFC 4782); none: no request.
     pub quick_start_bps: Option<f64>,
-    /// Acknowledge data in order so often per round-trip time at most, whatever their number; comes with a variant.
+    /// Maximum number of ACKs per round-trip time for data in order; only a variant sets it.
     pub acks_per_round_trip: Option<f64>,
-    /// Dummy segments; they come with a variant and with nothing else.
+    /// Low-priority probe segments; only a variant sets them.
     pub low_priority_probes: Option<ProbeSegments>,
-    /// Whether the values lean on Linux where no parameter says so.
+    /// The profile, for behaviour of ns-2 and Linux that no other parameter describes.
     pub profile: Profile,
 }
 
-/// Header of IPv4 and TCP without options.
+/// IPv4 and TCP header without options.
 const BARE_HEADER_BYTES: u32 = 40;
 /// Timestamps option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u32 = 12;
 /// Octets of the MSS option (RFC 9293 §3.7.1) and, with padding, of the window scale (RFC 7323 §2.2).
 const MSS_OPTION_BYTES: u32 = 4;
 const WINDOW_SCALE_BYTES: u32 = 4;
-/// IP packet of a full segment when the scenario does not say.
+/// IP packet of a full segment unless the scenario gives a size.
 const DEFAULT_PACKET_BYTES: u32 = 1500;
-/// ns-2's `window_`: packets that the receiver takes, and ssthresh at the start.
+/// ns-2's `window_`: the receiver's window and the initial ssthresh, packets.
 const NS2_WINDOW_PKTS: u32 = 20;
 /// ns-2's `maxSackBlocks_`.
 const NS2_SACK_BLOCKS: usize = 3;
-/// Linux 6.18 (`tcp_rmem`): memory of a receive buffer at first and at most, of which five eighths are window where full
-/// Ethernet segments fill it.
+/// Linux 6.18 (`tcp_rmem`): initial and maximum memory of a receive buffer; full Ethernet segments fill five eighths of
+/// it with payload.
 const LINUX_BUFFER_BYTES: u64 = (128 << 10) * 5 / 8;
 const LINUX_BUFFER_MAX_BYTES: u64 = (32 << 20) * 5 / 8;
 
@@ -337,7 +340,7 @@ impl StackParams {
         self.smss_bytes + self.header_bytes
     }
 
-    /// The parameters of `profile` with `overrides` on top.
+    /// The parameters of `profile` with `overrides`.
     pub fn resolve(profile: Profile, overrides: &StackOverrides) -> Self {
         let o = overrides;
         let base = Self::of(profile).sized(o);
@@ -368,7 +371,7 @@ impl StackParams {
             quickack_segments: o.quickack_segments.unwrap_or(base.quickack_segments),
             sack: o.sack.unwrap_or(base.sack),
             dsack: o.dsack.unwrap_or(base.dsack),
-            // Linux: a buffer that is given does not tune itself (SOCK_RCVBUF_LOCK).
+            // Linux: no autotuning of a buffer whose size is given (SOCK_RCVBUF_LOCK).
             receive_buffer_max_bytes: (o.receive_buffer_max_bytes).or(base
                 .receive_buffer_max_bytes
                 .filter(|_| o.receive_buffer_bytes.is_none())),
@@ -396,7 +399,7 @@ impl StackParams {
         }
     }
 
-    /// These with the sizes that hang together: headers, segments, the receive buffer and what follows from them.
+    /// The parameters with sizes that depend on each other: headers, segments, receive buffer and ssthresh.
     fn sized(self, o: &StackOverrides) -> Self {
         let timestamps = o.timestamps.unwrap_or(self.timestamps);
         let natural = BARE_HEADER_BYTES + if timestamps { TIMESTAMPS_BYTES } else { 0 };
@@ -408,7 +411,7 @@ impl StackParams {
             Profile::Ns2 => u64::from(NS2_WINDOW_PKTS * smss_bytes),
             Profile::Rfc | Profile::Linux => self.receive_buffer_bytes,
         });
-        // ns-2 has one `window_`, which is both.
+        // In ns-2, `window_` is both.
         let window_pkts = u32::try_from(receive_buffer_bytes / u64::from(smss_bytes.max(1))).ok();
         let window_pkts = window_pkts.filter(|_| self.profile == Profile::Ns2);
         let natural_ssthresh = self.initial_ssthresh_pkts.or(window_pkts);
@@ -505,7 +508,7 @@ impl StackParams {
         }
     }
 
-    /// Defaults of ns-2.35 but for the tick, which is that of its older releases and of the papers (0.1 s).
+    /// Defaults of ns-2.35, except the tick, which is that of its older releases and of the papers (0.1 s).
     fn ns2() -> Self {
         Self {
             handshake: false,
@@ -523,7 +526,7 @@ impl StackParams {
         }
     }
 
-    /// Whether SACK is negotiated: it is where the recovery reads it.
+    /// Whether SACK is negotiated: the recovery must use it.
     #[inline]
     pub fn sack_enabled(&self) -> bool {
         self.sack
@@ -538,24 +541,24 @@ impl StackParams {
             )
     }
 
-    /// Largest segment of the connection (RFC 9293 §3.7.1): a full one with the octets that its options take.
+    /// Maximum segment size of the connection (RFC 9293 §3.7.1): a full segment with its TCP options.
     pub fn mss_bytes(&self) -> u32 {
         self.smss_bytes + self.header_bytes.saturating_sub(BARE_HEADER_BYTES)
     }
 
-    /// Whether a sender is told of the path's schedule.
+    /// Whether a sender uses the schedule of its path.
     pub fn reads_schedule(&self) -> bool {
         self.handover_adaptation != HandoverRule::Off || self.quick_start_bps.is_some()
     }
 
-    /// IP and TCP header of a SYN, which has MSS and window scale and may permit SACK besides; beside timestamps the
-    /// last takes the place of their padding (RFC 7323 appendix A).
+    /// IP and TCP header of a SYN, with MSS and window scale and perhaps SACK-permitted, which replaces the padding of
+    /// the timestamps option if there is one (RFC 7323 appendix A).
     pub fn syn_header_bytes(&self) -> u32 {
         let permits_sack = self.sack_enabled() && !self.timestamps;
         self.header_bytes + MSS_OPTION_BYTES + WINDOW_SCALE_BYTES + if permits_sack { 4 } else { 0 }
     }
 
-    /// Whether a connection may end before the run does: by FIN, or because nobody answers.
+    /// Whether a connection may end before the run: by FIN, or because the other end does not answer.
     pub fn may_end(&self) -> bool {
         self.close
             || self.user_timeout_ns.is_some()
@@ -563,7 +566,7 @@ impl StackParams {
             || self.syn_retry_limit.is_some()
     }
 
-    /// SACK blocks that fit beside the other options (RFC 2018 §3: four, three with timestamps).
+    /// Maximum number of SACK blocks next to the other options (RFC 2018 §3: four, three with timestamps).
     pub fn sack_blocks(&self) -> usize {
         if self.profile == Profile::Ns2 {
             return NS2_SACK_BLOCKS;

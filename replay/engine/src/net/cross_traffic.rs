@@ -1,16 +1,16 @@
-//! Sources of datagrams and what collects them: delay, jitter and loss of traffic that heeds no window.
+//! Cross traffic: sources and sinks of datagrams without congestion control, with their delay, jitter and loss.
 //!
-//! Does not depend on links. A datagram carries its number in `seq` and the time it was sent in `ack`.
+//! Does not depend on links. A datagram carries its number in `seq` and the time of its transmission in `ack`.
 
 use hindflight_kernels::StreamRng;
 
-use crate::app::Clocked;
+use crate::app::{Clocked, Periods};
 use crate::config::{DATAGRAM_HEADER_BYTES, DatagramConfig};
 use crate::sim::histogram::Histogram;
-use crate::sim::time::{NEVER, Nanos, SECOND};
+use crate::sim::time::{NEVER, Nanos};
 use crate::tcp::segment::{Direction, Purpose, Segment};
 
-/// Sends datagrams by the clock.
+/// Sends datagrams at a fixed rate, in periods on and off if it has any.
 pub struct DatagramSource {
     leg: u16,
     direction: Direction,
@@ -18,18 +18,20 @@ pub struct DatagramSource {
     clocked: Clocked,
     next: Nanos,
     stop: Nanos,
-    due: u32,
+    due: u64,
     sent: u64,
 }
 
 impl DatagramSource {
     /// A source of leg `leg` that sends in `direction`.
     pub fn new(leg: u16, direction: Direction, config: &DatagramConfig, rng: StreamRng) -> Self {
-        let every_ns = f64::from(config.packet_bytes) * 8.0 * SECOND as f64 / config.rate_bps;
-        let periods = config
-            .bursts
-            .map(|bursts| (bursts.on_ns, bursts.off_ns, bursts.spread));
-        let mut clocked = Clocked::new(u64::from(config.packet_bytes), every_ns, periods, rng);
+        let periods = config.bursts.map(|bursts| Periods {
+            on_ns: bursts.on_ns,
+            off_ns: bursts.off_ns,
+            spread: bursts.spread,
+        });
+        let packet_bytes = u64::from(config.packet_bytes);
+        let mut clocked = Clocked::new(packet_bytes, config.rate_bps, periods, rng);
         clocked.begin(config.start_ns);
         Self {
             leg,
@@ -49,19 +51,17 @@ impl DatagramSource {
         self.next
     }
 
-    /// Its time has come.
+    /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
-        while self.next <= now {
-            let (due, next) = self.clocked.advance();
-            self.due += u32::from(due);
-            self.next = next;
-            if self.next >= self.stop {
-                self.next = NEVER;
-            }
+        if self.next > now {
+            return;
         }
+        let (due, next) = self.clocked.take_due(now);
+        self.due += due;
+        self.next = if next < self.stop { next } else { NEVER };
     }
 
-    /// Writes the next datagram that is due into a slot; says whether there is one.
+    /// Writes the next datagram that is due into a slot. Returns whether there is one.
     #[inline]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         if self.due == 0 {
@@ -80,18 +80,18 @@ impl DatagramSource {
         true
     }
 
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// From when on it sends no more; `NEVER` if it goes on.
+    /// When it stops; `NEVER` if it does not.
     pub fn stop(&self) -> Nanos {
         self.stop
     }
 }
 
-/// Takes datagrams and measures them.
+/// Receives datagrams and measures them.
 #[derive(Default)]
 pub struct DatagramSink {
     received: u64,
@@ -99,12 +99,12 @@ pub struct DatagramSink {
     delays: Histogram,
     last_delay: Option<Nanos>,
     last_at: Nanos,
-    /// Sum of the differences of the delays of neighbours.
+    /// Sum of the differences between the delays of consecutive datagrams.
     differences: u128,
 }
 
 impl DatagramSink {
-    /// Takes a datagram.
+    /// Receives a datagram.
     pub fn receive(&mut self, datagram: &Segment, now: Nanos) {
         let delay = now - datagram.ack;
         self.received += 1;
@@ -116,7 +116,7 @@ impl DatagramSink {
         }
     }
 
-    /// Datagrams received.
+    /// Number of datagrams received.
     pub fn received(&self) -> u64 {
         self.received
     }
@@ -131,14 +131,14 @@ impl DatagramSink {
         self.last_at
     }
 
-    /// Times from sending to arrival.
+    /// Times from transmission to arrival.
     pub fn delays(&self) -> &Histogram {
         &self.delays
     }
 
-    /// Mean difference of the delays of two datagrams that arrived one after the other.
+    /// Mean difference between the delays of two datagrams that arrived one after the other.
     ///
-    /// Deviation: RFC 3550 §6.4.1 smooths the same differences over the last 16; the mean speaks of the whole run.
+    /// Deviation: RFC 3550 §6.4.1 smooths the same differences with a gain of 1/16; this is their mean over the run.
     pub fn jitter(&self) -> Option<Nanos> {
         let pairs = self.received.checked_sub(1).filter(|&pairs| pairs > 0)?;
         Some((self.differences / u128::from(pairs)) as Nanos)
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_the_mean_difference_of_neighbouring_delays() {
+    fn jitter_is_the_mean_difference_of_consecutive_delays() {
         let mut sink = DatagramSink::default();
         assert_eq!((sink.jitter(), sink.delays().max()), (None, None));
         for (sent, arrived) in [(0, 100), (1000, 1130), (2000, 2110)] {

@@ -1,8 +1,8 @@
-//! Handovers between links, make before break: each link has a separate serialiser and queue, and the draining link serves
-//! what it has queued while both exist.
+//! Handover between links, make before break: each link has its own serialiser and queue, and the old link drains while
+//! both exist.
 //!
-//! Does not depend on loss or propagation. A packet whose departure the queue fixed on arrival is already in flight; only
-//! queues that are polled for packets are still polled here.
+//! Does not depend on loss or propagation. A packet whose departure was computed when it arrived is in flight already;
+//! only queues that hold packets drain here.
 
 use std::collections::VecDeque;
 
@@ -14,29 +14,29 @@ use crate::config::{ChangeConfig, DirectionConfig};
 use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::{NEVER, Nanos};
 
-/// A link that waits for its time.
+/// A link that has not taken over yet.
 pub struct LinkHandover {
     start: Nanos,
     /// Its serialiser.
     pub serialiser: Serialiser,
     /// Its queue.
     pub queue: Queue,
-    /// The loss process anew, where it goes by the clock: the one before has looked ahead.
+    /// A new copy of the loss process, if it depends on time: that of the old link has advanced too far.
     pub loss: Option<LossProcess>,
 }
 
-/// A link that has been relieved and still holds packets.
+/// A link that has handed over and still holds packets.
 pub struct DrainingLink {
     /// Its serialiser.
     pub serialiser: Serialiser,
     /// Its queue.
     pub queue: Queue,
-    /// When its queue is asked next.
+    /// When its queue is asked for a packet next.
     pub next_service: Nanos,
 }
 
 impl DrainingLink {
-    /// Changes places with the link that is in charge.
+    /// Exchanges places with the present link.
     pub fn exchange(
         &mut self,
         serialiser: &mut Serialiser,
@@ -49,55 +49,55 @@ impl DrainingLink {
     }
 }
 
-/// What is to come, and what is not over.
+/// Links that will take over, and draining links.
 pub struct LinkHandovers {
     /// When the next link takes over.
     pub next: Nanos,
-    /// When the queue of a former link is asked next.
+    /// When the queue of a draining link is asked for a packet next.
     pub next_service: Nanos,
-    coming: VecDeque<LinkHandover>,
+    upcoming: VecDeque<LinkHandover>,
     draining: Vec<DrainingLink>,
     first: Option<DirectionConfig>,
 }
 
 impl LinkHandovers {
-    /// What the schedule of `config` says.
+    /// The handovers in the schedule of `config`.
     pub fn new(config: &DirectionConfig, loss: &LossProcess, rng: &StreamRng) -> Self {
-        let mut parts = parts(config).into_iter();
-        let first = parts.next().map(|(_, part)| part);
-        let coming: VecDeque<_> = parts
-            .map(|(start, part)| LinkHandover {
+        let mut links = links_of_schedule(config).into_iter();
+        let first = links.next().map(|(_, link)| link);
+        let upcoming: VecDeque<_> = links
+            .map(|(start, link)| LinkHandover {
                 start,
-                serialiser: Serialiser::new(&part),
-                queue: Queue::new(&part.queue, rng.clone()),
+                serialiser: Serialiser::new(&link),
+                queue: Queue::new(&link.queue, rng.clone()),
                 loss: loss.by_clock().then(|| loss.clone()),
             })
             .collect();
         Self {
-            next: coming.front().map_or(NEVER, |next| next.start),
+            next: upcoming.front().map_or(NEVER, |next| next.start),
             next_service: NEVER,
-            coming,
+            upcoming,
             draining: Vec::new(),
             first,
         }
     }
 
-    /// What the first link is like.
+    /// Configuration of the first link.
     pub fn first<'a>(&'a self, config: &'a DirectionConfig) -> &'a DirectionConfig {
         self.first.as_ref().unwrap_or(config)
     }
 
-    /// The next link, if it is in charge at `now`.
+    /// The next link, if it has taken over by `now`.
     pub fn take(&mut self, now: Nanos) -> Option<LinkHandover> {
         if self.next > now {
             return None;
         }
-        let next = self.coming.pop_front();
-        self.next = self.coming.front().map_or(NEVER, |next| next.start);
+        let next = self.upcoming.pop_front();
+        self.next = self.upcoming.front().map_or(NEVER, |next| next.start);
         next
     }
 
-    /// The former link whose queue is to be asked at `now`.
+    /// The draining link whose queue must be asked at `now`.
     pub fn due(&mut self, now: Nanos) -> Option<DrainingLink> {
         if self.next_service > now {
             return None;
@@ -111,7 +111,7 @@ impl LinkHandovers {
         Some(due)
     }
 
-    /// Keeps a relieved link for as long as its queue is to be asked.
+    /// Keeps a link that has handed over, as long as its queue holds packets.
     pub fn retire(&mut self, draining: DrainingLink) {
         if draining.next_service != NEVER {
             self.draining.push(draining);
@@ -124,30 +124,30 @@ impl LinkHandovers {
         self.next_service = services.min().unwrap_or(NEVER);
     }
 
-    /// Packets that wait at former links.
-    pub fn held(&self) -> impl Iterator<Item = PacketHandle> + '_ {
+    /// Packets in the queues of draining links.
+    pub fn queued(&self) -> impl Iterator<Item = PacketHandle> + '_ {
         self.draining
             .iter()
-            .flat_map(|draining| draining.queue.held())
+            .flat_map(|draining| draining.queue.queued())
     }
 }
 
-/// The links that a schedule speaks of, each with its start and its own part; none if there is only one.
-fn parts(config: &DirectionConfig) -> Vec<(Nanos, DirectionConfig)> {
+/// The links of a schedule, each with its start and its part of the schedule; none if there is only one link.
+fn links_of_schedule(config: &DirectionConfig) -> Vec<(Nanos, DirectionConfig)> {
     if config.schedule.iter().all(|c| c.overlap_ns.is_none()) {
         return Vec::new();
     }
-    let mut part = DirectionConfig {
+    let mut link = DirectionConfig {
         schedule: Vec::new(),
         ..config.clone()
     };
-    let (mut parts, mut start) = (Vec::new(), 0);
+    let (mut links, mut start) = (Vec::new(), 0);
     let (mut rate_bps, mut delay_ns) = (config.rate_bps, config.delay_ns);
     for change in &config.schedule {
         rate_bps = change.rate_bps.or(rate_bps);
         delay_ns = change.delay_ns.unwrap_or(delay_ns);
         if let Some(overlap) = change.overlap_ns {
-            let mut before = part.clone();
+            let mut before = link.clone();
             before.schedule.push(ChangeConfig {
                 at_ns: change.at_ns.saturating_add(overlap),
                 rate_bps: None,
@@ -156,8 +156,8 @@ fn parts(config: &DirectionConfig) -> Vec<(Nanos, DirectionConfig)> {
                 hold: None,
                 overlap_ns: None,
             });
-            parts.push((start, before));
-            part = DirectionConfig {
+            links.push((start, before));
+            link = DirectionConfig {
                 rate_bps,
                 delay_ns,
                 schedule: Vec::new(),
@@ -169,8 +169,8 @@ fn parts(config: &DirectionConfig) -> Vec<(Nanos, DirectionConfig)> {
             overlap_ns: None,
             ..*change
         };
-        part.schedule.push(stays);
+        link.schedule.push(stays);
     }
-    parts.push((start, part));
-    parts
+    links.push((start, link));
+    links
 }

@@ -1,33 +1,33 @@
-//! The handover forecast: what the schedule of a path says about its future, when it is down, and its rate and delay after
-//! each change. Mechanisms that react to announced handovers read it in place of a radio's forecast.
+//! The forecast of a path, from its schedules: outages, and rate and delay after each change. It replaces the radio's
+//! own forecast for mechanisms that adapt to handovers.
 //!
 //! Does not depend on TCP. Read `docs/mechanisms.md` first.
 
 use crate::config::{DirectionConfig, LinkConfig};
 use crate::sim::time::Nanos;
 
-/// The path from `at` on.
+/// The state of the path from `at` on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathChange {
-    /// When it is known at the data sender: the way back after the change.
+    /// When the data sender learns of it: one reverse delay after the change.
     pub at: Nanos,
-    /// Minimum rate of the way there; none where a direction has none, or one that a trace gives.
+    /// Minimum rate of the forward direction; none if a link has no rate or a rate trace.
     pub bottleneck_bps: Option<f64>,
-    /// Propagation there and back.
+    /// Propagation delay in both directions.
     pub rtt: Nanos,
 }
 
-/// The future of a path.
+/// The forecast of a path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HandoverForecast {
-    /// Start and end of the times when some link of it is down or holds what it has.
+    /// Start and end of the times in which a link is down or suspends transmission.
     pub outages: Vec<(Nanos, Nanos)>,
-    /// Its states at the start and after each change that is no outage.
+    /// States at the start and after each change that is not an outage.
     pub states: Vec<PathChange>,
 }
 
-/// One direction of a link as its schedule goes on.
-struct Course<'a> {
+/// State of one direction of a link while its schedule advances.
+struct DirectionState<'a> {
     config: &'a DirectionConfig,
     rate_bps: Option<f64>,
     delay: Nanos,
@@ -36,7 +36,7 @@ struct Course<'a> {
     next: usize,
 }
 
-impl<'a> Course<'a> {
+impl<'a> DirectionState<'a> {
     fn new(config: &'a DirectionConfig) -> Self {
         Self {
             config,
@@ -48,8 +48,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Takes what changes up to `now`.
-    fn follow(&mut self, now: Nanos) {
+    /// Applies the changes up to `now`.
+    fn advance_to(&mut self, now: Nanos) {
         let changes = &self.config.schedule[self.next..];
         for change in changes.iter().take_while(|change| change.at_ns <= now) {
             self.rate_bps = change.rate_bps.or(self.rate_bps);
@@ -62,10 +62,16 @@ impl<'a> Course<'a> {
 }
 
 impl HandoverForecast {
-    /// The future of a path over `links`.
+    /// The forecast of a path over `links`.
     pub fn of(links: &[LinkConfig]) -> Self {
-        let mut there: Vec<_> = links.iter().map(|l| Course::new(&l.forward)).collect();
-        let mut back: Vec<_> = links.iter().map(|l| Course::new(&l.reverse)).collect();
+        let mut forward: Vec<_> = links
+            .iter()
+            .map(|l| DirectionState::new(&l.forward))
+            .collect();
+        let mut reverse: Vec<_> = links
+            .iter()
+            .map(|l| DirectionState::new(&l.reverse))
+            .collect();
         let schedules = links
             .iter()
             .flat_map(|link| link.forward.schedule.iter().chain(&link.reverse.schedule));
@@ -76,10 +82,10 @@ impl HandoverForecast {
         let mut forecast = Self::default();
         let mut down_since = None;
         for now in times {
-            for course in there.iter_mut().chain(&mut back) {
-                course.follow(now);
+            for direction in forward.iter_mut().chain(&mut reverse) {
+                direction.advance_to(now);
             }
-            let down = there.iter().chain(&back).any(|c| c.down || c.held);
+            let down = forward.iter().chain(&reverse).any(|c| c.down || c.held);
             match (down_since, down) {
                 (None, true) => down_since = Some(now),
                 (Some(start), false) => {
@@ -89,7 +95,7 @@ impl HandoverForecast {
                 _ => {}
             }
             if !down {
-                forecast.note(now, &there, &back);
+                forecast.note(now, &forward, &reverse);
             }
         }
         if let Some(start) = down_since {
@@ -98,13 +104,14 @@ impl HandoverForecast {
         forecast
     }
 
-    fn note(&mut self, now: Nanos, there: &[Course<'_>], back: &[Course<'_>]) {
-        let delay = |way: &[Course<'_>]| way.iter().map(|course| course.delay).sum::<Nanos>();
-        let rates = there.iter().map(|course| course.rate_bps);
+    fn note(&mut self, now: Nanos, forward: &[DirectionState<'_>], reverse: &[DirectionState<'_>]) {
+        let delay =
+            |way: &[DirectionState<'_>]| way.iter().map(|direction| direction.delay).sum::<Nanos>();
+        let rates = forward.iter().map(|direction| direction.rate_bps);
         let state = PathChange {
-            at: now + if now == 0 { 0 } else { delay(back) },
+            at: now + if now == 0 { 0 } else { delay(reverse) },
             bottleneck_bps: rates.reduce(|a, b| Some(a?.min(b?))).flatten(),
-            rtt: delay(there) + delay(back),
+            rtt: delay(forward) + delay(reverse),
         };
         let same = |last: &PathChange| {
             (last.bottleneck_bps, last.rtt) == (state.bottleneck_bps, state.rtt)
@@ -114,7 +121,7 @@ impl HandoverForecast {
         }
     }
 
-    /// Rate of the way there at `time`, as the schedule has it.
+    /// Rate of the forward direction at `time` according to the schedule.
     pub fn rate_at(&self, time: Nanos) -> Option<f64> {
         let past = self.states.iter().take_while(|state| state.at <= time);
         past.last().and_then(|state| state.bottleneck_bps)
@@ -131,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn outages_of_any_direction_join_and_states_are_told_a_way_back_later() {
+    fn outages_of_all_directions_are_joined_and_states_are_known_a_reverse_delay_later() {
         let found = forecast(
             r#"[{"name": "up", "forward": {"rate_bps": 2e6, "delay_ns": 100, "schedule": [
                     {"at_ns": 1000, "outage": true}, {"at_ns": 2000, "outage": false, "delay_ns": 10, "rate_bps": 5e5}]},
@@ -153,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_without_end_has_none_and_a_link_without_rate_leaves_the_rate_open() {
+    fn an_outage_may_have_no_end_and_the_rate_is_unknown_if_a_link_has_none() {
         let found = forecast(
             r#"[{"name": "up", "forward": {"delay_ns": 5, "schedule": [{"at_ns": 7, "outage": true}]},
                  "reverse": {"delay_ns": 5}},

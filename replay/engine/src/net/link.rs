@@ -1,8 +1,8 @@
-//! One direction of a link: queue and serialiser, then loss, then propagation. Where the queue allows it (see `queue`),
-//! each packet's whole way is worked out when it arrives: nothing later can change it.
+//! One direction of a link: queue and serialiser, then loss, then propagation. If the queue allows it (see `queue`),
+//! the departure and arrival of a packet are computed when it arrives at the queue: nothing later can change them.
 //!
-//! Does not depend on TCP: it sees sizes, marks and whether there is payload. Read the link model in `docs/scenario.md`
-//! first: loss strikes after serialisation, so a lost packet has used the link.
+//! Does not depend on TCP: a link sees sizes, marks and whether there is payload. Read the link model in
+//! `docs/scenario.md` first: loss applies after serialisation, so a lost packet has used the link.
 
 use hindflight_kernels::{LossProcess, StreamRng};
 
@@ -16,7 +16,7 @@ use crate::sim::ring::Ring;
 use crate::sim::time::{NEVER, Nanos};
 use crate::tcp::segment::{Ecn, Segment};
 
-/// Of a link over which no packet takes the short way.
+/// For a link without a fast path.
 const SLOW_PATH: (Nanos, Nanos) = (NEVER, 0);
 
 /// Why a packet was lost.
@@ -24,7 +24,7 @@ const SLOW_PATH: (Nanos, Nanos) = (NEVER, 0);
 pub enum DropCause {
     /// The queue was full.
     Queue,
-    /// The queue's management dropped it before the queue was full.
+    /// Active queue management dropped it.
     Aqm,
     /// The loss process.
     Channel,
@@ -35,33 +35,33 @@ pub enum DropCause {
 /// A packet in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flight {
-    /// When it arrives at the far end.
+    /// When it arrives.
     pub arrival: Nanos,
-    /// Its slot, and its way for the one who takes it.
+    /// Its slot, and its remaining path.
     pub packet: RoutedPacket,
 }
 
-/// What the short way of a packet over a link comes to.
+/// Result of the fast path of a packet over a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
-    /// It arrives at the far end.
+    /// It arrives at this time.
     Arrives(Nanos),
-    /// The loss process took it.
+    /// The loss process lost it.
     Lost,
-    /// The long way has to find out, and nothing has been done.
+    /// The slow path decides; nothing has been done.
     Unknown,
 }
 
-/// What becomes of a packet at a link.
+/// What happens to a packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// It arrives at the far end.
+    /// It arrives at this time.
     Arrives(Nanos),
-    /// It arrives there, and the queue has marked it.
+    /// It arrives at this time, and the queue has marked it.
     Marked(Nanos),
-    /// It waits for a service that is not decided yet.
+    /// It waits, and its departure is not known yet.
     Waits,
-    /// It never arrives.
+    /// It is lost.
     Lost(DropCause),
 }
 
@@ -69,35 +69,34 @@ pub enum Passage {
 pub struct LinkDirection {
     serialiser: Serialiser,
     queue: Queue,
-    /// When a queue that is asked for packets will be asked next, and that or the one of a former link.
+    /// When a queue that holds packets is asked for one next; the same, over all draining links as well.
     next_service: Nanos,
     next_ask: Nanos,
-    /// Packets that such a queue gave up since the run last asked.
+    /// Packets that such a queue has dropped since the run last asked.
     dropped: Dropped,
     loss: LossProcess,
-    /// Whether it strikes what carries no data, and what does.
-    strikes: [bool; 2],
+    /// Whether the loss process applies to packets without data, and to packets with data.
+    applies_to: [bool; 2],
     loss_applies_to: LossScope,
     in_order: bool,
     jitter: Option<Jitter>,
-    /// Latest arrival, kept where the delay changes.
+    /// Latest arrival, maintained if the delay changes.
     last_arrival: Nanos,
-    /// Packets in flight by time of arrival, and the latest such time so far.
+    /// Packets in flight in order of arrival, and the latest arrival so far.
     flying: Ring<Flight>,
     latest: Nanos,
-    /// Links that take over from this one, and those before it that still serve what they had.
+    /// Links that will take over, and draining links.
     handovers: LinkHandovers,
-    /// Something may add to a delay: a repair, jitter.
+    /// Whether something may add to the delay: a link-layer retransmission, or jitter.
     adds_delay: bool,
-    /// Where a packet may take the short way: a service that begins at or after the first time, an arrival before the
-    /// second.
+    /// The fast path applies to a service that begins at or after the first time and to an arrival before the second.
     plain: (Nanos, Nanos),
-    /// The next one, if what leaves this one is all that it takes, in the same order; for the one who knows the path.
+    /// The only link that packets of this one enter, and nothing else does, in the same order; set by the network.
     pub onward: Option<u32>,
 }
 
 impl LinkDirection {
-    /// Builds the direction; `loss` is its process, `rng` the stream of its queue.
+    /// A direction with this configuration; `loss` is its loss process, `rng` the random stream of its queue.
     pub fn new(config: &DirectionConfig, loss: LossProcess, rng: StreamRng) -> Self {
         let handovers = LinkHandovers::new(config, &loss, &rng);
         let mut link = Self {
@@ -107,7 +106,7 @@ impl LinkDirection {
             next_ask: NEVER,
             dropped: Dropped::new(),
             adds_delay: loss.repairs(),
-            strikes: strikes(&loss, config.loss_applies_to),
+            applies_to: applies_to(&loss, config.loss_applies_to),
             loss,
             loss_applies_to: config.loss_applies_to,
             in_order: config.in_order,
@@ -123,7 +122,7 @@ impl LinkDirection {
         link
     }
 
-    /// The same, with a delay that varies.
+    /// The same, with jitter.
     #[must_use]
     pub fn with_jitter(mut self, jitter: Option<Jitter>) -> Self {
         self.adds_delay |= jitter.is_some();
@@ -132,8 +131,8 @@ impl LinkDirection {
         self
     }
 
-    /// See `plain`: a rate and a drop-tail queue, nothing that adds to the delay, no change of the schedule, no packet
-    /// before it that arrives later, no link that takes over.
+    /// See `plain`: the fast path needs a rate, a drop-tail queue, a constant delay until the next change of the
+    /// schedule, and no earlier packet that arrives later.
     fn steady_span(&self) -> (Nanos, Nanos) {
         let serialiser = &self.serialiser;
         if self.adds_delay
@@ -147,11 +146,11 @@ impl LinkDirection {
         (from, serialiser.next_change.min(self.handovers.next))
     }
 
-    /// The way of nearly every packet: within `plain`, into a queue that surely has room. It stands in for `pass` under
-    /// that condition.
+    /// The fast path, taken by nearly every packet: within `plain`, into a queue that certainly has space. Under this
+    /// condition it replaces `pass`.
     #[allow(
         clippy::inline_always,
-        reason = "the whole of a hop; a hint is not heard"
+        reason = "all of a hop; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn pass_fast(&mut self, ip_bytes: u16, carries_data: bool, now: Nanos) -> Plain {
@@ -166,18 +165,18 @@ impl LinkDirection {
             return Plain::Unknown;
         }
         self.serialiser.busy_until = departure;
-        if self.repaired(ip_bytes, carries_data, departure).is_none() {
+        if self.loss_delay(ip_bytes, carries_data, departure).is_none() {
             Plain::Lost
         } else {
             Plain::Arrives(arrival)
         }
     }
 
-    /// What the loss process adds to the delay of a packet that leaves at `departure`; none if it takes it.
+    /// What the loss process adds to the delay of a packet that leaves at `departure`; none if the packet is lost.
     #[allow(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    fn repaired(&mut self, ip_bytes: u16, carries_data: bool, departure: Nanos) -> Option<Nanos> {
-        if !self.strikes[usize::from(carries_data)] {
+    fn loss_delay(&mut self, ip_bytes: u16, carries_data: bool, departure: Nanos) -> Option<Nanos> {
+        if !self.applies_to[usize::from(carries_data)] {
             return Some(0);
         }
         match &mut self.loss {
@@ -186,7 +185,7 @@ impl LinkDirection {
         }
     }
 
-    /// Takes a packet that arrives at the queue and says what becomes of it.
+    /// A packet arrives at the queue. Returns what happens to it.
     pub fn pass(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> Passage {
         let passage = self.pass_any(handle, segment, now);
         self.note_change();
@@ -207,7 +206,7 @@ impl LinkDirection {
         if self.serialiser.now.ns_per_byte == 0 {
             self.serialiser.busy_until = departure;
         } else {
-            if !queue.has_room(now) {
+            if !queue.has_space(now) {
                 return Passage::Lost(DropCause::Queue);
             }
             departure = self.serialiser.serve(segment.ip_bytes, departure);
@@ -216,7 +215,7 @@ impl LinkDirection {
         self.propagate(segment, departure, false)
     }
 
-    /// Like `pass`, for queues that do more than to count packets.
+    /// As `pass`, for all queues but drop-tail in packets.
     fn pass_managed(&mut self, handle: PacketHandle, segment: &mut Segment, now: Nanos) -> Passage {
         if let Queue::Scheduled(_) = self.queue {
             return self.pass_scheduled(handle, segment, now);
@@ -229,11 +228,11 @@ impl LinkDirection {
             self.serialiser.busy_until = start;
             return self.propagate(segment, start, false);
         }
-        self.pass_early(segment, now, start)
+        self.pass_fifo(segment, now, start)
     }
 
-    fn pass_early(&mut self, segment: &mut Segment, now: Nanos, start: Nanos) -> Passage {
-        let Queue::Early(queue) = &mut self.queue else {
+    fn pass_fifo(&mut self, segment: &mut Segment, now: Nanos, start: Nanos) -> Passage {
+        let Queue::Fifo(queue) = &mut self.queue else {
             return Passage::Waits;
         };
         let arrival = Arrival {
@@ -288,7 +287,7 @@ impl LinkDirection {
         Passage::Waits
     }
 
-    /// The next link takes over; the queue of this one is asked for what it holds as before.
+    /// The next link takes over. The queue of this one is still asked for the packets that it holds.
     #[cold]
     fn hand_over(&mut self, now: Nanos) {
         while let Some(next) = self.handovers.take(now) {
@@ -299,25 +298,25 @@ impl LinkDirection {
             };
             self.handovers.retire(before);
             if let Some(loss) = next.loss {
-                self.strikes = strikes(&loss, self.loss_applies_to);
+                self.applies_to = applies_to(&loss, self.loss_applies_to);
                 self.loss = loss;
             }
         }
     }
 
-    /// Draws the conclusions from what the long way may have changed.
+    /// Updates what is derived from state that the slow path may have changed.
     fn note_change(&mut self) {
         self.plain = self.steady_span();
         self.next_ask = self.next_service.min(self.handovers.next_service);
     }
 
-    /// Whether it is time to ask the queue for a packet.
+    /// Whether a queue must be asked for a packet.
     #[inline]
     pub fn serves(&self, now: Nanos) -> bool {
         self.next_ask <= now
     }
 
-    /// Takes the next packet out of a queue that is asked for packets, and says what becomes of it.
+    /// Takes the next packet out of a queue that holds packets. Returns what happens to it.
     pub fn release(
         &mut self,
         pool: &mut PacketPool,
@@ -378,7 +377,7 @@ impl LinkDirection {
         Some((handle, self.propagate(segment, departure, served.marked)))
     }
 
-    /// A packet that a queue gave up after it had taken it, if there is one.
+    /// A packet that a queue dropped after it had accepted it, if there is one.
     pub fn take_dropped(&mut self) -> Option<(PacketHandle, DropCause)> {
         self.dropped.pop()
     }
@@ -386,12 +385,13 @@ impl LinkDirection {
     /// Loss and propagation of a packet whose service ends at `departure`.
     fn propagate(&mut self, segment: &Segment, departure: Nanos, marked: bool) -> Passage {
         let carries_data = segment.payload_bytes > 0;
-        let Some(added) = self.repaired(segment.ip_bytes, carries_data, departure) else {
+        let Some(added) = self.loss_delay(segment.ip_bytes, carries_data, departure) else {
             return Passage::Lost(DropCause::Channel);
         };
-        let added = added + self.jitter.as_mut().map_or(0, Jitter::draw);
+        let added = added + self.jitter.as_mut().map_or(0, Jitter::next_ns);
         let mut arrival = departure + added + self.serialiser.now.delay;
-        // `last_arrival` is past once all that left before the last change, or came late, have arrived.
+        // `last_arrival` is in the past once all packets that left before the last change, or arrived late, have
+        // arrived.
         let overtakes = self.in_order && (arrival < self.last_arrival || added > 0);
         if arrival >= self.serialiser.next_change || self.serialiser.now.down || overtakes {
             let Some(later) = self.arrival_over_changes(departure, added) else {
@@ -406,7 +406,7 @@ impl LinkDirection {
         }
     }
 
-    /// When something happens next: a packet arrives at the far end, or the queue is asked for one.
+    /// Time of the next event: a packet arrives at the far end, or a queue must be asked for one.
     #[inline]
     pub fn next_event(&self) -> Nanos {
         let arrival = self.flying.front().map_or(NEVER, |flight| flight.arrival);
@@ -425,35 +425,37 @@ impl LinkDirection {
         self.flying.is_empty()
     }
 
-    /// Takes it.
+    /// Takes the packet that arrives next.
     #[inline]
     pub fn take(&mut self) -> Option<Flight> {
         self.flying.pop_front()
     }
 
-    /// Takes it, if it arrives before `time`.
+    /// Takes the packet that arrives next, if that is before `time`.
     #[inline]
     pub fn take_before(&mut self, time: Nanos) -> Option<Flight> {
         self.flying.pop_front_if(|flight| flight.arrival < time)
     }
 
-    /// Packets on their way or waiting.
+    /// Packets in flight or in a queue.
     pub fn in_flight(&self) -> impl Iterator<Item = PacketHandle> + '_ {
         let flying = self.flying.iter().map(|flight| flight.packet.handle());
-        flying.chain(self.queue.held()).chain(self.handovers.held())
+        flying
+            .chain(self.queue.queued())
+            .chain(self.handovers.queued())
     }
 
-    /// Whether packets must come at their own time, not ahead of it.
+    /// Whether packets must enter the queue in order of time, and not ahead of it.
     pub fn is_scheduled(&self) -> bool {
         self.queue.is_scheduled()
     }
 
-    /// Packets that lay beyond the end of a replayed loss trace.
+    /// Packets after the end of a replayed loss trace.
     pub fn beyond_pkts(&self) -> u64 {
         self.loss.beyond_pkts()
     }
 
-    /// Arrival of a packet that leaves at `departure`, when a change may come before; none if an outage takes it.
+    /// Arrival of a packet that leaves at `departure` if the schedule may change before; none if an outage loses it.
     #[cold]
     fn arrival_over_changes(&mut self, departure: Nanos, added: Nanos) -> Option<Nanos> {
         let leaving = self.serialiser.at(departure);
@@ -468,7 +470,7 @@ impl LinkDirection {
         Some(arrival)
     }
 
-    /// Lets a packet fly; says when the next one arrives, if that is this one.
+    /// Puts a packet in flight. Returns the time of the next arrival, if that is this packet's.
     #[inline]
     pub fn launch(&mut self, flight: Flight) -> Option<Nanos> {
         if flight.arrival < self.latest {
@@ -481,22 +483,22 @@ impl LinkDirection {
         first.then_some(flight.arrival)
     }
 
-    /// The delay fell: this packet overtakes those that arrive later.
+    /// The delay decreased: this packet overtakes those that arrive later.
     #[cold]
     fn overtake(&mut self, flight: Flight) {
         self.flying
             .insert_before(flight, |other| other.arrival > flight.arrival);
     }
 
-    /// Whether packets always arrive in the order in which they were taken.
+    /// Whether packets always arrive in the order in which they enter.
     pub fn keeps_order(&self) -> bool {
         let steady = self.serialiser.is_constant() && self.handovers.next == NEVER;
         self.in_order || (steady && self.loss.keeps_order() && self.jitter.is_none())
     }
 }
 
-/// Whether `loss` strikes what carries no data, and what does.
-fn strikes(loss: &LossProcess, scope: LossScope) -> [bool; 2] {
+/// Whether `loss` applies to packets without data, and to packets with data.
+fn applies_to(loss: &LossProcess, scope: LossScope) -> [bool; 2] {
     let any = !matches!(loss, LossProcess::None);
     [any && scope == LossScope::All, any]
 }

@@ -1,4 +1,4 @@
-//! The network: links with their queues, losses, jitter and schedules, handovers between links, and cross traffic.
+//! The network: links with queues, losses, jitter and schedules, handovers between links, and cross traffic.
 
 pub(crate) mod cross_traffic;
 pub(crate) mod handover;

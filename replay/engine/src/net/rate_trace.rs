@@ -1,31 +1,32 @@
-//! A rate that a trace gives over time: when a packet that begins its service at some time has been sent.
+//! A rate over time, given by a trace: when a packet whose service begins at some time has been sent.
 //!
-//! Does not depend on queues or packets, only octets. Unlike a new rate of the schedule, which holds from the next packet in
-//! service, the trace's holds at once, as each of its intervals may be shorter than a packet takes. A rate of 0 sends
-//! nothing. At its end the trace starts again (as mm-link does). Read `docs/channels/interop.md`.
+//! Does not depend on queues or packets, only on octets. A new rate of the schedule applies from the next packet in
+//! service; a new rate of the trace applies immediately, as an interval of the trace may be shorter than the service of
+//! a packet. At rate 0 nothing is sent. After its end the trace starts again (as in mm-link). Read
+//! `docs/channels/interop.md`.
 
 use crate::config::RateTraceConfig;
 use crate::sim::time::{Nanos, SECOND};
 
-/// Bits behind the point of an octet and of the time that one takes.
+/// Fractional bits of octets and of the serialisation time of an octet.
 const FRACTION_BITS: u32 = 32;
 
-/// A rate trace in play.
+/// A rate trace and the position in it.
 pub struct RateTrace {
     starts: Vec<Nanos>,
-    /// What one octet takes in 2^-32 ns; 0: nothing is sent.
+    /// Serialisation time of an octet in 2^-32 ns; 0: nothing is sent.
     ns_per_byte: Vec<u64>,
     length: Nanos,
-    /// Beginning of the round through the trace that is being played, and the interval in it.
+    /// Start of the present repetition of the trace, and the index of the interval.
     origin: Nanos,
     at: usize,
 }
 
 impl RateTrace {
-    /// A trace that starts with the run.
+    /// The trace starts with the run.
     pub fn new(config: &RateTraceConfig) -> Self {
         let scale = (1_u64 << FRACTION_BITS) as f64;
-        let takes = |bps: f64| {
+        let ns_of_byte = |bps: f64| {
             if bps > 0.0 {
                 ((8.0 * SECOND as f64 * scale / bps) as u64).max(1)
             } else {
@@ -34,14 +35,18 @@ impl RateTrace {
         };
         Self {
             starts: config.starts_ns.clone(),
-            ns_per_byte: config.rates_bps.iter().map(|&bps| takes(bps)).collect(),
+            ns_per_byte: config
+                .rates_bps
+                .iter()
+                .map(|&bps| ns_of_byte(bps))
+                .collect(),
             length: config.end_ns,
             origin: 0,
             at: 0,
         }
     }
 
-    /// What one octet takes over the whole trace, in 2^-32 ns.
+    /// Mean serialisation time of an octet over the whole trace, in 2^-32 ns.
     pub fn mean_ns_per_byte(config: &RateTraceConfig) -> u64 {
         let ends = config.starts_ns.iter().skip(1).chain([&config.end_ns]);
         let bits: f64 = config
@@ -55,34 +60,34 @@ impl RateTrace {
         ((8.0 * config.end_ns as f64 * SECOND as f64 * scale / bits) as u64).max(1)
     }
 
-    /// When a packet has been sent whose service begins at `start`; starts ascend.
+    /// When a packet has been sent whose service begins at `start`; successive starts ascend.
     pub fn finish(&mut self, size_bytes: u16, start: Nanos) -> Nanos {
-        self.go_to(start);
+        self.advance_to(start);
         let mut left = u128::from(size_bytes) << FRACTION_BITS;
         let mut now = start;
         loop {
-            let takes = u128::from(self.ns_per_byte[self.at]);
+            let ns_of_byte = u128::from(self.ns_per_byte[self.at]);
             let end = self.end();
             let span = u128::from(end - now) << (2 * FRACTION_BITS);
-            if let Some(room) = span.checked_div(takes) {
-                if room >= left {
+            if let Some(capacity) = span.checked_div(ns_of_byte) {
+                if capacity >= left {
                     let one = 1_u128 << (2 * FRACTION_BITS);
-                    return now + (left * takes).div_ceil(one) as Nanos;
+                    return now + (left * ns_of_byte).div_ceil(one) as Nanos;
                 }
-                left -= room;
+                left -= capacity;
             }
             now = end;
-            self.step();
+            self.next_interval();
         }
     }
 
-    /// End of the interval.
+    /// End of the present interval.
     fn end(&self) -> Nanos {
         let within = self.starts.get(self.at + 1).unwrap_or(&self.length);
         self.origin + within
     }
 
-    fn step(&mut self) {
+    fn next_interval(&mut self) {
         self.at += 1;
         if self.at == self.starts.len() {
             self.at = 0;
@@ -90,14 +95,14 @@ impl RateTrace {
         }
     }
 
-    fn go_to(&mut self, time: Nanos) {
+    fn advance_to(&mut self, time: Nanos) {
         if time >= self.origin + 2 * self.length {
-            // The link was idle for rounds.
+            // The link was idle for several repetitions.
             self.origin = time - time % self.length;
             self.at = 0;
         }
         while self.end() <= time {
-            self.step();
+            self.next_interval();
         }
     }
 }
@@ -117,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_link_sends_what_each_interval_holds_and_starts_again() {
+    fn a_busy_link_sends_at_the_rate_of_each_interval_and_repeats_the_trace() {
         let mut link = trace();
         let mut at = 0;
         let mut ends = Vec::new();
@@ -133,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_goes_on_at_the_next_rate() {
-        // 750 octets in the second half of ms 0, the rest after the pause at twice the rate.
+    fn a_packet_continues_at_the_next_rate() {
+        // 750 octets in the second half of ms 0, the rest after the gap at twice the rate.
         let got = trace().finish(1500, MILLISECOND / 2);
         assert!(
             got.abs_diff(2 * MILLISECOND + MILLISECOND / 4) <= 1,
@@ -143,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_link_keeps_nothing_for_later() {
+    fn an_idle_link_saves_no_capacity() {
         let got = trace().finish(1500, 403 * MILLISECOND);
         assert!(
             got.abs_diff(403 * MILLISECOND + MILLISECOND / 2) <= 1,
@@ -154,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_counts_the_pause() {
+    fn the_mean_includes_the_gap() {
         let config = RateTraceConfig {
             starts_ns: vec![0, MILLISECOND, 2 * MILLISECOND],
             rates_bps: vec![12e6, 0.0, 24e6],

@@ -1,7 +1,7 @@
-//! The serialiser of one direction of a link: what one octet takes, until when it is busy, and what the schedule changes.
+//! The serialiser of one direction of a link: service times, busy time, and the changes of the schedule.
 //!
-//! Does not depend on queues, loss or who waits. A new rate holds from the next packet in service; that of a rate trace holds
-//! at once.
+//! Does not depend on queues or loss. A new rate of the schedule applies from the next packet in service; a new rate of
+//! a rate trace applies immediately.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,15 @@ use crate::sim::time::{NEVER, Nanos, SECOND};
 /// Rate, delay and availability from `start` on.
 #[derive(Clone, Copy, Debug)]
 pub struct Epoch {
-    /// When it begins.
+    /// Start of the epoch.
     pub start: Nanos,
     /// Serialisation time of one octet in 2^-32 ns; 0 without a serialiser.
     pub ns_per_byte: u64,
     /// Propagation delay.
     pub delay: Nanos,
-    /// Nothing gets through.
+    /// The link is down.
     pub down: bool,
-    /// Nothing is sent: what is queued waits.
+    /// Transmission is suspended: packets wait in the queue.
     pub held: bool,
 }
 
@@ -30,22 +30,22 @@ impl Epoch {
     }
 }
 
-/// Bits behind the point of `ns_per_byte`.
+/// Fractional bits of `ns_per_byte`.
 const FRACTION_BITS: u32 = 32;
 
-/// The serialiser.
+/// A serialiser.
 pub struct Serialiser {
-    /// What holds for the packet whose service began last; services begin in order.
+    /// The epoch of the packet whose service began last; services begin in order.
     pub now: Epoch,
     /// Start of the next epoch.
     pub next_change: Nanos,
-    /// The epochs that are to come.
+    /// The epochs to come.
     changes: VecDeque<Epoch>,
-    /// When it falls idle.
+    /// When it becomes idle.
     pub busy_until: Nanos,
-    /// The latest size for which the short way asked, and the time that it takes in this epoch.
+    /// The latest packet size on the fast path, and its service time in this epoch.
     latest: (u16, Nanos),
-    /// The rate over time, where a trace gives it.
+    /// The rate over time, if a trace gives it.
     trace: Option<Box<RateTrace>>,
 }
 
@@ -65,23 +65,23 @@ impl Serialiser {
         }
     }
 
-    /// What holds now is a rate and a delay, neither down nor held, and no trace.
+    /// Whether it has a rate and a delay, is neither down nor suspended, and has no rate trace.
     pub fn on_fast_path(&self) -> bool {
         self.trace.is_none() && self.now.on_fast_path()
     }
 
-    /// Whether every packet meets the same rate and delay.
+    /// Whether rate and delay are the same for every packet.
     pub fn is_constant(&self) -> bool {
         self.changes.is_empty() && self.trace.is_none()
     }
 
-    /// Nanoseconds that one octet takes.
+    /// Serialisation time of one octet, nanoseconds.
     pub fn ns_per_byte(&self) -> f64 {
         self.now.ns_per_byte as f64 / (1_u64 << FRACTION_BITS) as f64
     }
 
-    /// When the service of a packet can begin that could at `start`: later if nothing is sent then, never if nothing is
-    /// sent any more. The epoch is then of that time.
+    /// When the service of a packet begins that is ready at `start`: later if transmission is suspended, never if it is
+    /// not resumed. The epoch is then that of this time.
     #[inline]
     pub fn open(&mut self, start: Nanos) -> Nanos {
         if start >= self.next_change {
@@ -90,7 +90,7 @@ impl Serialiser {
         if self.now.held {
             return self.reopens();
         }
-        // The epoch lies ahead where an earlier packet was told to wait for it.
+        // The epoch is in the future if an earlier packet waits for it.
         start.max(self.now.start)
     }
 
@@ -104,7 +104,7 @@ impl Serialiser {
         start
     }
 
-    /// Sends a packet from `start` on, when it is idle and the epoch is of that time; returns the end of service.
+    /// Sends a packet from `start` on, when it is idle and the epoch is that of `start`. Returns the end of service.
     #[inline]
     pub fn serve(&mut self, size_bytes: u16, start: Nanos) -> Nanos {
         if let Some(trace) = &mut self.trace {
@@ -115,14 +115,14 @@ impl Serialiser {
         self.busy_until
     }
 
-    /// Time that a packet takes at the rate that holds now.
+    /// Service time of a packet at the present rate.
     #[inline]
     pub fn service(&self, size_bytes: u16) -> Nanos {
         let service = u128::from(size_bytes) * u128::from(self.now.ns_per_byte);
         ((service + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS) as Nanos
     }
 
-    /// The same; sizes that come in a row are worked out once.
+    /// The same, computed once for consecutive packets of the same size.
     #[inline]
     pub fn service_again(&mut self, size_bytes: u16) -> Nanos {
         if self.latest.0 != size_bytes {
@@ -131,7 +131,7 @@ impl Serialiser {
         self.latest.1
     }
 
-    /// Brings the epoch up to `time`.
+    /// Moves to the epoch of `time`.
     #[cold]
     pub fn take_changes(&mut self, time: Nanos) {
         self.latest = (0, 0);
@@ -142,14 +142,14 @@ impl Serialiser {
         self.next_change = self.changes.front().map_or(NEVER, |next| next.start);
     }
 
-    /// What holds at `time`, which is not before the epoch that holds now.
+    /// The epoch of `time`, which is not before the present epoch.
     pub fn at(&self, time: Nanos) -> &Epoch {
         let passed = self.changes.iter().take_while(|epoch| epoch.start <= time);
         passed.last().unwrap_or(&self.now)
     }
 }
 
-/// The first epoch and those that follow.
+/// The first epoch and the following ones.
 fn epochs(config: &DirectionConfig) -> (Epoch, VecDeque<Epoch>) {
     let first = Epoch {
         start: 0,

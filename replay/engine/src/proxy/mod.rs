@@ -1,8 +1,8 @@
-//! A split proxy: a receiver towards the data sender, a sender towards the data receiver, and one bounded buffer
-//! between them. Back-pressure is the advertised window alone; nothing is ever dropped inside.
+//! A split-connection proxy: a receiver towards the data sender, a sender towards the data receiver, and one bounded
+//! buffer between them. Only the advertised window exerts back-pressure; the proxy never drops data.
 //!
-//! Does not depend on links. Read RFC 3135 §2 and Luglio et al.'s forwarding agent (half of the free memory is
-//! advertised) in `docs/proxies.md` first.
+//! Does not depend on links. Read RFC 3135 §2 and, in `docs/proxies.md`, Luglio et al.'s forwarding agent, which
+//! advertises half of its free buffer.
 
 use crate::app::sink::add_request;
 use crate::config::AdvertisePolicy;
@@ -11,34 +11,34 @@ use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 use crate::tcp::sender::Sender;
 
-/// The relay buffer's size and how much of it is promised.
+/// Size of the relay buffer, and the policy of its advertised window.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayBuffer {
-    /// Packets that fit.
+    /// Size in packets.
     pub capacity_pkts: u64,
-    /// Octets per packet: the upstream connection's full segment.
+    /// Octets per packet: a full segment of the upstream connection.
     pub packet_bytes: u64,
-    /// How much of the free part is advertised.
+    /// Policy of the advertised window.
     pub advertise: AdvertisePolicy,
 }
 
 impl RelayBuffer {
-    /// Octets to advertise with `stored_bytes` in the buffer.
+    /// Window to advertise with `stored_bytes` in the buffer.
     ///
-    /// Never more than is free, and what was promised before stays promised: so nothing overflows.
+    /// It never exceeds the free space, and the right edge never moves left, so that the buffer cannot overflow.
     pub fn window_bytes(&self, stored_bytes: u64) -> u64 {
         let free_pkts = self
             .capacity_pkts
             .saturating_sub(stored_bytes.div_ceil(self.packet_bytes));
-        let promised_pkts = match self.advertise {
+        let advertised_pkts = match self.advertise {
             AdvertisePolicy::HalfFree => free_pkts / 2,
             AdvertisePolicy::Free => free_pkts,
             AdvertisePolicy::Third => free_pkts.min(self.capacity_pkts / 3),
         };
-        promised_pkts * self.packet_bytes
+        advertised_pkts * self.packet_bytes
     }
 
-    /// Octets that may be unacknowledged downstream, whatever the window there.
+    /// Maximum number of octets that may be unacknowledged downstream, whatever the window there.
     pub fn downstream_bytes(&self) -> u64 {
         match self.advertise {
             AdvertisePolicy::HalfFree | AdvertisePolicy::Free => u64::MAX,
@@ -46,31 +46,31 @@ impl RelayBuffer {
         }
     }
 
-    /// Octets that fit.
+    /// Size in octets.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_pkts * self.packet_bytes
     }
 }
 
-/// A proxy on one flow.
+/// A proxy of one flow.
 pub struct Proxy {
     upstream: Receiver,
     downstream: Sender,
     buffer: RelayBuffer,
-    /// Window that the next receiver promises before it has said so (no handshake).
+    /// Initial window of the next receiver if there is no handshake.
     next_window_bytes: u64,
-    /// End of the data that upstream asked to pass on at once.
+    /// End of the data that arrived with PSH.
     pushed_to: Option<u64>,
-    /// First octet and octets of a request on its way to the data sender.
+    /// A request on its way to the data sender: first octet and number of octets.
     request: Option<(u64, u16)>,
-    /// Offset after the last octet of the requests that came by.
+    /// Offset after the last octet of the requests that have passed.
     requested_to: u64,
     held_max_bytes: u64,
     stored_max_bytes: u64,
 }
 
 impl Proxy {
-    /// A proxy between `upstream` and `downstream`, both new.
+    /// A proxy with the new halves `upstream` and `downstream`.
     pub fn new(
         upstream: Receiver,
         downstream: Sender,
@@ -90,7 +90,7 @@ impl Proxy {
         }
     }
 
-    /// Takes a segment of either connection.
+    /// Receives a segment of either connection.
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
         match segment.direction {
             Direction::Forward => {
@@ -111,7 +111,7 @@ impl Proxy {
         self.relay(now);
     }
 
-    /// Passes on what has arrived in order, frees what has been acknowledged, and says how much room there is.
+    /// Passes on what has arrived in order, frees what has been acknowledged, and updates the advertised window.
     fn relay(&mut self, now: Nanos) {
         if self.upstream.is_established() && !self.downstream.is_opening() {
             self.downstream.open(now, self.next_window_bytes);
@@ -124,7 +124,7 @@ impl Proxy {
         if self.upstream.has_fin() && passed == arrived {
             self.downstream.close();
         }
-        // Out-of-order data takes room as well.
+        // Out-of-order data take space as well.
         let stored =
             arrived.saturating_sub(self.downstream.snd_una()) + self.upstream.held_octets();
         self.stored_max_bytes = self.stored_max_bytes.max(stored);
@@ -132,7 +132,7 @@ impl Proxy {
         self.pass_on_reset(now);
     }
 
-    /// Where one connection is gone, the other has no use.
+    /// When one connection has been reset, the other one is reset too.
     fn pass_on_reset(&mut self, now: Nanos) {
         if self.upstream.was_reset() && !self.downstream.has_ended() {
             self.downstream.abort(now);
@@ -141,7 +141,7 @@ impl Proxy {
         }
     }
 
-    /// When it wants to be called.
+    /// When it must be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         self.upstream
@@ -149,7 +149,7 @@ impl Proxy {
             .min(self.downstream.next_deadline())
     }
 
-    /// Its time has come.
+    /// Its deadline has expired.
     pub fn on_deadline(&mut self, now: Nanos) {
         if self.upstream.next_deadline() <= now {
             self.upstream.on_deadline(now);
@@ -160,7 +160,7 @@ impl Proxy {
         }
     }
 
-    /// Writes the next segment of either connection into a slot; says whether there is one.
+    /// Writes the next segment of either connection into a slot. Returns whether there is one.
     #[inline]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         if self.transmit_upstream(now, slot) {
@@ -178,7 +178,7 @@ impl Proxy {
         sends
     }
 
-    /// Deviation: a request is passed on as it comes and repeated from end to end, not by the proxy.
+    /// Deviation: the proxy passes requests on as they arrive; the client repeats lost ones end to end.
     fn transmit_upstream(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         if let Some((seq, octets)) = self.request.take() {
             self.upstream.acknowledge(now, slot);
@@ -188,22 +188,22 @@ impl Proxy {
         self.upstream.transmit(now, slot)
     }
 
-    /// Its receiving half.
+    /// Its receiver, towards the data sender.
     pub fn upstream(&self) -> &Receiver {
         &self.upstream
     }
 
-    /// Its sending half.
+    /// Its sender, towards the data receiver.
     pub fn downstream(&self) -> &Sender {
         &self.downstream
     }
 
-    /// Most octets that it had acknowledged upstream but not yet seen acknowledged downstream.
+    /// Maximum number of octets that it had acknowledged upstream and that were unacknowledged downstream.
     pub fn held_max_bytes(&self) -> u64 {
         self.held_max_bytes
     }
 
-    /// Most octets that the buffer held, and how many fit.
+    /// Maximum number of octets in the buffer, and its size.
     pub fn stored_max_bytes(&self) -> (u64, u64) {
         (self.stored_max_bytes, self.buffer.capacity_bytes())
     }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_free_packets_rounded_down() {
+    fn half_of_the_free_buffer_is_advertised_in_whole_packets() {
         let buffer = RelayBuffer {
             capacity_pkts: 200,
             packet_bytes: 1448,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_at_most_on_either_side_and_never_more_than_is_free() {
+    fn at_most_a_third_is_advertised_and_unacknowledged_and_never_more_than_is_free() {
         let buffer = RelayBuffer {
             capacity_pkts: 200,
             packet_bytes: 1448,

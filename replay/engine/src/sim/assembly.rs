@@ -15,7 +15,7 @@ use crate::app::{Application, Client};
 use crate::cc::catalogue::{EXTERNAL, Variant};
 use crate::cc::{Controller, Externals, ParamValues, Sharers, Window};
 use crate::config::{
-    Config, ConfigError, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
+    Config, ConfigErrors, DatagramConfig, DirectionConfig, FlowConfig, HandoverRule, Profile,
     StackOverrides, StackParams, known_variant,
 };
 use crate::net::cross_traffic::DatagramSource;
@@ -112,7 +112,7 @@ impl Stop<'_> {
 ///
 /// # Errors
 /// As [`Config::validate`].
-pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigError> {
+pub fn build(config: &Config, seed: u64) -> Result<Parts, ConfigErrors> {
     config.validate()?;
     let mut parts = Parts {
         links: links(config, seed),
@@ -167,7 +167,7 @@ fn stops<'a>(
     config: &Config,
     flow: &'a FlowConfig,
     smss_bytes: u32,
-) -> Result<Vec<Stop<'a>>, ConfigError> {
+) -> Result<Vec<Stop<'a>>, ConfigErrors> {
     let own = known_variant("variant", &flow.variant)?;
     let (from, to) = config
         .path
@@ -219,7 +219,7 @@ fn add_flow(
     number: usize,
     flow: &FlowConfig,
     seed: u64,
-) -> Result<(), ConfigError> {
+) -> Result<(), ConfigErrors> {
     let params = StackParams::resolve(flow.profile, &flow.stack);
     let key = StreamKey {
         seed,
@@ -271,7 +271,7 @@ fn add_datagrams(
     number: usize,
     datagrams: &DatagramConfig,
     seed: u64,
-) -> Result<(), ConfigError> {
+) -> Result<(), ConfigErrors> {
     let key = StreamKey {
         seed,
         owner: number as u32,

@@ -1,7 +1,7 @@
-//! Quantiles of many durations in little memory: buckets of 1/64 of their power of two (Tene's HdrHistogram idea).
+//! Quantiles of many durations in little memory: buckets of 1/64 of their power of two, as in Tene's HdrHistogram.
 //!
-//! Does not depend on what is measured. Equal values in a row, which queues and windows make of most of them, are counted
-//! and sorted into their bucket together.
+//! Does not depend on what is measured. Consecutive equal values, which are frequent behind queues and windows, are counted
+//! and added to their bucket together.
 
 use super::time::Nanos;
 
@@ -15,83 +15,83 @@ pub struct Histogram {
     total: u64,
     sum: u128,
     max: Nanos,
-    /// The latest value, and how often in a row it has come; the rest does not know of it yet.
+    /// The latest value, and how many times in a row it was added; not yet in the other fields.
     latest: Nanos,
-    run: u64,
+    repeats: u64,
 }
 
 impl Histogram {
     /// Adds one duration.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
+        reason = "on the path of every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn add(&mut self, value: Nanos) {
         if value != self.latest {
-            self.sort_in();
+            self.flush();
             self.latest = value;
         }
-        self.run += 1;
+        self.repeats += 1;
     }
 
-    /// Sorts the latest values into their bucket.
+    /// Adds the latest values to their bucket.
     #[inline(never)]
-    fn sort_in(&mut self) {
-        let run = std::mem::take(&mut self.run);
-        if run == 0 {
+    fn flush(&mut self) {
+        let repeats = std::mem::take(&mut self.repeats);
+        if repeats == 0 {
             return;
         }
-        self.total += run;
-        self.sum += u128::from(run) * u128::from(self.latest);
+        self.total += repeats;
+        self.sum += u128::from(repeats) * u128::from(self.latest);
         self.max = self.max.max(self.latest);
         let index = bucket(self.latest);
         if let Some(count) = self.counts.get_mut(index) {
-            *count += run;
+            *count += repeats;
         } else {
-            self.add_buckets(index, run);
+            self.add_buckets(index, repeats);
         }
     }
 
-    /// Adds the bucket of number `index`, and those before it, with `run` values in it.
+    /// Adds the buckets up to number `index`, with `count` values in the last one.
     #[cold]
     #[inline(never)]
-    fn add_buckets(&mut self, index: usize, run: u64) {
+    fn add_buckets(&mut self, index: usize, count: u64) {
         self.counts.resize(index, 0);
-        self.counts.push(run);
+        self.counts.push(count);
     }
 
-    /// The same with every value in its bucket.
-    fn sorted(&self) -> Self {
-        let mut sorted = self.clone();
-        sorted.sort_in();
-        sorted
+    /// The same histogram with every value in its bucket.
+    fn flushed(&self) -> Self {
+        let mut flushed = self.clone();
+        flushed.flush();
+        flushed
     }
 
-    /// Values so far.
+    /// Number of values.
     pub fn count(&self) -> u64 {
-        self.total + self.run
+        self.total + self.repeats
     }
 
-    /// Mean; none without values.
+    /// The mean; none without values.
     pub fn mean(&self) -> Option<Nanos> {
-        let Self { total, sum, .. } = self.sorted();
+        let Self { total, sum, .. } = self.flushed();
         (total > 0).then(|| (sum / u128::from(total)) as Nanos)
     }
 
-    /// The greatest value; none without values.
+    /// The maximum; none without values.
     pub fn max(&self) -> Option<Nanos> {
-        (self.count() > 0).then(|| self.sorted().max)
+        (self.count() > 0).then(|| self.flushed().max)
     }
 
-    /// The value below which `share` of the values lie, to 1/64; none without values.
+    /// The value that `share` of the values do not exceed, to 1/64; none without values.
     pub fn quantile(&self, share: f64) -> Option<Nanos> {
-        let Self { total, counts, .. } = self.sorted();
-        let wanted = libm::ceil(share * total as f64).max(1.0) as u64;
+        let Self { total, counts, .. } = self.flushed();
+        let needed = libm::ceil(share * total as f64).max(1.0) as u64;
         let mut seen = 0;
         for (index, &count) in counts.iter().enumerate() {
             seen += count;
-            if seen >= wanted && count > 0 {
+            if seen >= needed && count > 0 {
                 return Some(middle(index));
             }
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_in_a_row_count_one_by_one() {
+    fn repeated_values_count_one_by_one() {
         let mut histogram = Histogram::default();
         assert_eq!((histogram.max(), histogram.mean()), (None, None));
         for (value, times) in [(0, 1), (40, 3), (7, 2), (40, 4)] {

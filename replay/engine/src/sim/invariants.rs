@@ -1,5 +1,5 @@
-//! What must hold in every run, checked over random scenarios by a tap that keeps books of its own: naive ones, which
-//! share no code with the engine.
+//! Invariants of every run, checked over random scenarios by a tap with its own bookkeeping, which is naive and shares
+//! no code with the engine.
 
 pub mod scenarios;
 
@@ -16,20 +16,20 @@ use crate::config::{ApplicationConfig, BurstConfig, Config, DatagramConfig, Flow
 use crate::tcp::segment::{Direction, Ecn, Purpose, Segment, flags};
 use scenarios::scenario;
 
-/// What the books know of one leg.
+/// What the tap has recorded of a leg.
 #[derive(Default)]
 struct LegBook {
-    /// First octets of the segments that reached the receiver and are not in order yet, with their ends.
+    /// Segments that arrived out of order: first octet and end.
     arrived: BTreeSet<(u64, u64)>,
     rcv_nxt: u64,
-    /// Right edge that the sender has been told, and the latest one promised.
+    /// Right edge of the window that the sender knows, and the latest one that the receiver has offered.
     edge_known: u64,
     edge_promised: u64,
     data_sent: u64,
     data_arrived: u64,
     data_dropped: u64,
     highest_sent: u64,
-    /// Segments of data sent, and of these sent before.
+    /// Data segments sent, and those of them that had been sent before.
     segments: (u64, u64),
 }
 
@@ -77,9 +77,9 @@ impl LegBook {
         // RFC 3168 §6.1.5.
         assert!(
             !again || segment.ecn == Ecn::NotEct,
-            "it must not be marked"
+            "a retransmission must not be ECN-capable"
         );
-        // RFC 9293 §3.8.6: nothing beyond the window that the receiver has told.
+        // RFC 9293 §3.8.6: no data beyond the offered window.
         assert!(
             segment.end() <= self.edge_known,
             "sent {} beyond {}",
@@ -103,7 +103,7 @@ impl LegBook {
     fn ack_leaves(&mut self, segment: &Segment) {
         assert_eq!(
             segment.ack, self.rcv_nxt,
-            "acknowledges exactly what has arrived in order"
+            "an ACK covers exactly what has arrived in order"
         );
         let edge = segment.ack + u64::from(segment.wnd_bytes);
         assert!(edge >= self.edge_promised, "the right edge moved left");
@@ -118,7 +118,7 @@ impl LegBook {
             }
             assert!(
                 at >= right,
-                "SACK block {left}-{right} reports what has not arrived"
+                "SACK block {left}-{right} covers data that have not arrived"
             );
         }
     }
@@ -128,7 +128,7 @@ impl Tap for Bookkeeper {
     fn event(&mut self, now: Nanos, event: Event<'_>) {
         match event {
             Event::Sent(segment) | Event::Arrived(segment) => {
-                assert!(now >= self.last, "time went back");
+                assert!(now >= self.last, "time went backwards");
                 self.last = now;
                 self.note(&[
                     now,
@@ -163,7 +163,7 @@ impl Tap for Bookkeeper {
                 self.leg(segment).data_arrives(segment);
             }
             Event::Arrived(segment) if segment.direction == Direction::Reverse => {
-                // One that was overtaken tells of an edge that has moved on since.
+                // An ACK that was overtaken may report an older edge.
                 let edge = segment.ack + u64::from(segment.wnd_bytes);
                 let book = self.leg(segment);
                 book.edge_known = book.edge_known.max(edge);
@@ -176,12 +176,12 @@ impl Tap for Bookkeeper {
     }
 }
 
-/// Whether it is one of those that the books count: requests are not.
+/// Whether the tap counts the segment: requests do not count.
 fn carries_data(segment: &Segment) -> bool {
     segment.payload_bytes > 0 && segment.purpose != Purpose::Request
 }
 
-/// Runs with a bookkeeper and checks what must balance at the end.
+/// Runs a scenario with the tap and checks the invariants at the end.
 fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
     let mut books = Bookkeeper::default();
     let mut world = World::new(config, seed, &mut books).expect("a valid scenario");
@@ -208,7 +208,7 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
     }
     for proxy in world.nodes().iter().filter_map(|node| node.proxy()) {
         let (stored, capacity) = proxy.stored_max_bytes();
-        assert!(stored <= capacity, "a proxy held {stored} of {capacity}");
+        assert!(stored <= capacity, "a proxy stored {stored} of {capacity}");
         assert!(proxy.held_max_bytes() <= stored);
     }
     for (leg, book) in &books.legs {
@@ -230,7 +230,7 @@ fn check(config: &Config, seed: u64) -> (RunSummary, u64) {
     (summary, books.digest)
 }
 
-/// What a flow sent is what the books of all its legs say.
+/// The counters of a flow agree with those of the tap over all its legs.
 fn check_counts(books: &Bookkeeper, number: usize, flow: &FlowSummary) {
     let own = books
         .flows
@@ -242,18 +242,21 @@ fn check_counts(books: &Bookkeeper, number: usize, flow: &FlowSummary) {
         segments += book.segments.0;
         again += book.segments.1;
     }
-    // After its end a flow may send some more as long as others keep the run going.
-    let told = flow.sender;
-    assert!(told.segments_out <= segments && told.retransmissions <= again);
+    // After its end a flow may send more while other flows keep the run going.
+    let reported = flow.sender;
+    assert!(reported.segments_out <= segments && reported.retransmissions <= again);
     if !flow.completed {
-        assert_eq!((told.segments_out, told.retransmissions), (segments, again));
+        assert_eq!(
+            (reported.segments_out, reported.retransmissions),
+            (segments, again)
+        );
     }
 }
 
-/// What a source of datagrams is due to send, it sends, and what becomes of that is told.
+/// A source sends the datagrams that are due, and each of them is received, lost or in flight.
 fn check_datagrams(config: &DatagramConfig, other: &DatagramSummary, duration: Nanos) {
     let lost = other.channel_losses + other.queue_losses + other.aqm_losses + other.outage_losses;
-    // What a link further on will drop is known, and counted, before it gets there.
+    // The loss of a packet is computed, and counted, before the time at which it happens.
     assert!(other.received + lost <= other.sent, "{other:?}");
     assert!(other.delay_p50_ns <= other.delay_p95_ns && other.jitter_ns <= other.delay_max_ns);
     let span = config.stop_ns.unwrap_or(duration).min(duration) - config.start_ns;
@@ -269,14 +272,17 @@ fn check_datagrams(config: &DatagramConfig, other: &DatagramSummary, duration: N
     };
     let packet_bits = f64::from(config.packet_bytes) * 8.0;
     let due = on as f64 * config.rate_bps / 1e9 / packet_bits;
-    // The first one leaves at once.
-    let apart = other.sent as f64 - due;
-    assert!((-0.01..1.01).contains(&apart), "{due} {config:?} {other:?}");
+    // The first one leaves immediately.
+    let difference = other.sent as f64 - due;
+    assert!(
+        (-0.01..1.01).contains(&difference),
+        "{due} {config:?} {other:?}"
+    );
     let max_bps = (due + 1.01) * packet_bits * 1e9 / span.max(1) as f64;
     assert!(other.goodput_bps <= max_bps, "{config:?} {other:?}");
 }
 
-/// One that has an end reaches it, with every octet once.
+/// A flow that has an end reaches it and delivers every octet once.
 fn check_flow(config: &FlowConfig, flow: &FlowSummary) {
     assert_eq!(flow.completed, !config.is_endless(), "{config:?} {flow:?}");
     let due = match &config.application {
@@ -297,7 +303,7 @@ fn check_flow(config: &FlowConfig, flow: &FlowSummary) {
     );
     assert!(flow.app_delay_p50_ns <= flow.app_delay_p95_ns);
     assert!(flow.app_delay_p95_ns <= flow.app_delay_max_ns);
-    // Nothing takes longer than there was time.
+    // No time is longer than the flow.
     let longest = [
         flow.app_delay_max_ns,
         flow.page_load_p50_ns,
@@ -317,17 +323,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_run_keeps_its_books(config in scenario(false), seed in any::<u64>()) {
+    fn flows_that_end_satisfy_the_invariants(config in scenario(false), seed in any::<u64>()) {
         check(&config, seed);
     }
 
     #[test]
-    fn flows_without_end_keep_their_books(config in scenario(true), seed in any::<u64>()) {
+    fn endless_flows_satisfy_the_invariants(config in scenario(true), seed in any::<u64>()) {
         check(&config, seed);
     }
 
     #[test]
-    fn equal_seeds_give_equal_runs_whoever_listens(config in scenario(false), seed in any::<u64>()) {
+    fn equal_seeds_give_equal_runs_with_any_tap(config in scenario(false), seed in any::<u64>()) {
         let (summary, digest) = check(&config, seed);
         prop_assert_eq!(&check(&config, seed), &(summary.clone(), digest));
         prop_assert_eq!(super::world::run(&config, seed).expect("a valid scenario"), summary);

@@ -1,44 +1,43 @@
-//! Open-loop replay: a sender is driven by a recorded flow. The record decides which segments leave, which ACKs arrive and when
-//! the retransmission timer fires; scoreboard, recovery and window are computed by the code of an ordinary run. Where the
-//! window then differs from the recorded sender's, a rule is wrong, not the path.
+//! Open-loop replay of a controller: a sender repeats a recorded flow. Departures, ACKs and timeouts come from the
+//! record; the code of a run computes scoreboard, recovery and window from them. If the window then differs from that of
+//! the recorded sender, a rule is wrong and not the path.
 //!
 //! Does not depend on captures or tables. Read `tcp/sender/open_loop.rs` next.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::time::Nanos;
-use crate::config::{Config, ConfigError, StackParams, known_variant};
+use crate::config::{Config, ConfigErrorKind, ConfigErrors, KeyPath, StackParams, known_variant};
 use crate::tcp::segment::{Direction, Segment, flags};
 use crate::tcp::sender::{BoardCounts, Sender};
 
-/// One thing that the recorded sender did or met.
+/// An event of a recorded sender.
 #[derive(Clone, Copy, Debug)]
-pub enum Recorded {
+pub enum RecordedEvent {
     /// It sent its SYN.
     Syn,
     /// It sent octets.
     Departure {
-        /// First octet, as an offset of the stream (1: the first of all).
+        /// Stream offset of the first octet (1: the first of the stream).
         seq: u64,
         /// Their number.
         payload_bytes: u16,
     },
     /// Its retransmission timer fired.
     Timeout,
-    /// A segment with the SYN flag came.
+    /// A segment with the SYN flag arrived.
     SynAck(Segment),
-    /// An acknowledgement came; the time that it echoes is one of this sender's clock, in milliseconds.
+    /// An ACK arrived; the timestamp that it echoes is in milliseconds of this sender's clock.
     Ack(Segment),
 }
 
-impl Recorded {
-    /// An acknowledgement of everything before `ack` that opens a window of `wnd_bytes`, echoes `ts_ecr` and reports
-    /// `sack`.
+impl RecordedEvent {
+    /// An ACK of everything before `ack` with window `wnd_bytes`, echoed timestamp `ts_ecr` and SACK blocks `sack`.
     pub fn ack(ack: u64, wnd_bytes: u32, ts_ecr: u32, sack: &[(u64, u64)]) -> Self {
         Self::Ack(segment(flags::ACK, ack, wnd_bytes, ts_ecr, sack))
     }
 
-    /// The SYN's answer.
+    /// A SYN-ACK.
     pub fn syn_ack(wnd_bytes: u32) -> Self {
         Self::SynAck(segment(flags::SYN | flags::ACK, 1, wnd_bytes, 0, &[]))
     }
@@ -60,36 +59,36 @@ fn segment(flags: u8, ack: u64, wnd_bytes: u32, ts_ecr: u32, sack: &[(u64, u64)]
     segment
 }
 
-/// Our sender after one thing that the recorded sender did or met, in segments.
+/// State of the replaying sender after an event, in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OpenLoopState {
-    /// Window that governs transmission.
+    /// Congestion window that governs transmission.
     pub cwnd_pkts: f64,
-    /// Slow start threshold; none while it is not set.
+    /// Slow start threshold; none while it is infinite.
     pub ssthresh_pkts: Option<f64>,
-    /// In fast recovery, or repairing after a timeout.
-    pub repairing: bool,
+    /// Whether it is in fast recovery or in loss recovery after a timeout.
+    pub in_recovery: bool,
     /// Its scoreboard.
     pub board: BoardCounts,
 }
 
-/// Why a record cannot be followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a record cannot be replayed.
+#[derive(Clone, Debug, PartialEq)]
 pub enum ReplayMismatch {
-    /// The flow's configuration makes no sense.
-    Config(ConfigError),
-    /// Thing number `index` comes before the one before it.
+    /// The configuration is invalid.
+    Config(ConfigErrors),
+    /// Event number `index` is earlier than the one before it.
     Backwards {
         /// From 0.
         index: usize,
     },
-    /// Thing number `index` left octets out: it begins at `seq` where `snd_nxt` would be the next.
+    /// Event number `index` sends from octet `seq` on, and the octets from `snd_nxt` on have not been sent.
     Gap {
         /// From 0.
         index: usize,
-        /// First octet that left.
+        /// First octet of the event.
         seq: u64,
-        /// First octet that had not.
+        /// First octet that has not been sent.
         snd_nxt: u64,
     },
 }
@@ -118,27 +117,27 @@ impl std::fmt::Display for ReplayMismatch {
 
 impl std::error::Error for ReplayMismatch {}
 
-/// Leads a sender of flow number `flow` of `config` through `record`, in the order of time; returns its state after
-/// each thing.
+/// Replays `record`, in ascending order of time, with a sender of flow number `flow` of `config`. Returns its state after
+/// each event.
 ///
 /// # Errors
 /// [`ReplayMismatch`].
 pub fn replay_open_loop(
     config: &Config,
     flow: usize,
-    record: &[(Nanos, Recorded)],
+    record: &[(Nanos, RecordedEvent)],
 ) -> Result<Vec<OpenLoopState>, ReplayMismatch> {
     let mut sender = sender(config, flow).map_err(ReplayMismatch::Config)?;
     let mut states = Vec::with_capacity(record.len());
     let mut latest = 0;
-    for (index, &(now, thing)) in record.iter().enumerate() {
+    for (index, &(now, event)) in record.iter().enumerate() {
         if now < latest {
             return Err(ReplayMismatch::Backwards { index });
         }
         latest = now;
-        match thing {
-            Recorded::Syn => sender.record_syn(now),
-            Recorded::Departure { seq, payload_bytes } => {
+        match event {
+            RecordedEvent::Syn => sender.record_syn(now),
+            RecordedEvent::Departure { seq, payload_bytes } => {
                 let snd_nxt = sender.snd_nxt();
                 if !sender.record_departure(seq, payload_bytes, now) {
                     return Err(ReplayMismatch::Gap {
@@ -148,21 +147,21 @@ pub fn replay_open_loop(
                     });
                 }
             }
-            Recorded::Timeout => sender.record_timeout(now),
-            Recorded::SynAck(segment) | Recorded::Ack(segment) => sender.record_ack(&segment, now),
+            RecordedEvent::Timeout => sender.record_timeout(now),
+            RecordedEvent::SynAck(segment) | RecordedEvent::Ack(segment) => {
+                sender.record_ack(&segment, now);
+            }
         }
         states.push(state(&sender));
     }
     Ok(states)
 }
 
-fn sender(config: &Config, flow: usize) -> Result<Sender, ConfigError> {
+fn sender(config: &Config, flow: usize) -> Result<Sender, ConfigErrors> {
     config.validate()?;
     let Some(flow) = config.flows.get(flow) else {
-        return Err(ConfigError {
-            key: "flows".into(),
-            problem: format!("there is none with number {flow}"),
-        });
+        let kind = ConfigErrorKind::UnknownFlow { number: flow };
+        return Err(ConfigErrors::one(KeyPath::root("flows"), kind));
     };
     let variant = known_variant("variant", &flow.variant)?;
     let params = variant.fix(
@@ -184,7 +183,7 @@ fn state(sender: &Sender) -> OpenLoopState {
     OpenLoopState {
         cwnd_pkts,
         ssthresh_pkts: ssthresh.is_finite().then_some(ssthresh),
-        repairing: sender.is_repairing(),
+        in_recovery: sender.is_repairing(),
         board: sender.board_counts(),
     }
 }
@@ -202,7 +201,7 @@ mod tests {
     const SMSS: u64 = 1000;
 
     fn config(variant: &str, loss: &str) -> Config {
-        // What bbr would leave to chance.
+        // Without it, bbr chooses a phase at random.
         let params = match variant {
             "bbr" => r#"{"first_phases": 358}"#,
             _ => "{}",
@@ -221,38 +220,38 @@ mod tests {
         1 + (segment - 1) * SMSS
     }
 
-    fn data(segment: u64) -> Recorded {
-        Recorded::Departure {
+    fn data(segment: u64) -> RecordedEvent {
+        RecordedEvent::Departure {
             seq: octet(segment),
             payload_bytes: SMSS as u16,
         }
     }
 
-    fn ack(segment: u64, sack: &[(u64, u64)]) -> Recorded {
+    fn ack(segment: u64, sack: &[(u64, u64)]) -> RecordedEvent {
         let blocks: Vec<_> = sack.iter().map(|&(a, b)| (octet(a), octet(b))).collect();
-        Recorded::ack(octet(segment), 1 << 20, 0, &blocks)
+        RecordedEvent::ack(octet(segment), 1 << 20, 0, &blocks)
     }
 
-    /// Ten segments left at 1.1 s.
-    fn begun() -> Vec<(Nanos, Recorded)> {
+    /// A connection whose first ten segments left at 1.1 s.
+    fn opening() -> Vec<(Nanos, RecordedEvent)> {
         let at = |ms| ms * MILLISECOND;
         let mut record = vec![
-            (at(1000), Recorded::Syn),
-            (at(1100), Recorded::syn_ack(65535)),
+            (at(1000), RecordedEvent::Syn),
+            (at(1100), RecordedEvent::syn_ack(65535)),
         ];
         record.extend((1..=10).map(|n| (at(1100), data(n))));
         record
     }
 
-    fn followed(rest: &[(u64, Recorded)]) -> Result<Vec<OpenLoopState>, ReplayMismatch> {
-        let mut record = begun();
-        record.extend(rest.iter().map(|&(ms, thing)| (ms * MILLISECOND, thing)));
+    fn replayed(rest: &[(u64, RecordedEvent)]) -> Result<Vec<OpenLoopState>, ReplayMismatch> {
+        let mut record = opening();
+        record.extend(rest.iter().map(|&(ms, event)| (ms * MILLISECOND, event)));
         replay_open_loop(&config("linux-reno", r#"{"kind": "none"}"#), 0, &record)
     }
 
     #[test]
-    fn the_window_grows_by_the_records_acks_and_falls_by_its_losses() {
-        let states = followed(&[
+    fn the_recorded_acks_increase_the_window_and_the_recorded_losses_decrease_it() {
+        let states = replayed(&[
             (1200, ack(5, &[])),
             (1201, data(11)),
             (1301, ack(5, &[(6, 9)])),
@@ -265,7 +264,7 @@ mod tests {
         );
         assert_eq!(states[12].cwnd_pkts, 14.0);
         let lost = states[14];
-        assert_eq!((lost.ssthresh_pkts, lost.repairing), (Some(7.0), true));
+        assert_eq!((lost.ssthresh_pkts, lost.in_recovery), (Some(7.0), true));
         let board = |lost: &OpenLoopState| {
             let b = lost.board;
             (b.outstanding, b.sacked, b.lost, b.retransmitted)
@@ -275,60 +274,60 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_the_records_and_no_other_strikes() {
-        let idle = followed(&[(60_000, ack(2, &[]))]).expect("fits");
-        assert!(!idle[12].repairing);
-        let struck = followed(&[(1400, Recorded::Timeout), (1400, data(1))]).expect("fits");
+    fn the_timer_fires_only_when_the_record_says_so() {
+        let idle = replayed(&[(60_000, ack(2, &[]))]).expect("fits");
+        assert!(!idle[12].in_recovery);
+        let expired = replayed(&[(1400, RecordedEvent::Timeout), (1400, data(1))]).expect("fits");
         assert_eq!(
-            (struck[12].cwnd_pkts, struck[12].ssthresh_pkts),
+            (expired[12].cwnd_pkts, expired[12].ssthresh_pkts),
             (1.0, Some(5.0))
         );
-        assert!(struck[12].repairing);
+        assert!(expired[12].in_recovery);
     }
 
     #[test]
-    fn octets_that_never_left_before_are_a_gap() {
+    fn octets_that_were_not_sent_before_are_a_gap() {
         let gap = ReplayMismatch::Gap {
             index: 12,
             seq: octet(12),
             snd_nxt: octet(11),
         };
-        assert_eq!(followed(&[(1200, data(12))]), Err(gap));
+        assert_eq!(replayed(&[(1200, data(12))]), Err(gap));
     }
 
     #[test]
     fn time_does_not_run_backwards() {
-        let back = followed(&[(1099, ack(2, &[]))]);
+        let back = replayed(&[(1099, ack(2, &[]))]);
         assert_eq!(back, Err(ReplayMismatch::Backwards { index: 12 }));
     }
 
-    /// What a run's sender did and met, and its window after that.
+    /// Records the events of a sender in a run, and its window after them.
     #[derive(Default)]
-    struct Scribe {
-        record: Vec<(Nanos, Recorded)>,
+    struct Recorder {
+        record: Vec<(Nanos, RecordedEvent)>,
         windows: Vec<(usize, SenderSample)>,
     }
 
-    impl Tap for Scribe {
+    impl Tap for Recorder {
         fn event(&mut self, now: Nanos, event: Event<'_>) {
-            let thing = match event {
+            let recorded = match event {
                 Event::Sent(s) if s.direction == Direction::Forward => {
                     if s.payload_bytes > 0 {
-                        Recorded::Departure {
+                        RecordedEvent::Departure {
                             seq: s.seq,
                             payload_bytes: s.payload_bytes,
                         }
                     } else if s.has(flags::SYN) {
-                        Recorded::Syn
+                        RecordedEvent::Syn
                     } else {
                         return;
                     }
                 }
                 Event::Arrived(s) if s.direction == Direction::Reverse => {
                     if s.has(flags::SYN) {
-                        Recorded::SynAck(*s)
+                        RecordedEvent::SynAck(*s)
                     } else {
-                        Recorded::Ack(*s)
+                        RecordedEvent::Ack(*s)
                     }
                 }
                 Event::State { sample, .. } => {
@@ -337,29 +336,29 @@ mod tests {
                 }
                 _ => return,
             };
-            self.record.push((now, thing));
+            self.record.push((now, recorded));
         }
     }
 
     #[test]
-    fn led_through_a_run_of_its_own_a_sender_has_its_own_window_all_along() {
+    fn a_replay_of_a_run_has_the_windows_of_the_run() {
         for variant in ["linux-reno", "cubic", "bbr"] {
             let config = config(variant, r#"{"kind": "bernoulli", "per": 0.002}"#);
-            let mut scribe = Scribe::default();
-            let mut world = World::new(&config, 1, &mut scribe).expect("valid");
+            let mut recorder = Recorder::default();
+            let mut world = World::new(&config, 1, &mut recorder).expect("valid");
             let summary = world.run(&AtomicBool::new(false)).expect("runs");
             let sent = summary.flows[0].sender;
             assert!(
                 sent.rtos == 0 && sent.recoveries > 10,
                 "{variant}: {sent:?}"
             );
-            let states = replay_open_loop(&config, 0, &scribe.record).expect("fits");
-            // A record per change: with the timeout in whole ticks many ACKs make none.
-            assert!(scribe.windows.len() > 500, "{variant}");
-            for (index, sample) in scribe.windows {
-                let own = (states[index].cwnd_pkts * SMSS as f64) as i64;
-                let at = scribe.record[index].0;
-                assert_eq!(own, sample.cwnd_bytes, "{variant} at {at} ns");
+            let states = replay_open_loop(&config, 0, &recorder.record).expect("fits");
+            // One sample per change: with an RTO in whole ticks, many ACKs change nothing.
+            assert!(recorder.windows.len() > 500, "{variant}");
+            for (index, sample) in recorder.windows {
+                let replayed = (states[index].cwnd_pkts * SMSS as f64) as i64;
+                let at = recorder.record[index].0;
+                assert_eq!(replayed, sample.cwnd_bytes, "{variant} at {at} ns");
             }
         }
     }

@@ -1,7 +1,7 @@
-//! What a run comes to, flow by flow: the numbers of the `runs` table.
+//! The summary of a run, per flow: the numbers of the `runs` table.
 //!
-//! Does not depend on how they came about. What is counted is counted on all legs; times, states and round trips of a sender
-//! are those of leg 0, where the data come from.
+//! Does not depend on how they came about. Counters are sums over all legs; times, states and RTT samples of a sender
+//! are those of leg 0, which leaves the data source.
 
 use super::assembly::{Leg, Transport};
 use super::histogram::Histogram;
@@ -16,7 +16,7 @@ use crate::proxy::Proxy;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::{Sender, SenderCounters};
 
-/// What is counted of a flow while it runs.
+/// Counters of a flow during the run.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowTally {
     start: Nanos,
@@ -31,7 +31,7 @@ pub struct FlowTally {
 }
 
 impl FlowTally {
-    /// Nothing counted yet.
+    /// Nothing has been counted.
     pub fn new(start: Nanos) -> Self {
         Self {
             start,
@@ -46,7 +46,7 @@ impl FlowTally {
         }
     }
 
-    /// A packet of the flow was lost: by its cause if it carried data.
+    /// A packet of the flow was lost; counted by its cause if it carried data.
     pub fn note_drop(&mut self, segment: &Segment, cause: DropCause) {
         if segment.payload_bytes == 0 {
             self.control_losses += 1;
@@ -65,12 +65,12 @@ impl FlowTally {
         self.ecn_marks += 1;
     }
 
-    /// Nothing more will happen to the flow. Says whether that is news.
+    /// Nothing more will happen to the flow. Returns whether that was not known before.
     pub fn ends(&mut self) -> bool {
         !std::mem::replace(&mut self.over, true)
     }
 
-    /// Whether the flow has just finished: its last octet has been, or by `end` will have been, read.
+    /// Whether the flow has finished just now: its last octet has been read, or will be by `end`.
     #[inline]
     pub fn finishes(&mut self, sink: &Sink, now: Nanos, end: Nanos) -> bool {
         let Some(last) = sink.last() else {
@@ -89,13 +89,13 @@ impl FlowTally {
 /// One flow of a finished run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSummary {
-    /// When it began to open.
+    /// When the flow started.
     pub start_ns: Nanos,
-    /// When its connection (of leg 0) stood.
+    /// When its connection (of leg 0) was established.
     pub established_ns: Option<Nanos>,
-    /// When the first of its senders gave up, or was reset.
+    /// When the first of its senders gave up or was reset.
     pub reset_ns: Option<Nanos>,
-    /// From its start to its end, to its reset, or to the end of the run.
+    /// From its start to its end, its reset, or the end of the run.
     pub duration_ns: Nanos,
     /// Its whole size was read before the run ended.
     pub completed: bool,
@@ -107,47 +107,48 @@ pub struct FlowSummary {
     pub sender: SenderCounters,
     /// Data packets that the channel lost.
     pub channel_losses: u64,
-    /// Data packets dropped by full queues.
+    /// Data packets that full queues dropped.
     pub queue_losses: u64,
-    /// Data packets dropped early by the management of a queue.
+    /// Data packets that active queue management dropped.
     pub aqm_losses: u64,
     /// Data packets lost in outages.
     pub outage_losses: u64,
-    /// Packets without data that were lost, whatever the cause.
+    /// Packets without data that were lost, for whatever cause.
     pub control_losses: u64,
-    /// Packets that a queue marked instead of dropping them.
+    /// Packets that queues marked.
     pub ecn_marks: u64,
-    /// Mean of its sender's RTT samples.
+    /// Mean of the sender's RTT samples.
     pub rtt_mean_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub rtt_p95_ns: Option<Nanos>,
-    /// Median of the times from the write of octets to their reading in order, write by write, to 1/64. What was not
-    /// read does not count.
+    /// Median of the times from the write of octets to their reading in order, one value per write, to 1/64. Writes
+    /// that were not read do not count.
     pub app_delay_p50_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub app_delay_p95_ns: Option<Nanos>,
-    /// The longest of them.
+    /// Their maximum.
     pub app_delay_max_ns: Option<Nanos>,
-    /// Times that a stream ran dry while it was played; none without a stream.
+    /// Stalls of a stream; none without a stream.
     pub stalls: Option<u64>,
-    /// Time that it stood still.
+    /// Total time of the stalls.
     pub stalled_ns: Option<Nanos>,
     /// Pages that were loaded; none without pages.
     pub pages: Option<u64>,
-    /// Median of the times from the request of a page to its last octet, to 1/64.
+    /// Median of the times from the request of a page to the reading of its last octet, to 1/64.
     pub page_load_p50_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub page_load_p95_ns: Option<Nanos>,
-    /// Most octets that a proxy had acknowledged but not seen acknowledged; none without proxy.
+    /// Maximum number of octets that a proxy had acknowledged upstream and that were unacknowledged downstream; none
+    /// without a proxy.
     pub proxy_held_max_bytes: Option<u64>,
 }
 
 /// One stream of datagrams of a finished run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DatagramSummary {
-    /// When it began.
+    /// When it started.
     pub start_ns: Nanos,
-    /// From its start to the end of the run; if it stops before that, to its stop or to what arrives after it.
+    /// From its start to the end of the run; if it stops before, to its stop or to the last arrival after that.
     pub duration_ns: Nanos,
     /// Datagrams sent.
     pub sent: u64,
@@ -159,7 +160,7 @@ pub struct DatagramSummary {
     pub goodput_bps: f64,
     /// Datagrams that the channel lost.
     pub channel_losses: u64,
-    /// Datagrams dropped by full queues.
+    /// Datagrams that full queues dropped.
     pub queue_losses: u64,
     /// Datagrams that active queue management dropped.
     pub aqm_losses: u64,
@@ -171,9 +172,9 @@ pub struct DatagramSummary {
     pub delay_p50_ns: Option<Nanos>,
     /// Their 95th percentile, to 1/64.
     pub delay_p95_ns: Option<Nanos>,
-    /// The longest of them.
+    /// Their maximum.
     pub delay_max_ns: Option<Nanos>,
-    /// Mean difference of the delays of neighbours.
+    /// Mean difference between the delays of consecutive datagrams.
     pub jitter_ns: Option<Nanos>,
 }
 
@@ -184,14 +185,14 @@ pub struct RunSummary {
     pub flows: Vec<FlowSummary>,
     /// By stream of datagrams, in the order of the configuration.
     pub datagrams: Vec<DatagramSummary>,
-    /// Packets that lay beyond the end of a replayed loss trace.
+    /// Packets after the end of a replayed loss trace.
     pub trace_beyond_pkts: u64,
 }
 
-/// What the numbers come from.
+/// What the summary is made from.
 #[derive(Clone, Copy)]
-pub struct Books<'a> {
-    /// What was counted, flow by flow.
+pub struct SummaryInputs<'a> {
+    /// Counters per flow.
     pub tallies: &'a [FlowTally],
     /// The connections.
     pub legs: &'a [Leg],
@@ -201,8 +202,9 @@ pub struct Books<'a> {
     pub end: Nanos,
 }
 
-impl<'a> Books<'a> {
-    /// Puts the numbers together; `closed` has those of flows that ended before, whatever has happened since.
+impl<'a> SummaryInputs<'a> {
+    /// The summary; `closed` has those of the flows that ended before the run, and nothing that happened since changes
+    /// them.
     pub fn summarise(&self, closed: &[Option<FlowSummary>], links: &[LinkDirection]) -> RunSummary {
         let mut flows = Vec::new();
         let mut datagrams = Vec::new();
@@ -239,7 +241,7 @@ impl<'a> Books<'a> {
         self.senders(flow).filter_map(Sender::reset_at).min()
     }
 
-    /// When the time of flow number `flow` is up: at its end or its reset, else with the run.
+    /// When flow number `flow` ends: its own end or its reset, otherwise the end of the run.
     pub fn end_of(&self, flow: usize) -> Nanos {
         let reset = self.reset_of(flow);
         self.tallies[flow].finished_at.or(reset).unwrap_or(self.end)
@@ -255,16 +257,16 @@ impl<'a> Books<'a> {
     }
 }
 
-fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
-    let (tally, nodes) = (&books.tallies[number], books.nodes);
-    let legs: Vec<&Leg> = books.legs_of(number).collect();
-    let sender = books.senders(number).next();
+fn summarise_flow(inputs: &SummaryInputs<'_>, number: usize) -> FlowSummary {
+    let (tally, nodes) = (&inputs.tallies[number], inputs.nodes);
+    let legs: Vec<&Leg> = inputs.legs_of(number).collect();
+    let sender = inputs.senders(number).next();
     let receiver = legs.last().and_then(|leg| nodes[leg.sink].receiver());
-    let stop = books.end_of(number);
+    let stop = inputs.end_of(number);
     let duration_ns = stop - tally.start;
     let delivered_bytes = receiver.map_or(0, |receiver| receiver.delivered(stop));
     let mut counters = SenderCounters::default();
-    for sender in books.senders(number) {
+    for sender in inputs.senders(number) {
         counters += sender.counters();
     }
     let histogram = sender.map(Sender::rtt_histogram);
@@ -278,7 +280,7 @@ fn summarise_flow(books: &Books<'_>, number: usize) -> FlowSummary {
     FlowSummary {
         start_ns: tally.start,
         established_ns: sender.and_then(Sender::established_at),
-        reset_ns: books.reset_of(number),
+        reset_ns: inputs.reset_of(number),
         duration_ns,
         completed: tally.finished_at.is_some(),
         delivered_bytes,
@@ -341,7 +343,7 @@ fn summarise_datagrams(
     }
 }
 
-/// A quantile to 1/64, which is no more than the greatest for all that.
+/// A quantile to 1/64, but no more than the maximum.
 fn quantile(times: Option<&Histogram>, share: f64) -> Option<Nanos> {
     times.and_then(|times| times.quantile(share).min(times.max()))
 }

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::assembly::{Leg, Parts, build};
 use super::node::{Endpoint, Node};
 use super::packet_pool::PacketHandle;
-use super::summary::{Books, FlowSummary, FlowTally, RunSummary};
+use super::summary::{FlowSummary, FlowTally, RunSummary, SummaryInputs};
 use super::time::{NEVER, Nanos};
 use super::trace::{Event, Tap};
 use crate::app::sink::Sink;
-use crate::config::{Config, ConfigError, FlowConfig};
+use crate::config::{Config, ConfigErrors, FlowConfig};
 use crate::net::network::{Delivery, Network};
 use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::Segment;
@@ -24,10 +24,10 @@ use crate::tcp::sender::{Headline, Sender};
 const INTERRUPT_EVERY: u32 = 4096;
 
 /// Why a run gave no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RunError {
     /// The configuration makes no sense.
-    Config(ConfigError),
+    Config(ConfigErrors),
     /// Someone asked it to stop.
     Interrupted,
 }
@@ -43,8 +43,8 @@ impl std::fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-impl From<ConfigError> for RunError {
-    fn from(error: ConfigError) -> Self {
+impl From<ConfigErrors> for RunError {
+    fn from(error: ConfigErrors) -> Self {
         Self::Config(error)
     }
 }
@@ -89,7 +89,7 @@ impl<'a, T: Tap> World<'a, T> {
     ///
     /// # Errors
     /// The first value that makes no sense.
-    pub fn new(config: &Config, seed: u64, tap: &'a mut T) -> Result<Self, ConfigError> {
+    pub fn new(config: &Config, seed: u64, tap: &'a mut T) -> Result<Self, ConfigErrors> {
         let Parts {
             links, nodes, legs, ..
         } = build(config, seed)?;
@@ -161,8 +161,8 @@ impl<'a, T: Tap> World<'a, T> {
         Ok(books.summarise(&self.closed, self.network.links()))
     }
 
-    fn books(&self) -> Books<'_> {
-        Books {
+    fn books(&self) -> SummaryInputs<'_> {
+        SummaryInputs {
             tallies: self.network.tallies(),
             legs: &self.legs,
             nodes: &self.nodes,

@@ -37,7 +37,7 @@ fn slow_start_by_rho() {
     // rho 20 counts as 16, or what is asked for; the initial window becomes rho.
     same(&grown("{}", (4, None), 500, 1), &[20.0 + 65_535.0]);
     same(
-        &grown(r#"{"greatest_exponent": 3}"#, (4, None), 500, 2),
+        &grown(r#"{"max_exponent": 3}"#, (4, None), 500, 2),
         &[27.0, 34.0],
     );
 }
@@ -50,8 +50,8 @@ fn slow_start_ends_at_ssthresh() {
 
 #[test]
 fn the_initial_window_is_rho_at_least_and_no_more_than_ssthresh() {
-    let unscaled = r#"{"greatest_exponent": 1, "scale_initial_window": false}"#;
-    let scaled = r#"{"greatest_exponent": 1}"#;
+    let unscaled = r#"{"max_exponent": 1, "scale_initial_window": false}"#;
+    let scaled = r#"{"max_exponent": 1}"#;
     same(&grown(unscaled, (4, None), 260, 1), &[5.0]);
     // rho 10.4: whole segments.
     same(&grown(scaled, (4, None), 260, 1), &[11.0]);

@@ -13,7 +13,7 @@ pub const SMSS: u64 = 1000;
 pub fn controller(name: &str, params: &str, cwnd: u32, ssthresh: Option<u32>) -> Controller {
     let variant = Variant::from_name(name).expect("it is known");
     let values: ParamValues = serde_json::from_str(params).expect("well-formed");
-    check(variant.specs(Profile::Rfc), &values).expect("allowed");
+    assert_eq!(check(variant.specs(Profile::Rfc), &values), []);
     let overrides = StackOverrides {
         smss_bytes: Some(SMSS as u32),
         initial_window_pkts: Some(cwnd),

@@ -52,7 +52,7 @@ fn the_filter_and_the_least_interval_are_parameters() {
     // Samples of 20 ms: 500 four times, then 250 twice (each ACK counts in the next sample).
     let first = [468.75, 441.406_25];
     let second = 0.875 * (0.875 * 500.0 + 0.125 * first[0]) + 0.125 * first[1];
-    near(rate(r#"{"least_interval": 0.001}"#), second);
+    near(rate(r#"{"min_interval": 0.001}"#), second);
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn the_shortest_interval() {
         (0.002, 343.564_356, 406.068_033),
     ];
     for (min_s, first, second) in table {
-        let params = format!(r#"{{"tau": "fixed", "tau_fixed": 0.01, "least_interval": {min_s}}}"#);
+        let params = format!(r#"{{"tau": "fixed", "tau_fixed": 0.01, "min_interval": {min_s}}}"#);
         let mut controller = controller("westwood-abse", &params, 20, None);
         let rate = |controller: &Controller| after_loss(controller).1 / 0.1;
         for n in 0..40 {

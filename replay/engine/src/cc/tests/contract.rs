@@ -459,10 +459,10 @@ fn a_loss_costs_and_undo_gives_it_back() {
         full_acks(&mut model, 60, 100);
         let (cwnd, ssthresh) = (model.controller.cwnd(), model.controller.ssthresh());
         model.step(Happening::Loss);
-        let reduced = model.controller.cwnd();
+        let after_congestion = model.controller.cwnd();
         assert!(
-            reduced < cwnd,
-            "{variant:?} under {profile:?}: {cwnd} to {reduced}"
+            after_congestion < cwnd,
+            "{variant:?} under {profile:?}: {cwnd} to {after_congestion}"
         );
         model.controller.undo();
         assert_eq!(

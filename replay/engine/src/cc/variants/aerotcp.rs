@@ -2,7 +2,7 @@
 //!
 //! Does not depend on recovery, which is the sender's (`tcp/recovery/aerotcp.rs`). Read `docs/variants/aerotcp.md` first.
 
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::{choices, parameters};
 use crate::cc::{FixedWindow, Windowed};
 use crate::config::{RecoveryKind, RtoRule};
@@ -49,7 +49,9 @@ pub const DEFINITION: Definition = Definition {
         stack.min_rto_ns = TICK;
         stack.clock_granularity_ns = TICK;
     },
-    made: |stack, values, _| Made::Window(AerotcpParams::of(values).windowed(stack.packet_bytes())),
+    parts: |stack, values, _| {
+        ControllerParts::Window(AerotcpParams::of(values).windowed(stack.packet_bytes()))
+    },
     ..Definition::BASE
 };
 

@@ -2,7 +2,7 @@
 //!
 //! Does not depend on recovery. Read Zhang, Ansari, Wu and Yu 2012 (abstract) first, then `docs/variants/afstart.md`.
 
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, MIN_SSTHRESH, Reno, Repair, Window, WindowIncrease};
 use crate::sim::time::{Nanos, SECOND};
@@ -17,7 +17,7 @@ parameters! {
         /// Share of what is missing to ssthresh that a round trip adds.
         gain: number(0.5, "", 0.05, 2.0, "chosen: the paper's text was not at hand"),
         /// Growth per segment acknowledged at most.
-        most: number(8.0, "segments", 1.0, 100.0, "chosen: the paper's text was not at hand"),
+        max_increase: number(8.0, "segments", 1.0, 100.0, "chosen: the paper's text was not at hand"),
     }
 }
 
@@ -29,7 +29,9 @@ pub const DEFINITION: Definition = Definition {
     source: "Zhang et al. 2012",
     year: 2012,
     params: AfstartParams::SPECS,
-    made: |stack, values, _| Made::halved(Afstart::new(AfstartParams::of(values)), stack.profile),
+    parts: |stack, values, _| {
+        ControllerParts::halved(Afstart::new(AfstartParams::of(values)), stack.profile)
+    },
     ..Definition::BASE
 };
 
@@ -121,7 +123,7 @@ impl WindowIncrease for Afstart {
             return;
         }
         let step = if window.ssthresh.is_finite() && self.available.is_some() {
-            increment(window, self.params.gain, self.params.most)
+            increment(window, self.params.gain, self.params.max_increase)
         } else {
             // RFC 5681 §3.1 until the first sample.
             1.0

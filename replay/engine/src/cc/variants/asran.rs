@@ -6,7 +6,7 @@
 use super::cubic;
 use super::reno::Reno;
 use crate::cc::decrease::WindowDecrease;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::increase::Increase;
 use crate::cc::params::{ParamValues, choices, parameters};
 use crate::cc::{HALF, LOSS_WINDOW, SignalEvidence, Window};
@@ -61,13 +61,13 @@ pub const DEFINITION: Definition = Definition {
     source: "the ASRAN paper",
     year: 2020,
     params: AsranParams::SPECS,
-    made: |stack, values, _| {
+    parts: |stack, values, _| {
         let params = AsranParams::of(values);
         let (increase, beta) = match params.base {
             AsranBase::Newreno => (Reno::default().into(), HALF),
             AsranBase::Cubic => cubic::parts(stack.profile, &ParamValues::new()),
         };
-        Made::Parts(increase, Asran::new(params, beta).into())
+        ControllerParts::Rules(increase, Asran::new(params, beta).into())
     },
     ..Definition::BASE
 };
@@ -102,7 +102,12 @@ impl Asran {
 }
 
 impl WindowDecrease for Asran {
-    fn reduced(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
+    fn after_congestion(
+        &mut self,
+        window: &Window,
+        _: &mut Increase,
+        _: &SignalEvidence,
+    ) -> Window {
         let (original, ssthresh) = self.revise(window.cwnd);
         let cwnd = match self.params.mode {
             AsranMode::HalveThenSlowStart => original,
@@ -162,7 +167,7 @@ mod tests {
             let window = Window::at(cwnd);
             let after = match kind {
                 Signal::Loss | Signal::EcnEcho => {
-                    asran.reduced(&window, &mut increase, &signal(kind))
+                    asran.after_congestion(&window, &mut increase, &signal(kind))
                 }
                 _ => asran.after_timeout(&window, &mut increase, &signal(kind)),
             };

@@ -2,8 +2,8 @@
 //!
 //! Does not depend on slow start or recovery. Read Xu, Harfoush and Rhee 2004 §III first, then `docs/variants/bic.md`.
 
-use super::reno::Credit;
-use crate::cc::definition::{Definition, Made};
+use super::reno::AckCounter;
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
@@ -33,7 +33,7 @@ pub const DEFINITION: Definition = Definition {
     source: "Xu et al. 2004",
     year: 2004,
     params: BicParams::SPECS,
-    made: |_, values, _| Made::own(Bic::new(BicParams::of(values))),
+    parts: |_, values, _| ControllerParts::own(Bic::new(BicParams::of(values))),
     ..Definition::BASE
 };
 
@@ -46,12 +46,12 @@ pub struct Bic {
     params: BicParams,
     /// Window before the last reduction, 0 before the first.
     last_max: f64,
-    credit: Credit,
+    counter: AckCounter,
 }
 
 impl BicParams {
     /// Segments to be acknowledged per segment of growth.
-    fn price(&self, cwnd: f64, last_max: f64) -> f64 {
+    fn per_increment(&self, cwnd: f64, last_max: f64) -> f64 {
         let divisor = self.search_divisor;
         if cwnd <= self.low_window {
             return cwnd;
@@ -73,11 +73,11 @@ impl BicParams {
         } else {
             self.max_increment
         };
-        let price = cwnd / increment;
+        let per_increment = cwnd / increment;
         if last_max > 0.0 {
-            price
+            per_increment
         } else {
-            price.min(MAX_ACKED_BEFORE_LOSS)
+            per_increment.min(MAX_ACKED_BEFORE_LOSS)
         }
     }
 }
@@ -94,11 +94,14 @@ impl Bic {
 
 impl WindowIncrease for Bic {
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
-        let price = self.params.price(window.cwnd, self.last_max).max(1.0);
-        self.credit.spend(&mut window.cwnd, price, acked);
+        let per_increment = self
+            .params
+            .per_increment(window.cwnd, self.last_max)
+            .max(1.0);
+        self.counter.spend(&mut window.cwnd, per_increment, acked);
     }
 
-    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         let factor = if window.cwnd <= self.params.low_window {
             0.5
         } else {
@@ -114,7 +117,7 @@ impl WindowIncrease for Bic {
         } else {
             before.cwnd
         };
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
     }
 
     fn undo(&mut self, before: &Self) {
@@ -134,8 +137,8 @@ mod tests {
     #[test]
     fn the_search_takes_a_quarter_of_the_distance_between_its_bounds() {
         let increment = |cwnd, last_max| {
-            let price = BicParams::default().price(cwnd, last_max);
-            cwnd / price
+            let per_increment = BicParams::default().per_increment(cwnd, last_max);
+            cwnd / per_increment
         };
         // A quarter of 20, of 4 (smoothed: 4/20), and at most 16.
         assert!((increment(80.0, 100.0) - 5.0).abs() < 1e-9);
@@ -147,7 +150,7 @@ mod tests {
         assert!((increment(148.0, 100.0) - 16.0).abs() < 1e-9);
         // Below the low window Reno; before the first loss a twentieth of a segment per segment.
         assert!((increment(14.0, 100.0) - 1.0).abs() < 1e-9);
-        assert!((BicParams::default().price(400.0, 0.0) - 20.0).abs() < 1e-9);
+        assert!((BicParams::default().per_increment(400.0, 0.0) - 20.0).abs() < 1e-9);
     }
 
     #[test]
@@ -159,8 +162,8 @@ mod tests {
             flight: 0.0,
             signal: Signal::Loss,
         };
-        assert_eq!(bic.decreased_window(&Window::at(100.0), &loss), 80.0);
-        assert_eq!(bic.decreased_window(&Window::at(14.0), &loss), 7.0);
+        assert_eq!(bic.ssthresh_after(&Window::at(100.0), &loss), 80.0);
+        assert_eq!(bic.ssthresh_after(&Window::at(14.0), &loss), 7.0);
         bic.on_decrease(&Window::at(100.0));
         assert_eq!(bic.last_max, 100.0);
         bic.on_decrease(&Window::at(80.0));

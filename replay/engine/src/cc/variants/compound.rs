@@ -2,7 +2,7 @@
 //!
 //! Does not depend on slow start or recovery. Read draft-sridharan-tcpm-ctcp-02 §3 first, then `docs/variants/compound.md`.
 
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::{Delay, RttRound};
 use crate::cc::{AckEvidence, LOSS_WINDOW, Signal, SignalEvidence, Window, WindowIncrease};
@@ -33,7 +33,7 @@ pub const DEFINITION: Definition = Definition {
     source: "draft-sridharan-tcpm-ctcp-02",
     year: 2008,
     params: CompoundParams::SPECS,
-    made: |_, values, _| Made::own(Compound::new(CompoundParams::of(values))),
+    parts: |_, values, _| ControllerParts::own(Compound::new(CompoundParams::of(values))),
     ..Definition::BASE
 };
 
@@ -79,9 +79,9 @@ impl WindowIncrease for Compound {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
-        self.round.take(ack);
+        self.round.add_sample(ack);
         if self.round.turns(ack) {
-            self.measured = self.round.mean();
+            self.measured = self.round.mean_delay();
             self.round.clear();
         }
     }
@@ -98,7 +98,7 @@ impl WindowIncrease for Compound {
     }
 
     /// draft-sridharan-tcpm-ctcp-02 §3.2: Reno's part halves, the delay window takes what is left of (1 - beta) win.
-    fn decreased_window(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
+    fn ssthresh_after(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
         if matches!(signal.signal, Signal::Timeout | Signal::RepeatedTimeout) {
             return signal.flight / 2.0;
         }
@@ -164,12 +164,12 @@ mod tests {
         };
         // cwnd 40 -> 20; dwnd = 50 - 20.
         near(
-            compound.decreased_window(&Window::at(100.0), &signal(Signal::Loss)),
+            compound.ssthresh_after(&Window::at(100.0), &signal(Signal::Loss)),
             50.0,
         );
         near(compound.dwnd, 30.0);
         near(
-            compound.decreased_window(&Window::at(100.0), &signal(Signal::Timeout)),
+            compound.ssthresh_after(&Window::at(100.0), &signal(Signal::Timeout)),
             45.0,
         );
         compound.on_timeout();

@@ -4,7 +4,7 @@
 
 use super::linux_cubic::LinuxCubic;
 use crate::cc::decrease::Factor;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::{ParamValues, parameters};
 use crate::cc::{AckEvidence, Increase, Window, WindowIncrease};
 use crate::config::{Profile, SlowStartKind};
@@ -38,9 +38,9 @@ pub const DEFINITION: Definition = Definition {
         Profile::Linux => SlowStartKind::Hystart,
         Profile::Rfc | Profile::Ns2 => SlowStartKind::Standard,
     },
-    made: |stack, values, _| {
+    parts: |stack, values, _| {
         let (increase, beta) = parts(stack.profile, values);
-        Made::Parts(increase, Factor::of(beta, stack.profile).into())
+        ControllerParts::Rules(increase, Factor::of(beta, stack.profile).into())
     },
     ..Definition::BASE
 };

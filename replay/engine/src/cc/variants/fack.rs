@@ -5,7 +5,7 @@
 //! §4 first, then `docs/variants/fack.md`.
 
 use crate::cc::decrease::{Factor, WindowDecrease};
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::increase::Increase;
 use crate::cc::params::parameters;
 use crate::cc::{HALF, SignalEvidence, Window};
@@ -30,7 +30,9 @@ pub const DEFINITION: Definition = Definition {
     year: 1996,
     params: FackParams::SPECS,
     fix: |stack, _| stack.recovery = RecoveryKind::Fack,
-    made: |stack, values, _| Made::over_reno(Fack::new(FackParams::of(values), stack.profile)),
+    parts: |stack, values, _| {
+        ControllerParts::over_reno(Fack::new(FackParams::of(values), stack.profile))
+    },
     ..Definition::BASE
 };
 
@@ -61,13 +63,13 @@ impl Fack {
 }
 
 impl WindowDecrease for Fack {
-    fn reduced(
+    fn after_congestion(
         &mut self,
         window: &Window,
         increase: &mut Increase,
         signal: &SignalEvidence,
     ) -> Window {
-        Factor::of(self.share(window), self.profile).reduced(window, increase, signal)
+        Factor::of(self.share(window), self.profile).after_congestion(window, increase, signal)
     }
 
     /// Of each segment that leaves the network, the part that is not replaced.
@@ -95,7 +97,10 @@ mod tests {
         };
         let mut increase = Increase::from(Reno::default());
         let rampdown = fack.rampdown(&window);
-        (fack.reduced(&window, &mut increase, &signal), rampdown)
+        (
+            fack.after_congestion(&window, &mut increase, &signal),
+            rampdown,
+        )
     }
 
     #[test]

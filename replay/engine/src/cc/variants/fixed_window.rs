@@ -92,7 +92,12 @@ impl WindowIncrease for FixedWindow {
 }
 
 impl WindowDecrease for FixedWindow {
-    fn reduced(&mut self, window: &Window, _: &mut Increase, _: &SignalEvidence) -> Window {
+    fn after_congestion(
+        &mut self,
+        window: &Window,
+        _: &mut Increase,
+        _: &SignalEvidence,
+    ) -> Window {
         *window
     }
 

@@ -3,8 +3,8 @@
 //!
 //! Does not depend on slow start or recovery. RFC 3649 throughout.
 
-use super::reno::Credit;
-use crate::cc::definition::{Definition, Made};
+use super::reno::AckCounter;
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
@@ -39,7 +39,7 @@ pub const DEFINITION: Definition = Definition {
         let p = HighspeedParams::of(values);
         vec![[("low_window", p.low_window), ("high_window", p.high_window)]]
     },
-    made: |_, values, _| Made::own(Highspeed::new(HighspeedParams::of(values))),
+    parts: |_, values, _| ControllerParts::own(Highspeed::new(HighspeedParams::of(values))),
     ..Definition::BASE
 };
 
@@ -56,7 +56,7 @@ const TABLE_GRAIN: f64 = 256.0;
 #[derive(Clone, Debug, Default)]
 pub struct Highspeed {
     params: HighspeedParams,
-    credit: Credit,
+    counter: AckCounter,
     row: Row,
 }
 
@@ -174,17 +174,17 @@ impl Highspeed {
 impl WindowIncrease for Highspeed {
     /// RFC 3649 §5: w gains a(w)/w per segment acknowledged.
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
-        let price = window.cwnd / self.response(window.cwnd).0;
-        self.credit.spend(&mut window.cwnd, price, acked);
+        let per_increment = window.cwnd / self.response(window.cwnd).0;
+        self.counter.spend(&mut window.cwnd, per_increment, acked);
     }
 
     /// RFC 3649 §5: w falls to (1 - b(w)) w; as Linux, by whole segments.
-    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         window.cwnd - libm::floor(self.response(window.cwnd).1 * window.cwnd)
     }
 
     fn on_decrease(&mut self, _before: &Window) {
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
     }
 }
 
@@ -279,8 +279,8 @@ mod tests {
             flight: 0.0,
             signal: crate::cc::Signal::Loss,
         };
-        let after = highspeed.decreased_window(&Window::at(1058.0), &loss);
+        let after = highspeed.ssthresh_after(&Window::at(1058.0), &loss);
         assert!((0.66..0.68).contains(&(after / 1058.0)), "{after}");
-        assert_eq!(highspeed.decreased_window(&Window::at(30.0), &loss), 15.0);
+        assert_eq!(highspeed.ssthresh_after(&Window::at(30.0), &loss), 15.0);
     }
 }

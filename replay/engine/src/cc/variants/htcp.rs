@@ -2,8 +2,8 @@
 //!
 //! Does not depend on slow start or recovery. Read draft-leith-tcp-htcp-06 §2 first, then `docs/variants/htcp.md`.
 
-use super::reno::Credit;
-use crate::cc::definition::{Definition, Made};
+use super::reno::AckCounter;
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, Repair, SignalEvidence, Window, WindowIncrease};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND, seconds};
@@ -28,7 +28,7 @@ pub const DEFINITION: Definition = Definition {
     source: "draft-leith-tcp-htcp-06",
     year: 2008,
     params: HtcpParams::SPECS,
-    made: |_, values, _| Made::own(Htcp::new(HtcpParams::of(values))),
+    parts: |_, values, _| ControllerParts::own(Htcp::new(HtcpParams::of(values))),
     ..Definition::BASE
 };
 
@@ -62,7 +62,7 @@ struct Throughput {
 #[derive(Clone, Debug)]
 pub struct Htcp {
     params: HtcpParams,
-    credit: Credit,
+    counter: AckCounter,
     /// Time of the last reduction, or of the first ACK.
     last_reduction: Option<Nanos>,
     now: Nanos,
@@ -97,7 +97,7 @@ impl Htcp {
     pub fn new(params: HtcpParams) -> Self {
         Self {
             params,
-            credit: Credit::default(),
+            counter: AckCounter::default(),
             last_reduction: None,
             now: 0,
             cwnd: 0.0,
@@ -195,11 +195,11 @@ impl WindowIncrease for Htcp {
 
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
         self.cwnd = window.cwnd;
-        let price = window.cwnd / self.alpha();
-        self.credit.spend(&mut window.cwnd, price, acked);
+        let per_increment = window.cwnd / self.alpha();
+        self.counter.spend(&mut window.cwnd, per_increment, acked);
     }
 
-    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         self.update_beta();
         if let Some(min_rtt) = self.min_rtt.filter(|&min| self.max_rtt > min) {
             let queued = (self.max_rtt - min_rtt) as f64;
@@ -222,7 +222,7 @@ impl WindowIncrease for Htcp {
     fn on_decrease(&mut self, _before: &Window) {
         // Before the first ACK there is no time to count from.
         self.last_reduction = self.last_reduction.map(|_| self.now);
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
     }
 }
 
@@ -272,7 +272,7 @@ mod tests {
         for max in [throughput[0], throughput[0], throughput[1]] {
             htcp.throughput.max = max;
             htcp.max_rtt = max_rtt_ms * MILLISECOND;
-            after = htcp.decreased_window(&Window::at(100.0), &LOSS);
+            after = htcp.ssthresh_after(&Window::at(100.0), &LOSS);
         }
         after
     }

@@ -2,8 +2,8 @@
 //!
 //! Does not depend on recovery. Read Caini and Firrincieli 2004 §3 first, then `docs/variants/hybla.md`.
 
-use super::reno::Credit;
-use crate::cc::definition::{Definition, Made};
+use super::reno::AckCounter;
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, Reno, Repair, Window, WindowIncrease, WindowPacing};
 use crate::sim::time::{Nanos, seconds};
@@ -14,7 +14,7 @@ parameters! {
         /// RTT of the path whose growth is to be had (RTT_0).
         rtt_0: number(0.025, "s", 0.001, 10.0, "Caini and Firrincieli 2004 §3"),
         /// Exponent of slow start is at most this.
-        greatest_exponent: number(16.0, "", 1.0, 60.0, "Linux"),
+        max_exponent: number(16.0, "", 1.0, 60.0, "Linux"),
         /// The window is rho segments at least from the first ACK on.
         scale_initial_window: flag(true, "Caini and Firrincieli 2004 §3; Linux"),
         /// ssthresh is rho times that of the stack from the first RTT on.
@@ -39,7 +39,9 @@ pub const DEFINITION: Definition = Definition {
             .spacing
             .then_some(WindowPacing::SPACED)
     },
-    made: |stack, values, _| Made::halved(Hybla::new(HyblaParams::of(values)), stack.profile),
+    parts: |stack, values, _| {
+        ControllerParts::halved(Hybla::new(HyblaParams::of(values)), stack.profile)
+    },
     ..Definition::BASE
 };
 
@@ -103,14 +105,14 @@ pub struct Hybla {
     /// Whether the first rho has scaled the windows.
     opened: bool,
     hoe: Hoe,
-    credit: Credit,
+    counter: AckCounter,
     /// Growth while what a timeout found lost is being repaired.
     reno: Reno,
 }
 
 /// Caini and Firrincieli 2004 §3: growth per ACK in slow start.
-fn slow_start_increment(rho: f64, greatest_exponent: f64) -> f64 {
-    libm::exp2(rho.min(greatest_exponent)) - 1.0
+fn slow_start_increment(rho: f64, max_exponent: f64) -> f64 {
+    libm::exp2(rho.min(max_exponent)) - 1.0
 }
 
 /// Caini and Firrincieli 2004 §3: growth per ACK in congestion avoidance.
@@ -137,7 +139,7 @@ impl Hybla {
             } else {
                 Hoe::Settled
             },
-            credit: Credit::default(),
+            counter: AckCounter::default(),
             reno: Reno::default(),
         }
     }
@@ -191,16 +193,16 @@ impl WindowIncrease for Hybla {
         }
         // Deviation: as the paper and Linux, by the ACK, not by the segment; delayed ACKs halve the growth.
         if window.in_slow_start() {
-            let grown = window.cwnd + slow_start_increment(self.rho, self.params.greatest_exponent);
+            let grown = window.cwnd + slow_start_increment(self.rho, self.params.max_exponent);
             window.cwnd = grown.min(window.ssthresh);
         } else {
             let increment = avoidance_increment(self.rho, window.cwnd);
-            self.credit.spend(&mut window.cwnd, 1.0, increment);
+            self.counter.spend(&mut window.cwnd, 1.0, increment);
         }
     }
 
     fn on_decrease(&mut self, before: &Window) {
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
         self.reno.on_decrease(before);
         self.hoe = Hoe::Settled;
     }

@@ -2,8 +2,8 @@
 //!
 //! Does not depend on slow start or recovery. Read Liu, Başar and Srikant 2008 §3 first, then `docs/variants/illinois.md`.
 
-use super::reno::Credit;
-use crate::cc::definition::{Definition, Made};
+use super::reno::AckCounter;
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::{Delay, RttRound};
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
@@ -42,7 +42,7 @@ pub const DEFINITION: Definition = Definition {
             [("beta_min", p.beta_min), ("beta_max", p.beta_max)],
         ]
     },
-    made: |_, values, _| Made::own(Illinois::new(IllinoisParams::of(values))),
+    parts: |_, values, _| ControllerParts::own(Illinois::new(IllinoisParams::of(values))),
     ..Definition::BASE
 };
 
@@ -56,7 +56,7 @@ const ETA_3: f64 = 0.8;
 #[derive(Clone, Debug)]
 pub struct Illinois {
     params: IllinoisParams,
-    credit: Credit,
+    counter: AckCounter,
     round: RttRound,
     /// What the last round trip has shown, until an ACK grows the window by it.
     measured: Option<Delay>,
@@ -100,7 +100,7 @@ impl Illinois {
     pub fn new(params: IllinoisParams) -> Self {
         Self {
             params,
-            credit: Credit::default(),
+            counter: AckCounter::default(),
             round: RttRound::default(),
             measured: None,
             max_rtt: 0,
@@ -141,10 +141,10 @@ impl WindowIncrease for Illinois {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
-        self.round.take(ack);
+        self.round.add_sample(ack);
         self.max_rtt = self.max_rtt.max(ack.rtt.unwrap_or(0));
         if self.round.turns(ack) {
-            self.measured = self.round.mean();
+            self.measured = self.round.mean_delay();
             self.round.clear();
         }
     }
@@ -153,11 +153,11 @@ impl WindowIncrease for Illinois {
         if let Some(delay) = self.measured.take() {
             self.update(window.cwnd, &delay);
         }
-        let price = window.cwnd / self.alpha;
-        self.credit.spend(&mut window.cwnd, price, acked);
+        let per_increment = window.cwnd / self.alpha;
+        self.counter.spend(&mut window.cwnd, per_increment, acked);
     }
 
-    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         libm::floor((1.0 - self.beta) * window.cwnd)
     }
 
@@ -168,7 +168,7 @@ impl WindowIncrease for Illinois {
     }
 
     fn on_decrease(&mut self, _before: &Window) {
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
     }
 
     fn on_timeout(&mut self) {
@@ -238,8 +238,8 @@ mod tests {
             flight: 0.0,
             signal: Signal::Loss,
         };
-        assert_eq!(illinois.decreased_window(&Window::at(80.0), &loss), 70.0);
+        assert_eq!(illinois.ssthresh_after(&Window::at(80.0), &loss), 70.0);
         illinois.on_timeout();
-        assert_eq!(illinois.decreased_window(&Window::at(80.0), &loss), 40.0);
+        assert_eq!(illinois.ssthresh_after(&Window::at(80.0), &loss), 40.0);
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::reno::Reno;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, Window, WindowIncrease};
 use crate::sim::time::{Nanos, SECOND, seconds};
@@ -34,7 +34,9 @@ pub const DEFINITION: Definition = Definition {
     source: "RFC 6817",
     year: 2012,
     params: LedbatParams::SPECS,
-    made: |stack, values, _| Made::halved(Ledbat::new(LedbatParams::of(values)), stack.profile),
+    parts: |stack, values, _| {
+        ControllerParts::halved(Ledbat::new(LedbatParams::of(values)), stack.profile)
+    },
     ..Definition::BASE
 };
 

@@ -3,7 +3,7 @@
 //!
 //! Does not depend on slow start or recovery. Read RFC 9438 §4 first, then `docs/variants/cubic.md`.
 
-use super::reno::Credit;
+use super::reno::AckCounter;
 use crate::cc::{AckEvidence, Window, WindowIncrease};
 use crate::sim::time::{Nanos, SECOND, keep_min};
 use crate::tcp::jiffies::TICK;
@@ -39,12 +39,12 @@ pub struct LinuxCubic {
     /// Window at the plateau; 0 before the first reduction or after a timeout.
     w_max: u64,
     stage: Option<Stage>,
-    /// Minimum RTT of data.
+    /// Least RTT of data.
     min_rtt: Option<Nanos>,
     /// Segments to be acknowledged per segment of growth.
     per_segment: u64,
     read: Option<Reading>,
-    credit: Credit,
+    counter: AckCounter,
 }
 
 /// One stage of congestion avoidance.
@@ -191,7 +191,7 @@ impl WindowIncrease for LinuxCubic {
 
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
         self.update(window.cwnd as u64, acked as u64, ack.now);
-        self.credit
+        self.counter
             .spend(&mut window.cwnd, self.per_segment as f64, acked);
     }
 
@@ -200,7 +200,7 @@ impl WindowIncrease for LinuxCubic {
         let cwnd = before.cwnd as u64;
         self.w_max = w_max_after_reduction(cwnd, self.w_max);
         self.stage = None;
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
     }
 
     /// Everything begins anew, the least RTT too.

@@ -28,7 +28,12 @@ impl WindowIncrease for Ns2Reno {
 pub struct Ns2Half;
 
 impl WindowDecrease for Ns2Half {
-    fn reduced(&mut self, _: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
+    fn after_congestion(
+        &mut self,
+        _: &Window,
+        _: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window {
         let half = signal.flight / 2.0;
         Window {
             cwnd: half,
@@ -67,7 +72,7 @@ mod tests {
             signal: Signal::Loss,
         };
         let mut increase = Increase::from(Ns2Reno);
-        let half = Ns2Half.reduced(&Window::at(20.0), &mut increase, &signal);
+        let half = Ns2Half.after_congestion(&Window::at(20.0), &mut increase, &signal);
         assert_eq!(
             (half.cwnd.to_bits(), half.ssthresh.to_bits()),
             (4.25_f64.to_bits(), 4.0_f64.to_bits())

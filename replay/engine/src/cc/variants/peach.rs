@@ -6,7 +6,7 @@
 
 use super::reno::Reno;
 use crate::cc::decrease::Factor;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::{choices, parameters};
 use crate::cc::{AckEvidence, HALF, MIN_SSTHRESH, SlowStart, Window, WindowIncrease, Windowed};
 use crate::config::{ProbeSegments, StackParams};
@@ -44,7 +44,9 @@ pub const DEFINITION: Definition = Definition {
     year: 2001,
     params: PeachParams::SPECS,
     fix: |stack, values| stack.low_priority_probes = Some(PeachParams::of(values).dummy_segments()),
-    made: |stack, _, _| Made::Window(Peach::windowed(f64::from(stack.initial_window_pkts), stack)),
+    parts: |stack, _, _| {
+        ControllerParts::Window(Peach::windowed(f64::from(stack.initial_window_pkts), stack))
+    },
     ..Definition::BASE
 };
 

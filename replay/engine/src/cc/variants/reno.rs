@@ -6,23 +6,23 @@ use crate::cc::{AckEvidence, Window, WindowIncrease};
 
 /// Segments acknowledged that have not bought growth yet.
 #[derive(Clone, Debug, Default)]
-pub struct Credit {
+pub struct AckCounter {
     counted: f64,
 }
 
-impl Credit {
+impl AckCounter {
     /// Takes `acked` segments: cwnd grows by one per `price` of them.
     #[inline]
-    pub fn spend(&mut self, cwnd: &mut f64, price: f64, acked: f64) {
-        if self.counted >= price {
+    pub fn spend(&mut self, cwnd: &mut f64, per_increment: f64, acked: f64) {
+        if self.counted >= per_increment {
             // The price fell below what had been counted at a higher one: a single segment, no burst.
             self.counted = 0.0;
             *cwnd += 1.0;
         }
         self.counted += acked;
-        if self.counted >= price {
-            let bought = libm::floor(self.counted / price);
-            self.counted -= bought * price;
+        if self.counted >= per_increment {
+            let bought = libm::floor(self.counted / per_increment);
+            self.counted -= bought * per_increment;
             *cwnd += bought;
         }
     }
@@ -31,7 +31,7 @@ impl Credit {
 /// Reno's growth.
 #[derive(Clone, Debug, Default)]
 pub struct Reno {
-    credit: Credit,
+    counter: AckCounter,
 }
 
 impl Reno {
@@ -55,7 +55,7 @@ impl Reno {
     #[inline]
     pub fn count(&mut self, cwnd: &mut f64, acked: f64) {
         let window = libm::floor(*cwnd).max(1.0);
-        self.credit.spend(cwnd, window, acked);
+        self.counter.spend(cwnd, window, acked);
     }
 }
 
@@ -66,11 +66,11 @@ impl WindowIncrease for Reno {
     }
 
     fn on_decrease(&mut self, _before: &Window) {
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
     }
 
     fn on_timeout(&mut self) {
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
     }
 }
 
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn a_large_ack_buys_by_the_price_and_a_fallen_price_buys_one() {
-        let (mut credit, mut cwnd) = (Credit::default(), 10.0);
-        credit.spend(&mut cwnd, 4.0, 9.0);
-        assert_eq!((cwnd.to_bits(), credit.counted), (12.0_f64.to_bits(), 1.0));
-        credit.counted = 90.0;
-        credit.spend(&mut cwnd, 2.0, 1.0);
-        assert_eq!((cwnd.to_bits(), credit.counted), (13.0_f64.to_bits(), 1.0));
+        let (mut counter, mut cwnd) = (AckCounter::default(), 10.0);
+        counter.spend(&mut cwnd, 4.0, 9.0);
+        assert_eq!((cwnd.to_bits(), counter.counted), (12.0_f64.to_bits(), 1.0));
+        counter.counted = 90.0;
+        counter.spend(&mut cwnd, 2.0, 1.0);
+        assert_eq!((cwnd.to_bits(), counter.counted), (13.0_f64.to_bits(), 1.0));
     }
 }

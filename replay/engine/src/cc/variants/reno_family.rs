@@ -6,7 +6,7 @@ use hindflight_kernels::StreamRng;
 
 use super::ns2_reno::{Ns2Half, Ns2Reno};
 use super::reno::Reno;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::ParamValues;
 use crate::config::{Profile, RecoveryKind, StackParams};
 use crate::sim::time::{MILLISECOND, Nanos};
@@ -22,7 +22,7 @@ pub const RENO: Definition = Definition {
     source: "RFC 5681",
     year: 2009,
     fix: |stack, _| stack.recovery = RecoveryKind::Reno,
-    made: windows,
+    parts: windows,
     ..Definition::BASE
 };
 
@@ -34,7 +34,7 @@ pub const NEWRENO: Definition = Definition {
     source: "RFC 6582",
     year: 2012,
     fix: |stack, _| stack.recovery = RecoveryKind::Newreno,
-    made: windows,
+    parts: windows,
     ..Definition::BASE
 };
 
@@ -47,7 +47,7 @@ pub const SACK: Definition = Definition {
     source: "RFC 6675",
     year: 2012,
     fix: |stack, _| stack.recovery = RecoveryKind::Sack,
-    made: windows,
+    parts: windows,
     ..Definition::BASE
 };
 
@@ -59,7 +59,7 @@ pub const LINUX_RENO: Definition = Definition {
     summary: "Reno's windows with the recovery of the stack profile",
     source: "RFC 5681",
     year: 2009,
-    made: windows,
+    parts: windows,
     ..Definition::BASE
 };
 
@@ -75,14 +75,14 @@ pub const FREEZE_TCP: Definition = Definition {
         stack.freeze_warning_ns.get_or_insert(FREEZE_WARNING);
     },
     needs_forecast: true,
-    made: windows,
+    parts: windows,
     ..Definition::BASE
 };
 
 /// RFC 5681's windows; under the profile `ns2` those of its agents.
-fn windows(stack: &StackParams, _: &ParamValues, _: StreamRng) -> Made {
+fn windows(stack: &StackParams, _: &ParamValues, _: StreamRng) -> ControllerParts {
     match stack.profile {
-        Profile::Ns2 => Made::Parts(Ns2Reno.into(), Ns2Half.into()),
-        Profile::Rfc | Profile::Linux => Made::halved(Reno::default(), stack.profile),
+        Profile::Ns2 => ControllerParts::Rules(Ns2Reno.into(), Ns2Half.into()),
+        Profile::Rfc | Profile::Linux => ControllerParts::halved(Reno::default(), stack.profile),
     }
 }

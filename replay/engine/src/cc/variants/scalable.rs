@@ -3,8 +3,8 @@
 //!
 //! Does not depend on slow start or recovery. Read Kelly 2003 §3 first, then `docs/variants/scalable.md`.
 
-use super::reno::Credit;
-use crate::cc::definition::{Definition, Made};
+use super::reno::AckCounter;
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
 
@@ -29,7 +29,7 @@ pub const DEFINITION: Definition = Definition {
     source: "Kelly 2003",
     year: 2003,
     params: ScalableParams::SPECS,
-    made: |_, values, _| Made::own(Scalable::new(ScalableParams::of(values))),
+    parts: |_, values, _| ControllerParts::own(Scalable::new(ScalableParams::of(values))),
     ..Definition::BASE
 };
 
@@ -37,7 +37,7 @@ pub const DEFINITION: Definition = Definition {
 #[derive(Clone, Debug, Default)]
 pub struct Scalable {
     params: ScalableParams,
-    credit: Credit,
+    counter: AckCounter,
 }
 
 impl Scalable {
@@ -53,15 +53,15 @@ impl Scalable {
 impl WindowIncrease for Scalable {
     /// Kelly 2003 §3: cwnd += a; no slower than Reno, as Linux.
     fn on_ack(&mut self, window: &mut Window, acked: f64, _ack: &AckEvidence) {
-        let mut price = window.cwnd;
+        let mut per_increment = window.cwnd;
         if window.cwnd > self.params.legacy_window {
-            price = price.min(1.0 / self.params.a);
+            per_increment = per_increment.min(1.0 / self.params.a);
         }
-        self.credit.spend(&mut window.cwnd, price, acked);
+        self.counter.spend(&mut window.cwnd, per_increment, acked);
     }
 
     /// Kelly 2003 §3: cwnd -= b cwnd.
-    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         let share = if window.cwnd > self.params.legacy_window {
             self.params.b
         } else {
@@ -71,7 +71,7 @@ impl WindowIncrease for Scalable {
     }
 
     fn on_decrease(&mut self, _before: &Window) {
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
             flight: 0.0,
             signal: Signal::Loss,
         };
-        let after = |cwnd| Scalable::default().decreased_window(&Window::at(cwnd), &loss);
+        let after = |cwnd| Scalable::default().ssthresh_after(&Window::at(cwnd), &loss);
         assert_eq!([after(800.0), after(16.0)], [700.0, 8.0]);
     }
 }

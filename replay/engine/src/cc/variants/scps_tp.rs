@@ -7,7 +7,7 @@ use super::reno::Reno;
 use super::scps_vegas::ScpsVegas;
 use super::vegas::VegasParams;
 use crate::cc::decrease::Factor;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::increase::Increase;
 use crate::cc::params::{choices, parameters};
 use crate::cc::{FixedWindow, HALF, SlowStart, Window, WindowPacing, Windowed};
@@ -72,7 +72,9 @@ pub const DEFINITION: Definition = Definition {
         stack.recovery = RecoveryKind::Snack;
         stack.acks_per_round_trip = Some(ScpsTpParams::of(values).acks_per_round_trip);
     },
-    made: |stack, values, _| Made::Whole(ScpsTpParams::of(values).windowed(stack).into()),
+    parts: |stack, values, _| {
+        ControllerParts::Whole(ScpsTpParams::of(values).windowed(stack).into())
+    },
     ..Definition::BASE
 };
 

@@ -12,7 +12,7 @@ use crate::sim::time::{Nanos, keep_min, seconds};
 #[derive(Clone, Debug, Default)]
 pub struct ScpsVegas {
     params: VegasParams,
-    base: Option<Nanos>,
+    base_rtt: Option<Nanos>,
     /// The least sample of the round, and when the round began.
     min: Option<Nanos>,
     began: Nanos,
@@ -73,7 +73,7 @@ impl WindowIncrease for ScpsVegas {
         let Some(rtt) = ack.rtt else {
             return;
         };
-        keep_min(&mut self.base, rtt);
+        keep_min(&mut self.base_rtt, rtt);
         keep_min(&mut self.min, rtt);
         if let Some((at, delivered)) = self.sampled.replace((ack.now, self.delivered))
             && ack.now > at
@@ -83,7 +83,7 @@ impl WindowIncrease for ScpsVegas {
     }
 
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
-        let (Some(rtt), Some(base), Some(min)) = (ack.rtt, self.base, self.min) else {
+        let (Some(rtt), Some(base), Some(min)) = (ack.rtt, self.base_rtt, self.min) else {
             if window.in_slow_start() {
                 self.reno.grow(window, ack);
             }
@@ -99,7 +99,7 @@ impl WindowIncrease for ScpsVegas {
     }
 
     fn on_idle(&mut self, _idle: Nanos) {
-        (self.base, self.min, self.sampled) = (None, None, None);
+        (self.base_rtt, self.min, self.sampled) = (None, None, None);
     }
 }
 

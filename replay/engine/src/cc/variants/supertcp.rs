@@ -3,7 +3,7 @@
 //! Does not depend on recovery, which is the sender's (`tcp/recovery/supertcp.rs`). Read `docs/variants/supertcp.md` first.
 
 use super::aerotcp::share_of_link_pkts;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::{FixedWindow, Windowed};
 use crate::config::RecoveryKind;
@@ -29,8 +29,8 @@ pub const DEFINITION: Definition = Definition {
     year: 2005,
     params: SupertcpParams::SPECS,
     fix: |stack, _| stack.recovery = RecoveryKind::Supertcp,
-    made: |stack, values, _| {
-        Made::Window(SupertcpParams::of(values).windowed(stack.packet_bytes()))
+    parts: |stack, values, _| {
+        ControllerParts::Window(SupertcpParams::of(values).windowed(stack.packet_bytes()))
     },
     ..Definition::BASE
 };

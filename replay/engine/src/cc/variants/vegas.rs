@@ -3,7 +3,7 @@
 //! Does not depend on recovery. Read Brakmo and Peterson 1995 §3 first, then `docs/variants/vegas.md`.
 
 use super::reno::Reno;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::{Delay, RttRound};
 use crate::cc::{AckEvidence, Window, WindowIncrease};
@@ -33,7 +33,9 @@ pub const DEFINITION: Definition = Definition {
         let p = VegasParams::of(values);
         vec![[("alpha", p.alpha), ("beta", p.beta)]]
     },
-    made: |stack, values, _| Made::halved(Vegas::new(VegasParams::of(values)), stack.profile),
+    parts: |stack, values, _| {
+        ControllerParts::halved(Vegas::new(VegasParams::of(values)), stack.profile)
+    },
     ..Definition::BASE
 };
 
@@ -94,12 +96,12 @@ impl WindowIncrease for Vegas {
     const OWNS_SLOW_START: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
-        self.round.take(ack);
+        self.round.add_sample(ack);
     }
 
     fn on_ack(&mut self, window: &mut Window, _acked: f64, ack: &AckEvidence) {
         if self.round.turns(ack) {
-            match self.round.min() {
+            match self.round.min_delay() {
                 Some(delay) if self.round.samples() >= MIN_SAMPLES => {
                     self.adjust(window, &delay, ack);
                 }
@@ -116,7 +118,7 @@ impl WindowIncrease for Vegas {
     }
 
     fn on_idle(&mut self, _idle: Nanos) {
-        self.round.forget_base();
+        self.round.reset_base();
     }
 }
 

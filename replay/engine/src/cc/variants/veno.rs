@@ -4,7 +4,7 @@
 //! Does not depend on recovery. Read Fu and Liew 2003 §III first, then `docs/variants/veno.md`.
 
 use super::reno::Reno;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::RttRound;
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
@@ -28,7 +28,7 @@ pub const DEFINITION: Definition = Definition {
     source: "Fu and Liew 2003",
     year: 2003,
     params: VenoParams::SPECS,
-    made: |_, values, _| Made::own(Veno::new(VenoParams::of(values))),
+    parts: |_, values, _| ControllerParts::own(Veno::new(VenoParams::of(values))),
     ..Definition::BASE
 };
 
@@ -65,13 +65,13 @@ impl WindowIncrease for Veno {
         if ack.rtt.is_some() {
             // By the ACK's own sample, beside the least of the connection.
             self.round.clear();
-            self.round.take(ack);
+            self.round.add_sample(ack);
         }
     }
 
     /// Fu and Liew 2003 §III-A: Reno's growth, halved while the available bandwidth is fully used.
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
-        if let Some(delay) = self.round.min() {
+        if let Some(delay) = self.round.min_delay() {
             self.backlog = delay.backlog(window.cwnd);
         }
         let before = *window;
@@ -85,8 +85,8 @@ impl WindowIncrease for Veno {
     }
 
     /// Fu and Liew 2003 §III-B.
-    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
-        if let Some(delay) = self.round.min() {
+    fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+        if let Some(delay) = self.round.min_delay() {
             self.backlog = delay.backlog(window.cwnd);
         }
         let factor = if self.is_congested() {
@@ -102,7 +102,7 @@ impl WindowIncrease for Veno {
     }
 
     fn on_idle(&mut self, _idle: Nanos) {
-        self.round.forget_base();
+        self.round.reset_base();
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     fn a_loss_costs_a_fifth_below_beta_and_half_from_there() {
         let window = Window::at(50.0);
         // Waiting: 50 · 6/106 = 2.83 and 50 · 7/107 = 3.27.
-        let after = |rtt_ms| with_rtt(rtt_ms).decreased_window(&window, &LOSS);
+        let after = |rtt_ms| with_rtt(rtt_ms).ssthresh_after(&window, &LOSS);
         assert_eq!([after(100), after(106), after(107)], [40.0, 40.0, 25.0]);
     }
 

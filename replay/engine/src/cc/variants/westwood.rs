@@ -3,7 +3,7 @@
 //! Does not depend on how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
 
 use crate::cc::decrease::WindowDecrease;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::increase::Increase;
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, LOSS_WINDOW, MIN_SSTHRESH, Signal, SignalEvidence, Window};
@@ -15,7 +15,7 @@ parameters! {
         /// Weight of the old estimate in each of the two stages of the filter.
         filter: number(0.875, "", 0.0, 0.999, "Grieco and Mascolo 2004 §II-B; Linux"),
         /// A sample takes at least this long.
-        least_interval: number(0.05, "s", 0.001, 1.0, "Grieco and Mascolo 2004 §II-B; Linux"),
+        min_interval: number(0.05, "s", 0.001, 1.0, "Grieco and Mascolo 2004 §II-B; Linux"),
     }
 }
 
@@ -28,7 +28,7 @@ pub const DEFINITION: Definition = Definition {
     source: "Grieco and Mascolo 2004",
     year: 2004,
     params: WestwoodParams::SPECS,
-    made: |_, values, _| Made::over_reno(Westwood::new(WestwoodParams::of(values))),
+    parts: |_, values, _| ControllerParts::over_reno(Westwood::new(WestwoodParams::of(values))),
     ..Definition::BASE
 };
 
@@ -98,7 +98,7 @@ impl WindowDecrease for Westwood {
         }
         let since = *self.since.get_or_insert(ack.now);
         let elapsed = ack.now - since;
-        let min = (self.params.least_interval * SECOND as f64) as Nanos;
+        let min = (self.params.min_interval * SECOND as f64) as Nanos;
         if self.rtt.is_some_and(|rtt| elapsed > rtt.max(min)) {
             self.filter(self.segments * SECOND as f64 / elapsed as f64);
             (self.segments, self.since) = (0.0, Some(ack.now));
@@ -108,7 +108,12 @@ impl WindowDecrease for Westwood {
 
     /// Grieco and Mascolo 2004 §II-A. Deviation: cwnd falls at once, where Linux repairs with Reno's half of the window
     /// and takes the estimate at the end of recovery.
-    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
+    fn after_congestion(
+        &mut self,
+        window: &Window,
+        _: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window {
         let after = westwood_window(window, self.rate, self.min_rtt, signal);
         if matches!(signal.signal, Signal::Timeout) {
             // Linux: the path may be another one; the least RTT is measured anew.
@@ -159,30 +164,36 @@ mod tests {
     #[test]
     fn a_loss_leaves_the_rate_times_the_least_rtt_and_never_raises_cwnd() {
         let mut increase = Increase::from(Reno::default());
-        let mut reduced = |cwnd: f64, kind| {
+        let mut after_congestion = |cwnd: f64, kind| {
             let mut westwood = Westwood {
                 rate: 200.0,
                 min_rtt: Some(100 * MILLISECOND),
                 ..Westwood::default()
             };
-            let after = westwood.reduced(&Window::at(cwnd), &mut increase, &signal(kind));
+            let after = westwood.after_congestion(&Window::at(cwnd), &mut increase, &signal(kind));
             (after, westwood.min_rtt)
         };
         let kept = Some(100 * MILLISECOND);
-        assert_eq!(reduced(60.0, Signal::Loss), (Window::at(20.0), kept));
+        assert_eq!(
+            after_congestion(60.0, Signal::Loss),
+            (Window::at(20.0), kept)
+        );
         let window = |cwnd| Window {
             cwnd,
             ssthresh: 20.0,
         };
-        assert_eq!(reduced(12.0, Signal::Loss), (window(12.0), kept));
-        assert_eq!(reduced(60.0, Signal::Timeout), (window(1.0), None));
+        assert_eq!(after_congestion(12.0, Signal::Loss), (window(12.0), kept));
+        assert_eq!(after_congestion(60.0, Signal::Timeout), (window(1.0), None));
     }
 
     #[test]
     fn without_an_estimate_a_loss_costs_half_the_flight() {
         let mut increase = Increase::from(Reno::default());
-        let after =
-            Westwood::default().reduced(&Window::at(60.0), &mut increase, &signal(Signal::Loss));
+        let after = Westwood::default().after_congestion(
+            &Window::at(60.0),
+            &mut increase,
+            &signal(Signal::Loss),
+        );
         assert_eq!(after, Window::at(15.0));
     }
 }

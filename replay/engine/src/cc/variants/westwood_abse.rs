@@ -6,7 +6,7 @@
 use super::westwood::westwood_window;
 use super::westwood_bwe::tustin_gain;
 use crate::cc::decrease::WindowDecrease;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::delivery_window::DeliveryWindow;
 use crate::cc::increase::Increase;
 use crate::cc::params::{choices, parameters};
@@ -52,7 +52,7 @@ parameters! {
         /// The sampling interval stays between one ACK spacing and one RTT.
         clamp_interval: flag(true, "the HAPS/UAV paper names the bounds T_min and T_max"),
         /// The shortest sampling interval, for ACKs that come at one instant.
-        least_interval: number(0.001, "s", 1e-6, 1.0, "the HAPS/UAV paper leaves it open"),
+        min_interval: number(0.001, "s", 1e-6, 1.0, "the HAPS/UAV paper leaves it open"),
     }
 }
 
@@ -65,7 +65,9 @@ pub const DEFINITION: Definition = Definition {
     source: "Wang et al. 2002",
     year: 2002,
     params: WestwoodAbseParams::SPECS,
-    made: |_, values, _| Made::over_reno(WestwoodAbse::new(WestwoodAbseParams::of(values))),
+    parts: |_, values, _| {
+        ControllerParts::over_reno(WestwoodAbse::new(WestwoodAbseParams::of(values)))
+    },
     ..Definition::BASE
 };
 
@@ -93,7 +95,7 @@ pub struct WestwoodAbse {
     /// The estimate before the last instant with ACKs.
     before: Estimate,
     /// The greatest instability lately.
-    unrest: WindowedMax,
+    instabilities: WindowedMax,
 }
 
 /// Wang et al. 2002 §III-B, the HAPS/UAV paper equations (2) and (3): the sampling interval for a window of `cwnd` segments.
@@ -123,7 +125,7 @@ impl WestwoodAbse {
         if self.params.clamp_interval {
             interval = interval.max(dt_s).min(rtt_s);
         }
-        let interval = interval.max(self.params.least_interval);
+        let interval = interval.max(self.params.min_interval);
         // No interval is negative, and the conversion to a signed number costs a third.
         let span = (interval * SECOND as f64) as i64 as Nanos;
         self.deliveries.within(now, span) as f64 / interval
@@ -139,7 +141,7 @@ impl WestwoodAbse {
         } = &mut self.estimate;
         *instability = beta * *instability + (1.0 - beta) * (sample - *last).abs();
         let instability = *instability;
-        let max = self.unrest.take(instability);
+        let max = self.instabilities.update(instability);
         if max > 0.0 {
             rtt_s + self.params.n * rtt_s * instability / max
         } else {
@@ -191,10 +193,10 @@ impl WestwoodAbse {
         if now > last {
             self.spacing_s = seconds(now - last);
             self.before = self.estimate;
-            self.unrest.settle(self.params.instability_samples);
+            self.instabilities.commit(self.params.instability_samples);
         } else {
             self.estimate = self.before;
-            self.unrest.withdraw();
+            self.instabilities.discard();
         }
     }
 }
@@ -207,7 +209,12 @@ impl WindowDecrease for WestwoodAbse {
     }
 
     /// The HAPS/UAV paper §2: ssthresh = ERE RTT_min, cwnd no higher.
-    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
+    fn after_congestion(
+        &mut self,
+        window: &Window,
+        _: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window {
         westwood_window(window, self.estimate.rate, self.min_rtt, signal)
     }
 }
@@ -303,7 +310,7 @@ mod tests {
             signal: Signal::Loss,
         };
         let mut increase = Increase::from(Reno::default());
-        let after = abse.reduced(&Window::at(80.0), &mut increase, &signal);
+        let after = abse.after_congestion(&Window::at(80.0), &mut increase, &signal);
         assert!((after.cwnd - 50.0).abs() < 1.0, "{after:?}");
         assert_eq!(after.cwnd.to_bits(), after.ssthresh.to_bits());
     }

@@ -4,7 +4,7 @@
 
 use super::westwood::westwood_window;
 use crate::cc::decrease::WindowDecrease;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::increase::Increase;
 use crate::cc::params::parameters;
 use crate::cc::{AckEvidence, SignalEvidence, Window};
@@ -29,7 +29,9 @@ pub const DEFINITION: Definition = Definition {
     source: "Mascolo et al. 2001",
     year: 2001,
     params: WestwoodBweParams::SPECS,
-    made: |_, values, _| Made::over_reno(WestwoodBwe::new(WestwoodBweParams::of(values))),
+    parts: |_, values, _| {
+        ControllerParts::over_reno(WestwoodBwe::new(WestwoodBweParams::of(values)))
+    },
     ..Definition::BASE
 };
 
@@ -105,7 +107,12 @@ impl WindowDecrease for WestwoodBwe {
     }
 
     /// Mascolo et al. 2001 §3.
-    fn reduced(&mut self, window: &Window, _: &mut Increase, signal: &SignalEvidence) -> Window {
+    fn after_congestion(
+        &mut self,
+        window: &Window,
+        _: &mut Increase,
+        signal: &SignalEvidence,
+    ) -> Window {
         westwood_window(window, self.rate, self.min_rtt, signal)
     }
 }
@@ -181,7 +188,7 @@ mod tests {
         };
         let mut increase = Increase::from(Reno::default());
         assert_eq!(
-            bwe.reduced(&Window::at(60.0), &mut increase, &signal),
+            bwe.after_congestion(&Window::at(60.0), &mut increase, &signal),
             Window::at(30.0)
         );
     }

@@ -2,9 +2,9 @@
 //!
 //! Does not depend on recovery. Read Baiocchi, Castellani and Vacirca 2007 §2 first, then `docs/variants/yeah.md`.
 
-use super::reno::{Credit, Reno};
+use super::reno::{AckCounter, Reno};
 use super::vegas::MIN_SAMPLES;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
 use crate::cc::rtt_round::{Delay, RttRound};
 use crate::cc::{AckEvidence, SignalEvidence, Window, WindowIncrease};
@@ -35,14 +35,14 @@ pub const DEFINITION: Definition = Definition {
     source: "Baiocchi et al. 2007",
     year: 2007,
     params: YeahParams::SPECS,
-    made: |_, values, _| Made::own(Yeah::new(YeahParams::of(values))),
+    parts: |_, values, _| ControllerParts::own(Yeah::new(YeahParams::of(values))),
     ..Definition::BASE
 };
 
 /// Linux: one drain takes at most half of the window.
 const MAX_DRAINED: f64 = 0.5;
 /// Linux: without a competitor a loss costs an eighth of the window at least.
-const MIN_COST: f64 = 1.0 / 8.0;
+const MIN_DECREASE: f64 = 1.0 / 8.0;
 /// The window that Reno would have starts here, in segments.
 const MIN_RENO: f64 = 2.0;
 
@@ -51,7 +51,7 @@ const MIN_RENO: f64 = 2.0;
 pub struct Yeah {
     params: YeahParams,
     reno: Reno,
-    credit: Credit,
+    counter: AckCounter,
     round: RttRound,
     /// Segments that waited in the last round.
     backlog: f64,
@@ -73,7 +73,7 @@ impl Yeah {
         Self {
             params,
             reno: Reno::default(),
-            credit: Credit::default(),
+            counter: AckCounter::default(),
             round: RttRound::default(),
             backlog: 0.0,
             reno_count: MIN_RENO,
@@ -112,18 +112,18 @@ impl WindowIncrease for Yeah {
     const OBSERVES: bool = true;
 
     fn observe(&mut self, ack: &AckEvidence) {
-        self.round.take(ack);
+        self.round.add_sample(ack);
     }
 
     fn on_ack(&mut self, window: &mut Window, acked: f64, ack: &AckEvidence) {
         if self.reno_rounds == 0 {
-            let price = window.cwnd.min(1.0 / self.params.scalable_a);
-            self.credit.spend(&mut window.cwnd, price, acked);
+            let per_increment = window.cwnd.min(1.0 / self.params.scalable_a);
+            self.counter.spend(&mut window.cwnd, per_increment, acked);
         } else {
             self.reno.on_ack(window, acked, ack);
         }
         if self.round.turns(ack) {
-            if let Some(delay) = self.round.min()
+            if let Some(delay) = self.round.min_delay()
                 && self.round.samples() >= MIN_SAMPLES
             {
                 self.choose_mode(window, &delay);
@@ -133,10 +133,10 @@ impl WindowIncrease for Yeah {
     }
 
     /// Baiocchi et al. 2007 §2: without a competitor a loss costs the backlog; else half.
-    fn decreased_window(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
+    fn ssthresh_after(&mut self, window: &Window, _signal: &SignalEvidence) -> f64 {
         let half = (window.cwnd / 2.0).max(MIN_RENO);
         let cost = if self.reno_rounds < self.params.rho {
-            self.backlog.max(MIN_COST * window.cwnd).min(half)
+            self.backlog.max(MIN_DECREASE * window.cwnd).min(half)
         } else {
             half
         };
@@ -155,7 +155,7 @@ impl WindowIncrease for Yeah {
     fn on_decrease(&mut self, before: &Window) {
         self.reno_count = (self.reno_count / 2.0).max(MIN_RENO);
         self.fast_rounds = 0;
-        self.credit = Credit::default();
+        self.counter = AckCounter::default();
         self.reno.on_decrease(before);
     }
 }
@@ -213,7 +213,7 @@ mod tests {
                 reno_rounds,
                 ..Yeah::default()
             };
-            yeah.decreased_window(&Window::at(80.0), &loss)
+            yeah.ssthresh_after(&Window::at(80.0), &loss)
         };
         assert_eq!(
             [after(0.0, 0), after(20.0, 0), after(60.0, 0)],

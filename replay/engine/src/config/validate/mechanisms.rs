@@ -1,31 +1,29 @@
-//! Refuses what a stack has besides its variant where it is at odds with the rest. Read `docs/mechanisms.md` first.
+//! Checks of the mechanisms of a stack besides its variant. Read `docs/mechanisms.md` first.
 
-use super::{Checked, LONGEST_NS, MAX_BPS, refuse, within};
+use super::{MAX_BPS, MAX_NS, Place};
 use crate::config::StackParams;
+use crate::config::error::ConfigErrorKind;
 
-/// RFC 4782 §3.1: the least rate that a request can name.
+/// RFC 4782 §3.1: the lowest rate that a request can name.
 const MIN_REQUEST_BPS: f64 = 80_000.0;
 
 impl StackParams {
-    pub(super) fn validate_mechanisms(&self, at: &dyn Fn(&str) -> String) -> Checked {
+    pub(super) fn validate_mechanisms(&self, place: &Place) {
+        let requires = |name: &str, key: &'static str| {
+            let value = Some(true);
+            place
+                .key(name)
+                .refuse(ConfigErrorKind::Requires { key, value });
+        };
         if self.delayed_ack_after_slow_start && !self.delayed_ack {
-            return refuse(
-                at("delayed_ack_after_slow_start"),
-                "means nothing without delayed_ack = true",
-            );
+            requires("delayed_ack_after_slow_start", "delayed_ack");
         }
-        if let Some(warning) = self.freeze_warning_ns {
-            within(&at("freeze_warning_ns"), warning, 1, LONGEST_NS)?;
-        }
-        if let Some(bps) = self.quick_start_bps {
-            within(&at("quick_start_bps"), bps, MIN_REQUEST_BPS, MAX_BPS)?;
-        }
+        let warning = place.key("freeze_warning_ns");
+        warning.within_if_given(self.freeze_warning_ns, 1, MAX_NS);
+        let request = place.key("quick_start_bps");
+        request.within_if_given(self.quick_start_bps, MIN_REQUEST_BPS, MAX_BPS);
         if self.quick_start_bps.is_some() && !self.handshake {
-            return refuse(
-                at("quick_start_bps"),
-                "means nothing without handshake = true, whose SYN asks",
-            );
+            requires("quick_start_bps", "handshake");
         }
-        Ok(())
     }
 }

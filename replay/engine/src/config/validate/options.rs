@@ -1,17 +1,18 @@
-//! Finds options that the chosen variant would not heed: what a scenario asks for is to do something in one at least of
-//! the runs that it compares.
+//! Finds options that have no effect with the chosen variants: an option of a scenario must do something in at least one
+//! of the runs that the scenario compares.
 //!
-//! Does not depend on how they work. A profile's own values are never found, only what a scenario asks for.
+//! Does not depend on how the options work. Only what a scenario gives is found, never a profile's own values.
 
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
-use super::{Checked, ConfigError, known_variant, refuse};
+use super::{Found, Place, find_variant};
 use crate::cc::catalogue::{VARIANTS, Variant};
 use crate::cc::variants::ledbat::LedbatParams;
-use crate::cc::{Decrease, Increase, Made, ParamValues};
+use crate::cc::{ControllerParts, Decrease, Increase, ParamValues};
+use crate::config::error::{ConfigError, ConfigErrorKind, NoEffectReason};
 use crate::config::{Config, FlowConfig, Profile, RecoveryKind, RtoRule, StackParams};
 
-/// One half-connection: who sends, with which stack in the end.
+/// One connection of a flow: the variant of its sender, and its stack as the variant leaves it.
 struct Leg {
     variant: Variant,
     stack: StackParams,
@@ -20,36 +21,36 @@ struct Leg {
 
 impl Leg {
     /// What its controller is made of.
-    fn made(&self) -> Made {
+    fn parts(&self) -> ControllerParts {
         let draws = StreamRng::new(StreamKey {
             seed: 0,
             owner: 0,
             direction: 0,
             purpose: Purpose::Controller,
         });
-        (self.variant.info().made)(&self.stack, &self.values, draws)
+        (self.variant.info().parts)(&self.stack, &self.values, draws)
     }
 
-    /// Whether it starts in a way of its own.
-    fn owns_start(&self) -> bool {
-        match self.made() {
-            // Of ns-2's agents the profile is told.
-            Made::Parts(Increase::Ns2Reno(_), _) => false,
-            Made::Parts(growth, _) => growth.owns_slow_start(),
-            Made::Window(_) | Made::Whole(_) => true,
+    /// Whether it has its own slow start.
+    fn owns_slow_start(&self) -> bool {
+        match self.parts() {
+            // The slow start of ns-2's agents belongs to the profile.
+            ControllerParts::Rules(Increase::Ns2Reno(_), _) => false,
+            ControllerParts::Rules(increase, _) => increase.owns_slow_start(),
+            ControllerParts::Window(_) | ControllerParts::Whole(_) => true,
         }
     }
 
-    /// Whether its window is its own calculation, which no ACK moves.
-    fn holds_window(&self) -> bool {
-        matches!(self.made(), Made::Window(windowed) if windowed.is_held())
+    /// Whether it computes a fixed window, which no ACK moves.
+    fn has_fixed_window(&self) -> bool {
+        matches!(self.parts(), ControllerParts::Window(windowed) if windowed.is_fixed())
     }
 
     fn models_path(&self) -> bool {
-        matches!(self.made(), Made::Whole(controller) if controller.models_path())
+        matches!(self.parts(), ControllerParts::Whole(controller) if controller.models_path())
     }
 
-    /// Whether it recovers as ns-2's agents do, who count ACKs, not what they acknowledge.
+    /// Whether it recovers as ns-2's agents do, which count ACKs and not the segments that they acknowledge.
     fn counts_acks(&self) -> bool {
         self.stack.profile == Profile::Ns2
             && !self.models_path()
@@ -59,34 +60,34 @@ impl Leg {
             )
     }
 
-    /// Whether it reads a slow start threshold that it has not found itself.
-    fn heeds_ssthresh(&self) -> bool {
+    /// Whether it uses a given ssthresh.
+    fn uses_initial_ssthresh(&self) -> bool {
         match self.variant {
             Variant::Ledbat => LedbatParams::of(&self.values).slow_start,
             Variant::Peach => false,
-            _ => !self.models_path() && !self.holds_window(),
+            _ => !self.models_path() && !self.has_fixed_window(),
         }
     }
 
     /// Whether an ACK may raise its window by more than one segment in the stack's slow start.
-    fn heeds_slow_start_limit(&self) -> bool {
-        !self.owns_start() && !self.counts_acks()
+    fn uses_slow_start_limit(&self) -> bool {
+        !self.owns_slow_start() && !self.counts_acks()
     }
 
-    /// Whether it spaces what it sends only where the stack says so.
-    fn heeds_pacing_off(&self) -> bool {
-        !matches!(self.made(), Made::Whole(_))
+    /// Whether it paces only if the stack says so.
+    fn paces_only_if_asked(&self) -> bool {
+        !matches!(self.parts(), ControllerParts::Whole(_))
     }
 
-    /// RFC 6675 §5 step (3): with SACK the pipe shrinks by itself, as under Linux without. Super TCP recovers from the
-    /// first duplicate on.
-    fn heeds_limited_transmit(&self) -> bool {
+    /// RFC 6675 §5 step (3): with SACK each duplicate ACK reduces the pipe; under Linux it does so without SACK too. Super
+    /// TCP enters recovery at the first duplicate ACK.
+    fn uses_limited_transmit(&self) -> bool {
         let by_pipe = self.stack.sack_enabled() || self.acts_as_linux();
         self.counts_acks() || !by_pipe && self.stack.recovery != RecoveryKind::Supertcp
     }
 
-    /// Whether a reduction that proves spurious can be taken back.
-    fn heeds_undo(&self) -> bool {
+    /// Whether its recovery can undo a spurious reduction.
+    fn can_undo(&self) -> bool {
         let owns = matches!(
             self.stack.recovery,
             RecoveryKind::Aerotcp | RecoveryKind::Supertcp
@@ -94,39 +95,40 @@ impl Leg {
         !owns && !self.counts_acks()
     }
 
-    /// Whether new data asks after a timeout: an echo tells at once, and Linux asks besides.
-    fn heeds_frto(&self) -> bool {
-        let asks = self.acts_as_linux() || !self.stack.timestamps;
-        asks && self.stack.undo && self.heeds_undo()
+    /// Whether F-RTO has an effect: a timestamp echo reveals a spurious timeout at once, but Linux uses F-RTO as well.
+    fn uses_frto(&self) -> bool {
+        let applies = self.acts_as_linux() || !self.stack.timestamps;
+        applies && self.stack.undo && self.can_undo()
     }
 
     fn acts_as_linux(&self) -> bool {
         self.stack.profile == Profile::Linux && self.stack.recovery == RecoveryKind::RackPrr
     }
 
-    /// Whether it is still what its name says over a window that nothing moves: one that is held in any case, or RFC
-    /// 5681's, with a reduction that only recovery asks for.
-    fn is_more_than_its_window(&self) -> bool {
+    /// Whether a fixed window leaves it what its name says: its window is fixed in any case, or it is RFC 5681's with a
+    /// decrease that only recovery asks for.
+    fn survives_fixed_window(&self) -> bool {
         let usual = matches!(
-            self.made(),
-            Made::Parts(
+            self.parts(),
+            ControllerParts::Rules(
                 Increase::Reno(_) | Increase::Ns2Reno(_),
                 Decrease::Factor(_) | Decrease::Ns2Half(_) | Decrease::Fack(_)
             )
         );
-        usual || self.holds_window()
+        usual || self.has_fixed_window()
     }
 }
 
-/// An option, whether the scenario gives it, what heeds it, and what to say where nothing does.
-type Heeded = (&'static str, bool, fn(&Leg) -> bool, &'static str);
+/// An option, whether the scenario gives it, which legs it has an effect on, and why there is none on the others.
+type GivenOption = (&'static str, bool, fn(&Leg) -> bool, NoEffectReason);
 
 impl FlowConfig {
-    /// Its half-connections, from the first on.
-    fn legs(&self) -> Result<Vec<Leg>, ConfigError> {
+    /// Its connections, from the first on; none if a variant is unknown.
+    fn legs(&self) -> Option<Vec<Leg>> {
         let params = StackParams::resolve(self.profile, &self.stack);
         let leg = |name: &str, values: &ParamValues| {
-            known_variant("variant", name).map(|variant| Leg {
+            let variant = find_variant(name).ok()?;
+            Some(Leg {
                 variant,
                 stack: variant.fix(&params, values),
                 values: values.clone(),
@@ -141,19 +143,18 @@ impl FlowConfig {
             .collect()
     }
 
-    /// Refuses a fixed window where it leaves nothing of the variant, and what it leaves no room for.
-    pub(super) fn validate_fixed_window(&self, key: &str) -> Checked {
+    /// Refuses a fixed window that leaves nothing of the variant, and the options that a fixed window makes useless.
+    pub(super) fn validate_fixed_window(&self, place: &Place) {
         if self.stack.fixed_window_pkts.is_none() {
-            return Ok(());
+            return;
         }
-        let at = |name: &str| format!("{key}.stack.{name}");
-        if !self.legs()?.iter().all(Leg::is_more_than_its_window) {
-            let problem = format!(
-                "nothing is left of variant {:?} over a window that nothing moves; take one of {}",
-                self.variant,
-                self.more_than_their_windows().join(", ")
-            );
-            return refuse(at("fixed_window_pkts"), problem);
+        let suitable = |legs: Vec<Leg>| legs.iter().all(Leg::survives_fixed_window);
+        if !self.legs().is_none_or(suitable) {
+            let kind = ConfigErrorKind::FixedWindowVariant {
+                variant: self.variant.clone(),
+                suitable: self.variants_that_survive_fixed_window(),
+            };
+            place.key("fixed_window_pkts").refuse(kind);
         }
         let stack = &self.stack;
         for (name, given) in [
@@ -170,196 +171,205 @@ impl FlowConfig {
             ("ecn_beta", stack.ecn_beta.is_some()),
         ] {
             if given {
-                return refuse(at(name), "means nothing over a fixed_window_pkts");
+                let with = "fixed_window_pkts";
+                place.key(name).refuse(ConfigErrorKind::Conflicts { with });
             }
         }
-        Ok(())
     }
 
-    /// The variants that a fixed window leaves what they are, under this stack.
-    fn more_than_their_windows(&self) -> Vec<&'static str> {
+    /// The variants that a fixed window leaves as they are, under this stack.
+    fn variants_that_survive_fixed_window(&self) -> Vec<&'static str> {
         let params = StackParams::resolve(self.profile, &self.stack);
         let leg = |&variant: &Variant| Leg {
             variant,
             stack: variant.fix(&params, &ParamValues::new()),
             values: ParamValues::new(),
         };
-        let left = VARIANTS
-            .iter()
-            .map(leg)
-            .filter(Leg::is_more_than_its_window);
-        left.map(|leg| leg.variant.info().name).collect()
-    }
-
-    /// The options that none of its legs heeds.
-    fn unheeded(&self, key: &str) -> Vec<ConfigError> {
-        let Ok(legs) = self.legs() else {
-            return Vec::new();
-        };
-        let groups = [self.of_start(), self.of_timer(), self.of_repairs()];
-        let options = groups.into_iter().flatten();
-        let unheeded = options.filter(|(_, given, heeds, _)| *given && !legs.iter().any(heeds));
-        let variant = format!("variant {:?}", self.variant);
-        unheeded
-            .map(|(name, _, _, why)| ConfigError {
-                key: format!("{key}.stack.{name}"),
-                problem: why
-                    .replace("{variant}", &variant)
-                    .replace("{recovery}", legs[0].stack.recovery.name()),
-            })
+        let legs = VARIANTS.iter().map(leg);
+        legs.filter(Leg::survives_fixed_window)
+            .map(|leg| leg.variant.info().name)
             .collect()
     }
 
-    /// What decides on the start, the spacing and the marks.
-    fn of_start(&self) -> Vec<Heeded> {
+    /// Refuses the options that have no effect on any of its legs.
+    fn find_ineffective(&self, place: &Place) {
+        let Some(legs) = self.legs() else {
+            return;
+        };
+        let groups = [
+            self.start_options(),
+            self.timer_options(),
+            self.recovery_options(),
+        ];
+        for (name, given, acts_on, reason) in groups.into_iter().flatten() {
+            if given && !legs.iter().any(acts_on) {
+                place.key(name).refuse(ConfigErrorKind::NoEffect {
+                    variant: self.variant.clone(),
+                    recovery: legs[0].stack.recovery.name(),
+                    reason,
+                });
+            }
+        }
+    }
+
+    /// What decides on slow start, pacing and congestion marks.
+    fn start_options(&self) -> Vec<GivenOption> {
         let stack = &self.stack;
         vec![
             (
                 "slow_start",
                 stack.slow_start.is_some(),
                 |leg| leg.stack.profile != Profile::Ns2,
-                "profile \"ns2\" starts as ns-2's agents do, without an end by delay",
+                NoEffectReason::Ns2SlowStart,
             ),
             (
                 "slow_start",
                 stack.slow_start.is_some(),
-                |leg| !leg.owns_start() && leg.variant != Variant::External,
-                "{variant} has a start of its own",
+                |leg| !leg.owns_slow_start() && leg.variant != Variant::External,
+                NoEffectReason::OwnSlowStart,
             ),
             (
                 "slow_start_limit_pkts",
                 stack.slow_start_limit_pkts.is_some(),
-                |leg| !leg.owns_start(),
-                "{variant} has a start of its own",
+                |leg| !leg.owns_slow_start(),
+                NoEffectReason::OwnSlowStart,
             ),
             (
                 "slow_start_limit_pkts",
                 stack.slow_start_limit_pkts.is_some(),
-                Leg::heeds_slow_start_limit,
-                "profile \"ns2\" grows by one segment per ACK, whatever that acknowledges",
+                Leg::uses_slow_start_limit,
+                NoEffectReason::Ns2IncreasePerAck,
             ),
             (
                 "initial_window_pkts",
                 stack.initial_window_pkts.is_some(),
-                |leg| !leg.holds_window(),
-                "{variant} has a window of its own",
+                |leg| !leg.has_fixed_window(),
+                NoEffectReason::OwnWindow,
             ),
             (
                 "initial_ssthresh_pkts",
                 stack.initial_ssthresh_pkts.is_some(),
-                Leg::heeds_ssthresh,
-                "{variant} has no slow start threshold to set",
+                Leg::uses_initial_ssthresh,
+                NoEffectReason::NoSsthresh,
             ),
             (
                 "pacing",
                 stack.pacing == Some(true),
                 |leg| leg.variant != Variant::External,
-                "{variant} is a controller that is not paced",
+                NoEffectReason::NotPaced,
             ),
             (
                 "pacing",
                 stack.pacing == Some(false),
-                Leg::heeds_pacing_off,
-                "{variant} paces whatever the stack does",
+                Leg::paces_only_if_asked,
+                NoEffectReason::AlwaysPaced,
             ),
             (
                 "ecn_beta",
                 stack.ecn_beta.is_some(),
-                |leg| !leg.models_path() && !leg.holds_window(),
-                "{variant} keeps its window at a mark",
+                |leg| !leg.models_path() && !leg.has_fixed_window(),
+                NoEffectReason::IgnoresMarks,
             ),
         ]
     }
 
     /// What sets the timers.
-    fn of_timer(&self) -> Vec<Heeded> {
+    fn timer_options(&self) -> Vec<GivenOption> {
         let stack = &self.stack;
-        let own = |name, given| -> Heeded {
-            let heeds: fn(&Leg) -> bool = |leg| leg.variant != Variant::Aerotcp;
-            (name, given, heeds, "{variant} has a timer of its own")
+        let timer = |name, given| -> GivenOption {
+            let acts_on: fn(&Leg) -> bool = |leg| leg.variant != Variant::Aerotcp;
+            (name, given, acts_on, NoEffectReason::OwnTimer)
         };
         vec![
             (
                 "syn_retry_limit",
                 stack.syn_retry_limit.is_some(),
                 |leg| leg.stack.handshake,
-                "means nothing without handshake = true, whose SYN is sent again",
+                NoEffectReason::NoHandshake,
             ),
-            own("rto_rule", stack.rto_rule.is_some()),
-            own("min_rto_ns", stack.min_rto_ns.is_some()),
-            own("clock_granularity_ns", stack.clock_granularity_ns.is_some()),
+            timer("rto_rule", stack.rto_rule.is_some()),
+            timer("min_rto_ns", stack.min_rto_ns.is_some()),
+            timer("clock_granularity_ns", stack.clock_granularity_ns.is_some()),
             (
                 "clock_granularity_ns",
                 stack.clock_granularity_ns.is_some(),
                 |leg| leg.stack.rto_rule != RtoRule::Linux,
-                "means nothing to rto_rule linux, which rounds no time",
+                NoEffectReason::UnroundedTimer,
             ),
         ]
     }
 
-    /// What decides on probes and repairs.
-    fn of_repairs(&self) -> Vec<Heeded> {
+    /// What decides on probes and loss recovery.
+    fn recovery_options(&self) -> Vec<GivenOption> {
         let stack = &self.stack;
         vec![
             (
                 "dsack",
                 stack.dsack == Some(true),
                 |leg| leg.stack.sack_enabled(),
-                "is a SACK block, and {variant} has recovery {recovery}, which reads none; leave it out",
+                NoEffectReason::RecoveryWithoutSack,
             ),
             (
                 "tail_loss_probe",
                 stack.tail_loss_probe == Some(true),
                 |leg| leg.stack.recovery == RecoveryKind::RackPrr && leg.stack.sack,
-                "needs recovery rack_prr with sack, which sends the probes; {variant} has {recovery}",
+                NoEffectReason::NeedsRackPrr,
             ),
             (
                 "undo",
                 stack.undo.is_some(),
-                Leg::heeds_undo,
-                "{variant} has a recovery that takes nothing back",
+                Leg::can_undo,
+                NoEffectReason::NoUndo,
             ),
             (
                 "frto",
                 stack.frto.is_some(),
-                Leg::heeds_frto,
-                "means nothing without undo, nor beside timestamps, whose echo tells of a spurious timeout at once",
+                Leg::uses_frto,
+                NoEffectReason::NeedsUndoWithoutTimestamps,
             ),
             (
                 "reset_timer_on_each_partial_ack",
                 stack.reset_timer_on_each_partial_ack == Some(true),
                 |leg| leg.stack.recovery == RecoveryKind::Newreno,
-                "needs recovery newreno; {variant} has {recovery}",
+                NoEffectReason::NeedsNewreno,
             ),
             (
                 "limited_transmit",
                 stack.limited_transmit == Some(false),
-                Leg::heeds_limited_transmit,
-                "needs a recovery that counts duplicate ACKs; {variant} has {recovery}, which counts what is in flight",
+                Leg::uses_limited_transmit,
+                NoEffectReason::NeedsDupacks,
             ),
         ]
     }
 }
 
 impl Config {
-    /// The options that would change nothing, each with why.
+    /// The options that have no effect, each with the reason.
     #[must_use]
-    pub fn unheeded(&self) -> Vec<ConfigError> {
-        let flows = self.flows.iter().enumerate();
-        flows
-            .flat_map(|(i, flow)| flow.unheeded(&format!("flows[{i}]")))
-            .collect()
+    pub fn ineffective_options(&self) -> Vec<ConfigError> {
+        let found = Found::default();
+        for (i, flow) in self.flows.iter().enumerate() {
+            let root = found.root();
+            let flows = root.key("flows");
+            let flow_place = flows.index(i);
+            flow.find_ineffective(&flow_place.key("stack"));
+        }
+        found.into_vec()
     }
 }
 
-/// The first option that changes nothing in any of `configs`, which compare variants over one scenario.
+/// The options that have no effect in any of `configs`, which compare variants over one scenario; as the first of them
+/// has them.
 #[must_use]
-pub fn unheeded_by_all(configs: &[Config]) -> Option<ConfigError> {
-    let (first, others) = configs.split_first()?;
-    let others: Vec<_> = others.iter().map(Config::unheeded).collect();
-    let mut unheeded = first.unheeded().into_iter();
-    unheeded.find(|option| {
-        let too = |found: &Vec<ConfigError>| found.iter().any(|other| other.key == option.key);
+pub fn ineffective_in_all(configs: &[Config]) -> Vec<ConfigError> {
+    let Some((first, others)) = configs.split_first() else {
+        return Vec::new();
+    };
+    let others: Vec<_> = others.iter().map(Config::ineffective_options).collect();
+    let mut ineffective = first.ineffective_options();
+    ineffective.retain(|option| {
+        let too = |found: &Vec<ConfigError>| found.iter().any(|other| other.path == option.path);
         others.iter().all(too)
-    })
+    });
+    ineffective
 }

@@ -1,170 +1,195 @@
-//! Refuses paths that cannot be: nodes, links, and what each direction of a link does.
+//! Checks of a path: its nodes, its links, and each direction of a link.
 
-use super::{Checked, ConfigError, LONGEST_NS, rate, refuse, within};
+use super::{MAX_NS, Place};
+use crate::config::error::{ConfigErrorKind, ConfigErrors, KeyPath, PathStep};
 use crate::config::{ChangeConfig, DirectionConfig, PathConfig, QueueConfig, RateTraceConfig};
 
 const MAX_NODES: usize = 512;
 
+/// Which end of a flow or a stream of datagrams a key names.
+type Role = &'static str;
+
 impl PathConfig {
-    /// Places on the path of the nodes `from` and `to`, its ends where they are not named.
+    /// Indices of the nodes `from` and `to`; if one is not named, it is that end of the path.
     ///
     /// # Errors
-    /// A name that is none of the path's nodes; `key` is the path of who names it.
+    /// A node that the path does not have; `key` names the object that has the two keys.
     pub fn ends(
         &self,
         key: &str,
         from: Option<&str>,
         to: Option<&str>,
-    ) -> Result<(usize, usize), ConfigError> {
-        let site = |role: &str, name: Option<&str>, unnamed: usize| {
+    ) -> Result<(usize, usize), ConfigErrors> {
+        self.find_ends(from, to).map_err(|mut errors| {
+            let (role, kind) = errors.swap_remove(0);
+            let steps = [key, role].map(|key| PathStep::Key(key.to_owned()));
+            ConfigErrors::one(KeyPath(steps.to_vec()), kind)
+        })
+    }
+
+    pub(in crate::config) fn ends_at(
+        &self,
+        place: &Place,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Option<(usize, usize)> {
+        let refuse = |errors: Vec<(Role, ConfigErrorKind)>| {
+            for (role, kind) in errors {
+                place.key(role).refuse(kind);
+            }
+        };
+        self.find_ends(from, to).map_err(refuse).ok()
+    }
+
+    fn find_ends(
+        &self,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<(usize, usize), Vec<(Role, ConfigErrorKind)>> {
+        let find = |role: Role, name: Option<&str>, unnamed: usize| {
             let Some(name) = name else {
                 return Ok(unnamed);
             };
-            let place = self.nodes.iter().position(|node| node == name);
-            place.ok_or_else(|| ConfigError {
-                key: format!("{key}.{role}"),
-                problem: format!("{name:?} is no node of the path: {}", self.nodes.join(", ")),
+            let index = self.nodes.iter().position(|node| node == name);
+            index.ok_or_else(|| {
+                let (name, nodes) = (name.to_owned(), self.nodes.clone());
+                (role, ConfigErrorKind::UnknownNode { name, nodes })
             })
         };
-        Ok((
-            site("from", from, 0)?,
-            site("to", to, self.nodes.len() - 1)?,
-        ))
+        let last = self.nodes.len().saturating_sub(1);
+        match (find("from", from, 0), find("to", to, last)) {
+            (Ok(from), Ok(to)) => Ok((from, to)),
+            (from, to) => Err([from.err(), to.err()].into_iter().flatten().collect()),
+        }
     }
 
-    pub(super) fn validate(&self) -> Checked {
-        within("path.nodes", self.nodes.len(), 2, MAX_NODES)?;
+    pub(super) fn validate(&self, place: &Place) {
+        let nodes = place.key("nodes");
+        if nodes.within(self.nodes.len(), 2, MAX_NODES) {
+            for (i, name) in self.nodes.iter().enumerate() {
+                if self.nodes[..i].contains(name) {
+                    let name = name.clone();
+                    let duplicate = ConfigErrorKind::DuplicateNode { name };
+                    nodes.index(i).refuse(duplicate);
+                }
+            }
+        }
         if self.links.len() + 1 != self.nodes.len() {
-            let (nodes, links) = (self.nodes.len(), self.links.len());
-            return refuse(
-                "path.links",
-                format!("{nodes} nodes need {} links, not {links}", nodes - 1),
-            );
-        }
-        for (i, name) in self.nodes.iter().enumerate() {
-            if self.nodes[..i].contains(name) {
-                return refuse(
-                    format!("path.nodes[{i}]"),
-                    format!("node {name:?} is named twice"),
-                );
-            }
+            place.key("links").refuse(ConfigErrorKind::LinkCount {
+                nodes: self.nodes.len(),
+                links: self.links.len(),
+            });
         }
         for (i, link) in self.links.iter().enumerate() {
-            link.forward.validate(&format!("path.links[{i}].forward"))?;
-            link.reverse.validate(&format!("path.links[{i}].reverse"))?;
-        }
-        // A round trip that takes no time would let a window double for ever at one instant.
-        let takes_time = |d: &DirectionConfig| d.delay_ns > 0 || d.rate_bps.is_some();
-        for (i, link) in self.links.iter().enumerate() {
-            if !takes_time(&link.forward) && !takes_time(&link.reverse) {
-                return refuse(
-                    format!("path.links[{i}]"),
-                    "a link needs a delay or a rate in one direction at least",
-                );
+            let list = place.key("links");
+            let place = list.index(i);
+            link.forward.validate(&place.key("forward"));
+            link.reverse.validate(&place.key("reverse"));
+            if !link.forward.always_takes_time() && !link.reverse.always_takes_time() {
+                place.refuse(ConfigErrorKind::NoDelayOrRate);
             }
         }
-        Ok(())
     }
 }
 
 impl DirectionConfig {
-    fn validate(&self, key: &str) -> Checked {
-        rate(&format!("{key}.rate_bps"), self.rate_bps)?;
-        within(&format!("{key}.delay_ns"), self.delay_ns, 0, LONGEST_NS)?;
-        self.queue.validate(&format!("{key}.queue"))?;
+    /// Whether a packet takes time at any time of the run. A round trip that takes none would let an endless flow send
+    /// for ever at one instant.
+    fn always_takes_time(&self) -> bool {
+        let has_delay = |change: &ChangeConfig| change.delay_ns != Some(0);
+        let delays = self.delay_ns > 0 && self.schedule.iter().all(has_delay);
+        delays || self.rate_bps.is_some() || self.rate_trace.is_some()
+    }
+
+    fn validate(&self, place: &Place) {
+        place.key("rate_bps").rate_if_given(self.rate_bps);
+        place.key("delay_ns").within(self.delay_ns, 0, MAX_NS);
+        self.queue.validate(&place.key("queue"));
         if let Some(jitter) = &self.jitter {
-            jitter.validate(&format!("{key}.jitter"))?;
+            jitter.validate(&place.key("jitter"));
         }
         if let Some(trace) = &self.rate_trace {
-            trace.validate(&format!("{key}.rate_trace"), self)?;
+            trace.validate(&place.key("rate_trace"), self);
         }
         let serialises = self.rate_bps.is_some()
             || self.rate_trace.is_some()
             || self.schedule.iter().any(|change| change.rate_bps.is_some());
         if !serialises && !matches!(self.queue, QueueConfig::DropTail(_)) {
-            let problem = format!(
-                "{} manages a queue, but without rate_bps nothing ever waits",
-                self.queue.name()
-            );
-            return refuse(format!("{key}.queue"), problem);
+            let queue = self.queue.name();
+            let kind = ConfigErrorKind::QueueWithoutRate { queue };
+            place.key("queue").refuse(kind);
         }
-        self.loss.validate(&format!("{key}.loss"))?;
+        self.loss.validate_at(&place.key("loss"));
         let mut last = 0;
         for (i, change) in self.schedule.iter().enumerate() {
-            let key = format!("{key}.schedule[{i}]");
-            within(&format!("{key}.at_ns"), change.at_ns, last, LONGEST_NS)?;
-            last = change.at_ns;
-            rate(&format!("{key}.rate_bps"), change.rate_bps)?;
-            within(
-                &format!("{key}.delay_ns"),
-                change.delay_ns.unwrap_or(0),
-                0,
-                LONGEST_NS,
-            )?;
-            self.validate_overlap(&key, change)?;
-            let stays = change.rate_bps.is_none() && change.delay_ns.is_none();
-            let stays = stays && change.overlap_ns.is_none();
-            if stays && change.outage.is_none() && change.hold.is_none() {
-                return refuse(
-                    key,
-                    "changes nothing: give rate_bps, delay_ns, outage, hold or overlap_ns",
-                );
-            }
+            let list = place.key("schedule");
+            let place = list.index(i);
+            place.key("at_ns").within(change.at_ns, last, MAX_NS);
+            last = last.max(change.at_ns.min(MAX_NS));
+            self.validate_change(&place, change);
         }
-        Ok(())
     }
 
-    fn validate_overlap(&self, key: &str, change: &ChangeConfig) -> Checked {
+    fn validate_change(&self, place: &Place, change: &ChangeConfig) {
+        place.key("rate_bps").rate_if_given(change.rate_bps);
+        let delay = place.key("delay_ns");
+        delay.within_if_given(change.delay_ns, 0, MAX_NS);
+        self.validate_overlap(&place.key("overlap_ns"), change);
+        let path_stays = change.rate_bps.is_none() && change.delay_ns.is_none();
+        let link_stays = change.overlap_ns.is_none() && change.outage.is_none();
+        if path_stays && link_stays && change.hold.is_none() {
+            place.refuse(ConfigErrorKind::ChangesNothing);
+        }
+    }
+
+    fn validate_overlap(&self, place: &Place, change: &ChangeConfig) {
         let Some(overlap) = change.overlap_ns else {
-            return Ok(());
+            return;
         };
-        let key = format!("{key}.overlap_ns");
-        within(&key, overlap, 0, LONGEST_NS)?;
+        place.within(overlap, 0, MAX_NS);
         if self.in_order {
-            return refuse(
-                key,
-                "packets of two links overtake, so in_order must be false",
-            );
+            place.refuse(ConfigErrorKind::Conflicts { with: "in_order" });
         }
         if self.rate_trace.is_some() {
-            return refuse(key, "a rate trace is that of one link");
+            place.refuse(ConfigErrorKind::Conflicts { with: "rate_trace" });
         }
-        Ok(())
     }
 }
 
 impl RateTraceConfig {
-    fn validate(&self, key: &str, direction: &DirectionConfig) -> Checked {
+    fn validate(&self, place: &Place, direction: &DirectionConfig) {
         if direction.rate_bps.is_some() || direction.schedule.iter().any(|c| c.rate_bps.is_some()) {
-            return refuse(key, "stands beside rate_bps; one of them gives the rate");
+            place.refuse(ConfigErrorKind::Conflicts { with: "rate_bps" });
         }
-        if self.starts_ns.len() != self.rates_bps.len() || self.starts_ns.first() != Some(&0) {
-            return refuse(
-                key,
-                "needs as many starts_ns as rates_bps, the first start 0",
-            );
+        if self.starts_ns.len() != self.rates_bps.len() {
+            place.refuse(ConfigErrorKind::UnequalLengths {
+                keys: ["starts_ns", "rates_bps"],
+                lengths: [self.starts_ns.len(), self.rates_bps.len()],
+            });
+        } else if self.starts_ns.first() != Some(&0) {
+            place.refuse(ConfigErrorKind::FirstNotZero);
         }
-        within(&format!("{key}.end_ns"), self.end_ns, 1, LONGEST_NS)?;
+        place.key("end_ns").within(self.end_ns, 1, MAX_NS);
         let ends = self.starts_ns.iter().skip(1).chain([&self.end_ns]);
-        if let Some(i) = self
-            .starts_ns
-            .iter()
-            .zip(ends)
-            .position(|(start, end)| start >= end)
-        {
-            return refuse(
-                format!("{key}.starts_ns[{i}]"),
-                "starts must ascend and lie before end_ns",
-            );
+        let intervals = self.starts_ns.iter().zip(ends).enumerate();
+        for (i, (&start, end)) in intervals {
+            if start >= *end {
+                let value = start.into();
+                let starts = place.key("starts_ns");
+                starts
+                    .index(i)
+                    .refuse(ConfigErrorKind::NotAscending { value });
+                break;
+            }
         }
+        let rates = place.key("rates_bps");
         for (i, &bps) in self.rates_bps.iter().enumerate() {
-            if bps != 0.0 {
-                rate(&format!("{key}.rates_bps[{i}]"), Some(bps))?;
+            if bps != 0.0 && !rates.index(i).rate(bps) {
+                break;
             }
         }
         if self.rates_bps.iter().all(|&bps| bps == 0.0) {
-            return refuse(key, "never sends anything");
+            place.refuse(ConfigErrorKind::NeverSends);
         }
-        Ok(())
     }
 }

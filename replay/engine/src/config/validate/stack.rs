@@ -1,184 +1,182 @@
-//! Refuses stack parameters out of range or at odds with one another.
+//! Checks of stack parameters: their ranges, and those that contradict each other.
 
-use super::{Checked, LONGEST_NS, rate, refuse, shown, within};
+use super::{MAX_NS, Place};
+use crate::config::error::{ConfigErrorKind, Relation};
 use crate::config::{StackOverrides, StackParams};
 use crate::sim::time::{MILLISECOND, SECOND};
 
-const LARGEST_PACKET_BYTES: u32 = 65_535;
-const LARGEST_RECEIVE_BUFFER_BYTES: u64 = 1 << 30;
-const LARGEST_SEND_BUFFER_BYTES: u64 = 1 << 40;
+const MAX_PACKET_BYTES: u32 = 65_535;
+const MAX_SMSS_BYTES: u32 = 65_000;
+/// IPv4 and TCP header, each with all its options.
+const MAX_HEADER_BYTES: u32 = 120;
+const MAX_WINDOW_PKTS: u32 = 1_000_000;
+const MAX_RECEIVE_BUFFER_BYTES: u64 = 1 << 30;
+const MAX_SEND_BUFFER_BYTES: u64 = 1 << 40;
 
-/// The key path of a parameter by its name.
-type KeyOf<'a> = &'a dyn Fn(&str) -> String;
+/// A parameter that may have a value, by its name.
+type Named = (&'static str, Option<u64>);
 
 impl StackParams {
-    /// Checks every value; an error names one that `given` holds, where two are at odds.
-    pub(super) fn validate(&self, key: &str, given: &StackOverrides) -> Checked {
-        let at = |name: &str| format!("{key}.{name}");
-        self.validate_segments(&at)?;
-        self.validate_windows(&at)?;
-        self.validate_timers(&at)?;
-        self.validate_order(&at, given)?;
-        self.validate_retries(&at)?;
-        self.validate_ecn(&at)?;
-        self.validate_mechanisms(&at)?;
-        self.validate_receive_buffer(&at)?;
-        self.validate_send_buffer(&at)
+    /// Checks every value; if two contradict each other, the error stands at one that `given` has.
+    pub(super) fn validate(&self, place: &Place, given: &StackOverrides) {
+        self.validate_segments(place);
+        self.validate_windows(place);
+        self.validate_timers(place);
+        self.validate_order(place, given);
+        self.validate_retries(place);
+        self.validate_ecn(place);
+        self.validate_mechanisms(place);
+        self.validate_receive_buffer(place);
+        self.validate_send_buffer(place);
     }
 
-    fn validate_segments(&self, at: KeyOf) -> Checked {
-        within(&at("smss_bytes"), self.smss_bytes, 1, 65_000)?;
-        within(&at("header_bytes"), self.header_bytes, 0, 120)?;
-        let packet = self.smss_bytes + self.header_bytes;
-        if packet > LARGEST_PACKET_BYTES {
-            let problem =
-                format!("makes a packet of {packet} B with its headers; IP takes 65535 B");
-            return refuse(at("smss_bytes"), problem);
+    fn validate_segments(&self, place: &Place) {
+        let smss = place.key("smss_bytes");
+        let sound = smss.within(self.smss_bytes, 1, MAX_SMSS_BYTES);
+        let header = place.key("header_bytes");
+        if !header.within(self.header_bytes, 0, MAX_HEADER_BYTES) || !sound {
+            return;
         }
-        Ok(())
-    }
-
-    /// What may not be more than another: a profile's value may be at odds with a given one.
-    fn validate_order(&self, at: KeyOf, given: &StackOverrides) -> Checked {
-        let (min, max) = ("min_rto_ns", "max_rto_ns");
-        let lower = (min, Some(self.min_rto_ns));
-        let upper = (max, Some(self.max_rto_ns), given.max_rto_ns.is_some());
-        self.ordered(at, lower, upper)?;
-        if given.initial_rto_ns.is_some() {
-            self.ordered(at, ("initial_rto_ns", given.initial_rto_ns), upper)?;
-        }
-        let lower = ("receive_buffer_bytes", Some(self.receive_buffer_bytes));
-        let max = self.receive_buffer_max_bytes;
-        let upper = ("receive_buffer_max_bytes", max, max.is_some());
-        self.ordered(at, lower, upper)?;
-        let lower = ("send_buffer_bytes", self.send_buffer_bytes);
-        let max = self.send_buffer_max_bytes;
-        self.ordered(at, lower, ("send_buffer_max_bytes", max, max.is_some()))
-    }
-
-    /// Of `lower` (its name and value) and `upper` (with whether the scenario gives it) the second may not be less.
-    fn ordered(
-        &self,
-        at: KeyOf,
-        lower: (&str, Option<u64>),
-        upper: (&str, Option<u64>, bool),
-    ) -> Checked {
-        let ((lower, Some(min)), (upper, Some(max), upper_is_given)) = (lower, upper) else {
-            return Ok(());
-        };
-        if min <= max {
-            return Ok(());
-        }
-        let (min, max) = (shown(lower, min), shown(upper, max));
-        let profile = self.profile;
-        if upper_is_given {
-            let problem = format!("{max} is less than {lower}, which is {min} ({profile})");
-            return refuse(at(upper), problem);
-        }
-        let problem = format!("{min} is more than {upper}, which is {max} ({profile})");
-        refuse(at(lower), problem)
-    }
-
-    /// A buffer holds two segments at least, or the receiver's window would never open (RFC 9293 §3.8.6.2.2).
-    fn holds_two_segments(&self, key: &str, bytes: u64) -> Checked {
-        let (min, smss) = (2 * u64::from(self.smss_bytes), self.smss_bytes);
-        if bytes >= min {
-            return Ok(());
-        }
-        let bytes = shown(key, bytes);
-        refuse(
-            key,
-            format!("{bytes} is less than two segments of {smss} B"),
-        )
-    }
-
-    fn validate_windows(&self, at: KeyOf) -> Checked {
-        let initial = self.initial_window_pkts;
-        within(&at("initial_window_pkts"), initial, 1, 1_000_000)?;
-        if let Some(ssthresh) = self.initial_ssthresh_pkts {
-            within(&at("initial_ssthresh_pkts"), ssthresh, 2, u32::MAX)?;
-        }
-        if let Some(fixed) = self.fixed_window_pkts {
-            within(&at("fixed_window_pkts"), fixed, 2, 1_000_000)?;
-        }
-        if let Some(limit) = self.slow_start_limit_pkts {
-            within(&at("slow_start_limit_pkts"), limit, 1, u32::MAX)?;
-        }
-        Ok(())
-    }
-
-    fn validate_timers(&self, at: KeyOf) -> Checked {
-        let timeout = |name: &str, value, min| within(&at(name), value, min, LONGEST_NS);
-        timeout("min_rto_ns", self.min_rto_ns, MILLISECOND)?;
-        timeout("initial_rto_ns", self.initial_rto_ns, MILLISECOND)?;
-        timeout("max_rto_ns", self.max_rto_ns, MILLISECOND)?;
-        let granularity = self.clock_granularity_ns;
-        within(&at("clock_granularity_ns"), granularity, 0, SECOND)?;
-        let delayed = self.delayed_ack_timeout_ns;
-        // RFC 5681 §4.2: less than half a second.
-        within(
-            &at("delayed_ack_timeout_ns"),
-            delayed,
-            MILLISECOND,
-            500 * MILLISECOND,
-        )
-    }
-
-    fn validate_retries(&self, at: KeyOf) -> Checked {
-        if let Some(max) = self.user_timeout_ns {
-            within(&at("user_timeout_ns"), max, MILLISECOND, LONGEST_NS)?;
-        }
-        // As Linux bounds them.
-        if let Some(retries) = self.retry_limit {
-            within(&at("retry_limit"), retries, 1, 255)?;
-        }
-        if let Some(retries) = self.syn_retry_limit {
-            within(&at("syn_retry_limit"), retries, 1, 127)?;
-        }
-        Ok(())
-    }
-
-    fn validate_ecn(&self, at: KeyOf) -> Checked {
-        let Some(beta) = self.ecn_beta else {
-            return Ok(());
-        };
-        within(&at("ecn_beta"), beta, 0.1, 1.0)?;
-        if self.ecn {
-            Ok(())
-        } else {
-            refuse(at("ecn_beta"), "has no effect without ecn = true")
-        }
-    }
-
-    fn validate_receive_buffer(&self, at: KeyOf) -> Checked {
-        let limit = LARGEST_RECEIVE_BUFFER_BYTES;
-        let bytes = self.receive_buffer_bytes;
-        self.holds_two_segments(&at("receive_buffer_bytes"), bytes)?;
-        within(&at("receive_buffer_bytes"), bytes, 1, limit)?;
-        if let Some(max) = self.receive_buffer_max_bytes {
-            within(&at("receive_buffer_max_bytes"), max, 1, limit)?;
-        }
-        rate(&at("read_rate_bps"), self.read_rate_bps)
-    }
-
-    fn validate_send_buffer(&self, at: KeyOf) -> Checked {
-        let lowat = (at("notsent_lowat_bytes"), self.notsent_lowat_bytes);
-        let max = (at("send_buffer_max_bytes"), self.send_buffer_max_bytes);
-        let Some(bytes) = self.send_buffer_bytes else {
-            let dangling = [max, lowat].into_iter().find(|(_, value)| value.is_some());
-            return dangling.map_or(Ok(()), |(key, _)| {
-                refuse(key, "means nothing without send_buffer_bytes")
+        let packet_bytes = self.smss_bytes + self.header_bytes;
+        if packet_bytes > MAX_PACKET_BYTES {
+            smss.refuse(ConfigErrorKind::PacketTooLarge {
+                packet_bytes,
+                max_bytes: MAX_PACKET_BYTES,
             });
+        }
+    }
+
+    /// A minimum must not exceed its maximum, whether the scenario or the profile gives it.
+    fn validate_order(&self, place: &Place, given: &StackOverrides) {
+        let max_rto = ("max_rto_ns", Some(self.max_rto_ns));
+        let max_rto_is_given = given.max_rto_ns.is_some();
+        let min_rto = ("min_rto_ns", Some(self.min_rto_ns));
+        self.ordered(place, min_rto, max_rto, max_rto_is_given);
+        if given.initial_rto_ns.is_some() {
+            let initial_rto = ("initial_rto_ns", given.initial_rto_ns);
+            self.ordered(place, initial_rto, max_rto, max_rto_is_given);
+        }
+        let buffer = ("receive_buffer_bytes", Some(self.receive_buffer_bytes));
+        let max = ("receive_buffer_max_bytes", self.receive_buffer_max_bytes);
+        self.ordered(place, buffer, max, true);
+        let buffer = ("send_buffer_bytes", self.send_buffer_bytes);
+        let max = ("send_buffer_max_bytes", self.send_buffer_max_bytes);
+        self.ordered(place, buffer, max, true);
+    }
+
+    /// `lower` must not exceed `upper`; the error stands at `upper` if the scenario gives that.
+    fn ordered(&self, place: &Place, lower: Named, upper: Named, upper_is_given: bool) {
+        let ((lower, Some(low)), (upper, Some(high))) = (lower, upper) else {
+            return;
         };
-        let limit = LARGEST_SEND_BUFFER_BYTES;
-        if let (key, Some(octets)) = lowat {
-            within(&key, octets, 1, limit)?;
+        if low <= high {
+            return;
         }
-        self.holds_two_segments(&at("send_buffer_bytes"), bytes)?;
-        within(&at("send_buffer_bytes"), bytes, 1, limit)?;
-        if let (key, Some(max)) = max {
-            within(&key, max, 1, limit)?;
+        let profile = Some(self.profile);
+        if upper_is_given {
+            place.key(upper).refuse(ConfigErrorKind::Order {
+                value: high.into(),
+                must_be: Relation::AtLeast,
+                other: lower,
+                other_value: low.into(),
+                profile,
+            });
+        } else {
+            place.key(lower).refuse(ConfigErrorKind::Order {
+                value: low.into(),
+                must_be: Relation::AtMost,
+                other: upper,
+                other_value: high.into(),
+                profile,
+            });
         }
-        Ok(())
+    }
+
+    /// A buffer takes at least two segments, or the receiver's window would never open (RFC 9293 §3.8.6.2.2).
+    fn takes_two_segments(&self, place: &Place, bytes: u64) {
+        let smss_bytes = self.smss_bytes;
+        if bytes < 2 * u64::from(smss_bytes) {
+            place.refuse(ConfigErrorKind::BufferBelowTwoSegments {
+                value: bytes,
+                smss_bytes,
+            });
+        }
+    }
+
+    fn validate_windows(&self, place: &Place) {
+        let initial = place.key("initial_window_pkts");
+        initial.within(self.initial_window_pkts, 1, MAX_WINDOW_PKTS);
+        let ssthresh = place.key("initial_ssthresh_pkts");
+        ssthresh.within_if_given(self.initial_ssthresh_pkts, 2, u32::MAX);
+        let fixed = place.key("fixed_window_pkts");
+        fixed.within_if_given(self.fixed_window_pkts, 2, MAX_WINDOW_PKTS);
+        let limit = place.key("slow_start_limit_pkts");
+        limit.within_if_given(self.slow_start_limit_pkts, 1, u32::MAX);
+    }
+
+    fn validate_timers(&self, place: &Place) {
+        let timeout = |name: &str, value| place.key(name).within(value, MILLISECOND, MAX_NS);
+        timeout("min_rto_ns", self.min_rto_ns);
+        timeout("initial_rto_ns", self.initial_rto_ns);
+        timeout("max_rto_ns", self.max_rto_ns);
+        let granularity = place.key("clock_granularity_ns");
+        granularity.within(self.clock_granularity_ns, 0, SECOND);
+        // RFC 5681 §4.2: the delay is less than 500 ms.
+        let delayed = place.key("delayed_ack_timeout_ns");
+        delayed.within(self.delayed_ack_timeout_ns, MILLISECOND, 500 * MILLISECOND);
+    }
+
+    fn validate_retries(&self, place: &Place) {
+        let timeout = place.key("user_timeout_ns");
+        timeout.within_if_given(self.user_timeout_ns, MILLISECOND, MAX_NS);
+        // The bounds of Linux.
+        let retries = place.key("retry_limit");
+        retries.within_if_given(self.retry_limit, 1, 255);
+        let retries = place.key("syn_retry_limit");
+        retries.within_if_given(self.syn_retry_limit, 1, 127);
+    }
+
+    fn validate_ecn(&self, place: &Place) {
+        let beta = place.key("ecn_beta");
+        beta.within_if_given(self.ecn_beta, 0.1, 1.0);
+        if self.ecn_beta.is_some() && !self.ecn {
+            beta.refuse(ConfigErrorKind::Requires {
+                key: "ecn",
+                value: Some(true),
+            });
+        }
+    }
+
+    fn validate_receive_buffer(&self, place: &Place) {
+        let buffer = place.key("receive_buffer_bytes");
+        self.takes_two_segments(&buffer, self.receive_buffer_bytes);
+        buffer.within(self.receive_buffer_bytes, 1, MAX_RECEIVE_BUFFER_BYTES);
+        let max = place.key("receive_buffer_max_bytes");
+        max.within_if_given(self.receive_buffer_max_bytes, 1, MAX_RECEIVE_BUFFER_BYTES);
+        place.key("read_rate_bps").rate_if_given(self.read_rate_bps);
+    }
+
+    fn validate_send_buffer(&self, place: &Place) {
+        let max = place.key("send_buffer_max_bytes");
+        max.within_if_given(self.send_buffer_max_bytes, 1, MAX_SEND_BUFFER_BYTES);
+        let lowat = place.key("notsent_lowat_bytes");
+        lowat.within_if_given(self.notsent_lowat_bytes, 1, MAX_SEND_BUFFER_BYTES);
+        if let Some(bytes) = self.send_buffer_bytes {
+            let buffer = place.key("send_buffer_bytes");
+            self.takes_two_segments(&buffer, bytes);
+            buffer.within(bytes, 1, MAX_SEND_BUFFER_BYTES);
+            return;
+        }
+        for (option, value) in [
+            (max, self.send_buffer_max_bytes),
+            (lowat, self.notsent_lowat_bytes),
+        ] {
+            if value.is_some() {
+                option.refuse(ConfigErrorKind::Requires {
+                    key: "send_buffer_bytes",
+                    value: None,
+                });
+            }
+        }
     }
 }

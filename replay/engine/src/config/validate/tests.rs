@@ -1,3 +1,5 @@
+mod typed;
+
 use super::*;
 
 fn problem(change: &str, to: &str) -> String {
@@ -8,9 +10,12 @@ fn problem(change: &str, to: &str) -> String {
         "flows": [{"name": "f", "variant": "cubic", "proxies": [{"node": "b"}]}]}"#;
     assert!(good.contains(change), "{change}");
     let config: Config = serde_json::from_str(&good.replace(change, to)).expect("well-formed");
-    let refused = config.validate().err();
-    let found = refused.or_else(|| config.unheeded().into_iter().next());
-    found.map_or_else(String::new, |error| error.to_string())
+    let mut errors = config
+        .validate()
+        .map_or_else(ConfigErrors::into_vec, |()| Vec::new());
+    errors.extend(config.ineffective_options());
+    let first = errors.into_iter().next();
+    first.map_or_else(String::new, |error| error.to_string())
 }
 
 #[test]
@@ -19,7 +24,7 @@ fn a_good_configuration_passes() {
 }
 
 #[test]
-fn each_slip_names_its_key() {
+fn every_mistake_names_its_key() {
     for (change, to, expected) in [
         (
             "1e6",
@@ -122,13 +127,31 @@ fn each_slip_names_its_key() {
     }
 }
 
+/// An endless flow over a path without delay would send for ever at one instant.
 #[test]
-fn not_a_number_is_out_of_every_range() {
-    assert!(within("x", f64::NAN, 0.0, 1.0).is_err());
+fn a_link_whose_schedule_takes_its_delay_away_needs_a_rate() {
+    let link = "{\"delay_ns\": 1000}, \"reverse\": {\"delay_ns\": 1000}}]";
+    let with = |rate: &str| {
+        let schedule = "\"schedule\": [{\"at_ns\": 5, \"delay_ns\": 0}]";
+        let to = format!(
+            "{{\"delay_ns\": 1000, {rate} {schedule}}}, \"reverse\": {{\"delay_ns\": 0}}}}]"
+        );
+        problem(link, &to)
+    };
+    let expected = "path.links[1]: a link needs a delay or a rate in one direction at least";
+    assert_eq!(with(""), expected);
+    assert_eq!(with("\"rate_bps\": 1e6,"), "");
 }
 
 #[test]
-fn mechanisms_at_odds_with_the_rest_name_their_key() {
+fn not_a_number_is_out_of_every_range() {
+    let found = Found::default();
+    assert!(!found.root().within(f64::NAN, 0.0, 1.0));
+    assert_eq!(found.count(), 1);
+}
+
+#[test]
+fn mechanisms_that_contradict_other_options_name_their_key() {
     let stack = |profile: &str, given: &str| {
         let to =
             format!("\"variant\": \"cubic\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
@@ -177,7 +200,7 @@ fn mechanisms_at_odds_with_the_rest_name_their_key() {
 }
 
 #[test]
-fn of_two_values_at_odds_the_given_one_is_named_with_the_other() {
+fn of_two_contradicting_values_the_error_names_the_given_one_first() {
     let stack = |profile: &str, given: &str| {
         let to =
             format!("\"variant\": \"cubic\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
@@ -233,7 +256,7 @@ fn of_two_values_at_odds_the_given_one_is_named_with_the_other() {
 }
 
 #[test]
-fn options_that_the_variant_does_not_heed_name_their_key() {
+fn options_without_effect_on_the_variant_name_their_key() {
     let problem = |variant: &str, given: &str| {
         let (name, profile) = variant.split_once(' ').unwrap_or((variant, "rfc"));
         let to =
@@ -334,7 +357,7 @@ fn options_that_the_variant_does_not_heed_name_their_key() {
     }
 }
 
-/// What is said of `given` for `variant`, a name and perhaps a profile.
+/// The error of option `given` for `variant`, a name and perhaps a profile.
 fn refusal(variant: &str, given: &str) -> String {
     let (name, profile) = variant.split_once(' ').unwrap_or((variant, "rfc"));
     let to = format!("\"variant\": \"{name}\", \"profile\": \"{profile}\", \"stack\": {{{given}}}");
@@ -342,9 +365,9 @@ fn refusal(variant: &str, given: &str) -> String {
 }
 
 #[test]
-fn options_of_the_start_that_nothing_heeds_are_refused() {
+fn options_of_slow_start_without_effect_are_refused() {
     let marks = "\"ecn_beta\": 0.9, \"ecn\": true";
-    for (heeding, unheeding, given, why) in [
+    for (uses, ignores, given, why) in [
         ("cubic", "bbr", "\"pacing\": false", "paces"),
         ("vegas", "scps-tp", "\"pacing\": false", "paces"),
         ("hybla", "ledbat", "\"initial_ssthresh_pkts\": 8", "has no"),
@@ -376,18 +399,18 @@ fn options_of_the_start_that_nothing_heeds_are_refused() {
         ),
     ] {
         let key = given[1..].split('"').next().unwrap_or("");
-        assert_eq!(refusal(heeding, given), "", "{heeding} {given}");
-        let name = unheeding.split(' ').next().unwrap_or("");
-        let got = refusal(unheeding, given);
+        assert_eq!(refusal(uses, given), "", "{uses} {given}");
+        let name = ignores.split(' ').next().unwrap_or("");
+        let got = refusal(ignores, given);
         let expected = format!("flows[0].stack.{key}: variant \"{name}\" {why}");
-        assert!(got.starts_with(&expected), "{unheeding} {given}: {got}");
+        assert!(got.starts_with(&expected), "{ignores} {given}: {got}");
     }
 }
 
 #[test]
-fn options_of_timer_and_repair_that_nothing_heeds_are_refused() {
+fn options_of_timer_and_recovery_without_effect_are_refused() {
     let syn = "\"syn_retry_limit\": 3";
-    for (heeding, unheeding, given, why) in [
+    for (uses, ignores, given, why) in [
         (
             "cubic",
             "cubic linux",
@@ -445,17 +468,17 @@ fn options_of_timer_and_repair_that_nothing_heeds_are_refused() {
         ),
     ] {
         let key = given[1..].split('"').next().unwrap_or("");
-        assert_eq!(refusal(heeding, given), "", "{heeding} {given}");
-        let got = refusal(unheeding, given);
+        assert_eq!(refusal(uses, given), "", "{uses} {given}");
+        let got = refusal(ignores, given);
         assert!(
             got.starts_with(&format!("flows[0].stack.{key}: {why}")),
-            "{unheeding} {given}: {got}"
+            "{ignores} {given}: {got}"
         );
     }
 }
 
 #[test]
-fn an_option_that_a_leg_heeds_is_heeded_and_a_parameter_may_decide() {
+fn an_option_needs_an_effect_on_one_leg_and_a_parameter_may_decide() {
     let ssthresh = "\"stack\": {\"initial_ssthresh_pkts\": 8}";
     let ledbat = |params: &str, proxy: &str| {
         let to = format!("\"variant\": \"ledbat\", \"params\": {{{params}}}, {ssthresh}, {proxy}");

@@ -1,4 +1,4 @@
-//! One direction of a link, packet by packet, against times worked out by hand.
+//! One direction of a link, packet by packet, compared with times computed by hand.
 
 use super::*;
 use crate::config::{ChangeConfig, JitterConfig, LossConfig, QueueConfig};
@@ -32,7 +32,7 @@ fn link(config: &DirectionConfig) -> LinkDirection {
     LinkDirection::new(config, LossProcess::None, StreamRng::new(key))
 }
 
-/// Lets a packet fly.
+/// Puts a packet in flight.
 fn launch(link: &mut LinkDirection, handle: PacketHandle, arrival: Nanos) {
     link.launch(Flight {
         arrival,
@@ -40,7 +40,7 @@ fn launch(link: &mut LinkDirection, handle: PacketHandle, arrival: Nanos) {
     });
 }
 
-/// What becomes of the packet in a slot, by the short way where it leads.
+/// What happens to the packet in a slot; the fast path if it applies.
 fn pass(
     link: &mut LinkDirection,
     pool: &mut PacketPool,
@@ -55,7 +55,7 @@ fn pass(
     }
 }
 
-/// Offers a full packet at `now`; packets are told apart by the order in which they are offered.
+/// Offers a full packet at `now`; packets are numbered in the order in which they are offered.
 fn offer(link: &mut LinkDirection, pool: &mut PacketPool, now: Nanos) -> Result<Nanos, DropCause> {
     let handle = pool.take();
     *pool.slot(handle) = Segment {
@@ -84,7 +84,7 @@ fn arrivals(link: &mut LinkDirection) -> Vec<(u32, Nanos)> {
     out
 }
 
-/// A schedule from its changes: milliseconds from the one before, and which.
+/// A schedule from its changes: milliseconds since the one before, and kind.
 fn schedule(changes: &[(u64, u8)]) -> Vec<ChangeConfig> {
     let mut now = 0;
     let mut schedule: Vec<ChangeConfig> = Vec::new();
@@ -114,7 +114,7 @@ fn schedule(changes: &[(u64, u8)]) -> Vec<ChangeConfig> {
 
 proptest! {
     #[test]
-    fn the_short_way_leads_where_the_long_one_does(
+    fn the_fast_path_agrees_with_the_slow_path(
         changes in prop::collection::vec((1_u64..60, 0_u8..6), 0..8),
         packets in prop::collection::vec((0_u64..15_000, 40_u16..1500, any::<bool>()), 1..120),
         in_order: bool,
@@ -162,13 +162,13 @@ fn serialises_at_the_rate_and_then_propagates() {
 }
 
 #[test]
-fn the_limit_counts_those_that_wait_besides_the_one_in_service() {
+fn the_limit_does_not_count_the_packet_in_service() {
     let mut link = link(&config(Some(1e6), 0, 2));
     let mut pool = PacketPool::default();
     let fates: Vec<_> = (0..4).map(|_| offer(&mut link, &mut pool, 0)).collect();
     assert!(fates[..3].iter().all(|&fate| fate.is_ok()));
     assert_eq!(fates[3], Err(DropCause::Queue));
-    // One leaves at 12 ms: exactly one more fits from then on.
+    // One leaves at 12 ms: from then on there is space for exactly one more.
     assert!(offer(&mut link, &mut pool, 12 * MILLISECOND).is_ok());
     assert_eq!(
         offer(&mut link, &mut pool, 12 * MILLISECOND),
@@ -177,7 +177,7 @@ fn the_limit_counts_those_that_wait_besides_the_one_in_service() {
 }
 
 #[test]
-fn without_a_rate_there_is_only_delay() {
+fn a_link_without_a_rate_only_delays() {
     let mut link = link(&config(None, 5, 0));
     let mut pool = PacketPool::default();
     for _ in 0..3 {
@@ -198,7 +198,7 @@ fn at(ms: u64) -> ChangeConfig {
 }
 
 #[test]
-fn a_new_rate_holds_from_the_next_packet_in_service() {
+fn a_new_rate_applies_from_the_next_packet_in_service() {
     let mut config = config(Some(1e6), 0, 10);
     config.schedule = vec![ChangeConfig {
         rate_bps: Some(2e6),
@@ -213,7 +213,7 @@ fn a_new_rate_holds_from_the_next_packet_in_service() {
 }
 
 #[test]
-fn when_the_delay_falls_packets_overtake_unless_in_order() {
+fn packets_overtake_when_the_delay_decreases_unless_in_order() {
     for (in_order, expected) in [(false, [(1, 24), (0, 112)]), (true, [(0, 112), (1, 112)])] {
         let mut config = config(Some(1e6), 100, 10);
         config.in_order = in_order;
@@ -229,7 +229,7 @@ fn when_the_delay_falls_packets_overtake_unless_in_order() {
     }
 }
 
-/// Offers a packet at each time of `offered` (ms), runs the link to 300 ms, and returns arrivals.
+/// Offers a packet at each time of `offered` (ms), runs the link to 300 ms, and returns the arrivals.
 fn carried(config: &DirectionConfig, offered: &[u64]) -> Vec<(u32, Nanos)> {
     let mut link = link(config);
     let mut pool = PacketPool::default();
@@ -248,7 +248,7 @@ fn carried(config: &DirectionConfig, offered: &[u64]) -> Vec<(u32, Nanos)> {
 }
 
 #[test]
-fn two_links_alive_serve_their_own_queues() {
+fn during_a_handover_both_links_serve_their_own_queue() {
     for scheduled in [false, true] {
         let mut config = config(Some(1e6), 100, 10);
         if scheduled {
@@ -260,16 +260,17 @@ fn two_links_alive_serve_their_own_queues() {
             overlap_ns: overlap,
             ..at(20)
         };
-        // One link: of four packets at 0 those still queued at 20 ms go at the new rate, behind them the fifth.
+        // One link: of four packets at 0, those still in the queue at 20 ms leave at the new rate, followed by the
+        // fifth.
         config.schedule = vec![change(None)];
         let offered = [0, 0, 0, 0, 21];
         let one = carried(&config, &offered);
         assert_eq!(one, [(1, 34), (2, 35), (3, 36), (4, 37), (0, 112)]);
-        // Two: the old one serves all four at its own rate and delay, the fifth overtakes them all.
+        // Two links: the old one serves all four at its own rate and delay, and the fifth overtakes them all.
         config.schedule = vec![change(Some(200 * MILLISECOND))];
         let two = carried(&config, &offered);
         assert_eq!(two, [(4, 32), (0, 112), (1, 124), (2, 136), (3, 148)]);
-        // The old one ends 110 ms after the change: what would arrive later is lost.
+        // The old link ends 110 ms after the handover: packets that would arrive later are lost.
         config.schedule = vec![change(Some(110 * MILLISECOND))];
         let cut = carried(&config, &offered);
         assert_eq!(cut, [(4, 32), (0, 112), (1, 124)]);
@@ -277,7 +278,7 @@ fn two_links_alive_serve_their_own_queues() {
 }
 
 #[test]
-fn what_comes_late_is_overtaken_unless_in_order() {
+fn delayed_packets_are_overtaken_unless_in_order() {
     for (in_order, expected) in [
         (false, [(1, 11), (2, 12), (0, 30)]),
         (true, [(0, 30), (1, 30), (2, 30)]),
@@ -305,7 +306,7 @@ fn what_comes_late_is_overtaken_unless_in_order() {
 }
 
 #[test]
-fn in_order_holds_for_what_enters_long_after_the_change() {
+fn packets_long_after_a_change_stay_in_order() {
     let mut config = config(None, 100, 10);
     config.in_order = true;
     config.schedule = vec![ChangeConfig {
@@ -324,7 +325,7 @@ fn in_order_holds_for_what_enters_long_after_the_change() {
 }
 
 #[test]
-fn an_outage_takes_what_ends_its_service_or_would_arrive_in_it() {
+fn an_outage_loses_packets_that_leave_or_would_arrive_in_it() {
     let mut config = config(Some(1e6), 10, 10);
     config.schedule = vec![
         ChangeConfig {
@@ -346,7 +347,7 @@ fn an_outage_takes_what_ends_its_service_or_would_arrive_in_it() {
 }
 
 #[test]
-fn a_link_that_is_held_keeps_what_is_queued_until_it_opens() {
+fn a_suspended_link_keeps_its_queue_until_it_resumes() {
     for scheduled in [false, true] {
         let mut config = config(Some(1e6), 10, 10);
         if scheduled {
@@ -383,13 +384,13 @@ fn a_link_that_is_held_keeps_what_is_queued_until_it_opens() {
             }
             now += MILLISECOND;
         }
-        // Two are served before and while it closes; the others wait for 100 ms.
+        // Two are served before and while transmission is suspended; the others wait for 100 ms.
         assert_eq!(arrivals(&mut link), [(0, 22), (1, 34), (2, 117), (3, 129)]);
     }
 }
 
 #[test]
-fn a_link_that_never_opens_again_loses_what_comes() {
+fn a_link_that_never_resumes_loses_what_arrives() {
     let mut config = config(Some(1e6), 10, 10);
     config.schedule = vec![ChangeConfig {
         hold: Some(true),
@@ -404,7 +405,7 @@ fn a_link_that_never_opens_again_loses_what_comes() {
     );
 }
 
-/// Delays in milliseconds and numbers in the order of arrival of 200 packets, one a millisecond, over 10 ms and jitter.
+/// Delays in milliseconds and numbers, in order of arrival, of 200 packets, one per millisecond, over 10 ms and jitter.
 fn with_jitter(in_order: bool) -> (Vec<f64>, Vec<u32>) {
     let config = DirectionConfig {
         in_order,
@@ -437,7 +438,7 @@ fn with_jitter(in_order: bool) -> (Vec<f64>, Vec<u32>) {
 }
 
 #[test]
-fn a_delay_that_varies_lets_packets_overtake_unless_they_keep_their_order() {
+fn with_jitter_packets_overtake_unless_in_order() {
     let (delays, order) = with_jitter(false);
     assert!(delays.iter().all(|delay| (10.0..=30.0).contains(delay)));
     let mean = delays.iter().sum::<f64>() / delays.len() as f64;

@@ -1,20 +1,20 @@
-//! Who is in a first-in-first-out queue, with the departures that are already known.
+//! The packets of a first-in-first-out queue, whose departures are known.
 //!
-//! Does not depend on who may join.
+//! Does not depend on which packets are admitted.
 
 use crate::sim::ring::Ring;
 use crate::sim::time::Nanos;
 
-/// Packets in service and waiting.
+/// Packets in service and in the queue.
 #[derive(Default)]
 pub struct Backlog {
-    /// End of service and octets of each; the first is in service.
+    /// End of service and octets of each packet; the first one is in service.
     packets: Ring<(Nanos, u32)>,
     bytes: u64,
 }
 
 impl Backlog {
-    /// Forgets those whose service has ended by `now`.
+    /// Removes the packets whose service has ended by `now`.
     pub fn leave(&mut self, now: Nanos) {
         while let Some(&(_, bytes)) = self.packets.front().filter(|packet| packet.0 <= now) {
             self.bytes -= u64::from(bytes);
@@ -22,7 +22,7 @@ impl Backlog {
         }
     }
 
-    /// A packet joins whose service ends at `departure`.
+    /// Adds a packet whose service ends at `departure`.
     pub fn join(&mut self, bytes: u32, departure: Nanos) {
         self.bytes += u64::from(bytes);
         self.packets.push_back((departure, bytes));
@@ -33,12 +33,12 @@ impl Backlog {
         !self.packets.is_empty()
     }
 
-    /// Packets that wait besides the one in service.
+    /// Packets that wait, without the one in service.
     pub fn waiting_pkts(&self) -> usize {
         self.packets.len().saturating_sub(1)
     }
 
-    /// Their octets.
+    /// Octets of the packets that wait.
     pub fn waiting_bytes(&self) -> u64 {
         let in_service = self.packets.front().map_or(0, |packet| packet.1);
         self.bytes - u64::from(in_service)

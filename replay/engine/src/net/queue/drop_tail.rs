@@ -1,5 +1,5 @@
-//! Drop-tail: what comes joins the end of the queue unless the queue is full. In packets (the path that nearly all
-//! packets of all runs take, hence the shortest) or in octets.
+//! Drop-tail: an arriving packet is dropped if the queue is full. The limit is in packets, on the fast path of nearly
+//! all packets, or in octets.
 //!
 //! Does not depend on when a packet is served.
 
@@ -10,37 +10,37 @@ use crate::sim::time::Nanos;
 
 /// Drop-tail in packets.
 ///
-/// With a limit of L, one more fits when the departure before the last L ones is past: of the latest L + 1 departures,
-/// in a ring, the oldest decides, and the packet that joins takes its place.
+/// With a limit of L, there is space for one more packet when the departure before the latest L ones is past. The ring
+/// has the latest L + 1 departures; the next packet replaces the oldest one.
 pub struct DropTail {
-    /// Ends of service, at first fewer than L + 1: the ring grows while its oldest one is not past.
+    /// Ends of service, fewer than L + 1 at first: the ring grows while its oldest entry is not past.
     departures: Vec<Nanos>,
-    /// Place of the oldest.
+    /// Index of the oldest entry.
     oldest: usize,
     /// L + 1.
-    max: usize,
+    max_len: usize,
 }
 
-/// Places of a new ring.
-const FEW: usize = 16;
+/// Initial size of the ring.
+const INITIAL_LEN: usize = 16;
 
 impl DropTail {
-    /// An empty queue in which `limit_pkts` may wait.
+    /// An empty queue with a limit of `limit_pkts`.
     pub fn new(limit_pkts: u32) -> Self {
-        let max = limit_pkts as usize + 1;
+        let max_len = limit_pkts as usize + 1;
         Self {
-            departures: vec![0; max.min(FEW)],
+            departures: vec![0; max_len.min(INITIAL_LEN)],
             oldest: 0,
-            max,
+            max_len,
         }
     }
 
-    /// A packet joins at `now` whose service ends at `departure`, if it surely fits, without a look at whether the ring
-    /// may grow. Says whether it did.
+    /// Adds at `now` a packet whose service ends at `departure`, if there is space without growing the ring. Returns
+    /// whether it did.
     #[inline]
     pub fn joins_fast(&mut self, now: Nanos, departure: Nanos) -> bool {
-        let places = self.departures.as_mut_slice();
-        let Some(oldest) = places.get_mut(self.oldest) else {
+        let ring = self.departures.as_mut_slice();
+        let Some(oldest) = ring.get_mut(self.oldest) else {
             return false;
         };
         if *oldest > now {
@@ -48,29 +48,29 @@ impl DropTail {
         }
         *oldest = departure;
         let next = self.oldest + 1;
-        self.oldest = if next == places.len() { 0 } else { next };
+        self.oldest = if next == ring.len() { 0 } else { next };
         true
     }
 
-    /// Whether one more fits at `now`; the packet in service does not count.
-    pub fn has_room(&mut self, now: Nanos) -> bool {
+    /// Whether there is space for one more packet at `now`; the packet in service does not count.
+    pub fn has_space(&mut self, now: Nanos) -> bool {
         self.departures[self.oldest] <= now || self.grow()
     }
 
-    /// A packet joins, for which there is room, whose service ends at `departure`.
+    /// Adds a packet whose service ends at `departure`; there must be space.
     pub fn join(&mut self, departure: Nanos) {
         self.departures[self.oldest] = departure;
         self.oldest = (self.oldest + 1) % self.departures.len();
     }
 
-    /// Makes places for more departures, if the limit allows any.
+    /// Grows the ring, if the limit allows it.
     #[cold]
     fn grow(&mut self) -> bool {
-        let few = self.departures.len();
-        if few == self.max {
+        let len = self.departures.len();
+        if len == self.max_len {
             return false;
         }
-        let mut departures = vec![0; few.min(self.max - few)];
+        let mut departures = vec![0; len.min(self.max_len - len)];
         departures.extend_from_slice(&self.departures[self.oldest..]);
         departures.extend_from_slice(&self.departures[..self.oldest]);
         self.departures = departures;
@@ -85,12 +85,12 @@ pub struct ByteLimit {
 }
 
 impl ByteLimit {
-    /// At most `limit_bytes` may wait.
+    /// A limit of `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes }
     }
 
-    /// Whether a packet may join: it is served at once, or fits.
+    /// Whether a packet is admitted: it is served immediately, or there is space.
     pub fn judge(&self, backlog: &Backlog, arrival: &Arrival) -> Verdict {
         let fits = backlog.waiting_bytes() + u64::from(arrival.ip_bytes) <= self.limit_bytes;
         if fits || !backlog.is_busy() {
@@ -115,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_wait_stay_within_the_limit_to_the_octet() {
+    fn the_octets_in_the_queue_stay_within_the_limit() {
         let limit = ByteLimit::new(3000);
         let mut backlog = Backlog::default();
-        // Idle: even what is larger than the limit is served at once.
+        // Idle: even a packet larger than the limit is served immediately.
         assert_eq!(limit.judge(&backlog, &arrival(4000)), Verdict::Admit);
         backlog.join(4000, 10);
         for (bytes, departure) in [(1500, 20), (1400, 30)] {
@@ -129,7 +129,7 @@ mod tests {
         let full = Verdict::Refuse(DropCause::Queue);
         assert_eq!(limit.judge(&backlog, &arrival(101)), full);
         assert_eq!(limit.judge(&backlog, &arrival(100)), Verdict::Admit);
-        // At 10 the first of those that wait goes into service.
+        // At 10 the first packet of the queue enters service.
         backlog.leave(10);
         assert_eq!(backlog.waiting_bytes(), 1400);
         assert_eq!(limit.judge(&backlog, &arrival(1600)), Verdict::Admit);
@@ -137,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_for_no_packet_still_serves_one() {
+    fn with_a_limit_of_zero_one_packet_is_served() {
         let mut queue = DropTail::new(0);
-        assert!(queue.has_room(0));
+        assert!(queue.has_space(0));
         queue.join(12);
-        assert!(!queue.has_room(11));
-        assert!(queue.has_room(12));
+        assert!(!queue.has_space(11));
+        assert!(queue.has_space(12));
     }
 }

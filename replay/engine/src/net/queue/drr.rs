@@ -1,8 +1,9 @@
-//! Deficit round robin: flows take turns, each turn is worth a quantum of octets, and what a turn leaves over is kept
-//! for the next one while the flow has packets. So flows share by octets, whatever the size of their packets.
+//! Deficit round robin: flows take turns, each turn adds a quantum of octets to the deficit counter, and what is left
+//! of it is kept for the next turn while the flow has packets. Flows share the link by octets, whatever the size of
+//! their packets.
 //!
-//! Does not depend on TCP: a flow is a connection's number. Read M. Shreedhar and G. Varghese, "Efficient Fair Queuing
-//! Using Deficit Round-Robin", IEEE/ACM ToN 4(3), 1996 (SV96 below), §III.
+//! Does not depend on TCP: a flow is the number of a connection. Read M. Shreedhar and G. Varghese, "Efficient Fair
+//! Queuing Using Deficit Round-Robin", IEEE/ACM ToN 4(3), 1996 (SV96 below), §III.
 
 use super::scheduled::Waiting;
 use crate::config::DrrConfig;
@@ -14,7 +15,7 @@ struct Flow {
     packets: Ring<Waiting>,
     bytes: u64,
     deficit_bytes: u64,
-    /// It stands in the round.
+    /// Whether it is in the round.
     active: bool,
 }
 
@@ -23,9 +24,9 @@ pub struct Drr {
     quantum_bytes: u64,
     limit_pkts: usize,
     flows: Vec<Flow>,
-    /// Flows that have packets, in the order of their turns.
+    /// Flows with packets, in the order of their turns.
     round: Ring<u16>,
-    /// The first of the round has had its quantum for this turn.
+    /// Whether the first flow of the round has received its quantum for this turn.
     credited: bool,
     waiting_pkts: usize,
 }
@@ -43,8 +44,8 @@ impl Drr {
         }
     }
 
-    /// A packet comes. If there is no room, the longest queue loses its newest packet (SV96 §III, buffer stealing):
-    /// returns that packet, or the one that came.
+    /// Adds a packet. If the queue is full, the longest queue loses its newest packet (SV96 §III, buffer stealing).
+    /// Returns that packet, or the new one.
     pub fn push(&mut self, packet: Waiting) -> Option<Waiting> {
         let number = usize::from(packet.leg);
         if number >= self.flows.len() {
@@ -67,7 +68,7 @@ impl Drr {
         stolen
     }
 
-    /// Takes a packet from the longest queue, unless `own` would be it with `own_bytes` more.
+    /// Takes a packet from the longest queue, unless that would be queue `own` with `own_bytes` more.
     fn steal(&mut self, own: usize, own_bytes: u64) -> Option<Waiting> {
         let lengths = self.flows.iter().map(|flow| flow.bytes).enumerate();
         let (longest, bytes) = lengths.rev().max_by_key(|&(_, bytes)| bytes)?;
@@ -99,7 +100,7 @@ impl Drr {
                 self.waiting_pkts -= 1;
                 return flow.packets.pop_front();
             }
-            // The turn is over; a flow without packets leaves the round and keeps nothing.
+            // The turn is over. A flow without packets leaves the round and loses its deficit.
             self.round.pop_front();
             self.credited = false;
             if size.is_some() {
@@ -110,12 +111,12 @@ impl Drr {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.waiting_pkts == 0
     }
 
-    /// The packets that wait.
+    /// The packets in the queue.
     pub fn iter(&self) -> impl Iterator<Item = &Waiting> + '_ {
         self.flows.iter().flat_map(|flow| flow.packets.iter())
     }
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn turns_go_as_in_the_paper() {
-        // SV96, figures 3 and 4: quantum 500; the first queue holds 200 750 20, the second 500 500, …
+        // SV96, figures 3 and 4: quantum 500; the first queue has 200 750 20, the second 500 500, …
         let mut drr = queue(500, 100);
         for (leg, sizes) in [
             (0, &[200, 750, 20][..]),
@@ -158,7 +159,7 @@ mod tests {
             .map(|packet| (packet.leg, packet.ip_bytes))
             .collect();
         let expected = [
-            // First round: 500 each; 300, 0, 300 and 450 are left over.
+            // First round: 500 each; 300, 0, 300 and 450 are left.
             (0, 200),
             (1, 500),
             (2, 200),
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_share_by_octets_whatever_their_packets() {
+    fn flows_share_by_octets_whatever_their_packet_size() {
         let mut drr = queue(1500, 10_000);
         for _ in 0..4000 {
             drr.push(packet(0, 1500));
@@ -190,7 +191,7 @@ mod tests {
             sent[usize::from(packet.leg)] += u64::from(packet.ip_bytes);
         }
         let (min, max) = (sent.iter().min(), sent.iter().max());
-        // SV96 theorem 2: never more than a quantum and a packet apart.
+        // SV96, theorem 2: the difference is never more than a quantum and a packet.
         assert!(
             max.zip(min).is_some_and(|(max, min)| max - min <= 3000),
             "{sent:?}"
@@ -198,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_takes_from_the_longest() {
+    fn a_full_queue_drops_from_the_longest_flow() {
         let mut drr = queue(1500, 4);
         for size in [1500, 1500, 1400] {
             assert!(drr.push(packet(0, size)).is_none());
         }
         assert!(drr.push(packet(1, 100)).is_none());
         assert_eq!(drr.push(packet(1, 100)), Some(packet(0, 1400)));
-        // Who would be longest loses its own.
+        // The flow that would be longest loses its own packet.
         assert_eq!(drr.push(packet(0, 10)), Some(packet(0, 10)));
         assert_eq!(drr.push(packet(2, 3000)), Some(packet(2, 3000)));
         assert_eq!(drr.iter().count(), 4);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_robbed_of_its_last_packet_leaves_the_round() {
+    fn a_flow_that_loses_its_last_packet_leaves_the_round() {
         let mut drr = queue(1500, 1);
         drr.push(packet(0, 1500));
         assert_eq!(drr.push(packet(1, 100)), Some(packet(0, 1500)));

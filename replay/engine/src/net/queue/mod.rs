@@ -1,14 +1,13 @@
-//! What waits for a serialiser: queue disciplines, one file each.
+//! The queue disciplines in front of a serialiser, one file each.
 //!
-//! **The seam.** Where packets leave in the order in which they came and their fate is decided when they come, nothing
-//! later can change a packet's departure: it is worked out on arrival and costs no event. Drop-tail, RED and PIE are of
-//! this kind (PIE's clock included: its updates are caught up with on the next arrival, from a queue whose every
-//! departure is known). Drop-tail in packets is the common case and has its own short path, [`DropTail`]; the others
-//! share [`Early`]. CoDel decides when a packet leaves, priority and deficit round robin let later packets go first:
-//! these are [`Scheduled`], hold the packets themselves, and are asked again each time the serialiser falls idle, which
-//! is an event of the run.
+//! **The seam.** If packets leave in order of arrival, and the decision to drop or mark them is made on arrival,
+//! nothing later can change a departure: it is computed on arrival and costs no event. Drop-tail, RED and PIE are of
+//! this kind; PIE's periodic updates are made up on the next arrival, as all departures are known. Drop-tail in packets
+//! is the common case and has its own fast path, [`DropTail`]; the others share [`Fifo`]. CoDel decides when a packet
+//! leaves, and priority and deficit round robin reorder packets: these queues are [`Scheduled`], hold the packets, and
+//! are asked for the next one whenever the serialiser becomes idle, which is an event of the run.
 //!
-//! Does not depend on TCP, rates or propagation: a queue sees sizes, times, DSCP, ECN and which connection a packet is of.
+//! Does not depend on TCP, rates or propagation: a queue sees sizes, times, DSCP, ECN and the number of the connection.
 //! Read docs/queues.md first.
 
 mod backlog;
@@ -42,65 +41,67 @@ use red::Red;
 pub enum Queue {
     /// Drop-tail in packets.
     DropTail(DropTail),
-    /// First in, first out, with another rule for who may join.
-    Early(Box<Early>),
-    /// Decides or reorders when a packet leaves.
+    /// First in, first out, with another admission admission.
+    Fifo(Box<Fifo>),
+    /// A queue that holds packets.
     Scheduled(Box<Scheduled>),
 }
 
-/// What a queue says to a packet that comes.
+/// The decision on an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may wait.
+    /// It is admitted.
     Admit,
-    /// It may wait, marked: congestion experienced.
+    /// It is admitted and marked (congestion experienced).
     Mark,
-    /// It may not.
+    /// It is dropped.
     Refuse(DropCause),
 }
 
-/// A packet that comes, and what it finds.
+/// An arriving packet, and the state of the serialiser.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Now.
     pub now: Nanos,
-    /// When the serialiser will have sent all that is before it.
+    /// When the serialiser will have sent all packets before it.
     pub busy_until: Nanos,
     /// Octets of the IP packet.
     pub ip_bytes: u32,
-    /// Its transport understands ECN marks.
+    /// Whether its transport is ECN-capable.
     pub ect: bool,
 }
 
-/// A queue that decides on arrival, with its books of who leaves when.
-pub struct Early {
+/// A queue that decides on arrival, with the departures of its packets.
+pub struct Fifo {
     backlog: Backlog,
-    rule: Rule,
+    admission: Admission,
 }
 
-/// Who may join.
-enum Rule {
+/// Admission that decides whether a packet is admitted.
+enum Admission {
     Bytes(ByteLimit),
     Red(Red),
     Pie(Pie),
 }
 
 impl Queue {
-    /// Builds the queue; `rng` is its own stream.
+    /// A queue with this configuration; `rng` is its random stream.
     pub fn new(config: &QueueConfig, rng: StreamRng) -> Self {
-        let early = |rule| {
-            Self::Early(Box::new(Early {
+        let fifo = |admission| {
+            Self::Fifo(Box::new(Fifo {
                 backlog: Backlog::default(),
-                rule,
+                admission,
             }))
         };
         match config {
             QueueConfig::DropTail(config) => match config.packets() {
                 Some(limit_pkts) => Self::DropTail(DropTail::new(limit_pkts)),
-                None => early(Rule::Bytes(ByteLimit::new(config.limit_bytes.unwrap_or(0)))),
+                None => fifo(Admission::Bytes(ByteLimit::new(
+                    config.limit_bytes.unwrap_or(0),
+                ))),
             },
-            QueueConfig::Red(config) => early(Rule::Red(Red::new(config, rng))),
-            QueueConfig::Pie(config) => early(Rule::Pie(Pie::new(config, rng))),
+            QueueConfig::Red(config) => fifo(Admission::Red(Red::new(config, rng))),
+            QueueConfig::Pie(config) => fifo(Admission::Pie(Pie::new(config, rng))),
             QueueConfig::Codel(config) => {
                 Self::Scheduled(Box::new(Scheduled::Codel(Codel::new(config))))
             }
@@ -111,32 +112,32 @@ impl Queue {
         }
     }
 
-    /// The packets that it holds; a queue that works departures out ahead holds none.
-    pub fn held(&self) -> Vec<PacketHandle> {
+    /// The packets that it holds; none if departures are computed on arrival.
+    pub fn queued(&self) -> Vec<PacketHandle> {
         match self {
-            Self::DropTail(_) | Self::Early(_) => Vec::new(),
+            Self::DropTail(_) | Self::Fifo(_) => Vec::new(),
             Self::Scheduled(queue) => queue.handles(),
         }
     }
 
-    /// Whether it is asked for packets, so that they must come at their own time.
+    /// Whether it holds packets, which must then arrive in order of time.
     pub fn is_scheduled(&self) -> bool {
         matches!(self, Self::Scheduled(_))
     }
 }
 
-impl Early {
-    /// Whether `arrival` may join; `ns_per_byte` is what the serialiser takes now.
+impl Fifo {
+    /// Whether `arrival` is admitted; `ns_per_byte` is the present serialisation time of an octet.
     pub fn judge(&mut self, arrival: &Arrival, ns_per_byte: f64) -> Verdict {
         self.backlog.leave(arrival.now);
-        match &mut self.rule {
-            Rule::Bytes(limit) => limit.judge(&self.backlog, arrival),
-            Rule::Red(red) => red.judge(&self.backlog, arrival, ns_per_byte),
-            Rule::Pie(pie) => pie.judge(&self.backlog, arrival),
+        match &mut self.admission {
+            Admission::Bytes(limit) => limit.judge(&self.backlog, arrival),
+            Admission::Red(red) => red.judge(&self.backlog, arrival, ns_per_byte),
+            Admission::Pie(pie) => pie.judge(&self.backlog, arrival),
         }
     }
 
-    /// Notes that a packet joined and when its service ends.
+    /// Adds a packet whose service ends at `departure`.
     pub fn join(&mut self, ip_bytes: u32, departure: Nanos) {
         self.backlog.join(ip_bytes, departure);
     }

@@ -1,9 +1,9 @@
-//! PIE: every 15 ms a proportional integral controller moves the probability with which coming packets are signalled,
-//! so that the queueing delay stays at its target.
+//! PIE: every 15 ms a proportional integral controller updates the probability with which arriving packets are dropped
+//! or marked, so that the queueing delay stays at its target.
 //!
-//! Does not depend on when a packet is served: what is in the queue, divided by its rate, is when the serialiser falls idle.
-//! Read RFC 8033 §4 and §5 first. Of the optional parts it has ECN (§5.1), derandomisation (§5.4) and the cap on one
-//! step (§5.5), as Linux; the departure rate need not be estimated (§5.2), and it is always active (§5.3).
+//! Does not depend on when a packet is served: the queueing delay is the time until the serialiser becomes idle. Read
+//! RFC 8033 §4 and §5 first. Of the optional parts it has ECN (§5.1), derandomisation (§5.4) and the cap on a step
+//! (§5.5), as Linux; no departure rate needs to be estimated (§5.2), and it is always active (§5.3).
 
 use hindflight_kernels::StreamRng;
 
@@ -13,19 +13,20 @@ use crate::config::PieConfig;
 use crate::net::link::DropCause;
 use crate::sim::time::{Nanos, seconds};
 
-/// RFC 8033 §4.1: below this probability, and with little delay, nothing is signalled.
+/// RFC 8033 §4.1: below this probability, and with a short delay, no packet is dropped or marked.
 const SAFE_PROBABILITY: f64 = 0.2;
-/// RFC 8033 §4.2: how fast the probability decays while nothing waits.
+/// RFC 8033 §4.2: decay of the probability while the queue is empty.
 const IDLE_DECAY: f64 = 0.98;
-/// RFC 8033 §5.4: no signal before the probabilities since the last one add up to this, a certain one from `LATEST`.
-const EARLIEST: f64 = 0.85;
-/// See `EARLIEST`.
-const LATEST: f64 = 8.5;
-/// RFC 8033 §5.5: from this probability on a step is at most `MAX_STEP`.
+/// RFC 8033 §5.4: no drop before the sum of the probabilities since the last one reaches this, and one for certain at
+/// `MAX_ACCUMULATED`.
+const MIN_ACCUMULATED: f64 = 0.85;
+/// See `MIN_ACCUMULATED`.
+const MAX_ACCUMULATED: f64 = 8.5;
+/// RFC 8033 §5.5: from this probability on, a step is at most `MAX_STEP`.
 const CAPPED_FROM: f64 = 0.1;
 /// See `CAPPED_FROM`.
 const MAX_STEP: f64 = 0.02;
-/// RFC 8033 §4.2: below each probability (or at it) a step is divided by so much.
+/// RFC 8033 §4.2: below each probability a step is divided by the number next to it.
 const SCALES: [(f64, f64); 6] = [
     (1e-6, 2048.0),
     (1e-5, 512.0),
@@ -39,7 +40,7 @@ const SCALES: [(f64, f64); 6] = [
 pub struct Pie {
     config: PieConfig,
     probability: f64,
-    /// Sum of the probabilities since the last signal.
+    /// Sum of the probabilities since the last drop or mark.
     accumulated: f64,
     /// Queueing delay at the last update.
     old_delay: Nanos,
@@ -62,7 +63,7 @@ impl Pie {
         }
     }
 
-    /// What happens to a packet that comes.
+    /// The decision on an arriving packet.
     pub fn judge(&mut self, backlog: &Backlog, arrival: &Arrival) -> Verdict {
         self.catch_up(arrival);
         if backlog.is_busy() && backlog.waiting_pkts() >= self.config.limit_pkts as usize {
@@ -70,11 +71,11 @@ impl Pie {
             return Verdict::Refuse(DropCause::Queue);
         }
         let delay = arrival.busy_until.saturating_sub(arrival.now);
-        // RFC 8033 §4.4: a new burst is allowed when congestion has gone.
+        // RFC 8033 §4.4: a new burst is allowed when the congestion is over.
         if self.probability == 0.0 && self.is_short(delay) && self.is_short(self.old_delay) {
             self.burst_left = self.config.max_burst_ns;
         }
-        if self.burst_left > 0 || !self.signals(backlog.waiting_bytes()) {
+        if self.burst_left > 0 || !self.drops_or_marks(backlog.waiting_bytes()) {
             return Verdict::Admit;
         }
         // RFC 8033 §5.1.
@@ -90,7 +91,7 @@ impl Pie {
     }
 
     /// RFC 8033 §4.1 and §5.4.
-    fn signals(&mut self, waiting_bytes: u64) -> bool {
+    fn drops_or_marks(&mut self, waiting_bytes: u64) -> bool {
         let safe = self.is_short(self.old_delay) && self.probability < SAFE_PROBABILITY;
         if safe || waiting_bytes <= 2 * u64::from(self.config.mean_packet_bytes) {
             return false;
@@ -99,16 +100,16 @@ impl Pie {
             self.accumulated = 0.0;
         }
         self.accumulated += self.probability;
-        let signal = self.accumulated >= LATEST
-            || self.accumulated >= EARLIEST && self.rng.unit() <= self.probability;
-        if signal {
+        let drop_or_mark = self.accumulated >= MAX_ACCUMULATED
+            || self.accumulated >= MIN_ACCUMULATED && self.rng.unit() <= self.probability;
+        if drop_or_mark {
             self.accumulated = 0.0;
         }
-        signal
+        drop_or_mark
     }
 
-    /// Makes the updates that were due up to now. Nothing has come since the last packet, so the delay at each of them
-    /// is known: what was left to send.
+    /// Makes up the updates that were due by now. Nothing has arrived since the last packet, so the delay at each
+    /// update is known: what was left to send.
     fn catch_up(&mut self, arrival: &Arrival) {
         while self.next_update <= arrival.now {
             self.update(arrival.busy_until.saturating_sub(self.next_update));
@@ -121,7 +122,7 @@ impl Pie {
         }
     }
 
-    /// RFC 8033 §4.2 and §5.5, with the queueing delay now.
+    /// RFC 8033 §4.2 and §5.5; `delay` is the present queueing delay.
     fn update(&mut self, delay: Nanos) {
         let error = seconds(delay) - seconds(self.config.target_ns);
         let trend = seconds(delay) - seconds(self.old_delay);
@@ -162,23 +163,25 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_follows_a_table_worked_by_hand() {
-        // Delay in ms before and now, probability before, and after: p + (0.125 (d - 15 ms) + 1.25 (d - old)) / scale.
+    fn the_probability_follows_a_table_computed_by_hand() {
+        // Delays in ms before and now, probabilities before and after: p + (0.125 (d - 15 ms) + 1.25 (d - old)) /
+        // scale.
         for (old_ms, delay_ms, before, after) in [
-            // 0.125 x 0.005 + 1.25 x 0.02 = 0.025625, a 2048th of it.
+            // 0.125 x 0.005 + 1.25 x 0.02 = 0.025625, divided by 2048.
             (0, 20, 0.0, 0.025_625 / 2048.0),
             (0, 20, 5e-6, 5e-6 + 0.025_625 / 512.0),
             (0, 20, 5e-5, 5e-5 + 0.025_625 / 128.0),
             (0, 20, 5e-4, 5e-4 + 0.025_625 / 32.0),
             (0, 20, 5e-3, 5e-3 + 0.025_625 / 8.0),
             (0, 20, 5e-2, 5e-2 + 0.025_625 / 2.0),
-            // From 0.1 on one step is 0.02 at most; a smaller one is itself: 0.125 x 0.005 + 1.25 x 0.005 = 0.006875.
+            // From 0.1 on a step is at most 0.02; a smaller one is not changed: 0.125 x 0.005 + 1.25 x 0.005 =
+            // 0.006875.
             (0, 20, 0.1, 0.12),
             (15, 20, 0.3, 0.306_875),
-            // At the target and steady nothing moves; falling delay lowers it: -1.25 x 0.01 = -0.0125.
+            // Steady at the target nothing changes; a falling delay lowers the probability: -1.25 x 0.01 = -0.0125.
             (15, 15, 0.3, 0.3),
             (25, 15, 0.3, 0.2875),
-            // Nothing waits, twice: 0.3 - 0.125 x 0.015 = 0.298125, times 0.98.
+            // Empty at two updates: 0.3 - 0.125 x 0.015 = 0.298125, times 0.98.
             (0, 0, 0.3, 0.298_125 * 0.98),
             (1, 0, 0.3, 0.298_125 - 0.001_25),
             // The bounds.
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_that_were_missed_are_made_with_the_delay_of_their_time() {
+    fn missed_updates_are_made_up_with_the_delay_of_their_time() {
         let arrival = |now_ms: u64, busy_ms: u64| Arrival {
             now: now_ms * MILLISECOND,
             busy_until: busy_ms * MILLISECOND,
@@ -214,7 +217,7 @@ mod tests {
         close(lazy.probability, eager.probability);
         assert!(lazy.probability > 0.0);
         assert_eq!(lazy.next_update, 60 * MILLISECOND);
-        // A year of idleness costs no year of updates, and the clock keeps its beat.
+        // A year idle does not cost a year of updates, and the phase of the updates stays.
         let year_ms = 365 * 86_400 * 1000;
         lazy.catch_up(&arrival(year_ms + 1, 90));
         close(lazy.probability, 0.0);
@@ -222,31 +225,35 @@ mod tests {
     }
 
     #[test]
-    fn signals_come_neither_too_early_nor_too_late() {
+    fn drops_come_neither_too_early_nor_too_late() {
         let mut pie = pie();
         pie.probability = 0.05;
         pie.old_delay = 20 * MILLISECOND;
         let (mut gaps, mut gap) = (Vec::new(), 0_u32);
         for _ in 0..50_000 {
             gap += 1;
-            if pie.signals(10_000) {
+            if pie.drops_or_marks(10_000) {
                 gaps.push(gap);
                 gap = 0;
             }
         }
-        // 16 packets bring 0.8, 17 bring 0.85; then one in 20 is signalled: 16 + 20 on average; the 170th surely.
+        // 16 packets add up to 0.8, 17 to 0.85; from then on one in 20 is dropped: 16 + 20 on average; the 170th for
+        // certain.
         let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
         assert!((mean - 36.0).abs() < 1.5, "{mean}");
-        let (min, max) = (gaps.iter().min(), gaps.iter().max());
-        assert!(matches!(min, Some(17 | 18)), "{min:?}");
-        assert!(max.is_some_and(|&gap| gap <= 171), "{max:?}");
-        assert!(!pie.signals(3000), "two packets may always wait");
+        let (least, most) = (gaps.iter().min(), gaps.iter().max());
+        assert!(matches!(least, Some(17 | 18)), "{least:?}");
+        assert!(most.is_some_and(|&gap| gap <= 171), "{most:?}");
+        assert!(!pie.drops_or_marks(3000), "two packets may always wait");
         pie.old_delay = 7 * MILLISECOND;
-        assert!((0..1000).all(|_| !pie.signals(10_000)), "little delay");
+        assert!(
+            (0..1000).all(|_| !pie.drops_or_marks(10_000)),
+            "little delay"
+        );
     }
 
     #[test]
-    fn a_burst_passes_for_its_time_and_marks_give_way_to_drops() {
+    fn a_burst_is_allowed_for_its_time_and_drops_replace_marks() {
         let mut backlog = Backlog::default();
         for departure in 1..=10 {
             backlog.join(1500, departure * SECOND);

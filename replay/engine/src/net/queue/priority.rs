@@ -1,7 +1,8 @@
-//! Strict priority: as long as a packet of a more urgent class waits, no other goes into service. Each class is
-//! drop-tail on its own; a packet in service is not interrupted.
+//! Strict priority: a packet enters service only if no packet of a higher class waits. Each class is a drop-tail queue;
+//! the packet in service is not interrupted.
 //!
-//! Does not depend on what classes mean. Read RFC 2474 §3 (the DSCP) and RFC 3246 §2 (why the served class must be policed).
+//! Does not depend on the meaning of the classes. Read RFC 2474 §3 (DSCP) and RFC 3246 §2 (why the highest class must
+//! be policed).
 
 use super::scheduled::Waiting;
 use crate::config::PriorityConfig;
@@ -32,7 +33,7 @@ impl Priority {
         }
     }
 
-    /// A packet comes; returned if its class is full.
+    /// Adds a packet. Returns it if its class is full.
     pub fn push(&mut self, packet: Waiting) -> Option<Waiting> {
         let class = self.class_of[usize::from(packet.dscp) % 64];
         let queue = &mut self.classes[usize::from(class)];
@@ -43,12 +44,12 @@ impl Priority {
         None
     }
 
-    /// The oldest packet of the most urgent class that has one.
+    /// The oldest packet of the highest class that has one.
     pub fn pop(&mut self) -> Option<Waiting> {
         self.classes.iter_mut().find_map(Ring::pop_front)
     }
 
-    /// The packets that wait.
+    /// The packets in the queue.
     pub fn iter(&self) -> impl Iterator<Item = &Waiting> + '_ {
         self.classes.iter().flat_map(Ring::iter)
     }
@@ -74,21 +75,21 @@ mod tests {
     }
 
     #[test]
-    fn low_waits_as_long_as_high_has_anything() {
+    fn a_lower_class_waits_as_long_as_a_higher_one_has_packets() {
         let mut queue = queue(&[&[46], &[34, 36]], 100);
-        // Numbered in the order in which they come: best effort, AF41, EF, …
+        // Numbered in order of arrival: best effort, AF41, EF, …
         for (number, dscp) in [0, 34, 46, 0, 36, 46].into_iter().enumerate() {
             assert!(queue.push(packet(number as u16, dscp)).is_none());
         }
         let mut order: Vec<u16> = (0..2).filter_map(|_| queue.pop()).map(|p| p.leg).collect();
-        // One more urgent packet comes in between.
+        // One more packet of the highest class arrives.
         queue.push(packet(6, 46));
         order.extend(std::iter::from_fn(|| queue.pop()).map(|packet| packet.leg));
         assert_eq!(order, [2, 5, 6, 1, 4, 0, 3]);
     }
 
     #[test]
-    fn each_class_is_full_on_its_own() {
+    fn each_class_has_its_own_limit() {
         let mut queue = queue(&[&[46]], 2);
         for dscp in [0, 0, 46] {
             assert!(queue.push(packet(0, dscp)).is_none());

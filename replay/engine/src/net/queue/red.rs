@@ -1,4 +1,5 @@
-//! RED: a moving average of the queue decides how likely a packet is to be signalled, before the queue is full.
+//! RED: the probability that an arriving packet is dropped or marked depends on a moving average of the queue, before
+//! the queue is full.
 //!
 //! Does not depend on when a packet is served. Read S. Floyd and V. Jacobson, "Random Early Detection Gateways for
 //! Congestion Avoidance", IEEE/ACM ToN 1(4), 1993 (FJ93 below), §IV and figure 2; gentle: S. Floyd, "Recommendation on
@@ -15,10 +16,10 @@ use crate::sim::time::Nanos;
 /// RED's state.
 pub struct Red {
     config: RedConfig,
-    /// Averaged queue in packets.
+    /// Average queue in packets.
     average: f64,
-    /// Packets let pass since the last signal, or since the average rose above the lower threshold.
-    passed: u32,
+    /// Packets admitted since the last drop or mark, or since the average exceeded the lower threshold.
+    admitted: u32,
     rng: StreamRng,
 }
 
@@ -28,24 +29,24 @@ impl Red {
         Self {
             config: config.clone(),
             average: 0.0,
-            passed: 0,
+            admitted: 0,
             rng,
         }
     }
 
-    /// What happens to a packet that comes.
+    /// The decision on an arriving packet.
     pub fn judge(&mut self, backlog: &Backlog, arrival: &Arrival, ns_per_byte: f64) -> Verdict {
         let idle = (!backlog.is_busy()).then(|| arrival.now.saturating_sub(arrival.busy_until));
         let packet_ns = f64::from(self.config.mean_packet_bytes) * ns_per_byte;
-        self.take_average(backlog.waiting_pkts(), idle, packet_ns);
+        self.update_average(backlog.waiting_pkts(), idle, packet_ns);
         if backlog.is_busy() && backlog.waiting_pkts() >= self.config.limit_pkts as usize {
-            self.passed = 0;
+            self.admitted = 0;
             return Verdict::Refuse(DropCause::Queue);
         }
-        if !self.signals() {
+        if !self.drops_or_marks() {
             return Verdict::Admit;
         }
-        // RFC 3168 §7: above the upper threshold packets are dropped even if they could be marked.
+        // RFC 3168 §7: above the upper threshold, packets are dropped even if they are ECN-capable.
         if arrival.ect && self.config.ecn && self.average < self.config.max_pkts {
             Verdict::Mark
         } else {
@@ -53,8 +54,8 @@ impl Red {
         }
     }
 
-    /// FJ93 §IV: the exponential average; after idle time as if that many typical packets had found it empty.
-    fn take_average(&mut self, waiting: usize, idle: Option<Nanos>, packet_ns: f64) {
+    /// FJ93 §IV: the exponential average; idle time counts as that many typical packets that found the queue empty.
+    fn update_average(&mut self, waiting: usize, idle: Option<Nanos>, packet_ns: f64) {
         let keep = 1.0 - self.config.weight;
         if let Some(idle) = idle {
             self.average *= libm::pow(keep, idle as f64 / packet_ns);
@@ -63,7 +64,7 @@ impl Red {
         }
     }
 
-    /// p_b by the average: FJ93 §IV up to the upper threshold, gentle above it.
+    /// p_b of the average: FJ93 §IV up to the upper threshold, the gentle variant above it.
     fn base_probability(&self) -> f64 {
         let RedConfig {
             min_pkts,
@@ -82,21 +83,21 @@ impl Red {
         }
     }
 
-    /// Whether this packet is signalled: p_a = p_b / (1 - count p_b) spreads the signals evenly (FJ93 §VII).
+    /// Whether this packet is dropped or marked: p_a = p_b / (1 - count p_b) spaces the drops evenly (FJ93 §VII).
     ///
-    /// Deviation: FJ93's figure 2 counts the packet itself after a signal; only without it are the gaps uniform up to
-    /// 1 / p_b as §VII derives.
-    fn signals(&mut self) -> bool {
+    /// Deviation: after a drop, FJ93's figure 2 counts the packet itself; only without that are the gaps uniform up to
+    /// 1 / p_b, as §VII derives.
+    fn drops_or_marks(&mut self) -> bool {
         if self.average < self.config.min_pkts {
-            self.passed = 0;
+            self.admitted = 0;
             return false;
         }
         let p_b = self.base_probability();
-        let room = 1.0 - f64::from(self.passed) * p_b;
-        // `unit` draws from (0, 1]: a probability of 0 never signals, 1 always does.
-        let signal = room <= 0.0 || self.rng.unit() <= p_b / room;
-        self.passed = if signal { 0 } else { self.passed + 1 };
-        signal
+        let divisor = 1.0 - f64::from(self.admitted) * p_b;
+        // `unit` returns numbers in (0, 1]: a probability of 0 never applies, 1 always does.
+        let drop_or_mark = divisor <= 0.0 || self.rng.unit() <= p_b / divisor;
+        self.admitted = if drop_or_mark { 0 } else { self.admitted + 1 };
+        drop_or_mark
     }
 }
 
@@ -120,25 +121,25 @@ mod tests {
     }
 
     #[test]
-    fn the_average_moves_by_the_weight_and_forgets_by_idle_packets() {
+    fn the_average_moves_by_the_weight_and_decays_by_idle_packets() {
         let mut red = red(&RedConfig {
             weight: 0.25,
             ..RedConfig::default()
         });
-        red.take_average(8, None, 100.0);
+        red.update_average(8, None, 100.0);
         close(red.average, 2.0);
-        red.take_average(4, None, 100.0);
+        red.update_average(4, None, 100.0);
         close(red.average, 2.5);
-        // 200 ns of idleness at 100 ns a packet: two empty looks, 2.5 x 0.75^2.
-        red.take_average(0, Some(200), 100.0);
+        // 200 ns idle at 100 ns per packet: two samples of an empty queue, 2.5 x 0.75^2.
+        red.update_average(0, Some(200), 100.0);
         close(red.average, 1.40625);
-        // No time, no forgetting: the packet that finds the line free at that moment is no sample.
-        red.take_average(0, Some(0), 100.0);
+        // No idle time, no decay: a packet that finds the link free at that instant is no sample.
+        red.update_average(0, Some(0), 100.0);
         close(red.average, 1.40625);
     }
 
     #[test]
-    fn a_held_link_that_is_free_later_has_not_been_idle() {
+    fn a_link_whose_transmission_is_suspended_is_not_idle() {
         let average = |now, busy_until| {
             let mut red = red(&RedConfig {
                 weight: 0.25,
@@ -184,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_spread_over_the_packets_between_them() {
-        // With p_b = 0.05, gaps are uniform on 1..=20 (FJ93 §VII): mean 10.5, never beyond 1 / p_b.
+    fn drops_are_spaced_evenly() {
+        // With p_b = 0.05, gaps are uniform on 1..=20 (FJ93 §VII): mean 10.5, never above 1 / p_b.
         let mut red = red(&RedConfig::default());
         red.average = 10.0;
         let (mut gaps, mut gap) = (Vec::new(), 0);
         for _ in 0..20_000 {
             gap += 1;
-            if red.signals() {
+            if red.drops_or_marks() {
                 gaps.push(gap);
                 gap = 0;
             }
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_only_the_capable_and_only_below_the_upper_threshold() {
+    fn only_ecn_capable_packets_are_marked_and_only_below_the_upper_threshold() {
         let busy = |waiting: u32| {
             let mut backlog = Backlog::default();
             for number in 0..=waiting {
@@ -231,7 +232,7 @@ mod tests {
                 ..certain.clone()
             });
             red.average = f64::from(waiting);
-            red.passed = 1_000_000;
+            red.admitted = 1_000_000;
             red.judge(&busy(waiting), &arrival(ect), 1.0)
         };
         assert_eq!(judge(4, true, true), Verdict::Admit);

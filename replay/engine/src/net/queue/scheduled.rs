@@ -1,4 +1,4 @@
-//! Queues that are asked for a packet when the serialiser falls idle: they hold the packets themselves.
+//! Queues that hold packets and are asked for the next one when the serialiser becomes idle.
 //!
 //! Does not depend on when that is.
 
@@ -9,54 +9,54 @@ use crate::net::link::DropCause;
 use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::Nanos;
 
-/// A packet that waits.
+/// A packet in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Where it lies.
+    /// Its slot in the packet pool.
     pub handle: PacketHandle,
-    /// When it came.
+    /// When it arrived.
     pub since: Nanos,
-    /// Its connection.
+    /// Number of its connection.
     pub leg: u16,
     /// Octets of the IP packet.
     pub ip_bytes: u16,
     /// DSCP.
     pub dscp: u8,
-    /// Its transport understands ECN marks.
+    /// Whether its transport is ECN-capable.
     pub ect: bool,
 }
 
-/// A packet that goes into service.
+/// A packet that enters service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// The packet.
     pub packet: Waiting,
-    /// It is to be marked: congestion experienced.
+    /// Whether it must be marked (congestion experienced).
     pub marked: bool,
 }
 
-/// Packets that will not be served, and why.
+/// Packets that were dropped, and the cause.
 pub type Dropped = Vec<(PacketHandle, DropCause)>;
 
-/// A queue that is asked for packets.
+/// A queue that holds packets.
 pub enum Scheduled {
     /// Drops by sojourn time.
     Codel(Codel),
-    /// Serves urgent classes first.
+    /// Serves the highest class first.
     Priority(Priority),
     /// Serves flows in turn.
     Drr(Drr),
 }
 
 impl Scheduled {
-    /// A packet finds the serialiser idle and nothing before it: it need not wait.
+    /// A packet finds the serialiser idle and the queue empty: it enters service immediately.
     pub fn pass_by(&mut self) {
         if let Self::Codel(queue) = self {
             queue.pass_by();
         }
     }
 
-    /// A packet comes; returns the one for which there is no room, itself or another.
+    /// Adds a packet. Returns the one that does not fit: this one or another.
     pub fn push(&mut self, packet: Waiting) -> Option<Waiting> {
         match self {
             Self::Codel(queue) => queue.push(packet),
@@ -65,7 +65,7 @@ impl Scheduled {
         }
     }
 
-    /// The next packet to serve, if any; `dropped` takes those that it drops on the way.
+    /// The next packet to serve, if there is one; packets that are dropped on the way go to `dropped`.
     pub fn pop(&mut self, now: Nanos, dropped: &mut Dropped) -> Option<Served> {
         let unmarked = |packet| Served {
             packet,
@@ -78,7 +78,7 @@ impl Scheduled {
         }
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Codel(queue) => queue.iter().next().is_none(),
@@ -87,7 +87,7 @@ impl Scheduled {
         }
     }
 
-    /// The packets that wait.
+    /// The packets in the queue.
     pub fn handles(&self) -> Vec<PacketHandle> {
         match self {
             Self::Codel(queue) => queue.iter().map(|packet| packet.handle).collect(),

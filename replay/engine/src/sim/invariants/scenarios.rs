@@ -110,7 +110,7 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
     ]
 }
 
-/// Word of slow start, milliseconds of warning, what becomes of handovers, the rate that the SYN asks for.
+/// Delayed ACKs after slow start, milliseconds of a freeze warning, reaction to handovers, rate of Quick-Start.
 fn mechanisms() -> impl Strategy<Value = (Option<bool>, Option<u64>, HandoverRule, Option<f64>)> {
     let rules = vec![
         HandoverRule::Off,
@@ -146,7 +146,7 @@ fn stack() -> impl Strategy<Value = StackOverrides> {
                     receive_buffer_bytes: Some(buffer * 1500),
                     read_rate_bps,
                     nagle: Some(nagle),
-                    // A bad state that lasts for 15 packets takes every retransmission: none gives up before its end.
+                    // A bad state of 15 packets loses every retransmission: no sender may give up before its end.
                     retry_limit: Some(255),
                     syn_retry_limit: Some(127),
                     ..StackOverrides::default()
@@ -166,7 +166,7 @@ fn stack() -> impl Strategy<Value = StackOverrides> {
     })
 }
 
-/// A flow's size and application, that comes to an end or does not.
+/// Size and application of a flow, endless or not.
 fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)> {
     let spread =
         || proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
@@ -227,13 +227,13 @@ fn application(endless: bool) -> BoxedStrategy<(Option<u64>, ApplicationConfig)>
     }
 }
 
-/// A variant, with values of its parameters.
+/// A variant with values of its parameters.
 fn variant(profile: Profile) -> impl Strategy<Value = (String, ParamValues)> {
     proptest::sample::select(VARIANTS)
         .prop_flat_map(move |known| (Just(known.info().name.into()), drawn(known, profile)))
 }
 
-/// A proxy at `node`, or none; with a variant of its own, or the flow's.
+/// A proxy at `node`, or none; with its own variant or the flow's.
 fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyConfig>> {
     let own = proptest::option::of(variant(profile));
     let policies = vec![
@@ -255,10 +255,10 @@ fn proxy(node: String, profile: Profile) -> impl Strategy<Value = Option<ProxyCo
     proptest::option::of(proxy)
 }
 
-/// Profile, variant and parameters of a flow, and what becomes of each of `nodes`.
-type Who = (Profile, (String, ParamValues), Vec<Option<ProxyConfig>>);
+/// Profile, variant and parameters of a flow, and what each of `nodes` is.
+type Setup = (Profile, (String, ParamValues), Vec<Option<ProxyConfig>>);
 
-fn who(nodes: Vec<String>) -> impl Strategy<Value = Who> {
+fn setup(nodes: Vec<String>) -> impl Strategy<Value = Setup> {
     proptest::sample::select(vec![Profile::Rfc, Profile::Linux, Profile::Ns2]).prop_flat_map(
         move |profile| {
             let proxies: Vec<_> = nodes.iter().map(|n| proxy(n.clone(), profile)).collect();
@@ -273,9 +273,9 @@ fn flow(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> 
     let ends = prop_oneof![3 => Just(whole), 1 => proptest::sample::subsequence(sites, 2)];
     let buffer = (3000..200_000_u64, any::<bool>());
     let buffer = proptest::option::weighted(0.4, buffer);
-    let who = who(nodes.clone());
+    let setup = setup(nodes.clone());
     let traffic = (stack(), application(endless), buffer).prop_map(fit_together);
-    (who, traffic, 0..3000_u64, ends).prop_map(
+    (setup, traffic, 0..3000_u64, ends).prop_map(
         move |((profile, (variant, params), proxies), traffic, start_ms, ends)| {
             let (stack, (size_bytes, application)) = traffic;
             let proxies = proxies.into_iter().take(ends[1]).skip(ends[0] + 1);
@@ -297,14 +297,14 @@ fn flow(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = FlowConfig> 
     )
 }
 
-/// A stack, a size with an application, and octets of the send buffer that may grow.
+/// A stack, a size with an application, and octets of an autotuned send buffer.
 type Traffic = (
     StackOverrides,
     (Option<u64>, ApplicationConfig),
     Option<(u64, bool)>,
 );
 
-/// Leaves out what an application cannot have, and gives the stack its send buffer.
+/// Removes keys that contradict the application, and gives the stack its send buffer.
 fn fit_together(
     (mut stack, (size_bytes, mut application), buffer): Traffic,
 ) -> (StackOverrides, (Option<u64>, ApplicationConfig)) {
@@ -318,7 +318,7 @@ fn fit_together(
     (stack, (size_bytes, application))
 }
 
-/// Slow and, where the run is long, over before long: so that the flows come to their end.
+/// Slow and, in long runs, of short duration, so that the flows finish.
 fn datagrams(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = DatagramConfig> {
     let spread = proptest::sample::select(vec![Spread::Fixed, Spread::Exponential, Spread::Pareto]);
     let bursts = (1..500_u64, 0..500_u64, spread).prop_map(|(on_ms, off_ms, spread)| BurstConfig {
@@ -350,7 +350,7 @@ fn datagrams(nodes: Vec<String>, endless: bool) -> impl Strategy<Value = Datagra
         )
 }
 
-/// Runs to the end of all flows, or for some seconds of flows without end.
+/// Runs to the end of all flows, or for some seconds of endless flows.
 pub fn scenario(endless: bool) -> impl Strategy<Value = Config> {
     (1..4_usize).prop_flat_map(move |hops| {
         let nodes: Vec<String> = (0..=hops).map(|n| format!("n{n}")).collect();

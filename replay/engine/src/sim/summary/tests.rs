@@ -1,10 +1,10 @@
-//! Whole runs, and what their rows say: over which time, of which legs, of what was read.
+//! Summaries of whole runs: which time, which legs and which octets they cover.
 
 use super::{FlowSummary, RunSummary};
 use crate::config::Config;
 use crate::sim::time::{MILLISECOND, SECOND};
 
-/// Two links of 10 Mbit/s and 50 ms, the second one of which loses packets.
+/// Two links of 10 Mbit/s and 50 ms; the second one loses packets.
 fn over(loss: &str, seconds: u64, flows: &str, datagrams: &str) -> RunSummary {
     let hop = r#""rate_bps": 10e6, "delay_ns": 50000000"#;
     let config = format!(
@@ -25,7 +25,7 @@ fn one(seconds: u64, flow: &str) -> FlowSummary {
 const FILE: &str = r#"{"name": "f", "variant": "sack", "size_bytes": 100000}"#;
 
 #[test]
-fn datagrams_go_on_after_the_flows_are_done_and_their_rate_is_over_their_own_time() {
+fn datagrams_continue_after_the_flows_and_their_rate_refers_to_their_own_time() {
     let source = |rest: &str| {
         let datagrams =
             format!(r#"{{"name": "u", "packet_bytes": 1000, "rate_bps": 800000, {rest}}}"#);
@@ -45,14 +45,14 @@ fn datagrams_go_on_after_the_flows_are_done_and_their_rate_is_over_their_own_tim
         let share = told.goodput_bps / payload_bps;
         assert!((0.995..1.0).contains(&share), "{share} of {told:?}");
     }
-    // What comes when a flow is over changes nothing of it.
+    // What arrives after the end of a flow does not change its numbers.
     let (flow, _) = source(r#""start_ns": 50000000000"#);
     assert_eq!(flow, over("", 100, FILE, "").flows[0]);
 }
 
 #[test]
-fn a_flow_keeps_its_numbers_whoever_goes_on_after_it() {
-    // Both at full speed: what the second one sends lengthens round trips and fills queues after the first has ended.
+fn a_flow_keeps_its_numbers_while_others_continue() {
+    // Both at full speed: after the end of the first flow the second one fills queues and lengthens round trips.
     let late = r#"{"name": "g", "variant": "sack", "start_ns": 1000000000}"#;
     let alone = &over("", 30, FILE, "").flows[0];
     assert!(alone.duration_ns < SECOND);
@@ -69,7 +69,7 @@ fn a_flow_keeps_its_numbers_whoever_goes_on_after_it() {
 }
 
 #[test]
-fn a_reset_ends_the_time_of_a_flow() {
+fn a_reset_ends_a_flow() {
     let down = r#", "schedule": [{"at_ns": 3000000000, "outage": true}]"#;
     for size in ["", r#""size_bytes": 100000000,"#] {
         let flow = format!(
@@ -93,7 +93,7 @@ fn a_reset_ends_the_time_of_a_flow() {
 }
 
 #[test]
-fn application_delays_are_those_of_what_was_read() {
+fn only_writes_that_were_read_have_an_application_delay() {
     // 1000 octets each second, read at 500 octets a second from 0.3 s on: write n, from 0, is read at 2 n + 2.3 s.
     let writes = |seconds| {
         let times: Vec<String> = (0..20).map(|n| (n * SECOND).to_string()).collect();
@@ -105,7 +105,7 @@ fn application_delays_are_those_of_what_was_read() {
         );
         one(seconds, &flow)
     };
-    // By 13 s write 5 is read, by 21 s write 9, in the end write 19.
+    // By 13 s write 5 has been read, by 21 s write 9, in the end write 19.
     for (seconds, longest) in [(13, 7), (21, 11), (60, 21)] {
         let flow = writes(seconds);
         let told = flow.app_delay_max_ns.unwrap_or(0);
@@ -118,7 +118,7 @@ fn application_delays_are_those_of_what_was_read() {
 }
 
 #[test]
-fn pages_that_were_not_read_by_the_end_were_not_loaded() {
+fn only_pages_that_were_read_by_the_end_count() {
     let pages = |seconds| {
         let flow = one(
             seconds,
@@ -127,7 +127,7 @@ fn pages_that_were_not_read_by_the_end_were_not_loaded() {
         );
         (flow.pages, flow.page_load_p95_ns.is_some(), flow.completed)
     };
-    // Ten seconds of reading each.
+    // Each page takes ten seconds to read.
     assert_eq!(pages(10), (Some(0), false, false));
     assert_eq!(pages(12), (Some(1), true, false));
     assert_eq!(pages(20), (Some(1), true, false));
@@ -135,7 +135,7 @@ fn pages_that_were_not_read_by_the_end_were_not_loaded() {
 }
 
 #[test]
-fn with_a_proxy_everything_is_counted_on_both_legs() {
+fn with_a_proxy_counters_cover_both_legs() {
     let loss = r#", "loss": {"kind": "bernoulli", "per": 0.01}"#;
     let flow = |proxies: &str| {
         let flow = format!(
@@ -148,7 +148,7 @@ fn with_a_proxy_everything_is_counted_on_both_legs() {
         let sender = told.sender;
         assert!(told.completed && told.channel_losses > 3, "{told:?}");
         assert_eq!(sender.segments_out - sender.retransmissions, legs * 1000);
-        // Each loss is repaired, and a timeout may send again what was not lost.
+        // Each lost packet is retransmitted, and a timeout may retransmit packets that were not lost.
         assert!(sender.retransmissions >= told.channel_losses, "{told:?}");
         assert!(sender.rtos > 0 || sender.retransmissions == told.channel_losses);
         assert!(sender.recoveries > 0 && sender.recoveries <= told.channel_losses);
@@ -156,8 +156,8 @@ fn with_a_proxy_everything_is_counted_on_both_legs() {
 }
 
 #[test]
-fn a_flow_is_reset_with_the_first_of_its_connections() {
-    // The proxy's own connection gives up behind the break; the sender's stands, its window closed.
+fn the_first_reset_of_a_connection_resets_the_flow() {
+    // The proxy's sender gives up behind the outage; the data sender's connection stays, with a closed window.
     let down = r#", "schedule": [{"at_ns": 3000000000, "outage": true}]"#;
     let flow = r#"{"name": "f", "variant": "sack", "proxies": [{"node": "b"}],
         "stack": {"user_timeout_ns": 2500000000}}"#;
@@ -168,7 +168,7 @@ fn a_flow_is_reset_with_the_first_of_its_connections() {
 }
 
 #[test]
-fn losses_are_counted_by_cause_where_data_were_lost_and_apart_where_none_were() {
+fn losses_of_data_are_counted_by_cause_and_those_of_control_packets_together() {
     let lost = |outage: &str| {
         let told = over(outage, 100, FILE, "").flows.remove(0);
         assert!(told.completed);
@@ -180,8 +180,8 @@ fn losses_are_counted_by_cause_where_data_were_lost_and_apart_where_none_were() 
         )
     };
     assert_eq!(lost(""), (0, 0));
-    // Its SYN passes the second link at 51 ms.
+    // The SYN passes the second link at 51 ms.
     assert_eq!(lost(&until(1, 500)), (0, 1));
-    // The ACK of its handshake and its initial window of ten do from 251 ms on.
+    // The ACK of the handshake and the initial window of ten pass it from 251 ms on.
     assert_eq!(lost(&until(240, 300)), (10, 1));
 }

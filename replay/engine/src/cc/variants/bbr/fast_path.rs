@@ -125,7 +125,7 @@ impl Bbr {
         let room = self.aggregation.extra_acked().min(standing.max_room);
         let target = self.with_bursts(standing.product + room);
         let window = cwnd.max(1) + acked;
-        self.output.cwnd = window.min(target).max(self.params.least_cwnd.into());
+        self.output.cwnd = window.min(target).max(self.params.min_cwnd.into());
         if let Some(rates) = rates {
             self.take_rates(rates);
         }

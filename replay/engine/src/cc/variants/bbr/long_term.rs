@@ -208,7 +208,7 @@ mod tests {
             })
         }
 
-        fn verdicts(&mut self, rounds: u32, delivered: u64, lost: u64) -> Vec<Verdict> {
+        fn decisions(&mut self, rounds: u32, delivered: u64, lost: u64) -> Vec<Verdict> {
             let all = (0..rounds).map(|_| self.round(delivered, lost));
             all.filter(|&verdict| verdict != Verdict::None).collect()
         }
@@ -218,8 +218,8 @@ mod tests {
     fn two_lossy_intervals_of_like_throughput_are_a_policer() {
         let mut flow = Flow::new();
         // The first interval ends with its fourth round, the second four rounds later.
-        assert_eq!(flow.verdicts(7, 100, 25), []);
-        assert_eq!(flow.verdicts(1, 100, 25), [Verdict::Policed]);
+        assert_eq!(flow.decisions(7, 100, 25), []);
+        assert_eq!(flow.decisions(1, 100, 25), [Verdict::Policed]);
         let per_s = rate_pkts_per_s(flow.state.bw().unwrap_or(0), UNIT, 0.0);
         assert!((95.0..105.0).contains(&per_s), "{per_s}");
     }
@@ -227,21 +227,21 @@ mod tests {
     #[test]
     fn less_loss_or_another_throughput_is_none() {
         // 50/256 of 100 delivered: 19.5 lost.
-        assert_eq!(Flow::new().verdicts(16, 100, 19), []);
-        assert_eq!(Flow::new().verdicts(8, 100, 21), [Verdict::Policed]);
+        assert_eq!(Flow::new().decisions(16, 100, 19), []);
+        assert_eq!(Flow::new().decisions(8, 100, 21), [Verdict::Policed]);
         let mut flow = Flow::new();
-        flow.verdicts(4, 100, 25);
-        assert_eq!(flow.verdicts(4, 150, 40), [], "half as much again");
+        flow.decisions(4, 100, 25);
+        assert_eq!(flow.decisions(4, 150, 40), [], "half as much again");
         assert_eq!(flow.state.bw(), None);
     }
 
     #[test]
     fn the_rate_is_used_for_forty_eight_rounds() {
         let mut flow = Flow::new();
-        flow.verdicts(8, 100, 25);
-        assert_eq!(flow.verdicts(47, 100, 0), []);
+        flow.decisions(8, 100, 25);
+        assert_eq!(flow.decisions(47, 100, 0), []);
         assert!(flow.state.bw().is_some());
-        assert_eq!(flow.verdicts(1, 100, 0), [Verdict::ProbeAgain]);
+        assert_eq!(flow.decisions(1, 100, 0), [Verdict::ProbeAgain]);
         assert_eq!(flow.state.bw(), None);
     }
 
@@ -249,7 +249,7 @@ mod tests {
     fn an_interval_without_end_or_without_data_starts_anew() {
         let mut flow = Flow::new();
         flow.round(100, 25);
-        assert_eq!(flow.verdicts(15, 100, 0), []);
+        assert_eq!(flow.decisions(15, 100, 0), []);
         assert_eq!(flow.state.stage, Stage::Sampling);
         flow.round(100, 0);
         assert_eq!(flow.state.stage, Stage::Waiting, "more than sixteen rounds");

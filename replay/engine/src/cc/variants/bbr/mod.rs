@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 
 use hindflight_kernels::StreamRng;
 
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::evidence::{AckEvidence, RateSample, Repair, Signal, SignalEvidence};
 use crate::cc::params::parameters;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
@@ -54,8 +54,8 @@ parameters! {
         min_rtt_window_s: number(10.0, "s", 0.1, 3600.0, "Linux 6.x tcp_bbr.c"),
         /// Minimum stay in `PROBE_RTT`.
         probe_rtt_ms: number(200.0, "ms", 1.0, 10_000.0, "Linux 6.x tcp_bbr.c"),
-        /// Minimum window.
-        least_cwnd: whole(4, "segments", 1, 1000, "Linux 6.x tcp_bbr.c"),
+        /// Least window.
+        min_cwnd: whole(4, "segments", 1, 1000, "Linux 6.x tcp_bbr.c"),
         /// Growth of the delivery rate per round below which the pipe may be full.
         full_bw_growth: number(1.25, "", 1.0, 4.0, "Linux 6.x tcp_bbr.c"),
         /// Rounds without that growth that fill it.
@@ -81,9 +81,9 @@ pub const DEFINITION: Definition = Definition {
     source: "Cardwell et al., ACM Queue 14-5",
     year: 2016,
     params: BbrParams::SPECS,
-    made: |stack, values, draws| {
+    parts: |stack, values, draws| {
         let (params, window) = (BbrParams::of(values), stack.initial_window_pkts);
-        Made::Whole(Bbr::new(params, window, stack.smss_bytes, draws).into())
+        ControllerParts::Whole(Bbr::new(params, window, stack.smss_bytes, draws).into())
     },
     ..Definition::BASE
 };
@@ -453,9 +453,9 @@ impl Bbr {
     }
 
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
-        let expired = self.min_rtt_is_old(ack);
+        let expired = self.min_rtt_has_expired(ack);
         if let Some(rtt) = ack.rtt
-            && (expired || self.lessens_min_rtt(ack))
+            && (expired || self.is_new_min_rtt(ack))
         {
             self.min_rtt = MinRtt {
                 value: Some(rtt),
@@ -478,12 +478,12 @@ impl Bbr {
     }
 
     #[inline]
-    fn min_rtt_is_old(&self, ack: &AckEvidence) -> bool {
+    fn min_rtt_has_expired(&self, ack: &AckEvidence) -> bool {
         ack.now > self.min_rtt.seen_at + self.min_rtt_window
     }
 
     #[inline]
-    fn lessens_min_rtt(&self, ack: &AckEvidence) -> bool {
+    fn is_new_min_rtt(&self, ack: &AckEvidence) -> bool {
         let lessens = |rtt| self.min_rtt.value.is_none_or(|min| rtt < min);
         ack.rtt.is_some_and(lessens)
     }
@@ -494,7 +494,7 @@ impl Bbr {
         let Mode::ProbeRtt { until, round_done } = &mut self.mode else {
             return;
         };
-        if until.is_none() && ack.flight <= self.params.least_cwnd {
+        if until.is_none() && ack.flight <= self.params.min_cwnd {
             let stay = (self.params.probe_rtt_ms * MILLISECOND as f64) as Nanos;
             *until = Some(ack.now + stay);
             *round_done = false;
@@ -547,21 +547,21 @@ impl Bbr {
     fn set_cwnd(&mut self, ack: &AckEvidence) {
         let acked = u64::from(ack.delivered);
         if acked > 0 && !self.recover_or_restore(ack, acked) {
-            let target = self.bdp(self.model_bw(), self.gains.cwnd) + self.aggregation_room();
+            let target = self.bdp(self.model_bw(), self.gains.cwnd) + self.aggregation_allowance();
             let target = self.with_bursts(target);
             if self.full_pipe.reached {
                 self.output.cwnd = (self.output.cwnd + acked).min(target);
             } else if self.output.cwnd < target || ack.delivered_total < INITIAL_WINDOW {
                 self.output.cwnd += acked;
             }
-            self.output.cwnd = self.output.cwnd.max(self.params.least_cwnd.into());
+            self.output.cwnd = self.output.cwnd.max(self.params.min_cwnd.into());
         }
         if matches!(self.mode, Mode::ProbeRtt { .. }) {
-            self.output.cwnd = self.output.cwnd.min(self.params.least_cwnd.into());
+            self.output.cwnd = self.output.cwnd.min(self.params.min_cwnd.into());
         }
     }
 
-    fn aggregation_room(&self) -> u64 {
+    fn aggregation_allowance(&self) -> u64 {
         if !self.full_pipe.reached {
             return 0;
         }

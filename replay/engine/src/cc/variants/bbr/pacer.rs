@@ -14,7 +14,7 @@ const BURST_PER_S: f64 = 1024.0;
 const MAX_BURST_PKTS: f64 = 127.0;
 const MAX_BURST_BYTES: f64 = 65_216.0;
 /// Version 3 adds to it on short paths.
-const NEAR_BURST_BYTES: u32 = 65_536;
+const SHORT_PATH_BURST_BYTES: u32 = 65_536;
 const BURST_HALVING: Nanos = 512_000;
 const BURST_HALVINGS: Nanos = 32;
 /// Round-trip time that is assumed before the first sample.
@@ -43,7 +43,7 @@ impl Pacer {
             burst_goal: 0,
             has_seen_rtt: false,
         };
-        pacer.keep_to(f64::INFINITY);
+        pacer.set_rate(f64::INFINITY);
         pacer
     }
 
@@ -90,10 +90,10 @@ impl Pacer {
 
     fn take(&mut self, bw: u64, gain: u64, rate: f64) {
         self.set_for = (bw, gain);
-        self.keep_to(rate);
+        self.set_rate(rate);
     }
 
-    fn keep_to(&mut self, pkts_per_s: f64) {
+    fn set_rate(&mut self, pkts_per_s: f64) {
         self.pace.pkts_per_s = pkts_per_s;
         let slow = self.bytes_per_s() < MIN_BURST_BYTES_PER_S;
         self.pace.min_burst_pkts = if slow { 1 } else { 2 };
@@ -114,7 +114,9 @@ impl Pacer {
     #[inline]
     pub fn burst_goal_on(&self, min_rtt: Nanos) -> u64 {
         if min_rtt < BURST_HALVINGS * BURST_HALVING {
-            self.burst_with(f64::from(NEAR_BURST_BYTES >> (min_rtt / BURST_HALVING)))
+            self.burst_with(f64::from(
+                SHORT_PATH_BURST_BYTES >> (min_rtt / BURST_HALVING),
+            ))
         } else {
             self.burst_goal
         }

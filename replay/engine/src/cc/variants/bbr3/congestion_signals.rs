@@ -12,7 +12,7 @@ use crate::cc::evidence::{AckEvidence, LostSegment, RateSample};
     reason = "independent facts about a round and a cycle"
 )]
 pub struct CongestionSignals {
-    /// Maximum rate of the round.
+    /// WindowedMax rate of the round.
     pub bw: u64,
     /// Most segments delivered while one was on its way.
     pub inflight: u64,
@@ -94,7 +94,7 @@ impl CongestionSignals {
 }
 
 /// Segments of a lost one that a probe repaired, as the scoreboard would have told it.
-pub fn repaired_by_probe(signals: &CongestionSignals, app_limited: bool) -> LostSegment {
+pub fn lost_segment_of_probe(signals: &CongestionSignals, app_limited: bool) -> LostSegment {
     LostSegment {
         tx_in_flight: signals.inflight.min(u32::MAX.into()) as u32 + 1,
         lost: 1,

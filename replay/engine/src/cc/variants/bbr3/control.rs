@@ -2,7 +2,7 @@
 //!
 //! Does not depend on how the model is learned. Read draft-ietf-ccwg-bbr §5.6 first.
 
-use super::data_volume::UNBOUND;
+use super::data_volume::UNLIMITED;
 use super::probe_bw_cycle::Phase;
 use super::{Bbr3, Bbr3Params, Gains, Mode};
 use crate::cc::evidence::{AckEvidence, Repair};
@@ -44,11 +44,11 @@ impl Bbr3 {
     }
 
     fn burst_goal(&self) -> u64 {
-        self.output.pacer.burst_goal_on(self.probe_rtt.min_rtt())
+        self.output.pacer.burst_goal_on(self.min_rtt.value())
     }
 
     pub(super) fn bdp(&self, bw: u64, gain: u64) -> u64 {
-        match self.probe_rtt.min_rtt() {
+        match self.min_rtt.value() {
             NEVER => self.initial_window,
             min => fixed::bdp(bw, min, gain),
         }
@@ -56,14 +56,14 @@ impl Bbr3 {
 
     /// Three bursts at least, whatever the product (draft §5.6.4.2).
     fn with_budget(&self, segments: u64) -> u64 {
-        segments.max(self.min_budget()) + self.probe_room()
+        segments.max(self.min_budget()) + self.probe_allowance()
     }
 
     pub(super) fn min_budget(&self) -> u64 {
-        (3 * self.burst_goal()).max(self.least_cwnd())
+        (3 * self.burst_goal()).max(self.min_cwnd())
     }
 
-    pub(super) fn probe_room(&self) -> u64 {
+    pub(super) fn probe_allowance(&self) -> u64 {
         if matches!(self.mode, Mode::ProbeBw(Phase::Up)) {
             PROBE_ROOM
         } else {
@@ -113,7 +113,7 @@ impl Bbr3 {
         let acked = u64::from(ack.delivered);
         if acked > 0 {
             let product = self.bdp(self.bw(), self.gains.cwnd);
-            let target = self.with_budget(product + self.aggregation_room());
+            let target = self.with_budget(product + self.aggregation_allowance());
             if self.full_pipe.reached {
                 self.output.cwnd = (self.output.cwnd + acked).min(target);
             } else if self.output.cwnd < target
@@ -121,14 +121,14 @@ impl Bbr3 {
             {
                 self.output.cwnd += acked;
             }
-            self.output.cwnd = self.output.cwnd.max(self.least_cwnd());
+            self.output.cwnd = self.output.cwnd.max(self.min_cwnd());
         }
         if matches!(self.mode, Mode::ProbeRtt { .. }) {
             self.output.cwnd = self.output.cwnd.min(self.probe_rtt_cwnd());
         }
     }
 
-    fn aggregation_room(&self) -> u64 {
+    fn aggregation_allowance(&self) -> u64 {
         let max = fixed::delivered_in(self.bw(), MAX_EXTRA);
         self.aggregation.extra_acked().min(max)
     }
@@ -141,11 +141,11 @@ impl Bbr3 {
     pub(super) fn cap(&self) -> u64 {
         let cap = match self.mode {
             Mode::ProbeBw(Phase::Cruise) | Mode::ProbeRtt { .. } => {
-                self.upper_bound_with_headroom()
+                self.inflight_hi_with_headroom()
             }
             Mode::ProbeBw(_) => self.data_volume.inflight_hi,
-            Mode::Startup | Mode::Drain => UNBOUND,
+            Mode::Startup | Mode::Drain => UNLIMITED,
         };
-        cap.min(self.data_volume.inflight_lo).max(self.least_cwnd())
+        cap.min(self.data_volume.inflight_lo).max(self.min_cwnd())
     }
 }

@@ -8,12 +8,12 @@ use crate::cc::evidence::LostSegment;
 use crate::cc::variants::bbr::fixed::UNIT;
 
 /// No bound.
-pub const UNBOUND: u64 = u64::MAX;
+pub const UNLIMITED: u64 = u64::MAX;
 
-/// The bounds, in segments and in the unit of bandwidth.
+/// The volume, in segments and in the unit of bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataVolume {
-    /// Maximum rate until the next probe.
+    /// WindowedMax rate until the next probe.
     pub bw_lo: u64,
     /// Maximum flight until the next probe.
     pub inflight_lo: u64,
@@ -24,23 +24,23 @@ pub struct DataVolume {
 impl Default for DataVolume {
     fn default() -> Self {
         Self {
-            bw_lo: UNBOUND,
-            inflight_lo: UNBOUND,
-            inflight_hi: UNBOUND,
+            bw_lo: UNLIMITED,
+            inflight_lo: UNLIMITED,
+            inflight_hi: UNLIMITED,
         }
     }
 }
 
 impl DataVolume {
     /// The bounds that hold until the next probe hold no longer.
-    pub fn reset_lower(&mut self) {
-        (self.bw_lo, self.inflight_lo) = (UNBOUND, UNBOUND);
+    pub fn reset_short_term(&mut self) {
+        (self.bw_lo, self.inflight_lo) = (UNLIMITED, UNLIMITED);
     }
 
-    /// A round had losses: the lower bounds, begun from `bw` and `cwnd`, lose `beta` 256ths, but not what the path has
+    /// A round had losses: the lower volume, begun from `bw` and `cwnd`, lose `beta` 256ths, but not what the path has
     /// `delivered` in the round: its rate and its flight (draft §5.5.10.3).
-    pub fn lower_by_loss(&mut self, bw: u64, cwnd: u64, beta: u64, delivered: (u64, u64)) {
-        if self.bw_lo == UNBOUND {
+    pub fn decrease_on_loss(&mut self, bw: u64, cwnd: u64, beta: u64, delivered: (u64, u64)) {
+        if self.bw_lo == UNLIMITED {
             self.bw_lo = bw;
         }
         self.begin_inflight(cwnd);
@@ -49,21 +49,21 @@ impl DataVolume {
     }
 
     /// A round had marks (Linux only): the lower bound of the flight, begun from `cwnd`, would lose `share` 256ths.
-    pub fn lowered_by_marks(&mut self, cwnd: u64, share: u64) -> u64 {
+    pub fn inflight_lo_after_marks(&mut self, cwnd: u64, share: u64) -> u64 {
         self.begin_inflight(cwnd);
         cut(self.inflight_lo, share)
     }
 
     fn begin_inflight(&mut self, cwnd: u64) {
-        if self.inflight_lo == UNBOUND {
+        if self.inflight_lo == UNLIMITED {
             self.inflight_lo = cwnd;
         }
     }
 
     /// The upper bound less what is left to others, `min` at least (draft §5.6.4.7).
     pub fn with_headroom(&self, headroom: u64, min: u64) -> u64 {
-        if self.inflight_hi == UNBOUND {
-            return UNBOUND;
+        if self.inflight_hi == UNLIMITED {
+            return UNLIMITED;
         }
         let free = (self.inflight_hi * headroom / UNIT).max(1);
         self.inflight_hi.saturating_sub(free).max(min)
@@ -83,7 +83,7 @@ fn cut(value: u64, share: u64) -> u64 {
 }
 
 /// Whether `lost` of `flight` are more than `threshold` 256ths (draft §5.5.10.2, `IsInflightTooHigh`).
-pub fn loses_too_much(lost: u64, flight: u32, threshold: u64) -> bool {
+pub fn is_inflight_too_high(lost: u64, flight: u32, threshold: u64) -> bool {
     lost > 0 && flight > 0 && lost > u64::from(flight) * threshold / UNIT
 }
 
@@ -105,42 +105,42 @@ mod tests {
 
     #[test]
     fn lower_bounds_begin_at_the_model_and_fall_to_seven_tenths_or_what_is_delivered() {
-        let mut data_volume = DataVolume::default();
-        data_volume.lower_by_loss(1000, 100, 76, (500, 60));
+        let mut volume = DataVolume::default();
+        volume.decrease_on_loss(1000, 100, 76, (500, 60));
         // 180/256 of 1000 and of 100.
-        assert_eq!((data_volume.bw_lo, data_volume.inflight_lo), (703, 70));
-        data_volume.lower_by_loss(9999, 9999, 76, (500, 60));
-        assert_eq!((data_volume.bw_lo, data_volume.inflight_lo), (500, 60));
-        assert_eq!(data_volume.inflight_hi, UNBOUND);
-        data_volume.reset_lower();
-        assert_eq!(data_volume, DataVolume::default());
+        assert_eq!((volume.bw_lo, volume.inflight_lo), (703, 70));
+        volume.decrease_on_loss(9999, 9999, 76, (500, 60));
+        assert_eq!((volume.bw_lo, volume.inflight_lo), (500, 60));
+        assert_eq!(volume.inflight_hi, UNLIMITED);
+        volume.reset_short_term();
+        assert_eq!(volume, DataVolume::default());
     }
 
     #[test]
     fn marks_take_their_share_of_the_flight_alone() {
-        let mut data_volume = DataVolume::default();
-        assert_eq!(data_volume.lowered_by_marks(300, 85), 200);
-        assert_eq!((data_volume.bw_lo, data_volume.inflight_lo), (UNBOUND, 300));
+        let mut volume = DataVolume::default();
+        assert_eq!(volume.inflight_lo_after_marks(300, 85), 200);
+        assert_eq!((volume.bw_lo, volume.inflight_lo), (UNLIMITED, 300));
     }
 
     #[test]
     fn headroom_is_a_segment_at_least_and_leaves_the_least_window() {
         let hi = |inflight_hi| {
-            let data_volume = DataVolume {
+            let volume = DataVolume {
                 inflight_hi,
                 ..DataVolume::default()
             };
-            data_volume.with_headroom(38, 4)
+            volume.with_headroom(38, 4)
         };
         // 38/256 of 100 are 14.8.
         assert_eq!([hi(100), hi(6), hi(4)], [86, 5, 4]);
-        assert_eq!(hi(UNBOUND), UNBOUND);
+        assert_eq!(hi(UNLIMITED), UNLIMITED);
     }
 
     #[test]
     fn two_percent_are_allowed() {
         // 5/256 of 102 are 1.99, of 103 2.01.
-        let loses = |lost, flight| loses_too_much(lost, flight, THRESHOLD);
+        let loses = |lost, flight| is_inflight_too_high(lost, flight, THRESHOLD);
         assert!(loses(2, 102) && !loses(2, 103) && loses(3, 103));
         assert!(loses(1, 51) && !loses(1, 52));
         assert!(!loses(0, 1) && !loses(1, 0));

@@ -12,8 +12,8 @@ use crate::sim::time::{MILLISECOND, Nanos};
 
 /// State.
 #[derive(Clone, Copy, Debug)]
-pub struct Ecn {
-    /// Marks are answered on this connection.
+pub struct EcnState {
+    /// EcnState are answered on this connection.
     pub eligible: bool,
     /// Average share, in 256ths.
     alpha: u64,
@@ -23,7 +23,7 @@ pub struct Ecn {
     startup_rounds: u32,
 }
 
-impl Default for Ecn {
+impl Default for EcnState {
     fn default() -> Self {
         Self {
             eligible: false,
@@ -35,7 +35,7 @@ impl Default for Ecn {
     }
 }
 
-impl Ecn {
+impl EcnState {
     /// Every ACK.
     #[inline]
     pub fn take(&mut self, ack: &AckEvidence) {
@@ -44,7 +44,7 @@ impl Ecn {
         }
     }
 
-    /// A round trip has passed: averages its share of marks. Says whether STARTUP has seen too many.
+    /// A round trip has passed: averages its share of state. Says whether STARTUP has seen too many.
     pub fn end_round(&mut self, ack: &AckEvidence, min_rtt: Nanos, params: &Bbr3Params) -> bool {
         let near = (params.ecn_max_rtt_ms * MILLISECOND as f64) as Nanos;
         self.eligible |= params.ecn && (near == 0 || min_rtt <= near);
@@ -75,13 +75,13 @@ impl Ecn {
 mod tests {
     use super::*;
 
-    fn rounds(shares: &[u32], params: &Bbr3Params, min_rtt: Nanos) -> (Ecn, Vec<bool>) {
-        let mut ecn = Ecn::default();
+    fn rounds(shares: &[u32], params: &Bbr3Params, min_rtt: Nanos) -> (EcnState, Vec<bool>) {
+        let mut state = EcnState::default();
         let mut total = 0;
         let ends = shares.iter().map(|&marked| {
             for n in 0..100 {
                 total += 1;
-                ecn.take(&AckEvidence {
+                state.take(&AckEvidence {
                     delivered: 1,
                     ecn_echo: n < marked,
                     ..AckEvidence::default()
@@ -91,10 +91,10 @@ mod tests {
                 delivered_total: total,
                 ..AckEvidence::default()
             };
-            ecn.end_round(&ack, min_rtt, params)
+            state.end_round(&ack, min_rtt, params)
         });
         let ends = ends.collect();
-        (ecn, ends)
+        (state, ends)
     }
 
     #[test]
@@ -103,13 +103,13 @@ mod tests {
             ecn: true,
             ..Bbr3Params::default()
         };
-        let (ecn, ends) = rounds(&[0], &params, MILLISECOND);
-        assert_eq!((ecn.alpha, ends), (240, vec![false]), "15/16 of one");
-        assert_eq!(ecn.cut(&params), 79, "85/256 of 240");
-        let (ecn, ends) = rounds(&[50, 49, 50, 50], &params, MILLISECOND);
+        let (state, ends) = rounds(&[0], &params, MILLISECOND);
+        assert_eq!((state.alpha, ends), (240, vec![false]), "15/16 of one");
+        assert_eq!(state.cut(&params), 79, "85/256 of 240");
+        let (state, ends) = rounds(&[50, 49, 50, 50], &params, MILLISECOND);
         assert_eq!(ends, [false, false, false, true]);
         // 256: 240 + 8 = 248, 232 + 7 = 239, 224 + 8 = 232, 217 + 8 = 225.
-        assert_eq!(ecn.alpha, 225);
+        assert_eq!(state.alpha, 225);
     }
 
     #[test]

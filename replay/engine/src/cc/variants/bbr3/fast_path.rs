@@ -3,7 +3,7 @@
 //! It replaces the slow path (`learn`) under a stated condition and leaves the same state, to the bit. Where the condition
 //! does not hold it changes nothing and returns false.
 
-use super::data_volume::UNBOUND;
+use super::data_volume::UNLIMITED;
 use super::probe_bw_cycle::Phase;
 use super::{Bbr3, Mode};
 use crate::cc::evidence::{AckEvidence, RateSample, Repair};
@@ -34,7 +34,7 @@ pub(super) struct Standing {
     /// Window of the model without room for aggregated ACKs, and that room at most.
     product: u64,
     max_room: u64,
-    /// Bounds of the window.
+    /// DataVolume of the window.
     min: u64,
     cap: u64,
     /// Segments more while probing.
@@ -79,7 +79,7 @@ impl Bbr3 {
             && self.params.aggregation
             && !self.ecn.eligible
             && !self.output.pacer.lacks_rtt()
-            && self.probe_rtt.is_settled();
+            && self.min_rtt.is_settled();
         if !(fast_path_until && known) {
             return None;
         }
@@ -91,12 +91,12 @@ impl Bbr3 {
         };
         let seen = self.signals.bw;
         let standing = Standing {
-            until: self.probe_rtt.stands_until(),
+            until: self.min_rtt.unchanged_until(),
             round_end: self.round.end.min(self.signals.round_end()),
             max_flight: self.data_volume.inflight_hi,
             max_bw: seen.min(self.max_bw[1]).min(enough.saturating_sub(1)),
             max_limited_bw: seen.min(self.max_bw[1].max(max.saturating_sub(1))),
-            min_rtt: self.probe_rtt.min_seen(),
+            min_rtt: self.min_rtt.probe_min_rtt(),
             small_flight: 0,
             drained: None,
             due_cwnd: 0,
@@ -105,7 +105,7 @@ impl Bbr3 {
             max_room: fixed::delivered_in(bw, MAX_EXTRA),
             min: self.min_budget(),
             cap: self.cap(),
-            extra: self.probe_room(),
+            extra: self.probe_allowance(),
         };
         self.stand_in_mode(standing)
     }
@@ -118,7 +118,7 @@ impl Bbr3 {
             // A probe ends with the search, and raises a bound.
             Mode::ProbeBw(Phase::Up) => {
                 let searches = !self.full_pipe.now;
-                (searches && self.data_volume.inflight_hi == UNBOUND).then_some(standing)
+                (searches && self.data_volume.inflight_hi == UNLIMITED).then_some(standing)
             }
             Mode::ProbeBw(Phase::Cruise) => self.stand_until_due(standing),
             Mode::ProbeBw(Phase::Down) => self.stand_until_due(Standing {
@@ -178,8 +178,8 @@ impl Bbr3 {
             .update(ack.now, acked, standing.bw, None, cwnd);
         let room = self.aggregation.extra_acked().min(standing.max_room);
         let target = (standing.product + room).max(standing.min) + standing.extra;
-        let least_cwnd = u64::from(self.params.least_cwnd);
-        let window = (cwnd + acked).min(target).max(least_cwnd);
+        let min_cwnd = u64::from(self.params.min_cwnd);
+        let window = (cwnd + acked).min(target).max(min_cwnd);
         self.output.cwnd = window.min(standing.cap);
         true
     }

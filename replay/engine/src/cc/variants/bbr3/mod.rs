@@ -29,16 +29,16 @@ use super::bbr::gains::Gains;
 use super::bbr::output::Output;
 use super::bbr::pacer::Pacer;
 use super::bbr::round::Round;
-use crate::cc::definition::{Definition, Made};
+use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::evidence::{AckEvidence, LostSegment, Repair, Signal, SignalEvidence};
 use crate::sim::time::{MILLISECOND, Nanos};
-use congestion_signals::{CongestionSignals, repaired_by_probe};
-use data_volume::{DataVolume, UNBOUND, inflight_at_loss, loses_too_much};
-use ecn::Ecn;
+use congestion_signals::{CongestionSignals, lost_segment_of_probe};
+use data_volume::{DataVolume, UNLIMITED, inflight_at_loss, is_inflight_too_high};
+use ecn::EcnState;
 use fast_path::Standing;
-use probe_bw::Judged;
+use probe_bw::ProbeLimit;
 use probe_bw_cycle::{Feedback, Phase, ProbeBwCycle};
-use probe_rtt::ProbeRtt;
+use probe_rtt::MinRttFilter;
 
 /// What the catalogue knows of it.
 pub const DEFINITION: Definition = Definition {
@@ -49,9 +49,9 @@ pub const DEFINITION: Definition = Definition {
     source: "draft-ietf-ccwg-bbr-05",
     year: 2026,
     params: Bbr3Params::SPECS,
-    made: |stack, values, draws| {
+    parts: |stack, values, draws| {
         let (params, window) = (Bbr3Params::of(values), stack.initial_window_pkts);
-        Made::Whole(Bbr3::new(params, window, stack.smss_bytes, draws).into())
+        ControllerParts::Whole(Bbr3::new(params, window, stack.smss_bytes, draws).into())
     },
     ..Definition::BASE
 };
@@ -112,14 +112,14 @@ pub struct Bbr3 {
     round: Round,
     /// Maximum rates of the cycle before and of this one.
     max_bw: [u64; 2],
-    probe_rtt: ProbeRtt,
+    min_rtt: MinRttFilter,
     full_pipe: FullPipe,
     data_volume: DataVolume,
     /// The bounds before the losses being repaired.
-    bounds_before: DataVolume,
+    data_volume_before: DataVolume,
     signals: CongestionSignals,
     cycle: ProbeBwCycle,
-    ecn: Ecn,
+    ecn: EcnState,
     aggregation: Aggregation,
     /// What the sender repaired at the last ACK, and segments lost by then.
     repair: Repair,
@@ -146,13 +146,13 @@ impl Bbr3 {
             gains: control::gains(Mode::Startup, &params),
             round: Round::default(),
             max_bw: [0; 2],
-            probe_rtt: ProbeRtt::new(&params),
+            min_rtt: MinRttFilter::new(&params),
             full_pipe: FullPipe::default(),
             data_volume: DataVolume::default(),
-            bounds_before: DataVolume::default(),
+            data_volume_before: DataVolume::default(),
             signals: CongestionSignals::default(),
             cycle: ProbeBwCycle::default(),
-            ecn: Ecn::default(),
+            ecn: EcnState::default(),
             aggregation: Aggregation::default(),
             repair: Repair::None,
             lost_total: 0,
@@ -179,7 +179,7 @@ impl Bbr3 {
     /// The connection stands; `rtt` is the handshake's round-trip time.
     pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
         (self.now, self.delivered) = (now, delivered);
-        self.probe_rtt.begin(now, rtt);
+        self.min_rtt.begin(now, rtt);
         self.round.end = delivered;
         self.signals.begin(delivered);
         self.aggregation.restart_epoch(now);
@@ -235,15 +235,16 @@ impl Bbr3 {
         self.standing = None;
         self.delivered = lost.delivered_total;
         self.signals.note_loss(self.delivered);
-        self.judge_probe(lost);
+        self.check_probe_loss(lost);
     }
 
     /// A probe ends once it loses too much.
-    fn judge_probe(&mut self, lost: &LostSegment) {
+    fn check_probe_loss(&mut self, lost: &LostSegment) {
         let threshold = self.loss_threshold();
-        if self.cycle.samples_probe && loses_too_much(lost.lost, lost.tx_in_flight, threshold) {
+        if self.cycle.samples_probe && is_inflight_too_high(lost.lost, lost.tx_in_flight, threshold)
+        {
             let flight = inflight_at_loss(lost, threshold);
-            let at = Judged {
+            let at = ProbeLimit {
                 flight,
                 app_limited: lost.app_limited,
             };
@@ -258,8 +259,8 @@ impl Bbr3 {
         // No segment was marked: a tail loss probe has repaired the loss. Linux judges it all the same.
         if signal.lost_total == self.lost_total && self.repair == Repair::None {
             self.signals.note_loss(self.delivered);
-            let lost = repaired_by_probe(&self.signals, self.app_limited);
-            self.judge_probe(&lost);
+            let lost = lost_segment_of_probe(&self.signals, self.app_limited);
+            self.check_probe_loss(&lost);
         }
     }
 
@@ -276,7 +277,7 @@ impl Bbr3 {
         }
         self.repair = Repair::Loss;
         self.full_pipe.search(0);
-        if !self.is_probing() && self.data_volume.inflight_lo == UNBOUND {
+        if !self.is_probing() && self.data_volume.inflight_lo == UNLIMITED {
             self.data_volume.inflight_lo = self.output.cwnd.max(self.output.prior_cwnd);
         }
         self.output.cwnd = 1;
@@ -290,7 +291,7 @@ impl Bbr3 {
         self.standing = None;
         self.full_pipe.search(0);
         self.signals.loss_in_round = false;
-        let before = self.bounds_before;
+        let before = self.data_volume_before;
         self.data_volume.undo(&before);
         self.output.restore_cwnd();
     }
@@ -316,11 +317,11 @@ impl Bbr3 {
         fixed::gain(self.params.loss_threshold)
     }
 
-    fn least_cwnd(&self) -> u64 {
-        self.params.least_cwnd.into()
+    fn min_cwnd(&self) -> u64 {
+        self.params.min_cwnd.into()
     }
 
-    /// Maximum rate of this cycle and the one before.
+    /// WindowedMax rate of this cycle and the one before.
     fn max_bw(&self) -> u64 {
         self.max_bw[0].max(self.max_bw[1])
     }
@@ -337,7 +338,7 @@ impl Bbr3 {
         };
         if self.round.take(sample, ack) {
             self.cycle.note_round();
-            let min = self.probe_rtt.min_rtt();
+            let min = self.min_rtt.value();
             let too_many = self.ecn.end_round(ack, min, &self.params);
             if too_many && !self.full_pipe.reached {
                 self.fill_pipe_by_losses();
@@ -345,7 +346,7 @@ impl Bbr3 {
         }
     }
 
-    /// Maximum rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
+    /// WindowedMax rate and lower bounds (draft §5.5.10.3, `BBRUpdateCongestionSignals`).
     fn take_signals(&mut self, ack: &AckEvidence, bw: u64) {
         let Some(sample) = ack.rate.as_ref().filter(|_| ack.delivered > 0) else {
             return;
@@ -356,27 +357,29 @@ impl Bbr3 {
         }
         self.signals.loss_in_round |= ack.newly_lost > 0;
         if self.signals.round_starts {
-            self.adapt_lower_bounds();
+            self.adapt_short_term();
             self.signals.loss_in_round = false;
             self.signals.mark_in_round = false;
         }
     }
 
-    fn adapt_lower_bounds(&mut self) {
+    fn adapt_short_term(&mut self) {
         if self.is_probing() {
             return;
         }
-        let mut by_marks = UNBOUND;
+        let mut by_marks = UNLIMITED;
         if self.signals.mark_in_round {
             let share = self.ecn.cut(&self.params);
-            by_marks = self.data_volume.lowered_by_marks(self.output.cwnd, share);
+            by_marks = self
+                .data_volume
+                .inflight_lo_after_marks(self.output.cwnd, share);
         }
         if self.signals.loss_in_round {
             let delivered = (self.signals.bw, self.signals.inflight);
             let beta = fixed::gain(self.params.beta);
             let bw = self.max_bw();
             self.data_volume
-                .lower_by_loss(bw, self.output.cwnd, beta, delivered);
+                .decrease_on_loss(bw, self.output.cwnd, beta, delivered);
         }
         self.data_volume.inflight_lo = self.data_volume.inflight_lo.min(by_marks);
     }
@@ -425,7 +428,7 @@ impl Bbr3 {
         };
         let lost = ack.lost_total.saturating_sub(sample.prior_lost);
         let max = || sample.delivered * fixed::gain(self.params.ecn_threshold) / UNIT;
-        lost > 0 && loses_too_much(lost, sample.tx_in_flight, self.loss_threshold())
+        lost > 0 && is_inflight_too_high(lost, sample.tx_in_flight, self.loss_threshold())
             || self.ecn.eligible && sample.marked > max()
     }
 
@@ -465,7 +468,7 @@ impl Bbr3 {
 
     /// Draft §5.3.4.3.
     fn update_min_rtt(&mut self, ack: &AckEvidence) {
-        let expired = self.probe_rtt.take(ack);
+        let expired = self.min_rtt.take(ack);
         let there = matches!(self.mode, Mode::ProbeRtt { .. });
         if expired && !self.idle_restart && !there {
             self.enter(Mode::ProbeRtt {
@@ -476,13 +479,13 @@ impl Bbr3 {
             self.cycle.feedback = Feedback::Stopping;
             self.round.restart(ack);
         }
-        self.stay_in_probe_rtt(ack);
+        self.update_probe_rtt(ack);
         if ack.rate.is_some() {
             self.idle_restart = false;
         }
     }
 
-    fn stay_in_probe_rtt(&mut self, ack: &AckEvidence) {
+    fn update_probe_rtt(&mut self, ack: &AckEvidence) {
         let Mode::ProbeRtt { until, round_done } = self.mode else {
             return;
         };
@@ -504,7 +507,7 @@ impl Bbr3 {
 
     fn probe_rtt_cwnd(&self) -> u64 {
         let gain = fixed::gain(self.params.probe_rtt_cwnd_gain);
-        self.bdp(self.bw(), gain).max(self.least_cwnd())
+        self.bdp(self.bw(), gain).max(self.min_cwnd())
     }
 
     fn leave_probe_rtt_if_done(&mut self, now: Nanos) {
@@ -517,9 +520,9 @@ impl Bbr3 {
         if now <= until {
             return;
         }
-        self.probe_rtt.note_probe(now);
+        self.min_rtt.note_probe(now);
         self.output.restore_cwnd();
-        self.data_volume.reset_lower();
+        self.data_volume.reset_short_term();
         if self.full_pipe.reached {
             self.now = now;
             self.start_down();
@@ -532,6 +535,6 @@ impl Bbr3 {
     fn save_cwnd(&mut self) {
         let whole = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
         self.output.save_cwnd(whole);
-        self.bounds_before = self.data_volume;
+        self.data_volume_before = self.data_volume;
     }
 }

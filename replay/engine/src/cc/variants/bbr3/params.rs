@@ -49,8 +49,8 @@ parameters! {
         probe_rtt_ms: number(200.0, "ms", 1.0, 10_000.0, "Linux v3 tcp_bbr.c; draft §2.13.2"),
         /// Window gain of `PROBE_RTT`.
         probe_rtt_cwnd_gain: number(0.5, "", 0.0, 1.0, "Linux v3 tcp_bbr.c; draft §2.13.2"),
-        /// Minimum window.
-        least_cwnd: whole(4, "segments", 1, 1000, "Linux v3 tcp_bbr.c; draft §2.7"),
+        /// Least window.
+        min_cwnd: whole(4, "segments", 1, 1000, "Linux v3 tcp_bbr.c; draft §2.7"),
         /// What the pacing rate stays below the model's.
         pacing_margin_percent: number(1.0, "%", 0.0, 50.0, "Linux v3 tcp_bbr.c; draft §5.6.2"),
         /// Allow for aggregated ACKs.

@@ -2,7 +2,7 @@
 //!
 //! Does not depend on rates or how the window follows. Read draft-ietf-ccwg-bbr §5.3.3 first.
 
-use super::data_volume::UNBOUND;
+use super::data_volume::UNLIMITED;
 use super::probe_bw_cycle::{Feedback, Phase};
 use super::{Bbr3, Mode};
 use crate::cc::evidence::{AckEvidence, Repair};
@@ -11,7 +11,7 @@ use crate::cc::variants::bbr::fixed::UNIT;
 
 /// The flight at which a probe was found to be too high.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judged {
+pub(super) struct ProbeLimit {
     /// Segments.
     pub flight: u64,
     /// The application limited what was sent then.
@@ -20,7 +20,7 @@ pub(super) struct Judged {
 
 impl Bbr3 {
     pub(super) fn update_cycle(&mut self, ack: &AckEvidence, bw: u64) {
-        if !self.full_pipe.reached || self.adapt_upper_bound(ack) {
+        if !self.full_pipe.reached || self.adapt_long_term(ack) {
             return;
         }
         let Mode::ProbeBw(phase) = self.mode else {
@@ -45,7 +45,7 @@ impl Bbr3 {
     }
 
     /// Draft §5.3.3.6, `BBRAdaptLongTermModel`; says whether a probe begins.
-    fn adapt_upper_bound(&mut self, ack: &AckEvidence) -> bool {
+    fn adapt_long_term(&mut self, ack: &AckEvidence) -> bool {
         if self.round.starts && self.cycle.feedback == Feedback::Starting {
             self.cycle.feedback = Feedback::Coming;
         }
@@ -55,17 +55,17 @@ impl Bbr3 {
         if self.exceeds(ack) {
             if self.cycle.samples_probe {
                 let flight = ack.rate.map_or(0, |sample| sample.tx_in_flight);
-                let at = Judged {
+                let at = ProbeLimit {
                     flight: flight.into(),
                     app_limited: self.app_limited,
                 };
                 self.end_probe_too_high(at);
             }
-        } else if self.data_volume.inflight_hi != UNBOUND {
+        } else if self.data_volume.inflight_hi != UNLIMITED {
             let flight = ack.rate.map_or(0, |sample| sample.tx_in_flight);
             self.data_volume.inflight_hi = self.data_volume.inflight_hi.max(flight.into());
             if matches!(self.mode, Mode::ProbeBw(Phase::Up)) {
-                self.raise_upper_bound(ack);
+                self.raise_inflight_hi(ack);
             }
         }
         false
@@ -90,7 +90,7 @@ impl Bbr3 {
     }
 
     /// Draft §5.3.3.6, `BBRProbeInflightLongtermUpward`: only where the bound is what limits.
-    fn raise_upper_bound(&mut self, ack: &AckEvidence) {
+    fn raise_inflight_hi(&mut self, ack: &AckEvidence) {
         if !ack.cwnd_limited || self.output.cwnd < self.data_volume.inflight_hi {
             return;
         }
@@ -101,7 +101,7 @@ impl Bbr3 {
     }
 
     /// Draft §5.3.3.6, `BBRHandleInflightTooHigh`: once per probe.
-    pub(super) fn end_probe_too_high(&mut self, at: Judged) {
+    pub(super) fn end_probe_too_high(&mut self, at: ProbeLimit) {
         self.cycle.was_too_high = true;
         self.cycle.samples_probe = false;
         if !at.app_limited {
@@ -121,7 +121,7 @@ impl Bbr3 {
             && ack.repair == Repair::None
             && self.params.ecn_reprobe_gain > 0.0
         {
-            // Marks without losses have ceased: the first step is that share of the bound.
+            // EcnState without losses have ceased: the first step is that share of the bound.
             let step = self.data_volume.inflight_hi.min(u64::from(u32::MAX))
                 * fixed::gain(self.params.ecn_reprobe_gain)
                 / UNIT;
@@ -160,12 +160,12 @@ impl Bbr3 {
     /// Segments in flight at which what a probe has queued is drained.
     pub(super) fn drained_flight(&self) -> u64 {
         let product = self.inflight(self.max_bw(), UNIT);
-        product.min(self.upper_bound_with_headroom())
+        product.min(self.inflight_hi_with_headroom())
     }
 
-    pub(super) fn upper_bound_with_headroom(&self) -> u64 {
+    pub(super) fn inflight_hi_with_headroom(&self) -> u64 {
         let headroom = fixed::gain(self.params.headroom);
-        self.data_volume.with_headroom(headroom, self.least_cwnd())
+        self.data_volume.with_headroom(headroom, self.min_cwnd())
     }
 
     pub(super) fn start_down(&mut self) {
@@ -176,7 +176,7 @@ impl Bbr3 {
     }
 
     pub(super) fn start_cruise(&mut self) {
-        if self.data_volume.inflight_lo != UNBOUND {
+        if self.data_volume.inflight_lo != UNLIMITED {
             let hi = self.data_volume.inflight_hi;
             self.data_volume.inflight_lo = self.data_volume.inflight_lo.min(hi);
         }
@@ -184,7 +184,7 @@ impl Bbr3 {
     }
 
     fn start_refill(&mut self, doublings: u32) {
-        self.data_volume.reset_lower();
+        self.data_volume.reset_short_term();
         self.cycle.refill(doublings);
         self.round.end = self.delivered;
         self.enter(Mode::ProbeBw(Phase::Refill));

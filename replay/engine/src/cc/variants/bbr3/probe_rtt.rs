@@ -24,7 +24,7 @@ impl Default for MinSample {
 
 /// Both.
 #[derive(Clone, Copy, Debug)]
-pub struct ProbeRtt {
+pub struct MinRttFilter {
     model: MinSample,
     probe: MinSample,
     /// For how long each of them holds.
@@ -32,7 +32,7 @@ pub struct ProbeRtt {
     probe_interval: Nanos,
 }
 
-impl ProbeRtt {
+impl MinRttFilter {
     /// Before the connection stands.
     pub fn new(params: &Bbr3Params) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl ProbeRtt {
 
     /// That of the model; [`NEVER`] before the first sample.
     #[inline]
-    pub fn min_rtt(&self) -> Nanos {
+    pub fn value(&self) -> Nanos {
         self.model.value
     }
 
@@ -65,7 +65,7 @@ impl ProbeRtt {
 
     /// Takes an ACK; says whether it is time to look for a lesser one.
     pub fn take(&mut self, ack: &AckEvidence) -> bool {
-        let expired = self.is_time_to_look(ack.now);
+        let expired = self.is_due(ack.now);
         if let Some(rtt) = ack.rtt
             && (expired || rtt < self.probe.value)
         {
@@ -74,17 +74,17 @@ impl ProbeRtt {
                 seen_at: ack.now,
             };
         }
-        if self.probe.value <= self.model.value || self.is_old(ack.now) {
+        if self.probe.value <= self.model.value || self.has_expired(ack.now) {
             self.model = self.probe;
         }
         expired
     }
 
-    fn is_time_to_look(&self, now: Nanos) -> bool {
+    fn is_due(&self, now: Nanos) -> bool {
         now > self.probe.seen_at + self.probe_interval
     }
 
-    fn is_old(&self, now: Nanos) -> bool {
+    fn has_expired(&self, now: Nanos) -> bool {
         now > self.model.seen_at + self.model_window
     }
 
@@ -94,13 +94,13 @@ impl ProbeRtt {
     }
 
     /// Once it is settled, `take` changes nothing up to this time …
-    pub fn stands_until(&self) -> Nanos {
+    pub fn unchanged_until(&self) -> Nanos {
         let looks = self.probe.seen_at + self.probe_interval;
         looks.min(self.model.seen_at + self.model_window)
     }
 
     /// … for round-trip times that are no less than this.
-    pub fn min_seen(&self) -> Nanos {
+    pub fn probe_min_rtt(&self) -> Nanos {
         self.probe.value
     }
 }
@@ -112,36 +112,36 @@ mod tests {
 
     const MS: Nanos = MILLISECOND;
 
-    fn take(min: &mut ProbeRtt, now: Nanos, rtt_ms: u64) -> bool {
+    fn take(filter: &mut MinRttFilter, now: Nanos, rtt_ms: u64) -> bool {
         let ack = AckEvidence {
             now,
             rtt: Some(rtt_ms * MS),
             ..AckEvidence::default()
         };
-        min.take(&ack)
+        filter.take(&ack)
     }
 
     #[test]
     fn the_model_keeps_its_least_for_ten_seconds_and_looks_after_five() {
-        let mut min = ProbeRtt::new(&Bbr3Params::default());
-        min.begin(0, Some(100 * MS));
-        assert!(!take(&mut min, 5 * SECOND, 120));
-        assert!(take(&mut min, 5 * SECOND + 1, 120), "looks");
-        assert_eq!(min.min_rtt(), 100 * MS, "and remembers");
-        assert!(!take(&mut min, 10 * SECOND, 130));
-        assert_eq!(min.min_rtt(), 100 * MS);
-        take(&mut min, 10 * SECOND + 1, 130);
-        assert_eq!(min.min_rtt(), 120 * MS, "the least since it looked");
-        take(&mut min, 10 * SECOND + 2, 90);
-        assert_eq!(min.min_rtt(), 90 * MS, "at once");
+        let mut filter = MinRttFilter::new(&Bbr3Params::default());
+        filter.begin(0, Some(100 * MS));
+        assert!(!take(&mut filter, 5 * SECOND, 120));
+        assert!(take(&mut filter, 5 * SECOND + 1, 120), "looks");
+        assert_eq!(filter.value(), 100 * MS, "and remembers");
+        assert!(!take(&mut filter, 10 * SECOND, 130));
+        assert_eq!(filter.value(), 100 * MS);
+        take(&mut filter, 10 * SECOND + 1, 130);
+        assert_eq!(filter.value(), 120 * MS, "the least since it looked");
+        take(&mut filter, 10 * SECOND + 2, 90);
+        assert_eq!(filter.value(), 90 * MS, "at once");
     }
 
     #[test]
     fn without_a_handshake_the_first_sample_counts() {
-        let mut min = ProbeRtt::new(&Bbr3Params::default());
-        min.begin(0, None);
-        assert_eq!(min.min_rtt(), NEVER);
-        take(&mut min, 1, 100);
-        assert_eq!(min.min_rtt(), 100 * MS);
+        let mut filter = MinRttFilter::new(&Bbr3Params::default());
+        filter.begin(0, None);
+        assert_eq!(filter.value(), NEVER);
+        take(&mut filter, 1, 100);
+        assert_eq!(filter.value(), 100 * MS);
     }
 }

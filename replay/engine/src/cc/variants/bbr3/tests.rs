@@ -186,7 +186,7 @@ fn a_round_of_recovery_with_six_losing_acks_and_two_percent_lost_ends_startup() 
     };
     // Two of 103 are 1.9 %. The bound: 200 a second in half a second, and one for the rounding.
     let left = (Mode::ProbeBw(Phase::Cruise), 101);
-    let stays = (Mode::Startup, UNBOUND);
+    let stays = (Mode::Startup, UNLIMITED);
     assert_eq!(startup(6, 3, Repair::Recovery), left);
     assert_eq!(startup(5, 3, Repair::Recovery), stays);
     assert_eq!(startup(6, 2, Repair::Recovery), stays);
@@ -223,7 +223,7 @@ fn it_refills_by_the_clock_or_after_a_round_per_segment_and_then_probes() {
     path.bbr.data_volume.bw_lo = 1;
     path.ack(MILLISECOND, 1, 100, |_, _| {});
     assert_eq!(path.phase(), Some(Phase::Refill));
-    assert_eq!(path.bbr.data_volume.bw_lo, UNBOUND);
+    assert_eq!(path.bbr.data_volume.bw_lo, UNLIMITED);
     assert!((98.9..99.1).contains(&path.rate()));
     path.ack(MILLISECOND, 1, 100, |_, _| {});
     assert_eq!(path.phase(), Some(Phase::Refill), "within the round");
@@ -307,12 +307,12 @@ fn a_probe_that_loses_more_than_two_percent_ends_and_sets_the_bound() {
     assert_eq!(path.bbr.data_volume.inflight_hi, 100, "once per probe");
     let mut limited = Path::probing_up(&[]);
     limited.lose(2, true);
-    assert_eq!(limited.bbr.data_volume.inflight_hi, UNBOUND);
+    assert_eq!(limited.bbr.data_volume.inflight_hi, UNLIMITED);
     assert_eq!(limited.phase(), Some(Phase::Down));
     let mut cruising = Path::cruising(&[]);
     cruising.lose(50, false);
     assert_eq!(
-        cruising.bbr.data_volume.inflight_hi, UNBOUND,
+        cruising.bbr.data_volume.inflight_hi, UNLIMITED,
         "not of a probe"
     );
 }
@@ -362,7 +362,10 @@ fn losses_outside_of_a_probe_cost_three_tenths_a_round_but_not_what_is_delivered
     path.bbr.output.cwnd = 90;
     path.lose(1, false);
     path.ack(MILLISECOND, 1, 80, |ack, _| ack.newly_lost = 1);
-    assert_eq!(path.bbr.data_volume.bw_lo, UNBOUND, "a round is seen first");
+    assert_eq!(
+        path.bbr.data_volume.bw_lo, UNLIMITED,
+        "a round is seen first"
+    );
     path.round(80);
     // 180/256 of 100 a second are 70, and 80 have been seen; of 90 and the last ACKs 64 or 65.
     assert_eq!(path.bbr.data_volume.bw_lo, per_s(80));
@@ -488,7 +491,7 @@ fn marks_lower_the_flight_by_a_third_of_their_share_and_leave_the_rate() {
     assert!((60..85).contains(&share), "{share}");
     let expected = 90 * (256 - share) / 256;
     assert!((expected..=expected + 9).contains(&path.bbr.data_volume.inflight_lo));
-    assert_eq!(path.bbr.data_volume.bw_lo, UNBOUND);
+    assert_eq!(path.bbr.data_volume.bw_lo, UNLIMITED);
     let mut deaf = Path::cruising(&[]);
     deaf.round_with(100, |ack, _| ack.ecn_echo = true);
     deaf.round(100);
