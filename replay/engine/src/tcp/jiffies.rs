@@ -6,7 +6,7 @@
 //! Deviation: a timer that is set anew for the tick for which it is set already stays where it was in Linux, which may be
 //! at a coarser level and so later; here it is placed anew.
 
-use crate::sim::time::{MILLISECOND, Nanos};
+use crate::sim::time::{MILLISECOND, NEVER, Nanos};
 
 /// Length of a tick, of a kernel built with HZ = 250.
 pub const TICK: Nanos = 4 * MILLISECOND;
@@ -40,9 +40,111 @@ pub fn fires(now: Nanos, delay: Nanos) -> Nanos {
     (((now / TICK + ticks) | (step - 1)) + 1) * TICK
 }
 
+/// A lazy timer that counts in whole ticks if asked to. It works out when it fires only where that may be earlier than when
+/// it wants to be called, and then.
+#[derive(Clone, Copy, Debug)]
+pub struct TickTimer {
+    /// It fires so long after that time, by the wheel if `in_ticks`; `NEVER` where it is not set.
+    set_at: Nanos,
+    delay: Nanos,
+    in_ticks: bool,
+    armed: Nanos,
+}
+
+impl Default for TickTimer {
+    fn default() -> Self {
+        Self {
+            set_at: NEVER,
+            delay: 0,
+            in_ticks: false,
+            armed: NEVER,
+        }
+    }
+}
+
+impl TickTimer {
+    /// Sets the deadline.
+    #[inline]
+    pub fn set(&mut self, deadline: Nanos) {
+        (self.set_at, self.delay, self.in_ticks) = (deadline, 0, false);
+        self.armed = self.armed.min(deadline);
+    }
+
+    /// Sets the deadline `delay` from `now`, on the wheel (see [`fires`]), which is never early.
+    #[inline]
+    pub fn set_ticks(&mut self, now: Nanos, delay: Nanos) {
+        (self.set_at, self.delay, self.in_ticks) = (now, delay, true);
+        if now + delay < self.armed {
+            self.armed = self.armed.min(self.deadline());
+        }
+    }
+
+    /// Stops the timer.
+    #[inline]
+    pub fn stop(&mut self) {
+        (self.set_at, self.delay, self.in_ticks) = (NEVER, 0, false);
+    }
+
+    /// Whether a deadline is set.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.set_at != NEVER
+    }
+
+    /// The deadline.
+    #[inline(never)]
+    pub fn deadline(&self) -> Nanos {
+        if self.in_ticks {
+            fires(self.set_at, self.delay)
+        } else {
+            self.set_at
+        }
+    }
+
+    /// When the node wants to be called: never later than the deadline.
+    #[inline]
+    pub fn armed(&self) -> Nanos {
+        self.armed
+    }
+
+    /// Called at `armed`: whether the deadline is due (and then cleared); else the timer is armed anew.
+    pub fn fires(&mut self, now: Nanos) -> bool {
+        if self.armed > now {
+            return false;
+        }
+        let deadline = self.deadline();
+        let due = deadline <= now;
+        if due {
+            self.stop();
+        }
+        self.armed = if due { NEVER } else { deadline };
+        due
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timer_in_ticks_is_armed_when_it_fires_and_no_later_setting_moves_that() {
+        let ms = MILLISECOND;
+        let mut timer = TickTimer::default();
+        timer.set_ticks(ms, 40 * ms);
+        assert_eq!((timer.armed(), timer.deadline()), (44 * ms, 44 * ms));
+        timer.set_ticks(7 * ms, 41 * ms);
+        assert_eq!((timer.armed(), timer.deadline()), (44 * ms, 52 * ms));
+        assert!(!timer.fires(44 * ms));
+        assert_eq!(timer.armed(), 52 * ms);
+        // An earlier one arms at once.
+        timer.set_ticks(8 * ms, 10 * ms);
+        assert_eq!(timer.armed(), fires(8 * ms, 10 * ms));
+        timer.stop();
+        assert!(!timer.is_set() && !timer.fires(52 * ms));
+        assert_eq!((timer.armed(), timer.deadline()), (NEVER, NEVER));
+        timer.set(60 * ms);
+        assert!(timer.fires(60 * ms) && !timer.is_set());
+    }
 
     #[track_caller]
     fn assert_fires(cases: &[(u64, u64, u64)]) {

@@ -9,7 +9,6 @@ use super::undo::{Hold, MAX_REORDERING};
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery};
 use crate::sim::time::Nanos;
-use crate::tcp::jiffies;
 use crate::tcp::scoreboard::{DUP_THRESH, Digest};
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::{FastRecovery, Phase};
@@ -42,7 +41,7 @@ impl Recovery for LinuxRecovery {
         // The first segment is retransmitted at once, whatever pacing says.
         sender.forced = sender.board.first();
         let wait = sender.next_timeout(now) - now;
-        sender.rto_timer.set(jiffies::fires(now, wait));
+        sender.rto_timer.set_ticks(now, wait);
     }
 
     fn on_reordering_timer(sender: &mut Sender, now: Nanos) {

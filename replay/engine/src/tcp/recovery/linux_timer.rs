@@ -12,6 +12,7 @@ use super::Ack;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 use crate::tcp::jiffies;
 use crate::tcp::sender::Sender;
+use crate::tcp::sender::pacing::Pacer;
 
 /// Linux (`TCP_TIMEOUT_MIN_US`): added to a probe's two round trips and to RACK's wait.
 const ALLOWANCE: Nanos = 2 * MILLISECOND;
@@ -45,15 +46,17 @@ impl Sender {
     pub(super) fn set_timeout(&mut self, wait: Nanos, now: Nanos) {
         self.rack.probe_timer.stop();
         self.rack.reordering_timer.stop();
-        self.rto_timer.set(self.fires(wait, now));
+        self.rto_timer.set_ticks(now, self.with_pacing(wait, now));
     }
 
-    /// When a timer fires that waits for `wait`, in whole ticks, and for as many as pacing takes (`tcp_pacing_delay`).
-    fn fires(&self, wait: Nanos, now: Nanos) -> Nanos {
-        let paced = self
-            .pacer
-            .map_or(0, |pacer| pacer.release().saturating_sub(now));
-        jiffies::fires(now, wait + jiffies::down(paced))
+    /// Linux (`tcp_pacing_delay`): `wait`, and as many whole ticks as pacing takes.
+    #[inline]
+    fn with_pacing(&self, wait: Nanos, now: Nanos) -> Nanos {
+        let released = self.pacer.as_ref().map_or(0, Pacer::release);
+        if released <= now {
+            return wait;
+        }
+        wait + jiffies::down(released - now)
     }
 
     /// New data left: a probe, no later than the timeout of the oldest segment would fire if that is still to come.
@@ -83,8 +86,8 @@ impl Sender {
             self.rack.probe_timer.stop();
             let wait = (self.rack.reordering_timer.deadline() + ALLOWANCE).saturating_sub(now);
             // It has nothing to do with what pacing holds back.
-            let fires = jiffies::fires(now, wait.min(self.rtt.rto()));
-            self.rack.reordering_timer.set(fires);
+            let wait = wait.min(self.rtt.rto());
+            self.rack.reordering_timer.set_ticks(now, wait);
         } else if ack.advances || self.sacked_before_oldest(ack) {
             self.time_new_una(now);
         }
@@ -121,7 +124,8 @@ impl Sender {
         });
         self.rto_timer.stop();
         self.rack.reordering_timer.stop();
-        self.rack.probe_timer.set(self.fires(wait.min(max), now));
+        let wait = self.with_pacing(wait.min(max), now);
+        self.rack.probe_timer.set_ticks(now, wait);
         true
     }
 }

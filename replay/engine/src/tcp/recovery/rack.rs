@@ -6,7 +6,7 @@ use super::rfc::{self, Entry};
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery, prr};
 use crate::sim::time::Nanos;
-use crate::sim::timer::Timer;
+use crate::tcp::jiffies::TickTimer;
 use crate::tcp::scoreboard::{Digest, Latest, Scoreboard};
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::Phase;
@@ -130,11 +130,11 @@ pub struct Rack {
     /// Minimum RTT before the ACK that is being taken.
     min_before: Nanos,
     /// Fires when the reordering window of the oldest suspect closes.
-    pub reordering_timer: Timer,
+    pub reordering_timer: TickTimer,
     /// The last look at the scoreboard set it.
     pub awaits: bool,
     /// Fires when a probe is due.
-    pub probe_timer: Timer,
+    pub probe_timer: TickTimer,
     /// A probe is out that ends here; whether it carried old data.
     pub probe: Option<Probe>,
     /// A probe is to leave now.

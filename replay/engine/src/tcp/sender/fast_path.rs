@@ -310,7 +310,7 @@ impl Sender {
             Room::None => return Some(Sent::Nothing),
             Room::Free => {}
         }
-        self.write_full_segment(now, slot);
+        self.write_full_segment(cwnd, now, slot);
         match self.room_fast(cwnd, now) {
             Room::None => Some(Sent::Last),
             Room::Free | Room::Unknown => Some(Sent::One),
@@ -362,9 +362,10 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn write_full_segment(&mut self, now: Nanos, slot: &mut Segment) {
+    fn write_full_segment(&mut self, cwnd: f64, now: Nanos, slot: &mut Segment) {
         let len = self.params.smss_bytes as u16;
-        let ends_burst = self.rules.sends_bursts && self.ends_burst(now);
+        let room = cwnd - f64::from(self.board.outstanding());
+        let ends_burst = self.rules.sends_bursts && self.ends_burst(room, now);
         self.board.push(self.snd_nxt, len, now);
         if self.pacer.is_some() || self.rates.is_some() {
             self.note_departure_fast(len, now);

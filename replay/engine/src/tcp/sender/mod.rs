@@ -40,6 +40,7 @@ use probe_segments::LowPriorityProbes;
 use quick_start::QuickStart;
 use rate::{Newest, RateSampler};
 
+use super::jiffies::TickTimer;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Digest, Scoreboard};
 use super::segment::{Segment, flags};
@@ -139,7 +140,7 @@ pub struct Sender {
     pub(in crate::tcp) freeze: Freeze,
     pub(in crate::tcp) handovers: Option<Box<Handovers>>,
     pub(in crate::tcp) quick_start: Option<QuickStart>,
-    pub(in crate::tcp) rto_timer: Timer,
+    pub(in crate::tcp) rto_timer: TickTimer,
     pub(in crate::tcp) persist_timer: Timer,
     pub(in crate::tcp) persist_backoff: u32,
     pub(in crate::tcp) persist_due: bool,
@@ -200,7 +201,7 @@ impl Sender {
             freeze: Freeze::default(),
             handovers: None,
             quick_start: None,
-            rto_timer: Timer::default(),
+            rto_timer: TickTimer::default(),
             persist_timer: Timer::default(),
             persist_backoff: 0,
             persist_due: false,

@@ -4,6 +4,7 @@
 
 use super::Sender;
 use super::connection::ConnectionState;
+use super::pacing::Pacer;
 use super::phase::Phase;
 use super::rate::Network;
 use crate::cc::WindowPacing;
@@ -267,7 +268,7 @@ impl Sender {
         len: u16,
         now: Nanos,
     ) -> Segment {
-        let pushed = self.rules.sends_bursts && self.ends_burst(now);
+        let pushed = self.rules.sends_bursts && self.ends_burst(self.window_room(), now);
         let mut segment = self.new_segment(len, now);
         if self.board.keeps_pieces() && (self.burst.at != now || self.burst.sent == 1) {
             self.board.begin_piece_with_last();
@@ -288,19 +289,14 @@ impl Sender {
         self.burst.at == now && self.burst.follows
     }
 
-    /// Whether the segment that leaves next is the last of several that leave as one: Linux pushes it, and a receiver
-    /// that has read it acknowledges it at once.
-    pub(in crate::tcp) fn ends_burst(&mut self, now: Nanos) -> bool {
+    /// Whether the segment that leaves next, with `room` in the window, is the last of several that leave as one: Linux
+    /// pushes it, and a receiver that has read it acknowledges it at once.
+    pub(in crate::tcp) fn ends_burst(&mut self, room: f64, now: Nanos) -> bool {
         let Burst { at, size, sent, .. } = self.burst;
         if at != now || sent == size {
-            let room = self.effective_window() - f64::from(self.in_network());
-            let waiting = (self.write_end - self.snd_nxt) / u64::from(self.params.smss_bytes);
-            let size = (room.max(1.0) as u32)
-                .min(self.max_of_burst())
-                .min(waiting as u32);
             self.burst = Burst {
                 at: now,
-                size,
+                size: self.size_of_burst(room),
                 sent: 0,
                 follows: at == now,
             };
@@ -309,31 +305,50 @@ impl Sender {
         self.burst.size > 1 && self.burst.sent == self.burst.size
     }
 
+    /// Segments that may leave as one, with `room` in the window. A single one needs no limit.
+    #[inline]
+    fn size_of_burst(&self, room: f64) -> u32 {
+        let smss_bytes = u64::from(self.params.smss_bytes);
+        let waiting = self.write_end - self.snd_nxt;
+        if room < 2.0 {
+            return u32::from(waiting >= smss_bytes);
+        }
+        let waiting = (waiting / smss_bytes) as u32;
+        (room as u32).min(self.max_of_burst()).min(waiting)
+    }
+
+    /// Room for segments in the window.
+    pub(in crate::tcp) fn window_room(&self) -> f64 {
+        self.effective_window() - f64::from(self.in_network())
+    }
+
     /// Linux (`tcp_tso_should_defer`): where a segment left within the last millisecond and the next ACK is due
     /// within one, room for less than a burst waits for more. The millisecond begins when pacing lets the next one
     /// leave (`tcp_wstamp_ns`).
+    #[inline]
     pub(in crate::tcp) fn waits_for_a_burst(&self, now: Nanos) -> bool {
-        let smss = u64::from(self.params.smss_bytes);
         let in_burst = self.burst.at == now && self.burst.sent < self.burst.size;
-        if !self.rules.sends_bursts || self.is_repairing() || in_burst {
+        if !self.rules.sends_bursts || in_burst || self.is_repairing() {
             return false;
         }
-        // The last segment of a piece gains nothing by waiting.
-        let released = self.pacer.map_or(0, |pacer| pacer.release());
-        let recent = now <= self.last_sent_at.max(released) + MILLISECOND;
-        if !recent || self.head_pkts() <= 1 {
-            return false;
-        }
-        let cwnd = self.effective_window();
-        let room = cwnd - f64::from(self.in_network());
-        let window = cwnd.min(f64::from(self.last_wnd_bytes) / smss as f64);
         let (Some(first), Some(srtt)) = (self.board.first(), self.rtt.srtt()) else {
             return false;
         };
-        let due = self.board.sent_at(first) + srtt;
-        room < f64::from(self.max_of_burst())
-            && room < window / BURST_SHARE
-            && due <= now + (srtt / 2).min(MILLISECOND)
+        let released = self.pacer.as_ref().map_or(0, Pacer::release);
+        now <= self.last_sent_at.max(released) + MILLISECOND
+            && self.board.sent_at(first) + srtt <= now + (srtt / 2).min(MILLISECOND)
+            && self.gains_by_waiting()
+    }
+
+    /// Whether there is less room than for a burst, and more to send. The last segment of a piece gains nothing by waiting.
+    #[inline(never)]
+    fn gains_by_waiting(&self) -> bool {
+        let cwnd = self.effective_window();
+        let room = self.window_room();
+        let offered = f64::from(self.last_wnd_bytes) / f64::from(self.params.smss_bytes);
+        room < cwnd.min(offered) / BURST_SHARE
+            && room < f64::from(self.max_of_burst())
+            && self.head_pkts() > 1
     }
 
     /// Linux (`tcp_tso_autosize`): what the pacing rate sends in a millisecond, at least two segments.
@@ -383,8 +398,8 @@ impl Sender {
     ) -> Segment {
         let quiet = self.board.pipe() == 0;
         if self.board.keeps_pieces() {
-            let room = self.effective_window() - f64::from(self.in_network());
-            self.board.cut_piece(number, room.max(1.0) as u64, now);
+            let room = self.window_room().max(1.0);
+            self.board.cut_piece(number, room as u64, now);
         }
         self.board.retransmit(number, now);
         self.undo_state.note_retransmission(now);
