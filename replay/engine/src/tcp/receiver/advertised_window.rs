@@ -61,12 +61,19 @@ impl Receiver {
         }
     }
 
+    /// `octets` in whole units of the scale, up.
+    #[inline]
+    fn scale_up(&self, octets: u64) -> u64 {
+        let unit = 1_u64 << self.wscale;
+        (octets + unit - 1) & !(unit - 1)
+    }
+
     /// Linux (`__tcp_select_window`): what came out of order takes room as the `unread` does, and what the scale would cut
     /// off is promised too.
+    #[inline]
     fn linux_window(&self, growing: &GrowingWindow, unread: u64) -> u64 {
         let free = growing.limit().saturating_sub(unread + self.held.octets());
-        free.min(growing.threshold())
-            .next_multiple_of(1 << self.wscale)
+        self.scale_up(free.min(growing.threshold()))
     }
 
     /// Linux (`__tcp_ack_snd_check`): whether the right edge of the window would move with an acknowledgement now, when the
@@ -80,13 +87,13 @@ impl Receiver {
 
     #[inline]
     pub(super) fn move_edge(&mut self) {
-        let (unit, max) = (1_u64 << self.wscale, 0xFFFF << self.wscale);
+        let max = 0xFFFF << self.wscale;
         let (window, promised) = (self.free_window(), self.edge.saturating_sub(self.rcv_nxt));
         let window = if self.growing.is_some() {
             // Linux (`tcp_select_window`): what was promised stays so, to the unit.
-            window.max(promised.next_multiple_of(unit)).min(max)
+            window.max(self.scale_up(promised)).min(max)
         } else {
-            (window.min(max) / unit * unit).max(promised)
+            (window.min(max) >> self.wscale << self.wscale).max(promised)
         };
         self.edge = self.edge.max(self.rcv_nxt + window);
     }

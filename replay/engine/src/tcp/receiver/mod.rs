@@ -8,8 +8,8 @@ mod ack_policy;
 mod advertised_window;
 mod autotuning;
 mod closing;
-mod fast_path;
 mod freeze;
+mod in_order;
 mod periodic_acks;
 mod probe_segments;
 
@@ -18,10 +18,9 @@ use super::segment::{Direction, Ecn, Purpose, Segment, flags};
 use crate::config::StackParams;
 use crate::sim::time::{Nanos, timestamp};
 use crate::sim::timer::Timer;
-use ack_policy::{AckPolicy, InOrder};
+use ack_policy::AckPolicy;
 use autotuning::{GrowingWindow, linux_window_scale, window_scale};
 use closing::Ending;
-use fast_path::FastPath;
 pub use freeze::Forecast;
 
 /// Where the free space of the receive buffer is decided.
@@ -72,7 +71,8 @@ pub struct ReceiverCounters {
 pub struct Receiver {
     leg: u16,
     params: StackParams,
-    fast_path: FastPath,
+    /// A segment in order means nothing but that its octets are there: its reader does not lag.
+    skips_steps: bool,
     space: Space,
     established: bool,
     /// When the last SYN-ACK left, and how many have.
@@ -87,8 +87,6 @@ pub struct Receiver {
     growing: Option<GrowingWindow>,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
     edge: u64,
-    /// The window that every ACK promises, where it is always the same (see `FastPath`).
-    steady_window: Option<u64>,
     wscale: u8,
     last_ack_sent: u64,
     ts_recent: u32,
@@ -129,11 +127,7 @@ impl Receiver {
         let mut receiver = Self {
             leg,
             params: *params,
-            fast_path: if linux {
-                FastPath::Never
-            } else {
-                FastPath::of(params, &space)
-            },
+            skips_steps: !Self::reads_slowly(&space),
             space,
             established: !params.handshake,
             syn_ack_at: 0,
@@ -144,7 +138,6 @@ impl Receiver {
             held: Reassembly::default(),
             growing,
             edge: 1,
-            steady_window: None,
             wscale: if linux {
                 linux_window_scale(buffer)
             } else {
@@ -167,9 +160,6 @@ impl Receiver {
             counters: ReceiverCounters::default(),
         };
         receiver.move_edge();
-        let steady =
-            receiver.fast_path != FastPath::Never && matches!(space, Space::Application { .. });
-        receiver.steady_window = steady.then_some(receiver.edge - receiver.rcv_nxt);
         receiver
     }
 
@@ -239,18 +229,11 @@ impl Receiver {
         self.counters
     }
 
-    /// Takes a segment.
-    #[inline(always)]
-    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
-        if !self.receive_fast(segment, now) {
-            self.receive_any(segment, now);
-        }
-    }
-
+    /// Takes a segment that may be anything, but for data in order: says whether it is that.
     #[inline(never)]
-    fn receive_any(&mut self, segment: &Segment, now: Nanos) {
+    fn admits(&mut self, segment: &Segment, now: Nanos) -> bool {
         if segment.flags & flags::CONTROL != 0 && self.take_control(segment) {
-            return;
+            return false;
         }
         if !self.established {
             self.established = true;
@@ -267,29 +250,27 @@ impl Receiver {
             if segment.seq < self.rcv_nxt {
                 self.owed = Owed::Acknowledgement;
             }
-            return;
+            return false;
         }
-        self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
         if segment.has(flags::DUMMY) {
             self.take_low_priority_probe(segment, now);
-            return;
+            return false;
         }
         if self.ecn {
             self.take_mark(segment);
         }
-        // RFC 7323 §4.3: echo the timestamp of the segment that the last ACK awaited.
-        if segment.seq <= self.last_ack_sent {
-            self.ts_recent = segment.ts_val;
-        }
         self.catch_up(now);
         // Linux: a FIN in order needs no window.
         if segment.seq == self.rcv_nxt && segment.end() <= self.edge {
-            self.take_in_order(segment, now);
-        } else if segment.seq > self.rcv_nxt && segment.seq_end() <= self.edge {
+            return true;
+        }
+        self.note_data(segment);
+        if segment.seq > self.rcv_nxt && segment.seq_end() <= self.edge {
             self.take_out_of_order(segment, now);
         } else {
             self.refuse(segment);
         }
+        false
     }
 
     /// RFC 3168 §6.1.3: every ACK echoes a mark until the sender says that it has reduced its window; a mark on that
@@ -298,34 +279,6 @@ impl Receiver {
         let marked = segment.ecn == Ecn::Ce;
         self.counters.marks_in += u64::from(marked);
         self.echoes = marked || self.echoes && !segment.has(flags::CWR);
-    }
-
-    #[inline]
-    fn take_in_order(&mut self, segment: &Segment, now: Nanos) {
-        self.policy.note_arrival(self.window(), now);
-        // Before it is read, with what it will release: as Linux accounts for it.
-        self.grow_window(segment, u64::from(segment.payload_bytes));
-        self.rcv_nxt = segment.seq_end();
-        let fills_gap = !self.held.is_empty();
-        if fills_gap {
-            self.rcv_nxt = self.held.advance(self.rcv_nxt);
-        }
-        self.edge = self.edge.max(self.rcv_nxt);
-        self.tune_buffer(segment, now);
-        let partial = u32::from(segment.payload_bytes) < self.params.smss_bytes;
-        let arrival = InOrder {
-            unacknowledged: self.rcv_nxt - self.last_ack_sent,
-            rcv_nxt: self.rcv_nxt,
-            fills_gap,
-            gap_left: !self.held.is_empty(),
-            edge_moves: self.edge_moves(self.rcv_nxt - segment.seq),
-            pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
-            slow_start: segment.slow_start,
-            echo: segment.ts_ecr,
-        };
-        if self.policy.in_order(&arrival, now) || self.has_fin() {
-            self.owed = Owed::Acknowledgement;
-        }
     }
 
     fn take_out_of_order(&mut self, segment: &Segment, now: Nanos) {
@@ -468,12 +421,8 @@ impl Receiver {
         self.owed = Owed::Nothing;
         let waited = self.policy.note_sent();
         self.counters.acks_out += 1;
-        if let Some(window) = self.steady_window {
-            self.edge = self.edge.max(self.rcv_nxt + window);
-        } else {
-            self.catch_up(now);
-            self.move_edge();
-        }
+        self.catch_up(now);
+        self.move_edge();
         self.write_bare(now, slot);
         slot.waited = waited;
         if self.is_frozen() {
@@ -483,11 +432,9 @@ impl Receiver {
             self.report_blocks(slot);
         }
         self.last_ack_sent = self.rcv_nxt;
-        if self.steady_window.is_none() {
-            self.watch_reopening(now);
-            if self.has_fin() {
-                self.add_fin(slot, now);
-            }
+        self.watch_reopening(now);
+        if self.has_fin() {
+            self.add_fin(slot, now);
         }
     }
 

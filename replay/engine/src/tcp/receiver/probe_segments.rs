@@ -12,6 +12,7 @@ impl Receiver {
     ///
     /// Deviation: the paper's receiver discards a dummy; here the copy of a segment that was lost repairs it.
     pub(super) fn take_low_priority_probe(&mut self, segment: &Segment, now: Nanos) {
+        self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
         self.probe_answers = (self.probe_answers.0 + 1, segment.dscp);
         self.catch_up(now);
         let fits = segment.end() <= self.edge;

@@ -1,0 +1,202 @@
+//! Data in order: what nearly every segment brings. A segment that is next, on a connection where nothing else can be said of
+//! it, skips the steps for all others (`admits`).
+
+#![allow(
+    clippy::inline_always,
+    reason = "the path of nearly every segment, called from one place; a hint is ignored"
+)]
+
+use super::ack_policy::InOrder;
+use super::{Owed, Receiver, Space};
+use crate::sim::time::Nanos;
+use crate::tcp::segment::{Segment, flags};
+
+impl Receiver {
+    /// Takes a segment.
+    #[inline(always)]
+    pub fn receive(&mut self, segment: &Segment, now: Nanos) {
+        if self.is_next(segment) || self.admits(segment, now) {
+            self.note_data(segment);
+            self.take_in_order(segment, now);
+        }
+    }
+
+    /// Whether it is data in order and nothing else, while nothing is held.
+    #[inline(always)]
+    fn is_next(&self, segment: &Segment) -> bool {
+        self.skips_steps
+            && segment.seq == self.rcv_nxt
+            && segment.payload_bytes > 0
+            && segment.end() <= self.edge
+            && segment.flags & (flags::CONTROL | flags::DUMMY) == 0
+            && self.established
+            && !self.ecn
+            && self.held.is_empty()
+    }
+
+    /// Whether the reading application takes its time, so that what has arrived has to be told from what has been read.
+    pub(super) fn reads_slowly(space: &Space) -> bool {
+        matches!(
+            space,
+            Space::Application {
+                octets_per_ns: Some(_),
+                ..
+            }
+        )
+    }
+
+    /// Counts a segment with data, and keeps its timestamp: RFC 7323 §4.3, that of the segment that the last ACK awaited.
+    #[inline(always)]
+    pub(super) fn note_data(&mut self, segment: &Segment) {
+        self.counters.data_segments_in += u64::from(segment.payload_bytes > 0);
+        if segment.seq <= self.last_ack_sent {
+            self.ts_recent = segment.ts_val;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn take_in_order(&mut self, segment: &Segment, now: Nanos) {
+        self.policy.note_arrival(self.window(), now);
+        // Before it is read, with what it will release: as Linux accounts for it.
+        self.grow_window(segment, u64::from(segment.payload_bytes));
+        self.rcv_nxt = segment.seq_end();
+        let fills_gap = !self.held.is_empty();
+        if fills_gap {
+            self.rcv_nxt = self.held.advance(self.rcv_nxt);
+        }
+        self.edge = self.edge.max(self.rcv_nxt);
+        self.tune_buffer(segment, now);
+        let unacknowledged = self.rcv_nxt - self.last_ack_sent;
+        if self.held.is_empty() && self.policy.is_prompt(unacknowledged)
+            || self.is_due(segment, fills_gap, now)
+            || self.has_fin()
+        {
+            self.owed = Owed::Acknowledgement;
+        }
+    }
+
+    /// Whether a segment that has been taken in order is acknowledged now.
+    #[inline(never)]
+    fn is_due(&mut self, segment: &Segment, fills_gap: bool, now: Nanos) -> bool {
+        let partial = u32::from(segment.payload_bytes) < self.params.smss_bytes;
+        let arrival = InOrder {
+            unacknowledged: self.rcv_nxt - self.last_ack_sent,
+            rcv_nxt: self.rcv_nxt,
+            fills_gap,
+            gap_left: !self.held.is_empty(),
+            edge_moves: self.edge_moves(self.rcv_nxt - segment.seq),
+            pushed_and_read: (segment.has(flags::PSH) || partial) && self.unread() == 0,
+            slow_start: segment.slow_start,
+            echo: segment.ts_ecr,
+        };
+        self.policy.in_order(&arrival, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cc::ParamValues;
+    use crate::cc::catalogue::Variant;
+    use crate::config::{Profile, StackOverrides, StackParams};
+    use crate::sim::time::MILLISECOND;
+    use crate::tcp::segment::Direction;
+
+    const SMSS: u64 = 1000;
+
+    fn receiver(
+        variant: Variant,
+        profile: Profile,
+        delayed_ack: bool,
+        buffer_bytes: u64,
+    ) -> Receiver {
+        let overrides = StackOverrides {
+            handshake: Some(false),
+            smss_bytes: Some(SMSS as u32),
+            delayed_ack: Some(delayed_ack),
+            dsack: Some(true),
+            quickack_segments: Some(3),
+            ..StackOverrides::default()
+        };
+        let space = Space::Application {
+            buffer_bytes,
+            octets_per_ns: None,
+        };
+        let params = StackParams::resolve(profile, &overrides);
+        Receiver::new(0, &variant.fix(&params, &ParamValues::new()), space)
+    }
+
+    /// What `receiver` makes of segments with these numbers, lengths and flags, one every 30 ms: what it sends, and itself.
+    fn outcome(receiver: &mut Receiver, segments: &[(u64, u16, u8)]) -> String {
+        let mut out = String::new();
+        let mut slot = Segment::new(0, Direction::Reverse);
+        let mut next = 1;
+        for (i, &(ahead, len, flags)) in segments.iter().enumerate() {
+            let now = (i as u64 + 1) * 30 * MILLISECOND;
+            if receiver.next_deadline() <= now {
+                receiver.on_deadline(now);
+            }
+            // Mostly the next one; sometimes one further on, or an old one.
+            let seq = match ahead {
+                0..=11 => next,
+                12..=14 => next + (ahead - 11) * SMSS,
+                _ => next.saturating_sub(SMSS).max(1),
+            };
+            let segment = Segment {
+                seq,
+                payload_bytes: len,
+                ts_val: i as u32,
+                flags,
+                ..Segment::new(0, Direction::Forward)
+            };
+            receiver.receive(&segment, now);
+            while receiver.transmit(now, &mut slot) {
+                let blocks: Vec<_> = slot.sack_blocks().collect();
+                write!(
+                    out,
+                    "{} {} {} {} {blocks:?} ",
+                    slot.ack, slot.wnd_bytes, slot.ts_ecr, slot.flags
+                )
+                .expect("writes to a string");
+            }
+            next = receiver.rcv_nxt();
+        }
+        receiver.skips_steps = false;
+        out + &format!("{receiver:?}")
+    }
+
+    proptest! {
+        #[test]
+        fn steps_are_skipped_only_where_they_would_do_nothing(
+            (variant, profile) in prop::sample::select(vec![
+                (Variant::Newreno, Profile::Rfc),
+                (Variant::Peach, Profile::Rfc),
+                (Variant::LinuxReno, Profile::Linux),
+            ]),
+            delayed_ack: bool,
+            buffer_bytes in prop::sample::select(vec![3_000_u64, 100_000]),
+            segments in prop::collection::vec((
+                0_u64..17,
+                prop::sample::select(vec![1000_u16, 1000, 400, 0]),
+                prop::sample::select(vec![flags::ACK, flags::ACK, flags::ACK, flags::ACK | flags::DUMMY]),
+            ), 1..80),
+        ) {
+            let mut segments = segments;
+            if variant != Variant::Peach {
+                // Who expects no dummy segments is sent none.
+                for (_, _, flags) in &mut segments {
+                    *flags = flags::ACK;
+                }
+            }
+            let mut plain = receiver(variant, profile, delayed_ack, buffer_bytes);
+            let mut long = receiver(variant, profile, delayed_ack, buffer_bytes);
+            prop_assert!(plain.skips_steps);
+            long.skips_steps = false;
+            prop_assert_eq!(outcome(&mut plain, &segments), outcome(&mut long, &segments));
+        }
+    }
+}
