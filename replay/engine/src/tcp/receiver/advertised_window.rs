@@ -21,11 +21,8 @@ impl Receiver {
     }
 
     /// Lets the buffer grow with what the application reads.
-    #[inline]
+    #[inline(never)]
     pub(super) fn tune_buffer(&mut self, segment: &Segment, now: Nanos) {
-        if self.params.receive_buffer_max_bytes.is_none() {
-            return;
-        }
         let read = (self.read_position(now) as u64).min(segment.end());
         let (queued, beyond) = (self.rcv_nxt() - read, self.held.reach(self.rcv_nxt));
         if let Some(growing) = &mut self.growing {

@@ -71,8 +71,10 @@ pub struct ReceiverCounters {
 pub struct Receiver {
     leg: u16,
     params: StackParams,
-    /// A segment in order means nothing but that its octets are there: its reader does not lag.
+    /// See `may_skip_steps`.
     skips_steps: bool,
+    /// The application takes its time to read.
+    reads_slowly: bool,
     space: Space,
     established: bool,
     /// When the last SYN-ACK left, and how many have.
@@ -127,7 +129,14 @@ impl Receiver {
         let mut receiver = Self {
             leg,
             params: *params,
-            skips_steps: !Self::reads_slowly(&space),
+            skips_steps: false,
+            reads_slowly: matches!(
+                space,
+                Space::Application {
+                    octets_per_ns: Some(_),
+                    ..
+                }
+            ),
             space,
             established: !params.handshake,
             syn_ack_at: 0,
@@ -159,6 +168,7 @@ impl Receiver {
             ip_id: 0,
             counters: ReceiverCounters::default(),
         };
+        receiver.skips_steps = receiver.may_skip_steps();
         receiver.move_edge();
         receiver
     }
@@ -232,7 +242,9 @@ impl Receiver {
     /// Takes a segment that may be anything, but for data in order: says whether it is that.
     #[inline(never)]
     fn admits(&mut self, segment: &Segment, now: Nanos) -> bool {
-        if segment.flags & flags::CONTROL != 0 && self.take_control(segment) {
+        let is_control = segment.flags & flags::CONTROL != 0;
+        if is_control && self.take_control(segment) {
+            self.skips_steps = self.may_skip_steps();
             return false;
         }
         if !self.established {
@@ -243,6 +255,7 @@ impl Receiver {
                 self.policy.note_handshake(now - self.syn_ack_at);
             }
             self.reopen.stop();
+            self.skips_steps = self.may_skip_steps();
         }
         if segment.seq_end() == segment.seq {
             self.note_answer(segment);
@@ -421,7 +434,9 @@ impl Receiver {
         self.owed = Owed::Nothing;
         let waited = self.policy.note_sent();
         self.counters.acks_out += 1;
-        self.catch_up(now);
+        if self.reads_slowly {
+            self.catch_up(now);
+        }
         self.move_edge();
         self.write_bare(now, slot);
         slot.waited = waited;
@@ -432,7 +447,9 @@ impl Receiver {
             self.report_blocks(slot);
         }
         self.last_ack_sent = self.rcv_nxt;
-        self.watch_reopening(now);
+        if self.reads_slowly {
+            self.watch_reopening(now);
+        }
         if self.has_fin() {
             self.add_fin(slot, now);
         }
