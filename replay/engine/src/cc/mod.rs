@@ -267,30 +267,6 @@ impl Controller {
         }
     }
 
-    /// `on_ack` in two steps, for a model of the path: takes an ACK that tells it nothing new, which leaves its pace and what
-    /// it is doing as they are. Where it says that the ACK is none, `learn` has to follow.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
-    )]
-    #[inline(always)]
-    pub fn on_steady_ack(&mut self, ack: &AckEvidence) -> bool {
-        match self {
-            Self::Bbr(bbr) => bbr.on_steady_ack(ack),
-            Self::Bbr3(bbr) => bbr.on_steady_ack(ack),
-            Self::Windowed(_) | Self::External(_) => false,
-        }
-    }
-
-    /// See `on_steady_ack`.
-    pub fn learn(&mut self, ack: &AckEvidence) {
-        match self {
-            Self::Bbr(bbr) => bbr.learn(ack),
-            Self::Bbr3(bbr) => bbr.learn(ack),
-            Self::Windowed(_) | Self::External(_) => {}
-        }
-    }
-
     /// A loss found by duplicate ACKs, SACK or RACK, or a congestion mark: reduces the window.
     pub fn on_congestion(&mut self, signal: &SignalEvidence) {
         match self {

@@ -115,7 +115,7 @@ impl RttEstimator {
 
     /// Linux: the minimum stands under the variation, not under the whole timeout; the variation rises at once and
     /// falls by a quarter of the difference per round trip. All deviations here are four times the mean one.
-    #[inline(never)]
+    #[inline]
     fn sample_linux(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         let v = &mut self.linux;
         if let Some(srtt) = self.srtt {
@@ -135,6 +135,7 @@ impl RttEstimator {
             }
         } else {
             self.srtt = Some(rtt);
+            self.base_rto = 0;
             let first = (2 * rtt).max(self.min_rto);
             *v = LinuxVariation {
                 deviation: 2 * rtt,
@@ -143,7 +144,11 @@ impl RttEstimator {
             };
             self.rttvar = first;
         }
-        self.base_rto = jiffies::up(self.srtt.unwrap_or(rtt) + self.rttvar);
+        let exact = self.srtt.unwrap_or(rtt) + self.rttvar;
+        // In whole ticks, mostly the same as before.
+        if exact > self.base_rto || exact + jiffies::TICK <= self.base_rto {
+            self.base_rto = jiffies::up(exact);
+        }
     }
 
     /// Under ns-2's rule: the clock ticks `phase` earlier than time itself.

@@ -60,7 +60,9 @@ impl Scoreboard {
         }
         let segments = (number - self.base) as u32;
         if self.keeps_order {
-            (self.base..number).for_each(|acknowledged| self.unlink(acknowledged));
+            for acknowledged in self.base..number {
+                self.unlink(acknowledged);
+            }
         }
         self.base = number;
         (segments > 0).then(|| Covered {

@@ -13,27 +13,15 @@ use super::Sender;
 use super::connection::ConnectionState;
 use super::pacing::Pacer;
 use super::phase::Phase;
-use super::rate::{Network, Newest};
+use super::rate::Newest;
 use crate::cc::{AckEvidence, RateSample, Repair};
 use crate::config::StackParams;
-use crate::sim::node::Sent;
-use crate::sim::time::{Nanos, timestamp};
+use crate::sim::time::Nanos;
 use crate::tcp::recovery::Algorithm;
 use crate::tcp::recovery::undo::Hold;
 use crate::tcp::scoreboard::Covered;
-use crate::tcp::segment::{Direction, Purpose, Segment, flags};
+use crate::tcp::segment::{Segment, flags};
 use crate::tcp::stack_rules::StackRules;
-
-/// Whether the windows let a full new segment leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
-    /// They do.
-    Free,
-    /// One of them does not, or pacing does not.
-    None,
-    /// There is no full segment: the long way has to find out what to do.
-    Unknown,
-}
 
 /// The way that ordinary segments take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,38 +185,22 @@ impl Sender {
         rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt())
     }
 
-    /// Tells a model of the path of an ACK: of every one. The pace stands with the model, unless the least round-trip time
-    /// of the connection, which bursts depend on, is not that of the path.
+    /// A model of the path hears of every ACK.
     #[inline(never)]
     fn notify_model_fast(&mut self, news: News) {
         let rate = self.sample_rate_fast(news.covered, news.now);
-        let delivered_total = self.rates.as_ref().map_or(0, |rates| rates.delivered());
-        let evidence = |sender: &Self| AckEvidence {
-            delivered_total,
+        let evidence = AckEvidence {
+            delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
             rate,
-            ..sender.fast_evidence(news)
+            ..self.fast_evidence(news)
         };
-        // Asked for twice, so that nobody gathers what a quiet ACK is not asked for.
-        let seen = evidence(self);
-        let quiet = self.controller.on_steady_ack(&seen);
-        if !quiet {
-            let whole = evidence(self);
-            self.controller.learn(&whole);
-        }
-        if !quiet || !self.paces_for_min_rtt() {
-            self.update_pacing();
-        }
+        self.controller.on_ack(&evidence);
+        self.update_pacing();
         if self.controller.holds_back()
             && let Some(rates) = &mut self.rates
         {
             rates.limit_by_application(self.board.pipe());
         }
-    }
-
-    #[inline(always)]
-    fn paces_for_min_rtt(&self) -> bool {
-        let min = self.rtt.min_rtt();
-        self.pacer.as_ref().is_some_and(|pacer| pacer.is_for(min))
     }
 
     /// Whether the controller has to be told of an ACK of so many segments: it can move it, and their number is not all that
@@ -294,107 +266,10 @@ impl Sender {
         }
     }
 
-    /// Sends a full new segment, if windows and pacing let it leave; there is data in the network, so that nothing
-    /// restarts. None where the long way has to find out.
+    /// Whether the connection is steady, and data are in the network, so that nothing restarts.
     #[inline(always)]
-    pub(in crate::tcp) fn transmit_fast(&mut self, now: Nanos, slot: &mut Segment) -> Option<Sent> {
-        if !self.on_fast_path_now() || self.board.outstanding() == 0 {
-            return None;
-        }
-        if self.low_priority_probes.is_some() && !self.no_low_priority_probe_due() {
-            return None;
-        }
-        let cwnd = self.controller.cwnd();
-        match self.room_fast(cwnd, now) {
-            Room::Unknown => return None,
-            Room::None => return Some(Sent::Nothing),
-            Room::Free => {}
-        }
-        self.write_full_segment(cwnd, now, slot);
-        match self.room_fast(cwnd, now) {
-            Room::None => Some(Sent::Last),
-            Room::Free | Room::Unknown => Some(Sent::One),
-        }
-    }
-
-    /// Whether a full new segment may leave, and a note of what does not let it.
-    #[inline(always)]
-    fn room_fast(&mut self, cwnd: f64, now: Nanos) -> Room {
-        let outstanding = self.board.outstanding();
-        let limited = f64::from(outstanding) + 1.0 > cwnd;
-        if !limited {
-            let smss_bytes = u64::from(self.params.smss_bytes);
-            if self.write_end - self.snd_nxt < smss_bytes {
-                return Room::Unknown;
-            }
-            if self.snd_nxt + smss_bytes <= self.edge {
-                let seq = self.snd_nxt;
-                let paced = (self.pacer.as_mut()).is_some_and(|pacer| !pacer.allows(seq, now));
-                let waits = !paced && self.rules.sends_bursts && self.waits_for_more(now);
-                return if paced || waits {
-                    Room::None
-                } else {
-                    Room::Free
-                };
-            }
-        }
-        self.usage
-            .note(limited, outstanding, self.snd_una, self.snd_nxt);
-        Room::None
-    }
-
-    /// A full segment leaves that the board knows: what pacing and rate samples make of it.
-    #[inline(never)]
-    fn note_departure_fast(&mut self, len: u16, now: Nanos) {
-        if let Some(pacer) = &mut self.pacer {
-            let count = self.counters.segments_out + 1;
-            pacer.on_send(self.snd_nxt, len.into(), count, now);
-        }
-        if let (Some(rates), Some(last)) = (&mut self.rates, self.board.last()) {
-            let network = Network {
-                outstanding: self.board.outstanding(),
-                flight: self.board.pipe(),
-                lost_total: self.board.lost_total(),
-            };
-            let first = last + 1 - u64::from(network.outstanding);
-            rates.on_send(last, first, network, now);
-        }
-    }
-
-    #[inline(always)]
-    fn write_full_segment(&mut self, cwnd: f64, now: Nanos, slot: &mut Segment) {
-        let len = self.params.smss_bytes as u16;
-        let room = cwnd - f64::from(self.board.outstanding());
-        let ends_burst = self.rules.sends_bursts && self.ends_burst(room, now);
-        self.board.push(self.snd_nxt, len, now);
-        if self.pacer.is_some() || self.rates.is_some() {
-            self.note_departure_fast(len, now);
-        }
-        let seq = self.snd_nxt;
-        self.snd_nxt += u64::from(len);
-        self.counters.segments_out += 1;
-        self.last_sent_at = now;
-        self.ip_id = self.ip_id.wrapping_add(1);
-        if self.rules.algorithm == Algorithm::Linux {
-            self.time_new_data(now);
-        } else if !self.rto_timer.is_set() {
-            // RFC 6298 §5.1.
-            self.rto_timer.set(now + self.rtt.rto());
-        }
-        let pushes = ends_burst || self.snd_nxt == self.write_end && self.finished;
-        slot.write(Segment {
-            seq,
-            ack: 1,
-            wnd_bytes: 0xFFFF,
-            ts_val: timestamp(now),
-            ts_ecr: self.ts_recent,
-            payload_bytes: len,
-            ip_bytes: self.params.header_bytes as u16 + len,
-            ip_id: self.ip_id,
-            purpose: Purpose::Data,
-            flags: flags::ACK | if pushes { flags::PSH } else { 0 },
-            ..Segment::new(self.leg, Direction::Forward)
-        });
+    pub(in crate::tcp) fn sends_steadily(&mut self) -> bool {
+        self.on_fast_path_now() && self.board.outstanding() > 0 && self.no_low_priority_probe_due()
     }
 }
 
@@ -405,8 +280,9 @@ mod tests {
     use super::*;
     use crate::cc::catalogue::Variant;
     use crate::config::{Profile, StackOverrides};
-    use crate::sim::time::MILLISECOND;
+    use crate::sim::time::{MILLISECOND, timestamp};
     use crate::tcp::ladder::{sender, window};
+    use crate::tcp::segment::Direction;
 
     const SMSS: u64 = 1000;
 

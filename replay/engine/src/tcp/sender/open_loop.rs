@@ -49,7 +49,7 @@ impl Sender {
             } else {
                 Departure::New
             };
-            self.send_new(departure, len, now);
+            self.send_new(false, departure, (len, self.room()), now);
         } else if seq < self.snd_nxt {
             self.repeat(seq, probe, now);
         } else {
@@ -121,7 +121,7 @@ impl Sender {
 
     /// Whether the window is what stops the sender here; `sent`: new data has just left.
     fn note_recorded_stop(&mut self, sent: bool, now: Nanos) {
-        let limited = self.is_window_full() || self.waits_for_a_burst(now);
+        let limited = self.is_window_full() || self.waits_for_a_burst(self.room(), now);
         if limited || sent {
             self.note_usage(limited);
         }

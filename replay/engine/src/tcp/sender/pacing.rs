@@ -64,12 +64,6 @@ impl Pacer {
         self.burst_pkts
     }
 
-    /// Whether the pace was set for a path of `min_rtt`.
-    #[inline]
-    pub fn is_for(&self, min_rtt: Option<Nanos>) -> bool {
-        self.set_for.is_some_and(|(_, min)| min == min_rtt)
-    }
-
     /// Sets the pace of segments of `smss_bytes`.
     #[inline]
     pub fn set_pace(&mut self, pace: Pace, smss_bytes: u32, min_rtt: Option<Nanos>) {

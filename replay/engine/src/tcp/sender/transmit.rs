@@ -1,6 +1,11 @@
 //! What leaves next: the handshake, a forced retransmission, repairs, new data, speculative repairs, probes.
 //!
-//! Does not depend on why the window is what it is.
+//! Does not depend on why the window is what it is. A step that cannot have an effect while the connection is `steady`
+//! (see `fast_path`) is skipped then.
+#![allow(
+    clippy::inline_always,
+    reason = "the path of nearly every segment, called from one place; a hint is ignored"
+)]
 
 use super::Sender;
 use super::connection::ConnectionState;
@@ -34,66 +39,87 @@ pub(in crate::tcp) struct Burst {
     follows: bool,
 }
 
+/// The window that governs transmission, and what is left of it, in segments.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Room {
+    window: f64,
+    left: f64,
+}
+
+impl Room {
+    #[inline]
+    fn of(window: f64, in_network: u32) -> Self {
+        let left = window - f64::from(in_network);
+        Self { window, left }
+    }
+}
+
+/// What stops new data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// The window is full.
+    Window,
+    /// There is nothing that the application and the receiver's window allow.
+    NoData,
+    /// Pacing, or a burst that waits for more room.
+    Held,
+}
+
 impl Sender {
     /// Writes the next segment that may leave now into a slot; says whether there is one.
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         self.transmit_next(now, slot) != Sent::Nothing
     }
 
-    /// The same, which also says where another one surely may not.
-    #[allow(
-        clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
-    )]
+    /// The same, which also says where another one surely may not. While the connection is steady only new data can leave.
     #[inline(always)]
     pub fn transmit_next(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
-        self.transmit_fast(now, slot).unwrap_or_else(|| {
-            match self
-                .poll_transmit(now)
-                .or_else(|| self.poll_low_priority_probe(now))
-            {
-                Some(segment) => {
-                    *slot = segment;
-                    if self.stops_now() {
-                        Sent::Last
-                    } else {
-                        Sent::One
-                    }
-                }
-                None => Sent::Nothing,
-            }
-        })
+        if !self.sends_steadily() {
+            return self.transmit_any(now, slot);
+        }
+        let cwnd = self.controller.cwnd();
+        let room = Room::of(cwnd, self.board.outstanding());
+        let Ok(len) = self.next_data(room, now) else {
+            return Sent::Nothing;
+        };
+        slot.write(self.send_new(true, Departure::New, (len, room), now));
+        let room = Room::of(cwnd, self.board.outstanding());
+        if self.next_data(room, now).is_ok() {
+            Sent::One
+        } else {
+            Sent::Last
+        }
     }
 
-    /// Whether one of the windows surely stops the next segment, and a note of which one does.
-    fn stops_now(&mut self) -> bool {
-        let steady = self.state == ConnectionState::Established
+    #[inline(never)]
+    fn transmit_any(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
+        let segment = (self.poll_transmit(now)).or_else(|| self.poll_low_priority_probe(now));
+        let Some(segment) = segment else {
+            return Sent::Nothing;
+        };
+        *slot = segment;
+        if self.sends_new_data_only() && self.next_data(self.room(), now).is_err() {
+            Sent::Last
+        } else {
+            Sent::One
+        }
+    }
+
+    /// Whether nothing but new data can leave next.
+    fn sends_new_data_only(&self) -> bool {
+        self.state == ConnectionState::Established
             && matches!(self.phase, Phase::Open { .. })
             && self.undo_state.hold == Hold::Nothing
             && !self.persist_due
             && !self.rack.probe_due
+            && !self.send_queue.pushed
             && self.forced.is_none()
             && self.low_priority_probes.is_none()
             && !self.is_frozen()
-            && self.board.outstanding() > 0;
-        if !steady {
-            return false;
-        }
-        if self.is_window_full() {
-            self.note_usage(true);
-            self.send_queue.pushed = false;
-            return true;
-        }
-        let smss = u64::from(self.params.smss_bytes);
-        let stops = self.write_end - self.snd_nxt >= smss && self.snd_nxt + smss > self.edge;
-        if stops {
-            self.note_usage(false);
-        }
-        stops
+            && self.board.outstanding() > 0
     }
 
-    /// The long way: the next segment that may leave now, if any.
-    #[inline(never)]
+    /// The next segment that may leave now, if any, whatever the state.
     pub(in crate::tcp) fn poll_transmit(&mut self, now: Nanos) -> Option<Segment> {
         self.fast_path_until = None;
         if self.state != ConnectionState::Established {
@@ -115,59 +141,75 @@ impl Sender {
         if self.board.outstanding() == 0 {
             self.restart_if_idle(now);
         }
-        if self.is_window_full() {
-            self.note_usage(true);
-            self.send_queue.pushed = false;
-            return None;
-        }
-        self.poll_data(now)
-    }
-
-    fn poll_data(&mut self, now: Nanos) -> Option<Segment> {
         let repairs = self.is_repairing();
-        let held = self.undo_state.hold != Hold::Nothing;
         if repairs
-            && !held
+            && self.undo_state.hold == Hold::Nothing
+            && !self.is_window_full()
             && let Some(number) = self.board.next_repair()
         {
             let (seq, _) = self.board.span(number);
-            if !self.pacing_allows(seq, now) {
-                return None;
-            }
+            let leaves = self.pacing_allows(seq, now);
             let departure = Departure::Retransmission(number);
-            return Some(self.retransmit(departure, number, now));
+            return leaves.then(|| self.retransmit(departure, number, now));
         }
-        if let Some(len) = self.sendable(now) {
-            if !self.pacing_allows(self.snd_nxt, now) {
-                return None;
-            }
-            let pushed = std::mem::take(&mut self.send_queue.pushed);
-            if !pushed && self.waits_for_more(now) {
-                return None;
-            }
-            return Some(self.send_new(Departure::New, len, now));
-        }
-        if self.undo_state.hold == Hold::NewFirst && self.snd_nxt == self.recover {
-            // RFC 5682 §3.1 step 2b: there is no new data to ask with.
+        if self.has_nothing_to_ask_with(now) {
             self.undo_state.hold = Hold::Nothing;
-            return self.poll_data(now);
+            return self.poll_transmit(now);
         }
+        let room = self.room();
+        match self.next_data(room, now) {
+            Ok(len) => Some(self.send_new(false, Departure::New, (len, room), now)),
+            Err(Stop::NoData) if repairs => self.speculative_repair(now),
+            Err(_) => None,
+        }
+    }
+
+    /// RFC 5682 §3.1 step 2b: there is no new data to ask with.
+    fn has_nothing_to_ask_with(&mut self, now: Nanos) -> bool {
+        self.undo_state.hold == Hold::NewFirst
+            && self.snd_nxt == self.recover
+            && !self.is_window_full()
+            && self.sendable(now).is_none()
+    }
+
+    /// Octets of the next new segment that may leave now into `room`; or what stops it, with a note of that.
+    #[inline(always)]
+    fn next_data(&mut self, room: Room, now: Nanos) -> Result<u16, Stop> {
+        if room.left < 1.0 {
+            self.note_usage(true);
+            self.send_queue.pushed = false;
+            return Err(Stop::Window);
+        }
+        let Some(len) = self.sendable(now) else {
+            self.note_no_data();
+            return Err(Stop::NoData);
+        };
+        if !self.pacing_allows(self.snd_nxt, now) {
+            return Err(Stop::Held);
+        }
+        if self.rules.sends_bursts {
+            let pushed = std::mem::take(&mut self.send_queue.pushed);
+            if !pushed && self.waits_for_more(room, now) {
+                return Err(Stop::Held);
+            }
+        }
+        Ok(len)
+    }
+
+    #[inline]
+    fn note_no_data(&mut self) {
         self.note_usage(false);
-        if self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes)
-            && let Some(rates) = &mut self.rates
+        if let Some(rates) = &mut self.rates
+            && self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes)
         {
             rates.limit_by_application(self.board.pipe());
-        }
-        if repairs {
-            self.speculative_repair(now)
-        } else {
-            None
         }
     }
 
     /// Whether a segment waits for the next ACK, to leave with more; the window then counts as what stops it.
-    pub(in crate::tcp) fn waits_for_more(&mut self, now: Nanos) -> bool {
-        self.deferred = self.deferred || self.waits_for_a_burst(now);
+    #[inline]
+    fn waits_for_more(&mut self, room: Room, now: Nanos) -> bool {
+        self.deferred = self.deferred || self.waits_for_a_burst(room, now);
         if self.deferred {
             self.note_usage(true);
         }
@@ -175,7 +217,7 @@ impl Sender {
     }
 
     /// Whether pacing lets the segment from `seq` on leave now.
-    #[inline]
+    #[inline(always)]
     pub(in crate::tcp) fn pacing_allows(&mut self, seq: u64, now: Nanos) -> bool {
         match &mut self.pacer {
             None => true,
@@ -186,7 +228,12 @@ impl Sender {
     /// Whether the window has no room for another segment.
     #[inline]
     pub(in crate::tcp) fn is_window_full(&self) -> bool {
-        f64::from(self.in_network()) + 1.0 > self.effective_window()
+        self.room().left < 1.0
+    }
+
+    /// The window and what is left of it.
+    pub(in crate::tcp) fn room(&self) -> Room {
+        Room::of(self.effective_window(), self.in_network())
     }
 
     /// Segments that count against the window.
@@ -233,12 +280,13 @@ impl Sender {
     }
 
     /// Octets of the next new segment, if the application and the receiver's window allow one.
-    #[inline]
+    #[inline(always)]
     fn sendable(&mut self, now: Nanos) -> Option<u16> {
         let smss = u64::from(self.params.smss_bytes);
-        let available = self.write_end - self.snd_nxt;
-        let len = available.min(smss);
-        if len == 0 || (len < smss && self.must_fill_up()) {
+        let mut len = self.write_end - self.snd_nxt;
+        if len >= smss {
+            len = smss;
+        } else if len == 0 || self.must_fill_up() {
             return None;
         }
         if self.snd_nxt + len > self.edge {
@@ -260,24 +308,51 @@ impl Sender {
             }
     }
 
-    /// Sends a new segment of `len` octets, as `departure`.
-    #[inline]
+    /// Sends a new segment of `len` octets, for which there is `room`, as `departure`. While the connection is steady it is
+    /// known to have no mark, no piece and no timing of its own.
+    #[inline(always)]
     pub(in crate::tcp) fn send_new(
         &mut self,
+        steady: bool,
         departure: Departure,
-        len: u16,
+        (len, room): (u16, Room),
         now: Nanos,
     ) -> Segment {
-        let pushed = self.rules.sends_bursts && self.ends_burst(self.window_room(), now);
-        let mut segment = self.new_segment(len, now);
-        if self.board.keeps_pieces() && (self.burst.at != now || self.burst.sent == 1) {
-            self.board.begin_piece_with_last();
+        let pushed = self.rules.sends_bursts && self.ends_burst(room.left, now);
+        let quiet = !steady && self.board.pipe() == 0;
+        let seq = self.snd_nxt;
+        self.board.push(seq, len, now);
+        if self.rates.is_some() {
+            self.note_departure(self.board.last(), quiet, now);
+        }
+        self.snd_nxt += u64::from(len);
+        if u32::from(len) < self.params.smss_bytes {
+            self.small_end = self.snd_nxt;
+        }
+        let mut segment = self.segment_of(steady, (seq, len), Purpose::Data, now);
+        if !steady {
+            self.note_new(&mut segment, now);
         }
         if pushed {
             segment.flags |= flags::PSH;
         }
         self.rules.algorithm.on_departure(self, departure, now);
         segment
+    }
+
+    /// What a new segment may be besides: part of a piece, timed, sent on a duplicate ACK, markable.
+    fn note_new(&mut self, segment: &mut Segment, now: Nanos) {
+        if self.board.keeps_pieces() {
+            self.drop_sent_pieces();
+            if self.burst.at != now || self.burst.sent == 1 {
+                self.board.begin_piece_with_last();
+            }
+        }
+        self.rtt.time_segment(self.snd_nxt, now);
+        if let Phase::Open { dup_acks: 1.. } = self.phase {
+            self.limited_transmitted += 1;
+        }
+        self.marks.label(segment);
     }
 
     /// Linux (`tcp_small_queue_check`): of several bursts that leave at one instant the second waits until the first has
@@ -317,16 +392,11 @@ impl Sender {
         (room as u32).min(self.max_of_burst()).min(waiting)
     }
 
-    /// Room for segments in the window.
-    pub(in crate::tcp) fn window_room(&self) -> f64 {
-        self.effective_window() - f64::from(self.in_network())
-    }
-
     /// Linux (`tcp_tso_should_defer`): where a segment left within the last millisecond and the next ACK is due
     /// within one, room for less than a burst waits for more. The millisecond begins when pacing lets the next one
     /// leave (`tcp_wstamp_ns`).
     #[inline]
-    pub(in crate::tcp) fn waits_for_a_burst(&self, now: Nanos) -> bool {
+    pub(in crate::tcp) fn waits_for_a_burst(&self, room: Room, now: Nanos) -> bool {
         let in_burst = self.burst.at == now && self.burst.sent < self.burst.size;
         if !self.rules.sends_bursts || in_burst || self.is_repairing() {
             return false;
@@ -337,17 +407,15 @@ impl Sender {
         let released = self.pacer.as_ref().map_or(0, Pacer::release);
         now <= self.last_sent_at.max(released) + MILLISECOND
             && self.board.sent_at(first) + srtt <= now + (srtt / 2).min(MILLISECOND)
-            && self.gains_by_waiting()
+            && self.gains_by_waiting(room)
     }
 
     /// Whether there is less room than for a burst, and more to send. The last segment of a piece gains nothing by waiting.
     #[inline(never)]
-    fn gains_by_waiting(&self) -> bool {
-        let cwnd = self.effective_window();
-        let room = self.window_room();
+    fn gains_by_waiting(&self, room: Room) -> bool {
         let offered = f64::from(self.last_wnd_bytes) / f64::from(self.params.smss_bytes);
-        room < cwnd.min(offered) / BURST_SHARE
-            && room < f64::from(self.max_of_burst())
+        room.left < room.window.min(offered) / BURST_SHARE
+            && room.left < f64::from(self.max_of_burst())
             && self.head_pkts() > 1
     }
 
@@ -365,30 +433,6 @@ impl Sender {
         (per_millisecond as u32).max(MIN_BURST)
     }
 
-    #[inline]
-    fn new_segment(&mut self, len: u16, now: Nanos) -> Segment {
-        let seq = self.snd_nxt;
-        let quiet = self.board.pipe() == 0;
-        self.board.push(seq, len, now);
-        if self.rates.is_some() {
-            self.note_departure(self.board.last(), quiet, now);
-        }
-        self.snd_nxt += u64::from(len);
-        if self.board.keeps_pieces() {
-            self.drop_sent_pieces();
-        }
-        if u32::from(len) < self.params.smss_bytes {
-            self.small_end = self.snd_nxt;
-        }
-        self.rtt.time_segment(self.snd_nxt, now);
-        if let Phase::Open { dup_acks: 1.. } = self.phase {
-            self.limited_transmitted += 1;
-        }
-        let mut segment = self.segment_of(seq, len, Purpose::Data, now);
-        self.marks.label(&mut segment);
-        segment
-    }
-
     /// Sends segment `number` again, as `departure`.
     pub(in crate::tcp) fn retransmit(
         &mut self,
@@ -398,7 +442,7 @@ impl Sender {
     ) -> Segment {
         let quiet = self.board.pipe() == 0;
         if self.board.keeps_pieces() {
-            let room = self.window_room().max(1.0);
+            let room = self.room().left.max(1.0);
             self.board.cut_piece(number, room as u64, now);
         }
         self.board.retransmit(number, now);
@@ -412,7 +456,7 @@ impl Sender {
             Phase::Loss { .. } => Purpose::TimeoutRetransmission,
             Phase::Open { .. } | Phase::Recovery(_) => Purpose::FastRetransmission,
         };
-        let segment = self.segment_of(seq, len, purpose, now);
+        let segment = self.segment_of(false, (seq, len), purpose, now);
         self.rules.algorithm.on_departure(self, departure, now);
         segment
     }
@@ -473,27 +517,35 @@ impl Sender {
     }
 
     /// A data segment, counted.
-    #[inline]
-    fn segment_of(&mut self, seq: u64, len: u16, purpose: Purpose, now: Nanos) -> Segment {
+    #[inline(always)]
+    fn segment_of(
+        &mut self,
+        steady: bool,
+        (seq, len): (u64, u16),
+        purpose: Purpose,
+        now: Nanos,
+    ) -> Segment {
         self.counters.segments_out += 1;
         self.last_sent_at = now;
         if let Some(pacer) = &mut self.pacer {
             pacer.on_send(seq, len.into(), self.counters.segments_out, now);
-        }
-        self.marks.on_send();
-        if let Phase::Recovery(recovery) = &mut self.phase {
-            recovery.window.on_send();
         }
         let mut segment = self.bare(now, flags::ACK);
         segment.seq = seq;
         segment.payload_bytes = len;
         segment.ip_bytes += len;
         segment.purpose = purpose;
-        segment.slow_start =
-            self.params.delayed_ack_after_slow_start && self.controller.in_slow_start();
+        if !steady {
+            self.marks.on_send();
+            if let Phase::Recovery(recovery) = &mut self.phase {
+                recovery.window.on_send();
+            }
+            segment.slow_start =
+                self.params.delayed_ack_after_slow_start && self.controller.in_slow_start();
+        }
         if seq + u64::from(len) == self.write_end && self.finished {
             segment.flags |= flags::PSH;
-            if self.fin_seq.is_some() {
+            if !steady && self.fin_seq.is_some() {
                 segment.flags |= flags::FIN;
                 segment.payload_bytes -= 1;
                 segment.ip_bytes -= 1;
@@ -507,7 +559,7 @@ impl Sender {
         self.ip_id
     }
 
-    #[inline]
+    #[inline(always)]
     pub(in crate::tcp) fn bare(&mut self, now: Nanos, flags: u8) -> Segment {
         let ip_id = self.next_ip_id();
         Segment {
@@ -542,7 +594,11 @@ impl Sender {
             if !self.rules.algorithm.probe_may_leave(self, now) {
                 return None;
             }
-            (self.send_new(Departure::Probe(None), len, now), false)
+            let data = (len, self.room());
+            (
+                self.send_new(false, Departure::Probe(None), data, now),
+                false,
+            )
         } else {
             let last = self.board.last()?;
             let departure = Departure::Probe(Some(last));

@@ -27,19 +27,6 @@ pub fn bandwidth_rounded_up(segments: u64, interval: Nanos) -> u64 {
     (segments * BW_UNIT).div_ceil(micros)
 }
 
-/// Whether `bandwidth` is surely no greater than `max`, without a division.
-#[inline]
-pub fn is_within(max: u64, segments: u64, interval: Nanos) -> bool {
-    // What is rounded down to `max` is less than the next number.
-    segments * BW_UNIT < max.saturating_add(1).saturating_mul(interval / MICROSECOND)
-}
-
-/// The same of `bandwidth_rounded_up`.
-#[inline]
-pub fn is_within_rounded_up(max: u64, segments: u64, interval: Nanos) -> bool {
-    segments * BW_UNIT <= max.saturating_mul(interval / MICROSECOND)
-}
-
 /// Segments that `bw` delivers in `interval`, rounded down.
 pub fn delivered_in(bw: u64, interval: Nanos) -> u64 {
     (u128::from(bw) * u128::from(interval / MICROSECOND) / u128::from(BW_UNIT)) as u64
@@ -96,22 +83,6 @@ mod tests {
         assert_eq!(bandwidth(10, 999), 0, "no interval");
         assert_eq!(bandwidth_rounded_up(10, 500 * MILLISECOND), 336);
         assert_eq!(bandwidth_rounded_up(10, 999), 0);
-    }
-
-    #[test]
-    fn a_rate_is_compared_as_it_would_be_rounded() {
-        for (segments, micros) in [(10, 500_000), (1, 1), (7, 3), (5, 1 << 24)] {
-            let interval = micros * MICROSECOND;
-            let bw = bandwidth(segments, interval);
-            assert!(is_within(bw, segments, interval) && !is_within(bw - 1, segments, interval));
-            assert!(is_within(u64::MAX, segments, interval));
-            let up = bandwidth_rounded_up(segments, interval);
-            assert!(is_within_rounded_up(up, segments, interval));
-            assert!(!is_within_rounded_up(up - 1, segments, interval));
-            assert!(is_within_rounded_up(u64::MAX, segments, interval));
-        }
-        let none = |within: fn(u64, u64, Nanos) -> bool| !within(9, 10, 999);
-        assert!(none(is_within) && none(is_within_rounded_up), "no interval");
     }
 
     #[test]

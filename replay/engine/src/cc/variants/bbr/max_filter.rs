@@ -23,25 +23,6 @@ impl MaxFilter {
         self.best[0].value
     }
 
-    /// The greatest value of `round` that `update` would leave everything as it is for; none where the round alone changes
-    /// something, or every value does.
-    pub fn ignores(&self, window: u64, round: u64) -> Option<u64> {
-        let min = self.best[2];
-        let tied = self.best.iter().filter(|best| best.value == min.value);
-        let at_most = if tied.clone().all(|best| best.round == round) {
-            min.value
-        } else {
-            min.value.checked_sub(1)?
-        };
-        // Age tells on all below the least alike.
-        let leaves = |value| {
-            let mut updated = *self;
-            updated.update(window, round, value);
-            updated.best == self.best
-        };
-        (leaves(at_most) && leaves(0)).then_some(at_most)
-    }
-
     /// Takes `value` of `round`; values older than `window` rounds no longer count.
     pub fn update(&mut self, window: u64, round: u64, value: u64) {
         let new = Sample { round, value };
@@ -101,33 +82,6 @@ mod tests {
         assert_eq!(filter.value(), 101);
         filter.update(10, 17, 1);
         assert_eq!(filter.value(), 1);
-    }
-
-    #[test]
-    fn what_it_ignores_and_all_below_leaves_it_and_what_is_above_does_not() {
-        let mut filter = MaxFilter::default();
-        let mut known = 0;
-        for (round, value) in (0..2000_u64).map(|n| (n / 7, 3000 - n + n * 37 % 110)) {
-            filter.update(10, round, value);
-            let Some(max) = filter.ignores(10, round) else {
-                continue;
-            };
-            known += 1;
-            let leaves = |value| {
-                let mut updated = filter;
-                updated.update(10, round, value);
-                updated.best == filter.best
-            };
-            assert!((0..=max).all(leaves), "{max}: {filter:?}");
-            assert!(!leaves(max + 1), "{max}: {filter:?}");
-        }
-        assert!(known > 1500, "{known}");
-        // Greater than what was best beside it, it has just been put in both lower places: what is less takes the last one.
-        let mut filter = MaxFilter::default();
-        for (round, value) in [(0, 100), (3, 50), (6, 60)] {
-            filter.update(10, round, value);
-        }
-        assert_eq!(filter.ignores(10, 6), None);
     }
 
     #[test]

@@ -6,7 +6,6 @@
 //! The arithmetic is in `fixed`; the parts with a state of their own have files of their own.
 
 pub(super) mod aggregation;
-mod fast_path;
 pub(super) mod fixed;
 pub(super) mod gains;
 mod long_term;
@@ -27,7 +26,6 @@ use crate::cc::evidence::{AckEvidence, RateSample, Repair, Signal, SignalEvidenc
 use crate::cc::params::parameters;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 use aggregation::{Aggregation, MAX_EXTRA, SLOT_ROUNDS};
-use fast_path::Standing;
 use fixed::UNIT;
 use gains::Gains;
 use long_term::{Counts, LongTerm, Step, Verdict};
@@ -153,8 +151,6 @@ pub struct Bbr {
     conserving: bool,
     idle_restart: bool,
     counts: Counts,
-    /// What quiet ACKs go by; none once anything but an ACK has touched the model.
-    standing: Option<Standing>,
 }
 
 impl Bbr {
@@ -181,7 +177,6 @@ impl Bbr {
             conserving: false,
             idle_restart: false,
             counts: Counts::default(),
-            standing: None,
         }
     }
 
@@ -221,13 +216,6 @@ impl Bbr {
 
     /// Every ACK, after the sender has reacted to it.
     pub fn on_ack(&mut self, ack: &AckEvidence) {
-        if !self.on_steady_ack(ack) {
-            self.learn(ack);
-        }
-    }
-
-    /// The long way of an ACK.
-    pub fn learn(&mut self, ack: &AckEvidence) {
         if ack.delivered > 0 {
             self.counts.delivered_at = ack.now;
         }
@@ -241,7 +229,6 @@ impl Bbr {
         self.update_min_rtt(ack);
         self.set_pacing(ack.srtt);
         self.set_cwnd(ack);
-        self.standing = self.stand();
     }
 
     /// A loss: nothing is reduced, but the window is kept to return to.
@@ -256,7 +243,6 @@ impl Bbr {
 
     /// A retransmission timeout.
     pub fn on_timeout(&mut self, signal: &SignalEvidence) {
-        self.standing = None;
         if signal.signal == Signal::Timeout {
             self.save_cwnd();
         }
@@ -270,7 +256,6 @@ impl Bbr {
 
     /// The losses were none: STARTUP may go on.
     pub fn undo(&mut self) {
-        self.standing = None;
         self.full_pipe.bw = 0;
         self.full_pipe.rounds = 0;
         self.long_term.reset(self.counts);
@@ -278,7 +263,6 @@ impl Bbr {
 
     /// Data is sent again with nothing in flight, after the application had none.
     pub fn on_restart(&mut self, now: Nanos) {
-        self.standing = None;
         self.idle_restart = true;
         self.aggregation.restart_epoch(now);
         match self.mode {
@@ -322,19 +306,12 @@ impl Bbr {
         {
             self.enter_probe_bw();
         }
-        self.bw = self.rates_with(*sample);
-    }
-
-    /// The filter of rates with that of `sample`.
-    fn rates_with(&self, sample: RateSample) -> MaxFilter {
         let bw = fixed::bandwidth(sample.delivered, sample.interval);
-        let mut rates = self.bw;
         // A rate that the application limited says nothing, unless it is greater than all.
-        if !sample.app_limited || bw >= rates.value() {
+        if !sample.app_limited || bw >= self.bw.value() {
             let window = self.params.bw_window_rounds.into();
-            rates.update(window, self.round.count, bw);
+            self.bw.update(window, self.round.count, bw);
         }
-        rates
     }
 
     fn sample_long_term(&mut self, losses: bool, app_limited: bool) -> Verdict {
@@ -417,8 +394,8 @@ impl Bbr {
     }
 
     fn check_full_pipe(&mut self, ack: &AckEvidence) {
-        let limited = ack.rate.is_some_and(|sample| sample.app_limited);
-        if self.full_pipe.reached || !self.round.starts || limited {
+        let limited = |sample: RateSample| sample.app_limited;
+        if self.full_pipe.reached || !self.round.starts || ack.rate.is_some_and(limited) {
             return;
         }
         let increase = fixed::gain(self.params.full_bw_growth);

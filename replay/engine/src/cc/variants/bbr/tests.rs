@@ -67,8 +67,6 @@ impl Path {
         edit(&mut ack);
         self.ack.lost_total += ack.newly_lost;
         ack.lost_total = self.ack.lost_total;
-        // The rules are the long way's; `short_way` holds the short one against it.
-        self.bbr.standing = None;
         self.bbr.on_ack(&ack);
     }
 

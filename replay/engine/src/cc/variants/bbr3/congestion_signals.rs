@@ -69,11 +69,6 @@ impl CongestionSignals {
         }
     }
 
-    /// See `is_within_round`.
-    pub fn round_end(&self) -> u64 {
-        self.round_end
-    }
-
     /// Whether the newest segment of `sample` left before the round began.
     #[inline]
     fn is_within_round(&self, sample: &RateSample) -> bool {

@@ -4,13 +4,12 @@
 //! Does not depend on segments or timers; the sender measures rates, tells each lost segment and enforces the pacing. Read
 //! draft-ietf-ccwg-bbr-05 §5 first, then `docs/variants/bbr3.md`. What every version shares is in `bbr`; here `data_volume`,
 //! `congestion_signals`, `probe_bw_cycle`, `probe_rtt` and `ecn` have their own state; this file is the state machine over them, `probe_bw`
-//! its longest part, `control` what comes out of it, `fast_path` the fast path of most ACKs.
+//! its longest part, `control` what comes out of it.
 
 mod congestion_signals;
 mod control;
 mod data_volume;
 mod ecn;
-mod fast_path;
 mod params;
 mod probe_bw;
 mod probe_bw_cycle;
@@ -35,7 +34,6 @@ use crate::sim::time::{MILLISECOND, Nanos};
 use congestion_signals::{CongestionSignals, lost_segment_of_probe};
 use data_volume::{DataVolume, UNLIMITED, inflight_at_loss, is_inflight_too_high};
 use ecn::EcnState;
-use fast_path::Standing;
 use probe_bw::ProbeLimit;
 use probe_bw_cycle::{Feedback, Phase, ProbeBwCycle};
 use probe_rtt::MinRttFilter;
@@ -129,8 +127,6 @@ pub struct Bbr3 {
     delivered: u64,
     idle_restart: bool,
     app_limited: bool,
-    /// What quiet ACKs go by; none once anything but an ACK has touched the model.
-    standing: Option<Standing>,
 }
 
 impl Bbr3 {
@@ -160,7 +156,6 @@ impl Bbr3 {
             delivered: 0,
             idle_restart: false,
             app_limited: false,
-            standing: None,
         }
     }
 
@@ -193,22 +188,9 @@ impl Bbr3 {
 
     /// Every ACK, after the sender has reacted to it (draft §5.2.3).
     pub fn on_ack(&mut self, ack: &AckEvidence) {
-        if !self.on_steady_ack(ack) {
-            self.learn(ack);
-        }
-    }
-
-    /// The long way of an ACK.
-    pub fn learn(&mut self, ack: &AckEvidence) {
         let bw = ack.rate.map_or(0, |sample| {
             fixed::bandwidth_rounded_up(sample.delivered, sample.interval)
         });
-        self.learn_rate(ack, bw);
-        self.standing = self.stand(ack);
-    }
-
-    /// The same of an ACK that shows a rate of `bw`.
-    fn learn_rate(&mut self, ack: &AckEvidence, bw: u64) {
         (self.now, self.delivered) = (ack.now, ack.delivered_total);
         self.app_limited = ack.rate.is_none_or(|sample| sample.app_limited);
         self.ecn.take(ack);
@@ -232,7 +214,6 @@ impl Bbr3 {
 
     /// A segment was marked lost (draft §5.5.10.2).
     pub fn on_lost(&mut self, lost: &LostSegment) {
-        self.standing = None;
         self.delivered = lost.delivered_total;
         self.signals.note_loss(self.delivered);
         self.check_probe_loss(lost);
@@ -254,7 +235,6 @@ impl Bbr3 {
 
     /// A loss: nothing is reduced at once, but the window is kept to return to, and the bounds.
     pub fn on_congestion(&mut self, signal: &SignalEvidence) {
-        self.standing = None;
         self.save_cwnd();
         // No segment was marked: a tail loss probe has repaired the loss. Linux judges it all the same.
         if signal.lost_total == self.lost_total && self.repair == Repair::None {
@@ -271,7 +251,6 @@ impl Bbr3 {
 
     /// A retransmission timeout.
     pub fn on_timeout(&mut self, signal: &SignalEvidence) {
-        self.standing = None;
         if signal.signal == Signal::Timeout {
             self.save_cwnd();
         }
@@ -288,7 +267,6 @@ impl Bbr3 {
     ///
     /// Deviation: as Linux, the mode is not (draft: STARTUP and a probe go on).
     pub fn undo(&mut self) {
-        self.standing = None;
         self.full_pipe.search(0);
         self.signals.loss_in_round = false;
         let before = self.data_volume_before;
@@ -298,7 +276,6 @@ impl Bbr3 {
 
     /// Data is sent again with nothing in flight, after the application had none (draft §5.4.1).
     pub fn on_restart(&mut self, now: Nanos) {
-        self.standing = None;
         self.idle_restart = true;
         self.aggregation.restart_epoch(now);
         match self.mode {

@@ -87,22 +87,6 @@ impl MinRttFilter {
     fn has_expired(&self, now: Nanos) -> bool {
         now > self.model.seen_at + self.model_window
     }
-
-    /// Whether what was seen last has come into the model.
-    pub fn is_settled(&self) -> bool {
-        self.probe.value > self.model.value || self.probe == self.model
-    }
-
-    /// Once it is settled, `take` changes nothing up to this time …
-    pub fn unchanged_until(&self) -> Nanos {
-        let looks = self.probe.seen_at + self.probe_interval;
-        looks.min(self.model.seen_at + self.model_window)
-    }
-
-    /// … for round-trip times that are no less than this.
-    pub fn probe_min_rtt(&self) -> Nanos {
-        self.probe.value
-    }
 }
 
 #[cfg(test)]

@@ -70,8 +70,6 @@ impl Path {
         ack.rate = Some(sample);
         self.ack.lost_total += ack.newly_lost;
         ack.lost_total = self.ack.lost_total;
-        // The rules are the long way's; `short_way` holds the short one against it.
-        self.bbr.standing = None;
         self.bbr.on_ack(&ack);
     }
 
