@@ -66,7 +66,7 @@ pub struct World<'a, T: Tap> {
     /// When the receiving end that works ahead wants to be called, and the sending end.
     sink_deadline: Nanos,
     source_deadline: Nanos,
-    /// Nobody has a say after every answer: no listener, and no connection that may end.
+    /// Nobody listens, who would have a say after every answer.
     alone: bool,
     /// The same, and pacing calls the sending end for most of what it sends.
     paced: bool,
@@ -102,7 +102,7 @@ impl<'a, T: Tap> World<'a, T> {
             network.call(number, node.next_deadline());
         }
         let may_end = legs.iter().any(|leg| leg.params.may_end());
-        let alone = !T::LISTENS && !may_end;
+        let alone = !T::LISTENS;
         let endless = config.flows.iter().any(FlowConfig::is_endless);
         let goes_on = endless || !config.datagrams.is_empty();
         if !T::FOLLOWS_RECEIVERS && ahead::is_possible(config, &legs, &network) {

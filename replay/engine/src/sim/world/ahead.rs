@@ -16,6 +16,7 @@ use crate::sim::node::{Endpoint, Node};
 use crate::sim::packet_pool::PacketHandle;
 use crate::sim::time::{NEVER, Nanos};
 use crate::sim::trace::Tap;
+use crate::tcp::sender::Sender;
 
 /// Numbers of the node that sends and of the one that receives.
 const SOURCE: usize = 0;
@@ -65,7 +66,7 @@ impl<T: Tap> World<'_, T> {
             if !self.network.lane_is_clear() {
                 return self.work_ahead(now);
             }
-            if more == 0 {
+            if more == 0 || self.may_end && self.source_has_ended() {
                 return;
             }
             more -= 1;
@@ -85,7 +86,8 @@ impl<T: Tap> World<'_, T> {
         let (mut came, mut now) = (came, now);
         loop {
             self.let_source_send(came, now);
-            if more == 0 || !self.network.lane_is_clear() {
+            let over = self.may_end && self.source_has_ended();
+            if more == 0 || over || !self.network.lane_is_clear() {
                 break;
             }
             more -= 1;
@@ -104,6 +106,12 @@ impl<T: Tap> World<'_, T> {
         if !self.network.lane_is_clear() {
             self.work_ahead(now);
         }
+    }
+
+    /// Whether the connection is over: then the run closes its books before anything else.
+    fn source_has_ended(&self) -> bool {
+        let sender = self.nodes.first().and_then(Node::sender);
+        sender.is_some_and(Sender::has_ended)
     }
 
     #[inline]

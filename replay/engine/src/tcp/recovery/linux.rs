@@ -78,7 +78,8 @@ impl Recovery for LinuxRecovery {
         allowed
     }
 
-    #[inline]
+    #[allow(clippy::inline_always, reason = "as `Algorithm::on_departure`")]
+    #[inline(always)]
     fn on_departure(sender: &mut Sender, departure: Departure, now: Nanos) {
         match departure {
             Departure::New => sender.time_new_data(now),

@@ -60,6 +60,7 @@ impl Sender {
     }
 
     /// New data left: a probe, no later than the timeout of the oldest segment would fire if that is still to come.
+    #[inline(never)]
     pub(in crate::tcp) fn time_new_data(&mut self, now: Nanos) {
         let Some(first) = self.board.first() else {
             return;

@@ -60,9 +60,7 @@ impl Scoreboard {
         }
         let segments = (number - self.base) as u32;
         if self.keeps_order {
-            for acknowledged in self.base..number {
-                self.unlink(acknowledged);
-            }
+            self.unlink_before(number);
         }
         self.base = number;
         (segments > 0).then(|| Covered {

@@ -16,7 +16,16 @@ impl Scoreboard {
         (low != NONE).then(|| self.widen(low))
     }
 
+    /// Takes all segments before `number` off the order of transmission.
+    #[inline(never)]
+    pub(super) fn unlink_before(&mut self, number: u64) {
+        for acknowledged in self.base..number {
+            self.unlink(acknowledged);
+        }
+    }
+
     /// Takes a segment off the order of transmission: RACK has judged it.
+    #[inline]
     pub fn unlink(&mut self, number: u64) {
         let low = number as u32;
         let Slot { older, newer, .. } = *self.slot(number);

@@ -290,15 +290,23 @@ impl Sender {
             return None;
         }
         if self.snd_nxt + len > self.edge {
-            if self.board.outstanding() == 0 && !self.persist_timer.is_set() {
-                self.arm_persist(now);
+            if self.board.outstanding() == 0 {
+                self.await_window(now);
             }
             return None;
         }
         Some(len as u16)
     }
 
+    #[cold]
+    fn await_window(&mut self, now: Nanos) {
+        if !self.persist_timer.is_set() {
+            self.arm_persist(now);
+        }
+    }
+
     /// Whether a segment that is not full waits for more: not where no more will come (RFC 9293 §3.7.4).
+    #[inline(never)]
     fn must_fill_up(&self) -> bool {
         !self.finished
             && match self.params.nagle {
@@ -429,7 +437,7 @@ impl Sender {
         };
         let cwnd = self.controller.cwnd();
         let share = WindowPacing::LINUX.share(cwnd, self.controller.ssthresh());
-        let per_millisecond = share * cwnd * BURST_SPAN as f64 / srtt as f64;
+        let per_millisecond = share * cwnd * BURST_SPAN as f64 / srtt as i64 as f64;
         (per_millisecond as u32).max(MIN_BURST)
     }
 
