@@ -315,10 +315,14 @@ impl Scoreboard {
                     digest.newest_acked_sent_at = Some(slot.sent_at);
                 }
                 self.note_latest(number, &slot, digest);
-                if self.keeps_order {
-                    self.unlink(number);
-                    digest.last_acked = Some(slot.departure());
-                }
+                digest.last_acked = self
+                    .keeps_order
+                    .then(|| slot.departure())
+                    .or(digest.last_acked);
+            }
+            if self.keeps_order {
+                // Also one that SACK had reported: a timeout may have sent it again.
+                self.unlink(number);
             }
             self.forget_marks(number, slot.marks);
         }

@@ -56,3 +56,34 @@ impl Scoreboard {
         self.newest = low;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::scoreboard::Digest;
+
+    #[test]
+    fn a_sacked_segment_that_was_sent_again_leaves_the_order_when_it_is_acknowledged() {
+        let mut board = Scoreboard::new(100, true);
+        let mut digest = Digest::default();
+        for number in 0..4 {
+            board.push(1 + 100 * number, 100, number);
+        }
+        board.sack(101, 201, &mut digest);
+        // The receiver acknowledges up to what it has reported, not past it: a timeout sends the first outstanding one.
+        board.acknowledge(101, &mut digest);
+        board.mark_timed_out(0);
+        board.retransmit(1, 50);
+        board.acknowledge(201, &mut digest);
+        let order: Vec<u64> = std::iter::successors(board.oldest(), |&n| board.newer(n)).collect();
+        assert_eq!(order, [2, 3]);
+        board.retransmit(2, 60);
+        for number in order {
+            board.mark_retransmission_lost(number);
+        }
+        assert_eq!(
+            (board.retransmitted(), board.lost(), board.pipe()),
+            (0, 2, 0)
+        );
+    }
+}
