@@ -70,11 +70,6 @@ pub enum RecoveryKind {
 }
 
 impl RecoveryKind {
-    /// Whether it needs the order in which segments left.
-    pub fn detects_losses_by_time(self) -> bool {
-        matches!(self, Self::RackPrr | Self::Snack)
-    }
-
     /// Its name in a configuration, or that of the only variant that has it.
     pub fn name(self) -> &'static str {
         match self {

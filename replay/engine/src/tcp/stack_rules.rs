@@ -17,6 +17,8 @@ const LINEAR_SYN_TIMEOUTS: u32 = 4;
 )]
 pub(in crate::tcp) struct StackRules {
     pub algorithm: Algorithm,
+    /// The order in which segments left is kept.
+    pub keeps_order: bool,
     /// SACK was agreed on.
     pub sack: bool,
     /// RFC 3042 §2: the first two duplicate ACKs each let a new segment leave. With SACK the pipe shrinks by itself
@@ -70,6 +72,7 @@ impl StackRules {
         let snack = algorithm == Algorithm::Snack;
         Self {
             algorithm,
+            keeps_order: algorithm.reads_order(),
             sack,
             limited_transmit: params.limited_transmit && (ns2 || !sack && !recovers_as_linux),
             counts_outstanding: ns2,

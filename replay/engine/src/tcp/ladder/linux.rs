@@ -114,7 +114,7 @@ fn linux_room_for_one_waits_up_to_a_millisecond_after_pacing_lets_it_leave() {
     }
     let waits = |sender: &Sender| {
         let times = [1010, 1011, 1049, 1050, 1051].map(|at| at * MILLISECOND / 10);
-        times.map(|now| sender.waits_for_a_burst(sender.room(), now))
+        times.map(|now| sender.awaits_room(now))
     };
     assert_eq!(waits(&sender), [true, false, false, false, false]);
     let mut pacer = Pacer::default();

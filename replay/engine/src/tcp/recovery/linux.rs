@@ -17,6 +17,8 @@ use crate::tcp::sender::phase::{FastRecovery, Phase};
 pub(in crate::tcp) struct LinuxRecovery;
 
 impl Recovery for LinuxRecovery {
+    const READS_ORDER: bool = true;
+
     fn on_ack(sender: &mut Sender, ack: &Ack) {
         // Deviation from RFC 8985 §6.2 step 3: Linux ignores what is sacked after a timeout that nothing may undo.
         let counts =

@@ -72,6 +72,13 @@ pub(in crate::tcp) enum Departure {
 /// A recovery algorithm. The provided methods are the RFCs' rules, so that an algorithm states only what it does
 /// differently.
 pub(in crate::tcp) trait Recovery {
+    /// It reads the order in which segments left.
+    const READS_ORDER: bool = false;
+
+    /// While nothing is lost, reported or suspected, an ACK that only acknowledges does nothing but let the window grow,
+    /// restart the timer and, if it reads the order of departure, move RACK on (see `sender/fast_path`).
+    const IS_STEADY: bool = true;
+
     /// Reacts to an ACK: finds losses, begins and ends recovery, lets the window grow.
     fn on_ack(sender: &mut Sender, ack: &Ack)
     where
@@ -152,6 +159,14 @@ macro_rules! algorithms {
         }
 
         impl Algorithm {
+            pub fn reads_order(self) -> bool {
+                match self { $(Self::$name => <$rules>::READS_ORDER,)+ }
+            }
+
+            pub fn is_steady(self) -> bool {
+                match self { $(Self::$name => <$rules>::IS_STEADY,)+ }
+            }
+
             #[inline]
             pub fn on_ack(self, sender: &mut Sender, ack: &Ack) {
                 match self { $(Self::$name => <$rules>::on_ack(sender, ack),)+ }

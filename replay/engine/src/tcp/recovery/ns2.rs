@@ -43,6 +43,8 @@ impl Agent for Sack {
 pub(in crate::tcp) struct Ns2Recovery<A>(PhantomData<A>);
 
 impl<A: Agent> Recovery for Ns2Recovery<A> {
+    const IS_STEADY: bool = false;
+
     fn on_ack(sender: &mut Sender, ack: &Ack) {
         if A::SACK {
             // ns-2's scoreboard retransmits any hole.

@@ -15,6 +15,9 @@ use crate::tcp::sender::phase::Phase;
 pub(in crate::tcp) struct RackRecovery;
 
 impl Recovery for RackRecovery {
+    const READS_ORDER: bool = true;
+    const IS_STEADY: bool = false;
+
     fn on_ack(sender: &mut Sender, ack: &Ack) {
         sender.note_order(ack, true);
         rfc::on_ack::<Self>(sender, ack);

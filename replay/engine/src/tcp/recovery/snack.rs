@@ -11,6 +11,9 @@ use crate::tcp::sender::Sender;
 pub(in crate::tcp) struct SnackRecovery;
 
 impl Recovery for SnackRecovery {
+    const READS_ORDER: bool = true;
+    const IS_STEADY: bool = false;
+
     fn find_losses(sender: &mut Sender, ack: &Ack) -> bool {
         rack::find_losses(sender, ack, &view(sender, ack.now))
     }

@@ -17,7 +17,6 @@ use super::rate::Newest;
 use crate::cc::{AckEvidence, RateSample, Repair};
 use crate::config::StackParams;
 use crate::sim::time::Nanos;
-use crate::tcp::recovery::Algorithm;
 use crate::tcp::recovery::undo::Hold;
 use crate::tcp::scoreboard::Covered;
 use crate::tcp::segment::{Segment, flags};
@@ -37,12 +36,8 @@ pub(in crate::tcp) enum FastPath {
 impl FastPath {
     /// Allowed without FIN, ECN, a send buffer, a report of slow start or Quick-Start.
     pub fn of(params: &StackParams, rules: &StackRules) -> Self {
-        use Algorithm::{Aerotcp, Fack, Linux, Newreno, Prr, Reno, Sack, Supertcp};
         let plain = !rules.times_one_segment
-            && matches!(
-                rules.algorithm,
-                Reno | Newreno | Sack | Fack | Prr | Aerotcp | Supertcp | Linux
-            )
+            && rules.algorithm.is_steady()
             && !params.close
             && !params.ecn
             && params.send_buffer_bytes.is_none()
@@ -118,8 +113,8 @@ impl Sender {
         if !only_acknowledges || !expected || !self.on_fast_path_now() {
             return false;
         }
-        let shares_timer = self.rules.algorithm == Algorithm::Linux;
-        if shares_timer && self.rack.suspects(&self.board) {
+        let keeps_order = self.rules.keeps_order;
+        if keeps_order && self.rack.suspects(&self.board) {
             return false;
         }
         let prior_flight = self.board.outstanding();
@@ -135,7 +130,7 @@ impl Sender {
         self.edge = segment.ack + u64::from(segment.wnd_bytes);
         self.last_wnd_bytes = segment.wnd_bytes;
         let path = now - covered.oldest_sent_at;
-        if shares_timer {
+        if keeps_order {
             let sent = (covered.newest_sent_at, segment.ack);
             self.rack.note_delivery(sent, self.rtt.min_rtt(), now);
         }
@@ -163,7 +158,7 @@ impl Sender {
             self.note_finish();
             self.rto_timer.stop();
             self.rack.stop_timers();
-        } else if shares_timer {
+        } else if keeps_order {
             self.time_new_una(now);
         } else {
             // RFC 6298 §5.3.

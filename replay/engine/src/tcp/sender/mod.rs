@@ -177,7 +177,7 @@ impl Sender {
             undo_state: UndoState::default(),
             edge: 1,
             last_wnd_bytes: 0,
-            board: Scoreboard::new(params.smss_bytes, params.recovery.detects_losses_by_time())
+            board: Scoreboard::new(params.smss_bytes, rules.keeps_order)
                 .noting_latest(controller.models_path())
                 .noting_losses(controller.wants_losses())
                 .keeping_pieces(params.send_buffer_bytes.is_some()),

@@ -49,7 +49,8 @@ impl Sender {
             } else {
                 Departure::New
             };
-            self.send_new(false, departure, (len, self.room()), now);
+            let burst = self.burst_now();
+            self.send_new(false, departure, (len, burst), now);
         } else if seq < self.snd_nxt {
             self.repeat(seq, probe, now);
         } else {
@@ -121,7 +122,7 @@ impl Sender {
 
     /// Whether the window is what stops the sender here; `sent`: new data has just left.
     fn note_recorded_stop(&mut self, sent: bool, now: Nanos) {
-        let limited = self.is_window_full() || self.waits_for_a_burst(self.room(), now);
+        let limited = self.is_window_full() || self.awaits_room(now);
         if limited || sent {
             self.note_usage(limited);
         }

@@ -41,7 +41,7 @@ pub(in crate::tcp) struct Burst {
 
 /// The window that governs transmission, and what is left of it, in segments.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::tcp) struct Room {
+struct Room {
     window: f64,
     left: f64,
 }
@@ -79,10 +79,10 @@ impl Sender {
         }
         let cwnd = self.controller.cwnd();
         let room = Room::of(cwnd, self.board.outstanding());
-        let Ok(len) = self.next_data(room, now) else {
+        let Ok(data) = self.next_data(room, now) else {
             return Sent::Nothing;
         };
-        slot.write(self.send_new(true, Departure::New, (len, room), now));
+        slot.write(self.send_new(true, Departure::New, data, now));
         let room = Room::of(cwnd, self.board.outstanding());
         if self.next_data(room, now).is_ok() {
             Sent::One
@@ -158,7 +158,7 @@ impl Sender {
         }
         let room = self.room();
         match self.next_data(room, now) {
-            Ok(len) => Some(self.send_new(false, Departure::New, (len, room), now)),
+            Ok(data) => Some(self.send_new(false, Departure::New, data, now)),
             Err(Stop::NoData) if repairs => self.speculative_repair(now),
             Err(_) => None,
         }
@@ -172,9 +172,10 @@ impl Sender {
             && self.sendable(now).is_none()
     }
 
-    /// Octets of the next new segment that may leave now into `room`; or what stops it, with a note of that.
+    /// Octets of the next new segment that may leave now into `room`, and the size of a burst that begins with it; or what
+    /// stops it, with a note of that.
     #[inline(always)]
-    fn next_data(&mut self, room: Room, now: Nanos) -> Result<u16, Stop> {
+    fn next_data(&mut self, room: Room, now: Nanos) -> Result<(u16, u32), Stop> {
         if room.left < 1.0 {
             self.note_usage(true);
             self.send_queue.pushed = false;
@@ -188,12 +189,12 @@ impl Sender {
             return Err(Stop::Held);
         }
         if self.rules.sends_bursts {
-            let pushed = std::mem::take(&mut self.send_queue.pushed);
-            if !pushed && self.waits_for_more(room, now) {
+            let Some(burst) = self.plan_burst(room, now) else {
                 return Err(Stop::Held);
-            }
+            };
+            return Ok((len, burst));
         }
-        Ok(len)
+        Ok((len, 0))
     }
 
     #[inline]
@@ -206,14 +207,18 @@ impl Sender {
         }
     }
 
-    /// Whether a segment waits for the next ACK, to leave with more; the window then counts as what stops it.
-    #[inline]
-    fn waits_for_more(&mut self, room: Room, now: Nanos) -> bool {
-        self.deferred = self.deferred || self.waits_for_a_burst(room, now);
-        if self.deferred {
+    /// The size of a burst that begins now; none where it waits for the next ACK, to leave with more. The window then counts
+    /// as what stops it.
+    #[inline(never)]
+    fn plan_burst(&mut self, room: Room, now: Nanos) -> Option<u32> {
+        let pushed = std::mem::take(&mut self.send_queue.pushed);
+        let size = self.max_of_burst(room);
+        if !pushed && (self.deferred || self.waits_for_a_burst(room, size, now)) {
+            self.deferred = true;
             self.note_usage(true);
+            return None;
         }
-        self.deferred
+        Some(self.limit_burst(size, room))
     }
 
     /// Whether pacing lets the segment from `seq` on leave now.
@@ -232,7 +237,7 @@ impl Sender {
     }
 
     /// The window and what is left of it.
-    pub(in crate::tcp) fn room(&self) -> Room {
+    fn room(&self) -> Room {
         Room::of(self.effective_window(), self.in_network())
     }
 
@@ -316,17 +321,17 @@ impl Sender {
             }
     }
 
-    /// Sends a new segment of `len` octets, for which there is `room`, as `departure`. While the connection is steady it is
-    /// known to have no mark, no piece and no timing of its own.
+    /// Sends a new segment of `len` octets as `departure`; a burst that begins with it has `burst` segments. While the
+    /// connection is steady the segment is known to have no mark, no piece and no timing of its own.
     #[inline(always)]
     pub(in crate::tcp) fn send_new(
         &mut self,
         steady: bool,
         departure: Departure,
-        (len, room): (u16, Room),
+        (len, burst): (u16, u32),
         now: Nanos,
     ) -> Segment {
-        let pushed = self.rules.sends_bursts && self.ends_burst(room.left, now);
+        let pushed = self.rules.sends_bursts && self.ends_burst(burst, now);
         let quiet = !steady && self.board.pipe() == 0;
         let seq = self.snd_nxt;
         self.board.push(seq, len, now);
@@ -372,14 +377,33 @@ impl Sender {
         self.burst.at == now && self.burst.follows
     }
 
-    /// Whether the segment that leaves next, with `room` in the window, is the last of several that leave as one: Linux
-    /// pushes it, and a receiver that has read it acknowledges it at once.
-    pub(in crate::tcp) fn ends_burst(&mut self, room: f64, now: Nanos) -> bool {
+    /// The size of a burst that begins now, whatever it might wait for.
+    pub(in crate::tcp) fn burst_now(&self) -> u32 {
+        let room = self.room();
+        self.limit_burst(self.max_of_burst(room), room)
+    }
+
+    /// Whether a segment waits for more room now.
+    pub(in crate::tcp) fn awaits_room(&self, now: Nanos) -> bool {
+        let room = self.room();
+        self.waits_for_a_burst(room, self.max_of_burst(room), now)
+    }
+
+    /// Whether a burst is under way, of which more segments follow.
+    #[inline]
+    fn is_in_burst(&self, now: Nanos) -> bool {
+        self.burst.at == now && self.burst.sent < self.burst.size
+    }
+
+    /// Whether the segment that leaves next is the last of several that leave as one: Linux pushes it, and a receiver that
+    /// has read it acknowledges it at once. `next`: the size of a burst that begins with it.
+    #[inline]
+    fn ends_burst(&mut self, next: u32, now: Nanos) -> bool {
         let Burst { at, size, sent, .. } = self.burst;
         if at != now || sent == size {
             self.burst = Burst {
                 at: now,
-                size: self.size_of_burst(room),
+                size: next,
                 sent: 0,
                 follows: at == now,
             };
@@ -388,51 +412,49 @@ impl Sender {
         self.burst.size > 1 && self.burst.sent == self.burst.size
     }
 
-    /// Segments that may leave as one, with `room` in the window. A single one needs no limit.
+    /// Of a burst of `max` segments what the window and the application have room and data for.
     #[inline]
-    fn size_of_burst(&self, room: f64) -> u32 {
+    fn limit_burst(&self, max: u32, room: Room) -> u32 {
         let smss_bytes = u64::from(self.params.smss_bytes);
-        let waiting = self.write_end - self.snd_nxt;
-        if room < 2.0 {
-            return u32::from(waiting >= smss_bytes);
+        let (size, waiting) = (
+            (room.left.max(1.0) as u32).min(max),
+            self.write_end - self.snd_nxt,
+        );
+        if waiting < u64::from(size) * smss_bytes {
+            return (waiting / smss_bytes) as u32;
         }
-        let waiting = (waiting / smss_bytes) as u32;
-        (room as u32).min(self.max_of_burst()).min(waiting)
+        size
     }
 
     /// Linux (`tcp_tso_should_defer`): where a segment left within the last millisecond and the next ACK is due
     /// within one, room for less than a burst waits for more. The millisecond begins when pacing lets the next one
     /// leave (`tcp_wstamp_ns`).
     #[inline]
-    pub(in crate::tcp) fn waits_for_a_burst(&self, room: Room, now: Nanos) -> bool {
-        let in_burst = self.burst.at == now && self.burst.sent < self.burst.size;
-        if !self.rules.sends_bursts || in_burst || self.is_repairing() {
+    fn waits_for_a_burst(&self, room: Room, max: u32, now: Nanos) -> bool {
+        if !self.rules.sends_bursts || self.is_in_burst(now) || self.is_repairing() {
             return false;
         }
         let (Some(first), Some(srtt)) = (self.board.first(), self.rtt.srtt()) else {
             return false;
         };
         let released = self.pacer.as_ref().map_or(0, Pacer::release);
+        let offered = f64::from(self.last_wnd_bytes) / f64::from(self.params.smss_bytes);
+        // The last segment of a piece gains nothing by waiting.
         now <= self.last_sent_at.max(released) + MILLISECOND
             && self.board.sent_at(first) + srtt <= now + (srtt / 2).min(MILLISECOND)
-            && self.gains_by_waiting(room)
-    }
-
-    /// Whether there is less room than for a burst, and more to send. The last segment of a piece gains nothing by waiting.
-    #[inline(never)]
-    fn gains_by_waiting(&self, room: Room) -> bool {
-        let offered = f64::from(self.last_wnd_bytes) / f64::from(self.params.smss_bytes);
-        room.left < room.window.min(offered) / BURST_SHARE
-            && room.left < f64::from(self.max_of_burst())
+            && room.left < room.window.min(offered) / BURST_SHARE
+            && room.left < f64::from(max)
             && self.head_pkts() > 1
     }
 
     /// Linux (`tcp_tso_autosize`): what the pacing rate sends in a millisecond, at least two segments.
-    fn max_of_burst(&self) -> u32 {
+    /// Where the `room` is less than that it does not matter how much more it would be.
+    #[inline]
+    fn max_of_burst(&self, room: Room) -> u32 {
         if let Some(pacer) = &self.pacer {
             return pacer.burst_pkts();
         }
-        let Some(srtt) = self.rtt.srtt() else {
+        let Some(srtt) = self.rtt.srtt().filter(|_| room.left >= 2.0) else {
             return MIN_BURST;
         };
         let cwnd = self.controller.cwnd();
@@ -602,7 +624,7 @@ impl Sender {
             if !self.rules.algorithm.probe_may_leave(self, now) {
                 return None;
             }
-            let data = (len, self.room());
+            let data = (len, self.burst_now());
             (
                 self.send_new(false, Departure::Probe(None), data, now),
                 false,
