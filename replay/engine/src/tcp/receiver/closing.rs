@@ -38,6 +38,10 @@ enum Stage {
 }
 
 impl Ending {
+    pub fn is_known(&self) -> bool {
+        self.fin_at != u64::MAX
+    }
+
     pub fn awaits_answer(&self) -> bool {
         matches!(self.stage, Stage::LastAck { .. })
     }

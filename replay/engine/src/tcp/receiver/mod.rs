@@ -73,8 +73,6 @@ pub struct Receiver {
     params: StackParams,
     /// See `may_skip_steps`.
     skips_steps: bool,
-    /// The application takes its time to read.
-    reads_slowly: bool,
     space: Space,
     established: bool,
     /// When the last SYN-ACK left, and how many have.
@@ -130,13 +128,6 @@ impl Receiver {
             leg,
             params: *params,
             skips_steps: false,
-            reads_slowly: matches!(
-                space,
-                Space::Application {
-                    octets_per_ns: Some(_),
-                    ..
-                }
-            ),
             space,
             established: !params.handshake,
             syn_ack_at: 0,
@@ -242,10 +233,12 @@ impl Receiver {
     /// Takes a segment that may be anything, but for data in order: says whether it is that.
     #[inline(never)]
     fn admits(&mut self, segment: &Segment, now: Nanos) -> bool {
-        let is_control = segment.flags & flags::CONTROL != 0;
-        if is_control && self.take_control(segment) {
+        if segment.flags & flags::CONTROL != 0 {
+            let whole = self.take_control(segment);
             self.skips_steps = self.may_skip_steps();
-            return false;
+            if whole {
+                return false;
+            }
         }
         if !self.established {
             self.established = true;
@@ -434,7 +427,7 @@ impl Receiver {
         self.owed = Owed::Nothing;
         let waited = self.policy.note_sent();
         self.counters.acks_out += 1;
-        if self.reads_slowly {
+        if !self.skips_steps {
             self.catch_up(now);
         }
         self.move_edge();
@@ -447,11 +440,11 @@ impl Receiver {
             self.report_blocks(slot);
         }
         self.last_ack_sent = self.rcv_nxt;
-        if self.reads_slowly {
+        if !self.skips_steps {
             self.watch_reopening(now);
-        }
-        if self.has_fin() {
-            self.add_fin(slot, now);
+            if self.has_fin() {
+                self.add_fin(slot, now);
+            }
         }
     }
 

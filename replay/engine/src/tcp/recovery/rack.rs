@@ -237,10 +237,10 @@ impl Rack {
     /// Whether the first outstanding segment left before the latest one known to have been delivered.
     #[inline]
     pub fn suspects(&self, board: &Scoreboard) -> bool {
-        board.first().is_some_and(|first| {
-            let (seq, _) = board.span(first);
-            (board.sent_at(first), seq) < self.latest
-        })
+        let Some(first) = board.first() else {
+            return false;
+        };
+        (board.sent_at(first), board.span(first).0) < self.latest
     }
 
     /// The same as `update` under Linux's rules where nothing is suspected and what left at `sent.0` and ends at `sent.1`
