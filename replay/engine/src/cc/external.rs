@@ -6,7 +6,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{AckEvidence, SignalEvidence, Window};
+use super::{
+    AckEvidence, Adjustment, Capabilities, ConnectionEvent, LOSS_WINDOW, Pace, SignalEvidence,
+    Window,
+};
 use crate::sim::time::Nanos;
 
 /// What a user's controller hears.
@@ -14,7 +17,7 @@ use crate::sim::time::Nanos;
 pub enum ControllerEvent {
     /// Every ACK, before the sender reacts to it.
     Observe(AckEvidence),
-    /// An ACK that may grow the window.
+    /// An ACK that may grow the window; for a model of the path any ACK that delivers or reports something.
     Ack(AckEvidence),
     /// A loss that was found, or a congestion mark.
     Congestion(SignalEvidence),
@@ -26,16 +29,25 @@ pub enum ControllerEvent {
     Idle(f64, Nanos),
 }
 
+/// What a user's controller decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// The window from now on.
+    pub window: Window,
+    /// Segments per second from now on; none: not paced. Read only if the controller paces.
+    pub pkts_per_s: Option<f64>,
+}
+
 /// A user's controller.
 pub trait External: Send {
-    /// Whether it wants [`ControllerEvent::Observe`].
-    fn observes(&self) -> bool;
+    /// What it asks of the sender.
+    fn capabilities(&self) -> Capabilities;
 
-    /// The window with which it begins.
-    fn start(&self) -> Window;
+    /// What it begins with.
+    fn start(&self) -> Decision;
 
-    /// The window after the event; `window` is the one before it, which the sender may have moved.
-    fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Window;
+    /// What it decides at the event; `window` is the one before it, which the sender may have moved.
+    fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Decision;
 }
 
 /// Makes the controllers that a configuration calls `external:NAME`.
@@ -66,9 +78,9 @@ impl Externals {
     pub fn make(&self, name: &str, window: Window) -> Option<ExternalController> {
         let hooks = self.0.as_ref()?.make(name, window)?;
         Some(ExternalController {
-            window: hooks.start(),
+            decision: hooks.start(),
             before: None,
-            observes: hooks.observes(),
+            capabilities: hooks.capabilities(),
             hooks: Arc::new(Mutex::new(hooks)),
         })
     }
@@ -80,19 +92,19 @@ impl fmt::Debug for Externals {
     }
 }
 
-/// A user's controller at work: the window that it last gave, and the controller itself.
+/// A user's controller at work: what it last decided, and the controller itself.
 #[derive(Clone)]
 pub struct ExternalController {
-    window: Window,
+    decision: Decision,
     before: Option<Window>,
-    observes: bool,
+    capabilities: Capabilities,
     hooks: Arc<Mutex<Box<dyn External>>>,
 }
 
 impl fmt::Debug for ExternalController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outside")
-            .field("window", &self.window)
+        f.debug_struct("ExternalController")
+            .field("decision", &self.decision)
             .finish_non_exhaustive()
     }
 }
@@ -101,44 +113,68 @@ impl ExternalController {
     /// The window.
     #[inline]
     pub fn window(&self) -> &Window {
-        &self.window
+        &self.decision.window
     }
 
-    /// Whether it wants every ACK.
-    #[inline]
-    pub fn observes(&self) -> bool {
-        self.observes
+    /// See [`Capabilities`].
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
-    /// Tells it of an event; it moves the window.
+    /// How segments may leave.
+    pub fn pace(&self) -> Pace {
+        let rate = self.decision.pkts_per_s.filter(|_| self.capabilities.paces);
+        rate.map_or(Pace::UNPACED, |pkts_per_s| Pace::new(pkts_per_s, 1))
+    }
+
+    /// Passes it an event; it decides.
     pub fn notify(&mut self, event: &ControllerEvent) {
         let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-        self.window = hooks.on_event(event, self.window);
+        self.decision = hooks.on_event(event, self.decision.window);
     }
 
-    /// Tells it of a signal that costs, and keeps what was before.
+    /// Passes it a signal to reduce the window, and keeps the window before.
     pub fn reduce(&mut self, event: &ControllerEvent) {
-        self.before = Some(self.window);
+        self.before = Some(self.decision.window);
         self.notify(event);
     }
 
-    /// The sender moves the window.
-    pub fn set_cwnd(&mut self, cwnd: f64) {
-        self.window.cwnd = cwnd;
+    /// See [`ConnectionEvent`].
+    pub fn on_event(&mut self, event: &ConnectionEvent) {
+        match event {
+            ConnectionEvent::RecoveryExit(ack, cwnd) => {
+                if let Some(cwnd) = cwnd {
+                    self.decision.window.cwnd = cwnd.max(LOSS_WINDOW);
+                }
+                self.notify(&ControllerEvent::RecoveryExit(*ack));
+            }
+            ConnectionEvent::Idle(initial_window, idle) if !self.capabilities.models_path => {
+                self.notify(&ControllerEvent::Idle(*initial_window, *idle));
+            }
+            _ => {}
+        }
     }
 
-    /// A congestion mark leaves this window.
+    /// The window that something other than the controller sets.
     pub fn set_window(&mut self, window: Window) {
-        self.window = window;
+        self.decision.window = window;
     }
 
-    /// Takes back the last reduction.
-    pub fn undo(&mut self) {
-        if let Some(before) = self.before.take() {
-            self.window = Window {
-                cwnd: self.window.cwnd.max(before.cwnd),
-                ssthresh: before.ssthresh,
-            };
+    /// See [`Adjustment`].
+    pub fn adjust(&mut self, adjustment: Adjustment) {
+        let window = &mut self.decision.window;
+        match adjustment {
+            Adjustment::Set(_) if self.capabilities.models_path => {}
+            Adjustment::Set(other) => *window = other,
+            Adjustment::AtLeast(cwnd) => window.cwnd = window.cwnd.max(cwnd),
+            Adjustment::Undo => {
+                if let Some(before) = self.before.take() {
+                    *window = Window {
+                        cwnd: window.cwnd.max(before.cwnd),
+                        ssthresh: before.ssthresh,
+                    };
+                }
+            }
         }
     }
 }
@@ -148,20 +184,27 @@ mod tests {
     use super::*;
     use crate::cc::{Controller, Signal};
 
+    fn unpaced(window: Window) -> Decision {
+        Decision {
+            window,
+            pkts_per_s: None,
+        }
+    }
+
     /// Adds a segment per ACK and halves at any signal, from two segments more than the stack has.
     struct Halving(Window);
 
     impl External for Halving {
-        fn observes(&self) -> bool {
-            false
+        fn capabilities(&self) -> Capabilities {
+            Capabilities::default()
         }
 
-        fn start(&self) -> Window {
-            self.0
+        fn start(&self) -> Decision {
+            unpaced(self.0)
         }
 
-        fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Window {
-            match event {
+        fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Decision {
+            unpaced(match event {
                 ControllerEvent::Ack(_) => Window {
                     cwnd: window.cwnd + 1.0,
                     ..window
@@ -172,7 +215,7 @@ mod tests {
                 ControllerEvent::Observe(_)
                 | ControllerEvent::RecoveryExit(_)
                 | ControllerEvent::Idle(..) => window,
-            }
+            })
         }
     }
 
@@ -203,7 +246,10 @@ mod tests {
         );
         let made = externals.make("halving", Window::at(10.0));
         let mut controller = Controller::from(made.expect("it is known"));
-        assert_eq!((controller.cwnd(), controller.ssthresh()), (12.0, 10.0));
+        assert_eq!(
+            (controller.window().cwnd, controller.window().ssthresh),
+            (12.0, 10.0)
+        );
         let signal = SignalEvidence {
             now: 0,
             flight: 20.0,
@@ -212,12 +258,18 @@ mod tests {
         };
         controller.on_ack(&AckEvidence::default());
         controller.on_ack(&AckEvidence::default());
-        assert_eq!(controller.cwnd(), 14.0);
+        assert_eq!(controller.window().cwnd, 14.0);
         controller.on_congestion(&signal);
-        assert_eq!((controller.cwnd(), controller.ssthresh()), (7.0, 7.0));
-        controller.undo();
-        assert_eq!((controller.cwnd(), controller.ssthresh()), (14.0, 10.0));
+        assert_eq!(
+            (controller.window().cwnd, controller.window().ssthresh),
+            (7.0, 7.0)
+        );
+        controller.adjust(Adjustment::Undo);
+        assert_eq!(
+            (controller.window().cwnd, controller.window().ssthresh),
+            (14.0, 10.0)
+        );
         controller.on_mark(&signal, Some(0.8));
-        assert_eq!(controller.cwnd(), 16.0);
+        assert_eq!(controller.window().cwnd, 16.0);
     }
 }

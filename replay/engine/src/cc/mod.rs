@@ -31,7 +31,9 @@ mod windowed_max;
 pub use decrease::{Decrease, Factor, OfIncrease, WindowDecrease};
 pub use definition::{ControllerParts, Definition};
 pub use evidence::{AckEvidence, LostSegment, RateSample, Repair, Round, Signal, SignalEvidence};
-pub use external::{ControllerEvent, External, ExternalController, Externals, MakeExternal};
+pub use external::{
+    ControllerEvent, Decision, External, ExternalController, Externals, MakeExternal,
+};
 pub use increase::{Increase, WindowIncrease};
 pub use params::{Choice, Kind, ParamSpec, ParamValue, ParamValues, check};
 pub use slow_start::SlowStart;
@@ -130,25 +132,84 @@ pub enum Controller {
     External(Box<ExternalController>),
 }
 
+/// What a controller asks of its sender. It never changes: the sender reads it once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It models the path: the sender samples delivery rates, passes it every ACK that delivers or reports something, in
+    /// recovery too (`on_ack`), and lets its window govern in recovery, instead of a rule of the recovery.
+    pub models_path: bool,
+    /// It wants `observe`.
+    pub observes: bool,
+    /// ACKs increase the window in fast recovery too: losses do not reduce it.
+    pub increases_in_recovery: bool,
+    /// It wants [`ConnectionEvent::Lost`].
+    pub wants_losses: bool,
+    /// It paces.
+    pub paces: bool,
+}
+
+/// What happens to a connection, apart from ACKs and congestion.
+#[derive(Clone, Copy, Debug)]
+pub enum ConnectionEvent {
+    /// It is established.
+    Established {
+        /// When.
+        now: Nanos,
+        /// Round-trip time of the handshake.
+        rtt: Option<Nanos>,
+        /// What the handshake delivered: the SYN.
+        delivered: u64,
+    },
+    /// All that the application had to send has been acknowledged.
+    Finished,
+    /// A segment has been marked lost; comes before the `on_ack` or `on_timeout` that belongs to it.
+    Lost(LostSegment),
+    /// Fast recovery ended with this ACK; the window is where its algorithm leaves it (RFC 6582 §3.2 step 3, RFC 9937),
+    /// none to leave it as it is.
+    RecoveryExit(AckEvidence, Option<f64>),
+    /// A low-priority probe was answered.
+    ProbeAnswer,
+    /// RFC 5681 §4.1: nothing was sent for this time, longer than the RTO; the window restarts from the initial one, in
+    /// segments.
+    Idle(f64, Nanos),
+    /// Data leaves again after the application had none and nothing was in flight.
+    Restart(Nanos),
+}
+
+/// How the sender changes a window for a reason other than loss or growth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Adjustment {
+    /// A handover, or the end of Quick-Start, sets it; a model of the path keeps its own.
+    Set(Window),
+    /// cwnd is at least this, in segments: after a timeout the first segment may leave although others count as in flight.
+    AtLeast(f64),
+    /// The last reduction was spurious.
+    Undo,
+}
+
 impl Controller {
-    /// Congestion window, in segments.
-    #[inline]
-    pub fn cwnd(&self) -> f64 {
+    /// See [`Capabilities`].
+    pub fn capabilities(&self) -> Capabilities {
         match self {
-            Self::Windowed(windowed) => windowed.cwnd(),
-            Self::Bbr(bbr) => bbr.output.cwnd(),
-            Self::Bbr3(bbr) => bbr.output.cwnd(),
-            Self::External(outside) => outside.window().cwnd,
+            Self::Windowed(windowed) => windowed.capabilities(),
+            Self::Bbr(_) | Self::Bbr3(_) => Capabilities {
+                models_path: true,
+                wants_losses: matches!(self, Self::Bbr3(_)),
+                paces: true,
+                ..Capabilities::default()
+            },
+            Self::External(external) => external.capabilities(),
         }
     }
 
-    /// Slow start threshold, in segments; infinite while it is not set.
-    pub fn ssthresh(&self) -> f64 {
+    /// Congestion window and slow start threshold.
+    #[inline]
+    pub fn window(&self) -> Window {
         match self {
-            Self::Windowed(windowed) => windowed.ssthresh(),
-            Self::Bbr(bbr) => bbr.output.ssthresh,
-            Self::Bbr3(bbr) => bbr.output.ssthresh,
-            Self::External(outside) => outside.window().ssthresh,
+            Self::Windowed(windowed) => windowed.window(),
+            Self::Bbr(bbr) => bbr.output.window(),
+            Self::Bbr3(bbr) => bbr.output.window(),
+            Self::External(external) => *external.window(),
         }
     }
 
@@ -163,32 +224,7 @@ impl Controller {
             Self::Windowed(windowed) => windowed.in_slow_start(),
             Self::Bbr(bbr) => bbr.in_startup(),
             Self::Bbr3(bbr) => bbr.in_startup(),
-            Self::External(outside) => outside.window().in_slow_start(),
-        }
-    }
-
-    /// Whether it models the path: the sender then samples delivery rates, hands it every ACK that delivers or reports
-    /// something, in recovery too (`on_ack`), and lets its window govern in recovery, instead of a rule of its own.
-    #[inline]
-    pub fn models_path(&self) -> bool {
-        matches!(self, Self::Bbr(_) | Self::Bbr3(_))
-    }
-
-    /// Whether it wants `observe`: the sender asks before it gathers the evidence.
-    #[inline]
-    pub fn observes(&self) -> bool {
-        match self {
-            Self::Windowed(windowed) => windowed.observes(),
-            Self::Bbr(_) | Self::Bbr3(_) => false,
-            Self::External(outside) => outside.observes(),
-        }
-    }
-
-    /// Whether ACKs move the window in fast recovery too: losses cost nothing, and the growth judges the path by itself.
-    pub fn increases_in_recovery(&self) -> bool {
-        match self {
-            Self::Windowed(windowed) => windowed.increases_in_recovery(),
-            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => false,
+            Self::External(external) => external.window().in_slow_start(),
         }
     }
 
@@ -201,8 +237,8 @@ impl Controller {
         }
     }
 
-    /// Takes an ACK that may grow the window, of so many segments, if it wants to know nothing else of it. Says whether it
-    /// did; where it did not, it has to be told by `observe` and `on_ack`.
+    /// Takes an ACK that may grow the window, of so many segments, if it wants to know nothing else of it. Returns whether
+    /// it did; if not, the ACK goes to `observe` and `on_ack`.
     #[inline]
     pub fn counts(&mut self, delivered: u32) -> bool {
         match self {
@@ -216,43 +252,7 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.observe(ack),
             Self::Bbr(_) | Self::Bbr3(_) => {}
-            Self::External(outside) => outside.notify(&ControllerEvent::Observe(*ack)),
-        }
-    }
-
-    /// The connection stands. `rtt` is that of the handshake, `delivered` what it counts (its SYN).
-    pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
-        match self {
-            Self::Bbr(bbr) => bbr.on_established(now, rtt, delivered),
-            Self::Bbr3(bbr) => bbr.on_established(now, rtt, delivered),
-            Self::Windowed(windowed) => windowed.note_open(true),
-            Self::External(_) => {}
-        }
-    }
-
-    /// All that the application had to send has been acknowledged.
-    pub fn on_finished(&mut self) {
-        if let Self::Windowed(windowed) = self {
-            windowed.note_open(false);
-        }
-    }
-
-    /// Where the connections of a run that share a window are counted; for the others nothing.
-    pub fn share_with(&mut self, sharers: &Sharers) {
-        if let Self::Windowed(windowed) = self {
-            windowed.share_with(sharers);
-        }
-    }
-
-    /// Whether it wants `on_lost`; the sender asks once.
-    pub fn wants_losses(&self) -> bool {
-        matches!(self, Self::Bbr3(_))
-    }
-
-    /// A segment has been marked lost; comes before the `on_ack` or `on_timeout` that belongs to it.
-    pub fn on_lost(&mut self, lost: &LostSegment) {
-        if let Self::Bbr3(bbr) = self {
-            bbr.on_lost(lost);
+            Self::External(external) => external.notify(&ControllerEvent::Observe(*ack)),
         }
     }
 
@@ -263,7 +263,7 @@ impl Controller {
             Self::Windowed(windowed) => windowed.on_ack(ack),
             Self::Bbr(bbr) => bbr.on_ack(ack),
             Self::Bbr3(bbr) => bbr.on_ack(ack),
-            Self::External(outside) => outside.notify(&ControllerEvent::Ack(*ack)),
+            Self::External(external) => external.notify(&ControllerEvent::Ack(*ack)),
         }
     }
 
@@ -273,24 +273,23 @@ impl Controller {
             Self::Windowed(windowed) => windowed.on_congestion(signal),
             Self::Bbr(bbr) => bbr.on_congestion(),
             Self::Bbr3(bbr) => bbr.on_congestion(signal),
-            Self::External(outside) => outside.reduce(&ControllerEvent::Congestion(*signal)),
+            Self::External(external) => external.reduce(&ControllerEvent::Congestion(*signal)),
         }
     }
 
-    /// A congestion mark: reduces the window (see `windowed`). Says whether it did: a model of the path only notes it.
-    pub fn on_mark(&mut self, signal: &SignalEvidence, beta: Option<f64>) -> bool {
+    /// A congestion mark: reduces the window (see `windowed`), but a model of the path only notes it.
+    pub fn on_mark(&mut self, signal: &SignalEvidence, beta: Option<f64>) {
         match self {
             Self::Windowed(windowed) => windowed.on_mark(signal, beta),
             Self::Bbr(bbr) => bbr.on_mark(),
             Self::Bbr3(bbr) => bbr.on_mark(),
-            Self::External(outside) => {
-                outside.reduce(&ControllerEvent::Congestion(*signal));
+            Self::External(external) => {
+                external.reduce(&ControllerEvent::Congestion(*signal));
                 if let Some(beta) = beta {
-                    outside.set_window(Window::at(beta * signal.flight));
+                    external.set_window(Window::at(beta * signal.flight));
                 }
             }
         }
-        !self.models_path()
     }
 
     /// A retransmission timeout: ssthresh is reduced at the first of a row, cwnd falls to the loss window.
@@ -299,7 +298,7 @@ impl Controller {
             Self::Windowed(windowed) => windowed.on_timeout(signal),
             Self::Bbr(bbr) => bbr.on_timeout(signal),
             Self::Bbr3(bbr) => bbr.on_timeout(signal),
-            Self::External(outside) => outside.reduce(&ControllerEvent::Timeout(*signal)),
+            Self::External(external) => external.reduce(&ControllerEvent::Timeout(*signal)),
         }
     }
 
@@ -311,84 +310,31 @@ impl Controller {
         }
     }
 
-    /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
-    /// RFC 9937), none to leave it as it is.
-    pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {
+    /// What happens to the connection.
+    pub fn on_event(&mut self, event: &ConnectionEvent) {
         match self {
-            Self::Windowed(windowed) => windowed.on_recovery_exit(ack, cwnd),
-            Self::Bbr(_) | Self::Bbr3(_) => {}
-            Self::External(outside) => {
-                if let Some(cwnd) = cwnd {
-                    outside.set_cwnd(cwnd.max(LOSS_WINDOW));
-                }
-                outside.notify(&ControllerEvent::RecoveryExit(*ack));
-            }
+            Self::Windowed(windowed) => windowed.on_event(event),
+            Self::Bbr(bbr) => bbr.on_event(event),
+            Self::Bbr3(bbr) => bbr.on_event(event),
+            Self::External(external) => external.on_event(event),
         }
     }
 
-    /// A dummy segment was answered.
-    pub fn on_probe_answer(&mut self) {
+    /// Changes the window.
+    pub fn adjust(&mut self, adjustment: Adjustment) {
         match self {
-            Self::Windowed(windowed) => windowed.on_probe_answer(),
-            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => {}
-        }
-    }
-
-    /// RFC 5681 §4.1: after `idle`, longer than the RTO, the window restarts from the initial one.
-    pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
-        match self {
-            Self::Windowed(windowed) => windowed.on_idle(initial_window, idle),
-            // Linux: a model of the path keeps its window.
-            Self::Bbr(_) | Self::Bbr3(_) => {}
-            Self::External(outside) => outside.notify(&ControllerEvent::Idle(initial_window, idle)),
-        }
-    }
-
-    /// Data leaves again after the application had none and nothing was in flight.
-    pub fn on_restart(&mut self, now: Nanos) {
-        match self {
-            Self::Bbr(bbr) => bbr.on_restart(now),
-            Self::Bbr3(bbr) => bbr.on_restart(now),
-            Self::Windowed(_) | Self::External(_) => {}
-        }
-    }
-
-    /// After a timeout: the window that lets the first segment leave again, where some still count as in flight.
-    pub fn allow(&mut self, cwnd: f64) {
-        match self {
-            Self::Windowed(windowed) => windowed.allow(cwnd),
-            Self::Bbr(bbr) => bbr.output.allow(cwnd as u64),
-            Self::Bbr3(bbr) => bbr.output.allow(cwnd as u64),
-            Self::External(outside) => outside.set_cwnd(outside.window().cwnd.max(cwnd)),
-        }
-    }
-
-    /// The window that something other than loss or growth says: a handover, the end of Quick-Start. A model of the path
-    /// keeps its own.
-    pub fn set_window(&mut self, window: Window) {
-        match self {
-            Self::Windowed(windowed) => windowed.set_window(window),
-            Self::Bbr(_) | Self::Bbr3(_) => {}
-            Self::External(outside) => outside.set_window(window),
-        }
-    }
-
-    /// Takes back the last reduction: it was spurious.
-    pub fn undo(&mut self) {
-        match self {
-            Self::Windowed(windowed) => windowed.undo(),
-            Self::Bbr(bbr) => bbr.undo(),
-            Self::Bbr3(bbr) => bbr.undo(),
-            Self::External(outside) => outside.undo(),
-        }
-    }
-
-    /// Whether it paces; the sender asks once.
-    pub fn paces(&self) -> bool {
-        match self {
-            Self::Windowed(windowed) => windowed.pacing().is_some(),
-            Self::Bbr(_) | Self::Bbr3(_) => true,
-            Self::External(_) => false,
+            Self::Windowed(windowed) => windowed.adjust(adjustment),
+            Self::Bbr(bbr) => match adjustment {
+                Adjustment::Set(_) => {}
+                Adjustment::AtLeast(cwnd) => bbr.output.allow(cwnd as u64),
+                Adjustment::Undo => bbr.undo(),
+            },
+            Self::Bbr3(bbr) => match adjustment {
+                Adjustment::Set(_) => {}
+                Adjustment::AtLeast(cwnd) => bbr.output.allow(cwnd as u64),
+                Adjustment::Undo => bbr.undo(),
+            },
+            Self::External(external) => external.adjust(adjustment),
         }
     }
 
@@ -399,7 +345,7 @@ impl Controller {
             Self::Windowed(windowed) => windowed.pace(srtt, outstanding),
             Self::Bbr(bbr) => bbr.output.pace(),
             Self::Bbr3(bbr) => bbr.output.pace(),
-            Self::External(_) => Pace::UNPACED,
+            Self::External(external) => external.pace(),
         }
     }
 
@@ -433,7 +379,7 @@ impl From<Bbr3> for Controller {
 }
 
 impl From<ExternalController> for Controller {
-    fn from(outside: ExternalController) -> Self {
-        Self::External(Box::new(outside))
+    fn from(external: ExternalController) -> Self {
+        Self::External(Box::new(external))
     }
 }

@@ -6,7 +6,9 @@ use super::decrease::Decrease;
 use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
 use super::increase::Increase;
 use super::slow_start::SlowStart;
-use super::{LOSS_WINDOW, MIN_SSTHRESH, Pace, Sharers, Window};
+use super::{
+    Adjustment, Capabilities, ConnectionEvent, LOSS_WINDOW, MIN_SSTHRESH, Pace, Sharers, Window,
+};
 use crate::sim::time::{Nanos, SECOND};
 
 /// Pacing by the window, as Linux's default: a share of the window per smoothed round-trip time.
@@ -105,9 +107,14 @@ impl Windowed {
         }
     }
 
-    /// See [`Controller::increases_in_recovery`](super::Controller::increases_in_recovery).
-    pub fn increases_in_recovery(&self) -> bool {
-        self.spares_losses && self.increase.increases_in_recovery()
+    /// See [`Capabilities`].
+    pub fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            observes: self.observes,
+            increases_in_recovery: self.spares_losses && self.increase.increases_in_recovery(),
+            paces: self.pacing.is_some(),
+            ..Capabilities::default()
+        }
     }
 
     /// Whether nothing moves it.
@@ -137,27 +144,16 @@ impl Windowed {
         }
     }
 
-    /// Congestion window, in segments.
+    /// Congestion window and slow start threshold.
     #[inline]
-    pub fn cwnd(&self) -> f64 {
-        self.window.cwnd
-    }
-
-    /// Slow start threshold, in segments; infinite while it is not set.
-    pub fn ssthresh(&self) -> f64 {
-        self.window.ssthresh
+    pub fn window(&self) -> Window {
+        self.window
     }
 
     /// Whether cwnd is below ssthresh (RFC 5681 §3.1).
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.window.in_slow_start()
-    }
-
-    /// Whether it wants `observe`: the sender asks before it gathers the evidence.
-    #[inline]
-    pub fn observes(&self) -> bool {
-        self.observes
     }
 
     /// Whether `on_ack` can do anything; `cwnd_limited` as in [`AckEvidence`].
@@ -249,43 +245,44 @@ impl Windowed {
         self.decrease.rampdown(&self.window)
     }
 
-    /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
-    /// RFC 9937), none to leave it as it is.
-    pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {
-        if let Some(cwnd) = cwnd {
-            self.window.cwnd = cwnd.max(LOSS_WINDOW);
+    /// See [`ConnectionEvent`].
+    pub fn on_event(&mut self, event: &ConnectionEvent) {
+        match event {
+            ConnectionEvent::Established { .. } => self.note_open(true),
+            ConnectionEvent::Finished => self.note_open(false),
+            ConnectionEvent::RecoveryExit(ack, cwnd) => {
+                if let Some(cwnd) = cwnd {
+                    self.window.cwnd = cwnd.max(LOSS_WINDOW);
+                }
+                if !self.spares_losses {
+                    self.increase.on_recovery_exit(ack);
+                }
+            }
+            ConnectionEvent::ProbeAnswer => self.increase.on_probe_answer(&mut self.window),
+            ConnectionEvent::Idle(initial_window, idle) => {
+                if !self.is_fixed() {
+                    self.window.cwnd = self.window.cwnd.min(*initial_window);
+                }
+                self.increase.on_idle(*idle);
+            }
+            ConnectionEvent::Lost(_) | ConnectionEvent::Restart(_) => {}
         }
-        if !self.spares_losses {
-            self.increase.on_recovery_exit(ack);
+    }
+
+    /// See [`Adjustment`].
+    pub fn adjust(&mut self, adjustment: Adjustment) {
+        match adjustment {
+            // There is no way back to the window before.
+            Adjustment::Set(window) => {
+                self.before_reduction = None;
+                self.window = window;
+            }
+            Adjustment::AtLeast(cwnd) => self.window.cwnd = self.window.cwnd.max(cwnd),
+            Adjustment::Undo => self.undo(),
         }
     }
 
-    /// A dummy segment was answered.
-    pub fn on_probe_answer(&mut self) {
-        self.increase.on_probe_answer(&mut self.window);
-    }
-
-    /// RFC 5681 §4.1: after an idle time longer than the RTO the window restarts from the initial one.
-    pub fn on_idle(&mut self, initial_window: f64, idle: Nanos) {
-        if !self.is_fixed() {
-            self.window.cwnd = self.window.cwnd.min(initial_window);
-        }
-        self.increase.on_idle(idle);
-    }
-
-    /// After a timeout: at least this window.
-    pub fn allow(&mut self, cwnd: f64) {
-        self.window.cwnd = self.window.cwnd.max(cwnd);
-    }
-
-    /// Takes another window; there is no way back to the one before.
-    pub fn set_window(&mut self, window: Window) {
-        self.before_reduction = None;
-        self.window = window;
-    }
-
-    /// Takes back the last reduction: it was spurious.
-    pub fn undo(&mut self) {
+    fn undo(&mut self) {
         if let Some(before) = self.before_reduction.take() {
             self.increase.undo(&before.increase);
             self.decrease.undo(&before.decrease);
@@ -305,8 +302,7 @@ impl Windowed {
         }
     }
 
-    /// The connection is open, or no longer.
-    pub fn note_open(&mut self, open: bool) {
+    fn note_open(&mut self, open: bool) {
         if let Increase::FixedWindow(held) = &mut self.increase {
             held.note_open(open);
             self.window = held.window();

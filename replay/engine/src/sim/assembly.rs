@@ -346,7 +346,9 @@ impl Plan<'_> {
         };
         let mut controller =
             stop.controller(&params, &self.config.externals, StreamRng::new(draws));
-        controller.share_with(sharers);
+        if let Controller::Windowed(windowed) = &mut controller {
+            windowed.share_with(sharers);
+        }
         let sender = Sender::new(leg, &params, controller);
         if !params.reads_schedule() {
             return sender;

@@ -1,7 +1,7 @@
 //! Compound TCP: the delay window per round trip, the sum's growth per ACK, and what a loss and a timeout cost
 //! (draft-sridharan-tcpm-ctcp-02 §3).
 
-use hindflight_engine::cc::{AckEvidence, Controller, Signal};
+use hindflight_engine::cc::{AckEvidence, Adjustment, ConnectionEvent, Controller, Signal};
 
 use crate::support::{SMSS, ack, controller, near, near_both, signal, windows};
 
@@ -37,12 +37,12 @@ impl Flow {
         };
         self.controller.observe(&ack);
         self.controller.on_ack(&ack);
-        self.controller.cwnd()
+        self.controller.window().cwnd
     }
 
     fn lose(&mut self) -> f64 {
         self.controller.on_congestion(&signal(Signal::Loss, 10.0));
-        self.controller.cwnd()
+        self.controller.window().cwnd
     }
 }
 
@@ -180,7 +180,7 @@ fn a_loss_halves_renos_part_and_fills_up_to_the_rest() {
             flow.round(100);
         }
         near(flow.lose(), first);
-        near(flow.controller.ssthresh(), first);
+        near(flow.controller.window().ssthresh, first);
         near(flow.round(100), grown);
         near(flow.lose(), second);
     }
@@ -193,8 +193,8 @@ fn a_spurious_loss_gives_the_delay_window_back() {
         flow.round(100);
     }
     let first = flow.lose();
-    flow.controller.undo();
-    near(flow.controller.cwnd(), 277.505_174);
+    flow.controller.adjust(Adjustment::Undo);
+    near(flow.controller.window().cwnd, 277.505_174);
     near(flow.lose(), first);
 }
 
@@ -229,7 +229,7 @@ fn a_timeout_ends_the_delay_window() {
     flow.controller.on_timeout(&signal(Signal::Timeout, 100.0));
     near_both(windows(&flow.controller), (1.0, 50.0));
     // Reno's part is the whole of 60 segments: half of it is left.
-    flow.controller.allow(60.0);
+    flow.controller.adjust(Adjustment::AtLeast(60.0));
     near(flow.lose(), 30.0);
 }
 
@@ -239,7 +239,8 @@ fn idleness_ends_the_delay_window() {
     for _ in 0..3 {
         flow.round(100);
     }
-    flow.controller.on_idle(270.0, 5_000_000_000);
-    near(flow.controller.cwnd(), 270.0);
+    flow.controller
+        .on_event(&ConnectionEvent::Idle(270.0, 5_000_000_000));
+    near(flow.controller.window().cwnd, 270.0);
     near(flow.lose(), 135.0);
 }

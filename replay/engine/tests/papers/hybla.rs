@@ -10,7 +10,7 @@ fn grown(params: &str, start: (u32, Option<u32>), rtt_ms: u64, acks: usize) -> V
     let mut controller = controller("hybla", params, start.0, start.1);
     let mut on_event = || {
         controller.on_ack(&ack(0, 1, rtt_ms));
-        controller.cwnd()
+        controller.window().cwnd
     };
     (0..acks).map(|_| on_event()).collect()
 }
@@ -81,18 +81,18 @@ fn the_increment_is_by_the_ack_and_only_under_a_window_that_is_used() {
         ..ack(0, 1, 50)
     };
     controller.on_ack(&unused);
-    near(controller.cwnd(), 4.0);
+    near(controller.window().cwnd, 4.0);
     controller.on_ack(&ack(0, 2, 50));
-    near(controller.cwnd(), 7.0);
+    near(controller.window().cwnd, 7.0);
 }
 
 #[test]
 fn rho_follows_the_least_smoothed_round_trip_down_only() {
     let mut controller = controller("hybla", "{}", 100, None);
     let mut step = |rtt_ms| {
-        let before = controller.cwnd();
+        let before = controller.window().cwnd;
         controller.on_ack(&ack(0, 1, rtt_ms));
-        controller.cwnd() - before
+        controller.window().cwnd - before
     };
     for (rtt_ms, expected) in [(100, 15.0), (200, 15.0), (75, 7.0), (100, 7.0), (50, 3.0)] {
         near(step(rtt_ms), expected);
@@ -107,9 +107,9 @@ fn a_loss_halves_the_flight_and_what_was_saved_for_a_segment_is_gone() {
         controller.on_congestion(&signal(Signal::Loss, 64.0));
         near_both(windows(controller), (32.0, 32.0));
         controller.on_ack(&ack(0, 1, 100));
-        near(controller.cwnd(), 32.0);
+        near(controller.window().cwnd, 32.0);
         controller.on_ack(&ack(0, 1, 100));
-        near(controller.cwnd(), 33.0);
+        near(controller.window().cwnd, 33.0);
     };
     half(&mut controller("hybla", "{}", 32, Some(2)));
     let mut late = controller("hybla", "{}", 32, Some(2));

@@ -54,7 +54,7 @@ pub fn signal(signal: Signal, flight: f64) -> SignalEvidence {
 
 /// Both windows.
 pub fn windows(controller: &Controller) -> (f64, f64) {
-    (controller.cwnd(), controller.ssthresh())
+    (controller.window().cwnd, controller.window().ssthresh)
 }
 
 /// cwnd and ssthresh after a loss, which the controller forgets again.

@@ -2,7 +2,7 @@
 //! for the adaptive time constant), and what a loss and a timeout make of the estimate.
 
 use hindflight_engine::MILLISECOND;
-use hindflight_engine::cc::{AckEvidence, Controller, Signal};
+use hindflight_engine::cc::{AckEvidence, Adjustment, Controller, Signal};
 
 use crate::support::{ack, after_loss, controller, near, near_both, signal, windows};
 
@@ -268,7 +268,7 @@ fn a_loss_takes_the_estimate_and_never_raises_the_window() {
     // 100 segments/s by 0.5 s are 50 segments.
     let mut controller = steady(FIXED, 2000);
     let with_cwnd = |controller: &mut Controller, cwnd: f64| {
-        controller.allow(cwnd);
+        controller.adjust(Adjustment::AtLeast(cwnd));
         let after = after_loss(controller);
         assert!((after.1 - 50.0).abs() < 0.1, "{after:?}");
         after.0
@@ -276,8 +276,8 @@ fn a_loss_takes_the_estimate_and_never_raises_the_window() {
     assert!((with_cwnd(&mut controller, 80.0) - 50.0).abs() < 0.1);
     // A timeout leaves a window of one, which a loss then leaves alone.
     controller.on_timeout(&signal(Signal::Timeout, 10.0));
-    assert!((controller.ssthresh() - 50.0).abs() < 0.1);
-    near(controller.cwnd(), 1.0);
+    assert!((controller.window().ssthresh - 50.0).abs() < 0.1);
+    near(controller.window().cwnd, 1.0);
     near(with_cwnd(&mut controller, 8.0), 8.0);
 }
 
@@ -292,18 +292,18 @@ fn ssthresh_is_two_segments_at_least_and_holds_when_a_timeout_repeats() {
             Signal::Timeout => slow.on_timeout(&signal(kind, 10.0)),
             _ => slow.on_congestion(&signal(kind, 10.0)),
         }
-        near(slow.ssthresh(), 2.0);
+        near(slow.window().ssthresh, 2.0);
     }
     let mut controller = steady(FIXED, 2000);
     controller.on_timeout(&signal(Signal::Timeout, 10.0));
-    let held = controller.ssthresh();
+    let held = controller.window().ssthresh;
     for n in 2000..2100 {
         controller.observe(&ack(10 * n, 2, 500));
     }
     controller.on_timeout(&signal(Signal::RepeatedTimeout, 10.0));
     near_both(windows(&controller), (1.0, held));
     controller.on_timeout(&signal(Signal::Timeout, 10.0));
-    assert!(controller.ssthresh() > held + 10.0);
+    assert!(controller.window().ssthresh > held + 10.0);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use super::random_params::drawn;
 use crate::cc::catalogue::{VARIANTS, Variant};
 use crate::cc::{
-    AckEvidence, Controller, LostSegment, ParamValue, ParamValues, RateSample, Repair, Signal,
-    SignalEvidence,
+    AckEvidence, Adjustment, ConnectionEvent, Controller, LostSegment, ParamValue, ParamValues,
+    RateSample, Repair, Signal, SignalEvidence,
 };
 use crate::config::{Profile, StackOverrides, StackParams};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
@@ -87,11 +87,15 @@ impl Model {
             purpose: Purpose::SequenceNumber,
         });
         let mut controller = variant.controller(&params, values, draws);
-        controller.on_established(start, Some(100 * MILLISECOND), 1);
+        controller.on_event(&ConnectionEvent::Established {
+            now: start,
+            rtt: Some(100 * MILLISECOND),
+            delivered: 1,
+        });
         Self {
             name: (variant, profile),
             values: values.clone(),
-            max: controller.cwnd(),
+            max: controller.window().cwnd,
             fastest: 0.0,
             longest: 100 * MILLISECOND,
             controller,
@@ -105,7 +109,7 @@ impl Model {
     }
 
     fn flight(&self) -> u32 {
-        self.controller.cwnd().min(1e6) as u32
+        self.controller.window().cwnd.min(1e6) as u32
     }
 
     fn ack(&mut self, delivered: u32, rtt: Nanos, limited: bool) -> AckEvidence {
@@ -183,7 +187,7 @@ impl Model {
 
     /// Lets it happen and checks the rule that belongs to it.
     fn step(&mut self, happening: Happening) {
-        let before = self.controller.cwnd();
+        let before = self.controller.window().cwnd;
         match happening {
             Happening::Ack {
                 delivered,
@@ -202,18 +206,19 @@ impl Model {
             Happening::Idle => self.idle(before),
             Happening::RecoveryExit => self.leave_recovery(before),
         }
-        self.max = self.max.max(self.controller.cwnd());
+        self.max = self.max.max(self.controller.window().cwnd);
         self.check();
     }
 
     fn lose(&mut self, before: f64) {
         self.lost_total += 1;
-        self.controller.on_lost(&LostSegment {
-            tx_in_flight: self.flight(),
-            lost: 1,
-            app_limited: false,
-            delivered_total: self.delivered_total,
-        });
+        self.controller
+            .on_event(&ConnectionEvent::Lost(LostSegment {
+                tx_in_flight: self.flight(),
+                lost: 1,
+                app_limited: false,
+                delivered_total: self.delivered_total,
+            }));
         self.controller.on_congestion(&self.signal(Signal::Loss));
         self.repair = Repair::Recovery;
         let max = self.max_after_signal(before);
@@ -224,7 +229,7 @@ impl Model {
         let signal = self.signal(Signal::EcnEcho);
         self.controller.on_mark(&signal, None);
         // Linux's BBR takes note of a mark and keeps its window.
-        let min = if self.controller.models_path() {
+        let min = if self.controller.capabilities().models_path {
             before
         } else {
             1.0
@@ -243,10 +248,12 @@ impl Model {
 
     fn idle(&mut self, before: f64) {
         self.now += 5 * SECOND;
-        self.controller.on_idle(10.0, 5 * SECOND);
-        self.controller.on_restart(self.now);
+        self.controller
+            .on_event(&ConnectionEvent::Idle(10.0, 5 * SECOND));
+        self.controller
+            .on_event(&ConnectionEvent::Restart(self.now));
         // A model of the path keeps its window, and gives back what it had lowered to measure.
-        let allowed = if self.controller.models_path() {
+        let allowed = if self.controller.capabilities().models_path {
             before..=self.max
         } else {
             1.0..=before
@@ -257,18 +264,19 @@ impl Model {
     fn leave_recovery(&mut self, before: f64) {
         self.repair = Repair::None;
         let ack = self.ack(1, self.min_rtt.min(SECOND), true);
-        if self.controller.observes() {
+        if self.controller.capabilities().observes {
             self.controller.observe(&ack);
         }
-        self.controller.on_recovery_exit(&ack, None);
-        if self.controller.models_path() {
+        self.controller
+            .on_event(&ConnectionEvent::RecoveryExit(ack, None));
+        if self.controller.capabilities().models_path {
             self.controller.on_ack(&ack);
             self.check_growth(before, true);
         }
     }
 
     fn check_window(&self, cause: &str, before: f64, allowed: RangeInclusive<f64>) {
-        let after = self.controller.cwnd();
+        let after = self.controller.window().cwnd;
         assert!(
             allowed.contains(&after),
             "{:?}: {cause} took the window from {before} to {after}, not within {allowed:?}",
@@ -277,18 +285,18 @@ impl Model {
     }
 
     fn acknowledge(&mut self, ack: &AckEvidence) {
-        if self.controller.observes() {
+        if self.controller.capabilities().observes {
             self.controller.observe(ack);
         }
-        if self.repair != Repair::Recovery || self.controller.models_path() {
+        if self.repair != Repair::Recovery || self.controller.capabilities().models_path {
             self.controller.on_ack(ack);
         }
     }
 
     /// A window grows if it was used; that of a model if what has been delivered allows it, whoever limited the rate.
     fn check_growth(&self, before: f64, limited: bool) {
-        let after = self.controller.cwnd();
-        if self.controller.models_path() {
+        let after = self.controller.window().cwnd;
+        if self.controller.capabilities().models_path {
             let max = self.max.max(self.max_of_model());
             assert!(
                 after <= max,
@@ -307,7 +315,10 @@ impl Model {
     }
 
     fn check(&self) {
-        let (cwnd, ssthresh) = (self.controller.cwnd(), self.controller.ssthresh());
+        let (cwnd, ssthresh) = (
+            self.controller.window().cwnd,
+            self.controller.window().ssthresh,
+        );
         let who = (self.name, &self.values);
         assert!(cwnd.is_finite() && cwnd >= 1.0, "{who:?}: cwnd {cwnd}");
         // Two by RFC 5681 §3.1; Linux's Vegas takes one off a window of two.
@@ -325,10 +336,10 @@ fn play(
     events: &[Happening],
 ) -> Vec<f64> {
     let mut model = Model::with(who, values, start);
-    let mut windows = vec![model.controller.cwnd()];
+    let mut windows = vec![model.controller.window().cwnd];
     for &event in events {
         model.step(event);
-        windows.push(model.controller.cwnd());
+        windows.push(model.controller.window().cwnd);
     }
     windows
 }
@@ -407,7 +418,7 @@ fn pays_for_losses(variant: Variant) -> bool {
 fn a_held_window_stays_whatever_happens() {
     for (variant, profile) in everyone().filter(|&(variant, _)| holds_its_window(variant)) {
         let mut model = Model::new(variant, profile, SECOND);
-        let held = model.controller.cwnd();
+        let held = model.controller.window().cwnd;
         for happening in [
             Happening::Loss,
             Happening::RecoveryExit,
@@ -416,7 +427,7 @@ fn a_held_window_stays_whatever_happens() {
         ] {
             model.step(happening);
             full_acks(&mut model, 40, 100);
-            assert_eq!(model.controller.cwnd().to_bits(), held.to_bits());
+            assert_eq!(model.controller.window().cwnd.to_bits(), held.to_bits());
         }
     }
 }
@@ -438,9 +449,9 @@ fn every_window_grows_while_it_is_used_and_nothing_is_lost() {
         if holds_its_window(variant) {
             continue; // Its own rule is `a_held_window_stays_whatever_happens`.
         }
-        let before = model.controller.cwnd();
+        let before = model.controller.window().cwnd;
         full_acks(&mut model, 40, 100);
-        let after = model.controller.cwnd();
+        let after = model.controller.window().cwnd;
         assert!(
             after > before,
             "{variant:?} under {profile:?}: {before} to {after}"
@@ -453,29 +464,32 @@ fn a_loss_costs_and_undo_gives_it_back() {
     for (variant, profile) in everyone() {
         let mut model = Model::new(variant, profile, SECOND);
         let pays = pays_for_losses(variant) && !holds_its_window(variant);
-        if model.controller.models_path() || !pays {
+        if model.controller.capabilities().models_path || !pays {
             continue; // Its own rule is the next one, that of a held window, or of SCPS-TP's reduction.
         }
         full_acks(&mut model, 60, 100);
-        let (cwnd, ssthresh) = (model.controller.cwnd(), model.controller.ssthresh());
+        let (cwnd, ssthresh) = (
+            model.controller.window().cwnd,
+            model.controller.window().ssthresh,
+        );
         model.step(Happening::Loss);
-        let after_congestion = model.controller.cwnd();
+        let after_congestion = model.controller.window().cwnd;
         assert!(
             after_congestion < cwnd,
             "{variant:?} under {profile:?}: {cwnd} to {after_congestion}"
         );
-        model.controller.undo();
+        model.controller.adjust(Adjustment::Undo);
         assert_eq!(
             (
-                model.controller.cwnd().to_bits(),
-                model.controller.ssthresh().to_bits()
+                model.controller.window().cwnd.to_bits(),
+                model.controller.window().ssthresh.to_bits()
             ),
             (cwnd.to_bits(), ssthresh.to_bits()),
             "{variant:?} under {profile:?}"
         );
-        model.controller.undo();
+        model.controller.adjust(Adjustment::Undo);
         assert_eq!(
-            model.controller.cwnd().to_bits(),
+            model.controller.window().cwnd.to_bits(),
             cwnd.to_bits(),
             "undone once only"
         );
@@ -486,14 +500,16 @@ fn a_loss_costs_and_undo_gives_it_back() {
 fn a_loss_costs_a_model_a_round_of_conservation_and_recoverys_end_gives_the_window_back() {
     for (variant, profile) in everyone() {
         let mut model = Model::new(variant, profile, SECOND);
-        if !model.controller.models_path() || model.controller.wants_losses() {
+        if !model.controller.capabilities().models_path
+            || model.controller.capabilities().wants_losses
+        {
             continue; // Of those that judge each loss, its own rule is the next one.
         }
         full_acks(&mut model, 60, 100);
-        let before = model.controller.cwnd();
+        let before = model.controller.window().cwnd;
         assert!(before > 20.0, "{variant:?} has not grown: {before}");
         model.step(Happening::Loss);
-        assert_eq!(model.controller.cwnd().to_bits(), before.to_bits());
+        assert_eq!(model.controller.window().cwnd.to_bits(), before.to_bits());
         // Six segments are in flight, and as many may leave as are delivered; a round does not end meanwhile.
         let conserving = AckEvidence {
             flight: 6,
@@ -501,17 +517,17 @@ fn a_loss_costs_a_model_a_round_of_conservation_and_recoverys_end_gives_the_wind
             ..model.ack(2, 100 * MILLISECOND, true)
         };
         model.controller.on_ack(&conserving);
-        assert_eq!(model.controller.cwnd().to_bits(), 8.0_f64.to_bits());
+        assert_eq!(model.controller.window().cwnd.to_bits(), 8.0_f64.to_bits());
         model.repair = Repair::None;
         let exit = model.ack(1, 100 * MILLISECOND, true);
         model.controller.on_ack(&exit);
-        let after = model.controller.cwnd();
+        let after = model.controller.window().cwnd;
         assert!(
             (before..=before + 1.0).contains(&after),
             "{variant:?} under {profile:?}: {before} to {after}"
         );
-        model.controller.undo();
-        assert_eq!(model.controller.cwnd().to_bits(), after.to_bits());
+        model.controller.adjust(Adjustment::Undo);
+        assert_eq!(model.controller.window().cwnd.to_bits(), after.to_bits());
     }
 }
 
@@ -519,16 +535,16 @@ fn a_loss_costs_a_model_a_round_of_conservation_and_recoverys_end_gives_the_wind
 fn a_model_that_judges_each_loss_keeps_its_window_and_undo_takes_nothing() {
     for (variant, profile) in everyone() {
         let mut model = Model::new(variant, profile, SECOND);
-        if !model.controller.wants_losses() {
+        if !model.controller.capabilities().wants_losses {
             continue;
         }
         full_acks(&mut model, 60, 100);
-        let before = model.controller.cwnd();
+        let before = model.controller.window().cwnd;
         assert!(before > 20.0, "{variant:?} has not grown: {before}");
         model.step(Happening::Loss);
-        assert_eq!(model.controller.cwnd().to_bits(), before.to_bits());
-        model.controller.undo();
-        assert_eq!(model.controller.cwnd().to_bits(), before.to_bits());
+        assert_eq!(model.controller.window().cwnd.to_bits(), before.to_bits());
+        model.controller.adjust(Adjustment::Undo);
+        assert_eq!(model.controller.window().cwnd.to_bits(), before.to_bits());
     }
 }
 
@@ -542,17 +558,18 @@ fn a_timeout_leaves_the_loss_window_and_idleness_the_initial_one() {
         full_acks(&mut model, 60, 100);
         let mut idle = Model::new(variant, profile, SECOND);
         full_acks(&mut idle, 60, 100);
-        let before = idle.controller.cwnd();
-        idle.controller.on_idle(4.0, 5 * SECOND);
-        let left = idle.controller.cwnd();
-        if idle.controller.models_path() {
+        let before = idle.controller.window().cwnd;
+        idle.controller
+            .on_event(&ConnectionEvent::Idle(4.0, 5 * SECOND));
+        let left = idle.controller.window().cwnd;
+        if idle.controller.capabilities().models_path {
             assert_eq!(left.to_bits(), before.to_bits(), "{variant:?} keeps it");
         } else {
             assert!((1.0..=4.0).contains(&left), "{variant:?}");
         }
         model.step(Happening::Timeout);
         assert_eq!(
-            model.controller.cwnd().to_bits(),
+            model.controller.window().cwnd.to_bits(),
             1.0_f64.to_bits(),
             "{variant:?}"
         );
@@ -579,7 +596,7 @@ fn meet_extremes(who: (Variant, Profile), values: &ParamValues) {
         let mut model = Model::with(who, values, SECOND);
         for n in 0..50 {
             let ack = model.ack(delivered.min(1 << 20), rtt, true);
-            if model.controller.observes() {
+            if model.controller.capabilities().observes {
                 model.controller.observe(&ack);
             }
             model.controller.on_ack(&ack);

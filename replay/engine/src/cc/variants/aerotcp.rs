@@ -105,6 +105,9 @@ mod tests {
             satellite_rate: 1e4,
             ..params
         };
-        assert_eq!(slow.windowed(1500).cwnd().to_bits(), 2.0_f64.to_bits());
+        assert_eq!(
+            slow.windowed(1500).window().cwnd.to_bits(),
+            2.0_f64.to_bits()
+        );
     }
 }

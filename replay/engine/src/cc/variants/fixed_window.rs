@@ -109,6 +109,7 @@ impl WindowDecrease for FixedWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::ConnectionEvent;
     use crate::cc::{Controller, Signal};
 
     #[test]
@@ -124,11 +125,11 @@ mod tests {
         controller.on_timeout(&signal(Signal::Timeout));
         controller.on_timeout(&signal(Signal::RepeatedTimeout));
         let at = |c: &Windowed| Window {
-            cwnd: c.cwnd(),
-            ssthresh: c.ssthresh(),
+            cwnd: c.window().cwnd,
+            ssthresh: c.window().ssthresh,
         };
         assert_eq!(at(&controller), Window::at(100.0));
-        controller.on_recovery_exit(&ack(), Some(7.0));
+        controller.on_event(&ConnectionEvent::RecoveryExit(ack(), Some(7.0)));
         controller.on_ack(&ack());
         assert_eq!(at(&controller), Window::at(100.0));
     }
@@ -147,7 +148,9 @@ mod tests {
         let mut connections: Vec<Controller> = (0..3)
             .map(|_| {
                 let mut controller = Controller::from(FixedWindow::shared(160));
-                controller.share_with(&sharers);
+                if let Controller::Windowed(windowed) = &mut controller {
+                    windowed.share_with(&sharers);
+                }
                 controller
             })
             .collect();
@@ -156,17 +159,29 @@ mod tests {
                 .iter_mut()
                 .map(|controller| {
                     controller.on_ack(&ack());
-                    controller.cwnd()
+                    controller.window().cwnd
                 })
                 .collect()
         };
-        connections[0].on_established(0, None, 1);
+        connections[0].on_event(&ConnectionEvent::Established {
+            now: 0,
+            rtt: None,
+            delivered: 1,
+        });
         assert_eq!(windows(&mut connections[..1]), [160.0]);
-        connections[1].on_established(0, None, 1);
-        connections[2].on_established(0, None, 1);
+        connections[1].on_event(&ConnectionEvent::Established {
+            now: 0,
+            rtt: None,
+            delivered: 1,
+        });
+        connections[2].on_event(&ConnectionEvent::Established {
+            now: 0,
+            rtt: None,
+            delivered: 1,
+        });
         assert_eq!(windows(&mut connections), [53.0; 3]);
-        connections[1].on_finished();
-        connections[1].on_finished();
+        connections[1].on_event(&ConnectionEvent::Finished);
+        connections[1].on_event(&ConnectionEvent::Finished);
         assert_eq!(windows(&mut connections), [80.0; 3], "two are open");
     }
 }

@@ -124,6 +124,7 @@ impl WindowIncrease for Peach {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::{Adjustment, ConnectionEvent};
     use crate::cc::{Signal, SignalEvidence};
     use crate::config::{Profile, StackOverrides};
 
@@ -134,9 +135,9 @@ mod tests {
 
     fn answers(controller: &mut Windowed, n: u32) -> f64 {
         for _ in 0..n {
-            controller.on_probe_answer();
+            controller.on_event(&ConnectionEvent::ProbeAnswer);
         }
-        controller.cwnd()
+        controller.window().cwnd
     }
 
     fn signal(signal: Signal, flight: f64) -> SignalEvidence {
@@ -157,7 +158,7 @@ mod tests {
         let mut controller = peach(1.0);
         same(answers(&mut controller, 1), 2.0);
         same(answers(&mut controller, 62), 64.0);
-        assert!(!controller.in_slow_start() || controller.ssthresh() <= 1.0);
+        assert!(!controller.in_slow_start() || controller.window().ssthresh <= 1.0);
     }
 
     #[test]
@@ -165,7 +166,7 @@ mod tests {
     {
         let mut controller = peach(20.0);
         controller.on_congestion(&signal(Signal::Loss, 20.0));
-        same(controller.cwnd(), 10.0);
+        same(controller.window().cwnd, 10.0);
         same(answers(&mut controller, 10), 10.0);
         same(answers(&mut controller, 1), 11.0);
         same(answers(&mut controller, 9), 20.0);
@@ -175,7 +176,7 @@ mod tests {
     fn after_a_timeout_answers_count_from_the_first() {
         let mut controller = peach(20.0);
         controller.on_timeout(&signal(Signal::Timeout, 20.0));
-        same(controller.cwnd(), 1.0);
+        same(controller.window().cwnd, 1.0);
         same(answers(&mut controller, 1), 2.0);
     }
 
@@ -183,7 +184,7 @@ mod tests {
     fn a_reduction_that_is_undone_leaves_no_answers_to_wait_for() {
         let mut controller = peach(20.0);
         controller.on_congestion(&signal(Signal::Loss, 20.0));
-        controller.undo();
+        controller.adjust(Adjustment::Undo);
         same(answers(&mut controller, 1), 21.0);
     }
 
@@ -197,14 +198,14 @@ mod tests {
             ..AckEvidence::default()
         };
         controller.on_ack(&ack);
-        same(controller.cwnd(), 2.0);
+        same(controller.window().cwnd, 2.0);
         controller.on_ack(&ack);
-        same(controller.cwnd(), 2.0);
+        same(controller.window().cwnd, 2.0);
         ack.cwnd_limited = false;
         controller.on_ack(&ack);
-        same(controller.cwnd(), 2.0);
+        same(controller.window().cwnd, 2.0);
         ack.cwnd_limited = true;
         controller.on_ack(&ack);
-        same(controller.cwnd(), 3.0);
+        same(controller.window().cwnd, 3.0);
     }
 }

@@ -149,8 +149,8 @@ mod tests {
             controller.on_congestion(&signal);
         }
         Window {
-            cwnd: controller.cwnd(),
-            ssthresh: controller.ssthresh(),
+            cwnd: controller.window().cwnd,
+            ssthresh: controller.window().ssthresh,
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
         // 1.2 Mbit/s in packets of 1500 octets.
         let pace = controller.pace(None, 7);
         assert_eq!(pace.pkts_per_s.to_bits(), 100.0_f64.to_bits());
-        assert!(controller.cwnd() > 1e6);
+        assert!(controller.window().cwnd > 1e6);
     }
 
     #[test]

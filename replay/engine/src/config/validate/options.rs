@@ -47,7 +47,7 @@ impl Leg {
     }
 
     fn models_path(&self) -> bool {
-        matches!(self.parts(), ControllerParts::Whole(controller) if controller.models_path())
+        matches!(self.parts(), ControllerParts::Whole(controller) if controller.capabilities().models_path)
     }
 
     /// Whether it recovers as ns-2's agents do, which count ACKs and not the segments that they acknowledge.

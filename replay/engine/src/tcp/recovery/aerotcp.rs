@@ -5,6 +5,7 @@
 
 use super::window::RecoveryWindow;
 use super::{Ack, Recovery, sack};
+use crate::cc::ConnectionEvent;
 use crate::sim::time::Nanos;
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::{FastRecovery, Phase};
@@ -40,7 +41,8 @@ impl Sender {
                 if self.snd_una >= recovery_point =>
             {
                 let evidence = self.evidence(ack);
-                self.controller.on_recovery_exit(&evidence, None);
+                self.controller
+                    .on_event(&ConnectionEvent::RecoveryExit(evidence, None));
                 self.phase = Phase::Open { dup_acks: 0 };
                 // What was sent during recovery may have been lost meanwhile.
                 if self.board.lost() > 0 {
@@ -71,7 +73,7 @@ impl Sender {
 
     /// The pipe at the start is cwnd, or what is outstanding where that is less.
     fn window_in_flight(&self) -> i64 {
-        i64::from(self.board.outstanding()).min(self.controller.cwnd() as i64)
+        i64::from(self.board.outstanding()).min(self.controller.window().cwnd as i64)
     }
 
     fn counting_from(&self, pipe: i64) -> Phase {

@@ -8,6 +8,7 @@ use super::rack::PathView;
 use super::undo::{Hold, MAX_REORDERING};
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery};
+use crate::cc::{Adjustment, ConnectionEvent};
 use crate::sim::time::Nanos;
 use crate::tcp::scoreboard::{DUP_THRESH, Digest};
 use crate::tcp::sender::Sender;
@@ -38,7 +39,9 @@ impl Recovery for LinuxRecovery {
         let horizon = now.saturating_sub(sender.rack.rtt());
         sender.board.mark_timed_out(horizon);
         sender.reduce_for_timeout(flight, first, now);
-        sender.controller.allow(f64::from(sender.board.pipe() + 1));
+        sender
+            .controller
+            .adjust(Adjustment::AtLeast(f64::from(sender.board.pipe() + 1)));
         sender.begin_loss_phase();
         // The first segment is retransmitted at once, whatever pacing says.
         sender.forced = sender.board.first();
@@ -128,7 +131,7 @@ impl Sender {
         self.rack.update(&ack.digest, &view);
         self.judge(ack);
         let newly_lost = self.board.lost_total() > ack.prior_lost;
-        let (pipe, ssthresh) = (self.board.pipe(), self.controller.ssthresh());
+        let (pipe, ssthresh) = (self.board.pipe(), self.controller.window().ssthresh);
         match &mut self.phase {
             Phase::Recovery(FastRecovery { window, .. }) => {
                 if let RecoveryWindow::Prr(prr) = window {
@@ -202,7 +205,8 @@ impl Sender {
             return true;
         }
         let evidence = self.evidence(ack);
-        self.controller.on_recovery_exit(&evidence, None);
+        self.controller
+            .on_event(&ConnectionEvent::RecoveryExit(evidence, None));
         self.phase = Phase::Open { dup_acks: 0 };
         false
     }
@@ -334,7 +338,7 @@ impl Sender {
         let Some(mut entry) = self.reduce_on_entry(now, 0) else {
             return;
         };
-        let window = if self.controller.models_path() {
+        let window = if self.capabilities.models_path {
             RecoveryWindow::Model
         } else {
             RecoveryWindow::Prr(self.proportional_rate(&mut entry))

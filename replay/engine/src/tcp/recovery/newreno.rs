@@ -43,6 +43,6 @@ impl Recovery for NewrenoRecovery {
     /// RFC 6582 §3.2 step 3, full ACK, option (1): no burst.
     fn exit_cwnd(sender: &Sender) -> Option<f64> {
         let flight = f64::from(sender.board.outstanding().max(1));
-        Some(sender.controller.cwnd().min(flight + 1.0))
+        Some(sender.controller.window().cwnd.min(flight + 1.0))
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Does not depend on how a controller moves the window. Read `docs/validation.md` (the simulator ns-2) first.
 
+use crate::cc::ConnectionEvent;
 use std::marker::PhantomData;
 
 use super::window::RecoveryWindow;
@@ -68,7 +69,7 @@ impl Sender {
     /// What ns-2 halves: the window that governed transmission, not what is in flight.
     fn ns2_window(&self) -> f64 {
         let advertised = self.last_wnd_bytes / self.params.smss_bytes;
-        let cwnd = self.controller.cwnd() - self.deflation();
+        let cwnd = self.controller.window().cwnd - self.deflation();
         cwnd.min(f64::from(advertised))
     }
 
@@ -185,9 +186,10 @@ impl Sender {
     }
 
     fn leave_as_ns2<A: Agent>(&mut self, ack: &Ack) {
-        let cwnd = self.controller.cwnd() - self.deflation();
+        let cwnd = self.controller.window().cwnd - self.deflation();
         let evidence = self.evidence(ack);
-        self.controller.on_recovery_exit(&evidence, Some(cwnd));
+        self.controller
+            .on_event(&ConnectionEvent::RecoveryExit(evidence, Some(cwnd)));
         self.phase = Phase::Open { dup_acks: 0 };
         self.forced = None;
         if A::SACK {

@@ -50,7 +50,7 @@ impl Sender {
             entry.flight
         };
         let Some((begun, until)) = self.marks.stop_sinking() else {
-            return Prr::new(self.controller.cwnd() as u32, recover_fs);
+            return Prr::new(self.controller.window().cwnd as u32, recover_fs);
         };
         entry.recovery_point = until;
         begun

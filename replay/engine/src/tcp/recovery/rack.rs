@@ -55,7 +55,7 @@ impl Recovery for RackRecovery {
     }
 
     fn begin(sender: &mut Sender, entry: &mut Entry) -> RecoveryWindow {
-        if sender.controller.models_path() {
+        if sender.capabilities.models_path {
             return RecoveryWindow::Model;
         }
         prr::begin(sender, entry)

@@ -5,6 +5,7 @@
 use super::rfc::Entry;
 use super::window::RecoveryWindow;
 use super::{Ack, Recovery};
+use crate::cc::ConnectionEvent;
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::{FastRecovery, Phase};
@@ -27,7 +28,9 @@ impl Recovery for RenoRecovery {
             // RFC 5681 §3.2 step 6: the first new ACK deflates the window and ends recovery.
             sender.phase = Phase::Open { dup_acks: 0 };
             let evidence = sender.evidence(ack);
-            sender.controller.on_recovery_exit(&evidence, None);
+            sender
+                .controller
+                .on_event(&ConnectionEvent::RecoveryExit(evidence, None));
         } else if ack.duplicate {
             inflate(sender);
         }

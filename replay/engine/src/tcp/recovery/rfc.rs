@@ -5,7 +5,7 @@
 
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery};
-use crate::cc::{Signal, SignalEvidence};
+use crate::cc::{ConnectionEvent, Signal, SignalEvidence};
 use crate::sim::time::Nanos;
 use crate::tcp::sender::Sender;
 use crate::tcp::sender::phase::{FastRecovery, Phase};
@@ -44,7 +44,7 @@ pub(super) fn on_ack<R: Recovery>(sender: &mut Sender, ack: &Ack) {
         }
         Phase::Recovery(_) => {
             R::on_ack_in_recovery(sender, ack, newly_lost);
-            if sender.controller.increases_in_recovery() {
+            if sender.capabilities.increases_in_recovery {
                 sender.increase_window(ack);
             }
         }
@@ -97,14 +97,16 @@ fn leave<R: Recovery>(sender: &mut Sender, ack: &Ack) {
     sender.rack.note_recovery_end();
     let cwnd = R::exit_cwnd(sender);
     let evidence = sender.evidence(ack);
-    sender.controller.on_recovery_exit(&evidence, cwnd);
+    sender
+        .controller
+        .on_event(&ConnectionEvent::RecoveryExit(evidence, cwnd));
     sender.forced = None;
     sender.limited_transmitted = 0;
     sender.phase = Phase::Open { dup_acks: 0 };
     // What was sent during recovery may have been lost meanwhile.
     if R::is_triggered(sender, 0) {
         enter::<R>(sender, ack.now, ack.digest.delivered);
-    } else if sender.rules.exit_ack_grows || sender.controller.increases_in_recovery() {
+    } else if sender.rules.exit_ack_grows || sender.capabilities.increases_in_recovery {
         sender.increase_window(ack);
     }
 }
@@ -199,7 +201,7 @@ impl Sender {
         self.recover = self.snd_nxt;
         // RFC 8985 §7.1: a loss that the probe may have hidden does not reduce the window once more.
         self.rack.probe = None;
-        let cwnd_before = self.controller.cwnd();
+        let cwnd_before = self.controller.window().cwnd;
         let rampdown = self.controller.rampdown();
         let outstanding = self.board.outstanding();
         let flight = outstanding - self.limited_transmitted.min(outstanding);
@@ -233,7 +235,7 @@ impl Sender {
     /// Deviation: RFC 5681 §3.1 halves FlightSize. Where SACK or duplicate ACKs let segments leave for others that had
     /// arrived, it is more than cwnd, and ssthresh could rise above the window that was too much.
     pub(super) fn flight_at_timeout(&self) -> f64 {
-        f64::from(self.board.outstanding()).min(self.controller.cwnd())
+        f64::from(self.board.outstanding()).min(self.controller.window().cwnd)
     }
 
     /// The window decrease on a timeout with `flight` segments in the network; `first`: ssthresh falls too.
@@ -270,7 +272,7 @@ impl Sender {
     /// Lets the ACK grow the window. A controller that models the path sees every ACK in `follow_model`.
     #[inline]
     pub(super) fn increase_window(&mut self, ack: &Ack) {
-        if !self.controller.models_path() {
+        if !self.capabilities.models_path {
             let evidence = self.evidence(ack);
             self.controller.on_ack(&evidence);
         }

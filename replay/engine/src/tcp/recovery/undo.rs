@@ -5,6 +5,7 @@
 //! Does not depend on how losses are detected. Read RFC 3522 §3.2 and RFC 5682 §2.1 first.
 
 use super::Ack;
+use crate::cc::{Adjustment, ConnectionEvent};
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::sender::Sender;
@@ -159,7 +160,7 @@ impl Sender {
         if nothing_is_lost {
             self.board.forget_losses();
         }
-        self.controller.undo();
+        self.controller.adjust(Adjustment::Undo);
         self.undo_state.marker = None;
         self.undo_state.undone += 1;
     }
@@ -206,7 +207,8 @@ impl Sender {
         }
         self.undo_and_reopen();
         let evidence = self.evidence(ack);
-        self.controller.on_recovery_exit(&evidence, None);
+        self.controller
+            .on_event(&ConnectionEvent::RecoveryExit(evidence, None));
         true
     }
 
@@ -252,7 +254,8 @@ impl Sender {
                 return Verdict::Spurious;
             }
             // Step 3a: the new data, three segments of which there are at most with this, must not hold repairs back.
-            self.controller.allow(f64::from(self.board.pipe() + 1));
+            self.controller
+                .adjust(Adjustment::AtLeast(f64::from(self.board.pipe() + 1)));
             return Verdict::Right;
         }
         // Step 2a: a duplicate, or all of it at once, says nothing.

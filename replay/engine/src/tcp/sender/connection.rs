@@ -9,6 +9,7 @@
 //! Deviation: TIME-WAIT keeps no time: it answers a FIN that comes again for as long as the run lasts.
 
 use super::Sender;
+use crate::cc::ConnectionEvent;
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 
@@ -191,8 +192,11 @@ impl Sender {
 
     fn notify_established(&mut self, now: Nanos) {
         let delivered = self.rates.as_ref().map_or(0, |rates| rates.delivered());
-        self.controller
-            .on_established(now, self.rtt.min_rtt(), delivered);
+        self.controller.on_event(&ConnectionEvent::Established {
+            now,
+            rtt: self.rtt.min_rtt(),
+            delivered,
+        });
         self.update_pacing();
     }
 

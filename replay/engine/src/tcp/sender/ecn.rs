@@ -109,8 +109,8 @@ impl Sender {
         if self.is_repairing() || !news {
             return;
         }
-        let cwnd_before = self.controller.cwnd();
-        let reduced = self.controller.on_mark(
+        let cwnd_before = self.controller.window().cwnd;
+        self.controller.on_mark(
             &SignalEvidence {
                 now: ack.now,
                 flight: f64::from(self.board.outstanding() + ack.digest.acked),
@@ -119,11 +119,14 @@ impl Sender {
             },
             self.params.ecn_beta,
         );
-        self.counters.ecn_reductions += u64::from(reduced);
+        self.counters.ecn_reductions += u64::from(!self.capabilities.models_path);
         self.marks.reacted_to = self.snd_nxt;
         self.marks.note_reduction();
         if self.rules.mark_reduces_gradually {
-            self.marks.sinking = Some(Prr::new(self.controller.cwnd() as u32, cwnd_before as u32));
+            self.marks.sinking = Some(Prr::new(
+                self.controller.window().cwnd as u32,
+                cwnd_before as u32,
+            ));
         }
     }
 

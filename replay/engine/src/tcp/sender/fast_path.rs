@@ -203,7 +203,7 @@ impl Sender {
     #[inline(always)]
     fn has_news(&mut self, segments: u32) -> bool {
         let limited = self.is_cwnd_limited();
-        let heeds = self.controller.heeds(limited) || self.controller.observes();
+        let heeds = self.controller.heeds(limited) || self.capabilities.observes;
         heeds && !(limited && self.controller.counts(segments))
     }
 
@@ -218,7 +218,7 @@ impl Sender {
     #[inline(never)]
     fn notify_fast(&mut self, news: News) {
         let mut evidence = self.fast_evidence(news);
-        if self.controller.observes() {
+        if self.capabilities.observes {
             let segments = news.covered.segments;
             evidence.delivered = self.newly_reported(segments, false);
             self.controller.observe(&evidence);
@@ -237,7 +237,7 @@ impl Sender {
             prior_flight,
             now,
         } = news;
-        let cwnd = self.controller.cwnd();
+        let cwnd = self.controller.window().cwnd;
         AckEvidence {
             now,
             delivered: covered.segments,

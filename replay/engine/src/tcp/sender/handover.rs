@@ -3,7 +3,7 @@
 //! Does not depend on who tells it. Read `docs/mechanisms.md` first.
 
 use super::Sender;
-use crate::cc::{MIN_SSTHRESH, Window};
+use crate::cc::{Adjustment, MIN_SSTHRESH, Window};
 use crate::config::HandoverRule;
 use crate::net::handover_forecast::PathChange;
 use crate::sim::time::{NEVER, Nanos, SECOND};
@@ -64,13 +64,13 @@ impl Sender {
         let product = product.max(MIN_SSTHRESH);
         let cwnd = match self.params.handover_adaptation {
             HandoverRule::Off => return,
-            HandoverRule::SlowStart => self.controller.cwnd().min(product),
+            HandoverRule::SlowStart => self.controller.window().cwnd.min(product),
             HandoverRule::Jump => product,
         };
-        self.controller.set_window(Window {
+        self.controller.adjust(Adjustment::Set(Window {
             cwnd,
             ssthresh: product,
-        });
+        }));
         self.rtt.restart(rtt, self.snd_una, self.snd_nxt);
         // What a break before make has lost is not to wait for a timeout of the old path, backed off.
         if self.rto_timer.is_set() {

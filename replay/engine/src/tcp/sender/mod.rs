@@ -45,7 +45,7 @@ use super::rtt::RttEstimator;
 use super::scoreboard::{Digest, Scoreboard};
 use super::segment::{Segment, flags};
 use super::stack_rules::StackRules;
-use crate::cc::{AckEvidence, Controller, RateSample, Repair};
+use crate::cc::{AckEvidence, Capabilities, ConnectionEvent, Controller, RateSample, Repair};
 use crate::config::StackParams;
 use crate::sim::histogram::Histogram;
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
@@ -117,6 +117,7 @@ pub struct Sender {
     pub(in crate::tcp) rtt: RttEstimator,
     pub(in crate::tcp) rtt_histogram: Histogram,
     pub(in crate::tcp) controller: Controller,
+    pub(in crate::tcp) capabilities: Capabilities,
     pub(in crate::tcp) phase: Phase,
     /// RFC 6582 §3.2: highest octet sent when the last recovery or timeout began.
     pub(in crate::tcp) recover: u64,
@@ -154,7 +155,8 @@ pub struct Sender {
 impl Sender {
     /// A sender of leg `leg` whose window is governed by `controller`.
     pub fn new(leg: u16, params: &StackParams, controller: Controller) -> Self {
-        let rules = StackRules::of(params, controller.models_path());
+        let capabilities = controller.capabilities();
+        let rules = StackRules::of(params, capabilities.models_path);
         Self {
             leg,
             params: *params,
@@ -178,8 +180,8 @@ impl Sender {
             edge: 1,
             last_wnd_bytes: 0,
             board: Scoreboard::new(params.smss_bytes, rules.keeps_order)
-                .noting_latest(controller.models_path())
-                .noting_losses(controller.wants_losses())
+                .noting_latest(capabilities.models_path)
+                .noting_losses(capabilities.wants_losses)
                 .keeping_pieces(params.send_buffer_bytes.is_some()),
             rtt: RttEstimator::new(params),
             rtt_histogram: Histogram::default(),
@@ -190,12 +192,10 @@ impl Sender {
             forced: None,
             second_copy: None,
             rack: Rack::default(),
-            pacer: (controller.paces() || params.quick_start_bps.is_some()).then(Pacer::default),
+            pacer: (capabilities.paces || params.quick_start_bps.is_some()).then(Pacer::default),
             low_priority_probes: (params.low_priority_probes)
-                .map(|rule| Box::new(LowPriorityProbes::new(rule, controller.cwnd()))),
-            rates: controller
-                .models_path()
-                .then(|| Box::new(RateSampler::new())),
+                .map(|rule| Box::new(LowPriorityProbes::new(rule, controller.window().cwnd))),
+            rates: (capabilities.models_path).then(|| Box::new(RateSampler::new())),
             marks: Marks::new(params),
             usage: CwndUsage::default(),
             freeze: Freeze::default(),
@@ -211,6 +211,7 @@ impl Sender {
             ts_recent: 0,
             counters: SenderCounters::default(),
             controller,
+            capabilities,
         }
     }
 
@@ -340,7 +341,7 @@ impl Sender {
     #[inline]
     pub(in crate::tcp) fn act_on(&mut self, ack: &Ack) {
         self.follow_quick_start(ack.prior_flight);
-        if self.controller.observes() {
+        if self.capabilities.observes {
             let delivered = self.newly_reported(ack.digest.delivered, ack.duplicate);
             let evidence = AckEvidence {
                 delivered,
@@ -352,7 +353,7 @@ impl Sender {
             self.react_to_mark(ack);
         }
         self.rules.algorithm.on_ack(self, ack);
-        if self.controller.models_path() {
+        if self.capabilities.models_path {
             self.follow_model(ack);
         }
         self.update_pacing();
@@ -398,7 +399,7 @@ impl Sender {
     /// The last octet of the application may have been acknowledged.
     pub(in crate::tcp) fn note_finish(&mut self) {
         if self.finished && self.snd_una >= self.write_end {
-            self.controller.on_finished();
+            self.controller.on_event(&ConnectionEvent::Finished);
         }
     }
 
@@ -410,8 +411,8 @@ impl Sender {
         let mut lost_total = self.board.lost_total() - self.board.lost_lately().len() as u64;
         for &number in self.board.lost_lately() {
             lost_total += 1;
-            self.controller
-                .on_lost(&rates.lost_segment(number, lost_total));
+            let lost = rates.lost_segment(number, lost_total);
+            self.controller.on_event(&ConnectionEvent::Lost(lost));
         }
         self.board.forget_lost_lately();
     }
@@ -580,7 +581,9 @@ impl Sender {
     )]
     #[inline(always)]
     pub(in crate::tcp) fn is_cwnd_limited(&self) -> bool {
-        self.usage
-            .is_limited(self.controller.cwnd(), self.controller.in_slow_start())
+        self.usage.is_limited(
+            self.controller.window().cwnd,
+            self.controller.in_slow_start(),
+        )
     }
 }

@@ -130,7 +130,7 @@ impl Sender {
 
     /// Window and threshold, in segments.
     pub(crate) fn recorded_window(&self) -> (f64, f64) {
-        (self.effective_window(), self.controller.ssthresh())
+        (self.effective_window(), self.controller.window().ssthresh)
     }
 
     /// The scoreboard.

@@ -7,6 +7,7 @@
 use super::Sender;
 use super::connection::ConnectionState;
 use super::phase::Phase;
+use crate::cc::ConnectionEvent;
 use crate::config::ProbeSegments;
 use crate::sim::time::Nanos;
 use crate::sim::timer::Timer;
@@ -101,7 +102,7 @@ impl Sender {
     /// An answer, which says nothing of data.
     pub(in crate::tcp) fn take_probe_answer(&mut self) {
         if self.low_priority_probes.is_some() {
-            self.controller.on_probe_answer();
+            self.controller.on_event(&ConnectionEvent::ProbeAnswer);
             self.update_pacing();
         }
     }
@@ -110,7 +111,7 @@ impl Sender {
     /// one per ACK has a receiver that acknowledges each; one that tells of several at once lets as many follow.
     pub(in crate::tcp) fn clock_low_priority_probes(&mut self, delivered: u32) {
         let recovers = matches!(self.phase, Phase::Recovery(_));
-        let cwnd = self.controller.cwnd();
+        let cwnd = self.controller.window().cwnd;
         let Some(low_priority_probes) = &mut self.low_priority_probes else {
             return;
         };
@@ -154,7 +155,7 @@ impl Sender {
         // RFC 7323 §2.2: the handshake's window is not scaled, and so says little of the receiver's.
         let told = self.snd_una > 1;
         let window_bytes = told.then(|| self.edge.saturating_sub(self.snd_una));
-        let ssthresh = self.controller.ssthresh();
+        let ssthresh = self.controller.window().ssthresh;
         let low_priority_probes = self.low_priority_probes.as_mut()?;
         if self.state != ConnectionState::Established || self.snd_nxt == 1 {
             return None;

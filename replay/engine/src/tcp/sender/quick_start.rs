@@ -3,7 +3,7 @@
 //! Does not depend on the routers: the rate that they grant is given. Read RFC 4782 §4 first, then `docs/mechanisms.md`.
 
 use super::Sender;
-use crate::cc::{MIN_SSTHRESH, Window};
+use crate::cc::{Adjustment, MIN_SSTHRESH, Window};
 use crate::sim::time::{Nanos, SECOND};
 
 /// RFC 4782 §3.1: the rates that a request can name are 40 kbit/s times 2^N, N from 1 to 15.
@@ -63,7 +63,7 @@ impl Sender {
     /// The SYN-ACK says what has been granted, `rtt` after the SYN.
     pub(in crate::tcp) fn begin_quick_start(&mut self, rtt: Nanos) {
         let packet_bytes = self.params.packet_bytes();
-        let (cwnd, start) = (self.controller.cwnd(), self.snd_nxt);
+        let (cwnd, start) = (self.controller.window().cwnd, self.snd_nxt);
         let Some((stage, granted_bps)) = self.stage() else {
             return;
         };
@@ -74,7 +74,7 @@ impl Sender {
             return;
         }
         *stage = Stage::Sending { start };
-        self.controller.allow(window);
+        self.controller.adjust(Adjustment::AtLeast(window));
         if let Some(pacer) = &mut self.pacer {
             pacer.pace_all();
         }
@@ -106,11 +106,14 @@ impl Sender {
                 *stage = Stage::Validating { start, end: nxt };
                 let min = f64::from(self.params.initial_window_pkts);
                 let used = f64::from(prior_flight).max(min);
-                let (cwnd, ssthresh) = (self.controller.cwnd(), self.controller.ssthresh());
-                self.controller.set_window(Window {
+                let (cwnd, ssthresh) = (
+                    self.controller.window().cwnd,
+                    self.controller.window().ssthresh,
+                );
+                self.controller.adjust(Adjustment::Set(Window {
                     cwnd: cwnd.min(used),
                     ssthresh,
-                });
+                }));
             }
             Stage::Validating { end, .. } if una >= end => *stage = Stage::Over,
             _ => {}
@@ -131,14 +134,15 @@ impl Sender {
         let through = (una - start) / u64::from(self.params.smss_bytes);
         let through = through as f64 + f64::from(self.board.sacked());
         let initial = f64::from(self.params.initial_window_pkts);
-        self.controller.set_window(Window {
-            cwnd: self.controller.cwnd().min(initial),
+        self.controller.adjust(Adjustment::Set(Window {
+            cwnd: self.controller.window().cwnd.min(initial),
             ssthresh: self
                 .controller
-                .ssthresh()
+                .window()
+                .ssthresh
                 .min(through / 2.0)
                 .max(MIN_SSTHRESH),
-        });
+        }));
     }
 }
 

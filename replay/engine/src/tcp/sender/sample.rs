@@ -10,7 +10,7 @@ impl Sender {
     /// What a reader of the series wants to hear of as soon as it changes.
     pub fn headline(&self) -> Headline {
         let smss = f64::from(self.params.smss_bytes);
-        let ssthresh = self.controller.ssthresh();
+        let ssthresh = self.controller.window().ssthresh;
         Headline {
             phase: self.phase_name(),
             cwnd_bytes: (self.effective_window() * smss) as i64,

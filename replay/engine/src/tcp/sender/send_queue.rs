@@ -51,7 +51,7 @@ impl Sender {
                 || self.was_throttled(now),
             cwnd: self.effective_window(),
             reordering: self.undo_state.reordering,
-            models_path: self.controller.models_path(),
+            models_path: self.capabilities.models_path,
         }
     }
 

@@ -12,7 +12,7 @@ use super::connection::ConnectionState;
 use super::pacing::Pacer;
 use super::phase::Phase;
 use super::rate::Network;
-use crate::cc::WindowPacing;
+use crate::cc::{ConnectionEvent, WindowPacing};
 use crate::config::NagleRule;
 use crate::sim::node::Sent;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND, timestamp};
@@ -77,7 +77,7 @@ impl Sender {
         if !self.sends_steadily() {
             return self.transmit_any(now, slot);
         }
-        let cwnd = self.controller.cwnd();
+        let cwnd = self.controller.window().cwnd;
         let room = Room::of(cwnd, self.board.outstanding());
         let Ok(data) = self.next_data(room, now) else {
             return Sent::Nothing;
@@ -254,7 +254,7 @@ impl Sender {
     /// The window against which it counts, in segments.
     #[inline]
     pub(in crate::tcp) fn effective_window(&self) -> f64 {
-        let cwnd = self.controller.cwnd();
+        let cwnd = self.controller.window().cwnd;
         match &self.phase {
             Phase::Open { dup_acks: 0 } => self.marks.sinking_window().unwrap_or(cwnd),
             Phase::Open { dup_acks } | Phase::Loss { dup_acks, .. } => {
@@ -457,8 +457,8 @@ impl Sender {
         let Some(srtt) = self.rtt.srtt().filter(|_| room.left >= 2.0) else {
             return MIN_BURST;
         };
-        let cwnd = self.controller.cwnd();
-        let share = WindowPacing::LINUX.share(cwnd, self.controller.ssthresh());
+        let cwnd = self.controller.window().cwnd;
+        let share = WindowPacing::LINUX.share(cwnd, self.controller.window().ssthresh);
         let per_millisecond = share * cwnd * BURST_SPAN as f64 / srtt as i64 as f64;
         (per_millisecond as u32).max(MIN_BURST)
     }
@@ -505,7 +505,7 @@ impl Sender {
         };
         rates.on_send(number, first, network, now);
         if quiet && rates.is_app_limited() {
-            self.controller.on_restart(now);
+            self.controller.on_event(&ConnectionEvent::Restart(now));
             self.update_pacing();
         }
     }
@@ -539,10 +539,10 @@ impl Sender {
             && !self.persist_timer.is_set()
             && self.rules.restarts_after_idle
         {
-            self.controller.on_idle(
+            self.controller.on_event(&ConnectionEvent::Idle(
                 f64::from(self.params.initial_window_pkts),
                 now - self.last_sent_at,
-            );
+            ));
         }
     }
 

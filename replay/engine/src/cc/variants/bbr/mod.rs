@@ -17,6 +17,7 @@ pub(super) mod round;
 #[cfg(test)]
 mod tests;
 
+use crate::cc::ConnectionEvent;
 use std::cmp::Ordering;
 
 use hindflight_kernels::StreamRng;
@@ -192,8 +193,21 @@ impl Bbr {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }
 
+    /// See [`ConnectionEvent`].
+    pub fn on_event(&mut self, event: &ConnectionEvent) {
+        match *event {
+            ConnectionEvent::Established {
+                now,
+                rtt,
+                delivered,
+            } => self.on_established(now, rtt, delivered),
+            ConnectionEvent::Restart(now) => self.on_restart(now),
+            _ => {}
+        }
+    }
+
     /// The connection stands; `rtt` is the handshake's round-trip time.
-    pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
+    fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
         self.min_rtt = MinRtt {
             value: rtt,
             seen_at: now,
@@ -262,7 +276,7 @@ impl Bbr {
     }
 
     /// Data is sent again with nothing in flight, after the application had none.
-    pub fn on_restart(&mut self, now: Nanos) {
+    fn on_restart(&mut self, now: Nanos) {
         self.idle_restart = true;
         self.aggregation.restart_epoch(now);
         match self.mode {

@@ -3,7 +3,7 @@
 //! Does not depend on how any of it is found.
 
 use super::pacer::Pacer;
-use crate::cc::Pace;
+use crate::cc::{Pace, Window};
 
 /// The output of a model. Windows in segments.
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +29,14 @@ impl Output {
         }
     }
 
-    /// Congestion window.
+    /// The windows.
     #[inline]
-    pub fn cwnd(&self) -> f64 {
-        // No window leaves 63 bits, and the conversion from a signed number costs a third.
-        self.cwnd as i64 as f64
+    pub fn window(&self) -> Window {
+        Window {
+            // No window leaves 63 bits, and the conversion from a signed number costs a third.
+            cwnd: self.cwnd as i64 as f64,
+            ssthresh: self.ssthresh,
+        }
     }
 
     /// How segments may leave.
@@ -74,7 +77,7 @@ mod tests {
         output.save_cwnd(false);
         assert_eq!(output.prior_cwnd, 10);
         output.restore_cwnd();
-        assert_eq!((output.cwnd, output.cwnd()), (10, 10.0));
+        assert_eq!((output.cwnd, output.window().cwnd), (10, 10.0));
         output.cwnd = 4;
         output.save_cwnd(true);
         output.cwnd = 7;

@@ -4,7 +4,7 @@ use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::fixed::{UNIT, bandwidth};
 use super::*;
-use crate::cc::{Controller, ParamValue, ParamValues, RateSample};
+use crate::cc::{Adjustment, ConnectionEvent, Controller, ParamValue, ParamValues, RateSample};
 
 const RTT: Nanos = 500 * MILLISECOND;
 /// Segments that the path holds.
@@ -31,7 +31,11 @@ impl Path {
             purpose: Purpose::Controller,
         });
         let mut bbr = Bbr::new(params(values), 10, 1448, draws);
-        bbr.on_established(0, Some(RTT), 1);
+        bbr.on_event(&ConnectionEvent::Established {
+            now: 0,
+            rtt: Some(RTT),
+            delivered: 1,
+        });
         let ack = AckEvidence {
             delivered_total: 1,
             srtt: Some(RTT),
@@ -106,10 +110,18 @@ fn start_round(ack: &mut AckEvidence, prior: u64) {
 fn the_first_rate_is_that_of_linux() {
     // S1-bbr of the recorded runs: TCP_INFO tells 82382 octets a second after a handshake of 501.163 ms.
     let mut path = Path::new(&[], 1);
-    path.bbr.on_established(0, Some(501_163_000), 1);
+    path.bbr.on_event(&ConnectionEvent::Established {
+        now: 0,
+        rtt: Some(501_163_000),
+        delivered: 1,
+    });
     assert_eq!(path.bbr.output.pacer.bytes_per_s() as u64, 82_382);
     // Without a handshake a round-trip time of 1 ms is assumed until the first sample.
-    path.bbr.on_established(0, None, 1);
+    path.bbr.on_event(&ConnectionEvent::Established {
+        now: 0,
+        rtt: None,
+        delivered: 1,
+    });
     assert!((28_000.0..28_700.0).contains(&path.bbr.output.pace().pkts_per_s));
     path.ack(RTT, 1, 2, |_| {});
     assert!((57.0..57.2).contains(&path.bbr.output.pace().pkts_per_s));
@@ -343,10 +355,10 @@ fn after_a_timeout_one_repair_may_leave_beside_what_is_in_flight() {
         signal: Signal::Timeout,
     });
     let mut controller = Controller::from(path.bbr);
-    controller.allow(4.0);
-    assert!((controller.cwnd() - 4.0).abs() < 1e-12);
-    controller.allow(1.0);
-    assert!((controller.cwnd() - 4.0).abs() < 1e-12, "at least");
+    controller.adjust(Adjustment::AtLeast(4.0));
+    assert!((controller.window().cwnd - 4.0).abs() < 1e-12);
+    controller.adjust(Adjustment::AtLeast(1.0));
+    assert!((controller.window().cwnd - 4.0).abs() < 1e-12, "at least");
 }
 
 #[test]

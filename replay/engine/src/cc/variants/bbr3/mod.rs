@@ -17,6 +17,7 @@ mod probe_rtt;
 #[cfg(test)]
 mod tests;
 
+use crate::cc::ConnectionEvent;
 use hindflight_kernels::StreamRng;
 
 pub use params::Bbr3Params;
@@ -171,8 +172,22 @@ impl Bbr3 {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }
 
+    /// See [`ConnectionEvent`].
+    pub fn on_event(&mut self, event: &ConnectionEvent) {
+        match *event {
+            ConnectionEvent::Established {
+                now,
+                rtt,
+                delivered,
+            } => self.on_established(now, rtt, delivered),
+            ConnectionEvent::Restart(now) => self.on_restart(now),
+            ConnectionEvent::Lost(lost) => self.on_lost(&lost),
+            _ => {}
+        }
+    }
+
     /// The connection stands; `rtt` is the handshake's round-trip time.
-    pub fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
+    fn on_established(&mut self, now: Nanos, rtt: Option<Nanos>, delivered: u64) {
         (self.now, self.delivered) = (now, delivered);
         self.min_rtt.begin(now, rtt);
         self.round.end = delivered;
@@ -213,7 +228,7 @@ impl Bbr3 {
     }
 
     /// A segment was marked lost (draft §5.5.10.2).
-    pub fn on_lost(&mut self, lost: &LostSegment) {
+    fn on_lost(&mut self, lost: &LostSegment) {
         self.delivered = lost.delivered_total;
         self.signals.note_loss(self.delivered);
         self.check_probe_loss(lost);
@@ -275,7 +290,7 @@ impl Bbr3 {
     }
 
     /// Data is sent again with nothing in flight, after the application had none (draft §5.4.1).
-    pub fn on_restart(&mut self, now: Nanos) {
+    fn on_restart(&mut self, now: Nanos) {
         self.idle_restart = true;
         self.aggregation.restart_epoch(now);
         match self.mode {

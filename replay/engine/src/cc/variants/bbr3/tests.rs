@@ -3,7 +3,7 @@
 use hindflight_kernels::{Purpose, StreamKey, StreamRng};
 
 use super::*;
-use crate::cc::{ParamValue, ParamValues, RateSample};
+use crate::cc::{ConnectionEvent, ParamValue, ParamValues, RateSample};
 use crate::sim::time::SECOND;
 
 const RTT: Nanos = 500 * MILLISECOND;
@@ -33,7 +33,11 @@ impl Path {
             purpose: Purpose::Controller,
         });
         let mut bbr = Bbr3::new(params(values), 10, 1448, draws);
-        bbr.on_established(0, Some(RTT), 1);
+        bbr.on_event(&ConnectionEvent::Established {
+            now: 0,
+            rtt: Some(RTT),
+            delivered: 1,
+        });
         let ack = AckEvidence {
             delivered_total: 1,
             srtt: Some(RTT),
@@ -121,12 +125,12 @@ impl Path {
 
     /// Segment `lost` of those in flight since it left, when 100 were.
     fn lose(&mut self, lost: u64, app_limited: bool) {
-        self.bbr.on_lost(&LostSegment {
+        self.bbr.on_event(&ConnectionEvent::Lost(LostSegment {
             tx_in_flight: 100,
             lost,
             app_limited,
             delivered_total: self.ack.delivered_total,
-        });
+        }));
     }
 
     fn rate(&self) -> f64 {
@@ -318,12 +322,12 @@ fn a_probe_that_loses_more_than_two_percent_ends_and_sets_the_bound() {
 #[test]
 fn a_bound_is_never_set_below_seven_tenths_of_the_target() {
     let mut path = Path::probing_up(&[]);
-    path.bbr.on_lost(&LostSegment {
+    path.bbr.on_event(&ConnectionEvent::Lost(LostSegment {
         tx_in_flight: 5,
         lost: 2,
         app_limited: false,
         delivered_total: path.ack.delivered_total,
-    });
+    }));
     // 180/256 of 53: the product, and two while probing.
     assert_eq!(path.bbr.data_volume.inflight_hi, 37);
 }
