@@ -12,7 +12,7 @@ from typing import Any, Literal
 SECTION = "validation"
 """Value of `findings.section` for every row of here."""
 
-Verdict = Literal["pass", "miss", "unknown"]
+Verdict = Literal["pass", "fail", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Check:
         """Whether the bound holds."""
         if self.value is None:
             return "unknown"
-        return "pass" if abs(self.value - self.reference) <= self.allowed else "miss"
+        return "pass" if abs(self.value - self.reference) <= self.allowed else "fail"
 
     @property
     def relative(self) -> float | None:
@@ -55,7 +55,7 @@ def not_made(subject: str, metric: str, why: str) -> Check:
 
 def misses(checks: Iterable[Check]) -> list[Check]:
     """Return those that miss."""
-    return [check for check in checks if check.verdict == "miss"]
+    return [check for check in checks if check.verdict == "fail"]
 
 
 def finding(check: Check) -> dict[str, Any]:

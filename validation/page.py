@@ -142,4 +142,4 @@ def _section(table: Shown, text: str) -> str:
 
 
 def _emphasised(cell: str) -> str:
-    return f"{cell.removesuffix('miss')}**miss**" if cell.endswith("miss") else cell
+    return f"{cell.removesuffix('fail')}**fail**" if cell.endswith("fail") else cell

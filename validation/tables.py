@@ -33,7 +33,7 @@ from validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, Likeness
 MISSING_RUNS = 3
 """Runs that may miss, with an explanation."""
 
-MISS = "miss"
+MISS = "fail"
 """Stands behind a number that lies outside its bound."""
 
 
@@ -194,7 +194,7 @@ def tcp_linux_summary(likenesses: Sequence[Likeness]) -> str:
     """Return how many pass, in a sentence."""
     checks = [likeness.check for likeness in likenesses]
     missed = misses(checks)
-    explained = [one for one in likenesses if one.check.verdict == "miss" and one.explained]
+    explained = [one for one in likenesses if one.check.verdict == "fail" and one.explained]
     return (
         f"Windows of variants: {len(checks) - len(missed)} of {len(checks)} pass; of the others "
         f"{len(explained)} differ for a reason that is named, and pass with ns-2's rule."
@@ -221,7 +221,7 @@ def _likeness_row(likeness: Likeness) -> dict[str, str]:
         "median": f"{np.median(off):.1f} %",
         "95 % of rounds": f"{likeness.check.value:.1f} %",
         "with ns-2's rule": f"{likeness.shown.check.value:.1f} %" if likeness.shown else "",
-        "verdict": f"{verdict}: {case.reason}" if verdict == "miss" and case.reason else verdict,
+        "verdict": f"{verdict}: {case.reason}" if verdict == "fail" and case.reason else verdict,
     }
 
 

@@ -71,7 +71,7 @@ def test_by_progress(workspace: Workspace, way: str) -> None:
     match = find_flow(log(7000), workspace)
     assert match is not None
     assert (match.flow_id, match.sender) == (2, True)
-    assert match.evidence == "acknowledged octets over time agree within 0.00% (next, flow 1: 14.3%)"
+    assert match.evidence == "acknowledged octets over time agree within 0.00 % (next, flow 1: 14.3 %)"
 
 
 def test_a_capture_that_began_later_counts_from_its_own_first_octet(workspace: Workspace) -> None:

@@ -269,13 +269,13 @@ def test_a_bound_has_two_sides() -> None:
     verdicts = [
         within_share("x", "goodput", value, 100.0, 0.02, "bit/s").verdict for value in (97.9, 98.1, 101.9, 102.1)
     ]
-    assert verdicts == ["miss", "pass", "pass", "miss"]
+    assert verdicts == ["fail", "pass", "pass", "fail"]
 
 
 def test_checks_become_findings() -> None:
     rows = [finding(Check("x", "rtos", 3, 1, 1, "")), finding(not_made("y", "all", "not built yet"))]
     table = table_from_rows("findings", rows)
-    assert table["verdict"].to_pylist() == ["miss", "unknown"]
+    assert table["verdict"].to_pylist() == ["fail", "unknown"]
     assert (rows[0]["low"], rows[0]["high"], rows[1]["value"]) == (0, 2, None)
 
 

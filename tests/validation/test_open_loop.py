@@ -45,7 +45,7 @@ def test_reno_led_through_the_kernels_acks_has_the_kernels_window_after_each(nam
 def test_another_controller_misses(s9: KernelRun, s9_segments: pa.Table) -> None:
     wrong = replace(s9, flows=(replace(s9.flows[0], variant="cubic"),))
     (result,) = follow_run(wrong, RUNS / "S9-reno" / CAPTURE, lambda _: s9_segments)
-    assert result.check.verdict == "miss"
+    assert result.check.verdict == "fail"
     assert result.parting is not None
     assert result.parting.own_cwnd != result.parting.kernel_cwnd
 
@@ -119,7 +119,7 @@ def test_only_rows_with_equal_counts_are_compared(s9: KernelRun) -> None:
     assert (same.compared, same.equal, same.check.value, same.parting) == (2, 1.0, 0.0, None)
     assert low.check.value == pytest.approx(100 * (0.1 + 0.0) / 2)
     assert high.check.value == pytest.approx(100 * (0.0 + 1 / 13) / 2)
-    assert low.check.verdict == high.check.verdict == "miss"
+    assert low.check.verdict == high.check.verdict == "fail"
     assert low.parting is not None
     assert high.parting is not None
     assert (low.parting.ack, high.parting.ack) == (2, 3)

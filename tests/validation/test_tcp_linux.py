@@ -48,9 +48,9 @@ def test_the_bound_is_two_sided_and_lets_one_round_in_twenty_stand_out() -> None
         return _likeness(off).check.verdict
 
     assert verdict([4.9] * 100) == verdict([-4.9] * 100) == "pass"
-    assert verdict([5.1] * 100) == verdict([-5.1] * 100) == "miss"
+    assert verdict([5.1] * 100) == verdict([-5.1] * 100) == "fail"
     assert verdict([0.0] * 96 + [50.0] * 4) == "pass"
-    assert verdict([0.0] * 94 + [50.0] * 6) == "miss"
+    assert verdict([0.0] * 94 + [50.0] * 6) == "fail"
 
 
 def test_rounds_of_repair_are_left_out() -> None:
@@ -87,9 +87,9 @@ def test_windows_by_size_may_stand_apart_in_time_but_not_in_level() -> None:
         engine_pkts=np.array([160.0, 100.0, 120.0, 140.0]),
     )
     assert by_size.check.value == 0.0
-    assert replace(by_size, case=one.case).check.verdict == "miss"
-    assert replace(by_size, engine_pkts=1.06 * by_size.engine_pkts).check.verdict == "miss"
-    assert replace(by_size, engine_pkts=0.94 * by_size.engine_pkts).check.verdict == "miss"
+    assert replace(by_size, case=one.case).check.verdict == "fail"
+    assert replace(by_size, engine_pkts=1.06 * by_size.engine_pkts).check.verdict == "fail"
+    assert replace(by_size, engine_pkts=0.94 * by_size.engine_pkts).check.verdict == "fail"
 
 
 @pytest.mark.peer
@@ -100,7 +100,7 @@ def test_every_case_passes_or_differs_for_the_reason_named() -> None:
     assert len(found) == len(CASES)
     # A reason that is no longer needed would be a wrong one, and one that the rule does not bear out as well.
     verdicts = {subject: (one.check.verdict, bool(one.case.reason), one.explained) for subject, one in found.items()}
-    assert set(verdicts.values()) == {("pass", False, False), ("miss", True, True)}, verdicts
+    assert set(verdicts.values()) == {("pass", False, False), ("fail", True, True)}, verdicts
 
 
 def test_settings_of_every_kind_are_written() -> None:

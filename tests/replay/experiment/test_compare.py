@@ -36,7 +36,7 @@ def test_too_few_values_give_no_interval_and_none_give_an_error() -> None:
 def _run(variant: str, seed: int, goodput_bps: float, mode: str = "resampled", **given: Any) -> dict[str, Any]:
     return {
         "purpose": "what_if",
-        "role": "studied",
+        "role": "under_test",
         "variant": variant,
         "proxy": "none",
         "channel_mode": mode,

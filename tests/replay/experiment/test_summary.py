@@ -11,7 +11,7 @@ from hindflight.replay.experiment.summary import summary_without_capture
 
 
 def _run(variant: str, seed: int, goodput_bps: float, **given: Any) -> dict[str, Any]:
-    labels = {"purpose": "what_if", "role": "studied", "proxy": "none", "channel_mode": "model"}
+    labels = {"purpose": "what_if", "role": "under_test", "proxy": "none", "channel_mode": "model"}
     counts = {"reset_ns": None, "trace_beyond_pkts": None, "segments_out": 100}
     return {**labels, **counts, "variant": variant, "seed": seed, "goodput_bps": goodput_bps, **given}
 

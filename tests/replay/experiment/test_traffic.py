@@ -18,7 +18,7 @@ from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 def _run(run_id: int, flow: str, variant: str, goodput_bps: float, **given: Any) -> dict[str, Any]:
     row: dict[str, Any] = {column.name: None if column.nullable else 0 for column in TABLES["runs"].columns}
     labels = {"purpose": "what_if", "channel_mode": "model", "proxy": "none", "seed": run_id}
-    role = "studied" if flow == "flow" else "cross"
+    role = "under_test" if flow == "flow" else "cross"
     row.update(labels, run_id=run_id, flow=flow, role=role, variant=variant, goodput_bps=goodput_bps, **given)
     return row
 

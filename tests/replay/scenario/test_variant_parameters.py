@@ -38,7 +38,7 @@ def test_a_tuned_variant_runs_with_its_parameters_and_is_told_of_by_its_own_name
     assert "params" not in engine_config(scenario, jobs[0], {})["flows"][0]
     runs = run_jobs(scenario, dict(enumerate(jobs, 1)), {})["runs"].to_pylist()
     assert [run["variant"] for run in runs] == ["scalable", "tame", "tame", "tame", "asran-cubic", "tame"]
-    assert len({run["delivered_bytes"] for run in runs if run["role"] == "studied"}) == 3
+    assert len({run["delivered_bytes"] for run in runs if run["role"] == "under_test"}) == 3
 
 
 def test_a_proxy_may_be_tuned() -> None:
