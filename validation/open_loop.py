@@ -128,7 +128,7 @@ def _follow_flow(subject: str, run: KernelRun, number: int, segments: pa.Table) 
 
 
 def _unknown(subject: str, why: str) -> Check:
-    return not_made(subject, "alone_cwnd_error", why)
+    return not_made(subject, "open_loop_cwnd_error", why)
 
 
 def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mapping[str, Integers]) -> Record:
@@ -238,7 +238,7 @@ def compare(
     kernel = info["snd_cwnd"][rows]
     own = np.floor(states["cwnd_pkts"].to_numpy()[places]).astype(np.int64)
     error = np.abs(own - kernel) / kernel
-    check = Check(subject, "alone_cwnd_error", 100 * float(np.median(error)), 0.0, 100 * MEDIAN, "%")
+    check = Check(subject, "open_loop_cwnd_error", 100 * float(np.median(error)), 0.0, 100 * MEDIAN, "%")
     parting = None
     if (own != kernel).any():
         first = int((own != kernel).argmax())

@@ -1,4 +1,4 @@
-"""The on-board agent's buffer: three pipes of it fill the link, less does not, more gains nothing (paper 003 §III)."""
+"""The on-board agent's buffer: three bandwidth-delay products fill the link, fewer do not, more gain nothing (Luglio et al. 2004 §III)."""
 
 from __future__ import annotations
 
