@@ -53,7 +53,7 @@ def not_made(subject: str, metric: str, why: str) -> Check:
     return Check(subject, metric, None, 0.0, 0.0, "", why)
 
 
-def misses(checks: Iterable[Check]) -> list[Check]:
+def failures(checks: Iterable[Check]) -> list[Check]:
     """Return those that miss."""
     return [check for check in checks if check.verdict == "fail"]
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from hindflight.toolkit.errors import LogError
-from validation.judge import Check, misses, within_share
+from validation.judge import Check, failures, within_share
 from validation.linux import GOODPUT_SHARES, JAIN, jain_index
 from validation.rebuild import VARIANTS, buffers
 
@@ -228,4 +228,4 @@ def _passes(variants: Sequence[str], run: Goodputs, recorded: Goodputs) -> bool:
         for variant, ours, theirs in zip(variants, run, recorded, strict=True)
     ]
     checks.append(Check("all", "jain_index", jain_index(list(run)), jain_index(list(recorded)), JAIN, ""))
-    return not misses(checks)
+    return not failures(checks)

@@ -27,8 +27,8 @@ Hops = Annotated[int, Field(ge=1, le=64, strict=True)]
 class Uav(Parameters):
     """A path over flying relays, which is in one of four states in every `slot`.
 
-    The ASRAN paper, Fig. 1: of an offered 1 Mbit/s nothing arrives in 19 % of the seconds, all of it in fewer than half. The
-    paper does not give sojourn times and routes; docs/channels/uav.md marks these defaults.
+    The ASRAN paper, Fig. 1: of an offered 1 Mbit/s nothing arrives in 19 % of the seconds, all of it in fewer than
+    half. The paper does not give sojourn times and routes; docs/channels/uav.md marks these defaults.
     """
 
     model: Literal["uav"]

@@ -254,7 +254,7 @@ def _sky() -> Any:
 
 
 def uav() -> Any:
-    """What arrives in a second of an offered 1 Mbit/s, as Fig. 1 of the ASRAN paper: shares of seconds, and their sum."""
+    """What arrives in a second of an offered 1 Mbit/s, as Fig. 1 of the ASRAN paper: shares, and their sum."""
     model: Uav = parse(Uav, {"model": "uav"}, "uav")
     rates = np.zeros(3600 * 24)
     for s in model.states(len(rates) * SECOND, 1):

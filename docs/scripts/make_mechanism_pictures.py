@@ -16,7 +16,7 @@ from docs.scripts.one_flow import PACKET_BITS, SMSS_BYTES, Row, run_flow
 from hindflight.reports.exports import write_chart
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
-HAND = "worked by hand"
+HAND = "recursion"
 
 
 def tables(seconds: float, variant: str = "newreno", **parts: Any) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def quick_start() -> list[Row]:
     window = int(1.28e6 * 0.1 / PACKET_BITS)
     paced = [0.1 + n * PACKET_BITS / 1.28e6 for n in range(window)]
     echoed = [t + 0.1 for t in paced for _ in range(2)]
-    by_hand = [*paced, *echoed, *(t + 0.1 for t in echoed for _ in range(2))]
-    return [*rows, *((HAND, t, n) for n, t in enumerate(by_hand, 1) if t < 0.36)]
+    recursions = [*paced, *echoed, *(t + 0.1 for t in echoed for _ in range(2))]
+    return [*rows, *((HAND, t, n) for n, t in enumerate(recursions, 1) if t < 0.36)]
 
 
 SLOW = {"rate_bps": 832e3, "queue": {"kind": "drop_tail", "limit_pkts": 60}}
@@ -100,11 +100,11 @@ def freezing() -> list[Row]:
 def draw(name: str, title: str, x: str, y: str, rows: list[Row], log: bool = False) -> None:
     """Write one picture: what is worked by hand as a broad grey line behind the engine's."""
     frame = pl.DataFrame(rows, schema=["series", "x", "y"], orient="row")
-    by_hand = frame["series"].str.starts_with(HAND)
+    recursions = frame["series"].str.starts_with(HAND)
     scale = alt.Scale(type="log") if log else alt.Scale()
     axes = {"x": alt.X("x:Q", title=x), "y": alt.Y("y:Q", title=y, scale=scale)}
-    grey = alt.Chart(frame.filter(by_hand), width=420, height=200).mark_line(strokeWidth=6, color="#bbb")
-    lines = alt.Chart(frame.filter(~by_hand), width=420, height=200).mark_line(strokeWidth=1.5)
+    grey = alt.Chart(frame.filter(recursions), width=420, height=200).mark_line(strokeWidth=6, color="#bbb")
+    lines = alt.Chart(frame.filter(~recursions), width=420, height=200).mark_line(strokeWidth=1.5)
     chart = alt.layer(
         grey.encode(**axes, detail="series:N"),
         lines.encode(**axes, color=alt.Color("series:N", title="engine (grey: by hand)")),

@@ -22,7 +22,7 @@ IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images" / "variants"
 PACKETS_PER_S = 1000
 RATE_BPS = PACKETS_PER_S * PACKET_BITS
 RTT_S = 0.1
-HAND = "worked by hand"
+HAND = "recursion"
 GEO_BPS, GEO_S, SPAN_S = 10e6, 120.0, 4.0
 GEO_QUEUES: dict[str, dict[str, Any]] = {
     "drop_tail": {"kind": "drop_tail", "limit_pkts": 200},
@@ -56,15 +56,15 @@ def supertcp() -> list[Row]:
     step_s = 1 / PACKETS_PER_S
     round_s = RTT_S + step_s
     # Three windows, then the first duplicate, that of 44: the first repair, and a new segment for each duplicate.
-    by_hand = [
+    recursions = [
         (round_s * flight + step_s * (flight > 0) * n, 20 * flight + n + 1) for flight in range(3) for n in range(20)
     ]
     told_s = 3 * round_s + 3 * step_s
-    by_hand += [(told_s, 41), *((told_s + n * step_s, 61 + n) for n in range(17))]
+    recursions += [(told_s, 41), *((told_s + n * step_s, 61 + n) for n in range(17))]
     # Its ACK shows the gap: two more repairs and a new segment, then one for each that arrives.
     mended_s = told_s + round_s
-    by_hand += [(mended_s, 42), (mended_s, 43), *((mended_s + n * step_s, 78 + n) for n in range(18))]
-    return [*rows, *((HAND, t, n) for t, n in by_hand)]
+    recursions += [(mended_s, 42), (mended_s, 43), *((mended_s + n * step_s, 78 + n) for n in range(18))]
+    return [*rows, *((HAND, t, n) for t, n in recursions)]
 
 
 def peach(queue: dict[str, Any]) -> list[Row]:
@@ -117,12 +117,12 @@ def draw_peach() -> None:
 def draw(name: str, title: str, y: str, rows: list[Row]) -> None:
     """Write one picture: what is worked by hand as wide discs behind the engine's points."""
     frame = pl.DataFrame(rows, schema=["series", "x", "y"], orient="row")
-    by_hand = frame["series"].str.starts_with(HAND)
+    recursions = frame["series"].str.starts_with(HAND)
     axes = {"x": alt.X("x:Q", title="time (s)"), "y": alt.Y("y:Q", title=y)}
-    names = [HAND, *frame.filter(~by_hand)["series"].unique(maintain_order=True)]
+    names = [HAND, *frame.filter(~recursions)["series"].unique(maintain_order=True)]
     colour = alt.Color("series:N", title=None, scale=alt.Scale(domain=names, range=[SHADE, BLUE]))
-    wide = alt.Chart(frame.filter(by_hand), width=480, height=240).mark_circle(size=70, opacity=1)
-    points = alt.Chart(frame.filter(~by_hand), width=480, height=240).mark_circle(size=12, opacity=1)
+    wide = alt.Chart(frame.filter(recursions), width=480, height=240).mark_circle(size=70, opacity=1)
+    points = alt.Chart(frame.filter(~recursions), width=480, height=240).mark_circle(size=12, opacity=1)
     chart = alt.layer(wide.encode(**axes, color=colour), points.encode(**axes, color=colour))
     write_chart(chart.properties(title=title, description=title), IMAGES / f"{name}.svg")
 

@@ -1,4 +1,4 @@
-"""FACK's two options beside ns-2's, which has them as `rampdown_` and `ss-div4_`."""
+"""FACK's two options compared with ns-2, which has them as `rampdown_` and `ss-div4_`."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_s9_reno_lies_within_every_bound(s9: KernelRun) -> None:
     assert [check for check in result.checks if check.verdict != "pass"] == []
 
 
-def test_a_run_that_misses_is_repeated_with_the_recorders_own_timing(s9: KernelRun) -> None:
+def test_a_run_that_fails_is_repeated_with_the_recorders_own_timing(s9: KernelRun) -> None:
     wrong = replace(s9.flows[0], goodput_bps=2 * s9.flows[0].goodput_bps)
     (flow,) = validate_run(replace(s9, flows=(wrong,)), threads=1).flows
     assert abs(flow.timed.moved["goodput"] / s9.flows[0].goodput_bps - 1) < 0.1
@@ -195,14 +195,14 @@ def test_a_variant_that_is_not_built_is_named(s2: KernelRun) -> None:
     assert [(check.verdict, check.text) for check in result.checks] == [("unknown", "vegas-of-tomorrow: not built yet")]
 
 
-def test_the_page_shows_every_run_and_what_misses(s9: KernelRun) -> None:
+def test_the_page_shows_every_run_and_each_failure(s9: KernelRun) -> None:
     result = validate_run(s9, threads=1)
     wrong = Check(s9.name, "goodput", 1.0, 2.0, 0.5, "bit/s")
     shown = replace(result, flows=(replace(result.flows[0], checks=(wrong, *result.flows[0].checks[1:])),))
     page = render_page(Results(linux=[shown]), {"reno: windows": "images/x.png"})
-    assert "| S9-reno | 0.0 / 0.0 **miss** |" in page
+    assert "| S9-reno | 0.0 / 0.0 **fail** |" in page
     assert "![reno: windows](images/x.png)" in page
-    assert "1 miss, in goodput S9-reno; 0 of 1 for a reason that is named." in page
+    assert "1 fail, in goodput S9-reno; 0 of 1 with an explanation." in page
     assert "* S9-reno: goodput 1 bit/s where 2 ± 0.5 is allowed" in page
 
 
@@ -245,13 +245,13 @@ def test_an_explanation_holds_for_its_packet_alone() -> None:
     kernel = _measured(list(range(n)), ["delivered"] * n, [100.0] * n)
     subject, known = next(iter(EXPLANATIONS.items()))
 
-    def parting_at(packet: int) -> list[Divergence]:
+    def divergence_at(packet: int) -> list[Divergence]:
         moment = divergences(kernel, replace(kernel, fate=["queue", *kernel.fate[1:]]))[0]
         return [replace(moment, index=packet)]
 
-    assert explanation(subject, parting_at(known.packet)) == known.text
-    assert explanation(subject, parting_at(known.packet + 1)) is None
-    assert explanation("S0-nothing", parting_at(known.packet)) is None
+    assert explanation(subject, divergence_at(known.packet)) == known.text
+    assert explanation(subject, divergence_at(known.packet + 1)) is None
+    assert explanation("S0-nothing", divergence_at(known.packet)) is None
     assert explanation(subject, []) is None
 
 

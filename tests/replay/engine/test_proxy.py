@@ -1,4 +1,7 @@
-"""The on-board agent's buffer: three bandwidth-delay products fill the link, fewer do not, more gain nothing (Luglio et al. 2004 §III)."""
+"""The on-board agent of Luglio et al. 2004 §III: a buffer of three bandwidth-delay products fills the link.
+
+A smaller buffer does not, and a larger one gains nothing.
+"""
 
 from __future__ import annotations
 
