@@ -53,7 +53,7 @@ def validate(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the engine with closed forms, ns-2 and recorded Linux runs. A miss is shown, not an error."""
+    """Compare the engine with closed forms, ns-2 and recorded Linux runs. A failure is shown; it is not an error."""
     from validation.recursions import validate_recursions
     from validation.repeated import validate_repeated
     from validation.tables import Results
@@ -118,7 +118,7 @@ def _compare_with_ns2(whole: bool, threads: int | None) -> tuple[list[Cell], lis
 
 
 def _write_page(page: Path, results: Results) -> None:
-    """Write the page, and beside it, in `images`, a picture per congestion control."""
+    """Write the page and, in the folder `images` next to it, a plot per congestion control."""
     from hindflight.reports.exports import write_chart
     from hindflight.toolkit.files import plain_os_errors, write_whole
     from validation.charts import validation_windows

@@ -34,7 +34,7 @@ NO_TCP_INFO = "no TCP_INFO next to this run, so the kernel's window is not known
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What a flow of a run that fails comes to with each packet as late as the emulator delivered it.
+    """The result of a flow of a failed run with the delay error of the emulator for each packet.
 
     No model of the link has that. `moved` is where each number goes, `followed` up to which packet that run sends and
     loses what the kernel did. Empty where a run does not miss.

@@ -55,8 +55,8 @@ REPEATED = """
 If two flows fill one drop-tail queue, a packet that arrives slightly later decides which flow has a loss, and
 everything after that, on the real stack as well: by chance alone a single run differs by more than its bounds. The
 flows of S12 were therefore recorded repeatedly over a link with the same parameters. Their means are compared with
-those of as many runs of the engine, in which the later flow starts at as many instants within one round trip. `python
--m fixtures.record_shared_bottleneck`, as root, records them.
+those of as many runs of the engine, in which the later flow starts at as many instants within one round trip.
+`python -m fixtures.record_shared_bottleneck`, as root, records them.
 """
 
 OPEN_LOOP = """
