@@ -86,7 +86,7 @@ def test_counts_what_happened_up_to_the_end() -> None:
     assert whole.cwnd_source == "none"
 
 
-def test_no_data_is_none() -> None:
+def test_without_data_the_outcome_is_none() -> None:
     assert measure(LADDER, empty_table("events"), empty_table("instruments"), "b2a", 100) is None
 
 

@@ -106,7 +106,7 @@ def test_columns_and_rows_can_be_chosen(workspace: Workspace) -> None:
     assert chosen.to_pylist() == [{"source": "web100", "t_ns": 2}]
 
 
-def test_a_second_transaction_appends_and_the_manifest_tells_both(workspace: Workspace) -> None:
+def test_a_second_transaction_appends_and_the_manifest_lists_both(workspace: Workspace) -> None:
     with workspace.transaction("second") as transaction:
         for t in (3, 4):
             transaction.writer("variables").write(rows(t).to_batches()[0])

@@ -120,7 +120,7 @@ def test_long_timers_fire_at_the_eighth_tick_that_the_wheels_phase_says() -> Non
     assert 12 <= (into_step_ns < 200_000).sum() < len(begun)
 
 
-def test_where_a_run_lay_in_a_step_is_known_of_the_recorded_ones_alone() -> None:
+def test_the_phase_of_a_run_is_known_only_for_the_recorded_ones() -> None:
     assert phase_ns(RECORDED_NS.start + 32_000_000) == phase_ns(RECORDED_NS.start) != 0
     assert (phase_ns(RECORDED_NS.start + 1) - phase_ns(RECORDED_NS.start)) % WHEEL_STEP_NS == 1
     assert phase_ns(RECORDED_NS.stop) == 0
@@ -240,7 +240,7 @@ def test_the_first_divergence_of_each_kind_is_named() -> None:
     assert divergences(kernel, kernel) == []
 
 
-def test_an_explanation_holds_for_its_packet_alone() -> None:
+def test_an_explanation_applies_only_to_its_packet() -> None:
     n = 30
     kernel = _measured(list(range(n)), ["delivered"] * n, [100.0] * n)
     subject, known = next(iter(EXPLANATIONS.items()))

@@ -77,7 +77,7 @@ def test_the_record_holds_what_left_and_what_came(s9: KernelRun, s9_segments: pa
         read_record(s9_segments, 2, flow, flow.tcp_info)
 
 
-def test_a_timeout_stands_before_what_is_sent_again_for_it(s9: KernelRun, s9_segments: pa.Table) -> None:
+def test_a_timeout_precedes_its_retransmissions(s9: KernelRun, s9_segments: pa.Table) -> None:
     flow = s9.flows[0]
     assert flow.tcp_info is not None
     record = read_record(s9_segments, 1, flow, flow.tcp_info)
@@ -87,8 +87,8 @@ def test_a_timeout_stands_before_what_is_sent_again_for_it(s9: KernelRun, s9_seg
             again += [number] if octet < highest else []
             highest = max(highest, octet + size)
     at_ns = record.events[again[5]][0] - record.events[0][0] + flow.syn_ns
-    told = {**flow.tcp_info, "total_rto": (flow.tcp_info["t_ns"] > at_ns).astype(np.int64)}
-    timed_out = read_record(s9_segments, 1, flow, told)
+    info = {**flow.tcp_info, "total_rto": (flow.tcp_info["t_ns"] > at_ns).astype(np.int64)}
+    timed_out = read_record(s9_segments, 1, flow, info)
     places = [number for number, (_, kind, *_) in enumerate(timed_out.events) if kind == "timeout"]
     assert len(places) == 1
     assert timed_out.events[places[0] + 1 :] == record.events[places[0] :]

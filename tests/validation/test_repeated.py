@@ -115,7 +115,7 @@ def test_the_engines_runs_are_as_many_and_differ(recording: Recording) -> None:
 
 
 @pytest.mark.parametrize("queue_pkts", [20, 60])
-def test_another_queue_is_told_apart(recording: Recording, queue_pkts: int) -> None:
+def test_another_queue_is_distinguished(recording: Recording, queue_pkts: int) -> None:
     other = replace(recording, parameters={**recording.parameters, "queue_pkts": queue_pkts})
     found = compare(recording, engine_runs(other, threads=1))
     assert [check.verdict for check in found.checks] == ["fail", "fail", "fail"]

@@ -53,7 +53,7 @@ def test_the_bound_is_two_sided_and_lets_one_round_in_twenty_stand_out() -> None
     assert verdict([0.0] * 94 + [50.0] * 6) == "fail"
 
 
-def test_rounds_of_repair_are_left_out() -> None:
+def test_rounds_in_recovery_are_left_out() -> None:
     all_of_them = _comparison([0.0, 40.0])
     settled = WindowComparison(
         all_of_them.case,
@@ -105,5 +105,5 @@ def test_every_case_passes_or_differs_for_the_reason_named() -> None:
 
 def test_settings_of_every_kind_are_written() -> None:
     one = _comparison([1.0])
-    told = replace(one, case=replace(one.case, params={"tau": "fixed", "a": 0.12345, "on": True}))
-    assert tcp_linux_table([told]).rows[0]["with"].startswith("tau = fixed, a = 0.1235, on = true")
+    with_settings = replace(one, case=replace(one.case, params={"tau": "fixed", "a": 0.12345, "on": True}))
+    assert tcp_linux_table([with_settings]).rows[0]["with"].startswith("tau = fixed, a = 0.1235, on = true")

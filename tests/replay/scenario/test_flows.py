@@ -75,7 +75,7 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
 
 
 @pytest.mark.parametrize(("profile", "recovery"), [("rfc", "newreno"), ("linux", None)])
-def test_without_sack_the_engine_is_told_so(profile: str, recovery: str | None) -> None:
+def test_without_sack_the_engine_gets_the_option(profile: str, recovery: str | None) -> None:
     job = Job("cubic", "none", "what_if", "model", 1, False)
     scenario = _scenario(flow={"profile": profile, "sack": False}, compare={"variants": ["cubic"]})
     stack = engine_config(scenario, job, {})["flows"][0]["stack"]
