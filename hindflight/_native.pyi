@@ -125,9 +125,12 @@ def check(
     configurations: Sequence[str],
     controllers: Mapping[str, Callable[[float, float], object]] | None = None,
     arrays: Sequence[_ArrowArray] | None = None,
-) -> tuple[int, str, str] | None:
-    """Return the number (from 0) of the first configuration that `replay` would refuse, the key and the problem; else
-    an option that none of them heeds; None where they are sound."""
+) -> list[tuple[int, str]]:
+    """Return what `replay` would refuse: the number (from 0) of the configuration, and the error as JSON.
+
+    Where all are sound, the options that have no effect in any of them. The JSON has `path`, `kind` and, where the kind
+    has any, `fields`: see `replay/engine/src/config/error.rs`.
+    """
 
 def fit_losses(fates: bytes, models: Sequence[str], level: float, t_ns: bytes | None = None) -> list[dict[str, Any]]:
     """Fit loss models to `fates`, one octet per packet, 0 for delivered; a dictionary per model.

@@ -1,83 +1,110 @@
-"""Errors of the engine in the terms of the scenario file: its name, its key path and its keys.
+"""Errors of the engine at their place in the scenario file: its name and its key path.
 
-Depends on how `engine_inputs` writes a scenario for the engine and on the names of stack parameters;
-decides nothing about values, whose units the engine writes. Read `engine_inputs.engine_config` first.
+Depends on how `engine_inputs` writes a scenario for the engine. Read `engine_inputs.engine_config` first; the words
+are in `engine_wording`.
 """
 
 from __future__ import annotations
 
-import re
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 from hindflight.replay.experiment.engine_inputs import Job
-from hindflight.replay.scenario.flows import STACK
+from hindflight.replay.experiment.engine_wording import describe, file_key
 from hindflight.replay.scenario.model import Scenario
 
-_KEYS = {name: key for key, name in STACK.items()}
-_RENAMED = {"schedule": "changes", "bytes": "sizes", "rate_trace": "rate_file"}
-_UNIT = re.compile(r"_(?:ns|bps|bytes|pkts)$")
-_NAME = re.compile(r"\b[a-z]+(?:_[a-z]+)*_(?:ns|bps|bytes|pkts)\b")
+Path = tuple[str | int, ...]
 
 
-def in_scenario_terms(scenario: Scenario, job: Job, key: str, problem: str) -> str:
-    """Return the line for what the engine said of the value at `key` in the configuration of `job`."""
-    text = _NAME.sub(lambda name: _own(name.group()), problem)
-    return f"{scenario.where}: {_file_key(scenario, job, key)}: {text}"
+@dataclass(frozen=True, slots=True)
+class EngineError:
+    """One thing wrong with an engine configuration: `path` of the value, `kind` of the error, its `fields`.
+
+    See `ConfigErrorKind` of `replay/engine/src/config/error.rs`.
+    """
+
+    path: Path
+    kind: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, text: str) -> EngineError:
+        """Return the error that the native core wrote as JSON."""
+        document = json.loads(text)
+        return cls(tuple(document["path"]), document["kind"], document.get("fields") or {})
+
+    def problem(self) -> str:
+        """Return what is wrong, without the place."""
+        key = next((step for step in reversed(self.path) if isinstance(step, str)), "")
+        return describe(key, self.kind, self.fields)
 
 
-def _file_key(scenario: Scenario, job: Job, key: str) -> str:
-    head, _, rest = key.partition(".")
-    if found := re.fullmatch(r"flows\[(\d+)\]", head):
-        return _flow_key(scenario, job, int(found.group(1)), rest)
-    if head == "path":
-        return _path_key(scenario, rest)
-    return _own_path(key.replace(".bursts.", "."))
+def in_scenario_terms(scenario: Scenario, errors: Iterable[tuple[Job, EngineError]]) -> list[str]:
+    """Return a line for what the engine refuses in configurations of jobs: key path and problem, one per key."""
+    lines: dict[str, str] = {}
+    for job, error in errors:
+        key = _file_path(scenario, job, error.path)
+        lines.setdefault(key, f"{key}: {error.problem()}")
+    return list(lines.values())
 
 
-def _flow_key(scenario: Scenario, job: Job, number: int, rest: str) -> str:
+def _file_path(scenario: Scenario, job: Job, path: Path) -> str:
+    match path:
+        case ("flows", int(number), *rest):
+            return _flow_key(scenario, job, number, tuple(rest))
+        case ("path", "links", int(number), *rest):
+            return _link_key(scenario, number, tuple(rest))
+        case ("path", "nodes", *rest):
+            return _written("path", tuple(rest))
+        case ("path", *rest):
+            return _written("", tuple(rest))
+        case _:
+            return _written("", tuple(step for step in path if step != "bursts"))
+
+
+def _flow_key(scenario: Scenario, job: Job, number: int, rest: Path) -> str:
     """The flow under test is the engine's first; `[[flows]]` come after it."""
     table = f"flows[{number - 1}]" if number else "flow"
     variant = scenario.flows[number - 1].variant if number else job.variant
-    split = re.fullmatch(r"proxies\[\d+\]\.(.*)", rest)
-    if split:
+    of_proxy = rest[:1] == ("proxies",) and len(rest) > 2
+    if of_proxy:
         variant = scenario.proxy.variant or variant
-        rest = split.group(1)
-    part, _, name = rest.partition(".")
-    match part:
-        case "params":
-            key = f"variants.{variant}.{name}"
-        case "stack":
-            key = f"{table}.{_own(name)}"
-        case "node":
-            key = f"{table}.proxies" if number else "compare.proxies"
-        case _ if split and (part != "variant" or scenario.proxy.variant):
-            key = f"proxy.{_own(part)}"
-        case "variant" if not number:
-            key = "compare.variants"
-        case _:
-            key = f"{table}.{_own_path(rest)}" if rest else table
-    return key
+        rest = rest[2:]
+    match rest:
+        case ("params", *keys):
+            table, rest = "variants", (variant, *keys)
+        case ("stack", *keys):
+            rest = tuple(keys)
+        case ("node", *_):
+            table, rest = (table, ("proxies",)) if number else ("compare", ("proxies",))
+        case ("variant",) if not number and not (of_proxy and scenario.proxy.variant):
+            table, rest = "compare", ("variants",)
+        case _ if of_proxy and (rest != ("variant",) or scenario.proxy.variant):
+            table = "proxy"
+    return _written(table, rest)
 
 
-def _path_key(scenario: Scenario, rest: str) -> str:
-    found = re.fullmatch(r"links\[(\d+)\](?:\.(forward|reverse))?\.?(.*)", rest)
-    if not found:
-        return rest.replace("nodes", "path")
-    number, way, name = int(found.group(1)), found.group(2), found.group(3)
+def _link_key(scenario: Scenario, number: int, rest: Path) -> str:
     link = scenario.links[number]
     table = f"links[{number}]"
-    if link.channel is not None and name.startswith(("schedule", "loss")):
+    way = rest[0] if rest and rest[0] in ("forward", "reverse") else None
+    keys = rest[1:] if way else rest
+    of_schedule = keys[:1] == ("schedule",)
+    if link.channel is not None and (of_schedule or keys[:1] == ("loss",)):
         return f"{table}.channel"
-    if way == "reverse" and link.reverse is not None and not name.startswith("schedule"):
+    if way == "reverse" and link.reverse is not None and not of_schedule:
         table += ".reverse"
-    return f"{table}.{_own_path(name)}" if name else table
+    return _written(table, keys)
 
 
-def _own_path(path: str) -> str:
-    return ".".join(_own(part) for part in path.split("."))
-
-
-def _own(name: str) -> str:
-    """Return the file's key for one of the engine's, which may be followed by an index."""
-    word, bracket, place = name.partition("[")
-    word = _KEYS.get(word) or _RENAMED.get(word) or _UNIT.sub("", word)
-    return word + bracket + place
+def _written(table: str, keys: Path) -> str:
+    """`table` and then `keys` as the file writes them."""
+    text = table
+    for step in keys:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{file_key(step)}" if text else file_key(step)
+    return text

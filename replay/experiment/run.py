@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from hindflight.replay import _native
 from hindflight.replay.controllers.base import registered_controllers
 from hindflight.replay.experiment.engine_documents import EngineDocuments
-from hindflight.replay.experiment.engine_errors import in_scenario_terms
+from hindflight.replay.experiment.engine_errors import EngineError, in_scenario_terms
 from hindflight.replay.experiment.engine_inputs import Job, engine_config
 from hindflight.replay.outcome import Outcome
 from hindflight.replay.scenario.loss_trace import LossTrace
-from hindflight.replay.scenario.model import Scenario
+from hindflight.replay.scenario.model import Scenario, refusal
 from hindflight.toolkit.errors import ControllerError, LogError, ScenarioError
 from hindflight.toolkit.files import plain_os_errors
 from hindflight.toolkit.schema import conform, empty_table
@@ -214,18 +214,17 @@ def _measured(row: Mapping[str, int], cwnd: npt.NDArray[np.int64], run: Mapping[
 
 
 def check_jobs(scenario: Scenario, jobs: Iterable[Job], traces: Mapping[str, LossTrace]) -> None:
-    """Raise ScenarioError, with the key path of the file, for the first of `jobs` that the engine would refuse, or for
-    an option that has no effect in any of them.
+    """Raise ScenarioError for what the engine would refuse in any of `jobs`, and for options without effect in all.
 
-    What differs in the seed alone is looked at once.
+    Jobs that differ only in the seed are checked once.
     """
     different = list({(job.variant, job.proxy, job.mode): job for job in jobs}.values())
     documents = EngineDocuments()
     texts = [documents.text(_with_controllers(engine_config(scenario, job, traces))) for job in different]
-    refused = _native.check(texts, registered_controllers(), documents.arrays)
-    if refused is not None:
-        number, key, problem = refused
-        raise ScenarioError(in_scenario_terms(scenario, different[number], key, problem))
+    errors = _native.check(texts, registered_controllers(), documents.arrays)
+    if errors:
+        refused = ((different[number], EngineError.read(text)) for number, text in errors)
+        raise refusal(scenario.where, [(line, None) for line in in_scenario_terms(scenario, refused)])
 
 
 def _run_batch(

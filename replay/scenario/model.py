@@ -414,10 +414,10 @@ def parse_scenario(
     try:
         scenario = Scenario.model_validate(data, context={"folder": str(folder)}).called(where)
     except ValidationError as error:
-        raise _refused(where, [(line, None) for line in describe(error, _TABLES)]) from None
+        raise refusal(where, [(line, None) for line in describe(error, _TABLES)]) from None
     problems = [*((line, None) for line in scenario.problems()), *_problems_of_variants(scenario, known_variants)]
     if problems:
-        raise _refused(where, problems)
+        raise refusal(where, problems)
     return scenario
 
 
@@ -428,7 +428,7 @@ MAX_SHOWN = 10
 """Errors of one file that are shown."""
 
 
-def _refused(where: str, problems: Sequence[Problem]) -> ScenarioError:
+def refusal(where: str, problems: Sequence[Problem]) -> ScenarioError:
     """Return the error that shows all `problems` of the file `where`, up to MAX_SHOWN."""
     (first, hint), *others = problems
     lines = [line for line, _ in others[: MAX_SHOWN - 1]]

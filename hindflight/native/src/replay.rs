@@ -74,8 +74,8 @@ pub fn profile(name: &str) -> PyResult<String> {
     serde_json::to_string(&params).map_err(refuse)
 }
 
-/// The first of `configurations` that `replay` would refuse, by its number, with the key and the problem; else an option
-/// that none of them heeds; none where nothing is to be said.
+/// What `replay` would refuse: the number of the configuration and the error as JSON. Where all are sound, the options
+/// that have no effect in any of them.
 #[pyfunction]
 #[pyo3(signature = (configurations, controllers = None, arrays = None))]
 #[allow(
@@ -86,23 +86,31 @@ pub fn check(
     configurations: Vec<String>,
     controllers: Option<HashMap<String, Py<PyAny>>>,
     arrays: Option<Vec<Column>>,
-) -> Option<(usize, String, String)> {
+) -> Vec<(usize, String)> {
     let arrays = arrays.unwrap_or_default();
     let externals = externals(controllers.unwrap_or_default(), &Arc::default());
     let mut configs = Vec::with_capacity(configurations.len());
+    let mut found = Vec::new();
     for (number, text) in configurations.iter().enumerate() {
         match config_with(text, &arrays, &externals) {
             Ok(config) => configs.push(config),
-            Err(errors) => return first(number, errors.into_vec()),
+            Err(errors) => found.extend(documents(number, errors.as_slice())),
         }
     }
-    first(0, ineffective_in_all(&configs))
+    if found.is_empty() {
+        found.extend(documents(0, &ineffective_in_all(&configs)));
+    }
+    found
 }
 
-/// The first of the errors of configuration `number`: its key and its problem, in English.
-fn first(number: usize, errors: Vec<ConfigError>) -> Option<(usize, String, String)> {
-    let error = errors.into_iter().next()?;
-    Some((number, error.path.to_string(), error.problem()))
+/// Each of the errors of configuration `number` as JSON.
+fn documents(number: usize, errors: &[ConfigError]) -> impl Iterator<Item = (usize, String)> {
+    errors.iter().map(move |error| (number, json(error)))
+}
+
+fn json(error: &ConfigError) -> String {
+    serde_json::to_string(error)
+        .expect("keys are text and numbers are written as null where JSON has none")
 }
 
 /// Runs the jobs and returns batches of tables by name. Without `segments`, recorded jobs give states alone, with

@@ -160,11 +160,11 @@ def test_a_split_flow_is_recorded_leg_by_leg() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"variant": "cubik"}, 'flows[0].variant: no variant "cubik"; did you mean "cubic"?'),
-        ({"size_bytes": 0}, "flows[0].size_bytes: 0 B is not between 1 B"),
-        ({"colour": "red"}, "flows[0].colour: unknown field `colour`"),
-        ({"size_bytes": "big"}, "flows[0].size_bytes: invalid type"),
-        ({"stack": {"min_rto_ns": -1}}, "flows[0].stack.min_rto_ns: invalid value"),
+        ({"variant": "cubik"}, 'flows[0].variant: UnknownVariant { name: "cubik", nearest: "cubic"'),
+        ({"size_bytes": 0}, "flows[0].size_bytes: OutOfRange { value: Integer(0), min: Integer(1)"),
+        ({"colour": "red"}, 'flows[0].colour: Malformed { detail: "unknown field `colour`'),
+        ({"size_bytes": "big"}, 'flows[0].size_bytes: Malformed { detail: "invalid type'),
+        ({"stack": {"min_rto_ns": -1}}, 'flows[0].stack.min_rto_ns: Malformed { detail: "invalid value'),
     ],
 )
 def test_errors_name_the_key_path(change: dict[str, Any], message: str) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hindflight.replay.controllers.base import variant_names
-from hindflight.replay.experiment.engine_errors import in_scenario_terms
+from hindflight.replay.experiment.engine_errors import EngineError, in_scenario_terms
 from hindflight.replay.experiment.engine_inputs import Job, plan_comparison
+from hindflight.replay.experiment.engine_wording import kinds
 from hindflight.replay.experiment.experiment import Execution, replay_scenario
 from hindflight.replay.experiment.run import check_jobs
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 from hindflight.toolkit.errors import ScenarioError
 from tests.replay.scenario.test_scenario import GOOD
 
+ROOT = Path(__file__).parents[3]
 JOB = Job("mine", "relay", "what_if", "model", 1, False)
 LINKS: list[dict[str, Any]] = [
     {"name": "up", "rate": "2 Mbit/s", "delay": "20 ms", "queue": "20 pkts"},
@@ -65,15 +68,14 @@ def test_each_flow_is_named_by_its_table() -> None:
 @pytest.mark.parametrize(
     ("flow", "heeding", "deaf", "says"),
     [
-        ({"slow_start": "hystart"}, "cubic", "bbr", 'slow_start: variant "bbr" has a start of its own'),
-        ({"slow_start_limit": "8 pkts"}, "cubic", "vegas", 'slow_start_limit: variant "vegas" has a start of its own'),
-        ({"min_rto": "3 s"}, "sack", "aerotcp", 'min_rto: variant "aerotcp" has a timer of its own'),
+        ({"slow_start": "hystart"}, "cubic", "bbr", 'slow_start: variant "bbr" has its own slow start'),
+        ({"slow_start_limit": "8 pkts"}, "cubic", "vegas", 'slow_start_limit: variant "vegas" has its own slow start'),
+        ({"min_rto": "3 s"}, "sack", "aerotcp", 'min_rto: variant "aerotcp" has its own retransmission timer'),
         (
             {"limited_transmit": False},
             "newreno",
             "cubic",
-            "limited_transmit: needs a recovery that counts duplicate ACKs; "
-            'variant "cubic" has sack, which counts what is in flight',
+            'limited_transmit: needs a recovery that counts duplicate ACKs; variant "cubic" has sack',
         ),
     ],
 )
@@ -205,8 +207,47 @@ def test_every_kind_of_key_is_the_files(key: str, expected: str) -> None:
         flows=[{"name": "other", "variant": "third"}],
         compare={"variants": ["mine"], "proxies": ["relay"]},
     )
-    problem = "must be less than smss_bytes and max_rto_ns"
-    assert in_scenario_terms(scenario, JOB, key, problem) == f"s.toml: {expected}: must be less than mss and max_rto"
+    path = tuple(int(step) if step.isdigit() else step for step in re.findall(r"\w+", key))
+    error = EngineError(path, "requires", {"key": "smss_bytes"})
+    assert in_scenario_terms(scenario, [(JOB, error)]) == [f"{expected}: has no effect without mss"]
+
+
+def test_every_kind_of_error_of_the_engine_has_a_text() -> None:
+    source = (ROOT / "replay/engine/src/config/error.rs").read_text(encoding="utf-8")
+    body = source.split("pub enum ConfigErrorKind {")[1].split("\n}")[0]
+    names = re.findall(r"^    ([A-Z]\w+)", body, re.MULTILINE)
+    assert kinds() == {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("min_rto_ns", 300e9, "300 s"),
+        ("min_rto_ns", 2_592_000e9, "720 h"),
+        ("min_rto_ns", 3_601e9, "3601 s"),
+        ("min_rto_ns", 0, "0 ns"),
+        ("min_rto_ns", 1_500_000, "1.5 ms"),
+        ("rate_bps", 8.0, "8 bit/s"),
+        ("rate_bps", 1e13, "10000 Gbit/s"),
+        ("rate_bps", -1.0, "-1 bit/s"),
+        ("rate_bps", None, "nan"),
+        ("smss_bytes", 1448, "1448 B"),
+        ("receive_buffer_bytes", 65_536, "64 KiB"),
+        ("receive_buffer_bytes", 1_073_741_824, "1 GiB"),
+        ("send_buffer_bytes", 100_000, "100 kB"),
+        ("initial_window_pkts", 1, "1 pkt"),
+        ("initial_window_pkts", 2, "2 pkts"),
+        ("dscp", 64, "64"),
+    ],
+)
+def test_a_number_has_the_unit_of_its_key(key: str, value: float | None, says: str) -> None:
+    error = EngineError(("flows", 0, key), "not_ascending", {"value": value})
+    assert error.problem() == f"{says} is not greater than the value before it"
+
+
+def test_all_errors_are_shown() -> None:
+    lines = _refusal(flow={"min_rto": "300 s", "receive_buffer_max": "64 KiB"}).splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["flow.min_rto", "flow.receive_buffer_max"]
 
 
 def test_a_good_scenario_is_refused_nothing() -> None:
@@ -219,7 +260,7 @@ def test_a_good_scenario_is_refused_nothing() -> None:
     [
         (
             {"flow": {"recovery": "prr"}, "compare": {"variants": ["cubic", "sack"], "seeds": 40}},
-            'flow.recovery: variant "sack" fixes its own recovery',
+            'flow.recovery: variant "sack" determines its own recovery',
         ),
         (
             {"variants": {"last": {"variant": "cubic", "beta": 2}}, "compare": {"variants": ["cubic", "last"]}},

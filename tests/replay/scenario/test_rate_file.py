@@ -166,12 +166,12 @@ def test_an_outage_over_the_states_sends_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"starts_ns": [0, 5, 5], "rates_bps": [1e6, 1e6, 1e6]}, r"rate_trace.starts_ns\[1\]: starts must ascend"),
-        ({"starts_ns": [1], "rates_bps": [1e6]}, "the first start 0"),
-        ({"starts_ns": [0], "rates_bps": [1e6, 1e6]}, "as many starts_ns as rates_bps"),
+        ({"starts_ns": [0, 5, 5], "rates_bps": [1e6, 1e6, 1e6]}, r"rate_trace.starts_ns\[1\]: NotAscending"),
+        ({"starts_ns": [1], "rates_bps": [1e6]}, "FirstNotZero"),
+        ({"starts_ns": [0], "rates_bps": [1e6, 1e6]}, "UnequalLengths"),
         ({"starts_ns": [0], "rates_bps": [-1.0]}, r"rates_bps\[0\]"),
-        ({"starts_ns": [0], "rates_bps": [0.0]}, "never sends anything"),
-        ({"starts_ns": [0, 20], "rates_bps": [1e6, 1e6]}, r"starts_ns\[1\]: starts must ascend and lie before end_ns"),
+        ({"starts_ns": [0], "rates_bps": [0.0]}, "NeverSends"),
+        ({"starts_ns": [0, 20], "rates_bps": [1e6, 1e6]}, r"starts_ns\[1\]: NotAscending"),
     ],
 )
 def test_the_engine_refuses_traces_that_make_no_sense(changed: dict[str, list[float]], message: str) -> None:

@@ -160,7 +160,7 @@ SLIPS = [
     (
         "extra",
         '[[flows]]\nname="u"\nvariant="reno"\n[[flows]]\nname="v"\nvariant="sack"\nrecovery="prr"',
-        'flows[1].recovery: variant "sack" fixes its own recovery',
+        'flows[1].recovery: variant "sack" determines its own recovery',
     ),
     (
         "extra",

@@ -83,7 +83,7 @@ def test_errors_name_the_key(variants: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     ("tuned", "says"),
     [
-        ({"variant": "asran", "base": "kubic"}, 'base: "kubic" is none of newreno, cubic (asran under rfc)'),
+        ({"variant": "asran", "base": "kubic"}, 'base: "kubic" is not one of newreno, cubic (asran under rfc)'),
         ({"variant": "asran", "base": 1}, "base: must be one of newreno, cubic (asran under rfc)"),
         ({"variant": "hybla", "rtt_0": "2 min"}, "rtt_0: 120 is not between "),
         ({"variant": "vegas", "alpha": 5}, "alpha: must be below beta"),
@@ -110,5 +110,5 @@ def test_a_profile_that_fixes_the_parameters_says_which_do_not() -> None:
     )
     with pytest.raises(ScenarioError) as caught:
         check_jobs(scenario, plan_comparison(scenario, ("mine",)), {})
-    said = "geo.toml: variants.mine.beta: cubic has parameters under rfc, ns2 alone, none under linux"
+    said = "geo.toml: variants.mine.beta: cubic has parameters only under rfc, ns2, none under linux"
     assert str(caught.value) == said

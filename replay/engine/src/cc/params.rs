@@ -375,7 +375,7 @@ mod tests {
         let problems = check(TestParams::SPECS, &values(json));
         let lines = problems
             .iter()
-            .map(|(name, problem)| format!("{name}: {problem}"));
+            .map(|(name, problem)| format!("{name}: {problem:?}"));
         lines.collect::<Vec<_>>().join("; ")
     }
 
@@ -429,25 +429,25 @@ mod tests {
             ),
             (
                 r#"{"c": 10.1}"#,
-                "c: 10.1 is not between 0.01 and 10 segments/s³",
+                "c: OutOfRange { value: 10.1, min: 0.01, max: 10.0, unit: \"segments/s³\" }",
             ),
             (
                 r#"{"c": 0.001}"#,
-                "c: 0.001 is not between 0.01 and 10 segments/s³",
+                "c: OutOfRange { value: 0.001, min: 0.01, max: 10.0, unit: \"segments/s³\" }",
             ),
-            (r#"{"rounds": 2.5}"#, "rounds: 2.5 is not a whole number"),
+            (r#"{"rounds": 2.5}"#, "rounds: NotWhole { value: 2.5 }"),
             (
                 r#"{"rounds": true}"#,
-                "rounds: must be a number between 1 and 64",
+                "rounds: NotNumber { min: 1.0, max: 64.0, unit: \"\" }",
             ),
-            (r#"{"whether": 1}"#, "whether: must be true or false"),
+            (r#"{"whether": 1}"#, "whether: NotFlag"),
             (
                 r#"{"colour": "blue"}"#,
-                "colour: \"blue\" is none of red, dark_green",
+                "colour: NotAllowed { value: \"blue\", allowed: [\"red\", \"dark_green\"] }",
             ),
             (
                 r#"{"wether": true}"#,
-                "wether: no such parameter; did you mean \"whether\"? There are c, rounds, whether, colour",
+                "wether: Unknown { nearest: \"whether\", known: [\"c\", \"rounds\", \"whether\", \"colour\"] }",
             ),
         ] {
             assert_eq!(refusal(json), expected);

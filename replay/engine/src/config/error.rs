@@ -165,6 +165,27 @@ impl ConfigErrors {
     }
 }
 
+/// One line with every error, for developers: the path, and the kind as Rust prints it.
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, error) in self.0.iter().enumerate() {
+            let separator = if place > 0 { "; " } else { "" };
+            write!(f, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", self.path, self.kind)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
 /// The kinds of errors. Names of keys in fields are the engine's; numbers are in the unit that ends the key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", content = "fields", rename_all = "snake_case")]

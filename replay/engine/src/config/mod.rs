@@ -6,10 +6,8 @@
 mod application;
 mod datagram;
 mod error;
-mod error_text;
 mod jitter;
 mod loss;
-mod quantity;
 mod queue;
 mod stack;
 mod validate;
@@ -24,7 +22,6 @@ pub use error::{
 };
 pub use jitter::JitterConfig;
 pub use loss::{ClockConfig, LossConfig, SpanConfig, StateConfig, StayConfig, TraceModeConfig};
-pub(crate) use quantity::quantity;
 pub use queue::{
     CodelConfig, DropTailConfig, DrrConfig, PieConfig, PriorityConfig, QueueConfig, RedConfig,
 };

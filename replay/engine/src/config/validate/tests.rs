@@ -29,97 +29,97 @@ fn every_mistake_names_its_key() {
         (
             "1e6",
             "-1",
-            "path.links[0].forward.rate_bps: -1 bit/s is not between 8 bit/s and 10000 Gbit/s",
+            "path.links[0].forward.rate_bps: OutOfRange { value: Real(-1.0), min: Real(8.0), max: Real(10000000000000.0) }",
         ),
         (
             "\"cubic\"",
             "\"cubik\"",
-            "flows[0].variant: no variant \"cubik\"; did you mean \"cubic\"?",
+            "flows[0].variant: UnknownVariant { name: \"cubik\", nearest: \"cubic\"",
         ),
         (
             "\"node\": \"b\"",
             "\"node\": \"c\"",
-            "flows[0].proxies[0].node: \"c\" is no node between the ends",
+            "flows[0].proxies[0].node: NodeOutsideFlow { name: \"c\", nodes: [\"b\"] }",
         ),
         (
             "[\"a\", \"b\", \"c\"]",
             "[\"a\", \"b\"]",
-            "path.links: 2 nodes need 1 links, not 2",
+            "path.links: LinkCount { nodes: 2, links: 2 }",
         ),
         (
             "[\"a\", \"b\", \"c\"]",
             "[\"a\", \"b\", \"a\"]",
-            "path.nodes[2]: node \"a\" is named twice",
+            "path.nodes[2]: DuplicateNode { name: \"a\" }",
         ),
         (
             "1000000000",
             "0",
-            "duration_ns: 0 ns is not between 1 ns and 720 h",
+            "duration_ns: OutOfRange { value: Integer(0), min: Integer(1), max: Integer(2592000000000000) }",
         ),
         (
             "\"rate_bps\": 1e6",
             "\"loss\": {\"kind\": \"bernoulli\", \"per\": 1.5}",
-            "path.links[0].forward.loss.per: 1.5 is not between 0 and 1",
+            "path.links[0].forward.loss.per: OutOfRange { value: Real(1.5), min: Real(0.0), max: Real(1.0) }",
         ),
         (
             "\"rate_bps\": 1e6",
             "\"loss\": {\"kind\": \"trace\", \"positions\": [3, 3], \"known_pkts\": 9, \"mode\": \"replayed\"}",
-            "path.links[0].forward.loss.positions[1]: 3 does not ascend",
+            "path.links[0].forward.loss.positions[1]: NotAscending { value: Integer(3) }",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"params\": {\"betta\": 0.7}",
-            "flows[0].params.betta: no such parameter; did you mean \"beta\"?",
+            "flows[0].params.betta: Parameter { variant: \"cubic\", profile: Rfc, problem: Unknown { nearest: \"beta\"",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"params\": {\"beta\": 1}",
-            "flows[0].params.beta: 1 is not between 0.1 and 0.99 (cubic under rfc)",
+            "flows[0].params.beta: Parameter { variant: \"cubic\", profile: Rfc, problem: OutOfRange { value: 1.0, min: 0.1, max: 0.99, unit: \"\" } }",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"newreno\", \"params\": {\"beta\": 0.7}",
-            "flows[0].params.beta: the variant has no parameters (newreno under rfc)",
+            "flows[0].params.beta: Parameter { variant: \"newreno\", profile: Rfc, problem: NoParameters }",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"profile\": \"linux\", \"params\": {\"beta\": 0.7}",
-            "flows[0].params.beta: cubic has parameters under rfc, ns2 alone, none under linux",
+            "flows[0].params.beta: Parameter { variant: \"cubic\", profile: Linux, problem: OtherProfiles { profiles: [\"rfc\", \"ns2\"] } }",
         ),
         (
             "\"node\": \"b\"",
             "\"node\": \"b\", \"params\": {\"beta\": 0.7}",
-            "flows[0].proxies[0].params: a proxy that names no variant takes the flow's",
+            "flows[0].proxies[0].params: ParametersWithoutVariant",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"newreno\", \"stack\": {\"recovery\": \"sack\"}",
-            "flows[0].stack.recovery: variant \"newreno\" fixes its own recovery",
+            "flows[0].stack.recovery: FixedRecovery { variant: \"newreno\" }",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"application\": {\"kind\": \"greedy\", \"write_bytes\": 65536}",
-            "flows[0].application.write_bytes: means nothing without send_buffer_bytes",
+            "flows[0].application.write_bytes: Requires { key: \"send_buffer_bytes\", value: None }",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"stack\": {\"send_buffer_max_bytes\": 65536}",
-            "flows[0].stack.send_buffer_max_bytes: means nothing without send_buffer_bytes",
+            "flows[0].stack.send_buffer_max_bytes: Requires { key: \"send_buffer_bytes\", value: None }",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"stack\": {\"notsent_lowat_bytes\": 65536}",
-            "flows[0].stack.notsent_lowat_bytes: means nothing without send_buffer_bytes",
+            "flows[0].stack.notsent_lowat_bytes: Requires { key: \"send_buffer_bytes\", value: None }",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"stack\": {\"send_buffer_bytes\": 9000, \"notsent_lowat_bytes\": 0}",
-            "flows[0].stack.notsent_lowat_bytes: 0 B is not between 1 B and",
+            "flows[0].stack.notsent_lowat_bytes: OutOfRange { value: Integer(0), min: Integer(1)",
         ),
         (
             "\"variant\": \"cubic\"",
             "\"variant\": \"cubic\", \"stack\": {\"send_buffer_bytes\": 9000, \"send_buffer_max_bytes\": 8999}",
-            "flows[0].stack.send_buffer_max_bytes: 8999 B is less than send_buffer_bytes, which is 9 kB (rfc)",
+            "flows[0].stack.send_buffer_max_bytes: Order { value: Integer(8999), must_be: AtLeast, other: \"send_buffer_bytes\", other_value: Integer(9000), profile: Some(Rfc) }",
         ),
     ] {
         let got = problem(change, to);
@@ -138,7 +138,7 @@ fn a_link_whose_schedule_takes_its_delay_away_needs_a_rate() {
         );
         problem(link, &to)
     };
-    let expected = "path.links[1]: a link needs a delay or a rate in one direction at least";
+    let expected = "path.links[1]: NoDelayOrRate";
     assert_eq!(with(""), expected);
     assert_eq!(with("\"rate_bps\": 1e6,"), "");
 }
@@ -161,31 +161,31 @@ fn mechanisms_that_contradict_other_options_name_their_key() {
         (
             "ns2",
             "\"delayed_ack_after_slow_start\": true",
-            "delayed_ack_after_slow_start: means nothing without delayed_ack = true",
+            "delayed_ack_after_slow_start: Requires { key: \"delayed_ack\", value: Some(true) }",
         ),
         ("rfc", "\"delayed_ack_after_slow_start\": true", ""),
         (
             "ns2",
             "\"quick_start_bps\": 1e6",
-            "quick_start_bps: means nothing without handshake = true",
+            "quick_start_bps: Requires { key: \"handshake\", value: Some(true) }",
         ),
         ("rfc", "\"quick_start_bps\": 1e6", ""),
         (
             "rfc",
             "\"quick_start_bps\": 1",
-            "quick_start_bps: 1 bit/s is not between 80 kbit/s and",
+            "quick_start_bps: OutOfRange { value: Real(1.0), min: Real(80000.0)",
         ),
         ("rfc", "\"quick_start_bps\": 80000", ""),
         (
             "rfc",
             "\"quick_start_bps\": 79999",
-            "quick_start_bps: 79.999 kbit/s is not",
+            "quick_start_bps: OutOfRange { value: Real(79999.0)",
         ),
         ("rfc", "\"freeze_warning_ns\": 1", ""),
         (
             "rfc",
             "\"freeze_warning_ns\": 0",
-            "freeze_warning_ns: 0 ns is not between 1 ns",
+            "freeze_warning_ns: OutOfRange { value: Integer(0), min: Integer(1)",
         ),
     ] {
         let got = stack(profile, given);
@@ -210,34 +210,34 @@ fn of_two_contradicting_values_the_error_names_the_given_one_first() {
         (
             "rfc",
             "\"min_rto_ns\": 300000000000",
-            "min_rto_ns: 300 s is more than max_rto_ns, which is 60 s (rfc)",
+            "min_rto_ns: Order { value: Integer(300000000000), must_be: AtMost, other: \"max_rto_ns\", other_value: Integer(60000000000), profile: Some(Rfc) }",
         ),
         (
             "rfc",
             "\"initial_rto_ns\": 100000000000",
-            "initial_rto_ns: 100 s is more than max_rto_ns, which is 60 s (rfc)",
+            "initial_rto_ns: Order { value: Integer(100000000000), must_be: AtMost, other: \"max_rto_ns\", other_value: Integer(60000000000), profile: Some(Rfc) }",
         ),
         (
             "linux",
             "\"max_rto_ns\": 199000000",
-            "max_rto_ns: 199 ms is less than min_rto_ns, which is 200 ms (linux)",
+            "max_rto_ns: Order { value: Integer(199000000), must_be: AtLeast, other: \"min_rto_ns\", other_value: Integer(200000000), profile: Some(Linux) }",
         ),
         ("linux", "\"max_rto_ns\": 200000000", ""),
         (
             "rfc",
             "\"receive_buffer_max_bytes\": 65536",
-            "receive_buffer_max_bytes: 64 KiB is less than receive_buffer_bytes, which is 16 MiB (rfc)",
+            "receive_buffer_max_bytes: Order { value: Integer(65536), must_be: AtLeast, other: \"receive_buffer_bytes\", other_value: Integer(16777216), profile: Some(Rfc) }",
         ),
         (
             "rfc",
             "\"receive_buffer_bytes\": 2895",
-            "receive_buffer_bytes: 2895 B is less than two segments of 1448 B",
+            "receive_buffer_bytes: BufferBelowTwoSegments { value: 2895, smss_bytes: 1448 }",
         ),
         ("rfc", "\"receive_buffer_bytes\": 2896", ""),
         (
             "rfc",
             "\"send_buffer_bytes\": 2",
-            "send_buffer_bytes: 2 B is less than two segments of 1448 B",
+            "send_buffer_bytes: BufferBelowTwoSegments { value: 2, smss_bytes: 1448 }",
         ),
         (
             "rfc",
@@ -270,73 +270,45 @@ fn options_without_effect_on_the_variant_name_their_key() {
     );
     let with = |more: &str| format!("{held}, {more}");
     for (variant, given, expected) in [
-        (
-            "cubic",
-            probe,
-            "tail_loss_probe: needs recovery rack_prr with sack",
-        ),
-        (
-            "reno linux",
-            probe,
-            "tail_loss_probe: needs recovery rack_prr",
-        ),
+        ("cubic", probe, "tail_loss_probe: NeedsRackPrr"),
+        ("reno linux", probe, "tail_loss_probe: NeedsRackPrr"),
         ("cubic linux", probe, ""),
         ("cubic", &format!("{probe}, \"recovery\": \"rack_prr\""), ""),
         (
             "cubic linux",
             &format!("{probe}, \"sack\": false"),
-            "tail_loss_probe: needs recovery rack_prr with sack",
+            "tail_loss_probe: NeedsRackPrr",
         ),
         ("cubic", "\"tail_loss_probe\": false", ""),
-        (
-            "bbr",
-            plus,
-            "slow_start: variant \"bbr\" has a start of its own",
-        ),
-        (
-            "vegas",
-            plus,
-            "slow_start: variant \"vegas\" has a start of its own",
-        ),
-        (
-            "newreno ns2",
-            plus,
-            "slow_start: profile \"ns2\" starts as ns-2",
-        ),
-        (
-            "vegas",
-            hystart,
-            "slow_start: variant \"vegas\" has a start of its own",
-        ),
+        ("bbr", plus, "slow_start: OwnSlowStart"),
+        ("vegas", plus, "slow_start: OwnSlowStart"),
+        ("newreno ns2", plus, "slow_start: Ns2SlowStart"),
+        ("vegas", hystart, "slow_start: OwnSlowStart"),
         ("newreno", hystart, ""),
         ("newreno", plus, ""),
-        (
-            "cubic ns2",
-            plus,
-            "slow_start: profile \"ns2\" starts as ns-2",
-        ),
+        ("cubic ns2", plus, "slow_start: Ns2SlowStart"),
         (
             "bbr",
             held,
-            "fixed_window_pkts: nothing is left of variant \"bbr\"",
+            "fixed_window_pkts: FixedWindowVariant { variant: \"bbr\"",
         ),
         (
             "cubic",
             held,
-            "fixed_window_pkts: nothing is left of variant \"cubic\" over a window that nothing moves; \
-             take one of reno, newreno, sack, fack, freeze-tcp, linux-reno, aerotcp, supertcp",
+            "fixed_window_pkts: FixedWindowVariant { variant: \"cubic\", suitable: [\"reno\", \"newreno\", \"sack\", \"fack\", \
+             \"freeze-tcp\", \"linux-reno\", \"aerotcp\", \"supertcp\"] }",
         ),
         ("aerotcp", held, ""),
         ("sack linux", &with("\"pacing\": true"), ""),
         (
             "sack",
             &with(hystart),
-            "slow_start: means nothing over a fixed_window_pkts",
+            "slow_start: Conflicts { with: \"fixed_window_pkts\" }",
         ),
         (
             "sack",
             &with("\"initial_window_pkts\": 4"),
-            "initial_window_pkts: means nothing over a fixed_window_pkts",
+            "initial_window_pkts: Conflicts { with: \"fixed_window_pkts\" }",
         ),
     ] {
         let got = problem(variant, given);
@@ -345,8 +317,9 @@ fn options_without_effect_on_the_variant_name_their_key() {
         } else {
             "flows[0].stack."
         };
+        let (option, kind) = expected.split_once(": ").unwrap_or_default();
         assert!(
-            got.starts_with(&format!("{key}{expected}")),
+            got.starts_with(&format!("{key}{option}")) && got.contains(kind),
             "{variant} {given}: {got}"
         );
         assert_eq!(
@@ -368,42 +341,45 @@ fn refusal(variant: &str, given: &str) -> String {
 fn options_of_slow_start_without_effect_are_refused() {
     let marks = "\"ecn_beta\": 0.9, \"ecn\": true";
     for (uses, ignores, given, why) in [
-        ("cubic", "bbr", "\"pacing\": false", "paces"),
-        ("vegas", "scps-tp", "\"pacing\": false", "paces"),
-        ("hybla", "ledbat", "\"initial_ssthresh_pkts\": 8", "has no"),
+        ("cubic", "bbr", "\"pacing\": false", "AlwaysPaced"),
+        ("vegas", "scps-tp", "\"pacing\": false", "AlwaysPaced"),
+        (
+            "hybla",
+            "ledbat",
+            "\"initial_ssthresh_pkts\": 8",
+            "NoSsthresh",
+        ),
         (
             "cubic",
             "hybla",
             "\"slow_start_limit_pkts\": 8",
-            "has a start",
+            "OwnSlowStart",
         ),
         (
             "cubic",
             "supertcp",
             "\"initial_window_pkts\": 8",
-            "has a window",
+            "OwnWindow",
         ),
-        ("peach", "bbr3", marks, "keeps its window"),
-        ("peach", "aerotcp", marks, "keeps its window"),
-        (
-            "cubic",
-            "aerotcp",
-            "\"min_rto_ns\": 3000000000",
-            "has a timer",
-        ),
+        ("peach", "bbr3", marks, "IgnoresMarks"),
+        ("peach", "aerotcp", marks, "IgnoresMarks"),
+        ("cubic", "aerotcp", "\"min_rto_ns\": 3000000000", "OwnTimer"),
         (
             "cubic",
             "aerotcp linux",
             "\"rto_rule\": \"rfc6298\"",
-            "has a timer",
+            "OwnTimer",
         ),
     ] {
         let key = given[1..].split('"').next().unwrap_or("");
         assert_eq!(refusal(uses, given), "", "{uses} {given}");
         let name = ignores.split(' ').next().unwrap_or("");
         let got = refusal(ignores, given);
-        let expected = format!("flows[0].stack.{key}: variant \"{name}\" {why}");
-        assert!(got.starts_with(&expected), "{ignores} {given}: {got}");
+        let expected = format!("flows[0].stack.{key}: NoEffect {{ variant: \"{name}\"");
+        assert!(
+            got.starts_with(&expected) && got.contains(why),
+            "{ignores} {given}: {got}"
+        );
     }
 }
 
@@ -415,63 +391,58 @@ fn options_of_timer_and_recovery_without_effect_are_refused() {
             "cubic",
             "cubic linux",
             "\"clock_granularity_ns\": 9000000",
-            "means nothing to rto_rule linux",
+            "UnroundedTimer",
         ),
         (
             "newreno",
             "sack",
             "\"reset_timer_on_each_partial_ack\": true",
-            "needs recovery newreno; variant \"sack\" has sack",
+            "variant: \"sack\", recovery: \"sack\", reason: NeedsNewreno",
         ),
         (
             "newreno",
             "cubic",
             "\"limited_transmit\": false",
-            "needs a recovery that counts duplicate ACKs; variant \"cubic\" has sack",
+            "variant: \"cubic\", recovery: \"sack\", reason: NeedsDupacks",
         ),
         (
             "sack ns2",
             "bbr linux",
             "\"limited_transmit\": false",
-            "needs a recovery that counts duplicate ACKs; variant \"bbr\" has rack_prr",
+            "variant: \"bbr\", recovery: \"rack_prr\", reason: NeedsDupacks",
         ),
-        (
-            "cubic",
-            "aerotcp",
-            "\"undo\": false",
-            "variant \"aerotcp\" has a recovery that takes nothing back",
-        ),
+        ("cubic", "aerotcp", "\"undo\": false", "NoUndo"),
         (
             "cubic linux",
             "cubic",
             "\"frto\": false",
-            "means nothing without undo, nor beside timestamps",
+            "NeedsUndoWithoutTimestamps",
         ),
         (
             "newreno ns2",
             "bbr ns2",
             "\"limited_transmit\": false",
-            "needs a recovery that counts duplicate ACKs; variant \"bbr\" has sack",
+            "variant: \"bbr\", recovery: \"sack\", reason: NeedsDupacks",
         ),
         (
             "fack ns2",
             "cubic ns2",
             "\"slow_start_limit_pkts\": 8",
-            "profile \"ns2\" grows by one segment per ACK",
+            "Ns2IncreasePerAck",
         ),
-        ("cubic", "cubic ns2", syn, "means nothing without handshake"),
+        ("cubic", "cubic ns2", syn, "NoHandshake"),
         (
             "cubic",
             "newreno",
             "\"dsack\": true",
-            "is a SACK block, and variant \"newreno\" has recovery newreno, which reads none",
+            "variant: \"newreno\", recovery: \"newreno\", reason: RecoveryWithoutSack",
         ),
     ] {
         let key = given[1..].split('"').next().unwrap_or("");
         assert_eq!(refusal(uses, given), "", "{uses} {given}");
         let got = refusal(ignores, given);
         assert!(
-            got.starts_with(&format!("flows[0].stack.{key}: {why}")),
+            got.starts_with(&format!("flows[0].stack.{key}: ")) && got.contains(why),
             "{ignores} {given}: {got}"
         );
     }
@@ -488,7 +459,7 @@ fn an_option_needs_an_effect_on_one_leg_and_a_parameter_may_decide() {
         )
     };
     let relay = "\"proxies\": [{\"node\": \"b\"}]";
-    assert!(ledbat("", relay).contains("has no slow start threshold"));
+    assert!(ledbat("", relay).contains("NoSsthresh"));
     assert_eq!(ledbat("\"slow_start\": true", relay), "");
     let other = "\"proxies\": [{\"node\": \"b\", \"variant\": \"cubic\"}]";
     assert_eq!(ledbat("", other), "");

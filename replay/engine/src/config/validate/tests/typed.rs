@@ -124,7 +124,7 @@ proptest! {
             let (owner, _) = pointer.rsplit_once('/').expect("no error stands at the root");
             let owner = config.pointer(owner);
             prop_assert!(owner.is_some_and(|owner| owner.is_object() || config.pointer(&pointer).is_some()), "{error:?}");
-            prop_assert!(!error.problem().is_empty());
+            prop_assert!(serde_json::to_value(&error).is_ok_and(|value| value["kind"].is_string()));
         }
     }
 }
