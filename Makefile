@@ -51,28 +51,28 @@ lint: $(VENV)/.built ## formatters, linters and type checkers; any warning fails
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
-bench: $(VENV)/.built ## speed and memory beside peers; needs an idle machine
+bench: $(VENV)/.built ## speed and memory compared with other tools; needs an idle machine
 	$(BIN)/python -m benches
 
-bench-engine: $(VENV)/.built ## the engine beside ns-2 and beside the cost of its hops alone
+bench-engine: $(VENV)/.built ## the engine compared with ns-2 and with its hops without TCP
 	$(BIN)/python -m benches engine
 
-bench-channels: $(VENV)/.built ## speed of the channel kernels and fits on one core, and memory of what is written as it comes
+bench-channels: $(VENV)/.built ## speed of the channel kernels and fits on one core, and memory of streamed output
 	cargo run --release --locked --quiet -p hindflight-kernels --example bench
 	$(BIN)/python -m benches channels
 
-check-fits: ## whether the 95 % intervals of fits hold the truth in 93 to 97 % of 1000 traces, a minute
+check-fits: ## whether the 95 % intervals of fits cover the truth in 93 to 97 % of 1000 traces; a minute
 	cargo test --release --locked --quiet -p hindflight-kernels --test fit_coverage -- --ignored --nocapture
 
 validate: $(VENV)/.built ## the engine compared with closed forms and the recorded Linux runs in DATA
 	$(BIN)/python -m validation --data $(DATA)
 
-golden: $(VENV)/.built ## write the generated pages of docs again; read the diff before you commit it
+golden: $(VENV)/.built ## write the generated pages of docs; read the diff before you commit it
 	$(BIN)/python -m docs.scripts
 
 wheel: $(VENV)/.built ## the wheel, in dist
 	@rm -rf build dist
 	@$(BIN)/python -m pip --quiet --disable-pip-version-check wheel --no-deps --no-build-isolation --wheel-dir dist .
 
-clean: ## everything that the targets above made
+clean: ## remove everything that the targets above made
 	rm -rf $(VENV) target $(OUT) build dist hindflight.egg-info hindflight/_native*.so

@@ -41,7 +41,7 @@ r = 0.2
 
 
 def peak_bytes(model: Path, words: list[str]) -> int:
-    """Return the greatest memory of a synthesis of `model`."""
+    """Return the maximum memory of a synthesis of `model`."""
     out = model.with_suffix(".parquet")
     command = [sys.executable, "-m", "hindflight", "channel", "synth", str(model), "-o", str(out), *words]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -54,7 +54,7 @@ def peak_bytes(model: Path, words: list[str]) -> int:
 
 
 def main(_options: list[str]) -> None:
-    """Print a line for each kind of channel; 1 if memory grows with what is drawn."""
+    """Print a line for each kind of channel; exit code 1 if memory grows with the length."""
     cases = {
         "packets of gilbert_elliott": (GILBERT, "--packets", 1_000_000, ""),
         "states of a street": (STREET, "--duration", 3600, " s"),
@@ -62,10 +62,10 @@ def main(_options: list[str]) -> None:
     }
     grown = False
     with tempfile.TemporaryDirectory() as folder:
-        for name, (text, option, least, unit) in cases.items():
+        for name, (text, option, shortest, unit) in cases.items():
             model = Path(folder) / "model.toml"
             model.write_text(text)
-            less, more = (peak_bytes(model, [option, f"{times * least}{unit}"]) for times in (1, TIMES))
+            less, more = (peak_bytes(model, [option, f"{times * shortest}{unit}"]) for times in (1, TIMES))
             grown |= more > MORE * less
             print(f"{name:<44} {less / 1e6:8.0f} MB, ten times as many {more / 1e6:.0f} MB; wanted the same")
     if grown:

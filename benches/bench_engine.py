@@ -3,7 +3,7 @@ packet.
 
 `python -m benches engine [--rounds N] [--seconds S]`. Each round measures every case once, each in a separate
 process, so that a busy machine slows all alike; a ratio is the median over rounds of the ratio within a round, with the
-minimum and the maximum. Times are those on the processor, but where several threads share the work.
+minimum and the maximum. Times are processor times, except for several threads.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Spread:
         return median(self.values)
 
     def __format__(self, spec: str) -> str:
-        """Median, least and greatest, each by `spec`."""
+        """Median, minimum and maximum, each by `spec`."""
         return f"{self.middle:{spec}} ({min(self.values):{spec}} to {max(self.values):{spec}})"
 
 
@@ -111,15 +111,15 @@ def worker(
     samples: int | None = None,
     threads: int = 1,
 ) -> Figures:
-    """Measure in a process of its own."""
+    """Measure in a separate process."""
     case = {"configs": configs, "recorded": recorded, "segments": segments, "samples": samples, "threads": threads}
     command = [sys.executable, "-m", "benches.engine_worker"]
     ended = subprocess.run(command, input=json.dumps(case), capture_output=True, text=True, check=True, cwd=HERE.parent)
     return Figures(**json.loads(ended.stdout))
 
 
-def beside_newreno(config: dict[str, Any], pairs: int, packets: int) -> list[list[float]]:
-    """Return nanoseconds per data packet of newreno and of `config`, turn by turn, in a process of their own."""
+def compared_with_newreno(config: dict[str, Any], pairs: int, packets: int) -> list[list[float]]:
+    """Return nanoseconds per data packet of newreno and of `config`, turn by turn, in a separate process."""
     case = {"configs": [session(60), config], "pairs": pairs, "packets": packets}
     command = [sys.executable, "-m", "benches.engine_worker"]
     ended = subprocess.run(command, input=json.dumps(case), capture_output=True, text=True, check=True, cwd=HERE.parent)
@@ -128,7 +128,7 @@ def beside_newreno(config: dict[str, Any], pairs: int, packets: int) -> list[lis
 
 
 def ns2(seconds: float, trace: str = "") -> Figures:
-    """Run the same session in ns-2, which writes every packet's way into the file `trace`."""
+    """Run the same session in ns-2, which writes a trace of every packet to the file `trace`."""
     command = ["ns", str(NS2_SCRIPT), str(seconds), trace]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     packets, cpu_ns, growth_kb = (int(word) for word in ended.stdout.split())
@@ -136,7 +136,7 @@ def ns2(seconds: float, trace: str = "") -> Figures:
 
 
 def floor_ns(threads: int = 1) -> float:
-    """Return nanoseconds per data packet of the hops alone, where so many threads measure at once."""
+    """Return nanoseconds per data packet of the hops without TCP, with `threads` measuring at the same time."""
     command = [*FLOOR, "--", str(threads)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE.parent)
     return float(ended.stdout)
@@ -153,13 +153,13 @@ OURS: dict[str, dict[str, Any]] = {
     f"{SAMPLES} states": {"recorded": True, "samples": SAMPLES},
     "every packet": {"recorded": True, "segments": True},
 }
-"""What the engine keeps of a run: its row of `runs`; every state of the sender; all that a capture would show."""
+"""What is stored of a run: its row of `runs`; every state of the sender; all that a capture would show."""
 BOUNDED = ("summary", f"{SAMPLES} states")
-"""What takes no more memory, however long a run is."""
+"""Outputs whose memory does not depend on the length of a run."""
 
 
-def beside_ns2(rounds: int, seconds: float) -> None:
-    """Each kind of output beside ns-2 and beside the floor."""
+def compared_with_ns2(rounds: int, seconds: float) -> None:
+    """Each kind of output compared with ns-2 and with the floor."""
     config = session(seconds)
     has_ns2, has_cargo = shutil.which("ns") is not None, shutil.which("cargo") is not None
     found: dict[str, list[Figures]] = {name: [] for name in (*OURS, "ns-2", "ns-2, every packet")}
@@ -184,7 +184,7 @@ def beside_ns2(rounds: int, seconds: float) -> None:
                 f"{1e3 / each.middle:.2f} M/s on one core, memory +{growth / 1024:.2f} MiB"
             )
     if floor:
-        print(f"  floor              {Spread(tuple(floor)):.1f} ns: the same hops and draws with no TCP")
+        print(f"  floor              {Spread(tuple(floor)):.1f} ns: the same hops and random numbers without TCP")
         print(f"  summary / floor: {ratio(ns_each(found['summary']), floor):.2f}")
     if has_ns2:
         print_ratios(found)
@@ -199,13 +199,13 @@ def print_ratios(found: dict[str, list[Figures]]) -> None:
     for name, each in ours.items():
         print(f"ratio to ns-2: {ratio(theirs, each):.2f} with {name} ({wanted.get(name, 'for comparison')})")
     tracing = ratio(ns_each(found["ns-2, every packet"]), ours["every packet"])
-    print(f"ratio to ns-2: {tracing:.2f} where both tell of every packet")
+    print(f"ratio to ns-2: {tracing:.2f} with every packet traced on both sides")
     memory = ratio([f.growth_kb for f in found["summary"]], [f.growth_kb for f in found["ns-2"]])
     print(f"memory growth / ns-2's: {memory:.2f} with summary (at most 0.5 wanted)")
 
 
 def over_windows(rounds: int) -> None:
-    """A fixed window of 100,000 segments beside one of 100, at 1 % loss."""
+    """A fixed window of 100,000 segments compared with one of 100, at 1 % loss."""
     small, large = [], []
     for _ in range(rounds):
         small.append(worker([window_session(100)]))
@@ -216,7 +216,7 @@ def over_windows(rounds: int) -> None:
 
 
 def over_threads(rounds: int) -> None:
-    """One thread beside as many as there are processors, and the floor likewise: what of it is the machine's doing."""
+    """One thread compared with one per processor; the same for the floor, which shows the share of the machine."""
     processors = os.cpu_count() or 1
     configs = [session(100)] * (16 * processors)
     one: list[Figures] = []
@@ -231,11 +231,11 @@ def over_threads(rounds: int) -> None:
     wall = ratio([f.wall_ns for f in one], [f.wall_ns for f in all_])
     cpu = ratio(ns_each(all_), ns_each(one))
     got = Spread(tuple(f.cpu_ns / f.wall_ns for f in all_))
-    print(f"{processors} threads: {wall:.2f} times as fast by the wall; each packet takes {cpu:.2f} of the processor")
-    print(f"  time that one thread needs; the machine gave {got:.2f} processors")
+    print(f"{processors} threads: {wall:.2f} times as fast in wall time; each packet takes {cpu:.2f} of the processor")
+    print(f"  time that one thread needs; {got:.2f} processors were available")
     if floors:
-        own = Spread(tuple(together / alone for alone, together in floors))
-        print(f"  the floor, which shares nothing between threads, takes {own:.2f} of its time on one thread")
+        slowdown = Spread(tuple(all_threads / one_thread for one_thread, all_threads in floors))
+        print(f"  the floor, which shares nothing between threads, takes {slowdown:.2f} of its time on one thread")
 
 
 def thousand_runs(rounds: int) -> None:
@@ -245,33 +245,31 @@ def thousand_runs(rounds: int) -> None:
     wall = Spread(tuple(f.wall_ns / 1e9 for f in found))
     cpu = Spread(tuple(f.cpu_ns / 1e9 for f in found))
     print(
-        f"1000 runs of 31 s at 1 Mbit/s: {wall:.3f} s by the wall (under 0.5 wanted on 2 idle cores), "
-        f"{cpu:.3f} s on the processors, {found[0].packets} data packets"
+        f"1000 runs of 31 s at 1 Mbit/s: {wall:.3f} s of wall time (under 0.5 wanted on 2 idle cores), "
+        f"{cpu:.3f} s of processor time, {found[0].packets} data packets"
     )
 
 
 def variant_session(variant: str) -> dict[str, Any]:
-    """Return the session with another variant; one whose window is a share of the link gets all of it."""
+    """Return the session with another variant; a variant whose window is a share of the link gets all of it."""
     share = {"satellite_rate": 20e6, "satellite_rtt": 0.5, "connections": 1}
     return session(60, variant=variant, params=share if variant in ("aerotcp", "supertcp") else {})
 
 
 def over_variants(rounds: int, packets: int) -> None:
-    """Every variant in turns with newreno, as many data packets each, and Reno as a controller in Python."""
+    """Every variant alternating with newreno, for equal numbers of data packets, and Reno as a controller in Python."""
     names = [name for name in engine_variant_names() if name != "newreno"]
-    print(
-        f"variants, ns per data packet over newreno's in the same minute, {packets} data packets each, {rounds} turns"
-    )
+    print(f"variants, ratio to newreno and ns per data packet, {packets} data packets each, {rounds} turns")
     print(f"  (at most 2 wanted; {PYTHON_RENO}, a tenth of the packets: each ACK calls Python)")
     for name in (*names, PYTHON_RENO):
         share = packets // 10 if name == PYTHON_RENO else packets
-        turns = beside_newreno(variant_session(name), rounds, share)
-        each = Spread(tuple(own for _, own in turns))
+        turns = compared_with_newreno(variant_session(name), rounds, share)
+        each = Spread(tuple(ns for _, ns in turns))
         print(f"  {name:16} {ratio(each.values, [newreno for newreno, _ in turns]):.2f}, {each:.0f} ns", flush=True)
 
 
 def over_length(seconds: float) -> None:
-    """Memory growth over the length of a run; further on for what shall not grow with it."""
+    """Memory growth with the length of a run; for longer runs if the memory should not depend on it."""
     print(f"memory growth in MiB over {seconds:g} s, {4 * seconds:g} s, and {8 * seconds:g} and {16 * seconds:g} s")
     for name, keeps in OURS.items():
         factors = (1, 4, 8, 16) if name in BOUNDED else (1, 4)
@@ -285,7 +283,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1000.0)
     given = parser.parse_args(arguments)
-    beside_ns2(given.rounds, given.seconds)
+    compared_with_ns2(given.rounds, given.seconds)
     sys.stdout.flush()
     over_threads(given.rounds)
     thousand_runs(given.rounds)

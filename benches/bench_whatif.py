@@ -51,7 +51,7 @@ def write_capture(folder: Path, packets: int) -> Path:
 
 
 def measure_whatif(capture: Path, out: Path) -> tuple[float, float]:
-    """Return the seconds and the greatest resident memory in bytes of one `hindflight whatif`."""
+    """Return the seconds and the maximum resident memory in bytes of one `hindflight whatif`."""
     words = [sys.executable, "-m", "hindflight", "whatif", str(capture), "-o", str(out), *OPTIONS]
     begin = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

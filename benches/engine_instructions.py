@@ -1,4 +1,4 @@
-"""Instructions per data packet of every variant, which no neighbour on the machine changes.
+"""Instructions per data packet of every variant, which other load on the machine does not change.
 
 `python -m benches instructions [VARIANT ...]`, with valgrind and cargo. Counts the difference between a longer and a
 shorter run of the same session, so that neither start-up nor slow start counts.
@@ -22,7 +22,7 @@ SECONDS = (100, 200)
 
 
 def program(example: str) -> str:
-    """Build an example of the engine and return where it lies."""
+    """Build an example of the engine and return its path."""
     built = subprocess.run([*BUILD, example], capture_output=True, text=True, check=True, cwd=HERE.parent)
     messages = [json.loads(line) for line in built.stdout.splitlines()]
     found = [m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == example]

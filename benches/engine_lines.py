@@ -22,7 +22,7 @@ def test_files(path: Path, text: str) -> set[Path]:
 
 
 def without_tests(text: str) -> str:
-    """Cut the test modules that stand in the file itself: each ends at the first closing brace in its own column."""
+    """Remove the test modules within the file: each ends at the first closing brace in its column."""
     while (found := TEST_MODULE.search(text)) is not None:
         if found[3] == ";":
             text = text[: found.start()] + text[found.end() :]

@@ -1,8 +1,8 @@
 """One measurement of the engine in a separate process: `python -m benches.engine_worker`, a case in JSON on stdin.
 
-`measure` prints data packets, nanoseconds on the processor and by the wall, and kB by which the maximum size of the
-process exceeds its size before the run; `compare` prints nanoseconds on the processor per data packet of two sessions
-that take turns. Depends on the engine through `hindflight.replay.experiment.run` alone.
+`measure` prints data packets, nanoseconds of processor and wall time, and kB by which the maximum size of the
+process exceeds its size before the run; `compare` prints nanoseconds of processor time per data packet of two sessions
+that alternate. Depends on the engine only through `hindflight.replay.experiment.run`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from hindflight.replay.experiment.run import Configuration, run_configurations
 
 PYTHON_RENO = "python-reno"
 MAX_GUESSES = 12
-"""Runs in search of a duration."""
+"""Maximum number of runs to find a duration."""
 MAX_GROWTH = 20.0
-"""Times by which such a run may be longer than the one before it."""
+"""Maximum factor by which such a run is longer than the previous one."""
 
 
 class PythonReno(Controller, variant=PYTHON_RENO):
-    """Reno in Python, as the base class has it: what calling Python costs."""
+    """Reno in Python, as in the base class: shows the cost of calls to Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one measurement gave; `growth_kb` is 0 where the system does not tell."""
+    """The result of one measurement; `growth_kb` is 0 if the system does not report it."""
 
     packets: int
     cpu_ns: int
@@ -51,7 +51,7 @@ def measure(
     jobs = [Configuration(config, seed, recorded) for seed, config in enumerate(configs, 1)]
     short = Configuration({**configs[0], "duration_ns": 1_000_000_000}, 1, recorded)
     run_configurations([short], threads=1, segments=segments, samples=samples)
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     size_kb = _status_kb("VmRSS")
     wall, cpu = time.perf_counter_ns(), time.process_time_ns()
     tables = run_configurations(jobs, threads=threads, segments=segments, samples=samples)

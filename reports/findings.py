@@ -50,14 +50,9 @@ _NUMERIC_SECTIONS = {"channel", "key_numbers"}
 """Sections whose texts say how a number was measured: out of its table, such a text needs the number's name."""
 
 
-_FORMER_SECTIONS = {"what_happened": "what_was", "sensitivity": "spread"}
-"""Names of sections in older workspaces."""
-
-
 def findings_of(tables: Tables, section: str) -> list[Row]:
-    """Return the rows of `findings` of `section`, in order; rows under the section's former name count too."""
-    names = {section, _FORMER_SECTIONS.get(section, section)}
-    return [row for row in read(tables, "findings", COLUMNS).to_dicts() if row["section"] in names]
+    """Return the rows of `findings` of `section`, in order."""
+    return [row for row in read(tables, "findings", COLUMNS).to_dicts() if row["section"] == section]
 
 
 def sentences(rows: Iterable[Row]) -> list[str]:
@@ -129,17 +124,12 @@ def _cell(row: Row | None) -> Cell:
     return Cell(value, interval(low, high, unit), _verdict(row), number=True)
 
 
-_SHOWN_VERDICTS = {"info": "", "miss": "fail"}
-"""Verdicts of `findings` that a report shows by another word."""
-
-
 def _verdict(row: Row) -> str:
     if row["section"] == "what_if" and row["metric"] == "goodput_gain":
         if row["verdict"] == "unknown":
             return "undecided"
         return _sign_of_interval(_number(row["low"]), _number(row["high"]))
-    verdict = str(row["verdict"])
-    return _SHOWN_VERDICTS.get(verdict, verdict)
+    return "" if row["verdict"] == "info" else str(row["verdict"])
 
 
 def _sign_of_interval(low: float | None, high: float | None) -> str:
@@ -172,7 +162,15 @@ _RUN_COLUMNS = (
 )
 """Columns of the table of runs: column of `runs`, heading, unit."""
 
-_OPTIONAL_COLUMNS = {"aqm_losses", "control_losses", "ecn_marks", "ecn_reductions", "proxy_held_max_bytes", "reset_ns"}
+_OPTIONAL_COLUMNS = {
+    "aqm_losses",
+    "outage_losses",
+    "control_losses",
+    "ecn_marks",
+    "ecn_reductions",
+    "proxy_held_max_bytes",
+    "reset_ns",
+}
 """Columns that are left out if they are zero or null in all runs."""
 
 _UNFOLDED_RUNS = 20
@@ -290,7 +288,7 @@ def _plain(value: object) -> str:
 def run_provenance(tables: Tables) -> Grid | None:
     """Return the scenarios, channel modes and seeds of the runs as a grid; None without runs."""
     runs = read(tables, "runs", ["scenario", "purpose", "channel_mode", "seed", "role"])
-    runs = runs.filter(pl.col("role") == "studied")
+    runs = runs.filter(pl.col("role") == "under_test")
     if runs.is_empty():
         return None
     grouped = runs.group_by("scenario", "purpose", "channel_mode", maintain_order=True).agg(

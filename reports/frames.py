@@ -172,7 +172,7 @@ def runs_with_subject(tables: Tables, columns: Sequence[str]) -> pl.DataFrame:
     The result has the flow under test of each run only; flows that share its path have no subject.
     """
     wanted = list(dict.fromkeys(["variant", "proxy", "role", *columns]))
-    frame = read(tables, "runs", wanted).filter(pl.col("role") == "studied")
+    frame = read(tables, "runs", wanted).filter(pl.col("role") == "under_test")
     subjects = [schema.run_subject(v, p) for v, p in frame.select("variant", "proxy").iter_rows()]
     return frame.with_columns(subject=pl.Series(subjects, dtype=pl.String))
 

@@ -23,7 +23,14 @@ from hindflight.toolkit.database import connect
 from hindflight.toolkit.errors import UnknownTableError, WorkspaceError, did_you_mean
 from hindflight.toolkit.files import os_error, plain_os_errors, sha256_of, sync_folder, write_whole
 from hindflight.toolkit.manifest import MAKE_AGAIN, PART_NAME, Command, Input, Manifest, Part, read_manifest
-from hindflight.toolkit.schema import TABLES, arrow_schema, conform, empty_table
+from hindflight.toolkit.schema import (
+    TABLES,
+    arrow_schema,
+    conform,
+    empty_table,
+    has_former_values,
+    with_current_values,
+)
 from hindflight.toolkit.text import name_to_text
 from hindflight.toolkit.version import versions
 
@@ -111,7 +118,10 @@ class Workspace:
         return paths
 
     def dataset(self, name: str) -> ds.Dataset:
-        """Return table `name` as a pyarrow dataset, not read yet."""
+        """Return table `name` as a pyarrow dataset.
+
+        The dataset is not read yet, except for a table in which values of earlier schema versions are replaced.
+        """
         import pyarrow as pa
         import pyarrow.dataset as ds
         import pyarrow.fs as pafs
@@ -125,7 +135,10 @@ class Workspace:
             fragments = [form.make_fragment(_arrow_file(path), pafs.LocalFileSystem()) for path in paths]
             for fragment in fragments:
                 _check_columns(name, fragment.physical_schema)
-            return ds.FileSystemDataset(fragments, arrow_schema(name), form)
+            stored = ds.FileSystemDataset(fragments, arrow_schema(name), form)
+            if has_former_values(name):
+                return ds.dataset(conform(name, with_current_values(name, stored.to_table())))
+            return stored
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(self.path, name, error) from error
 
@@ -144,6 +157,8 @@ class Workspace:
         import polars as pl
 
         paths = self.parts(name)
+        if paths and has_former_values(name):
+            return pl.DataFrame(self.table(name)).lazy()
         if paths and not _is_utf8(self.path):  # Polars opens no such file by its name.
             return pl.scan_pyarrow_dataset(self.dataset(name))
         return pl.scan_parquet(paths) if paths else pl.DataFrame(empty_table(name)).lazy()

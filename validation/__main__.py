@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from validation.ns2 import Cell
     from validation.open_loop import OpenLoopResult
     from validation.tables import Results
-    from validation.tcp_linux import Likeness
+    from validation.tcp_linux import WindowComparison
 
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -53,23 +53,23 @@ def validate(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the engine with closed forms, ns-2 and recorded Linux runs. A miss is shown, not an error."""
-    from validation.by_hand import validate_by_hand
+    """Compare the engine with closed forms, ns-2 and recorded Linux runs. A failure is shown; it is not an error."""
+    from validation.recursions import validate_recursions
     from validation.repeated import validate_repeated
     from validation.tables import Results
 
     whole = full or data is not None
-    linux, alone = _beside_linux(data or FIXTURES / "kernel", threads)
+    linux, open_loop = _compare_with_linux(data or FIXTURES / "kernel", threads)
     repeated = validate_repeated(FIXTURES / "shared_bottleneck.json", threads=threads)
-    cells, likenesses = _beside_ns2(whole, threads) if ns2 else ([], [])
-    by_hand = validate_by_hand() if closed_forms else []
+    cells, comparisons = _compare_with_ns2(whole, threads) if ns2 else ([], [])
+    recursions = validate_recursions() if closed_forms else []
     results = Results(
         linux=linux,
         repeated=repeated,
-        alone=alone,
+        open_loop=open_loop,
         ns2=cells,
-        tcp_linux=[*likenesses, *by_hand],
-        closed=_beside_closed_forms(whole, threads) if closed_forms else [],
+        tcp_linux=[*comparisons, *recursions],
+        closed=_compare_with_closed_forms(whole, threads) if closed_forms else [],
     )
     if write is not None:
         _write_page(write, results)
@@ -81,7 +81,7 @@ def validate(
         say("a quick run; --full compares every cell of ns-2 and of the closed forms, --data DIR more runs of Linux")
 
 
-def _beside_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], list[OpenLoopResult]]:
+def _compare_with_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], list[OpenLoopResult]]:
     from hindflight.toolkit.capture import load_capture
     from validation.linux import validate_runs
     from validation.open_loop import validate_open_loop
@@ -89,19 +89,19 @@ def _beside_linux(folder: Path, threads: int | None) -> tuple[list[RunResult], l
     with progress_on_stderr() as report:
         runs = validate_runs(folder, threads=threads, on_done=lambda done, of: report(folder, done / of))
     with progress_on_stderr() as report:
-        alone = validate_open_loop(
+        open_loop = validate_open_loop(
             folder, lambda path: load_capture(path).segments, on_done=lambda done, of: report(folder, done / of)
         )
-    return runs, alone
+    return runs, open_loop
 
 
-def _beside_closed_forms(whole: bool, threads: int | None) -> list[Check]:
+def _compare_with_closed_forms(whole: bool, threads: int | None) -> list[Check]:
     from validation.closed_forms import QUICK, Grid, validate_closed_forms
 
     return validate_closed_forms(Grid() if whole else QUICK, threads=threads)
 
 
-def _beside_ns2(whole: bool, threads: int | None) -> tuple[list[Cell], list[Likeness]]:
+def _compare_with_ns2(whole: bool, threads: int | None) -> tuple[list[Cell], list[WindowComparison]]:
     from validation.ns2 import QUICK, Grid, compare_with_ns2
     from validation.simulator import simulator
     from validation.tcp_linux import compare_with_tcp_linux
@@ -118,7 +118,7 @@ def _beside_ns2(whole: bool, threads: int | None) -> tuple[list[Cell], list[Like
 
 
 def _write_page(page: Path, results: Results) -> None:
-    """Write the page, and beside it, in `images`, a picture per congestion control."""
+    """Write the page and, in the folder `images` next to it, a plot per congestion control."""
     from hindflight.reports.exports import write_chart
     from hindflight.toolkit.files import plain_os_errors, write_whole
     from validation.charts import validation_windows
@@ -136,20 +136,20 @@ def _write_page(page: Path, results: Results) -> None:
             title = f"{variant}: congestion window at equal data packet, Linux and the engine"
             write_chart(validation_windows(frame, title), images / f"validation-{variant}.svg")
             pictures[title] = f"images/validation-{variant}.svg"
-        _draw_likenesses(page.parent / "images" / "variants", results.tcp_linux)
+        _draw_comparisons(page.parent / "images" / "variants", results.tcp_linux)
         write_whole(page, render_page(results, pictures))
 
 
-def _draw_likenesses(folder: Path, likenesses: Sequence[Likeness]) -> None:
+def _draw_comparisons(folder: Path, comparisons: Sequence[WindowComparison]) -> None:
     """Write a picture per variant, for its page in docs/variants."""
     import polars as pl
 
     from hindflight.reports.exports import write_chart
     from validation.charts import ENGINE, validation_windows
 
-    by_picture: dict[tuple[str, str], list[Likeness]] = {}
-    for likeness in likenesses:
-        by_picture.setdefault((likeness.case.variant, likeness.case.reference), []).append(likeness)
+    by_picture: dict[tuple[str, str], list[WindowComparison]] = {}
+    for comparison in comparisons:
+        by_picture.setdefault((comparison.case.variant, comparison.case.reference), []).append(comparison)
     folder.mkdir(parents=True, exist_ok=True)
     first: dict[str, tuple[str, str]] = {}
     for key in by_picture:
@@ -161,7 +161,7 @@ def _draw_likenesses(folder: Path, likenesses: Sequence[Likeness]) -> None:
             for side, windows in ((reference, one.reference_pkts), (ENGINE, one.engine_pkts))
         ]
         title = f"{variant}: cwnd at equal data packet"
-        more = "-by-hand" if (variant, reference) != first[variant] else ""
+        more = "-closed-form" if (variant, reference) != first[variant] else ""
         write_chart(validation_windows(pl.concat(parts), title, reference), folder / f"{variant}{more}.svg")
 
 
@@ -200,21 +200,23 @@ def _document(results: Results) -> dict[str, Any]:
             for flow in run.flows
             for divergence in flow.divergences
         ],
-        "partings": [
-            {"subject": flow.subject, **asdict(flow.parting)} for flow in results.alone if flow.parting is not None
+        "open_loop_divergences": [
+            {"subject": flow.subject, **asdict(flow.divergence)}
+            for flow in results.open_loop
+            if flow.divergence is not None
         ],
     }
 
 
 def _show(results: Results) -> None:
-    from validation.tables import missing, summary
+    from validation.tables import failure_lines, summary
 
     for table in results.tables:
         print_table(list(table.rows[0]), table.rows, table.title)
         if table.bounds:
             print(f"{table.bounds}\n")
-    for line in missing(results):
-        print(f"miss: {line}")
+    for line in failure_lines(results):
+        print(f"fail: {line}")
     for line in summary(results):
         print(line)
 

@@ -37,19 +37,19 @@ STACK: dict[str, Any] = {"smss_bytes": SMSS_BYTES, "delayed_ack": False, "receiv
 
 WARM_UP_LOSSES = 30
 PFTK_LOSSES = 500
-"""Expected losses of a run, and those left out at its start; the rate's standard error is then some 3 %."""
+"""Expected losses of a run, and those excluded at its start; the rate's standard error is then some 3 %."""
 PFTK_SEEDS = 2
 PERIODS = 40
 """Sawteeth measured where losses come at equal distance."""
 WARM_UP_PKTS = 10_000_000
 WARM_UP_PERIODS = 2000
-"""Left out before them, whichever is less. Cubic needs that long: near its plateau the window hardly moves, so that the
+"""Excluded before them, whichever is less. Cubic needs this long: near its plateau the window hardly changes, so the
 distance to the steady state falls only with the square root of the number of losses, and fast convergence (RFC 9438
-§4.7), of which the closed form knows nothing, throws the flow far below it at the start."""
+§4.7), which the closed form neglects, takes the flow far below it at the start."""
 
 
 IN_ROUNDS = "whole round trips"
-"""The form that leaves nothing out: what another one leaves out is seen beside it."""
+"""The form without approximation; its difference from another form is the error of that form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +141,22 @@ def _pftk(grid: Grid, threads: int | None) -> Iterable[Check]:
             end_s = (WARM_UP_LOSSES + PFTK_LOSSES) * second_per_loss
             seeds = range(1, 1 + PFTK_SEEDS)
             steady = _steady(flow, WARM_UP_LOSSES * second_per_loss, end_s, seeds, threads)
-            subject = f"newreno beside PFTK, p {p:g}, RTT {rtt_s:g} s"
+            subject = f"newreno against PFTK, p {p:g}, RTT {rtt_s:g} s"
             yield within_share(subject, "send rate", steady.sent_pps, expected, PFTK_SHARE, "packets/s")
 
 
 def _mean_rto_s(flow: Flow, p: float, threads: int | None) -> float:
-    """Return the flow's own timeout, before any back-off, averaged over the second half of some 60 losses."""
+    """Return the RTO of the flow, without backoff, averaged over the second half of some 60 losses."""
     import pyarrow.compute as pc
 
     duration_s = 60 / (p * reno_window_pkts(p) / flow.rtt_s)
-    told = run_configurations([flow.configuration(duration_s, 1, recorded=True)], threads=threads)["instruments"]
-    told = told.filter(pc.equal(told["source"].cast("string"), "replay"))
-    told = told.filter(pc.greater(told["t_ns"], duration_s * 1e9 / 2))
-    t_ns, rto_ns = told["t_ns"].to_numpy(), told["rto_ns"].to_numpy().astype(np.float64)
-    # Backed off, the timer holds a multiple, from a timeout to the end of its repair.
-    plain = pc.not_equal(told["phase"].cast("string"), "loss").to_numpy()
-    return float(np.average(rto_ns[:-1], weights=np.diff(t_ns) * plain[:-1]) / 1e9)
+    states = run_configurations([flow.configuration(duration_s, 1, recorded=True)], threads=threads)["instruments"]
+    states = states.filter(pc.equal(states["source"].cast("string"), "replay"))
+    states = states.filter(pc.greater(states["t_ns"], duration_s * 1e9 / 2))
+    t_ns, rto_ns = states["t_ns"].to_numpy(), states["rto_ns"].to_numpy().astype(np.float64)
+    # From a timeout to the end of its retransmissions the RTO is backed off.
+    without_backoff = pc.not_equal(states["phase"].cast("string"), "loss").to_numpy()
+    return float(np.average(rto_ns[:-1], weights=np.diff(t_ns) * without_backoff[:-1]) / 1e9)
 
 
 BDP_PKTS = 100
@@ -177,7 +177,7 @@ def _sawtooth(buffers: tuple[float, ...], threads: int | None) -> Iterable[Check
         cycle_s = top / 2 * max(SAWTOOTH_RTT_S, top / rate_pps)
         steady = _steady(flow, 2 * cycle_s, (2 + SAWTOOTH_CYCLES) * cycle_s, [1], threads)
         expected = sawtooth_utilisation(BDP_PKTS, queue_pkts)
-        subject = f"reno beside the sawtooth, buffer {share:g} BDP"
+        subject = f"reno against the sawtooth, buffer {share:g} BDP"
         yield within_share(subject, "utilisation", steady.sent_pps / rate_pps, expected, SAWTOOTH_SHARE, "")
 
 
@@ -186,7 +186,7 @@ def _reno(losses: tuple[float, ...], threads: int | None) -> Iterable[Check]:
         forms = {"sqrt(1.5/p)": reno_window_pkts(p), IN_ROUNDS: reno_rounds_window_pkts(p)}
         window = _window_under_periodic_loss(_under_periodic_loss("reno", p, 0.1, reno_window_pkts(p)), p, threads)
         for form, expected in forms.items():
-            yield within_share(f"reno beside {form}, p {p:g}", "mean window", window, expected, RENO_SHARE, "packets")
+            yield within_share(f"reno against {form}, p {p:g}", "mean window", window, expected, RENO_SHARE, "packets")
 
 
 def _cubic(grid: Grid, threads: int | None) -> Iterable[Check]:
@@ -195,15 +195,15 @@ def _cubic(grid: Grid, threads: int | None) -> Iterable[Check]:
             expected = cubic_window_pkts(p, rtt_s)
             periods = min(WARM_UP_PERIODS, round(WARM_UP_PKTS * p))
             flow = _under_periodic_loss("cubic", p, rtt_s, expected)
-            forgetful = replace(flow, params={"fast_convergence": False})
+            without = replace(flow, params={"fast_convergence": False})
             for name, one, fast_convergence, warm_up in (
                 ("cubic", flow, True, periods),
-                ("cubic without fast convergence", forgetful, False, min(periods, WARM_UP_PERIODS // 10)),
+                ("cubic without fast convergence", without, False, min(periods, WARM_UP_PERIODS // 10)),
             ):
                 window = _window_under_periodic_loss(one, p, threads, warm_up)
                 counted = cubic_rounds_window_pkts(p, rtt_s, fast_convergence, warm_up, PERIODS)
                 for form, value in {"RFC 9438 §5.1": expected, IN_ROUNDS: counted}.items():
-                    subject = f"{name} beside {form}, p {p:g}, RTT {rtt_s:g} s"
+                    subject = f"{name} against {form}, p {p:g}, RTT {rtt_s:g} s"
                     yield within_share(subject, "mean window", window, value, CUBIC_SHARE, "packets")
 
 

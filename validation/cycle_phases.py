@@ -44,6 +44,6 @@ def _first_phase(info: Mapping[str, Integers], t_us: Integers, stay: slice) -> i
         return MAX_CRUISES
     first = stay.start + int(probing[0])
     waited = int(t_us[first] - t_us[stay.start])
-    least = int(info["bbr_min_rtt"][stay.start])
-    cruised = min(round(waited / max(least, 1)), CYCLE_LENGTH - 2)
+    min_rtt = int(info["bbr_min_rtt"][stay.start])
+    cruised = min(round(waited / max(min_rtt, 1)), CYCLE_LENGTH - 2)
     return CYCLE_LENGTH - cruised

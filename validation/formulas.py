@@ -78,8 +78,8 @@ def reno_rounds_window_pkts(p: float) -> float:
     A cycle has one of w packets in which the loss is repaired, and those of w, w + 1, … 2 w that the window grows by:
     1/p packets in all, w + 2 round trips.
     """
-    least = (math.sqrt(6.25 + 6 / p) - 2.5) / 3
-    return 1 / p / (least + 2)
+    minimum = (math.sqrt(6.25 + 6 / p) - 2.5) / 3
+    return 1 / p / (minimum + 2)
 
 
 def cubic_window_pkts(p: float, rtt_s: float) -> float:

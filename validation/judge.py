@@ -1,6 +1,6 @@
-"""One number of the engine compared with a reference, with a bound stated beforehand: pass or miss.
+"""One number of the engine compared with a reference, with a bound stated beforehand: pass or fail.
 
-Does not depend on kernels or formulas. A bound is two-sided: too much and too little both miss.
+Does not depend on kernels or formulas. A bound is two-sided: too much and too little both fail.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 SECTION = "validation"
-"""Value of `findings.section` for every row of here."""
+"""Value of `findings.section` of all rows."""
 
-Verdict = Literal["pass", "miss", "unknown"]
+Verdict = Literal["pass", "fail", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`value` against `reference`, which it may miss by `allowed`; all in `unit`.
+    """`value` against `reference`, from which it may differ by `allowed`; all in `unit`.
 
     `value` is None where the comparison could not be made; `text` then says why.
     """
@@ -35,11 +35,11 @@ class Check:
         """Whether the bound holds."""
         if self.value is None:
             return "unknown"
-        return "pass" if abs(self.value - self.reference) <= self.allowed else "miss"
+        return "pass" if abs(self.value - self.reference) <= self.allowed else "fail"
 
     @property
     def relative(self) -> float | None:
-        """How far off, as a share of the reference; None without a value or with a reference of 0."""
+        """Relative difference from the reference; None without a value or with a reference of 0."""
         return None if self.value is None or self.reference == 0 else self.value / self.reference - 1
 
 
@@ -49,13 +49,13 @@ def within_share(subject: str, metric: str, value: float, reference: float, shar
 
 
 def not_made(subject: str, metric: str, why: str) -> Check:
-    """Return the check of something that could not be compared: never left out in silence."""
+    """Return the check of a comparison that could not be made."""
     return Check(subject, metric, None, 0.0, 0.0, "", why)
 
 
-def misses(checks: Iterable[Check]) -> list[Check]:
-    """Return those that miss."""
-    return [check for check in checks if check.verdict == "miss"]
+def failures(checks: Iterable[Check]) -> list[Check]:
+    """Return the checks that fail."""
+    return [check for check in checks if check.verdict == "fail"]
 
 
 def finding(check: Check) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from validation.divergence import Divergence, divergences
-from validation.judge import Check, misses, not_made, within_share
+from validation.judge import Check, failures, not_made, within_share
 from validation.measured import QUANTILES, Measured, measure_engine, measure_kernel
 from validation.rebuild import VARIANTS, as_it_was_timed, missing_variants, rebuild
 from validation.recorded import KernelRun, find_runs, read_run
@@ -29,12 +29,12 @@ CWND_MEDIAN = 0.05
 CWND_QUANTILE_SHARE = 0.10
 JAIN = 0.02
 
-NO_TCP_INFO = "no TCP_INFO beside this run, so the kernel's window is not known"
+NO_TCP_INFO = "no TCP_INFO next to this run, so the kernel's window is not known"
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What a flow of a run that misses comes to with each packet as late as the emulator delivered it.
+    """The result of a flow of a failed run with the delay error of the emulator for each packet.
 
     No model of the link has that. `moved` is where each number goes, `followed` up to which packet that run sends and
     loses what the kernel did. Empty where a run does not miss.
@@ -103,8 +103,8 @@ def validate_run(run: KernelRun, *, threads: int | None = None) -> RunResult:
         _checks(subject, flow.variant, *pair) for subject, flow, pair in zip(subjects, run.flows, pairs, strict=True)
     ]
     shared = _shared_checks(run.name, pairs)
-    missed = bool(misses([check for part in (*checks, shared) for check in part]))
-    timed = _as_it_was_timed(run, kernel, threads) if missed else [Timed() for _ in run.flows]
+    failed = bool(failures([check for part in (*checks, shared) for check in part]))
+    timed = _as_it_was_timed(run, kernel, threads) if failed else [Timed() for _ in run.flows]
     results = [
         FlowResult(subject, flow.variant, tuple(own), tuple(divergences(*pair)), pair, repeated)
         for subject, flow, own, pair, repeated in zip(subjects, run.flows, checks, pairs, timed, strict=True)

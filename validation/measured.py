@@ -86,13 +86,13 @@ def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int
     data = segments.filter(
         pc.and_(pc.equal(segments["direction"].cast("string"), "a2b"), pc.greater(segments["payload_bytes"], 0))
     ).sort_by("record")
-    told = own["instruments"]
-    told = told.filter(pc.equal(told["source"].cast("string"), "replay"))
+    states = own["instruments"]
+    states = states.filter(pc.equal(states["source"].cast("string"), "replay"))
     seq = data["seq"].to_numpy()
-    window = told["cwnd_bytes"].to_numpy() / flow.smss_bytes
-    # A record holds until the next: what changes nothing is not told of.
-    at = np.searchsorted(told["t_ns"].to_numpy(), data["t_ns"].to_numpy(), side="right") - 1
-    phases = told["phase"].cast("string").to_pylist()
+    window = states["cwnd_bytes"].to_numpy() / flow.smss_bytes
+    # A row holds until the next one; states without a change have no row.
+    at = np.searchsorted(states["t_ns"].to_numpy(), data["t_ns"].to_numpy(), side="right") - 1
+    phases = states["phase"].cast("string").to_pylist()
     return Measured(
         goodput_bps=run["delivered_bytes"] * 8e9 / (flow.end_ns - flow.start_ns),
         retransmissions=run["retransmissions"],
@@ -102,7 +102,7 @@ def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int
         fate=_fates(data, own["events"]),
         cwnd_pkts=window[at],
         state=[phases[i] for i in at],
-        cwnd_quantiles=held_quantiles(told["t_ns"].to_numpy() - since_ns, window, flow.start_ns, flow.end_ns),
+        cwnd_quantiles=held_quantiles(states["t_ns"].to_numpy() - since_ns, window, flow.start_ns, flow.end_ns),
     )
 
 

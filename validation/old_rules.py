@@ -94,7 +94,7 @@ class OldBic(OldReno, variant=OLD_BIC):
 
 
 class Rounds(OldReno, variant=None):
-    """Rounds of Vegas: what was outstanding when one began, least round-trip times of the round and of all."""
+    """Rounds of Vegas: the outstanding data at its beginning, minimum round-trip times of the round and of all."""
 
     def __init__(self, cwnd: float, ssthresh: float) -> None:
         """Begin with the windows of `Controller`."""
@@ -261,7 +261,7 @@ class OldIllinois(Rounds, variant=OLD_ILLINOIS):
                 self.beta = (8 * high - 32 * low + 24 * mean) // (high - low)
 
     def growth(self, mean: int, most: int) -> int:
-        """Return alpha for the mean queueing delay of a round and the greatest of all."""
+        """Return alpha for the mean queueing delay of a round and the maximum of all."""
         edge = most // 100
         if mean > edge:
             self.above = True

@@ -1,9 +1,9 @@
-"""Open-loop replay of a controller: our sender follows a recorded flow, and its window is compared with the kernel's
-after every ACK.
+"""Open-loop replay of a controller: the engine's sender follows a recorded flow, and its window is compared with the
+kernel's after every ACK.
 
-Depends on the recorded run and its sender's capture. What left, when each ACK came and what it reported, and when the
-retransmission timer fired come from the record; scoreboard, recovery and window are ours. In a closed loop a sender's
-errors change what it meets next; here they change nothing, so that any difference is one of the rules.
+Depends on the recorded run and its sender's capture. The transmissions, the time and content of each ACK, and the times
+at which the retransmission timer fired come from the record; scoreboard, recovery and window are the engine's. In a
+closed loop an error of a sender changes its later input. In open loop it does not, so any difference is due to a rule.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ MEDIAN = 0.01
 """Bound on the median error of the window."""
 
 CAPTURE = "snd.pcap.xz"
-"""What the sender's interface saw."""
+"""Capture at the sender's interface."""
 
 TCP_INFO_BOARD = ("unacked", "sacked", "lost", "retrans")
-OWN_BOARD = ("outstanding_pkts", "sacked_pkts", "lost_pkts", "retransmitted_pkts")
-"""The scoreboard by TCP_INFO's names and by those of `hindflight.replay.experiment.run.follow`."""
+ENGINE_BOARD = ("outstanding_pkts", "sacked_pkts", "lost_pkts", "retransmitted_pkts")
+"""The scoreboard with the names of TCP_INFO and with those of `hindflight.replay.experiment.run.follow`."""
 
 HANDSHAKE_SEGMENTS = 1
 """Received before the first ACK of data: the SYN-ACK."""
@@ -44,17 +44,17 @@ HANDSHAKE_SEGMENTS = 1
 SYN = 2
 """TCP flag."""
 
-STAMPS = 1 << 32
-"""Time stamps count up to here and begin again."""
+TIMESTAMP_MODULUS = 1 << 32
+"""Timestamps wrap around here."""
 
 MILLISECOND_NS = 1_000_000
 LEAD_NS = 1_000_000_000
-"""The record begins so late by our clock, and up to a tick later: a time stamp of 0 would mean none."""
+"""The record begins this late by the engine's clock, or up to a tick later, because a timestamp of 0 means none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A flow as its sender met it. `acks[i]` and `sent[i]` count segments received and data packets sent, so far."""
+    """The events at the sender of a flow. `acks[i]` and `sent[i]` count segments received and data packets sent."""
 
     events: list[Event]
     acks: Integers
@@ -62,35 +62,35 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
-    """The first ACK after which the windows differ: its number, when it came, both windows and scoreboards.
+class OpenLoopDivergence:
+    """The first ACK after which the windows differ: its number and time, both windows and scoreboards.
 
-    A scoreboard is packets outstanding, sacked, lost and in flight again.
+    A scoreboard is packets outstanding, sacked, lost and retransmitted.
     """
 
     ack: int
     t_ns: int
     kernel_cwnd: int
-    own_cwnd: int
+    engine_cwnd: int
     kernel_board: tuple[int, ...]
-    own_board: tuple[int, ...]
+    engine_board: tuple[int, ...]
 
     def __str__(self) -> str:
         return (
-            f"ACK {self.ack} at {self.t_ns / 1e9:.4f} s: cwnd {self.own_cwnd} / {self.kernel_cwnd}, outstanding, "
-            f"sacked, lost, resent {_board(self.own_board)} / {_board(self.kernel_board)}"
+            f"ACK {self.ack} at {self.t_ns / 1e9:.4f} s: cwnd {self.engine_cwnd} / {self.kernel_cwnd}, outstanding, "
+            f"sacked, lost, retransmitted {_board(self.engine_board)} / {_board(self.kernel_board)}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLoopResult:
-    """One flow: the check, the ACKs that could be compared, the share with equal windows, and where they part first."""
+    """One flow: the check, the ACKs that could be compared, the share with equal windows, and the first difference."""
 
     subject: str
     check: Check
     compared: int
     equal: float
-    parting: Parting | None
+    divergence: OpenLoopDivergence | None
 
 
 def validate_open_loop(
@@ -112,7 +112,7 @@ def follow_run(run: KernelRun, capture: Path, read_segments: Callable[[Path], pa
     """Compare the flows of `run`, whose sender's capture is `capture`."""
     subjects = [run.name if len(run.flows) == 1 else f"{run.name} flow {i}" for i, _ in enumerate(run.flows, 1)]
     if not capture.is_file():
-        why = f"no {CAPTURE} beside this run"
+        why = f"no {CAPTURE} next to this run"
         return [OpenLoopResult(subject, _unknown(subject, why), 0, 0.0, None) for subject in subjects]
     segments = read_segments(capture)
     return [_follow_flow(subject, run, number, segments) for number, subject in enumerate(subjects)]
@@ -128,14 +128,14 @@ def _follow_flow(subject: str, run: KernelRun, number: int, segments: pa.Table) 
 
 
 def _unknown(subject: str, why: str) -> Check:
-    return not_made(subject, "alone_cwnd_error", why)
+    return not_made(subject, "open_loop_cwnd_error", why)
 
 
 def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mapping[str, Integers]) -> Record:
-    """Return what the sender of connection `flow_id` of its capture met and did, up to the flow's end.
+    """Return the events at the sender of connection `flow_id` of its capture, up to the end of the flow.
 
-    The order is the file's, in which the sender handled them: an ACK is stamped when it comes in, so that one which
-    had to wait may bear an earlier time than what left before it was read.
+    The order is that of the file, in which the sender processed them: an ACK is stamped on arrival, so one that waited
+    can have an earlier time than a segment sent before it was processed.
     """
     import pyarrow.compute as pc
 
@@ -148,8 +148,8 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
     }
     outward = pc.equal(own["direction"].cast("string"), "a2b").to_pylist()
     rows = [
-        dict(zip(columns, values, strict=True), leaves=leaves)
-        for leaves, *values in zip(outward, *columns.values(), strict=True)
+        dict(zip(columns, values, strict=True), is_sent=is_sent)
+        for is_sent, *values in zip(outward, *columns.values(), strict=True)
     ]
     clock = _Clock(rows)
     end_ns = clock.begin_ns + flow.end_ns - flow.syn_ns
@@ -164,43 +164,43 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
 
 
 class _Clock:
-    """The sender's clock, which counts on in milliseconds where its time stamps do: what it stamped and what is echoed
-    compare as they did for the sender. It stamps what leaves, and only then does its interface see it. It begins as far
-    into a tick as the sender's did, by which CUBIC reads its curve."""
+    """The sender's clock, in milliseconds like its timestamps, so that sent and echoed timestamps compare as they did
+    at the sender. A segment is stamped before the interface sees it. The clock begins at the recorded phase of a tick,
+    because CUBIC evaluates its curve in ticks."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
         into_tick_ns = phase_ns(self._first_ns) % TICK_NS
         self._start_ns = LEAD_NS + into_tick_ns // MILLISECOND_NS * MILLISECOND_NS
-        self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["leaves"])
+        self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["is_sent"])
         self._latest_ns = 0
         self.begin_ns = self._start_ns + self._lead_ns
 
     def _stamped_ns(self, row: Mapping[str, Any]) -> int:
-        """The earliest time since the first that bears the stamp of `row`; 0 without stamps."""
+        """The earliest time since the first row that has the timestamp of `row`; 0 without timestamps."""
         if row["ts_val"] is None or self._first_stamp is None:
             return 0
-        return int((row["ts_val"] - self._first_stamp) % STAMPS) * MILLISECOND_NS
+        return int((row["ts_val"] - self._first_stamp) % TIMESTAMP_MODULUS) * MILLISECOND_NS
 
     def read(self, row: Mapping[str, Any]) -> int:
-        """The time at which the sender handled `row`, none before the one of the row before."""
+        """The time at which the sender processed `row`, not before the previous row."""
         at_ns = row["t_ns"] - self._first_ns + self.begin_ns
-        if row["leaves"] and row["ts_val"] is not None:
+        if row["is_sent"] and row["ts_val"] is not None:
             at_ns = min(at_ns, self._start_ns + self._stamped_ns(row) + MILLISECOND_NS - 1)
         self._latest_ns = max(self._latest_ns, at_ns)
         return self._latest_ns
 
     def echo(self, stamp: int | None) -> int:
-        """What `stamp` is by this clock; 0 without one."""
+        """The timestamp `stamp` on this clock; 0 without one."""
         if stamp is None or self._first_stamp is None:
             return 0
-        return int(stamp - self._first_stamp + self._start_ns // MILLISECOND_NS) % STAMPS
+        return int(stamp - self._first_stamp + self._start_ns // MILLISECOND_NS) % TIMESTAMP_MODULUS
 
 
 def _event(at_ns: int, row: Mapping[str, Any], clock: _Clock) -> Event | None:
-    """Return what `row` is to the sender; None for a bare ACK that it sent."""
+    """Return the event of `row` at the sender; None for a pure ACK that it sent."""
     syn = row["flags"] & SYN
-    if row["leaves"]:
+    if row["is_sent"]:
         if syn:
             return (at_ns, "syn", 0, 0, 0, [])
         return (at_ns, "data", row["seq"], row["payload_bytes"], 0, []) if row["payload_bytes"] else None
@@ -209,7 +209,7 @@ def _event(at_ns: int, row: Mapping[str, Any], clock: _Clock) -> Event | None:
 
 
 def _with_timeouts(events: list[Event], info: Mapping[str, Integers], shift_ns: int) -> list[Event]:
-    """Put a timeout before the first octets sent again in each span in which TCP_INFO's count of timeouts rose."""
+    """Insert a timeout before the first retransmission in each span in which the timeout counter of TCP_INFO rose."""
     times, counts = info["t_ns"] - shift_ns, info["total_rto"]
     rises = np.flatnonzero(np.diff(counts, prepend=0) > 0)
     spans = [(int(times[max(i - 1, 0)]), int(times[i])) for i in rises.tolist()]
@@ -231,33 +231,33 @@ def _with_timeouts(events: list[Event], info: Mapping[str, Integers], shift_ns: 
 def compare(
     subject: str, flow: KernelFlow, info: Mapping[str, Integers], record: Record, states: pa.Table
 ) -> OpenLoopResult:
-    """Return how far the windows differ after each ACK of which TCP_INFO has a row."""
+    """Return the difference of the windows after each ACK for which TCP_INFO has a row."""
     rows, places = _pairs(info, record, flow.end_ns)
     if not len(rows):
         raise LogError(f"{subject}: TCP_INFO has no row that fits the sender's capture")
     kernel = info["snd_cwnd"][rows]
     own = np.floor(states["cwnd_pkts"].to_numpy()[places]).astype(np.int64)
     error = np.abs(own - kernel) / kernel
-    check = Check(subject, "alone_cwnd_error", 100 * float(np.median(error)), 0.0, 100 * MEDIAN, "%")
-    parting = None
+    check = Check(subject, "open_loop_cwnd_error", 100 * float(np.median(error)), 0.0, 100 * MEDIAN, "%")
+    divergence = None
     if (own != kernel).any():
         first = int((own != kernel).argmax())
         row, place = int(rows[first]), int(places[first])
-        parting = Parting(
+        divergence = OpenLoopDivergence(
             ack=int(info["segs_in"][row]),
             t_ns=int(info["t_ns"][row]),
             kernel_cwnd=int(kernel[first]),
-            own_cwnd=int(own[first]),
+            engine_cwnd=int(own[first]),
             kernel_board=tuple(int(info[name][row]) for name in TCP_INFO_BOARD),
-            own_board=tuple(int(states[name].to_numpy()[place]) for name in OWN_BOARD),
+            engine_board=tuple(int(states[name].to_numpy()[place]) for name in ENGINE_BOARD),
         )
-    return OpenLoopResult(subject, check, len(rows), float((own == kernel).mean()), parting)
+    return OpenLoopResult(subject, check, len(rows), float((own == kernel).mean()), divergence)
 
 
 def _pairs(info: Mapping[str, Integers], record: Record, end_ns: int) -> tuple[Integers, Integers]:
-    """Return the first row of TCP_INFO after each ACK, and the place in the record with equal counts, where both are.
+    """Return the first row of TCP_INFO after each ACK, and the place in the record with equal counts, if both exist.
 
-    Of several places with equal counts it is the first: a timeout shows in TCP_INFO with what is sent again for it.
+    Of several places with equal counts it is the first: TCP_INFO shows a timeout together with its retransmission.
     """
     counts = zip(record.acks.tolist(), record.sent.tolist(), strict=True)
     place_of = {count: place for place, count in reversed(list(enumerate(counts)))}

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from validation.tables import (
     Results,
     Shown,
-    alone_table,
     closed_form_table,
+    failure_lines,
     linux_table,
-    missing,
     ns2_table,
+    open_loop_table,
     repeated_table,
     summary,
     tcp_linux_table,
@@ -22,49 +22,51 @@ from validation.tables import (
 
 INTRO = """# Validation
 
-How far the engine agrees with the Linux stack, with ns-2 and with closed forms. `python -m validation --data DIR
---write docs/validation.md` writes this page; numbers, verdicts and the list of misses come from that run.
+How closely the engine agrees with the Linux stack, with ns-2 and with closed forms. `python -m validation --data DIR
+--write docs/validation.md` writes this page; numbers, verdicts and the list of failures come from that run.
 """
 
 LINUX = """
-Each run of the real stack was recorded over an emulated link. Its link is rebuilt from its `scenario.json`: rate,
-delay, queue, schedule of changes and outages. Losses of the loss stage are replayed by position, which is the number of
-the data packet, retransmissions included, to leave the serialiser. What the queue drops comes from the engine's own
-queue. The sending application is the recording's: it writes 64 KiB whenever poll says that it may, to a socket that
-finds 128 KiB of unsent octets enough, and it writes first when the recorded one did. The phases of its gain cycle that
-BBR draws by chance are read from TCP_INFO. The run begins where in a tick of the hosts' clock, and in a step of their
-timer wheels, the recorded one did: CUBIC reads its curve by ticks of 4 ms, and timers fire at them. That is one number
-for all runs: where in a tick was read off their delayed ACKs and time stamps, which of the eight ticks of a step off
-the timeouts of S7 and S8; a run recorded at another time begins with a tick. One seed; nothing else is taken from the
-recording.
+Each run of the real stack was recorded over an emulated link. The engine's link is built from the run's
+`scenario.json`: rate, delay, queue, scheduled changes and outages. Random losses are replayed by position, which is
+the number of the data packet at the output of the serialiser, retransmissions included. Queue drops are those of the
+engine's queue. The application behaves as in the recording: it writes 64 KiB whenever the socket is writable, with a
+limit of 128 KiB of unsent data, and first writes at the recorded time. The random phases of BBR's gain cycle are
+taken from TCP_INFO. A run begins at the same phase of the kernel's clock tick, and of the steps of its timer wheel,
+as the recording, because CUBIC evaluates its curve in ticks of 4 ms and timers fire at ticks. This phase is one
+number for all runs: the phase within a tick was derived from delayed ACKs and timestamps, the tick within a step of
+eight from the timeouts of S7 and S8. A run recorded at another time begins at a tick. One seed; nothing else is taken
+from the recording.
 
-* Goodput: octets that the receiving application had in order by the flow's end, over its start to its end.
-* Retransmissions and timeouts: up to the flow's end, not in the drain behind it. Retransmissions are counted in the
-  link's log, timeouts in TCP_INFO (in `scenario.json` where a run comes without TCP_INFO).
-* cwnd error: the window after the n-th data packet left against the kernel's, which is that of the first row of
-  TCP_INFO at or after it by its own count of packets; the median over all packets of |engine - kernel| / kernel.
+* Goodput: octets that the receiving application had in order at the end of the flow, from its start to its end.
+* Retransmissions and timeouts: up to the end of the flow, without the drain after it. Retransmissions are counted in
+  the log of the link, timeouts in TCP_INFO (in `scenario.json` for runs without TCP_INFO).
+* cwnd error: the window after the n-th data packet was sent, compared with the kernel's, which is that of the first
+  row of TCP_INFO at or after this packet by its packet counter; the median over all packets of |engine - kernel| /
+  kernel.
 * cwnd p25, p50, p75: quantiles of the window over time.
 
-A run that misses is repeated with what no model of the link has and the record tells: by how much the emulator
-delivered each packet late. What is said of the first packet that differs holds for that packet and no other
+A run that fails is repeated with the delay errors of the emulator, which no model of the link has but the recording
+shows for each packet. An explanation of the first packet that differs applies to that packet only
 (validation/explained.py).
 """
 
 REPEATED = """
-Where two flows fill one drop-tail queue, a packet that comes a moment later decides who loses and all that follows, on
-the real stack as well: chance alone moves a single run further than its bounds. So the flows of S12 were recorded again
-and again over a link of the same parameters, and stand, mean beside mean, beside as many runs of the engine whose later
-flow starts at as many places of one round trip. `python -m fixtures.record_shared_bottleneck`, as root, records anew.
+If two flows fill one drop-tail queue, a packet that arrives slightly later decides which flow has a loss, and
+everything after that, on the real stack as well: by chance alone a single run differs by more than its bounds. The
+flows of S12 were therefore recorded repeatedly over a link with the same parameters. Their means are compared with
+those of as many runs of the engine, in which the later flow starts at as many instants within one round trip.
+`python -m fixtures.record_shared_bottleneck`, as root, records them.
 """
 
-ALONE = """
-Every flow again, but led: what the recorded sender sent and when, every ACK with its SACK blocks and time stamps as its
-interface saw it, and when its retransmission timer fired are the record's. Scoreboard, losses found, recovery and
-window are worked out from them by the code of a run, so that an error of the path or of the sender's timing can neither
-hide an error of an equation nor pass for one. After each ACK of which TCP_INFO has a row, with equal counts of segments
-received and of data packets sent, our window stands beside the kernel's. The scoreboards beside the first difference
-tell whether the ACK was read differently or the window moved differently. The clock begins where in a tick the
-recording did, as above.
+OPEN_LOOP = """
+Every flow again, in open loop: the data that the recorded sender sent and when, every ACK with its SACK blocks and
+timestamps as seen at its interface, and the times at which its retransmission timer fired are those of the recording.
+The engine computes scoreboard, loss detection, recovery and window from them, with the code of a normal run. An error
+in the path or in the sender's timing can then neither hide an error in an equation nor look like one. After each ACK
+for which TCP_INFO has a row with equal counts of received segments and sent data packets, the window is compared with
+the kernel's. The scoreboards at the first difference show whether the ACK was interpreted differently or the window
+changed differently. The clock begins at the recorded phase of a tick, as above.
 """
 
 NS2 = """
@@ -79,30 +81,31 @@ Newreno and Sack1 agents, timeouts included, once the phase of ns-2's clock, whi
 """
 
 TCP_LINUX = """
-ns-2's `Agent/TCP/Linux` runs the congestion control modules of Linux 2.6.22 themselves. Both sides meet the same list
-of losses, given as numbers of data packets, start at the same ssthresh, and are compared once per round trip at the
-same data packet. Left out: from each loss on two windows of packets, for as long as either side repairs, since ns-2's
-rate halving is no part of a module. What Linux 2.6.22 had otherwise is given to the engine as the variant's parameters.
-Its agents Reno, Newreno and Sack1 stand beside the profile `ns2`. Variants that ns-2 lacks stand beside a recursion
-worked by hand, a round trip a step (validation/by_hand.py). Pictures of all are on the variants' pages.
+ns-2's `Agent/TCP/Linux` runs the congestion control modules of Linux 2.6.22. Both sides have the same list of losses,
+given as numbers of data packets, and start at the same ssthresh; their windows are compared once per round trip at
+the same data packet. Two windows of packets after each loss are excluded, while either side is in recovery, because
+ns-2's rate halving is not part of a module. Where Linux 2.6.22 had other constants, the engine has them as parameters
+of the variant. The agents Reno, Newreno and Sack1 are compared with the profile `ns2`. Variants that ns-2 lacks are
+compared with an independent recursion, one round trip per step (validation/recursions.py). The pages of the variants
+have plots.
 """
 
 CLOSED_FORMS = """
-The `rfc` profile over a link that takes no time but its delay (the sawtooth: a link of 100 packets' BDP), every packet
-acknowledged, start-up left out. `newreno` meets losses by chance and is held beside Padhye et al. (the full model, with
-the flow's own mean timeout before back-off). The others lose one packet in 1/p at equal distance, or fill a drop-tail
-queue. The mean window is packets sent per round trip.
+The `rfc` profile over a link with propagation delay only (the sawtooth: a link with a BDP of 100 packets), an ACK for
+every packet, start-up excluded. `newreno` has random losses and is compared with Padhye et al. (the full model, with
+the flow's mean RTO before backoff). The others lose one packet in 1/p at equal distances, or fill a drop-tail queue.
+The mean window is packets sent per round trip.
 
-Two things that the forms leave out lower the engine's figures under losses at equal distance, and the table holds each
-against the engine by itself:
+Two effects that the forms neglect lower the engine's results for losses at equal distances. The table compares the
+engine with each:
 
-* sqrt(1.5/p) is the limit for many round trips between two losses. Counted in whole round trips, of which one repairs
-  the loss while the window does not grow, the same sawtooth lies 1 to 13 % below it, and reno within 2 % of that.
-* RFC 9438 §5.1 leaves out fast convergence (§4.7): near its plateau the window hardly grows, so that one packet more or
-  less decides whether a flow counts as one that makes room and remembers 15 % less, from which it returns over tens of
-  losses. It also takes the window for the curve itself, while ACKs close only 1 - 1/e of the distance to the target
-  (§4.2) per round trip, of which one repairs without growth. Worked out in whole round trips, with fast convergence and
-  without, RFC 9438's own rules lie up to 26 % below §5.1 where there are 9 round trips between two losses, and cubic
+* sqrt(1.5/p) is the limit for many round trips between two losses. Counted in whole round trips, one of which is
+  recovery without window increase, the same sawtooth is 1 to 13 % lower, and reno is within 2 % of that.
+* RFC 9438 §5.1 neglects fast convergence (§4.7): near its plateau the window hardly grows, so a single packet can
+  decide whether a flow releases bandwidth and reduces W_max by 15 %, from which it recovers over tens of losses. The
+  form also equates the window with the curve, while ACKs close only 1 - 1/e of the distance to the target (§4.2) per
+  round trip, one of which is recovery without increase. Computed in whole round trips, with and without fast
+  convergence, the rules of RFC 9438 are up to 26 % below §5.1 for 9 round trips between two losses, and cubic is
   within 10 % of them everywhere.
 """
 
@@ -115,17 +118,17 @@ def render_page(results: Results, pictures: Mapping[str, str]) -> str:
     parts += [f"![{shown}]({path})\n" for shown, path in pictures.items()]
     if results.repeated is not None:
         parts += [_section(repeated_table(results.repeated), REPEATED)]
-    if results.alone:
-        parts += [_section(alone_table(results.alone), ALONE)]
+    if results.open_loop:
+        parts += [_section(open_loop_table(results.open_loop), OPEN_LOOP)]
     if results.ns2:
         parts += [_section(ns2_table(results.ns2), NS2)]
     if results.tcp_linux:
         parts += [_section(tcp_linux_table(results.tcp_linux), TCP_LINUX)]
     if results.closed:
         parts += [_section(closed_form_table(results.closed), CLOSED_FORMS)]
-    lines = missing(results)
+    lines = failure_lines(results)
     parts.append(
-        "## What misses, and by how much\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n"
+        "## What failures, and by how much\n\n" + ("\n".join(f"* {line}" for line in lines) or "Nothing.") + "\n"
     )
     return "\n".join(parts)
 
@@ -142,4 +145,4 @@ def _section(table: Shown, text: str) -> str:
 
 
 def _emphasised(cell: str) -> str:
-    return f"{cell.removesuffix('miss')}**miss**" if cell.endswith("miss") else cell
+    return f"{cell.removesuffix('fail')}**fail**" if cell.endswith("fail") else cell

@@ -83,7 +83,7 @@ class KernelFlow:
 class KernelRun:
     """One run. `lost` are the positions, from 0, at which the loss stage took a data packet: packets that the queue
     dropped never reached it, all flows count together. `phase_ns` is how far into a step of the hosts' timer wheels it
-    began. `late_ns` is by how much the emulator missed the link model's time, for the data and for the ACK direction,
+    began. `late_ns` is by how much the emulator failed the link model's time, for the data and for the ACK direction,
     packet by packet as they passed its loss stage. `sysctl` are both hosts' settings by name."""
 
     name: str

@@ -19,7 +19,7 @@ import numpy as np
 
 from hindflight.replay.experiment.run import Configuration, run_configurations
 from hindflight.toolkit.errors import LogError
-from validation.judge import Check, misses, within_share
+from validation.judge import Check, failures, within_share
 from validation.linux import GOODPUT_SHARES, JAIN, jain_index
 from validation.rebuild import VARIANTS, buffers
 
@@ -163,7 +163,7 @@ def engine_runs(recording: Recording, threads: int | None = None) -> list[Goodpu
 
 
 def configurations(recording: Recording) -> list[dict[str, Any]]:
-    """Return the engine's configurations: as many as were recorded, which differ in when the later flows start alone.
+    """Return the engine's configurations: as many as were recorded, which differ only in the start of the later flows.
 
     Their starts are spread evenly over a round trip with a full queue. Closer together they would not count as so many:
     within the time that a packet takes in service, one queue often makes the same run of different starts.
@@ -203,7 +203,7 @@ def configuration(recording: Recording, later_ns: int) -> dict[str, Any]:
 
 
 def compare(recording: Recording, engine: Sequence[Goodputs]) -> Repeated:
-    """Hold the means of both sides beside each other."""
+    """Compare the means of both sides."""
     together = f"{' and '.join(recording.variants)} at one bottleneck"
     rows = []
     for number, variant in enumerate(recording.variants):
@@ -222,10 +222,10 @@ def _sample(values: Sequence[float]) -> Sample:
 
 
 def _passes(variants: Sequence[str], run: Goodputs, recorded: Goodputs) -> bool:
-    """Whether `run` would pass beside `recorded` by the bounds of a single run."""
+    """Whether `run` would pass against `recorded` with the bounds of a single run."""
     checks = [
         within_share(variant, "goodput", ours, theirs, GOODPUT_SHARES[variant], "bit/s")
         for variant, ours, theirs in zip(variants, run, recorded, strict=True)
     ]
     checks.append(Check("all", "jain_index", jain_index(list(run)), jain_index(list(recorded)), JAIN, ""))
-    return not misses(checks)
+    return not failures(checks)

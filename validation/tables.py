@@ -13,7 +13,7 @@ import numpy as np
 from validation.closed_forms import IN_ROUNDS
 from validation.divergence import Divergence
 from validation.explained import explanation
-from validation.judge import Check, misses
+from validation.judge import Check, failures
 from validation.linux import (
     CWND_MEDIAN,
     CWND_QUANTILE_SHARE,
@@ -28,18 +28,18 @@ from validation.linux import (
 from validation.ns2 import SHARE, Cell, pooled
 from validation.open_loop import MEDIAN, OpenLoopResult
 from validation.repeated import Compared, Repeated, Sample
-from validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, Likeness
+from validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, WindowComparison
 
-MISSING_RUNS = 3
-"""Runs that may miss, with an explanation."""
+MAX_FAILED_RUNS = 3
+"""Maximum number of runs that may fail, with an explanation."""
 
-MISS = "miss"
-"""Stands behind a number that lies outside its bound."""
+FAIL = "fail"
+"""Marks a number outside its bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A table: its title, the bounds in a sentence, and rows of words by column."""
+    """A table: title, bounds as a sentence, and rows of texts by column."""
 
     title: str
     bounds: str
@@ -48,31 +48,31 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What was compared: runs of the Linux stack, two flows of it again and again, the controllers of the runs alone,
-    sessions of ns-2, windows of its TCP/Linux, closed forms."""
+    """The comparisons: runs of the Linux stack, two flows recorded repeatedly, controllers in open loop, sessions of
+    ns-2, windows of its TCP/Linux, closed forms."""
 
     linux: Sequence[RunResult] = ()
     repeated: Repeated | None = None
-    alone: Sequence[OpenLoopResult] = ()
+    open_loop: Sequence[OpenLoopResult] = ()
     ns2: Sequence[Cell] = ()
-    tcp_linux: Sequence[Likeness] = ()
+    tcp_linux: Sequence[WindowComparison] = ()
     closed: Sequence[Check] = ()
 
     @property
     def others(self) -> list[Check]:
-        """The checks besides those of runs."""
+        """The checks other than those of runs."""
         repeated = self.repeated.checks if self.repeated is not None else []
-        alone = [flow.check for flow in self.alone]
-        windows = [likeness.check for likeness in self.tcp_linux]
-        return [*repeated, *alone, *(cell.check for cell in self.ns2), *windows, *self.closed]
+        open_loop = [flow.check for flow in self.open_loop]
+        windows = [comparison.check for comparison in self.tcp_linux]
+        return [*repeated, *open_loop, *(cell.check for cell in self.ns2), *windows, *self.closed]
 
     @property
     def tables(self) -> list[Shown]:
-        """A table for each part that was compared."""
+        """One table per comparison."""
         parts = [
             linux_table(self.linux) if self.linux else None,
             repeated_table(self.repeated) if self.repeated is not None else None,
-            alone_table(self.alone) if self.alone else None,
+            open_loop_table(self.open_loop) if self.open_loop else None,
             ns2_table(self.ns2) if self.ns2 else None,
             tcp_linux_table(self.tcp_linux) if self.tcp_linux else None,
             closed_form_table(self.closed) if self.closed else None,
@@ -92,17 +92,17 @@ def linux_table(results: Sequence[RunResult]) -> Shown:
         f"timeouts within {RTOS}, median cwnd error {100 * CWND_MEDIAN:.0f} %, quartiles of cwnd over time within "
         f"{100 * CWND_QUANTILE_SHARE:.0f} %, Jain's index within {JAIN}."
     )
-    return Shown("The linux profile beside the Linux stack (engine / kernel)", bounds, rows)
+    return Shown("The profile linux and the Linux stack (engine / kernel)", bounds, rows)
 
 
 def repeated_table(repeated: Repeated) -> Shown:
     """Return a row per flow, and one for what flows share."""
     bounds = (
         f"Bound: means within the larger of a single run's bound (goodput {100 * GOODPUT_SHARES['reno']:.0f} %, Jain's "
-        f"index {JAIN}) and the joint 95 % interval of the two means. One run decides nothing: of all pairs of "
-        f"recordings, {100 * repeated.pairs_within:.0f} % lie within the single run's bounds of each other."
+        f"index {JAIN}) and the joint 95 % interval of the two means. A single run is not conclusive: of all pairs of "
+        f"recordings, {100 * repeated.pairs_within:.0f} % agree within the bounds of a single run."
     )
-    title = f"Two flows at one bottleneck, again and again (mean ± standard deviation, Linux {repeated.kernel})"
+    title = f"Two flows at one bottleneck, repeated (mean ± standard deviation, Linux {repeated.kernel})"
     return Shown(title, bounds, [_repeated_row(row) for row in repeated.rows])
 
 
@@ -126,7 +126,7 @@ def _spread(sample: Sample, in_bits: bool) -> str:
     return f"{sample.mean:.3f} ± {sample.sd:.3f} ({sample.sd_percent:.1f} %)"
 
 
-def alone_table(results: Sequence[OpenLoopResult]) -> Shown:
+def open_loop_table(results: Sequence[OpenLoopResult]) -> Shown:
     """Return a row per flow."""
     rows = [
         {
@@ -134,13 +134,13 @@ def alone_table(results: Sequence[OpenLoopResult]) -> Shown:
             "ACKs compared": f"{result.compared}",
             "equal": f"{100 * result.equal:.1f} %",
             "median error": "-" if result.check.value is None else f"{result.check.value:.2f} %{_mark(result.check)}",
-            "first ACK that differs (engine / kernel)": "none" if result.parting is None else str(result.parting),
+            "first ACK that differs (engine / kernel)": "none" if result.divergence is None else str(result.divergence),
             "verdict": result.check.text or result.check.verdict,
         }
         for result in results
     ]
     bounds = f"Bound: median error of the window within {100 * MEDIAN:.0f} %."
-    return Shown("The controller alone, led through the kernel's own ACKs", bounds, rows)
+    return Shown("The controller in open loop, with the kernel's ACKs", bounds, rows)
 
 
 def closed_form_table(checks: Sequence[Check]) -> Shown:
@@ -157,7 +157,7 @@ def closed_form_table(checks: Sequence[Check]) -> Shown:
         }
         for check in checks
     ]
-    return Shown("The engine beside closed forms", "", rows)
+    return Shown("The engine and closed forms", "", rows)
 
 
 def ns2_table(cells: Sequence[Cell]) -> Shown:
@@ -180,24 +180,25 @@ def ns2_table(cells: Sequence[Cell]) -> Shown:
     return Shown("The ns2 profile beside ns-2", bounds, rows)
 
 
-def tcp_linux_table(likenesses: Sequence[Likeness]) -> Shown:
+def tcp_linux_table(comparisons: Sequence[WindowComparison]) -> Shown:
     """Return a row per case."""
-    rows = [_likeness_row(likeness) for likeness in likenesses]
+    rows = [_comparison_row(comparison) for comparison in comparisons]
     bounds = (
-        f"Bound: within {BOUND_PERCENT:g} % in {100 * SHARE_OF_ROUNDS:g} % of the round trips. Where a case misses it, "
-        "the last column names the difference by both sources, and the one before it has the engine with ns-2's rule."
+        f"Bound: within {BOUND_PERCENT:g} % in {100 * SHARE_OF_ROUNDS:g} % of the round trips. If a case fails, "
+        "the last column gives the reason, from the source code of both, and the column before it the result of the "
+        "engine with ns-2's rule."
     )
-    return Shown("The variants beside ns-2 and beside recursions worked by hand", bounds, rows)
+    return Shown("The variants, ns-2 and recursions", bounds, rows)
 
 
-def tcp_linux_summary(likenesses: Sequence[Likeness]) -> str:
+def tcp_linux_summary(comparisons: Sequence[WindowComparison]) -> str:
     """Return how many pass, in a sentence."""
-    checks = [likeness.check for likeness in likenesses]
-    missed = misses(checks)
-    explained = [one for one in likenesses if one.check.verdict == "miss" and one.explained]
+    checks = [comparison.check for comparison in comparisons]
+    failed = failures(checks)
+    explained = [one for one in comparisons if one.check.verdict == "fail" and one.explained]
     return (
-        f"Windows of variants: {len(checks) - len(missed)} of {len(checks)} pass; of the others "
-        f"{len(explained)} differ for a reason that is named, and pass with ns-2's rule."
+        f"Windows of variants: {len(checks) - len(failed)} of {len(checks)} pass; of the others "
+        f"{len(explained)} differ for a reason that is given, and pass with ns-2's rule."
     )
 
 
@@ -207,21 +208,21 @@ def _setting(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, int | float) else str(value)
 
 
-def _likeness_row(likeness: Likeness) -> dict[str, str]:
-    case, off = likeness.case, likeness.off_percent
+def _comparison_row(comparison: WindowComparison) -> dict[str, str]:
+    case, off = comparison.case, comparison.off_percent
     settings = [f"{name} = {_setting(value)}" for name, value in case.params.items()]
     settings += ["delayed ACKs"] if case.delayed_ack else []
-    verdict = likeness.check.verdict
+    verdict = comparison.check.verdict
     return {
         "variant": case.variant,
-        "beside": case.reference,
+        "reference": case.reference,
         "path": case.path.name,
         "with": ", ".join(settings),
         "rounds": str(len(off)),
         "median": f"{np.median(off):.1f} %",
-        "95 % of rounds": f"{likeness.check.value:.1f} %",
-        "with ns-2's rule": f"{likeness.shown.check.value:.1f} %" if likeness.shown else "",
-        "verdict": f"{verdict}: {case.reason}" if verdict == "miss" and case.reason else verdict,
+        "95 % of rounds": f"{comparison.check.value:.1f} %",
+        "with ns-2's rule": f"{comparison.shown.check.value:.1f} %" if comparison.shown else "",
+        "verdict": f"{verdict}: {case.reason}" if verdict == "fail" and case.reason else verdict,
     }
 
 
@@ -232,17 +233,17 @@ def summary(results: Results) -> list[str]:
         lines += _runs_summary(results.linux)
     if results.repeated is not None:
         lines.append(f"Two flows at one bottleneck, repeated: {_passing(results.repeated.checks)} means pass.")
-    if results.alone:
-        compared = [flow.check for flow in results.alone if flow.check.value is not None]
+    if results.open_loop:
+        compared = [flow.check for flow in results.open_loop if flow.check.value is not None]
         lines.append(
-            f"Controller alone: {_passing(compared)} flows pass; {len(results.alone) - len(compared)} could not be "
+            f"Open loop: {_passing(compared)} flows pass; {len(results.open_loop) - len(compared)} could not be "
             "compared."
         )
     if results.ns2:
         mean, width = pooled(results.ns2)
         lines.append(
-            f"ns-2: {_passing([cell.check for cell in results.ns2])} sessions pass; over all of them the engine lies "
-            f"{100 * mean:+.1f} ± {100 * width:.1f} % off."
+            f"ns-2: {_passing([cell.check for cell in results.ns2])} sessions pass; over all of them the engine "
+            f"differs by {100 * mean:+.1f} ± {100 * width:.1f} %."
         )
     if results.tcp_linux:
         lines.append(tcp_linux_summary(results.tcp_linux))
@@ -253,75 +254,77 @@ def summary(results: Results) -> list[str]:
 
 def _runs_summary(runs: Sequence[RunResult]) -> list[str]:
     compared = [run for run in runs if any(check.value is not None for check in run.checks)]
-    failing = [run for run in compared if misses(run.checks)]
-    in_goodput = [run.name for run in failing if any(check.metric == "goodput" for check in misses(run.checks))]
+    failing = [run for run in compared if failures(run.checks)]
+    in_goodput = [run.name for run in failing if any(check.metric == "goodput" for check in failures(run.checks))]
     return [
         f"Linux: {len(compared) - len(failing)} of {len(compared)} runs pass in every number that could be compared; "
         f"{len(runs) - len(compared)} could not be compared at all.",
-        f"Bound on runs: at most {MISSING_RUNS} may miss, none in goodput. {len(failing)} miss, in goodput "
-        f"{', '.join(in_goodput) or 'none'}; {_explained(failing)} of {len(failing)} for a reason that is named.",
+        f"Bound on runs: at most {MAX_FAILED_RUNS} may fail, none in goodput. {len(failing)} fail, in goodput "
+        f"{', '.join(in_goodput) or 'none'}; {_explained(failing)} of {len(failing)} with an explanation.",
     ]
 
 
 def _explained(failing: Sequence[RunResult]) -> int:
-    """Count runs of which every flow that misses has its first packet that differs explained."""
+    """Count runs in which the first difference of every failing flow is explained."""
     parted = [
-        [flow for flow in run.flows if misses(flow.checks)]
-        or list(run.flows)  # All flows if only what they share misses.
+        [flow for flow in run.flows if failures(flow.checks)]
+        or list(run.flows)  # All flows if only a shared quantity fails.
         for run in failing
     ]
     return sum(all(explanation(flow.subject, flow.divergences) for flow in flows) for flows in parted)
 
 
 def _passing(checks: Sequence[Check]) -> str:
-    return f"{len(checks) - len(misses(checks))} of {len(checks)}"
+    return f"{len(checks) - len(failures(checks))} of {len(checks)}"
 
 
-def missing(results: Results) -> list[str]:
-    """Return a line per number that misses, with its distance, and the first packet that differs in such a run."""
+def failure_lines(results: Results) -> list[str]:
+    """Return a line per flow or check that fails, with the distance and the first packets that differ."""
     lines = []
     for run in results.linux:
         for flow in run.flows:
-            missed = misses([*flow.checks, *run.shared])
-            if missed:
-                words = "; ".join(_off(check) for check in missed)
+            failed = failures([*flow.checks, *run.shared])
+            if failed:
+                words = "; ".join(_off(check) for check in failed)
                 why = explanation(flow.subject, flow.divergences) or "Why it differs there is not known."
                 lines.append(
-                    f"{flow.subject}: {words}. {why}{_moved(flow, missed)} First differences: "
+                    f"{flow.subject}: {words}. {why}{_moved(flow, failed)} First differences: "
                     f"{differences(flow.divergences)}."
                 )
-    lines += [f"{check.subject}: {_off(check)}.{_in_rounds(check, results.closed)}" for check in misses(results.others)]
+    lines += [
+        f"{check.subject}: {_off(check)}.{_in_rounds(check, results.closed)}" for check in failures(results.others)
+    ]
     return lines
 
 
-def _moved(flow: FlowResult, missed: Sequence[Check]) -> str:
-    """What a number that misses comes to with packets as late as they were; empty if that was not tried."""
+def _moved(flow: FlowResult, failed: Sequence[Check]) -> str:
+    """The values of failed checks with the delay errors of the emulator; empty if that was not tried."""
     if not flow.timed.moved:
         return ""
     moved = [
         f"{check.metric} {flow.timed.moved[check.metric]:.4g}{f' {check.unit}' if check.unit else ''}"
-        for check in missed
+        for check in failed
         if check.metric in flow.timed.moved
     ]
     sent = 0 if flow.measured is None else len(flow.measured[0].segment)
     return (
-        f" With packets as late as the emulator delivered them: {'; '.join(moved)}, and the kernel is followed up to "
+        f" With the delay errors of the emulator: {'; '.join(moved)}, and the engine agrees with the kernel up to "
         f"packet {flow.timed.followed} of {sent}."
     )
 
 
-def _in_rounds(missed: Check, closed: Sequence[Check]) -> str:
-    """What the same case comes to where nothing is left out; empty for what has no such row."""
-    case, _, form = missed.subject.partition(" beside ")
+def _in_rounds(failed: Check, closed: Sequence[Check]) -> str:
+    """The result of the same case in whole round trips; empty if there is none."""
+    case, _, form = failed.subject.partition(" against ")
     _, _, cell = form.partition(", ")
     for check in closed:
-        if check.subject == f"{case} beside {IN_ROUNDS}, {cell}":
+        if check.subject == f"{case} against {IN_ROUNDS}, {cell}":
             return f" In {IN_ROUNDS}: {check.reference:.4g}, {100 * (check.relative or 0.0):+.1f} % ({check.verdict})."
     return ""
 
 
 def differences(found: Sequence[Divergence]) -> str:
-    """Return the first divergence of each kind in words, the earliest first."""
+    """Return the first divergence of each kind as text, the earliest first."""
     return " — then ".join(map(str, found)) or "none, packet by packet"
 
 
@@ -356,8 +359,8 @@ def _shared_row(check: Check) -> dict[str, str]:
 
 def _verdict(checks: Sequence[Check]) -> str:
     unknown = [check.text for check in checks if check.value is None]
-    if misses(checks):
-        return MISS
+    if failures(checks):
+        return FAIL
     return "; ".join(unknown) or "pass"
 
 
@@ -374,4 +377,4 @@ def _number(value: float) -> str:
 
 
 def _mark(check: Check) -> str:
-    return f" {MISS}" if check.verdict == MISS else ""
+    return f" {FAIL}" if check.verdict == FAIL else ""

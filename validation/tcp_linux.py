@@ -2,14 +2,13 @@
 
 Depends on ns-2's script for one flow and the engine's configuration for the same. Every flow meets the same list of
 losses, given as numbers of data packets, and starts at the same ssthresh without a queue on its path, so that only the
-controllers differ; those that look at delay meet a queue as well, which never overflows.
+controllers differ; those that use delay are also compared with a queue, which never overflows.
 
-* `$tcp set ssthresh_` counts only before `select_ca`, which hands it to the module.
-* The window's clock is the data packet, retransmissions included: both sides meet a loss at the same number.
-* While one side is in recovery, its window follows ns-2's rate halving or RFC 6675: that round trip is left out, and
-the next. * A module of that Linux counts ACKs, not segments; bic and cubic divide by an estimate of segments per ACK
-which their
-  integers keep at 31/16 where every segment is acknowledged. They are compared with delayed ACKs.
+* `$tcp set ssthresh_` only works before `select_ca`, which passes it to the module.
+* Windows are compared at equal data packets, retransmissions included: both sides have a loss at the same number.
+* During recovery the window follows ns-2's rate halving or RFC 6675, so that round trip and the next are left out.
+* A module of that Linux counts ACKs, not segments; bic and cubic divide by an estimate of segments per ACK, which their
+  integer arithmetic keeps at 31/16 if every segment is acknowledged. They are compared with delayed ACKs.
 """
 
 from __future__ import annotations
@@ -64,12 +63,12 @@ $ns at 0 "$tcp set ssthresh_ {ssthresh_pkts}{select}"
 set ftp [new Application/FTP]
 $ftp attach-agent $tcp
 $ns at 0 "$ftp start"
-proc tell {{}} {{
+proc sample {{}} {{
     global ns tcp
     puts "window [$tcp set ndatapack_] [$tcp set cwnd_]"
-    $ns at [expr [$ns now] + {rtt_s}] tell
+    $ns at [expr [$ns now] + {rtt_s}] sample
 }}
-$ns at [expr {rtt_s} / 2] tell
+$ns at [expr {rtt_s} / 2] sample
 $ns at {duration_s} "exit 0"
 $ns run
 """
@@ -90,7 +89,7 @@ class Course:
     ssthresh_pkts: int
     duration_s: float
     outage_s: tuple[float, float] | None = None
-    """The path is down both ways from the first to the second time; ns-2 is told of none."""
+    """The path is down in both directions from the first to the second time; only in the engine."""
 
 
 LOSSES = (900, 6000, 18_000, 30_000, 36_000)
@@ -101,7 +100,7 @@ QUEUE = Course("20 Mbit/s with a queue, RTT from 100 ms", 0.1, 20e6, (12_000, 30
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A module of ns-2 beside a variant; `params` are those that Linux 2.6.22 had otherwise."""
+    """A module of ns-2 and a variant; `params` are those in which Linux 2.6.22 differed."""
 
     algorithm: str
     variant: str
@@ -109,25 +108,25 @@ class Case:
     params: Mapping[str, Any] = field(default_factory=dict)
     delayed_ack: bool = False
     agent: str = "Linux"
-    """ns-2's class below `Agent/TCP`; the engine runs its profile `ns2` beside any but this. None: no ns-2."""
+    """ns-2's class below `Agent/TCP`; for any other than this the engine runs its profile `ns2`. Empty: no ns-2."""
     reason: str = ""
-    """Why the windows differ where they do, by both sources …"""
+    """Why the windows differ, by the source code of both …"""
     shown_by: Case | None = None
-    """… and what shows that: the same with ns-2's rule in the engine, which must come within the bound."""
+    """… and the case that proves it: the engine with ns-2's rule, which must be within the bound."""
     by_size: bool = False
-    """Windows are compared in the order of their size, not of time: a sawtooth may stand a round trip apart."""
-    through_repair: bool = False
-    """Windows are compared while a loss is repaired, too: the other side has the same recovery."""
+    """Windows are compared in order of size, not of time: the sawtooths can be a round trip apart."""
+    in_recovery: bool = False
+    """Windows are compared during recovery as well: the reference has the same recovery."""
 
     @property
     def reference(self) -> str:
-        """What the picture calls the other side."""
+        """Name of the reference in the plot."""
         return f"ns-2, TCP/{self.agent} {self.algorithm}".rstrip() if self.agent else self.algorithm
 
     @property
     def subject(self) -> str:
-        """In words."""
-        return f"{self.variant} beside {self.reference}, {self.path.name}"
+        """The case as text."""
+        return f"{self.variant} against {self.reference}, {self.path.name}"
 
 
 NO_SACK = ("Reno", "Newreno")
@@ -153,74 +152,74 @@ CASES = (
         "illinois",
         "illinois",
         QUEUE,
-        reason="three rules of Linux: slow start ends a segment beyond ssthresh; ACKs counted before are paid by the "
-        "alpha of now, so that the window leaps where alpha does; rounds of low delay count in all. Here slow "
-        "start ends at ssthresh, a count made at a lower alpha buys one segment, and rounds count in a row, as in the "
-        "paper",
+        reason="three rules of Linux 2.6.22: slow start ends a segment beyond ssthresh; ACKs counted before are "
+        "converted with the current alpha, so that the window jumps when alpha rises; rounds of low delay "
+        "need not be consecutive. Here slow start ends at ssthresh, ACKs counted at a lower alpha add one "
+        "segment, and rounds must be consecutive, as in the paper",
         shown_by=Case("illinois", OLD_ILLINOIS, QUEUE),
     ),
     Case(
         "illinois",
         "illinois",
-        reason="Linux 2.6.22 takes ssthresh = beta cwnd, a slip that later Linux has mended to (1 - beta) cwnd, the "
-        "paper's: where the delay is low and beta 1/8, ns-2 loses 7/8 of the window",
+        reason="Linux 2.6.22 sets ssthresh = beta cwnd, an error that later Linux corrected to (1 - beta) cwnd as in "
+        "the paper: with low delay and beta 1/8, ns-2 loses 7/8 of the window",
         shown_by=Case("illinois", OLD_ILLINOIS),
     ),
     Case(
         "bic",
         "bic",
         delayed_ack=True,
-        reason="Linux 2.6.22 grows with the ACK after the one that pays for a segment (snd_cwnd_cnt >= cnt is asked "
-        "before counting) and cuts the price to whole ACKs: a tenth slower where ten ACKs buy one; later Linux and the "
-        "engine count them exactly",
+        reason="Linux 2.6.22 grows one ACK late (it compares snd_cwnd_cnt >= cnt before counting) and rounds the "
+        "number of ACKs per segment down: a tenth slower at ten ACKs per segment; later Linux and the engine "
+        "count exactly",
         shown_by=Case("bic", OLD_BIC, delayed_ack=True),
     ),
     Case(
         "vegas",
         "vegas",
         QUEUE,
-        reason="Linux 2.6.22 steps from the window of a round trip ago (old_snd_cwnd + 1), so that it moves in every "
-        "second round trip; the paper and later Linux add a segment in every one",
+        reason="Linux 2.6.22 computes the new window from that of a round trip ago (old_snd_cwnd + 1), so that it "
+        "changes in every second round trip; in the paper and later Linux it changes in every one",
         shown_by=Case("vegas", OLD_VEGAS, QUEUE),
     ),
     Case(
         "compound",
         "compound",
         QUEUE,
-        reason="ns-2's module takes the least RTT of a round and the window that was outstanding when it began, the "
-        "engine the mean and the window of now: over a queue that the flow itself moves, the mean sees gamma segments "
-        "earlier; with the mean in the place of the least the module stands where the engine does",
+        reason="ns-2's module uses the minimum RTT of a round and the window at its beginning, the engine the mean "
+        "RTT and the current window: in a queue that the flow itself fills, the mean reaches gamma segments "
+        "earlier; with the mean instead of the minimum the module agrees with the engine",
         shown_by=Case("compound", OLD_COMPOUND, QUEUE, by_size=True),
     ),
     Case(
         "westwood",
         "westwood-plus",
-        reason="ns-2's TCP/Linux never signals the end of recovery (COMPLETE_CWR), which sets ssthresh to the "
-        "estimate: the window is Reno's half or the estimate, whichever is more, and its clock of 1 ms lets a sample "
-        "of bursts 100 ms apart take 200 ms, so that the estimate follows at half the pace",
+        reason="ns-2's TCP/Linux never signals the end of recovery (COMPLETE_CWR), at which the window is set to the "
+        "estimate: the window is Reno's half or the estimate, whichever is larger, and with its clock of 1 ms "
+        "a sample of bursts 100 ms apart takes 200 ms, so that the estimate converges at half the speed",
         shown_by=Case("westwood", OLD_WESTWOOD),
     ),
 )
-"""Every module that ns-2 has and the engine too; those that need a queue to tell, with one."""
+"""Every module that both ns-2 and the engine have; those that depend on delay also with a queue."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """Both windows [packets] at the same data packet, once per round trip, and where neither side repairs a loss."""
+class WindowComparison:
+    """Both windows [packets] at the same data packet, once per round trip; `settled`: neither side is in recovery."""
 
     case: Case
     packet: Floats
     reference_pkts: Floats
     engine_pkts: Floats
     settled: npt.NDArray[np.bool_]
-    shown: Likeness | None = None
-    """The same with ns-2's rule, where the case says that one makes the difference."""
+    shown: WindowComparison | None = None
+    """The same with ns-2's rule, if the case names one."""
 
     @property
     def off_percent(self) -> Floats:
-        """How far apart, where neither side repairs."""
+        """Differences outside recovery."""
         ours, theirs = self.engine_pkts[self.settled], self.reference_pkts[self.settled]
         if self.case.by_size:
             ours, theirs = np.sort(ours), np.sort(theirs)
@@ -228,21 +227,23 @@ class Likeness:
 
     @property
     def check(self) -> Check:
-        """The difference that all but one round trip in twenty keep to."""
+        """The 95 % quantile of the differences over round trips."""
         value = float(np.quantile(self.off_percent, SHARE_OF_ROUNDS))
         return Check(self.case.subject, "difference of cwnd", value, 0.0, BOUND_PERCENT, "%", "")
 
     @property
     def explained(self) -> bool:
-        """Whether the reason is named, and the engine with ns-2's rule within the bound."""
+        """Whether a reason is given and the engine with ns-2's rule is within the bound."""
         return bool(self.case.reason) and self.shown is not None and self.shown.check.verdict == "pass"
 
 
-def compare_with_tcp_linux(ns: str, cases: Sequence[Case] = CASES, *, threads: int | None = None) -> list[Likeness]:
-    """Return a likeness per case; `ns` is the simulator's path. MachineError where a simulation fails."""
+def compare_with_tcp_linux(
+    ns: str, cases: Sequence[Case] = CASES, *, threads: int | None = None
+) -> list[WindowComparison]:
+    """Return a comparison per case; `ns` is the simulator's path. MachineError where a simulation fails."""
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         theirs = list(pool.map(lambda case: _simulate(ns, case), cases))
-    return [beside(case, windows) for case, windows in zip(cases, theirs, strict=True)]
+    return [compare_windows(case, windows) for case, windows in zip(cases, theirs, strict=True)]
 
 
 def script(case: Case) -> str:
@@ -272,29 +273,29 @@ def _simulate(ns: str, case: Case) -> list[tuple[int, float]]:
     return [(int(sent), float(cwnd)) for _, sent, cwnd in words]
 
 
-def beside(case: Case, theirs: Sequence[tuple[int, float]]) -> Likeness:
-    """Run the engine and read its window where the reference has told of packets sent and its own."""
+def compare_windows(case: Case, theirs: Sequence[tuple[int, float]]) -> WindowComparison:
+    """Run the engine and compare windows at the packets for which the reference has one."""
     import pyarrow.compute as pc
 
     tables = run_configurations([Configuration(_configuration(case), 1, recorded=True)])
     segments = tables["segments"]
     left_ns = np.sort(segments.filter(pc.greater(segments["payload_bytes"], 0))["t_ns"].to_numpy())
-    told = tables["instruments"]
-    told = told.filter(pc.equal(told["source"].cast("string"), "replay"))
-    cwnd = told["cwnd_bytes"].to_numpy() / SMSS_BYTES
-    repairs = np.isin(told["phase"].cast("string").to_numpy(), ["recovery", "loss"])
+    states = tables["instruments"]
+    states = states.filter(pc.equal(states["source"].cast("string"), "replay"))
+    cwnd = states["cwnd_bytes"].to_numpy() / SMSS_BYTES
+    recovers = np.isin(states["phase"].cast("string").to_numpy(), ["recovery", "loss"])
     kept = [(packets, window) for packets, window in theirs if 0 < packets <= len(left_ns)]
     packet = np.array([packets for packets, _ in kept], dtype=np.float64)
     ns2 = np.array([window for _, window in kept], dtype=np.float64)
-    # What governed when that packet left.
-    rows = np.searchsorted(told["t_ns"].to_numpy(), left_ns[packet.astype(int) - 1], side="right") - 1
-    settled = (~repairs[rows] & ~_near_a_loss(packet, ns2, case.path.losses)) | case.through_repair
-    shown = beside(case.shown_by, theirs) if case.shown_by else None
-    return Likeness(case, packet, ns2, cwnd[rows], settled, shown)
+    # The state at the transmission of that packet.
+    rows = np.searchsorted(states["t_ns"].to_numpy(), left_ns[packet.astype(int) - 1], side="right") - 1
+    settled = (~recovers[rows] & ~_near_a_loss(packet, ns2, case.path.losses)) | case.in_recovery
+    shown = compare_windows(case.shown_by, theirs) if case.shown_by else None
+    return WindowComparison(case, packet, ns2, cwnd[rows], settled, shown)
 
 
 def _near_a_loss(packet: Floats, window: Floats, losses: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """Whether a loss lies less than two windows back: one until it is noticed, one of repair."""
+    """Whether a loss is less than two windows back: one until its detection, one of recovery."""
     near = np.zeros(len(packet), dtype=np.bool_)
     for loss in losses:
         before = np.flatnonzero(packet <= loss)

@@ -1,4 +1,4 @@
-"""UAV and ad hoc links: full rate, partial rate, outages and route changes, with the shares of paper 002.
+"""UAV and ad hoc links: full rate, partial rate, outages and route changes, with the shares of the ASRAN paper.
 
 See docs/channels/uav.md.
 """
@@ -27,8 +27,8 @@ Hops = Annotated[int, Field(ge=1, le=64, strict=True)]
 class Uav(Parameters):
     """A path over flying relays, which is in one of four states in every `slot`.
 
-    Paper 002, Fig. 1: of an offered 1 Mbit/s nothing arrives in 19 % of the seconds, all of it in fewer than half. The
-    paper does not give sojourn times and routes; docs/channels/uav.md marks these defaults.
+    The ASRAN paper, Fig. 1: of an offered 1 Mbit/s nothing arrives in 19 % of the seconds, all of it in fewer than
+    half. The paper does not give sojourn times and routes; docs/channels/uav.md marks these defaults.
     """
 
     model: Literal["uav"]

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/channels: what each model gives beside what its equations say.
+"""Draws the pictures of docs/channels: each model compared with its equations.
 
 `python -m docs.scripts.make_channel_pictures` writes docs/images/channels/*.svg; look at each before you commit it.
 """
@@ -216,7 +216,7 @@ def gilbert_elliott() -> Any:
 
 
 def street() -> Any:
-    """Blocked share beside the closed form, and the sky from one place."""
+    """Blocked share and the closed form, and the sky from one place."""
     rows: list[dict[str, Any]] = []
     for azimuth in (20, 45, 90):
         for elevation in range(10, 88, 4):
@@ -254,7 +254,7 @@ def _sky() -> Any:
 
 
 def uav() -> Any:
-    """What arrives in a second of an offered 1 Mbit/s, as paper 002's Fig. 1: shares of seconds, and their sum."""
+    """What arrives in a second of an offered 1 Mbit/s, as Fig. 1 of the ASRAN paper: shares, and their sum."""
     model: Uav = parse(Uav, {"model": "uav"}, "uav")
     rates = np.zeros(3600 * 24)
     for s in model.states(len(rates) * SECOND, 1):
@@ -296,7 +296,7 @@ def handover() -> Any:
 
 
 def lms() -> Any:
-    """How often the signal is below a level: Lutz's two states beside Rayleigh and Rice."""
+    """How often the signal is below a level: Lutz's two states, Rayleigh and Rice."""
     good, bad = lutz(0.4, rice_db=10.0, mean_db=-10.0, sigma_db=0.0, bad_length_m=8.0)
     model: Lms = parse(
         Lms, {"model": "lms", "states": [good, bad], "margin_db": 6.0, "speed": "10 m/s", "step": "5 ms"}, "lms"

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/mechanisms.md: whole runs of the engine beside what is worked by hand.
+"""Draws the pictures of docs/mechanisms.md: complete runs of the engine compared with expected values.
 
 `python -m docs.scripts.make_mechanism_pictures` writes docs/images/mechanisms-*.svg.
 """
@@ -16,7 +16,7 @@ from docs.scripts.one_flow import PACKET_BITS, SMSS_BYTES, Row, run_flow
 from hindflight.reports.exports import write_chart
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
-HAND = "worked by hand"
+EXPECTED = "expected"
 
 
 def tables(seconds: float, variant: str = "newreno", **parts: Any) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def tables(seconds: float, variant: str = "newreno", **parts: Any) -> dict[str, 
 
 
 def sent_s(found: dict[str, Any]) -> list[float]:
-    """Return when each data segment left."""
+    """Return when each data segment was sent."""
     data = found["segments"].filter(pc.greater(found["segments"]["payload_bytes"], 0))
     return sorted(t / 1e9 for t in data["t_ns"].to_pylist())
 
@@ -43,10 +43,10 @@ def delayed_acks() -> list[Row]:
     ):
         times = sent_s(tables(0.95, stack={**start, **stack}))
         rows += [(series, n, sum(n / 10 <= t < (n + 1) / 10 for t in times)) for n in range(9)]
-    rows += [(f"{HAND}: twofold", n, 2.0 * 2**n) for n in range(9)]
+    rows += [(f"{EXPECTED}: twofold", n, 2.0 * 2**n) for n in range(9)]
     window = 2
     for n in range(9):
-        rows.append((f"{HAND}: by half", n, window))
+        rows.append((f"{EXPECTED}: by half", n, window))
         window += (window + 1) // 2
     return rows
 
@@ -60,8 +60,8 @@ def quick_start() -> list[Row]:
     window = int(1.28e6 * 0.1 / PACKET_BITS)
     paced = [0.1 + n * PACKET_BITS / 1.28e6 for n in range(window)]
     echoed = [t + 0.1 for t in paced for _ in range(2)]
-    by_hand = [*paced, *echoed, *(t + 0.1 for t in echoed for _ in range(2))]
-    return [*rows, *((HAND, t, n) for n, t in enumerate(by_hand, 1) if t < 0.36)]
+    expected = [*paced, *echoed, *(t + 0.1 for t in echoed for _ in range(2))]
+    return [*rows, *((EXPECTED, t, n) for n, t in enumerate(expected, 1) if t < 0.36)]
 
 
 SLOW = {"rate_bps": 832e3, "queue": {"kind": "drop_tail", "limit_pkts": 60}}
@@ -73,11 +73,11 @@ def handover() -> list[Row]:
     rows: list[Row] = []
     for rule in ("off", "slow_start", "jump"):
         stack = {"initial_ssthresh_pkts": 8, "handover_adaptation": rule}
-        told = tables(12, forward=SLOW, schedule=longer, stack=stack)["instruments"]
-        cwnd = zip(told["t_ns"].to_pylist(), told["cwnd_bytes"].to_pylist(), strict=True)
+        found = tables(12, forward=SLOW, schedule=longer, stack=stack)["instruments"]
+        cwnd = zip(found["t_ns"].to_pylist(), found["cwnd_bytes"].to_pylist(), strict=True)
         rows += [(rule, t / 1e9, octets / SMSS_BYTES) for t, octets in cwnd if octets is not None and t > 2e9]
-    product = [(HAND + ": product", t, 832e3 * rtt_s / PACKET_BITS + 1) for t, rtt_s in ((2, 0.1), (4.2, 0.1))]
-    return [*rows, *product, *((HAND + ": product", t, 832e3 * 0.5 / PACKET_BITS + 1) for t in (4.25, 12))]
+    product = [(EXPECTED + ": product", t, 832e3 * rtt_s / PACKET_BITS + 1) for t, rtt_s in ((2, 0.1), (4.2, 0.1))]
+    return [*rows, *product, *((EXPECTED + ": product", t, 832e3 * 0.5 / PACKET_BITS + 1) for t in (4.25, 12))]
 
 
 def freezing() -> list[Row]:
@@ -94,20 +94,20 @@ def freezing() -> list[Row]:
     frozen = 20 + (1.55 - 0.21) * rate
     thawed = frozen + 21
     knees = [(0.3, 20 + 0.09 * rate), (1.55, frozen), (5.05, frozen), (5.05, thawed), (5.16, thawed)]
-    return [*rows, *((HAND, t, n) for t, n in [*knees, (9.0, thawed + 3.84 * rate)])]
+    return [*rows, *((EXPECTED, t, n) for t, n in [*knees, (9.0, thawed + 3.84 * rate)])]
 
 
 def draw(name: str, title: str, x: str, y: str, rows: list[Row], log: bool = False) -> None:
-    """Write one picture: what is worked by hand as a broad grey line behind the engine's."""
+    """Write one picture: expected values as a broad grey line behind those of the engine."""
     frame = pl.DataFrame(rows, schema=["series", "x", "y"], orient="row")
-    by_hand = frame["series"].str.starts_with(HAND)
+    expected = frame["series"].str.starts_with(EXPECTED)
     scale = alt.Scale(type="log") if log else alt.Scale()
     axes = {"x": alt.X("x:Q", title=x), "y": alt.Y("y:Q", title=y, scale=scale)}
-    grey = alt.Chart(frame.filter(by_hand), width=420, height=200).mark_line(strokeWidth=6, color="#bbb")
-    lines = alt.Chart(frame.filter(~by_hand), width=420, height=200).mark_line(strokeWidth=1.5)
+    grey = alt.Chart(frame.filter(expected), width=420, height=200).mark_line(strokeWidth=6, color="#bbb")
+    lines = alt.Chart(frame.filter(~expected), width=420, height=200).mark_line(strokeWidth=1.5)
     chart = alt.layer(
         grey.encode(**axes, detail="series:N"),
-        lines.encode(**axes, color=alt.Color("series:N", title="engine (grey: by hand)")),
+        lines.encode(**axes, color=alt.Color("series:N", title="engine (grey: expected)")),
     )
     write_chart(chart.properties(title=title, description=title), IMAGES / f"mechanisms-{name}.svg")
 

@@ -1,4 +1,4 @@
-"""Writes docs/tables.md: how the tables hang together, and every column as the schema declares it.
+"""Writes docs/tables.md: how the tables are joined, and every column of the schema.
 
 `python -m docs.scripts.make_tables_page` writes the page; a test compares it.
 """
@@ -13,32 +13,32 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 
 INTRO = f"""# Tables
 
-Everything that hindflight reads or computes becomes rows of these tables, and everything downstream reads only them.
-They are declared once, in `toolkit/schema`; `python -m docs.scripts.make_tables_page` writes this page from there.
+Everything that hindflight reads or computes is stored in these tables, and all later steps read only them. They are
+declared in `toolkit/schema`; `python -m docs.scripts.make_tables_page` writes this page from the declarations.
 Schema version: {SCHEMA_VERSION}. A reader refuses tables of a newer version.
 
-## How they hang together
+## How they are joined
 
-* `run_id` and `flow_id` together are the key of `flows`. What a capture or a log recorded has `run_id` 0; each replay
-  has a number of its own, and one row in `runs`.
-* `segments`, `instruments` and `events` belong to a flow by these two. `leg` tells the connections apart that a split
-  proxy makes of one.
-* `record` in `events` and `channel` is the `record` of a row in `segments`: the evidence can be looked up, also in
-  Wireshark, where it is the frame number.
-* `instruments` always tells of the end that sends the flow's data. Several sources may stand side by side: `inferred`
-  from the capture, `tcp_info` or `web100` from the kernel that sent, `replay` from the engine.
-* `variables` holds what a kernel log says besides: every variable under its own name, in its own unit, at the times
-  when it changed.
+* `run_id` and `flow_id` together are the key of `flows`. Rows of captures and logs have `run_id` 0. Each replay
+  has a separate number, and one row in `runs`.
+* `segments`, `instruments` and `events` belong to a flow by these two. `leg` distinguishes the connections
+  into which a split proxy divides a flow.
+* `record` in `events` and `channel` is the `record` of a row in `segments`, where the evidence for an event
+  can be looked up. In Wireshark it is the frame number.
+* `instruments` has the state of the data sender. It can have several sources: `inferred` from the capture, `tcp_info`
+  or `web100` from the sender's kernel, `replay` from the engine.
+* `variables` has the other variables of a kernel log, with names and units, at the times at which they changed.
 * `input_id` in `flows` and `issues` is that of an input in the workspace's `manifest.json`.
 * Times are whole nanoseconds. Sequence numbers are unwrapped to 64 bits and relative to the first of their direction.
 
 ## In a workspace
 
 A workspace is a folder: `manifest.json`, which lists inputs (with SHA-256), commands, versions and parts, and Parquet
-files `TABLE-NNNNNN.parquet`. A part never changes, and a file that the manifest does not list does not count. Unit and
-meaning of each column stand in the metadata of the Parquet files.
+files `TABLE-NNNNNN.parquet`. A part never changes, and files that the manifest does not list are ignored. The metadata
+of the Parquet files have the unit and the meaning of each column. Values of earlier schema versions are replaced when a
+table is read.
 
-In `hindflight query` every table is a view of its name. Enumerations are text there, `sack` is a list.
+In `hindflight query` every table is a view with its name. Enumerations are text, `sack` is a list.
 """
 
 

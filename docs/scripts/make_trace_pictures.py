@@ -25,19 +25,19 @@ RED, INK = "#d62728", "#22262b"
 
 
 def extract() -> Any:
-    """Rate of a link that steps down, as a capture tells it, with and without the datagrams beside the flow."""
+    """Rate of a link that steps down, as extracted from a capture, with and without the datagrams next to the flow."""
     steps = [{"at": "0 s"}, {"at": "15 s", "rate": "5 Mbit/s", "delay": "60 ms"}]
     link = {"channel": {"model": "handover", "steps": steps}, "queue": "1000 pkts"}
     tables = flown(link, datagrams=[VIDEO], flow={"receive_buffer": "160 KiB"})
     rows: list[dict[str, Any]] = []
-    for case, crossing in (("other traffic counted", telemetry()), ("the flow alone", no_cross_traffic())):
-        for row in extracted(tables, crossing).channel.to_pylist():
+    for case, cross_traffic in (("other traffic counted", telemetry()), ("only the flow", no_cross_traffic())):
+        for row in extracted(tables, cross_traffic).channel.to_pylist():
             if row["kind"] == "interval" and not row["lost"] and row["rate_bps"]:
                 ends = (row["t_ns"], row["end_ns"])
                 rows += [{"t": t / SECOND, "rate": row["rate_bps"] / 1e6, "case": case} for t in ends]
     rows += [{"t": t, "rate": r, "case": "truth"} for t, r in ((0, 8), (15, 8), (15, 5), (30, 5))]
     x, y = alt.X("t:Q", title="Time [s]"), alt.Y("rate:Q", title="Rate [Mbit/s]", scale=alt.Scale(domain=[0, 10]))
-    colours = alt.Scale(domain=["truth", "other traffic counted", "the flow alone"], range=[INK, "#2f93cc", RED])
+    colours = alt.Scale(domain=["truth", "other traffic counted", "only the flow"], range=[INK, "#2f93cc", RED])
     colour = alt.Color("case:N", title=None, scale=colours)
     dash = alt.StrokeDash("case:N", title=None, scale=alt.Scale(domain=colours.domain, range=[[2, 3], [1, 0], [6, 3]]))
     lines = alt.Chart(frame(rows)).mark_line().encode(x=x, y=y, color=colour, strokeDash=dash, detail="case:N")

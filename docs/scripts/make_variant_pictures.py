@@ -1,4 +1,4 @@
-"""Draws what a window alone does not show: supertcp's segments beside a ladder worked by hand, peach beside cubic.
+"""Draws what a plot of the window does not show: supertcp's segments and a ladder diagram, peach next to cubic.
 
 `python -m docs.scripts.make_variant_pictures` writes docs/images/variants/{supertcp-segments,peach-priority}.svg.
 """
@@ -22,11 +22,11 @@ IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images" / "variants"
 PACKETS_PER_S = 1000
 RATE_BPS = PACKETS_PER_S * PACKET_BITS
 RTT_S = 0.1
-HAND = "worked by hand"
+EXPECTED = "expected"
 GEO_BPS, GEO_S, SPAN_S = 10e6, 120.0, 4.0
 GEO_QUEUES: dict[str, dict[str, Any]] = {
     "drop_tail": {"kind": "drop_tail", "limit_pkts": 200},
-    "priority, dummies behind data": {"kind": "priority", "limit_pkts": 200, "classes": [[0]]},
+    "priority, dummy segments after data": {"kind": "priority", "limit_pkts": 200, "classes": [[0]]},
 }
 
 
@@ -41,7 +41,7 @@ def tables(seconds: float, variant: str, flow: dict[str, Any], losses: list[int]
 
 
 def sent(found: dict[str, Any]) -> list[tuple[float, float]]:
-    """Return when each data segment left, and its number from 1 on; a repair is there twice."""
+    """Return when each data segment was sent, and its number from 1 on; a retransmission has two rows."""
     data = found["segments"].filter(pc.greater(found["segments"]["payload_bytes"], 0))
     first = min(data["seq"].to_pylist())
     numbers = ((seq - first) / SMSS_BYTES + 1 for seq in data["seq"].to_pylist())
@@ -56,15 +56,15 @@ def supertcp() -> list[Row]:
     step_s = 1 / PACKETS_PER_S
     round_s = RTT_S + step_s
     # Three windows, then the first duplicate, that of 44: the first repair, and a new segment for each duplicate.
-    by_hand = [
+    expected = [
         (round_s * flight + step_s * (flight > 0) * n, 20 * flight + n + 1) for flight in range(3) for n in range(20)
     ]
-    told_s = 3 * round_s + 3 * step_s
-    by_hand += [(told_s, 41), *((told_s + n * step_s, 61 + n) for n in range(17))]
-    # Its ACK shows the gap: two more repairs and a new segment, then one for each that arrives.
-    mended_s = told_s + round_s
-    by_hand += [(mended_s, 42), (mended_s, 43), *((mended_s + n * step_s, 78 + n) for n in range(18))]
-    return [*rows, *((HAND, t, n) for t, n in by_hand)]
+    reported_s = 3 * round_s + 3 * step_s
+    expected += [(reported_s, 41), *((reported_s + n * step_s, 61 + n) for n in range(17))]
+    # Its ACK shows the gap: two more retransmissions and a new segment, then one for each that arrives.
+    repaired_s = reported_s + round_s
+    expected += [(repaired_s, 42), (repaired_s, 43), *((repaired_s + n * step_s, 78 + n) for n in range(18))]
+    return [*rows, *((EXPECTED, t, n) for t, n in expected)]
 
 
 def peach(queue: dict[str, Any]) -> list[Row]:
@@ -82,11 +82,11 @@ def peach(queue: dict[str, Any]) -> list[Row]:
             {"name": "peach", "variant": "peach", "start_ns": 20_000_000_000, **common},
         ],
     }
-    told = run_configurations([Configuration(config, 1, recorded=True)])["instruments"]
-    told = told.filter(pc.equal(told["source"], "replay"))
+    found = run_configurations([Configuration(config, 1, recorded=True)])["instruments"]
+    found = found.filter(pc.equal(found["source"], "replay"))
     rows: list[Row] = []
     for flow, series in enumerate(("cubic", "peach"), 1):
-        own = told.filter(pc.equal(told["flow_id"], flow))
+        own = found.filter(pc.equal(found["flow_id"], flow))
         t_s, snd_una = own["t_ns"].to_numpy() / 1e9, own["snd_una"].to_numpy().astype(np.int64)
         edges = np.arange(0.0, GEO_S + SPAN_S, SPAN_S)
         places = np.searchsorted(t_s, edges, side="right") - 1
@@ -115,14 +115,14 @@ def draw_peach() -> None:
 
 
 def draw(name: str, title: str, y: str, rows: list[Row]) -> None:
-    """Write one picture: what is worked by hand as wide discs behind the engine's points."""
+    """Write one picture: expected values as wide discs behind the points of the engine."""
     frame = pl.DataFrame(rows, schema=["series", "x", "y"], orient="row")
-    by_hand = frame["series"].str.starts_with(HAND)
+    expected = frame["series"].str.starts_with(EXPECTED)
     axes = {"x": alt.X("x:Q", title="time (s)"), "y": alt.Y("y:Q", title=y)}
-    names = [HAND, *frame.filter(~by_hand)["series"].unique(maintain_order=True)]
+    names = [EXPECTED, *frame.filter(~expected)["series"].unique(maintain_order=True)]
     colour = alt.Color("series:N", title=None, scale=alt.Scale(domain=names, range=[SHADE, BLUE]))
-    wide = alt.Chart(frame.filter(by_hand), width=480, height=240).mark_circle(size=70, opacity=1)
-    points = alt.Chart(frame.filter(~by_hand), width=480, height=240).mark_circle(size=12, opacity=1)
+    wide = alt.Chart(frame.filter(expected), width=480, height=240).mark_circle(size=70, opacity=1)
+    points = alt.Chart(frame.filter(~expected), width=480, height=240).mark_circle(size=12, opacity=1)
     chart = alt.layer(wide.encode(**axes, color=colour), points.encode(**axes, color=colour))
     write_chart(chart.properties(title=title, description=title), IMAGES / f"{name}.svg")
 

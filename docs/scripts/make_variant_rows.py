@@ -1,8 +1,9 @@
 """Prints the tables of goodput that the pages of docs/variants have: `python -m docs.scripts.make_variant_rows hybla`.
 
 Every table is of greedy flows over one link, GEO unless it says otherwise, and means of four seeds. Without random loss
-nothing is drawn, and whether a repair meets a full queue hangs on a fraction of a packet's time: each seed's path is
-longer by a quarter of that time as well. tests/replay/engine/test_orderings.py and test_asran.py hold rows of them.
+nothing is random, and whether a retransmission meets a full queue depends on a fraction of a packet's time: the path of
+each seed is therefore longer by a quarter of that time. tests/replay/engine/test_orderings.py and test_asran.py check
+some rows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Path:
 
     @property
     def product_pkts(self) -> float:
-        """What is on the way when no queue stands."""
+        """Bandwidth-delay product."""
         return self.rtt_ns * 1e-9 * self.rate_bps / PACKET_BITS
 
     def config(self, flows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
@@ -68,8 +69,8 @@ class Flow:
 
 def runs(path: Path, flow: Flow, profile: str, seeds: Sequence[int] = SEEDS) -> Runs:
     """Return the row of each seed's run."""
-    told = [Configuration(path.config([flow.config(profile)], seed), seed, recorded=False) for seed in seeds]
-    found: Runs = run_configurations(told)["runs"].to_pylist()
+    configurations = [Configuration(path.config([flow.config(profile)], seed), seed, recorded=False) for seed in seeds]
+    found: Runs = run_configurations(configurations)["runs"].to_pylist()
     return found
 
 
@@ -135,7 +136,7 @@ def ns2_mbps(path: Path, agent: str, ssthresh_pkts: int = 40_000, algorithm: str
     ns = simulator()
     if ns is None:
         return "-"
-    told = []
+    cells = []
     for seed in SEEDS if path.loss else SEEDS[:1]:
         text = NS2_SCRIPT.format(
             rate_bps=path.rate_bps,
@@ -149,19 +150,19 @@ def ns2_mbps(path: Path, agent: str, ssthresh_pkts: int = 40_000, algorithm: str
             duration_s=path.duration_s,
         )
         [acked] = [line.removeprefix("acked ") for line in run_script(ns, text) if line.startswith("acked ")]
-        told.append(float(acked) * 1460 * 8e-6 / path.duration_s)
-    return f"{np.mean(told):.2f}"
+        cells.append(float(acked) * 1460 * 8e-6 / path.duration_s)
+    return f"{np.mean(cells):.2f}"
 
 
 def row_of_hybla(path: Path, profile: str) -> Sequence[str]:
     """Return a row of its table; what falls behind newreno is bold."""
     newreno, *forms = (goodput_mbps(path, flow, profile) for flow in HYBLA.values())
-    told = [f"**{mbps:.2f}**" if mbps < 0.98 * newreno else f"{mbps:.2f}" for mbps in forms]
-    return (f"{100 * path.loss:g} %", f"{path.rate_bps / 1e6:g} Mbit/s", profile, f"{newreno:.2f}", *told)
+    cells = [f"**{mbps:.2f}**" if mbps < 0.98 * newreno else f"{mbps:.2f}" for mbps in forms]
+    return (f"{100 * path.loss:g} %", f"{path.rate_bps / 1e6:g} Mbit/s", profile, f"{newreno:.2f}", *cells)
 
 
 def hybla() -> Iterator[Sequence[str]]:
-    """Hybla's three forms beside newreno, by random loss and rate."""
+    """Hybla's three forms and newreno, by random loss and rate."""
     yield ("random loss", "rate", "profile", *HYBLA)
     for loss in (0.0, 0.001, 0.01):
         for rate_bps in (10e6, 1e6):
@@ -174,7 +175,7 @@ def hybla() -> Iterator[Sequence[str]]:
 
 
 def clean() -> Iterator[Sequence[str]]:
-    """Variants over a clean GEO path, beside ns-2 and the engine with the rules of its TCP/Linux."""
+    """Variants over a GEO path without losses, ns-2 and the engine with the rules of its TCP/Linux."""
     variants = ("newreno", "vegas", "westwood-plus", "westwood-bwe")
     yield ("profile", *variants)
     for profile in PROFILES:
@@ -187,19 +188,19 @@ def clean() -> Iterator[Sequence[str]]:
 
 
 def over_random_loss(*variants: str) -> Iterator[Sequence[str]]:
-    """Variants beside newreno, queue of half the product, profile `linux`."""
+    """Variants and newreno, queue of half the product, profile `linux`."""
     yield ("random loss", "newreno", *variants)
     for loss in LOSSES:
         path = Path(products=0.5, loss=loss)
-        told = []
+        cells = []
         for variant in ("newreno", *variants):
             each = goodputs_mbps(path, runs(path, Flow(variant), "linux"))
-            told.append(f"{np.mean(each):.2f} ({min(each):.2f} to {max(each):.2f})")
-        yield (f"{100 * loss:g} %", *told)
+            cells.append(f"{np.mean(each):.2f} ({min(each):.2f} to {max(each):.2f})")
+        yield (f"{100 * loss:g} %", *cells)
 
 
 def peach_short() -> Iterator[Sequence[str]]:
-    """Peach beside newreno over the short link, by profile."""
+    """Peach and newreno over the short link, by profile."""
     yield ("random loss", *(f"{profile}: newreno, peach" for profile in PROFILES))
     for loss in (0.001, 0.01):
         path = replace(SHORT, loss=loss)
@@ -208,7 +209,7 @@ def peach_short() -> Iterator[Sequence[str]]:
 
 
 def peach_start() -> Iterator[Sequence[str]]:
-    """Peach over clean paths that hold more, and less, than Sudden Start sends."""
+    """Peach over paths without losses, with a capacity above and below Sudden Start sends."""
     yield ("path", "profile", "newreno", "peach, 64", "peach, 417")
     for path in (Path(duration_s=100), Path(2e6, 40_000_000, 6 / (2e6 * 0.04 / PACKET_BITS), duration_s=100)):
         words = (f"{path.rate_bps / 1e6:g} Mbit/s, {path.rtt_ns // 10**6} ms",)
@@ -231,8 +232,8 @@ def westwood_abse() -> Iterator[Sequence[str]]:
     yield ("path", "random loss", *ABSE)
     for loss in LOSSES:
         path = Path(products=0.5, loss=loss)
-        told = (f"{goodput_mbps(path, flow, 'linux'):.2f}" for flow in ABSE.values())
-        yield ("10 Mbit/s, linux", f"{100 * loss:g} %", *told)
+        cells = (f"{goodput_mbps(path, flow, 'linux'):.2f}" for flow in ABSE.values())
+        yield ("10 Mbit/s, linux", f"{100 * loss:g} %", *cells)
     path = Path(1e6, loss=0.01, products=50 / 42)
     flows = [replace(flow, stack={"initial_ssthresh_pkts": 42}) for flow in ABSE.values()]
     yield ("1 Mbit/s, ns2", "1 %", *(f"{goodput_mbps(path, flow, 'ns2'):.2f}" for flow in flows))
@@ -263,32 +264,32 @@ def drop_tail(flow: Flow, profile: str, path: Path = SHORT, seeds: Sequence[int]
 
 
 def asran() -> Iterator[Sequence[str]]:
-    """ASRAN's readings beside their bases over a full drop-tail queue: goodput, share lost, mean queue."""
+    """Interpretations of ASRAN and their bases with a full drop-tail queue: goodput, share lost, mean queue."""
     yield ("reading", *PROFILES, "linux, slow start to the product")
     for name, flow in ASRAN.items():
-        told = [drop_tail(flow, profile) for profile in PROFILES]
-        told.append(drop_tail(replace(flow, stack={"initial_ssthresh_pkts": round(SHORT.product_pkts)}), "linux"))
-        yield (name, *(f"{mbps:.2f}, {100 * lost:.2f} %, {queue:.0f}" for mbps, lost, queue in told))
+        cells = [drop_tail(flow, profile) for profile in PROFILES]
+        cells.append(drop_tail(replace(flow, stack={"initial_ssthresh_pkts": round(SHORT.product_pkts)}), "linux"))
+        yield (name, *(f"{mbps:.2f}, {100 * lost:.2f} %, {queue:.0f}" for mbps, lost, queue in cells))
 
 
 def shares_mbps(first: Flow, second: Flow, path: Path = SHORT, profile: str = "linux") -> tuple[float, float]:
     """Return the goodput of two flows of one path, of which the second begins a second later: means of the seeds."""
     later = {**second.config(profile, "second"), "start_ns": 10**9}
-    told = [
+    configurations = [
         Configuration(path.config([first.config(profile, "first"), later], seed), seed, recorded=False)
         for seed in SEEDS
     ]
-    found = goodputs_mbps(path, run_configurations(told)["runs"].to_pylist())
+    found = goodputs_mbps(path, run_configurations(configurations)["runs"].to_pylist())
     return float(np.mean(found[0::2])), float(np.mean(found[1::2]))
 
 
 def asran_shares() -> Iterator[Sequence[str]]:
-    """Two flows of one link: who shares with ASRAN."""
+    """Two flows on one link, with and without ASRAN."""
     yield ("first", "second", "20 Mbit/s, 40 ms", "10 Mbit/s, 500 ms")
     names = {"newreno": NEWRENO, "cubic": Flow("cubic"), "asran": Flow("asran"), "asran, `hook`": ASRAN["`hook`"]}
     for one, other in (("newreno", "cubic"), ("asran", "cubic"), ("asran, `hook`", "cubic"), ("asran", "asran")):
-        told = [shares_mbps(names[one], names[other], path) for path in (SHORT, Path(duration_s=120))]
-        yield (one, other, *(f"{first:.1f} and {second:.1f}" for first, second in told))
+        cells = [shares_mbps(names[one], names[other], path) for path in (SHORT, Path(duration_s=120))]
+        yield (one, other, *(f"{first:.1f} and {second:.1f}" for first, second in cells))
 
 
 TABLES: Mapping[str, Callable[[], Iterator[Sequence[str]]]] = {

@@ -1,4 +1,4 @@
-"""Writes docs/variants/README.md: every variant with family, source and year as the catalogue tells them.
+"""Writes docs/variants/README.md: every variant with family, source and year as in the catalogue.
 
 `python -m docs.scripts.make_variants_page` writes the page; a test compares it.
 """
@@ -16,9 +16,9 @@ INTRO = """# TCP variants
     hindflight variants          # this list
     hindflight variants hybla    # one variant: its parameters with unit, allowed values, default and source
 
-Each can be replayed in place of the captured one, and on either side of a split proxy. Its page has the equations,
-where they come from, what differs from the source, and a picture that overlays the engine and a reference. A
-controller of your own stands beside them: [CONTRIBUTING](../../CONTRIBUTING.md) shows how, in Rust and in Python.
+Each variant can replace the captured one in a replay, and can run on either side of a split proxy. Its page has the
+equations, their sources, the differences from the source, and a plot that compares the engine with a reference.
+[CONTRIBUTING](../../CONTRIBUTING.md) shows how to add a variant, in Rust or in Python.
 
 `python -m docs.scripts.make_variants_page` writes this page from the catalogue.
 

@@ -1,4 +1,4 @@
-"""One flow of full segments over one link, for the pictures that overlay the engine and what is worked by hand."""
+"""One flow of full segments over one link, for the pictures that compare the engine with expected values."""
 
 from __future__ import annotations
 

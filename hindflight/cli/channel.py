@@ -11,7 +11,7 @@ from hindflight.cli.convert import convert, show
 from hindflight.cli.fit import fit
 from hindflight.cli.layout import paragraph
 from hindflight.cli.output import AsJson, Force, echo, print_json, print_table, say
-from hindflight.cli.spread import spread
+from hindflight.cli.sensitivity import sensitivity
 from hindflight.cli.synth import synth
 from hindflight.cli.times import From, To, capture_span
 
@@ -27,7 +27,8 @@ def register(app: typer.Typer) -> None:
     group.command("fit")(fit)
     group.command("convert")(convert)
     group.command("show")(show)
-    group.command("spread")(spread)
+    group.command("sensitivity")(sensitivity)
+    group.command("spread", hidden=True)(sensitivity)  # Its former name.
     app.add_typer(group, name="channel")
 
 

@@ -123,7 +123,7 @@ def _print(document: dict[str, Any], wide: bool) -> None:
         "link type": document["link_type"],
         "snaplen": "no limit" if snaplen is None else f"{snaplen} bytes",
         "packets": f"{document['packets']}, of them TCP {document['tcp']['packets']}",
-        "other traffic": f"{1 - share:.1%} of the bytes ({other or 'none'})" if share is not None else "none",
+        "other traffic": f"{100 * (1 - share):.1f} % of the bytes ({other or 'none'})" if share is not None else "none",
         "issues": _issues(document),
     }
     width = max(map(len, lines))

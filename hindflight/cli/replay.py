@@ -145,7 +145,7 @@ def _comparison(result: ExperimentResult) -> list[Row]:
         if row["section"] == "what_if"
     }
     runs = [
-        run for run in result.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "studied"
+        run for run in result.tables["runs"].to_pylist() if run["purpose"] == "what_if" and run["role"] == "under_test"
     ]
     rows = []
     for variant, proxy in dict.fromkeys((run["variant"], run["proxy"]) for run in runs):

@@ -51,4 +51,4 @@ def _shown(one: Score) -> dict[str, Any]:
 
 
 def _percent(share: float | None) -> str | None:
-    return None if share is None else f"{share:.2%}"
+    return None if share is None else f"{100 * share:.2f} %"

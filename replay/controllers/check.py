@@ -38,7 +38,7 @@ EXTREMES: tuple[tuple[int, float | None], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnAck:
+class RandomAck:
     """An ACK as the engine would report it."""
 
     now_s: float
@@ -74,7 +74,7 @@ class DrawnAck:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnCongestion:
+class RandomCongestion:
     """A congestion signal as the engine would report it."""
 
     now_s: float
@@ -154,18 +154,18 @@ class Play:
             self.tell("observe", ack)
         return self.tell("on_ack", ack)
 
-    def ack(self, delivered: int, rtt_s: float | None, *, limited: bool = True) -> DrawnAck:
+    def ack(self, delivered: int, rtt_s: float | None, *, limited: bool = True) -> RandomAck:
         """Return the next ACK under the window."""
         self.number += delivered
         flight = max(1, int(min(self.cwnd, MAX_FLIGHT_PKTS)))
         flight = flight if limited else flight // 4
-        return DrawnAck(self.now_s, delivered, rtt_s, rtt_s, flight, 1 + self.number * SMSS_BYTES, limited)
+        return RandomAck(self.now_s, delivered, rtt_s, rtt_s, flight, 1 + self.number * SMSS_BYTES, limited)
 
     def signal(self, kind: str, flight_pkts: float | None = None) -> float:
         """Signal congestion; return the window after it."""
         method = "on_timeout" if kind.endswith("timeout") else "on_congestion"
         flight = min(self.cwnd, MAX_FLIGHT_PKTS) if flight_pkts is None else flight_pkts
-        return self.tell(method, DrawnCongestion(self.now_s, flight, kind))
+        return self.tell(method, RandomCongestion(self.now_s, flight, kind))
 
     def note(self, rule: str, finding: str) -> None:
         """Keep the first finding against a rule."""

@@ -73,7 +73,7 @@ def compare_runs(runs: list[Run], reference: Key) -> list[dict[str, Any]]:
     replayed: dict[Key, Run] = {}
     seeded: dict[Key, dict[int, Run]] = defaultdict(dict)
     for run in runs:
-        if run["purpose"] != "what_if" or run["role"] != "studied":
+        if run["purpose"] != "what_if" or run["role"] != "under_test":
             continue
         key = (run["variant"], run["proxy"])
         if run["channel_mode"] == "replayed":

@@ -206,7 +206,7 @@ def _sent_beyond_trace(runs: pa.Table) -> list[str]:
         f"{run['segments_out']} data packets beyond the end of the trace, where the trace starts again."
         for run in runs.to_pylist()
         if run["purpose"] == "what_if" and run["channel_mode"] == "replayed" and run["trace_beyond_pkts"]
-        if run["role"] == "studied"
+        if run["role"] == "under_test"
     ]
 
 

@@ -189,7 +189,7 @@ def measure_jobs(
         batch = numbered[start : start + MEASURED_BATCH]
         columns = _run_columns(scenario, batch, traces, threads, Recording(transfer_ns=span_ns))
         runs = pa.concat_tables([_label(pa.table(part), scenario, dict(batch)) for part in columns["runs"]])
-        rows = {row["run_id"]: row for row in runs.to_pylist() if row["role"] == "studied"}
+        rows = {row["run_id"]: row for row in runs.to_pylist() if row["role"] == "under_test"}
         outcomes = []
         for transfer, windows in zip(columns["transfers"], columns["windows"], strict=True):
             row, cwnd = pa.table(transfer).to_pylist()[0], pa.table(windows)["cwnd_bytes"].to_numpy()
@@ -284,7 +284,7 @@ def _label(runs: pa.Table, scenario: Scenario, jobs: Mapping[int, Job]) -> pa.Ta
         "scenario": [scenario.name] * len(order),
         "variant": named,
         "compared_variant": [job.variant for job in order],
-        "role": ["studied" if flow_id == FLOW_UNDER_TEST else "cross" for flow_id in flow_ids],
+        "role": ["under_test" if flow_id == FLOW_UNDER_TEST else "cross" for flow_id in flow_ids],
         "proxy": [job.proxy for job in order],
         "purpose": [job.purpose for job in order],
         "channel_mode": [job.mode for job in order],

@@ -125,7 +125,7 @@ def _sentence(captured: Outcome, best: Candidate, tried: int, variant_given: boo
 
 
 def _verdict(holds: bool) -> str:
-    return "pass" if holds else "miss"
+    return "pass" if holds else "fail"
 
 
 def _row(subject: str, metric: str, value: float, unit: str, verdict: str = "info", text: str = "") -> dict[str, Any]:

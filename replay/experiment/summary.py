@@ -69,13 +69,13 @@ def summary_without_capture(
     findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return the rows of section `summary` of a replay without a captured flow."""
-    studied = [run for run in runs if run["purpose"] == "what_if" and run["role"] == "studied"]
-    subjects = {run_subject(run["variant"], run["proxy"]) for run in studied}
-    drawn = all(run["channel_mode"] == "model" for run in studied)
+    under_test = [run for run in runs if run["purpose"] == "what_if" and run["role"] == "under_test"]
+    subjects = {run_subject(run["variant"], run["proxy"]) for run in under_test}
+    drawn = all(run["channel_mode"] == "model" for run in under_test)
     channel = (
         "a channel drawn from its model" if drawn else "a captured channel, whose capture is not in this workspace"
     )
-    tried, count = f"{counted(len(subjects), 'choice')} of variant and proxy", counted(len(studied), "run")
+    tried, count = f"{counted(len(subjects), 'choice')} of variant and proxy", counted(len(under_test), "run")
     sentences = [f"Replayed without a capture: {tried} over {channel}, {count} in all."]
     sentences += _goodputs(findings)
     sentences += _what_if(findings, runs)
@@ -121,7 +121,7 @@ def _goodput_of_capture(captured: Outcome, rate: Estimate | None) -> str:
     if rate is None or rate.value is None:
         return f"{achieved}; this capture does not show the rate of its link."
     share = captured.goodput_bps / rate.value
-    return f"{achieved}: {share:.0%} of the {format_rate(rate.value)} that its bottleneck carries."
+    return f"{achieved}: {100 * share:.0f} % of the {format_rate(rate.value)} that its bottleneck carries."
 
 
 def _losses_of_capture(counts: Mapping[str, int]) -> str:
@@ -161,7 +161,8 @@ def _what_if(findings: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, 
     beyond = _share_beyond(best["subject"], runs)
     if beyond > MIN_SHARE_REPORTED:
         sentences.append(
-            f"It sent more than was captured: {beyond:.0%} of its packets met a repetition of the captured channel."
+            f"It sent more than was captured: {100 * beyond:.0f} % of its packets met a repetition of the captured "
+            "channel."
         )
     return sentences
 
@@ -187,7 +188,7 @@ def _share_beyond(subject: str, runs: Sequence[Mapping[str, Any]]) -> float:
         for run in runs
         if run["channel_mode"] == "replayed"
         and run["purpose"] == "what_if"
-        and run["role"] == "studied"
+        and run["role"] == "under_test"
         and run_subject(run["variant"], run["proxy"]) == subject
     ]
     sent = sum(run["segments_out"] for run in mine)

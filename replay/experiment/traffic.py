@@ -44,16 +44,16 @@ def traffic_findings(runs: Sequence[Run]) -> list[Row]:
     """
     compared = [run for run in runs if run["purpose"] == "what_if"]
     subjects = {
-        run["run_id"]: run_subject(run["variant"], run["proxy"]) for run in compared if run["role"] == "studied"
+        run["run_id"]: run_subject(run["variant"], run["proxy"]) for run in compared if run["role"] == "under_test"
     }
     rows = []
     for subject, mine in _by_subject(compared, subjects).items():
-        studied = [run for run in mine if run["role"] == "studied"]
-        rows += _means("what_if", subject, studied, APPLICATION)
+        under_test = [run for run in mine if run["role"] == "under_test"]
+        rows += _means("what_if", subject, under_test, APPLICATION)
         fairness = [index for shares in _tcp_goodputs(mine) if (index := jain_index(shares)) is not None]
         if fairness:
             rows.append(_finding("what_if", (subject, "jain_index"), mean_interval(fairness), ""))
-        for flow in dict.fromkeys(run["flow"] for run in mine if len(mine) > len(studied)):
+        for flow in dict.fromkeys(run["flow"] for run in mine if len(mine) > len(under_test)):
             own = [run for run in mine if run["flow"] == flow]
             name = f"{subject}: {flow} ({own[0]['variant']})"
             rows += _means("sharing", name, own, (("goodput", "goodput_bps", "bit/s"), *APPLICATION))

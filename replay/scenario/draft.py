@@ -106,7 +106,7 @@ def draft_scenario(draft: Draft) -> str:
         "[[links]]",
         'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
         *_assumed_lines(draft),
-        f'delay = "{format_time(down_ns)}"  # one way; {1 - RELAY_SHARE:.0%} of the path by assumption',
+        f'delay = "{format_time(down_ns)}"  # one way; {100 * (1 - RELAY_SHARE):.0f} % of the path by assumption',
         *_reverse_lines(draft.rate, down_ns),
         *_change_lines(draft, 1 - RELAY_SHARE, outages=False),
         "",
@@ -163,7 +163,7 @@ def _delay_line(delay_ns: int, round_trip: Value, share: float) -> str:
     if round_trip.low is not None and round_trip.high is not None:
         low, high = (share * edge / 2e6 for edge in (round_trip.low, round_trip.high))
         bounds = f"95 %: {low:.6g} to {high:.6g} ms; "
-    return f'delay = "{format_time(delay_ns)}"  # one way; {bounds}{share:.0%} of the path by assumption'
+    return f'delay = "{format_time(delay_ns)}"  # one way; {bounds}{100 * share:.0f} % of the path by assumption'
 
 
 def _queue_line(queue: Value | None) -> str:

@@ -38,7 +38,7 @@ def sound(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return trace, path.read_bytes()
 
 
-def refusal(path: Path) -> str | None:
+def error_of(path: Path) -> str | None:
     """What is said of a file; None if it is read. Anything but a ChannelError of one line fails."""
     try:
         read_trace(path)
@@ -71,7 +71,7 @@ def test_a_damaged_file_is_refused_or_reads_as_it_was(sound: tuple[Trace, bytes]
     refused = 0
     for damaged in mutations(octets):
         path.write_bytes(damaged)
-        if refusal(path) is not None:
+        if error_of(path) is not None:
             refused += 1
         else:
             # What passes was of no effect: the pages have checksums.
@@ -126,7 +126,7 @@ def first(value: object) -> Callable[[list[Any]], list[Any]]:
 def test_a_table_that_no_replay_could_use_says_why(tmp_path: Path, which: str, change: Any, says: str) -> None:
     path = tmp_path / "m.parquet"
     pq.write_table(change(traces()[which].channel), path)
-    assert says in (refusal(path) or "it was read")
+    assert says in (error_of(path) or "it was read")
 
 
 ESTIMATE = b'{"estimates": [{"name": "x", "value": %s, "low": 1, "high": null, "unit": "", "known": true, "how": ""}]}'
@@ -150,7 +150,7 @@ def test_damaged_metadata_are_one_line(tmp_path: Path, note: bytes) -> None:
     path = tmp_path / "m.parquet"
     channel = traces()["packets"].channel
     pq.write_table(channel.replace_schema_metadata({**(channel.schema.metadata or {}), METADATA_KEY: note}), path)
-    assert "m.parquet: its metadata cannot be read (" in (refusal(path) or "it was read")
+    assert "m.parquet: its metadata cannot be read (" in (error_of(path) or "it was read")
 
 
 def test_names_of_hops_break_no_line(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def test_pcap_writes_a_capture_of_every_recorded_run(hindflight: Command, tmp_pa
     alone = ["1-newreno-none-a.pcap", "1-newreno-none-c.pcap", "5-cubic-none-a.pcap", "5-cubic-none-c.pcap"]
     split = [f"{run}-b-{node}.pcap" for run in ("3-newreno", "7-cubic") for node in "abc"]
     assert names == sorted(alone + split)
-    (told,) = [row["n"] for row in _count(hindflight, "ws", "segments") if row["run_id"] == 1]
-    assert load_capture(tmp_path / "captures" / "1-newreno-none-a.pcap").segments.num_rows == told
+    (stored,) = [row["n"] for row in _count(hindflight, "ws", "segments") if row["run_id"] == 1]
+    assert load_capture(tmp_path / "captures" / "1-newreno-none-a.pcap").segments.num_rows == stored
     info = hindflight("info", "captures/7-cubic-b-b.pcap", "--json")
     assert info.returncode == 0, info.stderr
 

@@ -97,6 +97,6 @@ def test_interrupted_synth_leaves_nothing(
         time.sleep(0.05)
     assert running.poll() is None, "it ended before it could be stopped"
     running.send_signal(stop)
-    _, told = running.communicate(timeout=30)
-    assert (running.returncode, told.strip().splitlines()[-1]) == (code, f"hindflight: {said}")
+    _, stderr = running.communicate(timeout=30)
+    assert (running.returncode, stderr.strip().splitlines()[-1]) == (code, f"hindflight: {said}")
     assert [path.name for path in tmp_path.iterdir()] == ["scratch"]

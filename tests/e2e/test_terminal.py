@@ -17,8 +17,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("studied")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("terminal")
     ended = _run(folder, "ingest", FLOW / "snd.pcap.xz", FLOW / "tcpinfo.csv.xz", "-w", "out/workspace")
     assert ended.returncode == 0, ended.stderr
     ended = _run(folder, "whatif", FLOW / "snd.pcap.xz", "-o", "out", "--seeds", "2", "--variants", "cubic")
@@ -55,7 +55,7 @@ def _widest(text: str) -> int:
         "channel show out/scenario.channel.parquet",
         "channel fit out/scenario.channel.parquet",
         "channel extract out/workspace",
-        "channel spread out/scenario.toml",
+        "channel sensitivity out/scenario.toml",
         "replay out/scenario.toml -w out/workspace",
         "variants",
         "variants bbr",
@@ -68,8 +68,8 @@ def _widest(text: str) -> int:
         "query --help",
     ],
 )
-def test_nothing_is_wider_than_80_columns(studied: Path, line: str) -> None:
-    ended = _run(studied, *line.split())
+def test_nothing_is_wider_than_80_columns(folder: Path, line: str) -> None:
+    ended = _run(folder, *line.split())
     assert ended.returncode == 0, ended.stderr
     long = [text for text in ended.stdout.splitlines() if len(text) > 80 and not _is_one_word(text)]
     assert not long
@@ -81,8 +81,8 @@ def _is_one_word(text: str) -> bool:
     return len(text.split()) <= 2
 
 
-def test_the_comparison_fits(studied: Path) -> None:
-    text = (studied / "whatif.txt").read_text()
+def test_the_comparison_fits(folder: Path) -> None:
+    text = (folder / "whatif.txt").read_text()
     assert _widest(text) <= 80
     assert "cubic" in text
     assert "gain %" in text
@@ -96,16 +96,16 @@ def test_the_comparison_fits(studied: Path) -> None:
         ("variants", " year "),
     ],
 )
-def test_wide_shows_all_columns(studied: Path, line: str, column: str) -> None:
-    heads = [_run(studied, *line.split(), *more).stdout.replace("--wide adds", "") for more in ([], ["--wide"])]
+def test_wide_shows_all_columns(folder: Path, line: str, column: str) -> None:
+    heads = [_run(folder, *line.split(), *more).stdout.replace("--wide adds", "") for more in ([], ["--wide"])]
     tables = [text.split("─", 1)[0] for text in heads]
     assert column not in tables[0]
     assert column in tables[1]
 
 
-def test_the_command_that_whatif_names_brings_the_report_up_to_date(studied: Path) -> None:
-    scenario, report = studied / "out" / "scenario.toml", studied / "out" / "report.html"
-    said = (studied / "said.txt").read_text().splitlines()
+def test_the_command_that_whatif_names_brings_the_report_up_to_date(folder: Path) -> None:
+    scenario, report = folder / "out" / "scenario.toml", folder / "out" / "report.html"
+    said = (folder / "said.txt").read_text().splitlines()
     (named,) = (text.strip() for text in said if text.strip().startswith("hindflight replay"))
     before = report.read_text()
     assert "vegas, split at relay" not in before
@@ -113,6 +113,6 @@ def test_the_command_that_whatif_names_brings_the_report_up_to_date(studied: Pat
     scenario.write_text(edited)
     command, *arguments = shlex.split(named)
     assert command == "hindflight"
-    ended = subprocess.run([sys.executable, "-m", command, *arguments], cwd=studied, check=False, capture_output=True)
+    ended = subprocess.run([sys.executable, "-m", command, *arguments], cwd=folder, check=False, capture_output=True)
     assert ended.returncode == 0, ended.stderr
     assert "vegas, split at relay" in report.read_text()

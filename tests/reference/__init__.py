@@ -1,1 +1,1 @@
-"""Slow, readable twins of kernels: what they compute, once more as plainly as can be, for tests to compare."""
+"""Slow, readable reference implementations of the kernels, for tests to compare."""

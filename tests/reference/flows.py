@@ -84,7 +84,7 @@ def _send(half: Half, start: int, end: int, t_ns: int) -> bool:
 
 
 def _acknowledge(half: Half, ack: int, sack: list[int], t_ns: int) -> tuple[bool, int | None]:
-    """Deliver what one ACK tells; return whether it is a duplicate with SACK, and the round-trip time it measures."""
+    """Process one ACK; return whether it is a duplicate with SACK, and the round-trip time it measures."""
     covered = [piece for piece in half.pieces if piece.end <= ack]
     fresh = [piece for piece in covered if not piece.delivered]
     timed = [] if any(piece.times > 1 for piece in fresh) else fresh

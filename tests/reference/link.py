@@ -21,7 +21,7 @@ SYN, ACK = 2, 16
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class LinkModel:
     """The link, in bit/s, ns and packets; `loses(position, t_ns)` is the channel."""
 
     rate_bps: float
@@ -63,9 +63,9 @@ def bursts(good_to_bad: float, bad_to_good: float, seed: int) -> Callable[[int, 
 
 
 class _Flight:
-    def __init__(self, twin: Twin) -> None:
-        self.twin = twin
-        self.rng = random.Random(twin.seed)
+    def __init__(self, link: LinkModel) -> None:
+        self.link = link
+        self.rng = random.Random(link.seed)
         self.rows: list[dict[str, Any]] = []
         self.lost_rows: list[int] = []
         self.fate: dict[int, str] = {}
@@ -74,7 +74,7 @@ class _Flight:
         self.cwnd, self.ssthresh, self.recover = 10.0, 1e9, -1
         self.next_block, self.sent, self.again = 0, 0, list[int]()
         self.in_flight: dict[int, int] = {}
-        self.heard = 0
+        self.last_ack_ns = 0
         self.departures: list[int] = []
         self.position = 0
         self.got: set[int] = set()
@@ -86,7 +86,7 @@ class _Flight:
 
     def fly(self) -> None:
         self.row(0, "a2b", (0, None, 0), SYN)
-        answer = self.twin.rtt_ns + 2 * self.serial(60)
+        answer = self.link.rtt_ns + 2 * self.serial(60)
         self.row(answer, "b2a", (0, 1, 0), SYN | ACK)
         self.at(answer + 1000, self.send)
         self.at(answer + 1000, self.watch)
@@ -95,7 +95,7 @@ class _Flight:
             call(t_ns)
 
     def serial(self, size: int) -> int:
-        return round(size * 8e9 / self.twin.rate_bps)
+        return round(size * 8e9 / self.link.rate_bps)
 
     def row(
         self, t_ns: int, direction: str, numbers: tuple[int, int | None, int], flags: int, sack: list[int] | None = None
@@ -111,8 +111,8 @@ class _Flight:
         return record
 
     def send(self, t_ns: int) -> None:
-        while len(self.in_flight) < min(self.cwnd, self.twin.window_pkts):
-            if not self.again and t_ns > self.twin.duration_ns:
+        while len(self.in_flight) < min(self.cwnd, self.link.window_pkts):
+            if not self.again and t_ns > self.link.duration_ns:
                 return
             block = self.again.pop(0) if self.again else self.next_block
             self.next_block += block == self.next_block
@@ -123,20 +123,20 @@ class _Flight:
     def offer(self, t_ns: int, number: int, block: int) -> None:
         record = self.row(t_ns, "a2b", (1 + block * PAYLOAD, 1, PAYLOAD), ACK)
         self.departures = [d for d in self.departures if d > t_ns]
-        if len(self.departures) > self.twin.queue_pkts:
+        if len(self.departures) > self.link.queue_pkts:
             self.lose(record, "queue")
             return
         leaves = max([t_ns, *self.departures[-1:]]) + self.serial(MSS_IP)
         self.departures.append(leaves)
         position, self.position = self.position, self.position + 1
-        start, end = self.twin.outage
+        start, end = self.link.outage
         if start <= leaves < end:
             self.lose(record, "outage")
-        elif self.twin.loses(position, leaves):
+        elif self.link.loses(position, leaves):
             self.lose(record, "channel")
         else:
             self.fate[record] = "delivered"
-            self.at(leaves + self.twin.rtt_ns // 2, lambda now: self.arrive(now, number, block))
+            self.at(leaves + self.link.rtt_ns // 2, lambda now: self.arrive(now, number, block))
 
     def lose(self, record: int, fate: str) -> None:
         self.fate[record] = fate
@@ -166,13 +166,13 @@ class _Flight:
             right += 1
         sack = [1 + left * PAYLOAD, 1 + right * PAYLOAD] if left > self.cum else []
         cum = self.cum
-        late = self.rng.randrange(self.twin.jitter_ns) if self.twin.jitter_ns else 0
-        back = t_ns + self.twin.rtt_ns // 2 + self.serial(ACK_BYTES) + late
+        late = self.rng.randrange(self.link.jitter_ns) if self.link.jitter_ns else 0
+        back = t_ns + self.link.rtt_ns // 2 + self.serial(ACK_BYTES) + late
         self.at(back, lambda now: self.hear(now, number, cum, sack))
 
     def hear(self, t_ns: int, number: int, cum: int, sack: list[int]) -> None:
         self.row(t_ns, "b2a", (1, 1 + cum * PAYLOAD, 0), ACK, sack)
-        self.heard = t_ns
+        self.last_ack_ns = t_ns
         for n in [n for n in self.in_flight if n <= number]:
             block = self.in_flight[n]
             if block in self.got and (n > number - 3 or block < cum or n == number):
@@ -196,19 +196,19 @@ class _Flight:
 
     def watch(self, t_ns: int) -> None:
         """A crude timeout: after a second without an ACK everything outstanding is sent again."""
-        if t_ns - self.heard > 1_000_000_000 and self.in_flight:
+        if t_ns - self.last_ack_ns > 1_000_000_000 and self.in_flight:
             for number in list(self.in_flight):
                 self.missing(number)
             self.recover = self.sent
-            self.cwnd, self.heard = 2.0, t_ns
+            self.cwnd, self.last_ack_ns = 2.0, t_ns
             self.send(t_ns)
-        if t_ns < self.twin.duration_ns or self.in_flight or self.again:
+        if t_ns < self.link.duration_ns or self.in_flight or self.again:
             self.at(t_ns + 200_000_000, self.watch)
 
 
-def fly(twin: Twin) -> Flown:
+def fly(link: LinkModel) -> Flown:
     """Run the flow and return its tables, complete and in the order of a capture at the sender."""
-    flight = _Flight(twin)
+    flight = _Flight(link)
     flight.fly()
     plain = {"bool": False, "text": "", "list_i64": [], "enum": None}
     blank = {c.name: plain.get(c.type, 0) for c in TABLES["segments"].columns if not c.nullable}

@@ -38,12 +38,12 @@ def flown(link: dict[str, Any], **more: Any) -> dict[str, pa.Table]:
     return {name: table_from_rows(name, [{**row, "run_id": 0} for row in run[name].to_pylist()]) for name in names}
 
 
-def extracted(tables: dict[str, pa.Table], crossing: CrossTraffic | None) -> Extraction:
-    return extract(tables["segments"], tables["flows"], tables["events"], 1, Context(crossing))
+def extracted(tables: dict[str, pa.Table], cross_traffic: CrossTraffic | None) -> Extraction:
+    return extract(tables["segments"], tables["flows"], tables["events"], 1, Context(cross_traffic))
 
 
 def telemetry() -> CrossTraffic:
-    """The datagrams of `VIDEO` as a capture beside the sender has them: 1000 octets every 8000 bits at 3 Mbit/s."""
+    """The datagrams of `VIDEO` as in a capture at the sender: 1000 octets every 8000 bits at 3 Mbit/s."""
     count = 11_250
     t_ns = (np.arange(count) * (8e12 / 3e6)).astype(np.int64)
     return CrossTraffic(t_ns, np.full(count, 1000), {"udp": count})

@@ -50,7 +50,7 @@ def test_every_parameter_has_a_source_and_a_default_that_is_allowed() -> None:
                 assert parameter.default in parameter.allowed.split(", "), parameter
 
 
-def test_freeze_tcp_alone_needs_a_forecast() -> None:
+def test_only_freeze_tcp_needs_a_forecast() -> None:
     assert [variant.name for variant in catalogue() if variant.needs_forecast] == ["freeze-tcp"]
 
 
@@ -64,7 +64,7 @@ def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert {p["name"]: p["default"] for p in vegas["parameters"]} == {"alpha": "2", "beta": "4", "gamma": "1"}
 
 
-def test_a_slip_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_typo_suggests_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(HindflightError, match="there is no variant westwod-plus"):
         find_variant("westwod-plus")
     assert main(["variants", "westwod-plus"]) == 2
@@ -80,7 +80,7 @@ def test_a_slip_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None
         ("tcpw-abse", "westwood-abse"), ("freeze", "freeze-tcp"), ("scps", "scps-tp"), ("h-tcp", "htcp"),
     ],
 )  # fmt: skip
-def test_a_name_that_a_variant_goes_by_elsewhere_suggests_it_alone_and_is_not_taken(
+def test_another_name_of_a_variant_suggests_it_and_is_refused(
     name: str, meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["variants", name]) == 2

@@ -86,7 +86,7 @@ def test_counts_what_happened_up_to_the_end() -> None:
     assert whole.cwnd_source == "none"
 
 
-def test_no_data_is_none() -> None:
+def test_without_data_the_outcome_is_none() -> None:
     assert measure(LADDER, empty_table("events"), empty_table("instruments"), "b2a", 100) is None
 
 
@@ -108,7 +108,7 @@ def test_the_nearest_candidate_comes_first_and_is_judged() -> None:
     rows = describe_self_check(captured, ranked, variant_given=False)
     differences = {row["subject"]: row for row in rows if row["metric"] == "goodput_difference"}
     assert list(differences) == ["sack", "cubic"]
-    assert [row["verdict"] for row in differences.values()] == ["pass", "miss"]
+    assert [row["verdict"] for row in differences.values()] == ["pass", "fail"]
     assert differences["sack"]["value"] == pytest.approx(-2.0)
     assert "best match of 2" in differences["sack"]["text"]
     assert "can be compared with the capture" in differences["sack"]["text"]

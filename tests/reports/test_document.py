@@ -16,7 +16,7 @@ import vl_convert
 from hindflight.replay.experiment.compare import compare_runs
 from hindflight.reports import bundle
 from hindflight.reports.document import ReportMeta, write_report
-from hindflight.reports.findings import findings_of, heading, replayed_runs
+from hindflight.reports.findings import heading, replayed_runs
 from hindflight.reports.frames import captured_flows
 from hindflight.reports.sections import FLOWS_SHOWN, sections, summary
 from hindflight.toolkit.errors import HindflightError, MachineError
@@ -449,13 +449,6 @@ def test_table_of_losses_has_utc_times(tables: Tables, tmp_path: Path) -> None:
     report = written(tables, tmp_path, ReportMeta("UTC", utc=True))
     assert '<th scope="row">2026-11-21 07:28:58.503</th>' in report
     assert "Time [UTC]" in report
-
-
-@pytest.mark.parametrize(("former", "section"), [("what_was", "what_happened"), ("spread", "sensitivity")])
-def test_sections_of_older_workspaces_are_read_under_their_new_names(former: str, section: str) -> None:
-    tables = {"findings": table_from_rows("findings", [finding(former, "flow 1", text="It flew.")])}
-    assert [row["text"] for row in findings_of(tables, section)] == ["It flew."]
-    assert findings_of(tables, "what_if") == []
 
 
 def test_no_control_character_of_a_name_is_in_the_page(tmp_path: Path) -> None:

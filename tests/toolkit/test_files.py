@@ -1,4 +1,4 @@
-"""Files are whole or not there, and the machine's refusals are told in words."""
+"""Files are whole or not there, and errors of the machine are reported as text."""
 
 from __future__ import annotations
 

@@ -95,13 +95,13 @@ def test_timeouts_are_those_that_the_kernel_counted(run: str) -> None:
 
 
 @steady_run
-def test_the_least_round_trip_equals_the_kernels(run: str) -> None:
+def test_the_minimum_round_trip_time_equals_the_kernels(run: str) -> None:
     for flow, truth in flows(run):
         assert flow["a2b_rtt_min_ns"] == pytest.approx(truth["min_rtt_ms"] * 1e6, rel=0.001, abs=0.1e6)
 
 
 @every_run
-def test_at_the_receiver_a_repair_is_no_reordering(run: str) -> None:
+def test_at_the_receiver_a_retransmission_is_not_reordering(run: str) -> None:
     overtaking = run.startswith("S5-")  # the link lets packets overtake when its delay falls
     for (sender, _), (receiver, _) in zip(flows(run), flows(run, "rcv"), strict=True):
         assert receiver["vantage"] == "receiver"
@@ -112,7 +112,7 @@ def test_at_the_receiver_a_repair_is_no_reordering(run: str) -> None:
 
 
 @steady_run
-def test_at_the_receiver_causes_are_told_as_at_the_sender(run: str) -> None:
+def test_at_the_receiver_causes_are_those_found_at_the_sender(run: str) -> None:
     for (sender, _), (receiver, _) in zip(flows(run), flows(run, "rcv"), strict=True):
         ours, theirs = (row["a2b_recoveries"] + row["a2b_rtos"] for row in (receiver, sender))
         assert abs(ours - theirs) <= 0.1 * theirs + 1

@@ -71,7 +71,7 @@ def test_by_progress(workspace: Workspace, way: str) -> None:
     match = find_flow(log(7000), workspace)
     assert match is not None
     assert (match.flow_id, match.sender) == (2, True)
-    assert match.evidence == "acknowledged octets over time agree within 0.00% (next, flow 1: 14.3%)"
+    assert match.evidence == "acknowledged octets over time agree within 0.00 % (next, flow 1: 14.3 %)"
 
 
 def test_a_capture_that_began_later_counts_from_its_own_first_octet(workspace: Workspace) -> None:
@@ -81,7 +81,7 @@ def test_a_capture_that_began_later_counts_from_its_own_first_octet(workspace: W
     assert match.flow_id == 1
 
 
-def test_two_flows_alike_are_not_told_apart(workspace: Workspace) -> None:
+def test_two_similar_flows_are_not_distinguished(workspace: Workspace) -> None:
     hold(workspace, flow(1, 5000), flow(2, 5000))
     with pytest.raises(LogError, match="flows 1 and 2 both progress"):
         find_flow(log(5000), workspace)

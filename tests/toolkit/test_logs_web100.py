@@ -88,7 +88,7 @@ def test_infinite_ssthresh_is_the_kernels_wrapped_product() -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
-def test_packed_logs_are_told_by_content(tmp_path: Path, pack) -> None:  # type: ignore[no-untyped-def]
+def test_packed_logs_are_recognised_by_content(tmp_path: Path, pack) -> None:  # type: ignore[no-untyped-def]
     file = tmp_path / "log"
     file.write_bytes(pack(snaplog()))
     assert log_kind(file) == "web100"

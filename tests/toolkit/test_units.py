@@ -75,7 +75,7 @@ def test_a_bound_is_written_as_a_file_could_have_it(quantity: Quantity, value: f
     assert quantity.parse(text) == value
 
 
-def test_the_unit_tells_the_kind() -> None:
+def test_the_unit_determines_the_kind() -> None:
     assert quantity_of("5 ms") is TIME
     assert quantity_of("1.5 Mbit/s") is RATE
     assert quantity_of("3 pkts") is PACKETS

@@ -50,6 +50,49 @@ def test_what_is_written_is_read_back_with_units_and_meanings(workspace: Workspa
     assert part.metadata[b"hindflight.schema_version"] == str(SCHEMA_VERSION).encode()
 
 
+def _with_schema_1(tmp_path: Path, name: str, column: str, former: str) -> Workspace:
+    """A workspace with one row of table `name`, as schema version 1 wrote it."""
+    row = {
+        c.name: {"text": "", "enum": (c.values or ("",))[0], "bool": False}.get(c.type, 0) for c in TABLES[name].columns
+    }
+    data = table_from_rows(name, [row])
+    position = data.column_names.index(column)
+    field = data.schema.field(column)
+    values = pa.array([former]).cast(pa.string())
+    stored = values.dictionary_encode().cast(field.type) if pa.types.is_dictionary(field.type) else values
+    workspace = Workspace.create(tmp_path / "old")
+    with workspace.transaction("first") as transaction:
+        transaction.write(name, data)
+    path = workspace.parts(name)[0]
+    pq.write_table(data.set_column(position, field, stored), path)
+    manifest = json.loads(workspace.manifest_path.read_text())
+    manifest |= {"schema_version": 1, "format_version": 1}
+    (part,) = manifest["tables"][name]
+    part |= {"size_bytes": path.stat().st_size, "footer_sha256": ""}
+    workspace.manifest_path.write_text(json.dumps(manifest))
+    return Workspace.open(workspace.path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "former", "current"),
+    [
+        ("runs", "role", "studied", "under_test"),
+        ("findings", "verdict", "miss", "fail"),
+        ("findings", "section", "what_was", "what_happened"),
+        ("findings", "section", "spread", "sensitivity"),
+    ],
+)
+def test_values_of_schema_1_are_read_as_todays(
+    tmp_path: Path, table: str, column: str, former: str, current: str
+) -> None:
+    workspace = _with_schema_1(tmp_path, table, column, former)
+    assert pq.read_table(workspace.parts(table)[0])[column].to_pylist() == [former]
+    assert workspace.table(table)[column].to_pylist() == [current]
+    assert workspace.table(table, [column], pc.field(column) == current).num_rows == 1
+    assert workspace.scan(table).filter(pl.col(column) == current).collect().height == 1
+    assert workspace.relation(table).filter(f"{column} = '{current}'").count("*").fetchall() == [(1,)]
+
+
 def test_tables_without_rows_have_their_columns(workspace: Workspace) -> None:
     for name in set(TABLES) - {"variables"}:
         assert workspace.rows(name) == 0
@@ -63,7 +106,7 @@ def test_columns_and_rows_can_be_chosen(workspace: Workspace) -> None:
     assert chosen.to_pylist() == [{"source": "web100", "t_ns": 2}]
 
 
-def test_a_second_transaction_appends_and_the_manifest_tells_both(workspace: Workspace) -> None:
+def test_a_second_transaction_appends_and_the_manifest_lists_both(workspace: Workspace) -> None:
     with workspace.transaction("second") as transaction:
         for t in (3, 4):
             transaction.writer("variables").write(rows(t).to_batches()[0])

@@ -1,4 +1,4 @@
-"""The figure of docs/validation.md: both sides of every run, and a refusal where there is none."""
+"""The figure of docs/validation.md: both sides of every run, and an error if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closed forms against values worked elsewhere, and the engine beside a small grid of them."""
+"""Closed forms compared with published values, and the engine with a small grid of them."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ def test_cubic_in_whole_round_trips_by_hand_and_where_renos_window_governs() -> 
     assert 0.9 < shares[-1] < 1.1
 
 
-def test_the_engine_beside_a_small_grid() -> None:
+def test_the_engine_agrees_with_a_small_grid() -> None:
     checks = {check.subject: check for check in validate_closed_forms(QUICK, threads=1)}
     assert {subject.split()[0] for subject in checks} == {"newreno", "reno", "cubic"}
-    # docs/validation.md says why these miss: a row beside each leaves out what its form leaves out.
+    # docs/validation.md says why these fail: another row of each has the form without the approximation.
     missing = {subject for subject, check in checks.items() if check.verdict != "pass"}
     assert missing == {
-        "reno beside sqrt(1.5/p), p 0.01",
-        "cubic beside RFC 9438 §5.1, p 0.0001, RTT 0.3 s",
-        "cubic beside RFC 9438 §5.1, p 0.001, RTT 0.3 s",
+        "reno against sqrt(1.5/p), p 0.01",
+        "cubic against RFC 9438 §5.1, p 0.0001, RTT 0.3 s",
+        "cubic against RFC 9438 §5.1, p 0.001, RTT 0.3 s",
     }
-    assert checks["reno beside whole round trips, p 0.01"].relative == pytest.approx(0, abs=0.03)
+    assert checks["reno against whole round trips, p 0.01"].relative == pytest.approx(0, abs=0.03)
     in_rounds = [subject.replace("RFC 9438 §5.1", IN_ROUNDS).replace("sqrt(1.5/p)", IN_ROUNDS) for subject in missing]
     assert [checks[subject].verdict for subject in in_rounds] == ["pass"] * 3

@@ -22,7 +22,7 @@ def test_tables_and_page(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "S9-reno" in ended.stdout
     assert "Linux: " in ended.stdout
-    assert "Two flows at one bottleneck, again and again" in ended.stdout
+    assert "Two flows at one bottleneck, repeated" in ended.stdout
     page = (tmp_path / "page.md").read_text()
     assert "| S2-reno |" in page
     assert "(images/validation-reno.svg)" in page

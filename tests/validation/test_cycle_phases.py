@@ -22,7 +22,7 @@ def info(*rows: tuple[float, tuple[int, int]], min_rtt_us: int = 100_000) -> dic
 
 
 @pytest.mark.parametrize(("waited_s", "digit"), [(0.0, 8), (0.104, 7), (0.14, 7), (0.16, 6), (0.31, 5), (0.62, 2)])
-def test_the_time_to_the_first_probing_phase_tells_the_first_phase(waited_s: float, digit: int) -> None:
+def test_the_time_to_the_first_probing_phase_determines_the_first_phase(waited_s: float, digit: int) -> None:
     rows = [(0.0, STARTUP), (1.0, DRAIN), (2.0, CRUISE), (2.0 + waited_s, PROBE), (2.8, EMPTY), (3.0, PROBE)]
     assert first_phases(info(*(rows if waited_s else [*rows[:2], *rows[3:]]))) == digit
 

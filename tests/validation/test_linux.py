@@ -120,7 +120,7 @@ def test_long_timers_fire_at_the_eighth_tick_that_the_wheels_phase_says() -> Non
     assert 12 <= (into_step_ns < 200_000).sum() < len(begun)
 
 
-def test_where_a_run_lay_in_a_step_is_known_of_the_recorded_ones_alone() -> None:
+def test_the_phase_of_a_run_is_known_only_for_the_recorded_ones() -> None:
     assert phase_ns(RECORDED_NS.start + 32_000_000) == phase_ns(RECORDED_NS.start) != 0
     assert (phase_ns(RECORDED_NS.start + 1) - phase_ns(RECORDED_NS.start)) % WHEEL_STEP_NS == 1
     assert phase_ns(RECORDED_NS.stop) == 0
@@ -172,7 +172,7 @@ def test_s9_reno_lies_within_every_bound(s9: KernelRun) -> None:
     assert [check for check in result.checks if check.verdict != "pass"] == []
 
 
-def test_a_run_that_misses_is_repeated_with_the_recorders_own_timing(s9: KernelRun) -> None:
+def test_a_run_that_fails_is_repeated_with_the_recorders_own_timing(s9: KernelRun) -> None:
     wrong = replace(s9.flows[0], goodput_bps=2 * s9.flows[0].goodput_bps)
     (flow,) = validate_run(replace(s9, flows=(wrong,)), threads=1).flows
     assert abs(flow.timed.moved["goodput"] / s9.flows[0].goodput_bps - 1) < 0.1
@@ -195,14 +195,14 @@ def test_a_variant_that_is_not_built_is_named(s2: KernelRun) -> None:
     assert [(check.verdict, check.text) for check in result.checks] == [("unknown", "vegas-of-tomorrow: not built yet")]
 
 
-def test_the_page_shows_every_run_and_what_misses(s9: KernelRun) -> None:
+def test_the_page_shows_every_run_and_each_failure(s9: KernelRun) -> None:
     result = validate_run(s9, threads=1)
     wrong = Check(s9.name, "goodput", 1.0, 2.0, 0.5, "bit/s")
     shown = replace(result, flows=(replace(result.flows[0], checks=(wrong, *result.flows[0].checks[1:])),))
     page = render_page(Results(linux=[shown]), {"reno: windows": "images/x.png"})
-    assert "| S9-reno | 0.0 / 0.0 **miss** |" in page
+    assert "| S9-reno | 0.0 / 0.0 **fail** |" in page
     assert "![reno: windows](images/x.png)" in page
-    assert "1 miss, in goodput S9-reno; 0 of 1 for a reason that is named." in page
+    assert "1 fail, in goodput S9-reno; 0 of 1 with an explanation." in page
     assert "* S9-reno: goodput 1 bit/s where 2 ± 0.5 is allowed" in page
 
 
@@ -240,18 +240,18 @@ def test_the_first_divergence_of_each_kind_is_named() -> None:
     assert divergences(kernel, kernel) == []
 
 
-def test_an_explanation_holds_for_its_packet_alone() -> None:
+def test_an_explanation_applies_only_to_its_packet() -> None:
     n = 30
     kernel = _measured(list(range(n)), ["delivered"] * n, [100.0] * n)
     subject, known = next(iter(EXPLANATIONS.items()))
 
-    def parting_at(packet: int) -> list[Divergence]:
+    def divergence_at(packet: int) -> list[Divergence]:
         moment = divergences(kernel, replace(kernel, fate=["queue", *kernel.fate[1:]]))[0]
         return [replace(moment, index=packet)]
 
-    assert explanation(subject, parting_at(known.packet)) == known.text
-    assert explanation(subject, parting_at(known.packet + 1)) is None
-    assert explanation("S0-nothing", parting_at(known.packet)) is None
+    assert explanation(subject, divergence_at(known.packet)) == known.text
+    assert explanation(subject, divergence_at(known.packet + 1)) is None
+    assert explanation("S0-nothing", divergence_at(known.packet)) is None
     assert explanation(subject, []) is None
 
 
@@ -269,13 +269,13 @@ def test_a_bound_has_two_sides() -> None:
     verdicts = [
         within_share("x", "goodput", value, 100.0, 0.02, "bit/s").verdict for value in (97.9, 98.1, 101.9, 102.1)
     ]
-    assert verdicts == ["miss", "pass", "pass", "miss"]
+    assert verdicts == ["fail", "pass", "pass", "fail"]
 
 
 def test_checks_become_findings() -> None:
     rows = [finding(Check("x", "rtos", 3, 1, 1, "")), finding(not_made("y", "all", "not built yet"))]
     table = table_from_rows("findings", rows)
-    assert table["verdict"].to_pylist() == ["miss", "unknown"]
+    assert table["verdict"].to_pylist() == ["fail", "unknown"]
     assert (rows[0]["low"], rows[0]["high"], rows[1]["value"]) == (0, 2, None)
 
 

@@ -1,4 +1,4 @@
-"""The controller alone: a recorded flow is read, followed, and the windows are compared in both directions."""
+"""The controller in open loop: a recorded flow is read and followed, and the windows are compared."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def s9_segments() -> pa.Table:
 def test_reno_led_through_the_kernels_acks_has_the_kernels_window_after_each(name: str) -> None:
     (result,) = follow_run(read_run(RUNS / name), RUNS / name / CAPTURE, read_segments)
     assert result.check.verdict == "pass"
-    assert (result.check.value, result.equal, result.parting) == (0.0, 1.0, None)
+    assert (result.check.value, result.equal, result.divergence) == (0.0, 1.0, None)
     assert result.compared > 1000
 
 
 def test_another_controller_misses(s9: KernelRun, s9_segments: pa.Table) -> None:
     wrong = replace(s9, flows=(replace(s9.flows[0], variant="cubic"),))
     (result,) = follow_run(wrong, RUNS / "S9-reno" / CAPTURE, lambda _: s9_segments)
-    assert result.check.verdict == "miss"
-    assert result.parting is not None
-    assert result.parting.own_cwnd != result.parting.kernel_cwnd
+    assert result.check.verdict == "fail"
+    assert result.divergence is not None
+    assert result.divergence.engine_cwnd != result.divergence.kernel_cwnd
 
 
 def test_a_run_without_a_capture_or_tcp_info_is_not_left_out_in_silence(s9: KernelRun, s9_segments: pa.Table) -> None:
@@ -56,8 +56,8 @@ def test_a_run_without_a_capture_or_tcp_info_is_not_left_out_in_silence(s9: Kern
     (no_info,) = follow_run(bare, RUNS / "S9-reno" / CAPTURE, lambda _: s9_segments)
     assert [no_capture.check.verdict, no_info.check.verdict] == ["unknown", "unknown"]
     assert [no_capture.check.text, no_info.check.text] == [
-        "no snd.pcap.xz beside this run",
-        "no TCP_INFO beside this run, so the kernel's window is not known",
+        "no snd.pcap.xz next to this run",
+        "no TCP_INFO next to this run, so the kernel's window is not known",
     ]
 
 
@@ -77,7 +77,7 @@ def test_the_record_holds_what_left_and_what_came(s9: KernelRun, s9_segments: pa
         read_record(s9_segments, 2, flow, flow.tcp_info)
 
 
-def test_a_timeout_stands_before_what_is_sent_again_for_it(s9: KernelRun, s9_segments: pa.Table) -> None:
+def test_a_timeout_precedes_its_retransmissions(s9: KernelRun, s9_segments: pa.Table) -> None:
     flow = s9.flows[0]
     assert flow.tcp_info is not None
     record = read_record(s9_segments, 1, flow, flow.tcp_info)
@@ -87,8 +87,8 @@ def test_a_timeout_stands_before_what_is_sent_again_for_it(s9: KernelRun, s9_seg
             again += [number] if octet < highest else []
             highest = max(highest, octet + size)
     at_ns = record.events[again[5]][0] - record.events[0][0] + flow.syn_ns
-    told = {**flow.tcp_info, "total_rto": (flow.tcp_info["t_ns"] > at_ns).astype(np.int64)}
-    timed_out = read_record(s9_segments, 1, flow, told)
+    info = {**flow.tcp_info, "total_rto": (flow.tcp_info["t_ns"] > at_ns).astype(np.int64)}
+    timed_out = read_record(s9_segments, 1, flow, info)
     places = [number for number, (_, kind, *_) in enumerate(timed_out.events) if kind == "timeout"]
     assert len(places) == 1
     assert timed_out.events[places[0] + 1 :] == record.events[places[0] :]
@@ -116,14 +116,14 @@ def test_only_rows_with_equal_counts_are_compared(s9: KernelRun) -> None:
 
     # Rows 2 and 3 fit; row 1 is the handshake's, row 4 has an ACK that the record has not.
     same, low, high = against(9, 11, 12, 9), against(9, 10, 12, 9), against(9, 11, 13, 9)
-    assert (same.compared, same.equal, same.check.value, same.parting) == (2, 1.0, 0.0, None)
+    assert (same.compared, same.equal, same.check.value, same.divergence) == (2, 1.0, 0.0, None)
     assert low.check.value == pytest.approx(100 * (0.1 + 0.0) / 2)
     assert high.check.value == pytest.approx(100 * (0.0 + 1 / 13) / 2)
-    assert low.check.verdict == high.check.verdict == "miss"
-    assert low.parting is not None
-    assert high.parting is not None
-    assert (low.parting.ack, high.parting.ack) == (2, 3)
-    assert str(high.parting).startswith("ACK 3 at 0.0000 s: cwnd 12 / 13")
+    assert low.check.verdict == high.check.verdict == "fail"
+    assert low.divergence is not None
+    assert high.divergence is not None
+    assert (low.divergence.ack, high.divergence.ack) == (2, 3)
+    assert str(high.divergence).startswith("ACK 3 at 0.0000 s: cwnd 12 / 13")
 
 
 def test_a_record_that_leaves_octets_out_is_refused(s9: KernelRun) -> None:

@@ -1,4 +1,4 @@
-"""Variants beside ns-2's TCP/Linux: the script, what counts as a round to compare, and, with ns-2, every case."""
+"""Variants compared with ns-2's TCP/Linux: the script, which rounds are compared, and, with ns-2, every case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from validation.tcp_linux import (
     CASES,
     QUEUE,
     Case,
-    Likeness,
+    WindowComparison,
     compare_with_tcp_linux,
     script,
 )
@@ -23,12 +23,12 @@ NS = simulator()
 needs_ns2 = pytest.mark.skipif(NS is None, reason="ns-2 is not installed (Debian: apt-get install ns2)")
 
 
-def _likeness(off_percent: list[float], reason: str = "", shown: Likeness | None = None) -> Likeness:
+def _comparison(off_percent: list[float], reason: str = "", shown: WindowComparison | None = None) -> WindowComparison:
     theirs = np.array([200.0] * len(off_percent))
     ours = np.array([200.0 * (1 + off / 100) for off in off_percent])
     settled = np.ones(len(theirs), dtype=np.bool_)
     packets = np.array([1.0] * len(theirs))
-    return Likeness(Case("reno", "sack", reason=reason), packets, theirs, ours, settled, shown)
+    return WindowComparison(Case("reno", "sack", reason=reason), packets, theirs, ours, settled, shown)
 
 
 def test_the_script_says_what_the_case_says() -> None:
@@ -45,17 +45,17 @@ def test_the_script_says_what_the_case_says() -> None:
 
 def test_the_bound_is_two_sided_and_lets_one_round_in_twenty_stand_out() -> None:
     def verdict(off: list[float]) -> str:
-        return _likeness(off).check.verdict
+        return _comparison(off).check.verdict
 
     assert verdict([4.9] * 100) == verdict([-4.9] * 100) == "pass"
-    assert verdict([5.1] * 100) == verdict([-5.1] * 100) == "miss"
+    assert verdict([5.1] * 100) == verdict([-5.1] * 100) == "fail"
     assert verdict([0.0] * 96 + [50.0] * 4) == "pass"
-    assert verdict([0.0] * 94 + [50.0] * 6) == "miss"
+    assert verdict([0.0] * 94 + [50.0] * 6) == "fail"
 
 
-def test_rounds_of_repair_are_left_out() -> None:
-    all_of_them = _likeness([0.0, 40.0])
-    settled = Likeness(
+def test_rounds_in_recovery_are_left_out() -> None:
+    all_of_them = _comparison([0.0, 40.0])
+    settled = WindowComparison(
         all_of_them.case,
         all_of_them.packet,
         all_of_them.reference_pkts,
@@ -65,21 +65,21 @@ def test_rounds_of_repair_are_left_out() -> None:
     assert list(settled.off_percent) == [0.0]
 
 
-def test_a_miss_is_told_with_its_reason_and_counted() -> None:
-    fine, far = _likeness([1.0] * 10), _likeness([6.0] * 10)
-    shown, not_shown = (_likeness([20.0] * 10, "another constant", with_rule) for with_rule in (fine, far))
+def test_a_failure_is_reported_with_its_reason_and_counted() -> None:
+    fine, far = _comparison([1.0] * 10), _comparison([6.0] * 10)
+    shown, not_shown = (_comparison([20.0] * 10, "another constant", with_rule) for with_rule in (fine, far))
     rows = tcp_linux_table([fine, shown, not_shown]).rows
-    assert [row["verdict"] for row in rows] == ["pass", "miss: another constant", "miss: another constant"]
+    assert [row["verdict"] for row in rows] == ["pass", "fail: another constant", "fail: another constant"]
     assert rows[1]["median"] == "20.0 %"
     assert [row["with ns-2's rule"] for row in rows] == ["", "1.0 %", "6.0 %"]
     assert tcp_linux_summary([fine, shown, not_shown]) == (
-        "Windows of variants: 1 of 3 pass; of the others 1 differ for a reason that is named, and pass with ns-2's "
+        "Windows of variants: 1 of 3 pass; of the others 1 differ for a reason that is given, and pass with ns-2's "
         "rule."
     )
 
 
 def test_windows_by_size_may_stand_apart_in_time_but_not_in_level() -> None:
-    one = _likeness([0.0] * 4)
+    one = _comparison([0.0] * 4)
     by_size = replace(
         one,
         case=replace(one.case, by_size=True),
@@ -87,9 +87,9 @@ def test_windows_by_size_may_stand_apart_in_time_but_not_in_level() -> None:
         engine_pkts=np.array([160.0, 100.0, 120.0, 140.0]),
     )
     assert by_size.check.value == 0.0
-    assert replace(by_size, case=one.case).check.verdict == "miss"
-    assert replace(by_size, engine_pkts=1.06 * by_size.engine_pkts).check.verdict == "miss"
-    assert replace(by_size, engine_pkts=0.94 * by_size.engine_pkts).check.verdict == "miss"
+    assert replace(by_size, case=one.case).check.verdict == "fail"
+    assert replace(by_size, engine_pkts=1.06 * by_size.engine_pkts).check.verdict == "fail"
+    assert replace(by_size, engine_pkts=0.94 * by_size.engine_pkts).check.verdict == "fail"
 
 
 @pytest.mark.peer
@@ -100,10 +100,10 @@ def test_every_case_passes_or_differs_for_the_reason_named() -> None:
     assert len(found) == len(CASES)
     # A reason that is no longer needed would be a wrong one, and one that the rule does not bear out as well.
     verdicts = {subject: (one.check.verdict, bool(one.case.reason), one.explained) for subject, one in found.items()}
-    assert set(verdicts.values()) == {("pass", False, False), ("miss", True, True)}, verdicts
+    assert set(verdicts.values()) == {("pass", False, False), ("fail", True, True)}, verdicts
 
 
 def test_settings_of_every_kind_are_written() -> None:
-    one = _likeness([1.0])
-    told = replace(one, case=replace(one.case, params={"tau": "fixed", "a": 0.12345, "on": True}))
-    assert tcp_linux_table([told]).rows[0]["with"].startswith("tau = fixed, a = 0.1235, on = true")
+    one = _comparison([1.0])
+    with_settings = replace(one, case=replace(one.case, params={"tau": "fixed", "a": 0.12345, "on": True}))
+    assert tcp_linux_table([with_settings]).rows[0]["with"].startswith("tau = fixed, a = 0.1235, on = true")

@@ -111,13 +111,13 @@ def _by_progress(log: KernelLog, workspace: Workspace, flows: list[dict[str, Any
     best, flow_id = mismatches[0]
     if best > MAX_MISMATCH:
         raise LogError("no flow here progresses as the log says", hint)
-    evidence = f"acknowledged octets over time agree within {best:.2%}"
+    evidence = f"acknowledged octets over time agree within {100 * best:.2f} %"
     if len(mismatches) > 1:
         second, other = mismatches[1]
         if second <= MIN_LEAD * best:
             raise LogError(f"flows {flow_id} and {other} both progress as the log says", hint)
         if second < float("inf"):
-            evidence += f" (next, flow {other}: {second:.1%})"
+            evidence += f" (next, flow {other}: {100 * second:.1f} %)"
     return Match(flow_id, True, evidence)
 
 

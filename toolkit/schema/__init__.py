@@ -2,14 +2,22 @@
 
 Ground floor: imports nothing of ours, and pyarrow only when a schema is built. The native code emits these very
 columns (tests/toolkit/test_schema.py compares them), Parquet files carry unit and meaning in their metadata,
-`hindflight explain` prints them. captured.py and studied.py declare, arrow.py builds. Read docs/tables.md for how the
+`hindflight explain` prints them. captured.py and results.py declare, arrow.py builds. Read docs/tables.md for how the
 tables hang together.
 """
 
-from hindflight.toolkit.schema.arrow import TABLES, arrow_schema, conform, empty_table, table_from_rows
+from hindflight.toolkit.schema.arrow import (
+    TABLES,
+    arrow_schema,
+    conform,
+    empty_table,
+    has_former_values,
+    table_from_rows,
+    with_current_values,
+)
 from hindflight.toolkit.schema.captured import PHASES, SOURCES
 from hindflight.toolkit.schema.model import SCHEMA_VERSION, Column, Table
-from hindflight.toolkit.schema.studied import FINDING_SECTIONS, run_subject
+from hindflight.toolkit.schema.results import FINDING_SECTIONS, run_subject
 
 __all__ = [
     "FINDING_SECTIONS",
@@ -22,6 +30,8 @@ __all__ = [
     "arrow_schema",
     "conform",
     "empty_table",
+    "has_former_values",
     "run_subject",
     "table_from_rows",
+    "with_current_values",
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hindflight.toolkit.schema.captured import EVENTS, FLOWS, INSTRUMENTS, ISSUES, OTHERS, SEGMENTS, VARIABLES
 from hindflight.toolkit.schema.model import SCHEMA_VERSION
-from hindflight.toolkit.schema.studied import CHANNEL, CLAIMS, FINDINGS, RUNS
+from hindflight.toolkit.schema.results import CHANNEL, CLAIMS, FINDINGS, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +82,30 @@ def conform(name: str, data: pa.Table, columns: Sequence[str] | None = None) -> 
             raise ValueError(f"{name}.{column.name} has {values.null_count} nulls; none may be")
         arrays.append(values)
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def has_former_values(name: str) -> bool:
+    """Return whether earlier schema versions wrote other values into a column of table `name`."""
+    return any(column.former for column in TABLES[name].columns)
+
+
+def with_current_values(name: str, data: pa.Table) -> pa.Table:
+    """Return `data` of table `name` with the values of earlier schema versions replaced by today's."""
+    for column in TABLES[name].columns:
+        if column.former and column.name in data.column_names:
+            position = data.column_names.index(column.name)
+            data = data.set_column(position, column.name, _replaced(column, data[column.name]))
+    return data
+
+
+def _replaced(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = values.cast(pa.string())
+    for former, current in column.former:
+        texts = pc.if_else(pc.equal(texts, former), current, texts)
+    return texts
 
 
 def _encode_enum(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:

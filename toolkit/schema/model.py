@@ -1,6 +1,6 @@
-"""What a column and a table are, and the version of them all.
+"""The classes of a column and a table, and the version of the schema.
 
-Knows no table. Read toolkit/schema/__init__.py first.
+Declares no table. Read toolkit/schema/__init__.py first.
 """
 
 from __future__ import annotations
@@ -8,15 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA_VERSION = 1
-"""Raised whenever a column changes name, type, unit or meaning; readers refuse a newer one."""
+SCHEMA_VERSION = 2
+"""Raised whenever a column changes name, type, unit, meaning or values; readers refuse a newer one.
+
+2: `runs.role` under_test, `findings.verdict` fail, `findings.section` what_happened and sensitivity.
+"""
 
 Type = Literal["bool", "u8", "u16", "u32", "u64", "i64", "f64", "text", "enum", "list_i64", "bytes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `unit` is empty for what has none; `values` closes an `enum`."""
+    """One column. `unit` is empty for a column without one; `values` lists all values of an `enum`.
+
+    `former` pairs values of earlier schema versions with those by which a reader replaces them.
+    """
 
     name: str
     type: Type
@@ -24,6 +30,7 @@ class Column:
     meaning: str
     nullable: bool = False
     values: tuple[str, ...] = ()
+    former: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

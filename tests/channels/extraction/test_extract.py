@@ -1,4 +1,4 @@
-"""Extraction compared with a twin whose channel is known: causes, positions, estimates, unknowns."""
+"""Extraction compared with a reference link whose channel is known: causes, positions, estimates, unknowns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hindflight.channels.extraction.states import interval_rows
 from hindflight.channels.trace import check_intervals
 from hindflight.toolkit.errors import ChannelError
 from hindflight.toolkit.schema import arrow_schema, conform, table_from_rows
-from tests.reference.link import Flown, Twin, bernoulli, bursts, fly
+from tests.reference.link import Flown, LinkModel, bernoulli, bursts, fly
 
-FULL = Twin(4e6, 200_000_000, 60, 30_000_000_000, bernoulli(0.001, 5))
+FULL = LinkModel(4e6, 200_000_000, 60, 30_000_000_000, bernoulli(0.001, 5))
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_delay_is_the_round_trip_time_of_each_packet(full: tuple[Flown, Extracti
 
 
 def test_lossless_link_with_jitter_has_no_channel_loss() -> None:
-    flown = fly(Twin(5e6, 80_000_000, 40, 20_000_000_000, bernoulli(0.0, 1), jitter_ns=200_000))
+    flown = fly(LinkModel(5e6, 80_000_000, 40, 20_000_000_000, bernoulli(0.0, 1), jitter_ns=200_000))
     extraction = _extract(flown)
     assert Counter(flown.fate.values())["queue"] > 30
     assert extraction.counts["channel"] == extraction.counts["unknown_taken_as_channel"] == 0
@@ -128,7 +128,7 @@ def test_lossless_link_with_jitter_has_no_channel_loss() -> None:
 
 def test_outage_is_detected_and_becomes_an_interval() -> None:
     outage = (10_000_000_000, 11_000_000_000)
-    flown = fly(Twin(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=outage))
+    flown = fly(LinkModel(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=outage))
     extraction = _extract(flown)
     truth = Counter(flown.fate.values())
     assert truth["outage"] > 10
@@ -149,7 +149,7 @@ def test_outage_is_detected_and_becomes_an_interval() -> None:
 
 
 def test_loss_run_shorter_than_the_one_way_delay_is_not_an_outage() -> None:
-    flown = fly(Twin(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=(10 * 10**9, 11 * 10**9)))
+    flown = fly(LinkModel(2e6, 200_000_000, 50, 20_000_000_000, bernoulli(0.0, 1), outage=(10 * 10**9, 11 * 10**9)))
     delivery = _delivery.with_cross_traffic(
         _delivery.of_flow(flown.segments, flown.events, 1, "a2b"), no_cross_traffic()
     )
@@ -162,7 +162,7 @@ def test_loss_run_shorter_than_the_one_way_delay_is_not_an_outage() -> None:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_time_zero_is_the_syn_of_the_flow_captured_or_computed(whole: bool) -> None:
-    flown = fly(Twin(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
+    flown = fly(LinkModel(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
     flows = flown.flows.to_pylist()
     flows[0] |= {"syn": whole, "start_ns": 0}
     extraction = extract(flown.segments, table_from_rows("flows", flows), flown.events, 1)
@@ -172,7 +172,7 @@ def test_time_zero_is_the_syn_of_the_flow_captured_or_computed(whole: bool) -> N
 
 
 def test_states_cover_outages_and_outages_do_not_overlap() -> None:
-    flown = fly(Twin(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
+    flown = fly(LinkModel(2e6, 200_000_000, 50, 5_000_000_000, bernoulli(0.0, 1)))
     delivery = _delivery.of_flow(flown.segments, flown.events, 1, "a2b")
     delivery = _delivery.with_cross_traffic(delivery, no_cross_traffic())
     link = _link.of_delivery(delivery, _bottleneck.rate(delivery) or _bottleneck.rate_lower_bound(delivery))
@@ -193,7 +193,7 @@ def test_states_cover_outages_and_outages_do_not_overlap() -> None:
 
 
 def test_unsaturated_flow_gives_bounds() -> None:
-    flown = fly(Twin(5e6, 100_000_000, 40, 10_000_000_000, bernoulli(0.01, 2), window_pkts=10))
+    flown = fly(LinkModel(5e6, 100_000_000, 40, 10_000_000_000, bernoulli(0.01, 2), window_pkts=10))
     extraction = _extract(flown)
     rate, queue, base = (extraction.estimate(n) for n in ("rate_bps", "queue_limit_pkts", "base_rtt_ns"))
     assert rate.value is None
@@ -212,7 +212,7 @@ def test_unsaturated_flow_gives_bounds() -> None:
 
 
 def test_queue_that_never_fills_has_only_a_lower_bound() -> None:
-    flown = fly(Twin(5e6, 100_000_000, 400, 15_000_000_000, bernoulli(0.001, 2), window_pkts=80))
+    flown = fly(LinkModel(5e6, 100_000_000, 400, 15_000_000_000, bernoulli(0.001, 2), window_pkts=80))
     extraction = _extract(flown)
     queue = extraction.estimate("queue_limit_pkts")
     assert extraction.estimate("rate_bps").value == pytest.approx(5e6, rel=0.005)

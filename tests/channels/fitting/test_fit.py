@@ -100,7 +100,7 @@ def test_time_and_packet_models_agree_at_a_constant_rate() -> None:
         parameter = time.parameter(name)
         assert parameter.high is not None
         assert parameter.low <= truth <= parameter.high <= 1.1 * truth
-    # One set of pairs of packets, told in two ways.
+    # One set of pairs of packets, written in two ways.
     assert time.log_likelihood == pytest.approx(packets.log_likelihood, abs=0.01)
     mixing = 1 - np.exp(-0.002 * (1 / time.parameter("mean_good_s").value + 1 / time.parameter("mean_bad_s").value))
     share = time.parameter("mean_good_s").value / (

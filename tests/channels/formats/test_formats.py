@@ -399,7 +399,7 @@ def test_trace_without_rates_cannot_be_written_as_mahimahi(tmp_path: Path) -> No
 def test_netem_means_exclude_outages_with_a_note(tmp_path: Path, rate_bps: float | None) -> None:
     said = write_channel(outages(rate_bps), tmp_path / "a.netem")
     assert "outages of 0.02 s are omitted: netem has no times" in said
-    # 30 ms of 12 Mbit/s beside 10 ms of 24 Mbit/s.
+    # 30 ms of 12 Mbit/s and 10 ms of 24 Mbit/s.
     assert "rate 15000000bit" in (tmp_path / "a.netem").read_text()
 
 

@@ -94,7 +94,7 @@ def test_every_model_has_its_tables() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_key_of_a_model_stands_in_its_page_with_its_default(name: str) -> None:
+def test_every_key_of_a_model_is_on_its_page_with_its_default(name: str) -> None:
     page, kind = TABLES[name]
     fields = {field.alias or key: field for key, field in kind.model_fields.items() if key != "model"}
     said = rows(page, name)

@@ -1,4 +1,4 @@
-"""Controllers in Python: Reno by the base class beside the engine's, a variant of one's own, and what goes wrong."""
+"""Controllers in Python: Reno of the base class compared with the engine's, a custom variant, and errors."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ def test_the_methods_that_are_overridden_govern() -> None:
 
 
 def test_observe_is_called_only_where_it_is_written() -> None:
-    heard: list[float] = []
+    observed: list[float] = []
 
     class Listening(Controller, variant="listening"):
         def observe(self, ack: Any) -> None:
-            heard.append(ack.now_s)
+            observed.append(ack.now_s)
 
     assert Listening.observes
     assert not Controller.observes
     run = _run("listening")
-    assert len(heard) > 100
-    assert heard == sorted(heard)
+    assert len(observed) > 100
+    assert observed == sorted(observed)
     assert run["delivered_bytes"] == _run("linux-reno")["delivered_bytes"]
 
 
@@ -329,25 +329,25 @@ def test_the_contract_wants_a_class() -> None:
             check_controller(other)  # type: ignore[arg-type]
 
 
-def test_without_sack_each_segment_is_heard_of_once() -> None:
-    heard = {"acked": 0, "delivered": 0, "duplicates": 0}
+def test_without_sack_each_segment_is_reported_once() -> None:
+    observed = {"acked": 0, "delivered": 0, "duplicates": 0}
 
     class Listening(Controller, variant="listening"):
         def observe(self, ack: Any) -> None:
-            heard["acked"] += ack.acked_bytes
-            heard["delivered"] += ack.delivered_pkts
-            heard["duplicates"] += ack.acked_bytes == 0 and ack.delivered_pkts == 1
+            observed["acked"] += ack.acked_bytes
+            observed["delivered"] += ack.delivered_pkts
+            observed["duplicates"] += ack.acked_bytes == 0 and ack.delivered_pkts == 1
 
     direction = {"rate_bps": 1e7, "delay_ns": 50_000_000}
     lossy = {**direction, "loss": {"kind": "bernoulli", "per": 0.002}}
     path = {"nodes": ["a", "b"], "links": [{"name": "link", "forward": lossy, "reverse": direction}]}
     for profile in ("rfc", "ns2"):
-        heard.update(acked=0, delivered=0, duplicates=0)
+        observed.update(acked=0, delivered=0, duplicates=0)
         stack = {"recovery": "newreno", "sack": False}
         flow = {"name": "flow", "variant": "listening", "profile": profile, "stack": stack}
         config = {"duration_ns": 20_000_000_000, "path": path, "flows": [flow]}
         (run,) = run_configurations([Configuration(config, 3, recorded=False)])["runs"].to_pylist()
         assert run["retransmissions"] > 3
-        assert heard["duplicates"] > 50
-        # Each segment once: those told of by duplicates are not told of again when they are acknowledged.
-        assert heard["delivered"] == pytest.approx(heard["acked"] / 1448, rel=0.01)
+        assert observed["duplicates"] > 50
+        # Each segment once: those reported by duplicate ACKs are not reported again when they are acknowledged.
+        assert observed["delivered"] == pytest.approx(observed["acked"] / 1448, rel=0.01)

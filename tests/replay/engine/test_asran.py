@@ -32,9 +32,9 @@ def test_every_reading_loses_more_to_the_queue_than_its_base(reading: str, base:
 
 @pytest.mark.parametrize(("reading", "base"), READINGS)
 def test_what_is_kept_is_the_first_slow_starts_overshoot(reading: str, base: str) -> None:
-    calm = lost(reading, "linux", overshoots=False)
-    assert 10 * calm < lost(reading, "linux")
-    assert 10 * lost(base, "linux", overshoots=False) < calm < 0.02
+    without_overshoot = lost(reading, "linux", overshoots=False)
+    assert 10 * without_overshoot < lost(reading, "linux")
+    assert 10 * lost(base, "linux", overshoots=False) < without_overshoot < 0.02
 
 
 def test_without_timeouts_the_reading_of_timeouts_changes_nothing() -> None:
@@ -44,13 +44,13 @@ def test_without_timeouts_the_reading_of_timeouts_changes_nothing() -> None:
     assert lost("`hook`", "rfc") < 0.5 * lost("`hook`, `revise`", "rfc")
 
 
-def test_the_queue_stands_fuller() -> None:
+def test_the_queue_is_longer() -> None:
     queues = [drop_tail(ASRAN[name], "linux", PATH, (1,))[2] for name in ("newreno", "asran", "`hook`")]
     assert queues[0] < 0.8 * queues[1]
     assert queues[1] < queues[2] < PRODUCT_PKTS + 1
 
 
-def test_cubic_beside_it_starves() -> None:
+def test_cubic_on_the_same_link_starves() -> None:
     newreno, beside_newreno = shares_mbps(Flow("newreno"), Flow("cubic"), PATH)
     asran, beside_asran = shares_mbps(Flow("asran"), Flow("cubic"), PATH)
     assert beside_newreno > newreno

@@ -29,8 +29,8 @@ def run(variant: str, path: tuple[float, int, int], loss: float = 0.0) -> dict[s
     stack = {"receive_buffer_bytes": 1 << 26}
     flow = {"name": "flow", "variant": variant, "profile": "ns2", "stack": stack}
     config = {"duration_ns": DURATION_NS, "path": {"nodes": ["a", "b"], "links": [link]}, "flows": [flow]}
-    told: dict[str, Any] = run_configurations([Configuration(config, 1, recorded=False)])["runs"].to_pylist()[0]
-    return told
+    row: dict[str, Any] = run_configurations([Configuration(config, 1, recorded=False)])["runs"].to_pylist()[0]
+    return row
 
 
 def share(variant: str, path: tuple[float, int, int], loss: float = 0.0) -> float:

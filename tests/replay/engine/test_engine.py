@@ -95,7 +95,7 @@ def test_samples_are_states_of_the_full_series_and_bounded_however_long_the_run(
                 assert not then or then[-1] - kept[-1] < longer["duration_ns"] // 50
 
 
-def test_states_alone_are_those_of_the_full_series() -> None:
+def test_states_without_segments_are_those_of_the_full_series() -> None:
     full = run(config(), recorded=True)["instruments"]
     states = run(config(), recorded=True, segments=False)
     assert set(states) == {"runs", "instruments"}

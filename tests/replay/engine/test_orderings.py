@@ -68,11 +68,11 @@ def test_hyblas_forms_over_a_clean_path_are_as_their_page_says(profile: str) -> 
     row = row_of_hybla(Path(1e6), profile)
     words, found = row[:3], [float(cell.strip("*")) for cell in row[3:]]
     [line] = [line for line in page if line.startswith(f"| {' | '.join(words)} |")]
-    told = [float(cell.strip(" *")) for cell in line.strip("| ").split("|")[3:]]
-    assert found == pytest.approx(told, abs=0.02), "python -m docs.scripts.make_variant_rows hybla"
+    published = [float(cell.strip(" *")) for cell in line.strip("| ").split("|")[3:]]
+    assert found == pytest.approx(published, abs=0.02), "python -m docs.scripts.make_variant_rows hybla"
 
 
-def test_a_repair_meets_the_full_queue_or_not_by_half_a_packets_time() -> None:
+def test_a_retransmission_meets_the_full_queue_or_not_by_half_a_packets_time() -> None:
     # Spaced segments and the first repair keep their distance over a clean path, and a packet's time is 1.2 ms there.
     found = {
         more_us: runs(Path(rtt_ns=500_000_000 + 1000 * more_us, duration_s=60), FLOWS["hybla-paper"], "rfc", (1,))[0]
@@ -141,8 +141,10 @@ def test_vegas_keeps_the_queue_short() -> None:
         link = {"name": "link", "forward": forward, "reverse": {"delay_ns": 50_000_000}}
         flow = {"name": "flow", "variant": variant, "stack": {"initial_ssthresh_pkts": 60}}
         config = {"duration_ns": 120_000_000_000, "path": {"nodes": ["a", "b"], "links": [link]}, "flows": [flow]}
-        told = run_configurations([Configuration(config, 1, recorded=True)], segments=False, samples=500)["instruments"]
-        srtt_ms = told["srtt_ns"].drop_null().to_numpy() / 1e6
+        states = run_configurations([Configuration(config, 1, recorded=True)], segments=False, samples=500)[
+            "instruments"
+        ]
+        srtt_ms = states["srtt_ns"].drop_null().to_numpy() / 1e6
         return float(srtt_ms[len(srtt_ms) // 2 :].mean() - 101.2)
 
     # Two to four packets of 1.2 ms each, against a queue that newreno fills and empties.

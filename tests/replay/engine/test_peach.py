@@ -1,4 +1,4 @@
-"""Peach beside a flow that fills the link: what its dummy segments cost the other, behind a queue that knows them.
+"""Peach next to a flow that fills the link: the effect of its dummy segments, with and without a priority queue.
 
 And alone, over paths that hold fewer segments than Sudden Start sends, and over one that holds more.
 """
@@ -38,22 +38,22 @@ def shares_mbps(queue: str, newcomer: str) -> tuple[float, float]:
     return first, second
 
 
-def test_behind_a_priority_queue_dummies_find_no_room_where_data_fills_the_link() -> None:
+def test_with_a_priority_queue_dummy_segments_do_not_pass_if_data_fills_the_link() -> None:
     alone, reno = shares_mbps("drop_tail", "linux-reno")
     first, peach = shares_mbps("priority", "peach")
-    # Neither less nor more than a newcomer without dummy segments gets, and cubic keeps what it had beside that one.
+    # The same as a new flow without dummy segments, and cubic has the same goodput as next to that flow.
     assert peach == pytest.approx(reno, rel=0.05)
     assert first == pytest.approx(alone, rel=0.05)
 
 
-def test_with_any_other_queue_dummies_take_from_the_other() -> None:
+def test_with_any_other_queue_dummy_segments_displace_the_other_flow() -> None:
     alone, reno = shares_mbps("drop_tail", "linux-reno")
     first, peach = shares_mbps("drop_tail", "peach")
     assert peach > 2.5 * reno
     assert first < 0.85 * alone
 
 
-def test_the_queue_alone_changes_nothing_for_others() -> None:
+def test_the_queue_does_not_affect_other_variants() -> None:
     assert shares_mbps("priority", "linux-reno") == shares_mbps("drop_tail", "linux-reno")
 
 
@@ -86,8 +86,8 @@ def test_a_path_that_holds_less_than_sudden_start_sends_is_filled(profile: str) 
 
 
 @pytest.mark.parametrize("rate_bps", [10e6, 11e6, 20e6])
-def test_acks_that_tell_of_several_segments_cost_no_dummies(rate_bps: float) -> None:
-    # Linux's receiver tells of a gap once in 1.1 ms: of more than one segment from 11 Mbit/s on.
+def test_acks_of_several_segments_do_not_reduce_the_dummy_segments(rate_bps: float) -> None:
+    # Linux's receiver sends an ACK per 1.1 ms after a gap: for more than one segment from 11 Mbit/s on.
     linux, rfc = (alone_mbps("peach", profile, rate_bps, GEO_NS, loss=0.01) for profile in ("linux", "rfc"))
     assert linux == pytest.approx(rfc, rel=0.2)
     assert linux > 2.5 * alone_mbps("newreno", "linux", rate_bps, GEO_NS, loss=0.01)
@@ -95,7 +95,7 @@ def test_acks_that_tell_of_several_segments_cost_no_dummies(rate_bps: float) -> 
 
 @pytest.mark.parametrize("profile", ["rfc", "ns2", "linux"])
 def test_over_a_short_link_with_loss_peach_is_far_above_newreno_and_below_the_link(profile: str) -> None:
-    # Each loss costs what recovery's end leaves unsent and what the link loses of the dummies: one segment or two.
+    # Each loss removes the dummy segments not sent at the end of recovery and those lost on the link: one or two.
     peach, newreno = (alone_mbps(variant, profile, 20e6, LEO_NS, loss=0.01) for variant in ("peach", "newreno"))
     assert 2.7 * newreno < peach < 0.75 * 20
     assert peach > 0.8 * alone_mbps("peach", "rfc", 20e6, LEO_NS, loss=0.01)

@@ -1,4 +1,7 @@
-"""The on-board agent's buffer: three pipes of it fill the link, less does not, more gains nothing (paper 003 §III)."""
+"""The on-board agent of Luglio et al. 2004 §III: a buffer of three bandwidth-delay products fills the link.
+
+A smaller buffer does not, and a larger one gains nothing.
+"""
 
 from __future__ import annotations
 

@@ -55,24 +55,24 @@ def test_each_begins_and_ends_when_the_sender_says(
     variant: str, profile: str, per: float, stack: dict[str, Any]
 ) -> None:
     tables = _run(variant, profile, per, stack)
-    told = [row for row in tables["events"] if row["kind"] == "recovery"]
+    reported = [row for row in tables["events"] if row["kind"] == "recovery"]
     states = [row for row in tables["instruments"] if row["source"] == "replay"]
     counted = tables["runs"][0]["recoveries"]
-    assert len(told) == counted == tables["flows"][0]["a2b_recoveries"]
+    assert len(reported) == counted == tables["flows"][0]["a2b_recoveries"]
     assert (counted > 10) == (per > 0)
     spans = _spans(states)
-    assert [row["t_ns"] for row in told] == [start for start, _ in spans]
+    assert [row["t_ns"] for row in reported] == [start for start, _ in spans]
     # The last one may be cut short by the end of the run.
-    assert [row["end_ns"] for row in told[:-1]] == [end for _, end in spans[:-1]]
+    assert [row["end_ns"] for row in reported[:-1]] == [end for _, end in spans[:-1]]
 
 
-def test_each_is_tied_to_its_first_repair_and_tells_how_it_ended() -> None:
+def test_each_has_its_first_retransmission_and_its_outcome() -> None:
     tables = _run("sack", "rfc", 0.03, {})
     sent = {row["record"]: row for row in tables["segments"] if row["payload_bytes"]}
-    told = [row for row in tables["events"] if row["kind"] == "recovery"]
+    reported = [row for row in tables["events"] if row["kind"] == "recovery"]
     repairs = sorted(r for r, row in sent.items() if row["retransmission"])
     timeouts = [row["t_ns"] for row in tables["events"] if row["kind"] == "rto"]
-    for row in told[:-1]:
+    for row in reported[:-1]:
         first = next(record for record in repairs if sent[record]["t_ns"] >= row["t_ns"])
         assert row["record"] == first
         assert row["seq_start"] == sent[first]["seq"]
@@ -82,15 +82,15 @@ def test_each_is_tied_to_its_first_repair_and_tells_how_it_ended() -> None:
         how = "not reached" if row["end_ns"] in timeouts else "acknowledged"
         said = f"recovery point {row['seq_end']} {how}; {len(within)} segments retransmitted"
         assert row["evidence"] == said
-    assert all(any(word in row["evidence"] for row in told) for word in ("not reached", "acknowledged"))
+    assert all(any(word in row["evidence"] for row in reported) for word in ("not reached", "acknowledged"))
 
 
 def test_one_that_proved_needless_says_so() -> None:
     late = {"kind": "exponential", "spread_ns": 10_000_000}
     tables = _run("cubic", "rfc", 0.01, {}, jitter=late)
-    told = [row["evidence"] for row in tables["events"] if row["kind"] == "recovery"]
-    assert sum("undone" in said for said in told) > 5
-    assert sum("acknowledged" in said for said in told) > 5
+    reported = [row["evidence"] for row in tables["events"] if row["kind"] == "recovery"]
+    assert sum("undone" in said for said in reported) > 5
+    assert sum("acknowledged" in said for said in reported) > 5
 
 
 def test_a_capture_would_have_shown_fewer() -> None:

@@ -106,17 +106,21 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_read_is_what_the_replay_told(case: str, runs: Runs) -> None:
-    told, folder = runs(case)
+def test_a_capture_reads_back_as_the_replay(case: str, runs: Runs) -> None:
+    replayed, folder = runs(case)
     read = load_capture(folder / "1-a.pcap")
     assert read.issues.num_rows == 0
     assert read.summary.resolution_ns == 1
-    assert _rows(read.segments) == _rows(told["segments"])
-    assert _rows(read.flows) == _rows(told["flows"])
-    inferred = told["instruments"].filter(pa.compute.equal(told["instruments"]["source"].cast("string"), "inferred"))
+    assert _rows(read.segments) == _rows(replayed["segments"])
+    assert _rows(read.flows) == _rows(replayed["flows"])
+    inferred = replayed["instruments"].filter(
+        pa.compute.equal(replayed["instruments"]["source"].cast("string"), "inferred")
+    )
     assert _rows(read.instruments) == _rows(inferred)
     # The replay knows why a packet was lost and what a recovery proved to be; the capture must infer it.
-    guessed, known = ([row for row in _rows(table) if row["kind"] != "loss"] for table in (read.events, told["events"]))
+    guessed, known = (
+        [row for row in _rows(table) if row["kind"] != "loss"] for table in (read.events, replayed["events"])
+    )
     for row in (*guessed, *known):
         if row["kind"] == "recovery":
             del row["evidence"]
@@ -124,19 +128,21 @@ def test_what_is_read_is_what_the_replay_told(case: str, runs: Runs) -> None:
 
 
 def test_sequence_numbers_wrap(tmp_path: Path) -> None:
-    told = _run(CASES["linux"][0], tmp_path, seed=WRAPPING_SEED)
-    raw = told["segments"].filter(pa.compute.greater(told["segments"]["payload_bytes"], 0))["seq_raw"].to_pylist()
+    replayed = _run(CASES["linux"][0], tmp_path, seed=WRAPPING_SEED)
+    raw = (
+        replayed["segments"].filter(pa.compute.greater(replayed["segments"]["payload_bytes"], 0))["seq_raw"].to_pylist()
+    )
     assert raw[0] > 2**32 - 10**6 > raw[-1]
     read = load_capture(tmp_path / "1-a.pcap")
-    assert _rows(read.flows) == _rows(told["flows"])
+    assert _rows(read.flows) == _rows(replayed["flows"])
     assert read.flows["a2b_unique_bytes"].to_pylist() == [10**6]
 
 
 def test_the_receiver_sees_what_arrived(runs: Runs) -> None:
-    told, folder = runs("linux")
-    lost = [row for row in told["events"].to_pylist() if row["kind"] == "loss"]
+    replayed, folder = runs("linux")
+    lost = [row for row in replayed["events"].to_pylist() if row["kind"] == "loss"]
     assert lost
-    sent = [row for row in told["segments"].to_pylist() if row["direction"] == "a2b"]
+    sent = [row for row in replayed["segments"].to_pylist() if row["direction"] == "a2b"]
     gone = {row["record"] for row in lost}
     there = [row for row in load_capture(folder / "1-b.pcap").segments.to_pylist() if row["direction"] == "a2b"]
     arrived = [row["ip_id"] for row in sent if row["record"] not in gone]
@@ -154,10 +160,10 @@ def test_each_node_has_the_connections_that_end_there(tmp_path: Path) -> None:
         {"size": "200 kB", "close": True},
         nodes="abc",
         proxy="b",
-        flows=[{"name": "beside", "variant": "sack", "size": "100 kB"}],
+        flows=[{"name": "other", "variant": "sack", "size": "100 kB"}],
         datagrams=[{"name": "voice", "packet": "200 B", "rate": "64 kbit/s"}],
     )
-    told = _run(scenario, tmp_path)
+    replayed = _run(scenario, tmp_path)
     ends = {
         path.name: Counter(
             (row["a_addr"], row["b_addr"], row["a2b_unique_bytes"]) for row in load_capture(path).flows.to_pylist()
@@ -173,7 +179,7 @@ def test_each_node_has_the_connections_that_end_there(tmp_path: Path) -> None:
     }
     relay = load_capture(tmp_path / "1-b.pcap")
     assert set(relay.flows["fin"].to_pylist()) == {2}
-    behind = told["segments"].filter(pa.compute.equal(told["segments"]["leg"], 1))
+    behind = replayed["segments"].filter(pa.compute.equal(replayed["segments"]["leg"], 1))
     leaving = [row for row in relay.segments.to_pylist() if row["flow_id"] == 2]
     assert [(row["t_ns"], row["seq"], row["ack"]) for row in leaving] == [
         (row["t_ns"], row["seq"], row["ack"]) for row in behind.to_pylist()
@@ -213,38 +219,39 @@ def _tshark(capture: Path) -> list[dict[str, str]]:
 @pytest.mark.parametrize("case", CASES)
 def test_tshark_finds_nothing_wrong_and_counts_the_same(case: str, runs: Runs) -> None:
     tables, folder = runs(case)
-    told = tables["segments"].to_pylist()
+    replayed = tables["segments"].to_pylist()
     theirs = _tshark(whole(folder / "1-a.pcap"))
-    assert [int(row["frame.number"]) for row in theirs] == [row["record"] for row in told]
+    assert [int(row["frame.number"]) for row in theirs] == [row["record"] for row in replayed]
     # 1: the checksum is good.
     assert {(row["ip.checksum.status"], row["tcp.checksum.status"], row["_ws.malformed"]) for row in theirs} == {
         ("1", "1", "")
     }
     # What leaves again at once it takes for a segment that was overtaken.
     again = [bool(row["tcp.analysis.retransmission"] or row["tcp.analysis.out_of_order"]) for row in theirs]
-    assert again == [row["retransmission"] for row in told]
+    assert again == [row["retransmission"] for row in replayed]
     assert any(again) or case in {"closed", "marked", "slow reader"}
     duplicate = [bool(row["tcp.analysis.duplicate_ack"]) for row in theirs]
-    comparable = _same_rule(told)
-    assert [duplicate[i] for i in comparable] == [told[i]["dup_ack"] for i in comparable]
-    assert sum(told[i]["dup_ack"] for i in comparable) >= 0.5 * sum(row["dup_ack"] for row in told)
+    comparable = _same_rule(replayed)
+    assert [duplicate[i] for i in comparable] == [replayed[i]["dup_ack"] for i in comparable]
+    assert sum(replayed[i]["dup_ack"] for i in comparable) >= 0.5 * sum(row["dup_ack"] for row in replayed)
 
 
-def _same_rule(told: list[dict[str, Any]]) -> list[int]:
+def _same_rule(replayed: list[dict[str, Any]]) -> list[int]:
     """The ACKs that are duplicates by both rules or by neither.
 
-    Ours with SACK counts what tells of more data, whatever the window; tshark what leaves ACK and window as they were.
+    With SACK hindflight counts ACKs that report more data, whatever the window; tshark counts those that change
+    neither ACK nor window.
     """
-    starts = {row["seq"] for row in told if row["payload_bytes"]}
+    starts = {row["seq"] for row in replayed if row["payload_bytes"]}
     sacked: set[int] = set()
     window, found = None, []
-    for i, row in enumerate(told):
+    for i, row in enumerate(replayed):
         if row["direction"] == "a2b":
             continue
         blocks = list(zip(row["sack"][::2], row["sack"][1::2], strict=True))
         news = {start for start in starts if any(left <= start < right for left, right in blocks)} - sacked
         sacked |= news
-        if row["wnd_bytes"] == window and (news or not told[0]["sack_permitted"]):
+        if row["wnd_bytes"] == window and (news or not replayed[0]["sack_permitted"]):
             found.append(i)
         window = row["wnd_bytes"]
     return found

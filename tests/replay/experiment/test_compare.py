@@ -36,7 +36,7 @@ def test_too_few_values_give_no_interval_and_none_give_an_error() -> None:
 def _run(variant: str, seed: int, goodput_bps: float, mode: str = "resampled", **given: Any) -> dict[str, Any]:
     return {
         "purpose": "what_if",
-        "role": "studied",
+        "role": "under_test",
         "variant": variant,
         "proxy": "none",
         "channel_mode": mode,
@@ -88,7 +88,7 @@ def test_nothing_is_no_base_for_a_gain() -> None:
     assert [row["metric"] for row in rows] == ["goodput", "goodput", "goodput_difference"]
 
 
-def test_a_loss_is_said_and_replayed_values_stand_alone() -> None:
+def test_a_decrease_is_stated_and_replayed_values_have_no_interval() -> None:
     runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 5e5 + 2 * s) for s in range(8)]
     assert _gain(runs)["high"] < 0
     assert "less goodput" in _gain(runs)["text"]
@@ -110,7 +110,7 @@ def test_a_gain_is_said_in_words_that_fit_its_size(gain: float, words: str) -> N
 
 
 @pytest.mark.parametrize("dead", ["newreno", "cubic"])
-def test_no_gain_is_told_of_connections_that_were_reset(dead: str) -> None:
+def test_no_gain_is_given_for_connections_that_were_reset(dead: str) -> None:
     def rows(reset_ns: int | None) -> list[dict[str, Any]]:
         runs = [_run("newreno", s, 1e6 + s) for s in range(8)] + [_run("cubic", s, 2e6 + 3 * s) for s in range(8)]
         next(run for run in runs if run["variant"] == dead and run["seed"] == 3)["reset_ns"] = reset_ns

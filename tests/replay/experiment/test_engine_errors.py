@@ -1,4 +1,4 @@
-"""What the engine refuses is told in the file's words: its name, its table and key, its units."""
+"""What the engine refuses is reported with the file, the table, the key and its units."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def _refusal(**changes: Any) -> str:
         ({"send_buffer": "2 B"}, "flow.send_buffer: 2 B is less than two segments of 1448 B"),
     ],
 )
-def test_a_value_at_odds_with_the_profile_is_told_by_its_key_and_unit(flow: dict[str, Any], says: str) -> None:
+def test_a_value_that_contradicts_the_profile_is_reported_with_key_and_unit(flow: dict[str, Any], says: str) -> None:
     assert _refusal(flow=flow) == f"s.toml: {says}"
 
 
-def test_each_flow_is_told_by_its_own_table() -> None:
+def test_each_flow_is_named_by_its_table() -> None:
     wrong = {"recovery": "prr"}
     assert _refusal(flow=wrong, compare={"variants": ["cubic", "sack"]}).startswith("s.toml: flow.recovery: ")
     flows = [{"name": "a", "variant": "cubic"}, {"name": "b", "variant": "sack", **wrong}]
@@ -126,7 +126,7 @@ def test_what_is_written_after_the_end_of_the_run_is_refused_by_its_place() -> N
     with pytest.raises(ScenarioError, match=rf"s\.toml: flow\.{said}"):
         _scenario(flow=flow("59 s"))
     with pytest.raises(ScenarioError, match=rf"s\.toml: flows\[0\]\.{said}"):
-        _scenario(flows=[{"name": "beside", "variant": "cubic", **flow("1 min")}])
+        _scenario(flows=[{"name": "other", "variant": "cubic", **flow("1 min")}])
 
 
 def test_a_greedy_application_begins_within_the_run() -> None:
@@ -164,14 +164,14 @@ def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
     for naming in (
         {"compare": {"variants": ["mine"]}},
         {"proxy": {"variant": "mine"}},
-        {"flows": [{"name": "beside", "variant": "mine"}]},
+        {"flows": [{"name": "other", "variant": "mine"}]},
         {"captured": captured},
     ):
         _scenario(variants=mine, **naming)
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "expected"),
     [
         ("duration_ns", "duration"),
         ("path.nodes[1]", "path[1]"),
@@ -200,19 +200,19 @@ def test_a_variant_of_ones_own_that_nothing_runs_is_refused() -> None:
         ("datagrams[2].packet_bytes", "datagrams[2].packet"),
     ],
 )
-def test_every_kind_of_key_is_the_files(key: str, told: str) -> None:
+def test_every_kind_of_key_is_the_files(key: str, expected: str) -> None:
     scenario = _scenario(
         variants={name: {"variant": "scalable", "a": 0.01} for name in ("mine", "other", "third")},
         proxy={"variant": "other"},
-        flows=[{"name": "beside", "variant": "third"}],
+        flows=[{"name": "other", "variant": "third"}],
         compare={"variants": ["mine"], "proxies": ["relay"]},
     )
     path = tuple(int(step) if step.isdigit() else step for step in re.findall(r"\w+", key))
     error = EngineError(path, "requires", {"key": "smss_bytes"})
-    assert in_scenario_terms(scenario, [(JOB, error)]) == [f"{told}: has no effect without mss"]
+    assert in_scenario_terms(scenario, [(JOB, error)]) == [f"{expected}: has no effect without mss"]
 
 
-def test_every_kind_of_error_of_the_engine_has_words() -> None:
+def test_every_kind_of_error_of_the_engine_has_a_text() -> None:
     source = (ROOT / "replay/engine/src/config/error.rs").read_text(encoding="utf-8")
     body = source.split("pub enum ConfigErrorKind {")[1].split("\n}")[0]
     names = re.findall(r"^    ([A-Z]\w+)", body, re.MULTILINE)
@@ -268,7 +268,7 @@ def test_a_good_scenario_is_refused_nothing() -> None:
         ),
     ],
 )
-def test_a_slip_is_told_before_anything_runs(changes: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_an_error_is_reported_before_anything_runs(changes: dict[str, Any], says: str, tmp_path: Path) -> None:
     ran: list[int] = []
     execution = Execution(threads=1, on_progress=lambda done, _all: ran.append(done))
     with pytest.raises(ScenarioError) as caught:

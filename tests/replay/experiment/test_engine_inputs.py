@@ -1,4 +1,4 @@
-"""Jobs: which runs a scenario asks for, and what the engine is told."""
+"""Jobs: the runs of a scenario, and the configuration of the engine."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_self_check_tries_every_candidate_without_a_proxy() -> None:
     assert [(j.variant, j.proxy, j.mode) for j in jobs] == [(v, "none", "replayed") for v in VARIANTS]
 
 
-def test_the_engine_is_told_base_units_and_the_trace() -> None:
+def test_the_engine_gets_base_units_and_the_trace() -> None:
     scenario = _scenario()
     assert [key for key, _ in trace_files(scenario)] == ["links[0].loss.file"]
     job = next(j for j in plan_comparison(scenario, ("newreno",)) if j.proxy == "relay" and j.mode == "resampled")
@@ -84,7 +84,7 @@ def test_the_engine_is_told_base_units_and_the_trace() -> None:
     assert flow["proxies"] == [{"node": "relay", "buffer_pkts": 200, "advertise": "half_free", "variant": "newreno"}]
 
 
-def test_blocks_are_long_beside_bursts_and_short_beside_the_trace() -> None:
+def test_blocks_are_longer_than_bursts_and_shorter_than_the_trace() -> None:
     assert default_block_pkts(lost((3, 4, 5, 90), 1000)) == 50
     assert default_block_pkts(lost(range(20), 1000)) == 200
     assert default_block_pkts(lost(range(90), 1000)) == 250

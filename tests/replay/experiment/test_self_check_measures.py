@@ -56,7 +56,9 @@ def test_every_variant_measures_as_its_tables_do(profile: str) -> None:
         ours = measured[run_id]
         named = [(o.start_ns, o.data_segments, o.retransmissions, o.rtos) for o in (ours, expected)]
         assert named[0] == named[1], job.variant
-        (run,) = recorded["runs"].filter((pc.field("run_id") == run_id) & (pc.field("role") == "studied")).to_pylist()
+        (run,) = (
+            recorded["runs"].filter((pc.field("run_id") == run_id) & (pc.field("role") == "under_test")).to_pylist()
+        )
         assert (ours.delivered_bytes, ours.duration_ns) == (run["delivered_bytes"], run["duration_ns"])
         assert np.array_equal(ours.cwnd_bytes, expected.cwnd_bytes), job.variant
         assert ours.cwnd_source == expected.cwnd_source

@@ -1,4 +1,4 @@
-"""The sentences at the top of a report where no capture stands beside the replays, and which of them claim a gain."""
+"""The sentences at the top of a report without a capture, and which of them claim a gain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hindflight.replay.experiment.summary import summary_without_capture
 
 
 def _run(variant: str, seed: int, goodput_bps: float, **given: Any) -> dict[str, Any]:
-    labels = {"purpose": "what_if", "role": "studied", "proxy": "none", "channel_mode": "model"}
+    labels = {"purpose": "what_if", "role": "under_test", "proxy": "none", "channel_mode": "model"}
     counts = {"reset_ns": None, "trace_beyond_pkts": None, "segments_out": 100}
     return {**labels, **counts, "variant": variant, "seed": seed, "goodput_bps": goodput_bps, **given}
 
@@ -36,7 +36,7 @@ def test_what_was_replayed_over_what_and_how_fast(mode: str, channel: str) -> No
     assert better == "No variant or proxy that was tried is significantly better."
 
 
-def test_one_choice_alone_is_compared_with_nothing() -> None:
+def test_a_single_choice_is_not_compared() -> None:
     first, goodput = _setup_row([_run("newreno", 1, 1.5e6)])
     assert "1 choice of variant and proxy" in first
     assert first.endswith("1 run in all.")

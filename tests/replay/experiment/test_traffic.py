@@ -18,7 +18,7 @@ from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 def _run(run_id: int, flow: str, variant: str, goodput_bps: float, **given: Any) -> dict[str, Any]:
     row: dict[str, Any] = {column.name: None if column.nullable else 0 for column in TABLES["runs"].columns}
     labels = {"purpose": "what_if", "channel_mode": "model", "proxy": "none", "seed": run_id}
-    role = "studied" if flow == "flow" else "cross"
+    role = "under_test" if flow == "flow" else "cross"
     row.update(labels, run_id=run_id, flow=flow, role=role, variant=variant, goodput_bps=goodput_bps, **given)
     return row
 
@@ -52,7 +52,7 @@ def test_each_flow_speaks_for_itself_and_tcp_flows_share() -> None:
     assert ("newreno: flow (newreno)", "goodput") in sharing
 
 
-def test_marks_and_resets_of_the_others_are_told_where_there_are_any() -> None:
+def test_marks_and_resets_of_cross_traffic_are_reported() -> None:
     runs = []
     for seed in (1, 2):
         runs.append(_run(seed, "flow", "newreno", 3e6))
@@ -63,7 +63,7 @@ def test_marks_and_resets_of_the_others_are_told_where_there_are_any() -> None:
     assert not {metric for subject, metric in sharing if "flow" in subject} & {"ecn_marks", "resets"}
 
 
-def test_a_flow_alone_shares_with_nobody() -> None:
+def test_a_single_flow_has_no_sharing() -> None:
     rows = traffic_findings([_run(1, "flow", "newreno", 3e6, app_delay_max_ns=9)])
     assert _values(rows, "what_if") == {("newreno", "application_delay_max"): 9}
     assert not _values(rows, "sharing")

@@ -21,7 +21,7 @@ from hindflight.replay.experiment.run import Configuration, run_configurations
 from hindflight.replay.scenario.loss_trace import loss_trace
 from hindflight.replay.scenario.model import Scenario, parse_scenario
 from hindflight.toolkit.errors import HindflightError, ScenarioError
-from tests.reference.link import Twin, bernoulli, fly
+from tests.reference.link import LinkModel, bernoulli, fly
 from tests.replay.scenario.test_scenario import GOOD, VARIANTS
 
 SECOND = 10**9
@@ -124,7 +124,7 @@ def test_of_two_links_alive_the_old_one_serves_what_it_has_while_they_overlap() 
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_a_link_layer_repairs_losses_by_the_clock_and_the_engine_waits_for_it(in_order: bool) -> None:
+def test_a_link_layer_recovers_losses_in_time_and_the_engine_adds_the_delay(in_order: bool) -> None:
     over = {"model": "gilbert_elliott_time", "mean_good": "90 ms", "mean_bad": "10 ms"}
     arq = {"model": "arq", "over": over, "retries": 20, "try_time": "5 ms", "in_order": in_order}
     bare = delivered(scenario({"loss": over}))[1]
@@ -145,7 +145,7 @@ def test_a_link_layer_repairs_losses_by_the_clock_and_the_engine_waits_for_it(in
     assert slow["srtt_mean_ns"] > clean["srtt_mean_ns"] + 2 * 5e6 * 3 / 7
 
 
-def test_a_link_layer_outlasts_short_outages_in_a_replay_as_in_its_own_fates() -> None:
+def test_a_link_layer_outlasts_short_outages_in_a_replay_as_in_synthesis() -> None:
     gaps = [{"at": f"{at} s", "gap": "3 ms", "delay": "20 ms"} for at in range(1, 5)]
     over = {"model": "handover", "steps": [{"at": "0 s", "rate": "10 Mbit/s", "delay": "20 ms"}, *gaps]}
     bare = delivered(scenario({"channel": over}))[1]
@@ -158,7 +158,7 @@ def test_a_link_layer_outlasts_short_outages_in_a_replay_as_in_its_own_fates() -
     assert first_link(configs(scenario({"channel": outlasting}))[0])["forward"]["schedule"][0]["delay_ns"] == 20_000_000
 
 
-def test_what_the_repair_added_to_a_packet_in_a_trace_is_replayed(tmp_path: Path) -> None:
+def test_the_delay_added_by_a_link_layer_in_a_trace_is_replayed(tmp_path: Path) -> None:
     path = tmp_path / "arq.parquet"
     over = {"model": "bernoulli", "per": 0.3}
     model = read_model("arq", {"over": over, "retries": 2, "try_time": "50 ms", "in_order": False})
@@ -240,7 +240,7 @@ def test_an_outage_across_two_states_changes_the_delay_and_a_link_takes_over_onc
 
 
 def test_an_extracted_trace_is_out_as_long_as_it_says(tmp_path: Path) -> None:
-    flown = fly(Twin(2e6, 200 * MS, 50, 20 * SECOND, bernoulli(0.0, 1), outage=(10 * SECOND, 11 * SECOND)))
+    flown = fly(LinkModel(2e6, 200 * MS, 50, 20 * SECOND, bernoulli(0.0, 1), outage=(10 * SECOND, 11 * SECOND)))
     extraction = extract(flown.segments, flown.flows, flown.events, 1)
     path = tmp_path / "t.parquet"
     write_trace(Trace(extraction.channel), path)
@@ -271,7 +271,7 @@ def test_a_file_that_cannot_be_played_is_one_line(tmp_path: Path, rows: str, say
     assert says in str(caught.value)
 
 
-def test_a_file_of_one_direction_tells_of_the_data_whatever_its_name(tmp_path: Path) -> None:
+def test_a_file_of_one_direction_describes_the_data_direction(tmp_path: Path) -> None:
     links = []
     for way in ("a2b", "b2a"):
         path = tmp_path / f"{way}.csv"

@@ -1,4 +1,4 @@
-"""What a capture tells of outages and steps of delay, played as a link's channel, beside the truth that was flown."""
+"""Outages and steps of delay extracted from a capture, replayed as a channel, compared with the truth."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BREAKS_S = (20.0, 40.0)
 
 @cache
 def _recorded(run: str) -> tuple[Extraction, float]:
-    """What the sender's capture of a recording tells, and how long its links are out in truth, in seconds."""
+    """The extraction from the sender's capture of a recording, and the true time in outage, in seconds."""
     if not (KERNEL / run).is_dir():
         pytest.skip(f"{run} is not among the recorded flows in {KERNEL}")
     capture = load_capture(KERNEL / run / "snd.pcap.xz")
@@ -97,10 +97,10 @@ def test_a_recording_s_outages_are_within_what_is_said_of_them(run: str, tmp_pat
 
 def test_a_recording_whose_packets_mark_both_ends_loses_what_the_true_link_loses(tmp_path: Path) -> None:
     extraction, out_s = _recorded("S8-cubic")
-    told = _schedule_of(extraction, tmp_path, 60)
+    played = _schedule_of(extraction, tmp_path, 60)
     truth = _truth(tuple((t, t + out_s, ms) for t, ms in zip(BREAKS_S, (25, 250), strict=True)))
     assert _lost(truth, 250 * MS, 60) == 211
-    assert abs(_lost(told["schedule"], told["delay_ns"], 60) - 211) <= 2
+    assert abs(_lost(played["schedule"], played["delay_ns"], 60) - 211) <= 2
 
 
 def test_what_an_outage_takes_of_acknowledgements_is_no_loss_of_the_channel() -> None:
@@ -119,7 +119,7 @@ def test_what_an_outage_takes_of_acknowledgements_is_no_loss_of_the_channel() ->
 
 
 def _flown(breaks_s: tuple[tuple[float, float, int], ...], folder: Path) -> Extraction:
-    """What the capture of a replay tells, whose link of 250 ms breaks so."""
+    """The extraction from the capture of a replay over a link of 250 ms with this outage."""
     changes = [
         {"at": f"{c['at_ns'] // MS} ms", "outage": c["outage"]}
         | ({"delay": f"{c['delay_ns'] // MS} ms"} if "delay_ns" in c else {})
@@ -139,11 +139,11 @@ def _flown(breaks_s: tuple[tuple[float, float, int], ...], folder: Path) -> Extr
 def test_a_flown_schedule_comes_back_from_its_capture(tmp_path: Path) -> None:
     breaks = ((20.0, 20.5, 25), (40.0, 40.5, 250))
     extraction = _flown(breaks, tmp_path)
-    told = _schedule_of(extraction, tmp_path, 60)
-    assert told["delay_ns"] == pytest.approx(250 * MS, rel=0.01)
-    steps = [(c["at_ns"], c["delay_ns"]) for c in told["schedule"] if "delay_ns" in c][1:]
+    played = _schedule_of(extraction, tmp_path, 60)
+    assert played["delay_ns"] == pytest.approx(250 * MS, rel=0.01)
+    steps = [(c["at_ns"], c["delay_ns"]) for c in played["schedule"] if "delay_ns" in c][1:]
     assert [at for at, _ in steps] == pytest.approx([begin * SECOND for begin, _, _ in breaks], abs=5 * MS)
     assert [delay for _, delay in steps] == pytest.approx([ms * MS for _, _, ms in breaks], rel=0.05)
     # The clock of departures, counted from the first data packet, gave 253.
     assert _lost(_truth(breaks), 250 * MS, 60) == 211
-    assert abs(_lost(told["schedule"], told["delay_ns"], 60) - 211) <= 2
+    assert abs(_lost(played["schedule"], played["delay_ns"], 60) - 211) <= 2

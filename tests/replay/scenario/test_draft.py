@@ -46,13 +46,13 @@ def test_reads_back_with_the_values_it_was_given() -> None:
     assert scenario.captured.variant == "auto"
 
 
-def test_intervals_and_assumptions_stand_beside_the_values() -> None:
+def test_intervals_and_assumptions_follow_the_values() -> None:
     text = draft_scenario(DRAFT)
     assert "95 %: 3.99 to 4.006 Mbit/s; ACK clock" in text
     assert "95 %: 195 to 203 pkts" in text
     second_hop_ms = (1448 + 52 + 52) * 8e3 / 3.998e6
     low, high = ((edge - second_hop_ms) / 4 for edge in (480.1, 480.4))
-    assert f"95 %: {low:.6g} to {high:.6g} ms; 50% of the path by assumption" in text
+    assert f"95 %: {low:.6g} to {high:.6g} ms; 50 % of the path by assumption" in text
 
 
 def test_what_the_capture_cannot_tell_is_left_open() -> None:

@@ -1,4 +1,4 @@
-"""Flows of a scenario: every stack parameter, applications, traffic beside the studied flow, contradictions."""
+"""Flows of a scenario: every stack parameter, applications, traffic next to the flow under test, contradictions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_override_reaches_the_engine_in_base_units() -> None:
 
 
 @pytest.mark.parametrize(("profile", "recovery"), [("rfc", "newreno"), ("linux", None)])
-def test_without_sack_the_engine_is_told_so(profile: str, recovery: str | None) -> None:
+def test_without_sack_the_engine_gets_the_option(profile: str, recovery: str | None) -> None:
     job = Job("cubic", "none", "what_if", "model", 1, False)
     scenario = _scenario(flow={"profile": profile, "sack": False}, compare={"variants": ["cubic"]})
     stack = engine_config(scenario, job, {})["flows"][0]["stack"]
@@ -143,7 +143,7 @@ def test_others_on_the_path_are_checked_too() -> None:
     assert "datagrams[0].start: not before the end" in _refused(datagrams=[{**voice, "start": "11 s"}])
 
 
-def test_each_flow_has_its_row_and_only_one_is_studied() -> None:
+def test_each_flow_has_its_row_and_only_one_is_under_test() -> None:
     scenario = _scenario(
         flow={"application": {"kind": "pages", "page": "50 kB", "think": "200 ms", "spread": "exponential"}},
         flows=[{"name": "bulk", "variant": "cubic", "start": "1 s", "from": "relay", "profile": "linux"}],
@@ -153,7 +153,7 @@ def test_each_flow_has_its_row_and_only_one_is_studied() -> None:
     )
     rows = run_jobs(scenario, {1: JOB}, {})["runs"].to_pylist()
     assert [(r["flow"], r["role"], r["variant"]) for r in rows] == [
-        ("flow", "studied", "newreno"),
+        ("flow", "under_test", "newreno"),
         ("bulk", "cross", "cubic"),
         ("voice", "cross", "udp"),
     ]

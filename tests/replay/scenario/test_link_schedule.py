@@ -43,8 +43,8 @@ def test_steps_of_delay_and_rate_come_at_their_time() -> None:
         ),
         "a2b",
     )
-    told = [(c.at_ns // MS, c.rate_bps, c.round_trip_ns) for c in history.changes]
-    assert told == [(20_000, None, 50.0 * MS), (40_000, 1e6, None)]
+    listed = [(c.at_ns // MS, c.rate_bps, c.round_trip_ns) for c in history.changes]
+    assert listed == [(20_000, None, 50.0 * MS), (40_000, 1e6, None)]
     assert history.states == 3
     assert len(history.unknowns) == 1
 
@@ -61,9 +61,9 @@ def test_an_outage_of_the_way_is_one_of_its_first_hop_that_takes_the_same_packet
         ),
         "a2b",
     )
-    told = [(c.at_ns // MS, c.outage, c.round_trip_ns) for c in history.changes]
+    listed = [(c.at_ns // MS, c.outage, c.round_trip_ns) for c in history.changes]
     # What left the queue from 19.75 s on was lost; on a hop of 125 ms that is what a break at 19.875 s takes.
-    assert told == [(19_875, True, None), (20_000, None, 100.0 * MS), (21_000, False, None)]
+    assert listed == [(19_875, True, None), (20_000, None, 100.0 * MS), (21_000, False, None)]
     assert history.changes[0].note == "all lost"
     assert (history.states, len(history.unknowns)) == (2, 2)
 

@@ -17,7 +17,7 @@ def test_the_page_says_what_the_code_says() -> None:
     assert PAGE.read_text() == page(), "docs/profiles.md is stale: python -m docs.scripts.make_profiles_page"
 
 
-def test_every_key_is_told_in_its_place() -> None:
+def test_every_key_is_listed_in_its_place() -> None:
     assert [setting.key for setting in settings()] == list(STACK)
     assert set(MEANINGS) == set(STACK)
     assert all(setting.meaning and setting.source and tuple(setting.values) == PROFILES for setting in settings())
@@ -40,7 +40,7 @@ def test_values_read_back_as_the_engine_has_them() -> None:
                 assert Stack.model_validate({key: written}).overrides() == {key: value}
 
 
-def test_the_command_tells_all_or_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_all_or_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scenario", "profiles"]) == 0
     shown = capsys.readouterr().out
     assert all(f" {key} " in shown for key in STACK)

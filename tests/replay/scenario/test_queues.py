@@ -1,4 +1,4 @@
-"""Queues of scenario files: what the engine is told of each kind, and one line for every mistake."""
+"""Queues of scenario files: the engine configuration of each kind, and one line per error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_bare_limit_is_drop_tail_in_packets_or_octets() -> None:
     assert _told({"kind": "drop_tail"})["limit_pkts"] == 1000
 
 
-def test_each_kind_is_told_in_base_units_and_what_is_left_out_stays_the_engines() -> None:
+def test_each_kind_is_given_in_base_units_and_the_engine_has_the_defaults() -> None:
     assert _told({"kind": "codel"}) == {"kind": "codel"}
     assert _told({"kind": "codel", "target": "5 ms", "interval": "0.5 s", "mtu": "1500 B", "ecn": False}) == {
         "kind": "codel",
@@ -93,7 +93,7 @@ MISTAKES: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("queue", "expected"), MISTAKES)
-def test_a_mistake_is_one_line_with_its_key(queue: object, expected: str) -> None:
+def test_an_error_is_one_line_with_its_key(queue: object, expected: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         _told(queue)
     assert expected in str(caught.value)
@@ -125,7 +125,7 @@ def test_a_break_before_make_handover_loses_what_is_under_way_or_holds_the_queue
         return row["outage_losses"], row["queue_losses"], row["delivered_bytes"]
 
     broken, held = lost("outage"), lost("hold")
-    # The window is 69 packets; of it what is neither delivered nor told of by an ACK on its way back.
+    # The window is 69 packets; of these, those neither delivered nor reported by an ACK in flight.
     assert 45 <= broken[0] <= 69
     assert held[:2] == (0, 0)
     assert held[2] > broken[2]

@@ -24,11 +24,11 @@ def _scenario(**changes: Any) -> Scenario:
 SCALABLE = {"tame": {"variant": "scalable", "a": 0.001, "b": 0.5}, "asran-cubic": {"variant": "asran", "base": "cubic"}}
 
 
-def test_a_tuned_variant_runs_with_its_parameters_and_is_told_of_by_its_own_name() -> None:
+def test_a_variant_with_other_parameters_runs_under_its_name() -> None:
     scenario = _scenario(
         variants=SCALABLE,
         compare={"variants": ["scalable", "tame", "asran-cubic"], "seeds": 1},
-        flows=[{"name": "beside", "variant": "tame", "start": "1 s"}],
+        flows=[{"name": "other", "variant": "tame", "start": "1 s"}],
     )
     jobs = plan_comparison(scenario, scenario.compare.variants)
     config = engine_config(scenario, jobs[1], {})["flows"]
@@ -38,7 +38,7 @@ def test_a_tuned_variant_runs_with_its_parameters_and_is_told_of_by_its_own_name
     assert "params" not in engine_config(scenario, jobs[0], {})["flows"][0]
     runs = run_jobs(scenario, dict(enumerate(jobs, 1)), {})["runs"].to_pylist()
     assert [run["variant"] for run in runs] == ["scalable", "tame", "tame", "tame", "asran-cubic", "tame"]
-    assert len({run["delivered_bytes"] for run in runs if run["role"] == "studied"}) == 3
+    assert len({run["delivered_bytes"] for run in runs if run["role"] == "under_test"}) == 3
 
 
 def test_a_proxy_may_be_tuned() -> None:
@@ -74,7 +74,7 @@ def test_a_proxy_may_be_tuned() -> None:
         ({"mine": {"variant": "hybla", "rtt_0": True}}, "variants.mine.rtt_0: write the time with its unit"),
     ],
 )
-def test_slips_name_the_key(variants: dict[str, Any], says: str) -> None:
+def test_errors_name_the_key(variants: dict[str, Any], says: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         _scenario(variants=variants)
     assert says in str(caught.value)

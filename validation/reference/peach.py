@@ -2,7 +2,7 @@
 
 Knows the rules of Akyildiz, Morabito and Palazzo 2001 §III as docs/variants/peach.md has them, the link's rate, delay
 and losses, and nothing of our code. A packet is acknowledged by itself, a round-trip time after its last bit has left;
-what the link loses is told by the third later one that arrives, and leaves again at once.
+a loss on the link is reported by the third later arrival, and the segment is retransmitted at once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 SUDDEN_START_PKTS = 64
 TOLD_BY = 3
-"""Later arrivals that tell of a loss."""
+"""Later arrivals that report a loss."""
 TOLD_EVERY = 0.1
-"""How often the window is told, in round trips: a recovery lasts one or two."""
+"""Interval between two windows, in round trips: a recovery lasts one or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Peach:
     way: list[tuple[float, Packet]] = field(default_factory=list)
     """Packets with the time at which each is known to have arrived, in that order."""
     missing: list[int] = field(default_factory=list)
-    """Packets lost and not yet told of, with …"""
+    """Packets lost and not yet reported, with …"""
     later: int = 0
     """… how many later ones have arrived."""
-    repairing: bool = False
+    recovering: bool = False
     awaited: int = 0
-    dummies: int = 0
+    dummy_segments: int = 0
     """That Rapid Recovery may still send."""
     count: int = 0
     """ACKs towards the next segment of avoidance."""
@@ -73,11 +73,11 @@ class Peach:
             self.cwnd += 1
 
     def told_of_loss(self, now_s: float) -> None:
-        """Rapid Recovery: half the window, and as many dummies as it was, one per packet that arrives meanwhile."""
+        """Rapid Recovery: half the window, and a full window of dummy segments, one per packet that arrives."""
         before = self.cwnd
         self.cwnd = before / 2
-        self.awaited, self.dummies = int(before / 2), int(before)
-        self.repairing, self.count, self.later = True, 0, 0
+        self.awaited, self.dummy_segments = int(before / 2), int(before)
+        self.recovering, self.count, self.later = True, 0, 0
         self.missing.clear()
         self.outstanding -= 1
         self.send(now_s, repair=True)
@@ -89,10 +89,10 @@ class Peach:
             return
         self.outstanding -= 1
         if packet.repair:
-            self.repairing, self.dummies = False, 0
-        elif self.repairing:
-            if self.dummies > 0:
-                self.dummies -= 1
+            self.recovering, self.dummy_segments = False, 0
+        elif self.recovering:
+            if self.dummy_segments > 0:
+                self.dummy_segments -= 1
                 self.send(now_s, dummy=True)
         elif self.missing:
             self.later += 1
@@ -112,7 +112,7 @@ def windows(
     peach.fill(0.0)
     spread = [rtt_s + n * rtt_s / SUDDEN_START_PKTS for n in range(1, SUDDEN_START_PKTS)]
     """Sudden Start: behind the first packet that is acknowledged, one per share of the round trip."""
-    told: list[tuple[int, float]] = []
+    points: list[tuple[int, float]] = []
     next_s = 0.0
     while peach.way:
         at_s, packet = peach.way[0]
@@ -120,7 +120,7 @@ def windows(
         if now_s > duration_s:
             break
         if now_s == next_s:
-            told.append((peach.sent, peach.cwnd))
+            points.append((peach.sent, peach.cwnd))
             next_s += TOLD_EVERY * rtt_s
         elif spread and now_s == spread[0]:
             peach.send(spread.pop(0), dummy=True)
@@ -131,4 +131,4 @@ def windows(
             else:
                 peach.arrived(packet, now_s)
             peach.fill(now_s)
-    return told
+    return points

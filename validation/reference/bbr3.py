@@ -1,7 +1,7 @@
 """BBR, version 3, over one link that loses nothing: the draft's rules as a recursion, a packet a step.
 
 Knows draft-ietf-ccwg-bbr-05, whose sections the rules name, and the link's rate and delay, nothing of our code.
-The probes' instants are drawn in the draft: here they come as soon as may be. Rates in packets per second.
+The draft randomises the time between probes; here it is the minimum. Rates in packets per second.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Packet:
 
 @dataclass(slots=True)
 class Sample:
-    """What an ACK tells: delivery rate, round-trip time, and whether the sender held back."""
+    """Evidence of an ACK: delivery rate, round-trip time, and whether the sender was limited."""
 
     rate: float
     rtt_s: float
@@ -154,7 +154,7 @@ class Bbr3:
         self.full_bw, self.full_rounds, self.full_now = rate, 0, False
 
     def _start_down(self) -> None:
-        """§5.3.3.6; what is drawn of the wait is nothing."""
+        """§5.3.3.6, without the random part of the wait."""
         self.state, self.cycle_s, self.rounds = DOWN, self.now_s, 0
         self.probe_stops = True
         self.round_end = self.delivered
@@ -227,7 +227,7 @@ def windows(rate: float, rtt_s: float, duration_s: float, initial_pkts: int) -> 
     sender = Bbr3(cwnd=float(initial_pkts))
     flying: deque[Packet] = deque()
     sent, next_s, served_s, delivered_s, first_sent_s = 0, 0.0, 0.0, 0.0, 0.0
-    told: list[tuple[int, float]] = []
+    points: list[tuple[int, float]] = []
     while sender.now_s < duration_s:
         while len(flying) < sender.cwnd:
             # The packets of a quantum leave back to back.
@@ -240,8 +240,8 @@ def windows(rate: float, rtt_s: float, duration_s: float, initial_pkts: int) -> 
             packet = Packet(at_s, served_s + rtt_s, sender.delivered, delivered_s, first_sent_s, held_back)
             flying.append(packet)
             sent += 1
-            if at_s >= len(told) * rtt_s:
-                told.append((sent, sender.cwnd))
+            if at_s >= len(points) * rtt_s:
+                points.append((sent, sender.cwnd))
         packet = flying.popleft()
         sender.now_s = delivered_s = packet.acked_s
         sender.delivered += 1
@@ -252,4 +252,4 @@ def windows(rate: float, rtt_s: float, duration_s: float, initial_pkts: int) -> 
         rate_seen = (sender.delivered - packet.delivered) / interval_s
         # To the nanosecond: what is left of a sum of fractions is no lesser round-trip time.
         sender.on_ack(Sample(rate_seen, round(sender.now_s - packet.sent_s, 9), packet.app_limited))
-    return told
+    return points

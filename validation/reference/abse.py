@@ -1,8 +1,8 @@
-"""Westwood with ABSE over one link with a queue: filter and window as a recursion, an ACK a step.
+"""Westwood with ABSE over one link with a queue: filter and window as a recursion, one ACK per step.
 
-Knows the equations of Wang et al. 2002 and of the HAPS/UAV paper as docs/variants/westwood-abse.md has them, the link's
-rate, delay and losses, and nothing of our code. A packet is acknowledged by itself; what the link loses is told by the
-third later one that arrives, and leaves again at once.
+Depends on the equations in docs/variants/westwood-abse.md and the link's rate, delay and losses, not on the engine's
+code. Every packet is acknowledged; the third later arrival reports a loss on the link, and the packet is retransmitted
+at once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 WEIGHT, BETA, SAMPLES = 10, 0.6, 10
-"""Of the adaptive time constant: N, beta, and the samples of which the greatest instability is taken."""
+"""Of the adaptive time constant: N, beta, and the number of samples for the maximum instability."""
 FIXED_S = 0.5
 TOLD_BY = 3
 TOLD_EVERY = 0.2
-"""How often the window is told, in round trips."""
+"""Interval between two windows, in round trips."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Sender:
     """When each is known to have arrived, when it left, whether it is lost, whether it repairs."""
     missing: bool = False
     later: int = 0
-    repairing: bool = False
+    recovering: bool = False
 
     def send(self, now_s: float, *, repair: bool = False) -> None:
         """Let one packet leave."""
@@ -93,22 +93,22 @@ class Sender:
         self.outstanding -= 1
         self.abse.take(now_s, now_s - left_s, self.cwnd)
         if repair:
-            self.repairing = False
+            self.recovering = False
         elif self.missing:
             self.later += 1
             if self.later == TOLD_BY:
-                self.missing, self.repairing, self.count = False, True, 0.0
+                self.missing, self.recovering, self.count = False, True, 0.0
                 self.ssthresh = max(self.abse.rate * self.abse.least_s, 2.0)
                 self.cwnd = min(self.cwnd, self.ssthresh)
                 self.outstanding -= 1
                 self.send(now_s, repair=True)
-        elif not self.repairing:
+        elif not self.recovering:
             self.grow()
 
 
 def windows(sender: Sender, duration_s: float) -> list[tuple[int, float]]:
     """Return packets sent and the window of `sender`, which has not begun."""
-    told: list[tuple[int, float]] = []
+    points: list[tuple[int, float]] = []
     now_s = next_s = 0.0
     while now_s < duration_s:
         while sender.outstanding + 1 <= sender.cwnd:
@@ -116,7 +116,7 @@ def windows(sender: Sender, duration_s: float) -> list[tuple[int, float]]:
         at_s = sender.way[0][0]
         now_s = min(at_s, next_s)
         if next_s < at_s:
-            told.append((sender.sent, sender.cwnd))
+            points.append((sender.sent, sender.cwnd))
             next_s += TOLD_EVERY * sender.rtt_s
             continue
         at_s, left_s, lost, repair = sender.way.popleft()
@@ -124,4 +124,4 @@ def windows(sender: Sender, duration_s: float) -> list[tuple[int, float]]:
             sender.missing, sender.later = True, 0
         else:
             sender.arrived(now_s, left_s, repair=repair)
-    return told
+    return points

@@ -1,4 +1,4 @@
-"""Congestion windows compared with recursions by hand, one step per round trip, for variants that ns-2 does not have.
+"""Congestion windows compared with recursions, one step per round trip, for variants that ns-2 does not have.
 
 Depends on each variant's equation in its simplest form and the link's rate and delay, not on the engine's code.
 Between losses and outside recovery, a window of w segments takes max(RTT, w packets over the rate).
@@ -10,11 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from validation.reference import abse, bbr3, peach
 from validation.simulator import HEADER_BYTES, SMSS_BYTES
-from validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course, Likeness, beside
-from validation.twins import abse as abse_by_hand
-from validation.twins import bbr3 as bbr3_by_hand
-from validation.twins import peach as peach_by_hand
+from validation.tcp_linux import INITIAL_PKTS, OPEN, QUEUE, Case, Course, WindowComparison, compare_windows
 
 PACKET_BITS = 8 * (SMSS_BYTES + HEADER_BYTES)
 LEDBAT_TARGET_S = 0.1
@@ -25,26 +23,26 @@ HYBLA_RTT_0_S = 0.025
 Recursion = Callable[[Course], list[tuple[int, float]]]
 
 
-def validate_by_hand() -> list[Likeness]:
-    """Return a likeness per variant that is worked by hand."""
-    return [beside(case, windows(case.path)) for case, windows in BY_HAND]
+def validate_recursions() -> list[WindowComparison]:
+    """Return a comparison per case."""
+    return [compare_windows(case, windows(case.path)) for case, windows in RECURSIONS]
 
 
 def _rounds(course: Course, step: Callable[[float, float, bool], float], first: float) -> list[tuple[int, float]]:
-    """Return packets sent and window per round trip; `step` has the window, the round trip and whether one was lost."""
-    sent, now_s, window, told = 0, 0.0, first, []
+    """Return packets sent and window per round trip; `step` gets window, round trip and whether one was lost."""
+    sent, now_s, window, points = 0, 0.0, first, []
     while now_s < course.duration_s:
         round_s = max(course.rtt_s, window * PACKET_BITS / course.rate_bps)
         lost = any(sent <= number < sent + window for number in course.losses)
         sent += int(window)
-        told.append((sent, window))
+        points.append((sent, window))
         window = step(window, round_s, lost)
-        # A round trip of repair with the reduced window follows a loss.
+        # A round trip of recovery with the reduced window follows a loss.
         if lost:
             sent += int(window)
             now_s += round_s
         now_s += round_s
-    return told
+    return points
 
 
 def _reno_until(window: float, ssthresh: float) -> float:
@@ -53,7 +51,7 @@ def _reno_until(window: float, ssthresh: float) -> float:
 
 
 def _westwood(course: Course) -> list[tuple[int, float]]:
-    """Reno, but for a loss where a queue stands: the rate is the link's, so the window becomes rate times least RTT."""
+    """Reno, but a loss with a queue sets the window to the rate of the link times the minimum RTT."""
     product = course.rate_bps * course.rtt_s / PACKET_BITS
 
     def step(window: float, _round_s: float, lost: bool) -> float:
@@ -63,15 +61,15 @@ def _westwood(course: Course) -> list[tuple[int, float]]:
 
 
 def _abse(course: Course, *, adaptive: bool = True) -> list[tuple[int, float]]:
-    """The filter's equations and Reno's growth, ACK by ACK."""
-    estimate = abse_by_hand.Abse(adaptive)
+    """The equations of the filter and Reno's increase, ACK by ACK."""
+    estimate = abse.Abse(adaptive)
     rate, first, ssthresh = course.rate_bps / PACKET_BITS, float(INITIAL_PKTS), float(course.ssthresh_pkts)
-    sender = abse_by_hand.Sender(estimate, rate, course.rtt_s, course.losses, first, ssthresh)
-    return abse_by_hand.windows(sender, course.duration_s)
+    sender = abse.Sender(estimate, rate, course.rtt_s, course.losses, first, ssthresh)
+    return abse.windows(sender, course.duration_s)
 
 
 def _asran(course: Course) -> list[tuple[int, float]]:
-    """Half after a loss, then slow start to the window of the loss before, if that is more."""
+    """Half after a loss, then slow start to the window before the previous loss, if that is larger."""
     ssthresh, last_max = float(course.ssthresh_pkts), 0.0
 
     def step(window: float, _round_s: float, lost: bool) -> float:
@@ -85,7 +83,7 @@ def _asran(course: Course) -> list[tuple[int, float]]:
 
 
 def _ledbat(course: Course) -> list[tuple[int, float]]:
-    """A share of a segment per round trip: how far the queueing delay is from the target."""
+    """A fraction of a segment per round trip: the relative distance of the queueing delay from the target."""
 
     def step(window: float, round_s: float, lost: bool) -> float:
         if lost:
@@ -96,7 +94,7 @@ def _ledbat(course: Course) -> list[tuple[int, float]]:
 
 
 def _hybla(course: Course) -> list[tuple[int, float]]:
-    """The paper's W(t): rho 2^(t / RTT_0) up to rho ssthresh, then rho^2 more per round trip."""
+    """W(t) of the paper: rho 2^(t / RTT_0) up to rho ssthresh, then plus rho^2 per round trip."""
     rho = course.rtt_s / HYBLA_RTT_0_S
 
     def step(window: float, _round_s: float, _lost: bool) -> float:
@@ -107,7 +105,7 @@ def _hybla(course: Course) -> list[tuple[int, float]]:
 
 
 def _afstart(course: Course) -> list[tuple[int, float]]:
-    """Doubling until six ACKs of a flight show the rate, then half of what is missing per round trip; then Reno."""
+    """Doubling until six ACKs of a flight show the rate, then half of the distance per round trip; then Reno."""
     rate = course.rate_bps / PACKET_BITS
     threshold, known, avoids = rate * course.rtt_s + 1, False, False
 
@@ -129,12 +127,12 @@ def _afstart(course: Course) -> list[tuple[int, float]]:
 
 
 def _freeze(course: Course) -> list[tuple[int, float]]:
-    """Reno, which no outage costs a segment."""
+    """Reno, unaffected by the outage."""
     return _rounds(course, lambda window, _s, _lost: _reno_until(window, course.ssthresh_pkts), INITIAL_PKTS)
 
 
-def _held(course: Course) -> list[tuple[int, float]]:
-    """SatBW SatRTT, whatever is lost."""
+def _fixed_window(course: Course) -> list[tuple[int, float]]:
+    """SatBW SatRTT, regardless of losses."""
     window = float(int(course.rate_bps * course.rtt_s / PACKET_BITS))
     return _rounds(course, lambda window, _round_s, _lost: window, window)
 
@@ -142,40 +140,40 @@ def _held(course: Course) -> list[tuple[int, float]]:
 def _peach(course: Course) -> list[tuple[int, float]]:
     """Sudden Start, avoidance and Rapid Recovery, packet by packet."""
     rate = course.rate_bps / PACKET_BITS
-    return peach_by_hand.windows(rate, course.rtt_s, course.losses, course.duration_s, INITIAL_PKTS)
+    return peach.windows(rate, course.rtt_s, course.losses, course.duration_s, INITIAL_PKTS)
 
 
 def _scps_tp(course: Course) -> list[tuple[int, float]]:
-    """Vegas behind few ACKs: a window lasts a round trip and the wait of its ACK, losses cost nothing.
+    """Vegas with few ACKs: a window lasts a round trip plus the delay of its ACK, and losses have no effect.
 
-    Vegas sees the queue alone: a segment more per round trip while less than alpha wait in it.
+    Vegas only sees the queue: a segment more per round trip while less than alpha segments are queued.
     """
-    now_s, sent, window, told = 0.0, 0.0, float(INITIAL_PKTS), []
+    now_s, sent, window, points = 0.0, 0.0, float(INITIAL_PKTS), []
     packet_s = PACKET_BITS / course.rate_bps
     lasts_s = course.rtt_s * (1 + 1 / SCPS_ACKS)
     while now_s < course.duration_s:
-        # What is beyond the rate times that time stands in the queue.
+        # The excess over the rate times that time is queued.
         queue_s = max(window * packet_s - lasts_s, 0.0)
         round_s = course.rtt_s + queue_s
         sent += window * round_s / (lasts_s + queue_s)
-        told.append((int(sent), window))
+        points.append((int(sent), window))
         if window < course.ssthresh_pkts:
             window = min(window * 2 ** (round_s / lasts_s), course.ssthresh_pkts)
         elif window * queue_s / course.rtt_s < SCPS_ALPHA:
             window += 1
         now_s += round_s
-    return told
+    return points
 
 
 def _bbr3(course: Course) -> list[tuple[int, float]]:
-    """The draft's states, packet by packet."""
-    return bbr3_by_hand.windows(course.rate_bps / PACKET_BITS, course.rtt_s, course.duration_s, INITIAL_PKTS)
+    """The states of the draft, packet by packet."""
+    return bbr3.windows(course.rate_bps / PACKET_BITS, course.rtt_s, course.duration_s, INITIAL_PKTS)
 
 
 CLEAN = replace(QUEUE, name="20 Mbit/s, RTT from 100 ms, no loss", losses=(), duration_s=20.0)
 SLOW = replace(QUEUE, losses=(20_000,), duration_s=80.0)
 ABSE = replace(QUEUE, name="20 Mbit/s, RTT from 100 ms", losses=(3000, 9000, 20_000), duration_s=16.0)
-"""Losses below the path's product, where the ACKs come as a burst and a pause, close to it and over a queue."""
+"""Losses below the bandwidth-delay product, with ACKs in a burst and a pause, close to it, and with a queue."""
 FIXED = replace(ABSE, name="the same, tau fixed at 0.5 s", losses=(3000, 9000), duration_s=12.0)
 BREAK = replace(OPEN, name="no queue, RTT 100 ms, down from 6 to 9 s", losses=(), ssthresh_pkts=64, outage_s=(6.0, 9.0))
 HYBLA = {"scale_ssthresh": True, "spacing": True}
@@ -184,21 +182,21 @@ PATHS = tuple(
 )
 LINK = {"satellite_rate": QUEUE.rate_bps, "satellite_rtt": QUEUE.rtt_s, "connections": 1}
 
-BY_HAND: tuple[tuple[Case, Recursion], ...] = (
-    (Case("worked by hand", "westwood-bwe", QUEUE, agent=""), _westwood),
-    (Case("worked by hand", "westwood-abse", ABSE, agent="", through_repair=True), _abse),
+RECURSIONS: tuple[tuple[Case, Recursion], ...] = (
+    (Case("recursion", "westwood-bwe", QUEUE, agent=""), _westwood),
+    (Case("recursion", "westwood-abse", ABSE, agent="", in_recovery=True), _abse),
     (
-        Case("worked by hand", "westwood-abse", FIXED, {"tau": "fixed"}, agent="", through_repair=True),
+        Case("recursion", "westwood-abse", FIXED, {"tau": "fixed"}, agent="", in_recovery=True),
         partial(_abse, adaptive=False),
     ),
-    (Case("worked by hand", "asran", OPEN, agent=""), _asran),
-    (Case("worked by hand", "ledbat", SLOW, agent=""), _ledbat),
+    (Case("recursion", "asran", OPEN, agent=""), _asran),
+    (Case("recursion", "ledbat", SLOW, agent=""), _ledbat),
     *((Case("the paper's W(t)", "hybla", course, HYBLA, agent=""), _hybla) for course in PATHS),
-    (Case("worked by hand", "afstart", QUEUE, agent=""), _afstart),
-    (Case("worked by hand", "freeze-tcp", BREAK, agent=""), _freeze),
-    (Case("worked by hand", "peach", OPEN, agent="", through_repair=True), _peach),
-    (Case("worked by hand", "scps-tp", QUEUE, agent=""), _scps_tp),
-    (Case("worked by hand", "aerotcp", QUEUE, LINK, agent=""), _held),
-    (Case("worked by hand", "supertcp", QUEUE, LINK, agent=""), _held),
-    (Case("the draft, by hand", "bbr3", CLEAN, bbr3_by_hand.PARAMS, agent=""), _bbr3),
+    (Case("recursion", "afstart", QUEUE, agent=""), _afstart),
+    (Case("recursion", "freeze-tcp", BREAK, agent=""), _freeze),
+    (Case("recursion", "peach", OPEN, agent="", in_recovery=True), _peach),
+    (Case("recursion", "scps-tp", QUEUE, agent=""), _scps_tp),
+    (Case("recursion", "aerotcp", QUEUE, LINK, agent=""), _fixed_window),
+    (Case("recursion", "supertcp", QUEUE, LINK, agent=""), _fixed_window),
+    (Case("recursion of the draft", "bbr3", CLEAN, bbr3.PARAMS, agent=""), _bbr3),
 )

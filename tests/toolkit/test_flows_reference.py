@@ -1,4 +1,4 @@
-"""Every annotated column of `segments` against a slow twin, on recorded flows of the kernel."""
+"""Every annotated column of `segments` compared with a slow reference, on recorded flows of the kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CAPTURES = [
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.name)
-def test_annotations_equal_the_twins(capture: Path) -> None:
+def test_annotations_equal_the_reference(capture: Path) -> None:
     rows = load_capture(capture).segments.to_pylist()
     assert len(rows) > 1000
     notes = annotate(rows)

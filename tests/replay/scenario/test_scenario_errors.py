@@ -1,4 +1,4 @@
-"""Slips over every table of a scenario file, each told in one line: the file, the key, and what is allowed."""
+"""Errors in every table of a scenario file, each reported in one line: the file, the key, and what is allowed."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def _check(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("place", "text", "says"), SLIPS, ids=[f"{place}: {text}" for place, text, _ in SLIPS])
-def test_one_line_tells_file_key_and_what_is_allowed(tmp_path: Path, place: str, text: str, says: str) -> None:
+def test_one_line_has_file_key_and_what_is_allowed(tmp_path: Path, place: str, text: str, says: str) -> None:
     path = _write(tmp_path / "s.toml", **{place: text})
     with pytest.raises(ScenarioError) as caught:
         _check(path)
@@ -289,7 +289,7 @@ def test_one_line_tells_file_key_and_what_is_allowed(tmp_path: Path, place: str,
     assert all(line.startswith("s.toml: ") for line in others)
 
 
-def test_what_the_slips_are_made_in_is_sound(tmp_path: Path) -> None:
+def test_the_scenario_without_the_errors_is_valid(tmp_path: Path) -> None:
     _check(_write(tmp_path / "s.toml"))
 
 

@@ -1,4 +1,4 @@
-"""`hindflight channel spread`: how much a replay of a captured channel hangs on how its losses are replayed."""
+"""`hindflight channel sensitivity`: how far goodput depends on the method that replays captured losses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hindflight.replay.experiment.sensitivity import Outcome, Sensitivity
 
 
-def spread(
+def sensitivity(
     scenario: Annotated[Path, typer.Argument(help="Scenario file (TOML) with a loss trace.")],
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Threads [default: one per processor].")
@@ -53,15 +53,17 @@ def _print(found: Sensitivity) -> None:
         mine = {o.way: _kbps(o) for o in found.outcomes if (o.variant, o.proxy) == (variant, proxy)}
         values = (variant, proxy, f"{100 * found.of(variant, proxy):.1f}", *(mine[way] for way in WAYS))
         rows.append(dict(zip(names, values, strict=True)))
-    print_fitting(names, rows, title="Goodput in kbit/s by the way in which the losses are replayed")
+    print_fitting(names, rows, title="Goodput in kbit/s by the method that replays the losses")
     for way, what in WAYS.items():
         paragraph(f"{way}: {what}")
     for name, (model, verdict) in found.fits.items():
         paragraph(f"The model of {name} is {model}: {verdict}.")
     if found.same_order():
-        paragraph("All ways put variants and proxies in the same order.")
+        paragraph("All methods rank variants and proxies in the same order.")
     else:
-        paragraph("The ways put variants and proxies in different orders: this capture does not decide between them.")
+        paragraph(
+            "The methods rank variants and proxies in different orders: this capture does not decide between them."
+        )
 
 
 def _kbps(outcome: Outcome) -> str:
