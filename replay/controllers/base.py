@@ -74,6 +74,27 @@ class Ack(Protocol):
         """Segments ever marked lost."""
 
     @property
+    def newly_lost_pkts(self) -> int:
+        """Segments that this ACK shows to be lost; seen by `on_ack` only."""
+
+    @property
+    def delivered_total_pkts(self) -> int:
+        """Segments ever delivered, the SYN included; 0 unless `models_path`."""
+
+    @property
+    def delivery_rate_pkts_per_s(self) -> float | None:
+        """Delivery rate sample (draft-cheng-iccrg-delivery-rate-estimation §3); None without one, or `models_path`."""
+
+    @property
+    def prior_delivered_pkts(self) -> int | None:
+        """`delivered_total_pkts` when the newest delivered segment was sent: a round trip ends when it reaches the
+        total at the end of the round before. None without a sample."""
+
+    @property
+    def app_limited(self) -> bool:
+        """The application, not the path, may have limited the sample."""
+
+    @property
     def repair(self) -> str:
         """What the sender is in the middle of: none, recovery or loss."""
 
@@ -118,6 +139,16 @@ class Controller:
 
     holds_window: ClassVar[bool] = False
     """Nothing moves the window: `check_controller` then asks for that, not for growth and reduction."""
+
+    models_path: ClassVar[bool] = False
+    """It models the path, as BBR: delivery rates are sampled, `on_ack` is called for every ACK that delivers or reports
+    something, in recovery too, and `cwnd` governs in recovery. `on_idle` is not called."""
+
+    paces: ClassVar[bool] = False
+    """Segments leave at `pacing_rate_pkts_per_s`, read after each call."""
+
+    pacing_rate_pkts_per_s: float | None = None
+    """Segments per second, if `paces`; None: as soon as the window allows."""
 
     observes: ClassVar[bool] = False
     """Whether `observe` is called: true for a class that overrides it."""

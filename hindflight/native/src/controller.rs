@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hindflight_engine::cc::{
-    AckEvidence, ControllerEvent, External, Externals, MakeExternal, Repair, Signal,
-    SignalEvidence, Window,
+    AckEvidence, Capabilities, ControllerEvent, Decision, External, Externals, MakeExternal,
+    Repair, Signal, SignalEvidence, Window,
 };
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
@@ -29,6 +29,11 @@ pub struct Ack {
     flight_pkts: u32,
     prior_flight_pkts: u32,
     lost_pkts: u64,
+    newly_lost_pkts: u64,
+    delivered_total_pkts: u64,
+    delivery_rate_pkts_per_s: Option<f64>,
+    prior_delivered_pkts: Option<u64>,
+    app_limited: bool,
     repair: &'static str,
     cwnd_limited: bool,
     ecn_echo: bool,
@@ -61,6 +66,12 @@ impl From<&AckEvidence> for Ack {
             flight_pkts: ack.flight,
             prior_flight_pkts: ack.prior_flight,
             lost_pkts: ack.lost_total,
+            newly_lost_pkts: ack.newly_lost,
+            delivered_total_pkts: ack.delivered_total,
+            delivery_rate_pkts_per_s: (ack.rate)
+                .map(|rate| rate.delivered as f64 / seconds(rate.interval)),
+            prior_delivered_pkts: ack.rate.map(|rate| rate.prior_delivered),
+            app_limited: ack.rate.is_some_and(|rate| rate.app_limited),
             repair: match ack.repair {
                 Repair::None => "none",
                 Repair::Recovery => "recovery",
@@ -211,33 +222,49 @@ impl MakeExternal for Classes {
             let class = class.bind(py);
             make(class, window).map_err(|error| in_words(py, error, &name_of(class), "__init__"))
         });
-        let (object, start, observes) = match made {
-            Ok((object, start, observes)) => (Some(object), start, observes),
+        let (object, start, capabilities) = match made {
+            Ok((object, start, capabilities)) => (Some(object), start, capabilities),
             Err(error) => {
                 self.failure.note(error);
-                (None, window, false)
+                (None, unpaced(window), Capabilities::default())
             }
         };
         Some(Box::new(InPython {
             object,
             start,
-            observes,
+            capabilities,
             failure: Arc::clone(&self.failure),
         }))
     }
 }
 
-/// A new object of `class`, the window that it begins with, and whether it observes.
-fn make(class: &Bound<'_, PyAny>, window: Window) -> Result<(Py<PyAny>, Window, bool), Wrong> {
+/// A new object of `class`, what it begins with, and its capabilities.
+fn make(
+    class: &Bound<'_, PyAny>,
+    window: Window,
+) -> Result<(Py<PyAny>, Decision, Capabilities), Wrong> {
     let object = class.call1((window.cwnd, window.ssthresh))?;
-    let observes = object.getattr("observes")?.extract()?;
+    let flag = |name| object.getattr(name)?.extract::<bool>();
+    let capabilities = Capabilities {
+        observes: flag("observes")?,
+        models_path: flag("models_path")?,
+        paces: flag("paces")?,
+        ..Capabilities::default()
+    };
     // A class that leaves the windows to the engine has none yet.
     let start = if object.hasattr("cwnd")? && object.hasattr("ssthresh")? {
-        window_of(&object)?
+        decision_of(&object, capabilities.paces)?
     } else {
-        window
+        unpaced(window)
     };
-    Ok((object.unbind(), start, observes))
+    Ok((object.unbind(), start, capabilities))
+}
+
+fn unpaced(window: Window) -> Decision {
+    Decision {
+        window,
+        pkts_per_s: None,
+    }
 }
 
 fn name_of(class: &Bound<'_, PyAny>) -> String {
@@ -253,6 +280,8 @@ enum Wrong {
     Raised(PyErr),
     /// It left no window, but this.
     NoWindow(String),
+    /// It left no pacing rate, but this.
+    NoRate(String),
 }
 
 impl From<PyErr> for Wrong {
@@ -272,6 +301,9 @@ fn in_words(py: Python<'_>, wrong: Wrong, class: &str, call: &str) -> PyErr {
             told.set_cause(py, Some(error));
             told
         }
+        Wrong::NoRate(left) => PyRuntimeError::new_err(format!(
+            "{class}.{call} leaves {left}: it is None or a positive number of segments per second"
+        )),
         Wrong::NoWindow(left) => PyRuntimeError::new_err(format!(
             "{class}.{call} leaves {left}: both are numbers of 1 at least, and cwnd is finite"
         )),
@@ -281,41 +313,44 @@ fn in_words(py: Python<'_>, wrong: Wrong, class: &str, call: &str) -> PyErr {
 /// A controller that is an object of Python; none once it has raised.
 struct InPython {
     object: Option<Py<PyAny>>,
-    start: Window,
-    observes: bool,
+    start: Decision,
+    capabilities: Capabilities,
     failure: Arc<Failure>,
 }
 
 impl External for InPython {
-    fn start(&self) -> Window {
+    fn start(&self) -> Decision {
         self.start
     }
 
-    fn observes(&self) -> bool {
-        self.observes
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
-    fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Window {
+    fn on_event(&mut self, event: &ControllerEvent, window: Window) -> Decision {
         let Some(object) = &self.object else {
-            return window;
+            return unpaced(window);
         };
-        match self
+        let paces = self.capabilities.paces;
+        let decided = self
             .failure
-            .call(|py| notify(object.bind(py), event, window))
-        {
-            Ok(window) => window,
-            Err(error) => {
-                self.failure.note(error);
-                self.object = None;
-                window
-            }
-        }
+            .call(|py| notify(object.bind(py), event, window, paces));
+        decided.unwrap_or_else(|error| {
+            self.failure.note(error);
+            self.object = None;
+            unpaced(window)
+        })
     }
 }
 
-fn notify(object: &Bound<'_, PyAny>, event: &ControllerEvent, window: Window) -> PyResult<Window> {
-    let told = tell_of(object, event, window);
-    told.map_err(|error| {
+fn notify(
+    object: &Bound<'_, PyAny>,
+    event: &ControllerEvent,
+    window: Window,
+    paces: bool,
+) -> PyResult<Decision> {
+    let decided = call_for(object, event, window).and_then(|()| decision_of(object, paces));
+    decided.map_err(|error| {
         let (call, now) = match event {
             ControllerEvent::Observe(ack) => ("observe", Some(ack.now)),
             ControllerEvent::Ack(ack) => ("on_ack", Some(ack.now)),
@@ -330,11 +365,12 @@ fn notify(object: &Bound<'_, PyAny>, event: &ControllerEvent, window: Window) ->
     })
 }
 
-fn tell_of(
+/// Calls the method that belongs to the event.
+fn call_for(
     object: &Bound<'_, PyAny>,
     event: &ControllerEvent,
     window: Window,
-) -> Result<Window, Wrong> {
+) -> Result<(), Wrong> {
     object.setattr("cwnd", window.cwnd)?;
     object.setattr("ssthresh", window.ssthresh)?;
     match event {
@@ -353,7 +389,26 @@ fn tell_of(
             object.call_method1("on_idle", (*initial, seconds(*idle)))?
         }
     };
-    window_of(object)
+    Ok(())
+}
+
+/// The windows that the object has, and its pacing rate if it paces.
+fn decision_of(object: &Bound<'_, PyAny>, paces: bool) -> Result<Decision, Wrong> {
+    let window = window_of(object)?;
+    let pkts_per_s = if paces { rate_of(object)? } else { None };
+    Ok(Decision { window, pkts_per_s })
+}
+
+fn rate_of(object: &Bound<'_, PyAny>) -> Result<Option<f64>, Wrong> {
+    let rate = object.getattr("pacing_rate_pkts_per_s")?;
+    match rate.extract::<Option<f64>>() {
+        Ok(None) => Ok(None),
+        Ok(Some(pkts_per_s)) if pkts_per_s > 0.0 => Ok(Some(pkts_per_s)),
+        _ => Err(Wrong::NoRate(format!(
+            "pacing_rate_pkts_per_s = {}",
+            rate.repr()?
+        ))),
+    }
 }
 
 /// The windows that the object has.

@@ -351,3 +351,83 @@ def test_without_sack_each_segment_is_reported_once() -> None:
         assert observed["duplicates"] > 50
         # Each segment once: those reported by duplicate ACKs are not reported again when they are acknowledged.
         assert observed["delivered"] == pytest.approx(observed["acked"] / 1448, rel=0.01)
+
+
+class _Model(Controller, variant=None):
+    """The greatest delivery rate of the connection and the least round-trip time: two products in flight, paced."""
+
+    models_path = True
+    paces = True
+
+    def __init__(self, cwnd: float, ssthresh: float) -> None:
+        super().__init__(cwnd, ssthresh)
+        self.rate_pkts_per_s = 0.0
+
+    def on_ack(self, ack: Any) -> None:
+        if ack.delivery_rate_pkts_per_s is not None and not ack.app_limited:
+            self.rate_pkts_per_s = max(self.rate_pkts_per_s, ack.delivery_rate_pkts_per_s)
+        if self.rate_pkts_per_s and ack.min_rtt_s:
+            self.pacing_rate_pkts_per_s = 1.25 * self.rate_pkts_per_s
+            self.cwnd = max(4.0, 2 * self.rate_pkts_per_s * ack.min_rtt_s)
+
+    def on_congestion(self, signal: Any) -> None:
+        """A loss says nothing about the path."""
+
+
+def test_a_model_of_the_path_gets_rate_samples_and_paces() -> None:
+    class Model(_Model, variant="model"):
+        pass
+
+    class Loss(Controller, variant="loss-based"):
+        pass
+
+    model, loss_based = _run("external:model"), _run("external:loss-based")
+    assert model["retransmissions"] > 10
+    assert model["goodput_bps"] > 9e6 > 1.5 * loss_based["goodput_bps"]
+    assert check_controller(_Model) == []
+
+
+def test_samples_are_what_the_path_delivers_and_round_trips_can_be_counted() -> None:
+    rates: list[float] = []
+    rounds: list[float] = []
+    reported: list[int] = []
+
+    class Watching(_Model, variant="watching"):
+        end = 0
+
+        def on_ack(self, ack: Any) -> None:
+            super().on_ack(ack)
+            reported.append(ack.newly_lost_pkts)
+            if ack.delivery_rate_pkts_per_s is None:
+                return
+            rates.append(ack.delivery_rate_pkts_per_s)
+            if ack.prior_delivered_pkts >= self.end:
+                self.end = ack.delivered_total_pkts
+                rounds.append(ack.now_s)
+
+    run = _run("external:watching")
+    line_rate = 1e7 / (8 * 1500)
+    assert 0.99 * line_rate < max(rates) <= 1.001 * line_rate
+    assert 20 / 0.25 < len(rounds) < 20 / 0.09
+    assert sum(reported) >= run["retransmissions"] - 1
+
+
+def test_pacing_spaces_the_segments() -> None:
+    class Slow(_Model, variant="slow"):
+        def on_ack(self, ack: Any) -> None:
+            super().on_ack(ack)
+            self.pacing_rate_pkts_per_s = 100.0
+
+    goodput = _run("external:slow")["goodput_bps"]
+    assert 0.9 < goodput / (100 * 1448 * 8) < 1.0
+
+
+def test_a_pacing_rate_that_is_none_is_refused() -> None:
+    class Wrong(_Model, variant="wrong"):
+        def on_ack(self, ack: Any) -> None:  # noqa: ARG002 - the rate is wrong whatever the ACK says
+            self.pacing_rate_pkts_per_s = 0.0
+
+    with pytest.raises(
+        ControllerError, match=r"Wrong\.on_ack at .* leaves pacing_rate_pkts_per_s = 0\.0: it is None or"
+    ):
+        _run("external:wrong")

@@ -134,6 +134,10 @@ pub enum Controller {
 
 /// What a controller asks of its sender. It never changes: the sender reads it once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a request of its own, independent of the others"
+)]
 pub struct Capabilities {
     /// It models the path: the sender samples delivery rates, passes it every ACK that delivers or reports something, in
     /// recovery too (`on_ack`), and lets its window govern in recovery, instead of a rule of the recovery.
