@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = None) -> Extraction:
-    """Extract the channel that the flow's data met, beside what else its capture holds; `receiver` is a capture of the
-    same time at the data receiver. ChannelError where the captures cannot tell."""
+    """Extract the channel of the flow's data; other traffic in its capture counts. `receiver` is a capture of the same
+    time at the data receiver. ChannelError if the captures do not determine the channel."""
     import pyarrow.compute as pc
 
     from hindflight.channels.extraction.arrivals import arrivals_of
@@ -35,17 +35,17 @@ def extract_channel(flow: Flow, workspace: Workspace, receiver: Path | None = No
     input_id = flow.row["input_id"]
     here = (pc.field("run_id") == 0) & (pc.field("input_id") == input_id)
     flows = workspace.table("flows", where=here)
-    beside = (pc.field("run_id") == 0) & pc.field("flow_id").isin(flows["flow_id"])
-    segments = workspace.table("segments", SEGMENT_COLUMNS, beside & (pc.field("flow_id") != flow.flow_id))
-    events = workspace.table("events", ("kind", "record"), beside & (pc.field("flow_id") != flow.flow_id))
+    same_input = (pc.field("run_id") == 0) & pc.field("flow_id").isin(flows["flow_id"])
+    segments = workspace.table("segments", SEGMENT_COLUMNS, same_input & (pc.field("flow_id") != flow.flow_id))
+    events = workspace.table("events", ("kind", "record"), same_input & (pc.field("flow_id") != flow.flow_id))
     others = workspace.table("others", where=pc.field("input_id") == input_id)
-    crossing = cross_traffic_of(flow.row, segments, flows, events, others)
+    cross_traffic = cross_traffic_of(flow.row, segments, flows, events, others)
     arrivals = None
     if receiver is not None:
         there = load_capture(receiver)
         arrivals = arrivals_of(flow.row, flow.tables["segments"], there.flows, there.segments)
     own = flow.tables
-    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Context(crossing, arrivals))
+    return extract(own["segments"], own["flows"], own["events"], flow.flow_id, Context(cross_traffic, arrivals))
 
 
 def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
@@ -64,9 +64,10 @@ def trace_of(extraction: Extraction, workspace: Workspace, flow: Flow) -> Trace:
 
 
 def write_draft(workspace: Workspace, flow: Flow, path: Path, choice: Choice, *, force: bool = True) -> Path:
-    """Extract the flow's channel and write a scenario drafted from it to `path`; return the trace beside it.
+    """Extract the flow's channel and write a scenario drafted from it to `path`; return the path of the trace.
 
-    ScenarioError: an unknown variant was chosen. ChannelError: the capture does not tell. MachineError: no room.
+    ScenarioError: an unknown variant was chosen. ChannelError: the capture does not determine the channel.
+    MachineError: disk full.
     Without `force` HindflightError if one of the two files may not be replaced (toolkit/files.py).
     """
     from hindflight.channels.trace import write_trace

@@ -1,4 +1,4 @@
-"""The capture that ships with the package, with the sender's TCP_INFO beside it (README.md says how it was made)."""
+"""The capture that ships with the package, with the sender's TCP_INFO (README.md says how it was made)."""
 
 from __future__ import annotations
 

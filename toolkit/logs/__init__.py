@@ -1,7 +1,7 @@
 """Kernel logs: WEB100 snaplogs, SideStream lines and TCP_INFO series become `instruments` and `variables`.
 
 `read_log` turns a file into `KernelLog`s, one per connection, that name no flow yet; `join` finds the flow.
-The formats are told by content, never by name; gzip and xz are unpacked on the way.
+The formats are recognised by content, never by name; gzip and xz are unpacked on the way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def log_kind(path: Path) -> str | None:
 
 
 def read_log(path: Path) -> list[KernelLog]:
-    """Read the log in `path`, one KernelLog per connection; what is damaged is left out and stands in `issues`.
+    """Read the log in `path`, one KernelLog per connection; damaged records are skipped and listed in `issues`.
 
     LogError: the file is no log of the three kinds, or holds no whole record.
     """
