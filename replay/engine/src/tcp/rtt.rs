@@ -115,7 +115,8 @@ impl RttEstimator {
 
     /// Linux: the minimum stands under the variation, not under the whole timeout; the variation rises at once and
     /// falls by a quarter of the difference per round trip. All deviations here are four times the mean one.
-    #[inline]
+    #[allow(clippy::inline_always, reason = "as `sample`")]
+    #[inline(always)]
     fn sample_linux(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         let v = &mut self.linux;
         if let Some(srtt) = self.srtt {

@@ -68,6 +68,10 @@ pub struct ReceiverCounters {
 
 /// A receiver.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about a connection"
+)]
 pub struct Receiver {
     leg: u16,
     params: StackParams,

@@ -95,6 +95,7 @@ impl Sender {
     }
 
     /// `snd_una` moved, and data are outstanding: a probe or a timeout.
+    #[inline]
     pub(in crate::tcp) fn time_new_una(&mut self, now: Nanos) {
         if !self.set_probe(now, self.rtt.rto()) {
             self.rearm_timeout(now);
@@ -108,6 +109,7 @@ impl Sender {
     }
 
     /// RFC 8985 §7.2: a probe in two round trips, or after `max`. Returns whether there is to be one.
+    #[inline]
     fn set_probe(&mut self, now: Nanos, max: Nanos) -> bool {
         let open = !self.is_repairing() && self.board.sacked() == 0;
         if !open || !self.params.tail_loss_probe || !self.rules.sack {

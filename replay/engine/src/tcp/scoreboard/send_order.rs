@@ -1,4 +1,5 @@
-//! The order in which segments were last sent, for RACK (RFC 8985 §6.2 step 5): a list through the slots.
+//! The order in which segments were last sent, for RACK (RFC 8985 §6.2 step 5): a list through the slots, by the low bits of
+//! the segments' numbers, which say in which slot a segment is.
 //!
 //! Does not depend on what makes a segment lost.
 
@@ -20,7 +21,15 @@ impl Scoreboard {
     #[inline(never)]
     pub(super) fn unlink_before(&mut self, number: u64) {
         for acknowledged in self.base..number {
-            self.unlink(acknowledged);
+            if self.oldest != acknowledged as u32 {
+                self.unlink(acknowledged);
+                continue;
+            }
+            self.oldest = std::mem::replace(&mut self.slot_mut(acknowledged).newer, NONE);
+            match self.oldest {
+                NONE => self.newest = NONE,
+                oldest => self.slot_mut(oldest.into()).older = NONE,
+            }
         }
     }
 
@@ -34,11 +43,11 @@ impl Scoreboard {
         }
         match older {
             NONE => self.oldest = newer,
-            _ => self.slot_mut(self.widen(older)).newer = newer,
+            _ => self.slot_mut(older.into()).newer = newer,
         }
         match newer {
             NONE => self.newest = older,
-            _ => self.slot_mut(self.widen(newer)).older = older,
+            _ => self.slot_mut(newer.into()).older = older,
         }
         let slot = self.slot_mut(number);
         (slot.older, slot.newer) = (NONE, NONE);
@@ -51,7 +60,7 @@ impl Scoreboard {
         (slot.older, slot.newer) = (last, NONE);
         match last {
             NONE => self.oldest = low,
-            _ => self.slot_mut(self.widen(last)).newer = low,
+            _ => self.slot_mut(last.into()).newer = low,
         }
         self.newest = low;
     }
