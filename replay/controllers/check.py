@@ -110,7 +110,8 @@ def check_controller(make: Callable[[float, float], Controller]) -> list[str]:
     Windows are finite and at least one segment, whatever an ACK says; a signal, a timeout and idleness raise nothing; a
     window that is not used does not grow, one that is used and loses nothing does; a loss costs; a timeout leaves one
     segment, idleness the initial window; equal events give equal windows. A class with `holds_window` keeps its window
-    instead; one with `models_path` must only leave sound windows, and equal ones. HindflightError where `make` is no class of controllers.
+    instead; one with `models_path` must only leave sound windows, and equal ones. HindflightError where `make` is no
+    class of controllers.
     """
     if not callable(make):
         raise HindflightError(f"{make!r} makes no controllers", "give the class itself: check_controller(Gentle)")
