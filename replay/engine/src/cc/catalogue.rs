@@ -100,6 +100,9 @@ impl Variant {
     /// The stack parameters with those that the variant determines; `values` are its parameters in the scenario.
     pub fn fix(self, params: &StackParams, values: &ParamValues) -> StackParams {
         let mut fixed = *params;
+        if !self.info().ns2_module && fixed.profile == Profile::Ns2 {
+            fixed.recovery = fixed.recovery.of_ns2_agent();
+        }
         (self.info().fix)(&mut fixed, values);
         fixed
     }

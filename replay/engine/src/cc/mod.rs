@@ -335,6 +335,14 @@ impl Controller {
         }
     }
 
+    /// cwnd while ns-2's TCP/Linux repairs the loss that has just reduced the window.
+    pub fn repair_cwnd(&self) -> f64 {
+        match self {
+            Self::Windowed(windowed) => windowed.repair_cwnd(),
+            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => self.cwnd(),
+        }
+    }
+
     /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
     /// RFC 9937), none to leave it as it is.
     pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {

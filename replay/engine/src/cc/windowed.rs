@@ -249,6 +249,11 @@ impl Windowed {
         self.decrease.rampdown(&self.window)
     }
 
+    /// See [`WindowIncrease::repair_cwnd`](super::WindowIncrease::repair_cwnd).
+    pub fn repair_cwnd(&self) -> f64 {
+        (self.decrease.repair_cwnd(&self.window, &self.increase)).max(LOSS_WINDOW)
+    }
+
     /// Fast recovery ended with this ACK; `cwnd` is where its algorithm leaves the window (RFC 6582 §3.2 step 3,
     /// RFC 9937), none to leave it as it is.
     pub fn on_recovery_exit(&mut self, ack: &AckEvidence, cwnd: Option<f64>) {

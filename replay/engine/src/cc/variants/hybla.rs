@@ -40,8 +40,10 @@ pub const DEFINITION: Definition = Definition {
             .then_some(WindowPacing::SPACED)
     },
     parts: |stack, values, _| {
-        ControllerParts::halved(Hybla::new(HyblaParams::of(values)), stack.profile)
+        let hybla = Hybla::new(HyblaParams::of(values));
+        ControllerParts::halved(hybla.as_module(stack.runs_ns2_module()), stack.profile)
     },
+    ns2_module: true,
     ..Definition::BASE
 };
 
@@ -105,6 +107,8 @@ pub struct Hybla {
     /// Whether the first rho has scaled the windows.
     opened: bool,
     hoe: Hoe,
+    /// ns-2's module of Linux 2.6.22: rho in whole eighths, and the ACK that scales the window buys nothing else.
+    module: bool,
     counter: AckCounter,
     /// Growth while what a timeout found lost is being repaired.
     reno: Reno,
@@ -139,9 +143,16 @@ impl Hybla {
             } else {
                 Hoe::Settled
             },
+            module: false,
             counter: AckCounter::default(),
             reno: Reno::default(),
         }
+    }
+
+    /// The same, as ns-2's module of Linux 2.6.22 or not.
+    #[must_use]
+    pub fn as_module(self, module: bool) -> Self {
+        Self { module, ..self }
     }
 
     /// rho follows the least smoothed RTT (Linux: recalculated only when the least falls), of every ACK.
@@ -154,6 +165,9 @@ impl Hybla {
         }
         self.min_srtt = Some(srtt);
         self.rho = (seconds(srtt) / self.params.rtt_0).max(1.0);
+        if self.module {
+            self.rho = libm::floor(8.0 * self.rho) / 8.0;
+        }
     }
 
     /// Scales window and ssthresh by the first rho. Deviation: Linux does so at once; a window that is not used stays here.
@@ -180,7 +194,11 @@ impl WindowIncrease for Hybla {
         if !ack.cwnd_limited {
             return;
         }
+        let first = !self.opened;
         self.open(window);
+        if self.module && first {
+            return;
+        }
         if let Some(estimate) = self.hoe.take(ack) {
             window.ssthresh = window.ssthresh.min(estimate.max(crate::cc::MIN_SSTHRESH));
             window.cwnd = window.cwnd.min(window.ssthresh);
@@ -202,7 +220,9 @@ impl WindowIncrease for Hybla {
     }
 
     fn on_decrease(&mut self, before: &Window) {
-        self.counter = AckCounter::default();
+        if !self.module {
+            self.counter = AckCounter::default();
+        }
         self.reno.on_decrease(before);
         self.hoe = Hoe::Settled;
     }
