@@ -4,7 +4,7 @@
 //! Does not depend on recovery. Read `cubic` first; what differs is named here.
 
 use super::cubic::CubicParams;
-use super::ns2_linux_reno::{Count, in_slow_start};
+use super::ns2_linux_reno::in_slow_start;
 use crate::cc::{AckEvidence, Repair, Window, WindowIncrease};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND, seconds};
 
@@ -23,7 +23,8 @@ const FIRST_RATIO: u64 = 32;
 #[derive(Clone, Copy, Debug)]
 pub struct Ns2LinuxCubic {
     params: CubicParams,
-    count: Count,
+    /// ACKs that have not opened the window.
+    counted: u64,
     /// ACKs that open the window by a segment, less one.
     price: u64,
     /// The window for which the price was worked out last, and when.
@@ -51,7 +52,7 @@ impl Ns2LinuxCubic {
     pub fn new(params: CubicParams) -> Self {
         Self {
             params,
-            count: Count::default(),
+            counted: 0,
             price: 0,
             priced: (0.0, 0),
             last_max: 0.0,
@@ -59,6 +60,16 @@ impl Ns2LinuxCubic {
             epoch: None,
             min_delay: None,
             ratio: FIRST_RATIO,
+        }
+    }
+
+    /// Takes an ACK. The one after those of the price opens the window: the module compares before it counts.
+    fn count(&mut self, cwnd: &mut f64) {
+        if self.counted >= self.price {
+            *cwnd += 1.0;
+            self.counted = 0;
+        } else {
+            self.counted += 1;
         }
     }
 
@@ -153,7 +164,7 @@ impl WindowIncrease for Ns2LinuxCubic {
             window.cwnd += 1.0;
         } else {
             self.update_price(window.cwnd, ack.now);
-            self.count.take(&mut window.cwnd, self.price);
+            self.count(&mut window.cwnd);
         }
     }
 
@@ -169,7 +180,7 @@ impl WindowIncrease for Ns2LinuxCubic {
             before.cwnd
         };
         (self.epoch, self.had_loss) = (None, true);
-        self.count = Count::default();
+        self.counted = 0;
     }
 
     /// Everything is forgotten.

@@ -119,7 +119,7 @@ mod tests {
         westwood.observe(&ack(250, 10), &window);
         // 10 in 125 ms: (7 * 160 + 80) / 8, then (7 * 160 + 150) / 8, rounded down.
         assert_eq!((westwood.first_stage, westwood.rate), (150, 158));
-        let mut increase = Increase::from(Ns2LinuxReno::default());
+        let mut increase = Increase::from(Ns2LinuxReno::new(1000));
         let signal = SignalEvidence {
             now: 0,
             flight: 30.0,

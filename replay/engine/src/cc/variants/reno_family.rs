@@ -85,7 +85,7 @@ pub const FREEZE_TCP: Definition = Definition {
 fn windows(stack: &StackParams, _: &ParamValues, _: StreamRng) -> ControllerParts {
     match stack.profile {
         Profile::Ns2 if stack.runs_ns2_module() => {
-            ControllerParts::halved(Ns2LinuxReno::default(), stack.profile)
+            ControllerParts::halved(Ns2LinuxReno::new(stack.smss_bytes), stack.profile)
         }
         Profile::Ns2 => ControllerParts::Rules(Ns2Reno.into(), Ns2Half.into()),
         Profile::Rfc | Profile::Linux => ControllerParts::halved(Reno::default(), stack.profile),

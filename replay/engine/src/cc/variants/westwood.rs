@@ -32,8 +32,9 @@ pub const DEFINITION: Definition = Definition {
     params: WestwoodParams::SPECS,
     parts: |stack, values, _| {
         if stack.runs_ns2_module() {
+            let reno = Ns2LinuxReno::new(stack.smss_bytes);
             let decrease = Ns2LinuxWestwood::new(stack.smss_bytes);
-            return ControllerParts::Rules(Ns2LinuxReno::default().into(), decrease.into());
+            return ControllerParts::Rules(reno.into(), decrease.into());
         }
         ControllerParts::over_reno(Westwood::new(WestwoodParams::of(values)))
     },
