@@ -33,6 +33,10 @@ MODULES = {"linux-reno": "reno", "cubic": "cubic", "hybla": "hybla", "westwood-p
 """… and the module that its TCP/Linux runs for the others."""
 
 SMSS_BYTES = 1460
+
+RESULTS = "results"
+"""What a script writes to a file is not mixed with what ns-2 prints itself."""
+
 TICK_S = 0.1
 WINDOW_PKTS = 700_000
 
@@ -81,7 +85,9 @@ for {{set n 0}} {{$n < {repetitions}}} {{incr n}} {{
 }}
 proc finish {{}} {{
     global sinks
-    foreach sink $sinks {{ puts "octets [$sink set bytes_]" }}
+    set results [open {results} w]
+    foreach sink $sinks {{ puts $results [$sink set bytes_] }}
+    close $results
     exit 0
 }}
 $ns at {duration_s} finish
@@ -131,6 +137,7 @@ def script(chain: Chain, repetitions: int, first_stream: int = 0) -> str:
     agent, sink = ("Linux", "/Sack1") if module else AGENTS[chain.variant]
     ssthresh_pkts = chain.ssthresh_pkts or WINDOW_PKTS
     return SCRIPT.format(
+        results=RESULTS,
         settings=TCP_LINUX_SETTINGS if module else "",
         module=TCP_LINUX_MODULE.format(ssthresh_pkts=ssthresh_pkts, module=module) if module else "",
         tick_s=TICK_S,
@@ -161,21 +168,22 @@ def simulate(
 
 def _run(ns: str, chain: Chain, first_stream: int, repetitions: int) -> list[float]:
     lines = run_script(ns, script(chain, repetitions, first_stream))
-    octets = [float(line.split()[1]) for line in lines if line.startswith("octets ")]
-    if len(octets) != repetitions:
-        raise MachineError(f"{ns}: the simulation reported {len(octets)} sinks instead of {repetitions}")
-    return [received / (SMSS_BYTES + chain.header_bytes) for received in octets]
+    if len(lines) != repetitions:
+        raise MachineError(f"{ns}: the simulation reported {len(lines)} sinks instead of {repetitions}")
+    return [float(line) / (SMSS_BYTES + chain.header_bytes) for line in lines]
 
 
 def run_script(ns: str, text: str) -> list[str]:
-    """Return the lines that the Tcl script `text` prints under `ns`. MachineError where the simulation fails."""
+    """Return the lines that the Tcl script `text` writes to the file `RESULTS` under `ns`, or prints if it writes none.
+    MachineError where the simulation fails."""
     with TemporaryDirectory(prefix="hindflight-") as folder:
         path = Path(folder, "script.tcl")
         path.write_text(text)
         done = subprocess.run([ns, path.name], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise MachineError(f"{ns}: the simulation failed: {done.stderr.strip().splitlines()[-1:]}")
-    return done.stdout.splitlines()
+        if done.returncode != 0:
+            raise MachineError(f"{ns}: the simulation failed: {done.stderr.strip().splitlines()[-1:]}")
+        results = Path(folder, RESULTS)
+        return (results.read_text() if results.exists() else done.stdout).splitlines()
 
 
 HEADER_BYTES = 40
