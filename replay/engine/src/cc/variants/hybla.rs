@@ -47,6 +47,9 @@ pub const DEFINITION: Definition = Definition {
     ..Definition::BASE
 };
 
+/// ns-2's module: bits of the word that holds 2^rho.
+const MODULE_WORD_BITS: f64 = 32.0;
+
 /// Hoe 1996 §3: ACKs whose spacing is measured.
 const HOE_ACKS: u32 = 3;
 
@@ -211,7 +214,13 @@ impl WindowIncrease for Hybla {
         }
         // Deviation: as the paper and Linux, by the ACK, not by the segment; delayed ACKs halve the growth.
         if window.in_slow_start() {
-            let grown = window.cwnd + slow_start_increment(self.rho, self.params.max_exponent);
+            let exponent = if self.module {
+                // Its shift of a 32-bit word wraps: rho of 40 grows as one of 8.
+                self.rho % MODULE_WORD_BITS
+            } else {
+                self.rho
+            };
+            let grown = window.cwnd + slow_start_increment(exponent, self.params.max_exponent);
             window.cwnd = grown.min(window.ssthresh);
         } else {
             let increment = avoidance_increment(self.rho, window.cwnd);
@@ -350,6 +359,21 @@ mod tests {
         hybla.on_ack(&mut window, 1.0, &ack(1, 100));
         // 2^4 - 1.
         assert_eq!(window.cwnd, 56.0);
+    }
+
+    #[test]
+    fn as_ns2s_module_it_takes_rho_in_eighths_modulo_32_and_the_first_ack_for_the_window_alone() {
+        let mut hybla = Hybla::default().as_module(true);
+        let mut window = Window {
+            cwnd: 2.0,
+            ssthresh: 1000.0,
+        };
+        hybla.on_ack(&mut window, 1.0, &ack(0, 1002));
+        // 1002 / 25 = 40.08.
+        assert_eq!((hybla.rho, window.cwnd), (40.0, 40.0));
+        hybla.on_ack(&mut window, 1.0, &ack(1, 1002));
+        // 2^8 - 1.
+        assert_eq!(window.cwnd, 295.0);
     }
 
     #[test]

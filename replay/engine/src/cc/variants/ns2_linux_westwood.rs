@@ -66,10 +66,7 @@ impl WindowDecrease for Ns2LinuxWestwood {
             return;
         };
         let elapsed = now - since;
-        if self
-            .rtt
-            .is_some_and(|rtt| elapsed > rtt.max(MIN_INTERVAL))
-        {
+        if self.rtt.is_some_and(|rtt| elapsed > rtt.max(MIN_INTERVAL)) {
             self.filter(self.bytes / elapsed);
             (self.bytes, self.since) = (0, Some(now));
         }

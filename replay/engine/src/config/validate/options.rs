@@ -35,7 +35,10 @@ impl Leg {
     fn owns_slow_start(&self) -> bool {
         match self.parts() {
             // The slow start of ns-2's agents belongs to the profile.
-            ControllerParts::Rules(Increase::Ns2Reno(_), _) => false,
+            ControllerParts::Rules(
+                Increase::Ns2Reno(_) | Increase::Ns2LinuxReno(_) | Increase::Ns2LinuxCubic(_),
+                _,
+            ) => false,
             ControllerParts::Rules(increase, _) => increase.owns_slow_start(),
             ControllerParts::Window(_) | ControllerParts::Whole(_) => true,
         }

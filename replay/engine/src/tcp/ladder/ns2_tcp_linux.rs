@@ -66,9 +66,11 @@ fn a_retransmission_is_lost_when_more_than_four_after_it_have_come() {
         sixteen,
         "0.000 > 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 (cwnd 16 avoidance)
          0.500 < ack 1 sack 7-10
-         0.500 > R1 R2 R3 R4 R5 R6 (cwnd 11 recovery)
-         1.000 < ack 1 sack 2-10
-         1.001 < ack 1 sack 2-11
+         0.500 > R1 R2 R3 R4 R5 (cwnd 11 recovery)
+         0.501 < ack 1 sack 7-11
+         0.501 > R6 (cwnd 11 recovery)
+         1.000 < ack 1 sack 2-11
+         1.001 < ack 1 sack 2-12
          1.001 > R1 (cwnd 11 recovery)",
     );
 }
@@ -92,14 +94,15 @@ fn a_timeout_takes_all_but_what_sack_reported_for_lost() {
 #[test]
 fn a_duplicate_without_sack_restarts_the_timer_and_lets_nothing_leave() {
     // Without it the timer would expire at 2.0 s: a timeout of 1.5 s from 0.5 s on. The sample of 0.6 s makes it
-    // 512 + 4 * 212 ms.
+    // 4100 / 8 + (1000 + 100 - 250) = 512 + 850 ms from 0.6 s on.
     check(
         of(Variant::LinuxReno, window(4)),
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
          0.500 < ack 1 sack 3-4
          0.500 > 5 6 (cwnd 4 slow start)
          0.600 < ack 1 sack 3-4
-         2.012 > R1 (cwnd 1 loss)",
+         1.962 > R1 (cwnd 1 loss)
+         2.100 end",
     );
 }
 
@@ -115,6 +118,7 @@ fn another_profile_keeps_its_timer_and_its_windows() {
         "0.000 > 1 2 3 4 (cwnd 4 slow start)
          0.100 < ack 1 sack 3-4
          0.100 > 5 6 (cwnd 4 slow start)
-         1.100 > R1 (cwnd 1 loss)",
+         1.100 > R1 (cwnd 1 loss)
+         1.200 end",
     );
 }
