@@ -73,6 +73,7 @@ pub enum RecoveryKind {
 
 impl RecoveryKind {
     /// That of ns-2's own agent with SACK, in place of TCP/Linux, which is for the modules of Linux.
+    #[must_use]
     pub fn of_ns2_agent(self) -> Self {
         match self {
             Self::Ns2TcpLinux => Self::Sack,

@@ -41,7 +41,7 @@ pub const DEFINITION: Definition = Definition {
     },
     parts: |stack, values, _| {
         let hybla = Hybla::new(HyblaParams::of(values));
-        ControllerParts::halved(hybla.as_module(stack.runs_ns2_module()), stack.profile)
+        ControllerParts::halved(hybla.of_module(stack.runs_ns2_module()), stack.profile)
     },
     ns2_module: true,
     ..Definition::BASE
@@ -152,9 +152,9 @@ impl Hybla {
         }
     }
 
-    /// The same, as ns-2's module of Linux 2.6.22 or not.
+    /// The same, with the arithmetic of ns-2's module or without.
     #[must_use]
-    pub fn as_module(self, module: bool) -> Self {
+    pub fn of_module(self, module: bool) -> Self {
         Self { module, ..self }
     }
 
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn as_ns2s_module_it_takes_rho_in_eighths_modulo_32_and_the_first_ack_for_the_window_alone() {
-        let mut hybla = Hybla::default().as_module(true);
+        let mut hybla = Hybla::default().of_module(true);
         let mut window = Window {
             cwnd: 2.0,
             ssthresh: 1000.0,

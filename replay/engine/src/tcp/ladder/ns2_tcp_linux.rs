@@ -5,6 +5,10 @@ use crate::cc::catalogue::Variant;
 use crate::config::{Profile, RecoveryKind, StackOverrides};
 use crate::tcp::sender::Sender;
 
+#[allow(
+    clippy::large_types_passed_by_value,
+    reason = "each test writes its own"
+)]
 fn of(variant: Variant, overrides: StackOverrides) -> Sender {
     sender(variant, Profile::Ns2, overrides)
 }
