@@ -175,8 +175,7 @@ def ns2_table(cells: Sequence[Cell]) -> Shown:
 def ns2_modules_table(cells: Sequence[Cell]) -> Shown:
     """Return a row per cell, with ns-2's own spread."""
     rows = [
-        {**row, "ns-2 spread": f"{100 * cell.spread:.0f} %"}
-        for row, cell in zip(_cell_rows(cells), cells, strict=True)
+        {**row, "ns-2 spread": f"{100 * cell.spread:.0f} %"} for row, cell in zip(_cell_rows(cells), cells, strict=True)
     ]
     bounds = (
         "Bound: as above. A cell is not judged where the standard deviation of ns-2's sessions, its spread, is more "

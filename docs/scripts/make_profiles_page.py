@@ -23,11 +23,11 @@ table. Each overrides the value of the profile, and the report lists those that 
 * `rfc`: as the RFCs recommend.
 * `linux`: Linux 6.x with its default sysctls. It also sets what has no key: cubic with Linux's constants and HyStart,
   reductions of cwnd in whole segments, and Linux's recovery where SACK is off.
-* `ns2`: ns-2.35, the simulator of the papers, which counts packets. It also sets what has no key: the windows of ns-2's
-  Reno agents, three SACK blocks, and the recovery of its Reno, Newreno and Sack1. Variants
-  that ns-2 runs as modules of Linux 2.6.22 under its agent TCP/Linux (`linux-reno`, `cubic`, `bic`, `compound`, `highspeed`,
-  `htcp`, `hybla`, `illinois`, `scalable`, `vegas`, `veno`, `westwood-plus`, `yeah`) have the recovery and the timer of
-  that agent ([ns2_tcp_linux](mechanisms.md#recovery-of-ns-2s-tcplinux)); `linux-reno`, `cubic`, `hybla` and
+* `ns2`: ns-2.35, the simulator of the papers, which counts packets. It also sets what has no key: the windows of
+  ns-2's Reno agents, three SACK blocks, and the recovery of its Reno, Newreno and Sack1. Variants that ns-2 runs as
+  modules of Linux 2.6.22 under its agent TCP/Linux (`linux-reno`, `cubic`, `bic`, `compound`, `highspeed`, `htcp`,
+  `hybla`, `illinois`, `scalable`, `vegas`, `veno`, `westwood-plus`, `yeah`) have the recovery and the timer of that
+  agent ([ns2_tcp_linux](mechanisms.md#recovery-of-ns-2s-tcplinux)); `linux-reno`, `cubic`, `hybla` and
   `westwood-plus` also have the integer arithmetic of their modules.
 
 Some variants determine a part themselves under every profile: `reno`, `newreno`, `sack`, `fack`, `aerotcp`, `scps-tp`
@@ -51,7 +51,12 @@ growth of cwnd alone.
 """
 
 NS2_SETTINGS = (
-    ("Agent/TCP tcpTick_", "0.01 s; 0.1 s in the releases of the papers; 1 ms under TCP/Linux", "clock_granularity", ""),
+    (
+        "Agent/TCP tcpTick_",
+        "0.01 s; 0.1 s in the releases of the papers; 1 ms under TCP/Linux",
+        "clock_granularity",
+        "",
+    ),
     ("Agent/TCP minrto_", "0.2 s", "min_rto", ""),
     ("Agent/TCP maxrto_", "60 s", "max_rto", ""),
     ("Agent/TCP rtxcur_init_", "3 s", "initial_rto", ""),
@@ -91,8 +96,8 @@ def _ns2_table(values: Mapping[str, str]) -> str:
     head = "| ns-2 | default of ns-2 | key | profile `ns2` |\n|---|---|---|---|\n"
     lines = []
     for name, default, key, more in NS2_SETTINGS:
-        told = "; ".join(part for part in (values[key] if key else "", more) if part)
-        lines.append(f"| `{name}` | {default} | {f'`{key}`' if key else '-'} | {told} |\n")
+        setting = "; ".join(part for part in (values[key] if key else "", more) if part)
+        lines.append(f"| `{name}` | {default} | {f'`{key}`' if key else '-'} | {setting} |\n")
     return head + "".join(lines)
 
 
