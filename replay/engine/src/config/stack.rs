@@ -72,15 +72,6 @@ pub enum RecoveryKind {
 }
 
 impl RecoveryKind {
-    /// That of ns-2's own agent with SACK, in place of TCP/Linux, which is for the modules of Linux.
-    #[must_use]
-    pub fn of_ns2_agent(self) -> Self {
-        match self {
-            Self::Ns2TcpLinux => Self::Sack,
-            other => other,
-        }
-    }
-
     /// Whether it needs the order in which segments left.
     pub fn detects_losses_by_time(self) -> bool {
         matches!(self, Self::RackPrr | Self::Snack)
