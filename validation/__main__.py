@@ -61,13 +61,14 @@ def validate(
     whole = full or data is not None
     linux, open_loop = _compare_with_linux(data or FIXTURES / "kernel", threads)
     repeated = validate_repeated(FIXTURES / "shared_bottleneck.json", threads=threads)
-    cells, comparisons = _compare_with_ns2(whole, threads) if ns2 else ([], [])
+    cells, modules, comparisons = _compare_with_ns2(whole, threads) if ns2 else ([], [], [])
     recursions = validate_recursions() if closed_forms else []
     results = Results(
         linux=linux,
         repeated=repeated,
         open_loop=open_loop,
         ns2=cells,
+        ns2_modules=modules,
         tcp_linux=[*comparisons, *recursions],
         closed=_compare_with_closed_forms(whole, threads) if closed_forms else [],
     )
@@ -101,20 +102,22 @@ def _compare_with_closed_forms(whole: bool, threads: int | None) -> list[Check]:
     return validate_closed_forms(Grid() if whole else QUICK, threads=threads)
 
 
-def _compare_with_ns2(whole: bool, threads: int | None) -> tuple[list[Cell], list[WindowComparison]]:
-    from validation.ns2 import QUICK, Grid, compare_with_ns2
+def _compare_with_ns2(whole: bool, threads: int | None) -> tuple[list[Cell], list[Cell], list[WindowComparison]]:
+    from validation.ns2 import QUICK, TCP_LINUX, TCP_LINUX_QUICK, Grid, compare_with_ns2
     from validation.simulator import simulator
     from validation.tcp_linux import compare_with_tcp_linux
 
     ns = simulator()
     if ns is None:
         say("ns-2 is not installed, so nothing is compared with it; on Debian: apt-get install ns2")
-        return [], []
+        return [], [], []
     path = Path(ns)
-    with progress_on_stderr() as report:
-        grid = Grid() if whole else QUICK
-        cells = compare_with_ns2(ns, grid, threads=threads, on_done=lambda done, of: report(path, done / of))
-    return cells, compare_with_tcp_linux(ns, threads=threads)
+    found = []
+    for grid in (Grid(), TCP_LINUX) if whole else (QUICK, TCP_LINUX_QUICK):
+        with progress_on_stderr() as report:
+            cells = compare_with_ns2(ns, grid, threads=threads, on_done=lambda done, of: report(path, done / of))
+        found.append(cells)
+    return found[0], found[1], compare_with_tcp_linux(ns, threads=threads)
 
 
 def _write_page(page: Path, results: Results) -> None:

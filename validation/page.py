@@ -13,6 +13,7 @@ from validation.tables import (
     closed_form_table,
     failure_lines,
     linux_table,
+    ns2_modules_table,
     ns2_table,
     open_loop_table,
     repeated_table,
@@ -80,6 +81,16 @@ Beside this, with losses at given positions the engine sends the same packets at
 Newreno and Sack1 agents, timeouts included, once the phase of ns-2's clock, which it draws by chance, is the same.
 """
 
+NS2_MODULES = """
+The variants that ns-2 runs as modules of Linux 2.6.22 under its agent TCP/Linux, whose recovery is `ns2_tcp_linux`:
+sessions of 31 s over two hops of 125 or of 250 ms, 40 repetitions a cell on each side, with random streams of their
+own. ns-2 runs with `timestamps_`, `ts_resetRTO_` and `ts_echo_rfc1323_`, as the authors of TCP/Linux recommend, so
+that packets have 1510 octets. The first ssthresh is what the path holds on both sides: from an unbounded one, hybla's
+first round trip would send 2^16 packets. `cubic` has the module's beta of 819/1024. The rest is as above.
+Beside this, with losses at given positions over a path without a queue the engine sends the packets of linux-reno and
+westwood-plus at the same times as ns-2, and all but a few of those of cubic.
+"""
+
 TCP_LINUX = """
 ns-2's `Agent/TCP/Linux` runs the congestion control modules of Linux 2.6.22. Both sides have the same list of losses,
 given as numbers of data packets, and start at the same ssthresh; their windows are compared once per round trip at
@@ -122,6 +133,8 @@ def render_page(results: Results, pictures: Mapping[str, str]) -> str:
         parts += [_section(open_loop_table(results.open_loop), OPEN_LOOP)]
     if results.ns2:
         parts += [_section(ns2_table(results.ns2), NS2)]
+    if results.ns2_modules:
+        parts += [_section(ns2_modules_table(results.ns2_modules), NS2_MODULES)]
     if results.tcp_linux:
         parts += [_section(tcp_linux_table(results.tcp_linux), TCP_LINUX)]
     if results.closed:

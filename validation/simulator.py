@@ -27,9 +27,16 @@ from tempfile import TemporaryDirectory
 from hindflight.toolkit.errors import MachineError
 
 AGENTS = {"reno": ("Reno", ""), "newreno": ("Newreno", ""), "sack": ("Sack1", "/Sack1")}
-"""ns-2's sender and sink by our variant."""
+"""ns-2's sender and sink by our variant …"""
+
+MODULES = {"linux-reno": "reno", "cubic": "cubic", "hybla": "hybla", "westwood-plus": "westwood"}
+"""… and the module that its TCP/Linux runs for the others."""
 
 SMSS_BYTES = 1460
+
+RESULTS = "results"
+"""What a script writes to a file is not mixed with what ns-2 prints itself."""
+
 TICK_S = 0.1
 WINDOW_PKTS = 700_000
 
@@ -41,7 +48,7 @@ Agent/TCP set packetSize_ {smss_bytes}
 Agent/TCP set window_ {window_pkts}
 Agent/TCP set syn_ false
 Agent/TCP set delay_growth_ false
-proc lossy {{from to rng}} {{
+{settings}proc lossy {{from to rng}} {{
     global ns
     set errors [new RandomVariable/Uniform]
     $errors use-rng $rng
@@ -71,19 +78,33 @@ for {{set n 0}} {{$n < {repetitions}}} {{incr n}} {{
     $ns attach-agent $sender $tcp
     $ns attach-agent $from $sink
     $ns connect $tcp $sink
-    set ftp [new Application/FTP]
+{module}    set ftp [new Application/FTP]
     $ftp attach-agent $tcp
     $ns at 0 "$ftp start"
     lappend sinks $sink
 }}
 proc finish {{}} {{
     global sinks
-    foreach sink $sinks {{ puts [$sink set bytes_] }}
+    set results [open {results} w]
+    foreach sink $sinks {{ puts $results [$sink set bytes_] }}
+    close $results
     exit 0
 }}
 $ns at {duration_s} finish
 $ns run
 """
+
+TCP_LINUX_SETTINGS = """\
+Agent/TCP set timestamps_ true
+Agent/TCP set ts_resetRTO_ true
+"""
+"""As the authors of TCP/Linux recommend."""
+
+TCP_LINUX_MODULE = """\
+    $sink set ts_echo_rfc1323_ true
+    $ns at 0 "$tcp set ssthresh_ {ssthresh_pkts}; $tcp select_ca {module}"
+"""
+"""ssthresh counts only before `select_ca`, which hands it to the module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +117,13 @@ class Chain:
     ber: float
     queue_pkts: int
     duration_s: float
+    ssthresh_pkts: int | None = None
+    """Where slow start ends at first, for a module; None: at the window of the ends."""
+
+    @property
+    def header_bytes(self) -> int:
+        """Of IP and TCP. TCP/Linux has timestamps, whose option ns-2 takes for ten octets."""
+        return HEADER_BYTES + (TIMESTAMP_BYTES if self.variant in MODULES else 0)
 
 
 def simulator() -> str | None:
@@ -105,8 +133,13 @@ def simulator() -> str | None:
 
 def script(chain: Chain, repetitions: int, first_stream: int = 0) -> str:
     """Return the Tcl script that runs `chain` so many times, each with its own stream, from `first_stream` on."""
-    agent, sink = AGENTS[chain.variant]
+    module = MODULES.get(chain.variant)
+    agent, sink = ("Linux", "/Sack1") if module else AGENTS[chain.variant]
+    ssthresh_pkts = chain.ssthresh_pkts or WINDOW_PKTS
     return SCRIPT.format(
+        results=RESULTS,
+        settings=TCP_LINUX_SETTINGS if module else "",
+        module=TCP_LINUX_MODULE.format(ssthresh_pkts=ssthresh_pkts, module=module) if module else "",
         tick_s=TICK_S,
         smss_bytes=SMSS_BYTES,
         window_pkts=WINDOW_PKTS,
@@ -137,19 +170,23 @@ def _run(ns: str, chain: Chain, first_stream: int, repetitions: int) -> list[flo
     lines = run_script(ns, script(chain, repetitions, first_stream))
     if len(lines) != repetitions:
         raise MachineError(f"{ns}: the simulation reported {len(lines)} sinks instead of {repetitions}")
-    return [float(line) / (SMSS_BYTES + HEADER_BYTES) for line in lines]
+    return [float(line) / (SMSS_BYTES + chain.header_bytes) for line in lines]
 
 
 def run_script(ns: str, text: str) -> list[str]:
-    """Return the lines that the Tcl script `text` prints under `ns`. MachineError where the simulation fails."""
+    """Return the lines that the Tcl script `text` writes to the file `RESULTS` under `ns`, or prints if it writes none.
+    MachineError where the simulation fails."""
     with TemporaryDirectory(prefix="hindflight-") as folder:
         path = Path(folder, "script.tcl")
         path.write_text(text)
         done = subprocess.run([ns, path.name], cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise MachineError(f"{ns}: the simulation failed: {done.stderr.strip().splitlines()[-1:]}")
-    return done.stdout.splitlines()
+        if done.returncode != 0:
+            raise MachineError(f"{ns}: the simulation failed: {done.stderr.strip().splitlines()[-1:]}")
+        results = Path(folder, RESULTS)
+        return (results.read_text() if results.exists() else done.stdout).splitlines()
 
 
 HEADER_BYTES = 40
 """Of IP and TCP: the sink counts packets with it."""
+
+TIMESTAMP_BYTES = 10

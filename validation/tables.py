@@ -55,6 +55,7 @@ class Results:
     repeated: Repeated | None = None
     open_loop: Sequence[OpenLoopResult] = ()
     ns2: Sequence[Cell] = ()
+    ns2_modules: Sequence[Cell] = ()
     tcp_linux: Sequence[WindowComparison] = ()
     closed: Sequence[Check] = ()
 
@@ -64,7 +65,8 @@ class Results:
         repeated = self.repeated.checks if self.repeated is not None else []
         open_loop = [flow.check for flow in self.open_loop]
         windows = [comparison.check for comparison in self.tcp_linux]
-        return [*repeated, *open_loop, *(cell.check for cell in self.ns2), *windows, *self.closed]
+        cells = [cell.check for cell in (*self.ns2, *self.ns2_modules) if cell.judged]
+        return [*repeated, *open_loop, *cells, *windows, *self.closed]
 
     @property
     def tables(self) -> list[Shown]:
@@ -74,6 +76,7 @@ class Results:
             repeated_table(self.repeated) if self.repeated is not None else None,
             open_loop_table(self.open_loop) if self.open_loop else None,
             ns2_table(self.ns2) if self.ns2 else None,
+            ns2_modules_table(self.ns2_modules) if self.ns2_modules else None,
             tcp_linux_table(self.tcp_linux) if self.tcp_linux else None,
             closed_form_table(self.closed) if self.closed else None,
         ]
@@ -162,22 +165,37 @@ def closed_form_table(checks: Sequence[Check]) -> Shown:
 
 def ns2_table(cells: Sequence[Cell]) -> Shown:
     """Return a row per cell."""
+    bounds = (
+        f"Bound: mean goodput within the larger of {100 * SHARE:.0f} % and the joint 95 % interval of the two means. "
+        "Where the interval is the larger, one cell in twenty fails it by chance."
+    )
+    return Shown("The ns2 profile beside ns-2", bounds, _cell_rows(cells))
+
+
+def ns2_modules_table(cells: Sequence[Cell]) -> Shown:
+    """Return a row per cell, with ns-2's own spread."""
     rows = [
+        {**row, "ns-2 spread": f"{100 * cell.spread:.0f} %"} for row, cell in zip(_cell_rows(cells), cells, strict=True)
+    ]
+    bounds = (
+        "Bound: as above. A cell is not judged where the standard deviation of ns-2's sessions, its spread, is more "
+        f"than {100 * cells[0].max_spread:.0f} % of their mean."
+    )
+    return Shown("The ns2 profile beside ns-2's TCP/Linux", bounds, rows)
+
+
+def _cell_rows(cells: Sequence[Cell]) -> list[dict[str, str]]:
+    return [
         {
             "session": cell.check.subject,
             "engine kbit/s": f"{cell.engine_bps / 1e3:.1f}",
             "ns-2 kbit/s": f"{cell.ns2_bps / 1e3:.1f}",
             "difference": f"{100 * (cell.check.relative or 0.0):+.1f} %",
             "joint 95 % interval": f"{100 * cell.joint_bps / cell.ns2_bps:.1f} %",
-            "verdict": cell.check.verdict,
+            "verdict": cell.check.verdict if cell.judged else "not judged",
         }
         for cell in cells
     ]
-    bounds = (
-        f"Bound: mean goodput within the larger of {100 * SHARE:.0f} % and the joint 95 % interval of the two means. "
-        "Where the interval is the larger, one cell in twenty misses it by chance."
-    )
-    return Shown("The ns2 profile beside ns-2", bounds, rows)
 
 
 def tcp_linux_table(comparisons: Sequence[WindowComparison]) -> Shown:
@@ -244,6 +262,11 @@ def summary(results: Results) -> list[str]:
         lines.append(
             f"ns-2: {_passing([cell.check for cell in results.ns2])} sessions pass; over all of them the engine "
             f"differs by {100 * mean:+.1f} ± {100 * width:.1f} %."
+        )
+    if results.ns2_modules:
+        judged = [cell.check for cell in results.ns2_modules if cell.judged]
+        lines.append(
+            f"ns-2's TCP/Linux: {_passing(judged)} judged sessions pass, of {len(results.ns2_modules)} in all."
         )
     if results.tcp_linux:
         lines.append(tcp_linux_summary(results.tcp_linux))

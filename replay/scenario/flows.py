@@ -71,7 +71,7 @@ USUAL_PACKET_BYTES = 1500
 USUAL_HEADERS_BYTES = 52
 """What a segment is under every profile where the file does not say (replay/engine/src/config/stack.rs)."""
 
-_SACK_RECOVERIES = ("sack", "fack", "prr", "rack_prr")
+_SACK_RECOVERIES = ("sack", "fack", "prr", "rack_prr", "ns2_tcp_linux")
 
 
 def _octets(value: object) -> int:
@@ -101,7 +101,7 @@ class Stack(Part):
     slow_start: Literal["standard", "hystart", "hystartpp"] | None = None
     limited_transmit: Flag | None = None
     sack: Flag | None = None
-    recovery: Literal["reno", "newreno", "sack", "fack", "prr", "rack_prr"] | None = None
+    recovery: Literal["reno", "newreno", "sack", "fack", "prr", "rack_prr", "ns2_tcp_linux"] | None = None
     rto_rule: Literal["rfc6298", "linux"] | None = None
     min_rto: Timeout | None = None
     initial_rto: Timeout | None = None

@@ -63,7 +63,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "sack": ("selective acknowledgements, where the recovery uses them", "RFC 2018; Linux tcp_sack; ns-2 Sack1"),
     "recovery": (
         "loss detection and recovery, for variants that do not determine it",
-        "RFC 6675; Linux: RFC 8985 (RACK) and RFC 9937 (PRR); ns-2 Sack1",
+        "RFC 6675; Linux: RFC 8985 (RACK) and RFC 9937 (PRR); ns-2 TCP/Linux for Linux modules, else Sack1",
     ),
     "rto_rule": (
         "formula of the retransmission timeout; ns2 only under profile ns2",

@@ -51,10 +51,13 @@ def test_vegas_is_reno_where_loss_keeps_the_window_small(path: tuple[float, int,
     assert share("vegas", path, 0.01) == pytest.approx(share("linux-reno", path, 0.01), rel=0.15)
 
 
-def test_yeah_drains_the_queue_that_scalable_fills() -> None:
+def test_yeah_fills_a_queue_slowly_that_scalable_keeps_full() -> None:
     deep = (20e6, 20_000_000, 660)
     assert share("yeah", deep) > 0.9
-    assert run("yeah", deep)["rtt_p95_ns"] < 0.6 * run("scalable", deep)["rtt_p95_ns"]
+    # ns-2's TCP/Linux reaches a smoothed round-trip time of 348 ms with yeah in these 100 s.
+    assert run("yeah", deep)["rtt_p95_ns"] == pytest.approx(348e6, rel=0.02)
+    assert run("yeah", deep)["rtt_p95_ns"] < 0.85 * run("scalable", deep)["rtt_p95_ns"]
+    assert run("yeah", deep)["recoveries"] < run("scalable", deep)["recoveries"] / 5
 
 
 @pytest.mark.parametrize("path", [GEO, LEO])

@@ -45,15 +45,17 @@ def test_made_for_long_paths(better: str, worse: str, margin: float, loss: float
 @pytest.mark.parametrize("profile", ["rfc", "ns2"])
 def test_made_for_long_paths_under_other_stacks(profile: str, loss: float) -> None:
     newreno = goodput("newreno", loss, profile)
-    for better in ("estimate", "hybla-paper", "westwood-bwe", "westwood-abse"):
+    for better in ("estimate", "westwood-bwe", "westwood-abse"):
         assert goodput(better, loss, profile) > 4 * newreno, better
-    # Without the estimate hybla's slow start leaps to the receiver's window, which these stacks are long in repairing.
-    assert goodput("hybla", loss, profile) < 2 * newreno
+    # What is spaced rarely fills the window, and ns-2's TCP/Linux lets only a full one grow.
+    assert goodput("hybla-paper", loss, profile) > (4 if profile == "rfc" else 2) * newreno
+    # Without the estimate hybla's slow start leaps to the receiver's window, which RFC 6675 is long in repairing.
+    assert (goodput("hybla", loss, profile) < 2 * newreno) == (profile == "rfc")
 
 
 @pytest.mark.parametrize(
     ("profile", "loss", "above"),
-    [("linux", 0.001, True), ("linux", 0.01, True), ("rfc", 0.001, False), ("rfc", 0.01, True), ("ns2", 0.01, False)],
+    [("linux", 0.001, True), ("linux", 0.01, True), ("rfc", 0.001, False), ("rfc", 0.01, True), ("ns2", 0.01, True)],
 )
 def test_hybla_over_a_product_far_below_rho_squared(profile: str, loss: float, *, above: bool) -> None:
     # 42 segments, of which a round trip of avoidance adds 400: who repairs bursts fast is above newreno.
@@ -109,7 +111,9 @@ def test_hyblas_estimate_comes_before_its_leap(profile: str) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_westwood_plus_leaves_a_clean_paths_room_after_slow_starts_overshoot(profile: str) -> None:
     westwood, newreno = (goodput_mbps(Path(), Flow(name), profile, (1,)) for name in ("westwood-plus", "newreno"))
-    assert 0.45 < westwood / newreno < 0.7
+    # ns-2's module halves the window, and takes the estimate for the time of the repair alone.
+    low, high = (0.95, 1.1) if profile == "ns2" else (0.45, 0.7)
+    assert low < westwood / newreno < high
 
 
 def test_newreno_overshoots_a_clean_path_once() -> None:

@@ -8,7 +8,7 @@ use super::{
     Controller, ControllerParts, Definition, FixedWindow, ParamSpec, ParamValues, SlowStart,
     Window, WindowPacing, Windowed,
 };
-use crate::config::{Profile, SlowStartKind, StackParams};
+use crate::config::{Profile, RecoveryKind, SlowStartKind, StackParams};
 
 /// Declares the closed enum of variants, in the order of the list.
 macro_rules! variants {
@@ -100,6 +100,10 @@ impl Variant {
     /// The stack parameters with those that the variant determines; `values` are its parameters in the scenario.
     pub fn fix(self, params: &StackParams, values: &ParamValues) -> StackParams {
         let mut fixed = *params;
+        if !self.info().ns2_module && fixed.runs_ns2_module() {
+            // Its agent is Sack1.
+            fixed.recovery = RecoveryKind::Sack;
+        }
         (self.info().fix)(&mut fixed, values);
         fixed
     }

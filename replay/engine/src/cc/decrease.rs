@@ -31,6 +31,11 @@ pub trait WindowDecrease {
         None
     }
 
+    /// See [`WindowIncrease::repair_cwnd`](super::WindowIncrease::repair_cwnd).
+    fn repair_cwnd(&self, after: &Window, increase: &Increase) -> f64 {
+        increase.repair_cwnd(after)
+    }
+
     /// The last decrease was spurious; `before` is the state before it.
     fn undo(&mut self, _before: &Self)
     where
@@ -156,6 +161,11 @@ macro_rules! decreases {
                 match self { $(Self::$name(rule) => rule.rampdown(before),)* }
             }
 
+            /// See [`WindowDecrease::repair_cwnd`].
+            pub fn repair_cwnd(&self, after: &Window, increase: &Increase) -> f64 {
+                match self { $(Self::$name(rule) => rule.repair_cwnd(after, increase),)* }
+            }
+
             /// See [`WindowDecrease::undo`].
             pub fn undo(&mut self, before: &Self) {
                 match (self, before) {
@@ -194,6 +204,8 @@ decreases! {
     WestwoodBwe: variants::westwood_bwe::WestwoodBwe,
     /// Rate times minimum RTT; the rate is measured over an adaptive interval.
     WestwoodAbse: variants::westwood_abse::WestwoodAbse,
+    /// Half, with an estimate during repair, as in ns-2's TCP/Linux.
+    Ns2LinuxWestwood: variants::ns2_linux_westwood::Ns2LinuxWestwood,
     /// Half, as in ns-2.
     Ns2Half: variants::ns2_reno::Ns2Half,
 }

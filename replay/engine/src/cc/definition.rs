@@ -36,6 +36,9 @@ pub struct Definition {
     pub ordered: fn(&ParamValues) -> Vec<Ordered>,
     /// Stack parameters that it determines.
     pub fix: fn(&mut StackParams, &ParamValues),
+    /// ns-2 runs it as a module of Linux, under TCP/Linux: under profile `ns2` it recovers as that does, unless the
+    /// scenario says otherwise; the others as Sack1, unless they determine their recovery.
+    pub ns2_module: bool,
     /// Whether it needs a forecast of outages, which no captured stack had; without one it is like its base.
     pub needs_forecast: bool,
     /// Exit of slow start unless the scenario chooses one.
@@ -59,6 +62,7 @@ impl Definition {
         has_params: |_| true,
         ordered: |_| Vec::new(),
         fix: |_, _| {},
+        ns2_module: false,
         needs_forecast: false,
         slow_start: |_| SlowStartKind::Standard,
         pacing: |_| None,

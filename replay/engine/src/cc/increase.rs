@@ -30,6 +30,12 @@ pub trait WindowIncrease {
         signal.flight / 2.0
     }
 
+    /// cwnd while ns-2's TCP/Linux repairs a loss after which the window is `after` (Linux 2.6.22: `min_cwnd`): half of
+    /// ssthresh, as Reno's module has it.
+    fn repair_cwnd(&self, after: &Window) -> f64 {
+        libm::floor(after.ssthresh / 2.0)
+    }
+
     /// The window decreases from `before`, for whatever signal.
     fn on_decrease(&mut self, _before: &Window) {}
 
@@ -101,6 +107,11 @@ macro_rules! increases {
             /// See [`WindowIncrease::ssthresh_after`].
             pub fn ssthresh_after(&mut self, window: &Window, signal: &SignalEvidence) -> f64 {
                 match self { $(Self::$name(increase) => increase.ssthresh_after(window, signal),)* }
+            }
+
+            /// See [`WindowIncrease::repair_cwnd`].
+            pub fn repair_cwnd(&self, after: &Window) -> f64 {
+                match self { $(Self::$name(increase) => increase.repair_cwnd(after),)* }
             }
 
             /// See [`WindowIncrease::on_decrease`].
@@ -178,4 +189,8 @@ increases! {
     Yeah: yeah,
     /// RFC 5681 §3.1 as in ns-2.
     Ns2Reno: ns2_reno,
+    /// The same as in ns-2's TCP/Linux.
+    Ns2LinuxReno: ns2_linux_reno,
+    /// CUBIC as in ns-2's TCP/Linux.
+    Ns2LinuxCubic: ns2_linux_cubic,
 }

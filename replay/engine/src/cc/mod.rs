@@ -180,6 +180,15 @@ pub enum ConnectionEvent {
     Restart(Nanos),
 }
 
+/// What some recovery algorithms ask of a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecoveryTerms {
+    /// FACK, before the reduction: see [`WindowDecrease::rampdown`].
+    pub rampdown: Option<f64>,
+    /// ns-2's TCP/Linux, after the reduction: cwnd in segments while it repairs, see [`WindowIncrease::repair_cwnd`].
+    pub repair_cwnd: f64,
+}
+
 /// How the sender changes a window for a reason other than loss or growth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Adjustment {
@@ -306,11 +315,14 @@ impl Controller {
         }
     }
 
-    /// Whether a loss costs its share gradually: see [`WindowDecrease::rampdown`].
-    pub fn rampdown(&self) -> Option<f64> {
+    /// What a recovery algorithm takes from the window before it reduces it, or after.
+    pub fn recovery_terms(&self) -> RecoveryTerms {
         match self {
-            Self::Windowed(windowed) => windowed.rampdown(),
-            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => None,
+            Self::Windowed(windowed) => windowed.recovery_terms(),
+            Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => RecoveryTerms {
+                rampdown: None,
+                repair_cwnd: self.window().cwnd,
+            },
         }
     }
 

@@ -7,7 +7,8 @@ use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
 use super::increase::Increase;
 use super::slow_start::SlowStart;
 use super::{
-    Adjustment, Capabilities, ConnectionEvent, LOSS_WINDOW, MIN_SSTHRESH, Pace, Sharers, Window,
+    Adjustment, Capabilities, ConnectionEvent, LOSS_WINDOW, MIN_SSTHRESH, Pace, RecoveryTerms,
+    Sharers, Window,
 };
 use crate::sim::time::{Nanos, SECOND};
 
@@ -240,9 +241,13 @@ impl Windowed {
         self.slow_start.on_timeout();
     }
 
-    /// See [`WindowDecrease::rampdown`](super::WindowDecrease::rampdown).
-    pub fn rampdown(&self) -> Option<f64> {
-        self.decrease.rampdown(&self.window)
+    /// See [`RecoveryTerms`].
+    pub fn recovery_terms(&self) -> RecoveryTerms {
+        let repair_cwnd = self.decrease.repair_cwnd(&self.window, &self.increase);
+        RecoveryTerms {
+            rampdown: self.decrease.rampdown(&self.window),
+            repair_cwnd: repair_cwnd.max(LOSS_WINDOW),
+        }
     }
 
     /// See [`ConnectionEvent`].

@@ -58,6 +58,8 @@ pub enum RecoveryKind {
     RackPrr,
     /// FACK: octets below the forward-most SACKed octet do not count as in flight (Mathis and Mahdavi 1996).
     Fack,
+    /// ns-2's Agent/TCP/Linux: losses by the forward-most SACKed segment, with rate halving.
+    Ns2TcpLinux,
     /// SCPS-TP: every reported hole is retransmitted at once. Only its variant has it.
     #[serde(skip_deserializing)]
     Snack,
@@ -79,6 +81,7 @@ impl RecoveryKind {
             Self::Prr => "prr",
             Self::RackPrr => "rack_prr",
             Self::Fack => "fack",
+            Self::Ns2TcpLinux => "ns2_tcp_linux",
             Self::Snack => "snack",
             Self::Aerotcp => "aerotcp",
             Self::Supertcp => "supertcp",
@@ -509,6 +512,7 @@ impl StackParams {
             handshake: false,
             timestamps: false,
             initial_window_pkts: 2,
+            recovery: RecoveryKind::Ns2TcpLinux,
             rto_rule: RtoRule::Ns2,
             min_rto_ns: 200 * MILLISECOND,
             initial_rto_ns: 3 * SECOND,
@@ -518,6 +522,20 @@ impl StackParams {
             frto: false,
             profile: Profile::Ns2,
             ..Self::rfc()
+        }
+    }
+
+    /// Whether it is the stack of ns-2 that runs Linux's modules of congestion control.
+    pub fn runs_ns2_module(&self) -> bool {
+        self.profile == Profile::Ns2 && self.recovery == RecoveryKind::Ns2TcpLinux
+    }
+
+    /// Tick of the clock of ns-2's timeout: that of TCP/Linux is Linux's, whatever the granularity of the others.
+    pub fn ns2_tick_ns(&self) -> Nanos {
+        if self.recovery == RecoveryKind::Ns2TcpLinux {
+            MILLISECOND
+        } else {
+            self.clock_granularity_ns
         }
     }
 
@@ -531,6 +549,7 @@ impl StackParams {
                     | RecoveryKind::Prr
                     | RecoveryKind::RackPrr
                     | RecoveryKind::Fack
+                    | RecoveryKind::Ns2TcpLinux
                     | RecoveryKind::Snack
                     | RecoveryKind::Aerotcp
             )

@@ -69,6 +69,19 @@ impl Ticks {
         }
     }
 
+    /// The same under the rule of Linux, which TCP/Linux has: where the round-trip time falls, the variation takes an
+    /// eighth of what is beyond it.
+    pub fn sample_as_linux(&mut self, ticks: u64) {
+        let (ticks, srtt) = (ticks.max(1), self.srtt_by_8 / 8);
+        let variation = self.rttvar_by_4 / 4;
+        if self.srtt_by_8 == 0 || ticks >= srtt || srtt - ticks <= variation {
+            self.sample(ticks);
+        } else {
+            self.srtt_by_8 = (self.srtt_by_8 + ticks - srtt).max(1);
+            self.rttvar_by_4 += (srtt - ticks - variation) / 8;
+        }
+    }
+
     /// The estimates are stale: the next sample starts them anew, with what they were as variation.
     pub fn distrust(&mut self) {
         self.rttvar_by_4 += self.srtt_by_8 / 8;

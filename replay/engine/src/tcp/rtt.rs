@@ -5,7 +5,7 @@
 use super::jiffies;
 use super::ns2_rtt::Ticks;
 use crate::config::{RtoRule, StackParams};
-use crate::sim::time::Nanos;
+use crate::sim::time::{Nanos, timestamp};
 
 /// Estimator of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl RttEstimator {
             rttvar: 0,
             min_rtt: Nanos::MAX,
             linux: LinuxVariation::default(),
-            ticks: Ticks::new(params.clock_granularity_ns),
+            ticks: Ticks::new(params.ns2_tick_ns()),
             fine_srtt: None,
         }
     }
@@ -163,6 +163,14 @@ impl RttEstimator {
         if self.rule == RtoRule::Ns2 {
             self.ticks.time(end, now);
         }
+    }
+
+    /// Under the rule of ns-2's TCP/Linux: takes the sample of a timestamp echo.
+    pub fn sample_echo(&mut self, ts_ecr: u32, now: Nanos) {
+        self.ticks
+            .sample_as_linux(u64::from(timestamp(now).wrapping_sub(ts_ecr)));
+        self.take_ticks();
+        self.end_backoff();
     }
 
     /// Under ns-2's rule: what is being timed may be sent again.

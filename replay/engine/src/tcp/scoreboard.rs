@@ -161,6 +161,11 @@ impl Scoreboard {
         self.retransmitted > 0 || self.first().is_some_and(sent_again)
     }
 
+    /// Whether SACK has reported segment `number`.
+    pub fn is_sacked(&self, number: u64) -> bool {
+        self.slot(number).marks & SACKED != 0
+    }
+
     /// First octet of the highest segment that SACK reported; `snd_una` if there is none.
     pub fn highest_sacked_seq(&self, snd_una: u64) -> u64 {
         if self.sacked == 0 || self.high_sacked <= self.base {
@@ -365,6 +370,7 @@ impl Scoreboard {
 
     /// Takes a SACK block of the octets `left..right`.
     pub fn sack(&mut self, left: u64, right: u64, digest: &mut Digest) {
+        digest.highest_block_end = digest.highest_block_end.max(right);
         let mut number = self.number_at(left);
         while number < self.end {
             let slot = *self.slot(number);

@@ -44,6 +44,10 @@ pub(in crate::tcp) struct StackRules {
     pub distrusts_retransmissions: bool,
     /// One segment at a time is timed (ns-2).
     pub times_one_segment: bool,
+    /// Every ACK gives a sample of the round-trip time by its timestamp echo, duplicates too (ns-2's TCP/Linux).
+    pub times_every_ack: bool,
+    /// Every ACK is acted on, one that reports nothing new too (ns-2's TCP/Linux).
+    pub acts_on_every_ack: bool,
     /// Segments leave in bursts, the last of which is pushed, and wait for one another (Linux).
     pub sends_bursts: bool,
     /// RFC 5681 §4.1: the window restarts after an idle time.
@@ -68,6 +72,8 @@ impl StackRules {
             algorithm,
             Algorithm::Ns2Reno | Algorithm::Ns2Newreno | Algorithm::Ns2Sack
         );
+        let ns2_tcp_linux = algorithm == Algorithm::Ns2TcpLinux;
+        let ns2_timer = params.rto_rule == RtoRule::Ns2;
         let sack = params.sack_enabled();
         let snack = algorithm == Algorithm::Snack;
         Self {
@@ -76,13 +82,15 @@ impl StackRules {
             sack,
             limited_transmit: params.limited_transmit && (ns2 || !sack && !recovers_as_linux),
             counts_outstanding: ns2,
-            counts_acks: ns2,
+            counts_acks: ns2 || ns2_tcp_linux,
             counts_dup_acks: recovers_as_linux && !sack,
             ignores_sack_after_timeout: ns2,
             sack_measures_rtt: linux || snack,
             timestamp_measures_rtt: linux && params.timestamps,
             distrusts_retransmissions: snack,
-            times_one_segment: params.rto_rule == RtoRule::Ns2,
+            times_one_segment: ns2_timer && !ns2_tcp_linux,
+            times_every_ack: ns2_timer && ns2_tcp_linux,
+            acts_on_every_ack: ns2_tcp_linux,
             sends_bursts: linux,
             restarts_after_idle: params.profile != Profile::Ns2,
             linear_syn_timeouts: if linux { LINEAR_SYN_TIMEOUTS } else { 0 },
@@ -107,6 +115,7 @@ fn algorithm(params: &StackParams, models_path: bool) -> Algorithm {
         RecoveryKind::Prr => Algorithm::Prr,
         RecoveryKind::Fack => Algorithm::Fack,
         RecoveryKind::RackPrr => Algorithm::Rack,
+        RecoveryKind::Ns2TcpLinux => Algorithm::Ns2TcpLinux,
         RecoveryKind::Snack => Algorithm::Snack,
         RecoveryKind::Aerotcp => Algorithm::Aerotcp,
         RecoveryKind::Supertcp => Algorithm::Supertcp,

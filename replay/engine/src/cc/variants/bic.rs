@@ -34,6 +34,7 @@ pub const DEFINITION: Definition = Definition {
     year: 2004,
     params: BicParams::SPECS,
     parts: |_, values, _| ControllerParts::own(Bic::new(BicParams::of(values))),
+    ns2_module: true,
     ..Definition::BASE
 };
 
@@ -108,6 +109,11 @@ impl WindowIncrease for Bic {
             self.params.beta
         };
         libm::floor(factor * window.cwnd)
+    }
+
+    /// ns-2's module has no `min_cwnd`.
+    fn repair_cwnd(&self, after: &Window) -> f64 {
+        after.ssthresh
     }
 
     /// Xu et al. 2004 §III-C: a flow that was cut below its last maximum aims lower.

@@ -34,6 +34,7 @@ pub const DEFINITION: Definition = Definition {
     year: 2008,
     params: CompoundParams::SPECS,
     parts: |_, values, _| ControllerParts::own(Compound::new(CompoundParams::of(values))),
+    ns2_module: true,
     ..Definition::BASE
 };
 

@@ -3,6 +3,7 @@
 //! Does not depend on slow start or recovery. Read RFC 9438 §4 first; each equation here is a function of its own.
 
 use super::linux_cubic::LinuxCubic;
+use super::ns2_linux_cubic::Ns2LinuxCubic;
 use crate::cc::decrease::Factor;
 use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::{ParamValues, parameters};
@@ -39,9 +40,15 @@ pub const DEFINITION: Definition = Definition {
         Profile::Rfc | Profile::Ns2 => SlowStartKind::Standard,
     },
     parts: |stack, values, _| {
+        if stack.runs_ns2_module() {
+            let params = CubicParams::of(values);
+            let decrease = Factor::of(params.beta, stack.profile);
+            return ControllerParts::Rules(Ns2LinuxCubic::new(params).into(), decrease.into());
+        }
         let (increase, beta) = parts(stack.profile, values);
         ControllerParts::Rules(increase, Factor::of(beta, stack.profile).into())
     },
+    ns2_module: true,
     ..Definition::BASE
 };
 

@@ -40,6 +40,7 @@ pub const DEFINITION: Definition = Definition {
         vec![[("low_window", p.low_window), ("high_window", p.high_window)]]
     },
     parts: |_, values, _| ControllerParts::own(Highspeed::new(HighspeedParams::of(values))),
+    ns2_module: true,
     ..Definition::BASE
 };
 

@@ -29,6 +29,7 @@ pub const DEFINITION: Definition = Definition {
     year: 2008,
     params: HtcpParams::SPECS,
     parts: |_, values, _| ControllerParts::own(Htcp::new(HtcpParams::of(values))),
+    ns2_module: true,
     ..Definition::BASE
 };
 

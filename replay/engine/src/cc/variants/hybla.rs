@@ -40,10 +40,15 @@ pub const DEFINITION: Definition = Definition {
             .then_some(WindowPacing::SPACED)
     },
     parts: |stack, values, _| {
-        ControllerParts::halved(Hybla::new(HyblaParams::of(values)), stack.profile)
+        let hybla = Hybla::new(HyblaParams::of(values));
+        ControllerParts::halved(hybla.of_module(stack.runs_ns2_module()), stack.profile)
     },
+    ns2_module: true,
     ..Definition::BASE
 };
+
+/// ns-2's module: bits of the word that holds 2^rho.
+const MODULE_WORD_BITS: f64 = 32.0;
 
 /// Hoe 1996 §3: ACKs whose spacing is measured.
 const HOE_ACKS: u32 = 3;
@@ -105,6 +110,8 @@ pub struct Hybla {
     /// Whether the first rho has scaled the windows.
     opened: bool,
     hoe: Hoe,
+    /// ns-2's module of Linux 2.6.22: rho in whole eighths, and the ACK that scales the window buys nothing else.
+    module: bool,
     counter: AckCounter,
     /// Growth while what a timeout found lost is being repaired.
     reno: Reno,
@@ -139,9 +146,16 @@ impl Hybla {
             } else {
                 Hoe::Settled
             },
+            module: false,
             counter: AckCounter::default(),
             reno: Reno::default(),
         }
+    }
+
+    /// The same, with the arithmetic of ns-2's module or without.
+    #[must_use]
+    pub fn of_module(self, module: bool) -> Self {
+        Self { module, ..self }
     }
 
     /// rho follows the least smoothed RTT (Linux: recalculated only when the least falls), of every ACK.
@@ -154,6 +168,9 @@ impl Hybla {
         }
         self.min_srtt = Some(srtt);
         self.rho = (seconds(srtt) / self.params.rtt_0).max(1.0);
+        if self.module {
+            self.rho = libm::floor(8.0 * self.rho) / 8.0;
+        }
     }
 
     /// Scales window and ssthresh by the first rho. Deviation: Linux does so at once; a window that is not used stays here.
@@ -180,7 +197,11 @@ impl WindowIncrease for Hybla {
         if !ack.cwnd_limited {
             return;
         }
+        let first = !self.opened;
         self.open(window);
+        if self.module && first {
+            return;
+        }
         if let Some(estimate) = self.hoe.take(ack) {
             window.ssthresh = window.ssthresh.min(estimate.max(crate::cc::MIN_SSTHRESH));
             window.cwnd = window.cwnd.min(window.ssthresh);
@@ -193,7 +214,13 @@ impl WindowIncrease for Hybla {
         }
         // Deviation: as the paper and Linux, by the ACK, not by the segment; delayed ACKs halve the growth.
         if window.in_slow_start() {
-            let grown = window.cwnd + slow_start_increment(self.rho, self.params.max_exponent);
+            let exponent = if self.module {
+                // Its shift of a 32-bit word wraps: rho of 40 grows as one of 8.
+                self.rho % MODULE_WORD_BITS
+            } else {
+                self.rho
+            };
+            let grown = window.cwnd + slow_start_increment(exponent, self.params.max_exponent);
             window.cwnd = grown.min(window.ssthresh);
         } else {
             let increment = avoidance_increment(self.rho, window.cwnd);
@@ -202,7 +229,9 @@ impl WindowIncrease for Hybla {
     }
 
     fn on_decrease(&mut self, before: &Window) {
-        self.counter = AckCounter::default();
+        if !self.module {
+            self.counter = AckCounter::default();
+        }
         self.reno.on_decrease(before);
         self.hoe = Hoe::Settled;
     }
@@ -330,6 +359,21 @@ mod tests {
         hybla.on_ack(&mut window, 1.0, &ack(1, 100));
         // 2^4 - 1.
         assert_eq!(window.cwnd, 56.0);
+    }
+
+    #[test]
+    fn as_ns2s_module_it_takes_rho_in_eighths_modulo_32_and_the_first_ack_for_the_window_alone() {
+        let mut hybla = Hybla::default().of_module(true);
+        let mut window = Window {
+            cwnd: 2.0,
+            ssthresh: 1000.0,
+        };
+        hybla.on_ack(&mut window, 1.0, &ack(0, 1002));
+        // 1002 / 25 = 40.08.
+        assert_eq!((hybla.rho, window.cwnd), (40.0, 40.0));
+        hybla.on_ack(&mut window, 1.0, &ack(1, 1002));
+        // 2^8 - 1.
+        assert_eq!(window.cwnd, 295.0);
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub const DEFINITION: Definition = Definition {
         ]
     },
     parts: |_, values, _| ControllerParts::own(Illinois::new(IllinoisParams::of(values))),
+    ns2_module: true,
     ..Definition::BASE
 };
 

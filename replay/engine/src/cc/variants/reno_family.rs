@@ -4,6 +4,7 @@
 
 use hindflight_kernels::StreamRng;
 
+use super::ns2_linux_reno::Ns2LinuxReno;
 use super::ns2_reno::{Ns2Half, Ns2Reno};
 use super::reno::Reno;
 use crate::cc::definition::{ControllerParts, Definition};
@@ -59,6 +60,7 @@ pub const LINUX_RENO: Definition = Definition {
     summary: "Reno's windows with the recovery of the stack profile",
     source: "RFC 5681",
     year: 2009,
+    ns2_module: true,
     parts: windows,
     ..Definition::BASE
 };
@@ -82,6 +84,9 @@ pub const FREEZE_TCP: Definition = Definition {
 /// RFC 5681's windows; under the profile `ns2` those of its agents.
 fn windows(stack: &StackParams, _: &ParamValues, _: StreamRng) -> ControllerParts {
     match stack.profile {
+        Profile::Ns2 if stack.runs_ns2_module() => {
+            ControllerParts::halved(Ns2LinuxReno::new(stack.smss_bytes), stack.profile)
+        }
         Profile::Ns2 => ControllerParts::Rules(Ns2Reno.into(), Ns2Half.into()),
         Profile::Rfc | Profile::Linux => ControllerParts::halved(Reno::default(), stack.profile),
     }

@@ -30,6 +30,7 @@ pub const DEFINITION: Definition = Definition {
     year: 2003,
     params: ScalableParams::SPECS,
     parts: |_, values, _| ControllerParts::own(Scalable::new(ScalableParams::of(values))),
+    ns2_module: true,
     ..Definition::BASE
 };
 

@@ -36,6 +36,7 @@ pub const DEFINITION: Definition = Definition {
     parts: |stack, values, _| {
         ControllerParts::halved(Vegas::new(VegasParams::of(values)), stack.profile)
     },
+    ns2_module: true,
     ..Definition::BASE
 };
 

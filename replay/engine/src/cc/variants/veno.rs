@@ -29,6 +29,7 @@ pub const DEFINITION: Definition = Definition {
     year: 2003,
     params: VenoParams::SPECS,
     parts: |_, values, _| ControllerParts::own(Veno::new(VenoParams::of(values))),
+    ns2_module: true,
     ..Definition::BASE
 };
 
@@ -95,6 +96,11 @@ impl WindowIncrease for Veno {
             self.params.random_loss_factor
         };
         libm::floor(factor * window.cwnd)
+    }
+
+    /// ns-2's module has no `min_cwnd`.
+    fn repair_cwnd(&self, after: &Window) -> f64 {
+        after.ssthresh
     }
 
     fn on_decrease(&mut self, before: &Window) {

@@ -2,6 +2,8 @@
 //!
 //! Does not depend on how the window grows. Read Grieco and Mascolo 2004 §II first, then `docs/variants/westwood-plus.md`.
 
+use super::ns2_linux_reno::Ns2LinuxReno;
+use super::ns2_linux_westwood::Ns2LinuxWestwood;
 use crate::cc::decrease::WindowDecrease;
 use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::increase::Increase;
@@ -28,7 +30,15 @@ pub const DEFINITION: Definition = Definition {
     source: "Grieco and Mascolo 2004",
     year: 2004,
     params: WestwoodParams::SPECS,
-    parts: |_, values, _| ControllerParts::over_reno(Westwood::new(WestwoodParams::of(values))),
+    parts: |stack, values, _| {
+        if stack.runs_ns2_module() {
+            let reno = Ns2LinuxReno::new(stack.smss_bytes);
+            let decrease = Ns2LinuxWestwood::new(stack.smss_bytes);
+            return ControllerParts::Rules(reno.into(), decrease.into());
+        }
+        ControllerParts::over_reno(Westwood::new(WestwoodParams::of(values)))
+    },
+    ns2_module: true,
     ..Definition::BASE
 };
 

@@ -36,6 +36,7 @@ pub const DEFINITION: Definition = Definition {
     year: 2007,
     params: YeahParams::SPECS,
     parts: |_, values, _| ControllerParts::own(Yeah::new(YeahParams::of(values))),
+    ns2_module: true,
     ..Definition::BASE
 };
 

@@ -35,7 +35,10 @@ impl Leg {
     fn owns_slow_start(&self) -> bool {
         match self.parts() {
             // The slow start of ns-2's agents belongs to the profile.
-            ControllerParts::Rules(Increase::Ns2Reno(_), _) => false,
+            ControllerParts::Rules(
+                Increase::Ns2Reno(_) | Increase::Ns2LinuxReno(_) | Increase::Ns2LinuxCubic(_),
+                _,
+            ) => false,
             ControllerParts::Rules(increase, _) => increase.owns_slow_start(),
             ControllerParts::Window(_) | ControllerParts::Whole(_) => true,
         }
@@ -52,12 +55,17 @@ impl Leg {
 
     /// Whether it recovers as ns-2's agents do, which count ACKs and not the segments that they acknowledge.
     fn counts_acks(&self) -> bool {
-        self.stack.profile == Profile::Ns2
-            && !self.models_path()
+        let of_agent = self.stack.profile == Profile::Ns2
             && matches!(
                 self.stack.recovery,
                 RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Sack
-            )
+            );
+        (of_agent || self.recovers_as_tcp_linux()) && !self.models_path()
+    }
+
+    /// The same of ns-2's TCP/Linux, under any profile.
+    fn recovers_as_tcp_linux(&self) -> bool {
+        self.stack.recovery == RecoveryKind::Ns2TcpLinux
     }
 
     /// Whether it uses a given ssthresh.
@@ -83,14 +91,15 @@ impl Leg {
     /// TCP enters recovery at the first duplicate ACK.
     fn uses_limited_transmit(&self) -> bool {
         let by_pipe = self.stack.sack_enabled() || self.acts_as_linux();
-        self.counts_acks() || !by_pipe && self.stack.recovery != RecoveryKind::Supertcp
+        let of_agent = self.counts_acks() && !self.recovers_as_tcp_linux();
+        of_agent || !by_pipe && self.stack.recovery != RecoveryKind::Supertcp
     }
 
     /// Whether its recovery can undo a spurious reduction.
     fn can_undo(&self) -> bool {
         let owns = matches!(
             self.stack.recovery,
-            RecoveryKind::Aerotcp | RecoveryKind::Supertcp
+            RecoveryKind::Aerotcp | RecoveryKind::Supertcp | RecoveryKind::Ns2TcpLinux
         );
         !owns && !self.counts_acks()
     }

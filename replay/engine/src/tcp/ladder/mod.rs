@@ -10,6 +10,7 @@ mod fack;
 mod linux;
 mod mechanisms;
 mod ns2;
+mod ns2_tcp_linux;
 mod peach;
 mod rack;
 mod scps_tp;

@@ -2,7 +2,7 @@
 
 use super::{check, parse, sender, window};
 use crate::cc::catalogue::Variant;
-use crate::config::Profile;
+use crate::config::{Profile, RecoveryKind, StackOverrides};
 use crate::sim::time::{MILLISECOND, Nanos};
 use crate::tcp::segment::{Direction, Segment};
 
@@ -103,7 +103,11 @@ fn reno_and_newreno_do_not_answer_duplicates_of_what_was_out_when_the_last_recov
 
 #[test]
 fn every_ack_times_the_path_and_one_segment_per_round_trip_the_timeout() {
-    let mut sender = sender(Variant::Vegas, Profile::Ns2, window(4));
+    let as_sack1 = StackOverrides {
+        recovery: Some(RecoveryKind::Sack),
+        ..window(4)
+    };
+    let mut sender = sender(Variant::Vegas, Profile::Ns2, as_sack1);
     let mut segment = Segment::new(0, Direction::Forward);
     while sender.transmit(0, &mut segment) {}
     let mut estimates = |ack: u64, ms: Nanos| {

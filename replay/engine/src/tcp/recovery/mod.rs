@@ -10,6 +10,7 @@ pub(in crate::tcp) mod linux;
 pub(in crate::tcp) mod linux_timer;
 pub(in crate::tcp) mod newreno;
 pub(in crate::tcp) mod ns2;
+pub(in crate::tcp) mod ns2_tcp_linux;
 pub(in crate::tcp) mod prr;
 pub(in crate::tcp) mod rack;
 pub(in crate::tcp) mod reno;
@@ -222,6 +223,7 @@ algorithms! {
     Ns2Reno: ns2::Ns2Recovery<ns2::Reno>,
     Ns2Newreno: ns2::Ns2Recovery<ns2::Newreno>,
     Ns2Sack: ns2::Ns2Recovery<ns2::Sack>,
+    Ns2TcpLinux: ns2_tcp_linux::Ns2TcpLinuxRecovery,
     Aerotcp: aerotcp::AerotcpRecovery,
     Supertcp: supertcp::SupertcpRecovery,
 }

@@ -180,6 +180,7 @@ impl Sender {
             RecoveryWindow::Pipe
             | RecoveryWindow::Model
             | RecoveryWindow::Forward { .. }
+            | RecoveryWindow::Halving { .. }
             | RecoveryWindow::Gap { .. }
             | RecoveryWindow::Prr(_) => {}
         }

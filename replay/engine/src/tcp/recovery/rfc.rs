@@ -202,7 +202,7 @@ impl Sender {
         // RFC 8985 §7.1: a loss that the probe may have hidden does not reduce the window once more.
         self.rack.probe = None;
         let cwnd_before = self.controller.window().cwnd;
-        let rampdown = self.controller.rampdown();
+        let rampdown = self.controller.recovery_terms().rampdown;
         let outstanding = self.board.outstanding();
         let flight = outstanding - self.limited_transmitted.min(outstanding);
         let reduced = !self.marks.covers(self.snd_una);

@@ -33,6 +33,12 @@ pub enum RecoveryWindow {
         /// Segments above cwnd.
         trim: f64,
     },
+    /// cwnd, or while it halves the rate what remains of the window before the loss, against the pipe, as ns-2's
+    /// TCP/Linux does.
+    Halving {
+        /// Segments that may be in flight until cwnd is reached.
+        limit: u32,
+    },
     /// cwnd against a separate count of what is in flight, as ns-2 and AeroTCP keep it.
     Counted {
         /// Segments; below zero after many partial ACKs.
@@ -61,7 +67,11 @@ impl RecoveryWindow {
             // RFC 5681 §3.2 and RFC 6582 know no pipe: all that is outstanding counts, duplicate ACKs inflate cwnd.
             Self::Inflated { .. } => board.outstanding(),
             Self::Counted { pipe } | Self::Gap { pipe, .. } => u32::try_from(*pipe).unwrap_or(0),
-            Self::Pipe | Self::Model | Self::Prr(_) | Self::Forward { .. } => board.pipe(),
+            Self::Pipe
+            | Self::Model
+            | Self::Prr(_)
+            | Self::Forward { .. }
+            | Self::Halving { .. } => board.pipe(),
         }
     }
 
@@ -73,6 +83,7 @@ impl RecoveryWindow {
             } => (cwnd + extra - deflation).max(1.0),
             Self::Pipe | Self::Model | Self::Counted { .. } | Self::Gap { .. } => cwnd,
             Self::Forward { trim, .. } => cwnd + trim,
+            Self::Halving { limit } => cwnd.max(f64::from(*limit)),
             Self::Prr(prr) => prr.window(),
         }
     }
@@ -82,7 +93,11 @@ impl RecoveryWindow {
         match self {
             Self::Prr(prr) => prr.on_send(),
             Self::Counted { pipe } | Self::Gap { pipe, .. } => *pipe += 1,
-            Self::Inflated { .. } | Self::Pipe | Self::Model | Self::Forward { .. } => {}
+            Self::Inflated { .. }
+            | Self::Pipe
+            | Self::Model
+            | Self::Forward { .. }
+            | Self::Halving { .. } => {}
         }
     }
 }

@@ -13,6 +13,8 @@ pub struct Digest {
     pub delivered: u32,
     /// Segments newly sacked.
     pub sacked: u32,
+    /// End of its highest SACK block; 0 if it has none.
+    pub highest_block_end: u64,
     /// When the oldest segment of the cumulative ACK was sent, not counting sacked ones.
     pub oldest_acked_sent_at: Option<Nanos>,
     /// When the newest segment of the cumulative ACK was sent, not counting sacked and retransmitted ones.

@@ -4,7 +4,7 @@
 //! Does not depend on what a piece costs. Linux 6.x: an skb of the retransmission queue (`tcp_fragment`,
 //! `tcp_shift_skb_data`, `tcp_trim_head`).
 
-use super::{PIECE, SACKED, Scoreboard};
+use super::{PIECE, Scoreboard};
 use crate::sim::time::Nanos;
 
 impl Scoreboard {
@@ -85,10 +85,6 @@ impl Scoreboard {
 
     fn begins_piece(&self, number: u64) -> bool {
         self.slot(number).marks & PIECE != 0
-    }
-
-    fn is_sacked(&self, number: u64) -> bool {
-        self.slot(number).marks & SACKED != 0
     }
 }
 

@@ -26,9 +26,10 @@ pub use sample::{Headline, PhaseName, SenderSample};
 
 use std::ops::AddAssign;
 
-use super::recovery::Ack;
+use super::recovery::ns2_tcp_linux::Ns2TcpLinux;
 use super::recovery::rack::Rack;
 use super::recovery::undo::UndoState;
+use super::recovery::{Ack, Algorithm};
 use connection::{ConnectionState, GiveUpPolicy};
 use ecn::Marks;
 use fast_path::FastPath;
@@ -130,6 +131,8 @@ pub struct Sender {
     /// Once more behind it.
     pub(in crate::tcp) second_copy: Option<u64>,
     pub(in crate::tcp) rack: Rack,
+    /// Where this recovery is chosen.
+    pub(in crate::tcp) ns2_tcp_linux: Option<Box<Ns2TcpLinux>>,
     /// For controllers that ask for it.
     pub(in crate::tcp) pacer: Option<Pacer>,
     /// Where the variant has them.
@@ -192,6 +195,7 @@ impl Sender {
             forced: None,
             second_copy: None,
             rack: Rack::default(),
+            ns2_tcp_linux: (rules.algorithm == Algorithm::Ns2TcpLinux).then(Box::default),
             pacer: (capabilities.paces || params.quick_start_bps.is_some()).then(Pacer::default),
             low_priority_probes: (params.low_priority_probes)
                 .map(|rule| Box::new(LowPriorityProbes::new(rule, controller.window().cwnd))),
@@ -316,7 +320,8 @@ impl Sender {
         let duplicate = self.heed_warning(segment, advances, now) || duplicate;
         let prior_min_rtt = self.rtt.min_rtt();
         let rtt = self.take_rtt_sample(segment, &digest, now);
-        if !(advances || duplicate || digest.sacked > 0 || dsack) {
+        let news = advances || duplicate || digest.sacked > 0 || dsack;
+        if !(news || self.rules.acts_on_every_ack) {
             return None;
         }
         let ecn_echo = self.marks.echoed(segment);
@@ -503,6 +508,9 @@ impl Sender {
         digest: &Digest,
         now: Nanos,
     ) -> Option<Nanos> {
+        if self.rules.times_every_ack {
+            self.rtt.sample_echo(segment.ts_ecr, now);
+        }
         let ns2 = self.rules.times_one_segment;
         if ns2 && let Some(rtt) = self.rtt.answer(self.snd_una, now) {
             self.rtt_histogram.add(rtt);
@@ -525,7 +533,10 @@ impl Sender {
         }
         if let Some(rtt) = path {
             self.rtt.note_min(newest.unwrap_or(rtt));
-            if ns2 {
+            if self.rules.times_every_ack {
+                // The timer takes the sample of the timestamp instead.
+                self.rtt_histogram.add(rtt);
+            } else if ns2 {
                 // ns-2's Vegas (`v_sendtime_`) times every segment in addition to the one that the timer times.
                 self.rtt.sample_fine(rtt);
             } else {
