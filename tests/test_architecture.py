@@ -15,6 +15,7 @@ import typer
 
 import hindflight
 from hindflight.cli.app import build
+from hindflight.replay.catalogue import catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("toolkit", "channels", "replay", "reports")
@@ -245,6 +246,41 @@ def test_folders_are_small() -> None:
 def test_files_are_short() -> None:
     lines = {path: path.read_text().count("\n") for suffix in (".py", ".rs") for path in code_files(suffix)}
     assert not {str(path): count for path, count in lines.items() if count > LARGEST_FILE}
+
+
+CHOICES = {
+    "Profile": ("config/", "cc/variants/", "cc/decrease.rs", "tcp/stack_rules.rs", "tcp/receiver/ack_policy.rs"),
+    "Algorithm": ("tcp/stack_rules.rs", "tcp/recovery/", "tcp/sender/mod.rs"),
+    "Variant": ("config/", "cc/catalogue.rs"),
+}
+"""Where the engine may name a profile, a recovery algorithm or a variant: `config`, definitions of variants, and the
+places that choose once per connection."""
+
+
+def engine_code() -> dict[str, str]:
+    """Each file of the engine by its path in `src`, without comments and tests."""
+    source = ROOT / "replay" / "engine" / "src"
+    files = {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in source.rglob("*.rs")}
+    support = re.compile(r"(^|/)(tests|ladder|invariants)(/|\.rs$)")
+    return {
+        name: re.sub(r"//.*", "", text.split("#[cfg(test)]\nmod ")[0])
+        for name, text in files.items()
+        if not support.search(name)
+    }
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_engine_names_profiles_and_variants_only_where_it_chooses(choice: str) -> None:
+    named = {name for name, text in engine_code().items() if re.search(rf"\b{choice}::[A-Z]\w*[a-z]", text)}
+    assert named
+    assert not {name for name in named if not name.startswith(CHOICES[choice])}
+
+
+def test_the_engine_has_no_name_of_a_variant_in_quotes_elsewhere() -> None:
+    names = {variant.name for variant in catalogue()}
+    for name, text in engine_code().items():
+        if not name.startswith(("config/", "cc/variants/", "cc/catalogue.rs")):
+            assert not names & set(re.findall(r'"([a-z0-9-]+)"', text)), name
 
 
 def test_crates_point_one_way() -> None:

@@ -212,13 +212,13 @@ impl Model {
 
     fn lose(&mut self, before: f64) {
         self.lost_total += 1;
-        self.controller
-            .on_event(&ConnectionEvent::Lost(LostSegment {
-                tx_in_flight: self.flight(),
-                lost: 1,
-                app_limited: false,
-                delivered_total: self.delivered_total,
-            }));
+        let lost = LostSegment {
+            tx_in_flight: self.flight(),
+            lost: 1,
+            app_limited: false,
+            delivered_total: self.delivered_total,
+        };
+        self.happens(ConnectionEvent::Lost(lost));
         self.controller.on_congestion(&self.signal(Signal::Loss));
         self.repair = Repair::Recovery;
         let max = self.max_after_signal(before);
@@ -229,11 +229,7 @@ impl Model {
         let signal = self.signal(Signal::EcnEcho);
         self.controller.on_mark(&signal, None);
         // Linux's BBR takes note of a mark and keeps its window.
-        let min = if self.controller.capabilities().models_path {
-            before
-        } else {
-            1.0
-        };
+        let min = if self.models_path() { before } else { 1.0 };
         let max = self.max_after_signal(before);
         self.check_window("a mark", before, min..=max);
     }
@@ -248,12 +244,10 @@ impl Model {
 
     fn idle(&mut self, before: f64) {
         self.now += 5 * SECOND;
-        self.controller
-            .on_event(&ConnectionEvent::Idle(10.0, 5 * SECOND));
-        self.controller
-            .on_event(&ConnectionEvent::Restart(self.now));
+        self.happens(ConnectionEvent::Idle(10.0, 5 * SECOND));
+        self.happens(ConnectionEvent::Restart(self.now));
         // A model of the path keeps its window, and gives back what it had lowered to measure.
-        let allowed = if self.controller.capabilities().models_path {
+        let allowed = if self.models_path() {
             before..=self.max
         } else {
             1.0..=before
@@ -264,14 +258,25 @@ impl Model {
     fn leave_recovery(&mut self, before: f64) {
         self.repair = Repair::None;
         let ack = self.ack(1, self.min_rtt.min(SECOND), true);
-        if self.controller.capabilities().observes {
-            self.controller.observe(&ack);
-        }
-        self.controller
-            .on_event(&ConnectionEvent::RecoveryExit(ack, None));
-        if self.controller.capabilities().models_path {
+        self.observe(&ack);
+        self.happens(ConnectionEvent::RecoveryExit(ack, None));
+        if self.models_path() {
             self.controller.on_ack(&ack);
             self.check_growth(before, true);
+        }
+    }
+
+    fn happens(&mut self, event: ConnectionEvent) {
+        self.controller.on_event(&event);
+    }
+
+    fn models_path(&self) -> bool {
+        self.controller.capabilities().models_path
+    }
+
+    fn observe(&mut self, ack: &AckEvidence) {
+        if self.controller.capabilities().observes {
+            self.controller.observe(ack);
         }
     }
 
@@ -285,10 +290,8 @@ impl Model {
     }
 
     fn acknowledge(&mut self, ack: &AckEvidence) {
-        if self.controller.capabilities().observes {
-            self.controller.observe(ack);
-        }
-        if self.repair != Repair::Recovery || self.controller.capabilities().models_path {
+        self.observe(ack);
+        if self.repair != Repair::Recovery || self.models_path() {
             self.controller.on_ack(ack);
         }
     }
@@ -296,7 +299,7 @@ impl Model {
     /// A window grows if it was used; that of a model if what has been delivered allows it, whoever limited the rate.
     fn check_growth(&self, before: f64, limited: bool) {
         let after = self.controller.window().cwnd;
-        if self.controller.capabilities().models_path {
+        if self.models_path() {
             let max = self.max.max(self.max_of_model());
             assert!(
                 after <= max,

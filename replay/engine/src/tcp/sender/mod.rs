@@ -3,6 +3,7 @@
 //!
 //! Does not depend on links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
+pub(in crate::tcp) mod burst;
 pub(in crate::tcp) mod connection;
 pub(in crate::tcp) mod dupacks;
 pub(in crate::tcp) mod ecn;
@@ -107,7 +108,7 @@ pub struct Sender {
     pub(in crate::tcp) send_queue: send_queue::SendQueue,
     /// End of the last segment that left without being full.
     pub(in crate::tcp) small_end: u64,
-    pub(in crate::tcp) burst: transmit::Burst,
+    pub(in crate::tcp) burst: burst::Burst,
     /// What could leave waits for the next ACK, to leave with more.
     pub(in crate::tcp) deferred: bool,
     pub(in crate::tcp) undo_state: UndoState,
@@ -177,7 +178,7 @@ impl Sender {
             fin_seq: None,
             send_queue: send_queue::SendQueue::default(),
             small_end: 1,
-            burst: transmit::Burst::default(),
+            burst: burst::Burst::default(),
             deferred: false,
             undo_state: UndoState::default(),
             edge: 1,
@@ -321,7 +322,9 @@ impl Sender {
         let prior_min_rtt = self.rtt.min_rtt();
         let rtt = self.take_rtt_sample(segment, &digest, now);
         let news = advances || duplicate || digest.sacked > 0 || dsack;
-        if !(news || self.rules.acts_on_every_ack) {
+        // ns-2 has no data in the reverse direction: there a segment with data that brings no news is not an ACK.
+        let acts = self.rules.acts_on_every_ack && segment.payload_bytes == 0;
+        if !(news || acts) {
             return None;
         }
         let ecn_echo = self.marks.echoed(segment);
@@ -508,7 +511,7 @@ impl Sender {
         digest: &Digest,
         now: Nanos,
     ) -> Option<Nanos> {
-        if self.rules.times_every_ack {
+        if self.rules.times_every_ack && (digest.acked > 0 || segment.payload_bytes == 0) {
             self.rtt.sample_echo(segment.ts_ecr, now);
         }
         let ns2 = self.rules.times_one_segment;

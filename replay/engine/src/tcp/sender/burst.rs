@@ -1,0 +1,151 @@
+//! Segments that leave as one, as Linux sends them: how many, and when fewer wait for more room.
+//!
+//! Does not depend on which data they carry.
+
+use super::Sender;
+use super::pacing::Pacer;
+use crate::cc::WindowPacing;
+use crate::sim::time::{MILLISECOND, Nanos, SECOND};
+
+/// Linux: segments that leave as one wherever the window has room for them, and the time whose data they carry.
+const MIN_BURST: u32 = WindowPacing::LINUX.min_burst_pkts;
+const BURST_SPAN: Nanos = SECOND / 1024;
+
+/// Linux (`tcp_tso_win_divisor`): a third of the window is enough for a burst of its own.
+const BURST_SHARE: f64 = 3.0;
+
+/// Segments that leave as one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::tcp) struct Burst {
+    pub(super) at: Nanos,
+    size: u32,
+    pub(super) sent: u32,
+    /// It is not the first of its instant.
+    follows: bool,
+}
+
+/// The window that governs transmission, and what is left of it, in segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) window: f64,
+    pub(super) left: f64,
+}
+
+impl Room {
+    #[inline]
+    pub(super) fn of(window: f64, in_network: u32) -> Self {
+        let left = window - f64::from(in_network);
+        Self { window, left }
+    }
+}
+
+impl Sender {
+    /// The size of a burst that begins now; none where it waits for the next ACK, to leave with more. The window then counts
+    /// as what stops it.
+    #[inline(never)]
+    pub(super) fn plan_burst(&mut self, room: Room, now: Nanos) -> Option<u32> {
+        let pushed = std::mem::take(&mut self.send_queue.pushed);
+        let size = self.max_of_burst(room);
+        if !pushed && (self.deferred || self.waits_for_a_burst(room, size, now)) {
+            self.deferred = true;
+            self.note_usage(true);
+            return None;
+        }
+        Some(self.limit_burst(size, room))
+    }
+
+    /// Linux (`tcp_small_queue_check`): of several bursts that leave at one instant the second waits until the first has
+    /// passed the device, so that the window has room for a moment.
+    ///
+    /// Deviation: how much the device may hold depends on how it segments; the recorded ones hold a burst.
+    #[inline]
+    pub(in crate::tcp) fn was_throttled(&self, now: Nanos) -> bool {
+        self.burst.at == now && self.burst.follows
+    }
+
+    /// The size of a burst that begins now, whatever it might wait for.
+    pub(in crate::tcp) fn burst_now(&self) -> u32 {
+        let room = self.room();
+        self.limit_burst(self.max_of_burst(room), room)
+    }
+
+    /// Whether a segment waits for more room now.
+    pub(in crate::tcp) fn awaits_room(&self, now: Nanos) -> bool {
+        let room = self.room();
+        self.waits_for_a_burst(room, self.max_of_burst(room), now)
+    }
+
+    /// Whether a burst is under way, of which more segments follow.
+    #[inline]
+    pub(super) fn is_in_burst(&self, now: Nanos) -> bool {
+        self.burst.at == now && self.burst.sent < self.burst.size
+    }
+
+    /// Whether the segment that leaves next is the last of several that leave as one: Linux pushes it, and a receiver that
+    /// has read it acknowledges it at once. `next`: the size of a burst that begins with it.
+    #[inline]
+    pub(super) fn ends_burst(&mut self, next: u32, now: Nanos) -> bool {
+        let Burst { at, size, sent, .. } = self.burst;
+        if at != now || sent == size {
+            self.burst = Burst {
+                at: now,
+                size: next,
+                sent: 0,
+                follows: at == now,
+            };
+        }
+        self.burst.sent += 1;
+        self.burst.size > 1 && self.burst.sent == self.burst.size
+    }
+
+    /// Of a burst of `max` segments what the window and the application have room and data for.
+    #[inline]
+    pub(super) fn limit_burst(&self, max: u32, room: Room) -> u32 {
+        let smss_bytes = u64::from(self.params.smss_bytes);
+        let (size, waiting) = (
+            (room.left.max(1.0) as u32).min(max),
+            self.write_end - self.snd_nxt,
+        );
+        if waiting < u64::from(size) * smss_bytes {
+            return (waiting / smss_bytes) as u32;
+        }
+        size
+    }
+
+    /// Linux (`tcp_tso_should_defer`): where a segment left within the last millisecond and the next ACK is due
+    /// within one, room for less than a burst waits for more. The millisecond begins when pacing lets the next one
+    /// leave (`tcp_wstamp_ns`).
+    #[inline]
+    pub(super) fn waits_for_a_burst(&self, room: Room, max: u32, now: Nanos) -> bool {
+        if !self.rules.sends_bursts || self.is_in_burst(now) || self.is_repairing() {
+            return false;
+        }
+        let (Some(first), Some(srtt)) = (self.board.first(), self.rtt.srtt()) else {
+            return false;
+        };
+        let released = self.pacer.as_ref().map_or(0, Pacer::release);
+        let offered = f64::from(self.last_wnd_bytes) / f64::from(self.params.smss_bytes);
+        // The last segment of a piece gains nothing by waiting.
+        now <= self.last_sent_at.max(released) + MILLISECOND
+            && self.board.sent_at(first) + srtt <= now + (srtt / 2).min(MILLISECOND)
+            && room.left < room.window.min(offered) / BURST_SHARE
+            && room.left < f64::from(max)
+            && self.head_pkts() > 1
+    }
+
+    /// Linux (`tcp_tso_autosize`): what the pacing rate sends in a millisecond, at least two segments.
+    /// Where the `room` is less than that it does not matter how much more it would be.
+    #[inline]
+    pub(super) fn max_of_burst(&self, room: Room) -> u32 {
+        if let Some(pacer) = &self.pacer {
+            return pacer.burst_pkts();
+        }
+        let Some(srtt) = self.rtt.srtt().filter(|_| room.left >= 2.0) else {
+            return MIN_BURST;
+        };
+        let cwnd = self.controller.window().cwnd;
+        let share = WindowPacing::LINUX.share(cwnd, self.controller.window().ssthresh);
+        let per_millisecond = share * cwnd * BURST_SPAN as f64 / srtt as i64 as f64;
+        (per_millisecond as u32).max(MIN_BURST)
+    }
+}
