@@ -206,6 +206,9 @@ class Play:
             left = f"cwnd = {cwnd!r} and ssthresh = {ssthresh!r}"
             self.note(f"window {method}", f"{method} leaves {left}: both are numbers of 1 at least, and cwnd is finite")
             return
+        rate = getattr(self.controller, "pacing_rate_pkts_per_s", None)
+        if getattr(self.controller, "paces", False) and not (rate is None or rate > 0):
+            self.note(f"rate {method}", f"{method} leaves pacing_rate_pkts_per_s = {rate!r}: None, or above 0")
         self.window = (float(cwnd), float(ssthresh))  # type: ignore[arg-type]
 
 

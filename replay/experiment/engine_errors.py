@@ -42,12 +42,9 @@ class EngineError:
 
 
 def in_scenario_terms(scenario: Scenario, errors: Iterable[tuple[Job, EngineError]]) -> list[str]:
-    """Return a line for what the engine refuses in configurations of jobs: key path and problem, one per key."""
-    lines: dict[str, str] = {}
-    for job, error in errors:
-        key = _file_path(scenario, job, error.path)
-        lines.setdefault(key, f"{key}: {error.problem()}")
-    return list(lines.values())
+    """Return a line for each thing that the engine refuses in configurations of jobs: key path and problem."""
+    lines = [f"{_file_path(scenario, job, error.path)}: {error.problem()}" for job, error in errors]
+    return list(dict.fromkeys(lines))
 
 
 def _file_path(scenario: Scenario, job: Job, path: Path) -> str:

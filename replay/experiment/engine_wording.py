@@ -180,7 +180,7 @@ _NO_EFFECT = {
     "own_slow_start": "{variant} has its own slow start",
     "own_window": "{variant} computes its own window",
     "no_ssthresh": "{variant} has no ssthresh that can be set",
-    "not_paced": "{variant} is a user's controller, which the stack does not pace",
+    "not_paced": "{variant} is a controller in Python: its class says whether it paces",
     "always_paced": "{variant} always paces",
     "ignores_marks": "{variant} keeps its window at a congestion mark",
     "no_handshake": "has no effect without handshake = true: there is no SYN to retransmit",
@@ -196,7 +196,8 @@ _NO_EFFECT = {
 
 
 def _no_effect(_key: str, f: Fields) -> str:
-    return _NO_EFFECT[f["reason"]].format(variant=f'variant "{f["variant"]}"', recovery=f["recovery"])
+    name = f["variant"].removeprefix("external:")
+    return _NO_EFFECT[f["reason"]].format(variant=f'variant "{name}"', recovery=f["recovery"])
 
 
 _TEXTS = {

@@ -55,7 +55,7 @@ def test_a_cell_is_not_judged_where_ns2_itself_is_not_steady() -> None:
         for spread in (0.49, 0.51)
     ]
     assert [cell.judged for cell in cells] == [True, False]
-    assert [row["verdict"] for row in ns2_modules_table(cells).rows] == ["miss", "not judged"]
+    assert [row["verdict"] for row in ns2_modules_table(cells).rows] == ["fail", "not judged"]
     assert [check.verdict for check in Results(linux=[], ns2_modules=cells).others] == ["miss"]
 
 

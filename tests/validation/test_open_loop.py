@@ -133,5 +133,5 @@ def test_a_record_that_leaves_octets_out_is_refused(s9: KernelRun) -> None:
         follow(config, 0, [*start, (3, "data", 1449, 1448, 0, [])])
     with pytest.raises(LogError, match="syn, data, timeout, syn_ack or ack"):
         follow(config, 0, [(1, "fin", 0, 0, 0, [])])
-    with pytest.raises(LogError, match="flows: there is none with number 1"):
+    with pytest.raises(LogError, match="flows: UnknownFlow"):
         follow(config, 1, start)

@@ -431,3 +431,36 @@ def test_a_pacing_rate_that_is_none_is_refused() -> None:
         ControllerError, match=r"Wrong\.on_ack at .* leaves pacing_rate_pkts_per_s = 0\.0: it is None or"
     ):
         _run("external:wrong")
+
+
+def test_a_model_that_does_not_pace_gets_samples_and_observes_every_ack() -> None:
+    acks: dict[str, int] = {"observe": 0, "on_ack": 0, "sampled": 0}
+
+    class Unpaced(_Model, variant="unpaced"):
+        paces = False
+
+        def observe(self, ack: Any) -> None:  # noqa: ARG002 - it only counts
+            acks["observe"] += 1
+
+        def on_ack(self, ack: Any) -> None:
+            acks["on_ack"] += 1
+            acks["sampled"] += ack.delivery_rate_pkts_per_s is not None
+            super().on_ack(ack)
+
+    _run("external:unpaced")
+    assert acks["on_ack"] > 1000
+    assert acks["sampled"] > 0.9 * acks["on_ack"]
+    assert acks["observe"] >= acks["on_ack"]
+
+
+class _Unpaceable(_Model, variant=None):
+    """Its pacing rate is 0 from the first ACK."""
+
+    def on_ack(self, ack: Any) -> None:
+        super().on_ack(ack)
+        self.pacing_rate_pkts_per_s = 0.0
+
+
+def test_the_contract_looks_at_the_pacing_rate() -> None:
+    findings = check_controller(_Unpaceable)
+    assert any("pacing_rate_pkts_per_s = 0.0" in finding for finding in findings)

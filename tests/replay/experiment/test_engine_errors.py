@@ -82,12 +82,12 @@ def test_each_flow_is_named_by_its_table() -> None:
 def test_an_option_is_refused_where_no_variant_compared_heeds_it(
     flow: dict[str, Any], heeding: str, deaf: str, says: str
 ) -> None:
-    assert _refusal(flow=flow, compare={"variants": [deaf]}) == f"s.toml: flow.{says}"
+    assert _refusal(flow=flow, compare={"variants": [deaf]}).splitlines()[0] == f"s.toml: flow.{says}"
     for variants in ([heeding, deaf], [deaf, heeding]):
         scenario = _scenario(flow=flow, compare={"variants": variants})
         check_jobs(scenario, plan_comparison(scenario, scenario.compare.variants), {})
     flows = [{"name": "a", "variant": heeding}, {"name": "b", "variant": deaf, **flow}]
-    assert _refusal(flows=flows) == f"s.toml: flows[1].{says}"
+    assert _refusal(flows=flows).splitlines()[0] == f"s.toml: flows[1].{says}"
 
 
 @pytest.mark.parametrize(

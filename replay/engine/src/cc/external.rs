@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    AckEvidence, Adjustment, Capabilities, ConnectionEvent, LOSS_WINDOW, Pace, SignalEvidence,
-    Window,
+    AckEvidence, Adjustment, Capabilities, ConnectionEvent, LOSS_WINDOW, Pace, Signal,
+    SignalEvidence, Window,
 };
 use crate::sim::time::Nanos;
 
@@ -135,7 +135,10 @@ impl ExternalController {
 
     /// Passes it a signal to reduce the window, and keeps the window before.
     pub fn reduce(&mut self, event: &ControllerEvent) {
-        self.before = Some(self.decision.window);
+        let repeated = matches!(event, ControllerEvent::Timeout(signal) if signal.signal == Signal::RepeatedTimeout);
+        if !repeated {
+            self.before = Some(self.decision.window);
+        }
         self.notify(event);
     }
 

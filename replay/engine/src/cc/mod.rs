@@ -298,7 +298,7 @@ impl Controller {
             Self::Bbr3(bbr) => bbr.on_mark(),
             Self::External(external) => {
                 external.reduce(&ControllerEvent::Congestion(*signal));
-                if let Some(beta) = beta {
+                if let Some(beta) = beta.filter(|_| !external.capabilities().models_path) {
                     external.set_window(Window::at(beta * signal.flight));
                 }
             }

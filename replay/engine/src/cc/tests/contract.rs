@@ -1,8 +1,6 @@
-//! What every controller of the catalogue must keep, under every profile: rules checked over random sequences of
-//! events with random parameters, and sequences made by hand for what a rule needs. A variant that is added is here by
-//! being in the list.
+//! What every controller of the catalogue must keep, under every profile, over random and hand-made sequences of events.
 //!
-//! Does not depend on any variant by name. Where a model of the path keeps a rule in a form of its own, that stands beside it.
+//! Does not depend on any variant by name.
 
 use std::ops::RangeInclusive;
 
@@ -37,12 +35,11 @@ enum Happening {
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
-    let ack = (1..9_u32, 1..2000_u64, any::<bool>()).prop_map(|(delivered, rtt_ms, limited)| {
-        Happening::Ack {
-            delivered,
-            rtt_ms,
-            limited,
-        }
+    let ack = (1..9_u32, 1..2000_u64, any::<bool>());
+    let ack = ack.prop_map(|(delivered, rtt_ms, limited)| Happening::Ack {
+        delivered,
+        rtt_ms,
+        limited,
     });
     prop_oneof![
         40 => ack,
@@ -109,7 +106,7 @@ impl Model {
     }
 
     fn flight(&self) -> u32 {
-        self.controller.window().cwnd.min(1e6) as u32
+        self.cwnd().min(1e6) as u32
     }
 
     fn ack(&mut self, delivered: u32, rtt: Nanos, limited: bool) -> AckEvidence {
@@ -187,7 +184,7 @@ impl Model {
 
     /// Lets it happen and checks the rule that belongs to it.
     fn step(&mut self, happening: Happening) {
-        let before = self.controller.window().cwnd;
+        let before = self.cwnd();
         match happening {
             Happening::Ack {
                 delivered,
@@ -206,7 +203,7 @@ impl Model {
             Happening::Idle => self.idle(before),
             Happening::RecoveryExit => self.leave_recovery(before),
         }
-        self.max = self.max.max(self.controller.window().cwnd);
+        self.max = self.max.max(self.cwnd());
         self.check();
     }
 
@@ -270,6 +267,10 @@ impl Model {
         self.controller.on_event(&event);
     }
 
+    fn cwnd(&self) -> f64 {
+        self.controller.window().cwnd
+    }
+
     fn models_path(&self) -> bool {
         self.controller.capabilities().models_path
     }
@@ -281,7 +282,7 @@ impl Model {
     }
 
     fn check_window(&self, cause: &str, before: f64, allowed: RangeInclusive<f64>) {
-        let after = self.controller.window().cwnd;
+        let after = self.cwnd();
         assert!(
             allowed.contains(&after),
             "{:?}: {cause} took the window from {before} to {after}, not within {allowed:?}",
@@ -298,7 +299,7 @@ impl Model {
 
     /// A window grows if it was used; that of a model if what has been delivered allows it, whoever limited the rate.
     fn check_growth(&self, before: f64, limited: bool) {
-        let after = self.controller.window().cwnd;
+        let after = self.cwnd();
         if self.models_path() {
             let max = self.max.max(self.max_of_model());
             assert!(
@@ -318,10 +319,7 @@ impl Model {
     }
 
     fn check(&self) {
-        let (cwnd, ssthresh) = (
-            self.controller.window().cwnd,
-            self.controller.window().ssthresh,
-        );
+        let (cwnd, ssthresh) = (self.cwnd(), self.controller.window().ssthresh);
         let who = (self.name, &self.values);
         assert!(cwnd.is_finite() && cwnd >= 1.0, "{who:?}: cwnd {cwnd}");
         // Two by RFC 5681 §3.1; Linux's Vegas takes one off a window of two.
@@ -339,10 +337,10 @@ fn play(
     events: &[Happening],
 ) -> Vec<f64> {
     let mut model = Model::with(who, values, start);
-    let mut windows = vec![model.controller.window().cwnd];
+    let mut windows = vec![model.cwnd()];
     for &event in events {
         model.step(event);
-        windows.push(model.controller.window().cwnd);
+        windows.push(model.cwnd());
     }
     windows
 }
@@ -421,7 +419,7 @@ fn pays_for_losses(variant: Variant) -> bool {
 fn a_held_window_stays_whatever_happens() {
     for (variant, profile) in everyone().filter(|&(variant, _)| holds_its_window(variant)) {
         let mut model = Model::new(variant, profile, SECOND);
-        let held = model.controller.window().cwnd;
+        let held = model.cwnd();
         for happening in [
             Happening::Loss,
             Happening::RecoveryExit,
@@ -430,7 +428,7 @@ fn a_held_window_stays_whatever_happens() {
         ] {
             model.step(happening);
             full_acks(&mut model, 40, 100);
-            assert_eq!(model.controller.window().cwnd.to_bits(), held.to_bits());
+            assert_eq!(model.cwnd().to_bits(), held.to_bits());
         }
     }
 }
@@ -452,9 +450,9 @@ fn every_window_grows_while_it_is_used_and_nothing_is_lost() {
         if holds_its_window(variant) {
             continue; // Its own rule is `a_held_window_stays_whatever_happens`.
         }
-        let before = model.controller.window().cwnd;
+        let before = model.cwnd();
         full_acks(&mut model, 40, 100);
-        let after = model.controller.window().cwnd;
+        let after = model.cwnd();
         assert!(
             after > before,
             "{variant:?} under {profile:?}: {before} to {after}"
@@ -467,16 +465,13 @@ fn a_loss_costs_and_undo_gives_it_back() {
     for (variant, profile) in everyone() {
         let mut model = Model::new(variant, profile, SECOND);
         let pays = pays_for_losses(variant) && !holds_its_window(variant);
-        if model.controller.capabilities().models_path || !pays {
+        if model.models_path() || !pays {
             continue; // Its own rule is the next one, that of a held window, or of SCPS-TP's reduction.
         }
         full_acks(&mut model, 60, 100);
-        let (cwnd, ssthresh) = (
-            model.controller.window().cwnd,
-            model.controller.window().ssthresh,
-        );
+        let (cwnd, ssthresh) = (model.cwnd(), model.controller.window().ssthresh);
         model.step(Happening::Loss);
-        let after_congestion = model.controller.window().cwnd;
+        let after_congestion = model.cwnd();
         assert!(
             after_congestion < cwnd,
             "{variant:?} under {profile:?}: {cwnd} to {after_congestion}"
@@ -484,18 +479,14 @@ fn a_loss_costs_and_undo_gives_it_back() {
         model.controller.adjust(Adjustment::Undo);
         assert_eq!(
             (
-                model.controller.window().cwnd.to_bits(),
+                model.cwnd().to_bits(),
                 model.controller.window().ssthresh.to_bits()
             ),
             (cwnd.to_bits(), ssthresh.to_bits()),
             "{variant:?} under {profile:?}"
         );
         model.controller.adjust(Adjustment::Undo);
-        assert_eq!(
-            model.controller.window().cwnd.to_bits(),
-            cwnd.to_bits(),
-            "undone once only"
-        );
+        assert_eq!(model.cwnd().to_bits(), cwnd.to_bits(), "undone once only");
     }
 }
 
@@ -503,16 +494,14 @@ fn a_loss_costs_and_undo_gives_it_back() {
 fn a_loss_costs_a_model_a_round_of_conservation_and_recoverys_end_gives_the_window_back() {
     for (variant, profile) in everyone() {
         let mut model = Model::new(variant, profile, SECOND);
-        if !model.controller.capabilities().models_path
-            || model.controller.capabilities().wants_losses
-        {
+        if !model.models_path() || model.controller.capabilities().wants_losses {
             continue; // Of those that judge each loss, its own rule is the next one.
         }
         full_acks(&mut model, 60, 100);
-        let before = model.controller.window().cwnd;
+        let before = model.cwnd();
         assert!(before > 20.0, "{variant:?} has not grown: {before}");
         model.step(Happening::Loss);
-        assert_eq!(model.controller.window().cwnd.to_bits(), before.to_bits());
+        assert_eq!(model.cwnd().to_bits(), before.to_bits());
         // Six segments are in flight, and as many may leave as are delivered; a round does not end meanwhile.
         let conserving = AckEvidence {
             flight: 6,
@@ -520,17 +509,17 @@ fn a_loss_costs_a_model_a_round_of_conservation_and_recoverys_end_gives_the_wind
             ..model.ack(2, 100 * MILLISECOND, true)
         };
         model.controller.on_ack(&conserving);
-        assert_eq!(model.controller.window().cwnd.to_bits(), 8.0_f64.to_bits());
+        assert_eq!(model.cwnd().to_bits(), 8.0_f64.to_bits());
         model.repair = Repair::None;
         let exit = model.ack(1, 100 * MILLISECOND, true);
         model.controller.on_ack(&exit);
-        let after = model.controller.window().cwnd;
+        let after = model.cwnd();
         assert!(
             (before..=before + 1.0).contains(&after),
             "{variant:?} under {profile:?}: {before} to {after}"
         );
         model.controller.adjust(Adjustment::Undo);
-        assert_eq!(model.controller.window().cwnd.to_bits(), after.to_bits());
+        assert_eq!(model.cwnd().to_bits(), after.to_bits());
     }
 }
 
@@ -542,12 +531,12 @@ fn a_model_that_judges_each_loss_keeps_its_window_and_undo_takes_nothing() {
             continue;
         }
         full_acks(&mut model, 60, 100);
-        let before = model.controller.window().cwnd;
+        let before = model.cwnd();
         assert!(before > 20.0, "{variant:?} has not grown: {before}");
         model.step(Happening::Loss);
-        assert_eq!(model.controller.window().cwnd.to_bits(), before.to_bits());
+        assert_eq!(model.cwnd().to_bits(), before.to_bits());
         model.controller.adjust(Adjustment::Undo);
-        assert_eq!(model.controller.window().cwnd.to_bits(), before.to_bits());
+        assert_eq!(model.cwnd().to_bits(), before.to_bits());
     }
 }
 
@@ -561,21 +550,17 @@ fn a_timeout_leaves_the_loss_window_and_idleness_the_initial_one() {
         full_acks(&mut model, 60, 100);
         let mut idle = Model::new(variant, profile, SECOND);
         full_acks(&mut idle, 60, 100);
-        let before = idle.controller.window().cwnd;
+        let before = idle.cwnd();
         idle.controller
             .on_event(&ConnectionEvent::Idle(4.0, 5 * SECOND));
-        let left = idle.controller.window().cwnd;
-        if idle.controller.capabilities().models_path {
+        let left = idle.cwnd();
+        if idle.models_path() {
             assert_eq!(left.to_bits(), before.to_bits(), "{variant:?} keeps it");
         } else {
             assert!((1.0..=4.0).contains(&left), "{variant:?}");
         }
         model.step(Happening::Timeout);
-        assert_eq!(
-            model.controller.window().cwnd.to_bits(),
-            1.0_f64.to_bits(),
-            "{variant:?}"
-        );
+        assert_eq!(model.cwnd().to_bits(), 1.0_f64.to_bits(), "{variant:?}");
     }
 }
 

@@ -83,10 +83,16 @@ impl Ns2TcpLinux {
 pub(in crate::tcp) struct Ns2TcpLinuxRecovery;
 
 impl Recovery for Ns2TcpLinuxRecovery {
+    /// Every ACK is timed, and the window grows only if it was full.
+    const IS_STEADY: bool = false;
+
     fn on_ack(sender: &mut Sender, ack: &Ack) {
         let lost = sender.judge_as_tcp_linux(ack);
         let open = matches!(sender.phase, Phase::Open { .. });
-        if ack.advances && !matches!(sender.phase, Phase::Recovery(_)) {
+        if ack.advances
+            && !matches!(sender.phase, Phase::Recovery(_))
+            && !sender.capabilities.models_path
+        {
             sender.increase_as_tcp_linux(ack);
         }
         if !ack.advances || ack.digest.sacked > 0 || !open {

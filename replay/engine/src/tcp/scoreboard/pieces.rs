@@ -50,7 +50,7 @@ impl Scoreboard {
             return;
         }
         self.begin_piece(number);
-        let behind = number + max.max(1);
+        let behind = number.saturating_add(max.max(1));
         let whole = (number + 1..behind).any(|n| n >= self.end || self.begins_piece(n));
         if !whole {
             self.begin_piece(behind);

@@ -145,14 +145,12 @@ impl Sender {
             prior_flight,
             now,
         };
-        if self.pacer.is_none() {
-            if self.has_news(covered.segments) {
-                self.notify_fast(news());
-            }
-        } else if self.rates.is_none() {
-            self.notify_paced_fast(news());
-        } else {
+        if self.rates.is_some() {
             self.notify_model_fast(news());
+        } else if self.pacer.is_some() {
+            self.notify_paced_fast(news());
+        } else if self.has_news(covered.segments) {
+            self.notify_fast(news());
         }
         if self.board.outstanding() == 0 {
             self.note_finish();
@@ -189,6 +187,9 @@ impl Sender {
             rate,
             ..self.fast_evidence(news)
         };
+        if self.capabilities.observes {
+            self.controller.observe(&evidence);
+        }
         self.controller.on_ack(&evidence);
         self.update_pacing();
         if self.controller.holds_back()

@@ -425,21 +425,6 @@ impl Sender {
         self.board.forget_lost_lately();
     }
 
-    #[inline]
-    pub(in crate::tcp) fn update_pacing(&mut self) {
-        if self.pacer.is_none() {
-            return;
-        }
-        let outstanding = self.board.outstanding();
-        let mut pace = self.controller.pace(self.rtt.path_srtt(), outstanding);
-        if self.quick_start.is_some() {
-            pace.pkts_per_s = pace.pkts_per_s.min(self.quick_start_pkts_per_s());
-        }
-        if let Some(pacer) = &mut self.pacer {
-            pacer.set_pace(pace, self.params.smss_bytes, self.rtt.min_rtt());
-        }
-    }
-
     /// RFC 2883 §4: a first block below the ACK says that octets came twice. Returns whether it was one, of a segment
     /// that was sent twice.
     pub(in crate::tcp) fn take_dsack(&mut self, segment: &Segment, prior_una: u64) -> bool {

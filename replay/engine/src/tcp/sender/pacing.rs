@@ -3,6 +3,7 @@
 //!
 //! Does not depend on why the rate is what it is.
 
+use super::Sender;
 use crate::cc::Pace;
 use crate::sim::time::{Nanos, SECOND};
 use crate::sim::timer::Timer;
@@ -132,7 +133,25 @@ impl Pacer {
             };
             let saved = self.credit.min(whole / 2);
             self.credit -= saved;
-            self.release += whole - saved;
+            self.release = self.release.saturating_add(whole - saved);
+        }
+    }
+}
+
+impl Sender {
+    /// Takes over the pace of the controller.
+    #[inline]
+    pub(in crate::tcp) fn update_pacing(&mut self) {
+        if self.pacer.is_none() {
+            return;
+        }
+        let outstanding = self.board.outstanding();
+        let mut pace = self.controller.pace(self.rtt.path_srtt(), outstanding);
+        if self.quick_start.is_some() {
+            pace.pkts_per_s = pace.pkts_per_s.min(self.quick_start_pkts_per_s());
+        }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.set_pace(pace, self.params.smss_bytes, self.rtt.min_rtt());
         }
     }
 }
