@@ -204,6 +204,49 @@ def print_ratios(found: dict[str, list[Figures]]) -> None:
     print(f"memory growth / ns-2's: {memory:.2f} with summary (at most 0.5 wanted)")
 
 
+PROFILES = (
+    ("rfc", "newreno", 10),
+    ("rfc", "cubic", None),
+    ("rfc", "bbr", None),
+    ("linux", "linux-reno", 6),
+    ("linux", "cubic", 6),
+    ("linux", "bbr", 6),
+    ("ns2", "newreno", None),
+    ("ns2", "cubic", None),
+)
+"""Profile, variant, and the ratio to ns-2's newreno that is wanted."""
+
+
+def profile_session(profile: str, variant: str, seconds: float) -> dict[str, Any]:
+    """Return the session of newreno.tcl with this stack profile and variant."""
+    return session(seconds, profile=profile, variant=variant)
+
+
+def over_profiles(rounds: int, seconds: float) -> None:
+    """Nanoseconds per data packet of each profile, compared with ns-2's newreno in the same round; and instructions."""
+    from benches.engine_instructions import TOOLS, instructions_each
+
+    has_ns2 = shutil.which("ns") is not None
+    counts = all(shutil.which(tool) for tool in TOOLS)
+    theirs: list[float] = []
+    ours: dict[tuple[str, str], list[float]] = {(profile, variant): [] for profile, variant, _ in PROFILES}
+    for _ in range(rounds):
+        if has_ns2:
+            theirs += ns_each([ns2(seconds)])
+        for profile, variant in ours:
+            ours[profile, variant] += ns_each([worker([profile_session(profile, variant, seconds)])])
+    print(f"the same session under each stack profile, {seconds:g} s; medians of {rounds} rounds")
+    for profile, variant, wanted in PROFILES:
+        each = ours[profile, variant]
+        line = f"  {profile:5} {variant:10} {Spread(tuple(each)):.1f} ns per data packet"
+        if theirs:
+            goal = f" (at least {wanted} wanted)" if wanted else ""
+            line += f", {ratio(theirs, each):.2f} times as fast as ns-2's newreno{goal}"
+        if counts:
+            line += f", {instructions_each(profile_session(profile, variant, 60)):.0f} instructions"
+        print(line, flush=True)
+
+
 def over_windows(rounds: int) -> None:
     """A fixed window of 100,000 segments compared with one of 100, at 1 % loss."""
     small, large = [], []
@@ -285,6 +328,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     compared_with_ns2(given.rounds, given.seconds)
     sys.stdout.flush()
+    over_profiles(given.rounds, given.seconds)
     over_threads(given.rounds)
     thousand_runs(given.rounds)
     over_windows(given.rounds)

@@ -19,6 +19,7 @@ from hindflight.replay.catalogue import engine_variant_names
 BUILD = ("cargo", "build", "--release", "--locked", "-p", "hindflight-engine", "--message-format=json", "--example")
 COUNT = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
 SECONDS = (100, 200)
+TOOLS = ("valgrind", "cargo")
 
 
 def program(example: str) -> str:
@@ -47,16 +48,22 @@ def session_cost(run: str, config: dict[str, Any], seconds: int) -> tuple[int, i
     return instructions, sum(int(sent) for sent in re.findall(r"segments_out: (\d+)", said))
 
 
+def instructions_each(config: dict[str, Any], run: str | None = None) -> float:
+    """Return the instructions per data packet of a session, its start left out."""
+    run = run or program("run")
+    (shorter, fewer), (longer, more) = (session_cost(run, config, seconds) for seconds in SECONDS)
+    return (longer - shorter) / (more - fewer)
+
+
 def main(names: list[str]) -> None:
     """Count and print."""
-    for tool in ("valgrind", "cargo"):
+    for tool in TOOLS:
         if shutil.which(tool) is None:
             raise SystemExit(f"instructions are counted by {tool}, which is not installed")
     run = program("run")
     newreno = 0.0
     print(f"instructions per data packet between {SECONDS[0]} and {SECONDS[1]} s of the session, and over newreno's")
     for name in ("newreno", *(name for name in names or engine_variant_names() if name != "newreno")):
-        (shorter, fewer), (longer, more) = (session_cost(run, variant_session(name), s) for s in SECONDS)
-        each = (longer - shorter) / (more - fewer)
+        each = instructions_each(variant_session(name), run)
         newreno = newreno or each
         print(f"  {name:16} {each:6.0f} {each / newreno:.2f}", flush=True)

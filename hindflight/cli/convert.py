@@ -87,7 +87,7 @@ def show(
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What a model is drawn with: parameters as KEY=VALUE, how long, how many packets, and the seed."""
+    """How a channel is generated from a model: parameters as KEY=VALUE, how long, how many packets, and the seed."""
 
     settings: list[str]
     duration: str
@@ -96,7 +96,7 @@ class Drawing:
 
 
 def _trace_of(source: str, form: str | None, drawing: Drawing) -> tuple[Trace, pa.Table | None]:
-    """The trace of a file or of a model drawn anew, and the skyline of a street."""
+    """The trace of a file, or one generated from a model, and the skyline of a street."""
     from hindflight.channels.formats import read_channel
     from hindflight.channels.models.skyline import chart_data
     from hindflight.channels.models.street import Street

@@ -71,9 +71,11 @@ def summary_without_capture(
     """Return the rows of section `summary` of a replay without a captured flow."""
     under_test = [run for run in runs if run["purpose"] == "what_if" and run["role"] == "under_test"]
     subjects = {run_subject(run["variant"], run["proxy"]) for run in under_test}
-    drawn = all(run["channel_mode"] == "model" for run in under_test)
+    generated = all(run["channel_mode"] == "model" for run in under_test)
     channel = (
-        "a channel drawn from its model" if drawn else "a captured channel, whose capture is not in this workspace"
+        "a channel generated from its model"
+        if generated
+        else "a captured channel, whose capture is not in this workspace"
     )
     tried, count = f"{counted(len(subjects), 'choice')} of variant and proxy", counted(len(under_test), "run")
     sentences = [f"Replayed without a capture: {tried} over {channel}, {count} in all."]

@@ -155,7 +155,7 @@ class Stack(Part):
         if self.tail_loss_probe and (self.sack is False or self.recovery not in {None, "rack_prr"}):
             raise ValueError('tail_loss_probe = true needs recovery = "rack_prr", which sends the probes')
         if self.ecn_beta is not None and not self.ecn:
-            raise ValueError("ecn_beta means nothing without ecn = true")
+            raise ValueError("ecn_beta has no effect without ecn = true")
         self._acks_agree()
         if self.handshake is False and self.quick_start is not None:
             raise ValueError("handshake = false contradicts quick_start, which asks with the SYN")
@@ -169,9 +169,9 @@ class Stack(Part):
 
     def _send_buffer_agrees(self) -> None:
         if self.send_buffer_max is not None and (self.send_buffer or self.send_buffer_max + 1) > self.send_buffer_max:
-            raise ValueError("send_buffer_max means nothing without a send_buffer that is no larger")
+            raise ValueError("send_buffer_max has no effect without a send_buffer that is no larger")
         if self.notsent_lowat is not None and self.send_buffer is None:
-            raise ValueError("notsent_lowat means nothing without send_buffer")
+            raise ValueError("notsent_lowat has no effect without send_buffer")
 
     def overrides(self) -> dict[str, Any]:
         """Return what differs from the profile, by the keys of the file, in their order."""
@@ -180,7 +180,7 @@ class Stack(Part):
 
 
 class Flow(Stack):
-    """The flow under study: variants and proxies are those that `compare` names."""
+    """The flow under test: variants and proxies are those that `compare` names."""
 
     start: Time = 0
     size: Annotated[FlowSize | None, BeforeValidator(lambda size: None if size == "greedy" else size)] = None
@@ -192,13 +192,13 @@ class Flow(Stack):
     def _fits(self) -> Flow:
         if self.size is not None and not isinstance(self.application, Greedy):
             kind = self.application.kind
-            raise ValueError(f"size contradicts an application of kind {kind!r}, which says itself how much it sends")
+            raise ValueError(f"size contradicts an application of kind {kind!r}, which determines its own size")
         if isinstance(self.application, Greedy) and self.application.write is not None and self.send_buffer is None:
-            raise ValueError("application.write means nothing without send_buffer")
+            raise ValueError("application.write has no effect without send_buffer")
         if isinstance(self.application, Stream) and self.read_rate is not None:
-            raise ValueError("read_rate contradicts a stream, which is read as it comes and played at its own rate")
+            raise ValueError("read_rate contradicts a stream, which is read as it arrives and played at its own rate")
         if self.close and self._is_endless():
-            raise ValueError("close means nothing for a flow without end: give it a size, or an application that ends")
+            raise ValueError("close has no effect on a flow without end: give it a size, or an application that ends")
         return self
 
     def _is_endless(self) -> bool:
@@ -262,7 +262,7 @@ class Datagrams(Part):
         if (self.on is None) != (self.off is None):
             raise ValueError("on and off belong together; leave both out for a constant rate")
         if self.spread is not None and self.on is None:
-            raise ValueError("spread means nothing without on and off")
+            raise ValueError("spread has no effect without on and off")
         return self
 
     def engine(self) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class Link(Part):
             rates = (direction.rate, direction.rate_file, *(change.rate for change in self.changes))
             known = self.channel is not None or rates.count(None) < len(rates)
             if direction.queue.kind != "drop_tail" and not known:
-                raise ValueError(f"{key} = {direction.queue.kind} means nothing without a rate: nothing ever waits")
+                raise ValueError(f"{key} = {direction.queue.kind} has no effect without a rate: nothing ever queues")
         return self
 
     @model_validator(mode="after")
@@ -341,7 +341,7 @@ class Scenario(Part):
             yield "flow.start: not before the end of the run"
         for key, flow in flows:
             if not changing and flow.handover_adaptation not in {None, "off"}:
-                yield f"{key}.handover_adaptation: means nothing without a link that changes"
+                yield f"{key}.handover_adaptation: has no effect without a link that changes"
             if not breaking and flow.freeze_warning is not None:
                 yield f"{key}.freeze_warning: there is no outage to warn of; give a link changes with outage or hold"
             for own, at in written_at(flow.application):

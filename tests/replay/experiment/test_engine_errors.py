@@ -99,7 +99,7 @@ def test_an_option_is_refused_where_no_variant_compared_heeds_it(
             "links[0].changes[0]: outage and hold contradict each other",
         ),
         ([{"at": "1 s", "hold": True}, {"at": "9 h", "hold": False}], {}, "links[0].changes[1].at: not before the end"),
-        ([], {"handover_adaptation": "jump"}, "flow.handover_adaptation: means nothing without a link that changes"),
+        ([], {"handover_adaptation": "jump"}, "flow.handover_adaptation: has no effect without a link that changes"),
         (
             [{"at": "1 s", "rate": "2 Mbit/s"}],
             {"freeze_warning": "300 ms"},

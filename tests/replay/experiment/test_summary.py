@@ -24,7 +24,7 @@ def _setup_row(runs: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("mode", "channel"),
-    [("model", "a channel drawn from its model"), ("resampled", "a captured channel, whose capture")],
+    [("model", "a channel generated from its model"), ("resampled", "a captured channel, whose capture")],
 )
 def test_what_was_replayed_over_what_and_how_fast(mode: str, channel: str) -> None:
     runs = [_run(variant, 1, 1e6 * n, channel_mode=mode) for n, variant in enumerate(("newreno", "cubic", "bbr"), 1)]

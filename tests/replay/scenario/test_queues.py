@@ -101,11 +101,11 @@ def test_an_error_is_one_line_with_its_key(queue: object, expected: str) -> None
 
 
 def test_a_managed_queue_needs_a_rate_now_or_later() -> None:
-    with pytest.raises(ScenarioError, match=r"links\[0\]: queue = codel means nothing without a rate"):
+    with pytest.raises(ScenarioError, match=r"links\[0\]: queue = codel has no effect without a rate"):
         _told({"kind": "codel"}, rate=None)
     later = [{"at": "1 s", "rate": "1 Mbit/s"}]
     assert _told({"kind": "codel"}, rate=None, changes=later) == {"kind": "codel"}
-    with pytest.raises(ScenarioError, match=r"links\[0\]: reverse.queue = pie means nothing"):
+    with pytest.raises(ScenarioError, match=r"links\[0\]: reverse.queue = pie has no effect"):
         _told("9 pkts", reverse={"delay": "1 ms", "queue": {"kind": "pie"}})
 
 
