@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benches.cachegrind import TOOLS, instructions_each
 from benches.engine_worker import PYTHON_RENO, Figures
 from hindflight.replay.catalogue import engine_variant_names
 
@@ -224,8 +225,6 @@ def profile_session(profile: str, variant: str, seconds: float) -> dict[str, Any
 
 def over_profiles(rounds: int, seconds: float) -> None:
     """Nanoseconds per data packet of each profile, compared with ns-2's newreno in the same round; and instructions."""
-    from benches.engine_instructions import TOOLS, instructions_each
-
     has_ns2 = shutil.which("ns") is not None
     counts = all(shutil.which(tool) for tool in TOOLS)
     theirs: list[float] = []

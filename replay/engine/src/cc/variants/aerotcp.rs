@@ -39,7 +39,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "aerotcp",
     family: "split",
-    summary: "between gateways: a fixed window, recovery at the first duplicate ACK, two copies after a timeout",
+    summary: "fixed window between gateways; recovery at the first duplicate ACK, two copies after a timeout",
     source: "Shang, Hadjitheodosiou and Baras 2005",
     year: 2005,
     params: AerotcpParams::SPECS,

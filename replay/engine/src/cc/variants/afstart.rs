@@ -25,7 +25,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "afstart",
     family: "loss",
-    summary: "Reno; slow start aims at a threshold that the spacing of ACKs tells",
+    summary: "Reno; slow start aims at a threshold estimated from the spacing of ACKs",
     source: "Zhang et al. 2012",
     year: 2012,
     params: AfstartParams::SPECS,

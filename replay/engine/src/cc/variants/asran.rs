@@ -57,7 +57,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "asran",
     family: "loss",
-    summary: "over newreno or cubic: ssthresh goes back to the window before the loss before",
+    summary: "newreno or cubic; ssthresh returns to the window before the previous loss",
     source: "the ASRAN paper",
     year: 2020,
     params: AsranParams::SPECS,

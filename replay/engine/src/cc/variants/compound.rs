@@ -29,7 +29,7 @@ pub const DEFINITION: Definition = Definition {
     name: "compound",
     other_names: &["ctcp"],
     family: "loss and delay",
-    summary: "Reno with a delay window beside it",
+    summary: "Reno's window plus a delay-based window",
     source: "draft-sridharan-tcpm-ctcp-02",
     year: 2008,
     params: CompoundParams::SPECS,

@@ -29,7 +29,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "cubic",
     family: "loss",
-    summary: "cubic growth with the recovery of the stack profile (RFC 9438)",
+    summary: "cubic window increase with the recovery of the stack profile (RFC 9438)",
     source: "RFC 9438",
     year: 2023,
     params: CubicParams::SPECS,

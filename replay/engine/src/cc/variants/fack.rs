@@ -25,7 +25,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "fack",
     family: "loss",
-    summary: "Reno's windows; what SACK's forward-most octet has passed is lost after three segments",
+    summary: "Reno's windows; data three segments below the highest octet reported by SACK is lost",
     source: "Mathis and Mahdavi 1996",
     year: 1996,
     params: FackParams::SPECS,

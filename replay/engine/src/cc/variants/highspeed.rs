@@ -31,7 +31,7 @@ pub const DEFINITION: Definition = Definition {
     name: "highspeed",
     other_names: &["hstcp", "hs-tcp"],
     family: "loss",
-    summary: "grows faster and falls less at large windows (RFC 3649)",
+    summary: "increases faster and decreases less at large windows (RFC 3649)",
     source: "RFC 3649",
     year: 2003,
     params: HighspeedParams::SPECS,

@@ -24,7 +24,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "htcp",
     family: "loss",
-    summary: "grows by the time since the last loss",
+    summary: "increase depends on the time since the last loss",
     source: "draft-leith-tcp-htcp-06",
     year: 2008,
     params: HtcpParams::SPECS,

@@ -30,7 +30,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "hybla",
     family: "loss",
-    summary: "grows over a long path as Reno over a short one",
+    summary: "increases on a path with a long RTT as Reno does on one with a short RTT",
     source: "Caini and Firrincieli 2004",
     year: 2004,
     params: HyblaParams::SPECS,

@@ -31,7 +31,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "illinois",
     family: "loss and delay",
-    summary: "growth and cost of a loss follow the queueing delay",
+    summary: "increase and decrease depend on the queueing delay",
     source: "Liu et al. 2008",
     year: 2008,
     params: IllinoisParams::SPECS,

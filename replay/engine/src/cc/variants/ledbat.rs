@@ -30,7 +30,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "ledbat",
     family: "delay",
-    summary: "holds a fixed queueing delay and yields to others (RFC 6817)",
+    summary: "keeps a fixed queueing delay and yields to other flows (RFC 6817)",
     source: "RFC 6817",
     year: 2012,
     params: LedbatParams::SPECS,

@@ -39,7 +39,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "peach",
     family: "probe",
-    summary: "asks for room by dummy segments of low priority, at the start and after a loss",
+    summary: "low-priority dummy segments probe for capacity at the start and after a loss",
     source: "Akyildiz, Morabito and Palazzo 2001",
     year: 2001,
     params: PeachParams::SPECS,

@@ -31,7 +31,7 @@ pub const RENO: Definition = Definition {
 pub const NEWRENO: Definition = Definition {
     name: "newreno",
     family: "loss",
-    summary: "Reno that answers partial ACKs, without SACK (RFC 6582)",
+    summary: "Reno that retransmits on partial ACKs, without SACK (RFC 6582)",
     source: "RFC 6582",
     year: 2012,
     fix: |stack, _| stack.recovery = RecoveryKind::Newreno,

@@ -25,7 +25,7 @@ pub const DEFINITION: Definition = Definition {
     name: "scalable",
     other_names: &["stcp", "s-tcp"],
     family: "loss",
-    summary: "a fixed share of growth per segment, a fixed share of loss",
+    summary: "a fixed increase per segment acknowledged, a fixed decrease factor",
     source: "Kelly 2003",
     year: 2003,
     params: ScalableParams::SPECS,

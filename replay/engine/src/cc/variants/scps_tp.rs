@@ -60,7 +60,7 @@ pub const DEFINITION: Definition = Definition {
     name: "scps-tp",
     other_names: &["scps"],
     family: "space",
-    summary: "Vegas or a fixed rate, losses taken for corruption, holes repaired when reported, few ACKs",
+    summary: "Vegas or a fixed rate; losses are taken for corruption, holes are retransmitted when reported, few ACKs",
     source: "CCSDS 714.0-B-2",
     year: 2006,
     params: ScpsTpParams::SPECS,

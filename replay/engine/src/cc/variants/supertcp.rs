@@ -24,8 +24,8 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "supertcp",
     family: "split",
-    summary: "between gateways: a fixed window, recovery at the first duplicate ACK, a burst's gap repaired at once",
-    source: "as Shang, Hadjitheodosiou and Baras 2005 tell of it",
+    summary: "fixed window between gateways; recovery at the first duplicate ACK, the gap of a burst is retransmitted at once",
+    source: "as described by Shang, Hadjitheodosiou and Baras 2005",
     year: 2005,
     params: SupertcpParams::SPECS,
     fix: |stack, _| stack.recovery = RecoveryKind::Supertcp,

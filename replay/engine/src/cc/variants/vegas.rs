@@ -25,7 +25,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "vegas",
     family: "delay",
-    summary: "holds a few segments in queues",
+    summary: "keeps a few segments in queues",
     source: "Brakmo and Peterson 1995",
     year: 1995,
     params: VegasParams::SPECS,

@@ -24,7 +24,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "veno",
     family: "loss and delay",
-    summary: "Reno that takes losses without a queue for random",
+    summary: "Reno; treats a loss without queueing as random",
     source: "Fu and Liew 2003",
     year: 2003,
     params: VenoParams::SPECS,

@@ -26,7 +26,7 @@ pub const DEFINITION: Definition = Definition {
     name: "westwood-plus",
     other_names: &["westwood+", "tcpw+"],
     family: "rate",
-    summary: "after a loss the window is rate times least RTT, rate by round trips (as Linux)",
+    summary: "after a loss the window is delivery rate x minimum RTT, with a rate per round trip (as Linux)",
     source: "Grieco and Mascolo 2004",
     year: 2004,
     params: WestwoodParams::SPECS,

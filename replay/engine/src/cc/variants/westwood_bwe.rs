@@ -25,7 +25,7 @@ pub const DEFINITION: Definition = Definition {
     name: "westwood-bwe",
     other_names: &["tcpw"],
     family: "rate",
-    summary: "the first Westwood: rate by a filtered sample per ACK",
+    summary: "the first Westwood: a filtered rate sample per ACK",
     source: "Mascolo et al. 2001",
     year: 2001,
     params: WestwoodBweParams::SPECS,

@@ -31,7 +31,7 @@ parameters! {
 pub const DEFINITION: Definition = Definition {
     name: "yeah",
     family: "loss and delay",
-    summary: "Scalable TCP while queues are short, else Reno that drains them",
+    summary: "Scalable TCP while queues are short, otherwise Reno that drains them",
     source: "Baiocchi et al. 2007",
     year: 2007,
     params: YeahParams::SPECS,

@@ -76,7 +76,7 @@ pub const DEFINITION: Definition = Definition {
     name: "bbr",
     other_names: &["bbr1", "bbrv1", "bbr-v1"],
     family: "model",
-    summary: "paces by a model of the path: greatest delivery rate, least round-trip time (BBR v1, as Linux)",
+    summary: "models the path: maximum delivery rate, minimum RTT; paces (BBR v1, as Linux)",
     source: "Cardwell et al., ACM Queue 14-5",
     year: 2016,
     params: BbrParams::SPECS,

@@ -44,7 +44,7 @@ pub const DEFINITION: Definition = Definition {
     name: "bbr3",
     other_names: &["bbrv3", "bbr-v3"],
     family: "model",
-    summary: "BBR that bounds its model by losses and marks, and probes at its rivals' pace (v3, as Linux's branch)",
+    summary: "BBR limited by losses and marks, which probes at intervals fair to Reno (v3, as Google's branch of Linux)",
     source: "draft-ietf-ccwg-bbr-05",
     year: 2026,
     params: Bbr3Params::SPECS,
