@@ -137,7 +137,8 @@ def _read_parquet(path: Path) -> pa.Table:
 
     try:
         with path.open("rb") as file:  # pyarrow opens no file whose name is not UTF-8
-            table = pq.read_table(file, page_checksum_verification=True)
+            # In this thread alone: threads that still read ahead when a page turns out to be damaged abort the process.
+            table = pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True).read(use_threads=False)
         # Checks lengths, indices and text, which the reader does not.
         table.validate(full=True)
         return table

@@ -95,7 +95,7 @@ class Ack(Protocol):
         """The application, not the path, may have limited the sample."""
 
     @property
-    def repair(self) -> str:
+    def recovery_phase(self) -> str:
         """What the sender is in the middle of: none, recovery or loss."""
 
     @property

@@ -48,7 +48,7 @@ class RandomAck:
     flight_pkts: int
     snd_una: int
     cwnd_limited: bool
-    repair: str = "none"
+    recovery_phase: str = "none"
     ecn_echo: bool = False
     lost_pkts: int = 0
     newly_lost_pkts: int = 0

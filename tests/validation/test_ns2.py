@@ -56,7 +56,7 @@ def test_a_cell_is_not_judged_where_ns2_itself_is_not_steady() -> None:
     ]
     assert [cell.judged for cell in cells] == [True, False]
     assert [row["verdict"] for row in ns2_modules_table(cells).rows] == ["fail", "not judged"]
-    assert [check.verdict for check in Results(linux=[], ns2_modules=cells).others] == ["miss"]
+    assert [check.verdict for check in Results(linux=[], ns2_modules=cells).others] == ["fail"]
 
 
 def test_the_wider_of_share_and_interval_is_allowed() -> None:

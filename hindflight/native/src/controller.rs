@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hindflight_engine::cc::{
     AckEvidence, Capabilities, ControllerEvent, Decision, External, Externals, MakeExternal,
-    Repair, Signal, SignalEvidence, Window,
+    RecoveryPhase, Signal, SignalEvidence, Window,
 };
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
@@ -34,7 +34,7 @@ pub struct Ack {
     delivery_rate_pkts_per_s: Option<f64>,
     prior_delivered_pkts: Option<u64>,
     app_limited: bool,
-    repair: &'static str,
+    recovery_phase: &'static str,
     cwnd_limited: bool,
     ecn_echo: bool,
 }
@@ -72,10 +72,10 @@ impl From<&AckEvidence> for Ack {
                 .map(|rate| rate.delivered as f64 / seconds(rate.interval)),
             prior_delivered_pkts: ack.rate.map(|rate| rate.prior_delivered),
             app_limited: ack.rate.is_some_and(|rate| rate.app_limited),
-            repair: match ack.repair {
-                Repair::None => "none",
-                Repair::Recovery => "recovery",
-                Repair::Loss => "loss",
+            recovery_phase: match ack.recovery_phase {
+                RecoveryPhase::None => "none",
+                RecoveryPhase::Recovery => "recovery",
+                RecoveryPhase::Loss => "loss",
             },
             cwnd_limited: ack.cwnd_limited,
             ecn_echo: ack.ecn_echo,

@@ -31,9 +31,9 @@ pub trait WindowDecrease {
         None
     }
 
-    /// See [`WindowIncrease::repair_cwnd`](super::WindowIncrease::repair_cwnd).
-    fn repair_cwnd(&self, after: &Window, increase: &Increase) -> f64 {
-        increase.repair_cwnd(after)
+    /// See [`WindowIncrease::recovery_cwnd`](super::WindowIncrease::recovery_cwnd).
+    fn recovery_cwnd(&self, after: &Window, increase: &Increase) -> f64 {
+        increase.recovery_cwnd(after)
     }
 
     /// The last decrease was spurious; `before` is the state before it.
@@ -161,9 +161,9 @@ macro_rules! decreases {
                 match self { $(Self::$name(rule) => rule.rampdown(before),)* }
             }
 
-            /// See [`WindowDecrease::repair_cwnd`].
-            pub fn repair_cwnd(&self, after: &Window, increase: &Increase) -> f64 {
-                match self { $(Self::$name(rule) => rule.repair_cwnd(after, increase),)* }
+            /// See [`WindowDecrease::recovery_cwnd`].
+            pub fn recovery_cwnd(&self, after: &Window, increase: &Increase) -> f64 {
+                match self { $(Self::$name(rule) => rule.recovery_cwnd(after, increase),)* }
             }
 
             /// See [`WindowDecrease::undo`].

@@ -6,7 +6,7 @@ use crate::sim::time::Nanos;
 
 /// What the sender is in the middle of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Repair {
+pub enum RecoveryPhase {
     /// Nothing is known to be lost.
     #[default]
     None,
@@ -50,7 +50,7 @@ pub struct AckEvidence {
     /// Pacing lets nothing leave before this.
     pub paced_until: Nanos,
     /// What the sender is in the middle of: `observe` sees it before the sender reacted to the ACK, `on_ack` after.
-    pub repair: Repair,
+    pub recovery_phase: RecoveryPhase,
     /// Window that governs transmission, in segments: in fast recovery not the controller's but the proportional rate
     /// reduction's.
     pub window_pkts: f64,

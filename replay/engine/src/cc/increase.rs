@@ -32,7 +32,7 @@ pub trait WindowIncrease {
 
     /// cwnd while ns-2's TCP/Linux repairs a loss after which the window is `after` (Linux 2.6.22: `min_cwnd`): half of
     /// ssthresh, as Reno's module has it.
-    fn repair_cwnd(&self, after: &Window) -> f64 {
+    fn recovery_cwnd(&self, after: &Window) -> f64 {
         libm::floor(after.ssthresh / 2.0)
     }
 
@@ -109,9 +109,9 @@ macro_rules! increases {
                 match self { $(Self::$name(increase) => increase.ssthresh_after(window, signal),)* }
             }
 
-            /// See [`WindowIncrease::repair_cwnd`].
-            pub fn repair_cwnd(&self, after: &Window) -> f64 {
-                match self { $(Self::$name(increase) => increase.repair_cwnd(after),)* }
+            /// See [`WindowIncrease::recovery_cwnd`].
+            pub fn recovery_cwnd(&self, after: &Window) -> f64 {
+                match self { $(Self::$name(increase) => increase.recovery_cwnd(after),)* }
             }
 
             /// See [`WindowIncrease::on_decrease`].

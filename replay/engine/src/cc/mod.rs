@@ -30,7 +30,9 @@ mod windowed_max;
 
 pub use decrease::{Decrease, Factor, OfIncrease, WindowDecrease};
 pub use definition::{ControllerParts, Definition};
-pub use evidence::{AckEvidence, LostSegment, RateSample, Repair, Round, Signal, SignalEvidence};
+pub use evidence::{
+    AckEvidence, LostSegment, RateSample, RecoveryPhase, Round, Signal, SignalEvidence,
+};
 pub use external::{
     ControllerEvent, Decision, External, ExternalController, Externals, MakeExternal,
 };
@@ -185,8 +187,8 @@ pub enum ConnectionEvent {
 pub struct RecoveryTerms {
     /// FACK, before the reduction: see [`WindowDecrease::rampdown`].
     pub rampdown: Option<f64>,
-    /// ns-2's TCP/Linux, after the reduction: cwnd in segments while it repairs, see [`WindowIncrease::repair_cwnd`].
-    pub repair_cwnd: f64,
+    /// ns-2's TCP/Linux, after the reduction: cwnd in segments while it repairs, see [`WindowIncrease::recovery_cwnd`].
+    pub recovery_cwnd: f64,
 }
 
 /// How the sender changes a window for a reason other than loss or growth.
@@ -229,7 +231,7 @@ impl Controller {
     /// Whether the window still opens for the first time, or again after a timeout.
     #[allow(
         clippy::inline_always,
-        reason = "asked for nearly every segment; a hint is not heard"
+        reason = "asked for nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn in_slow_start(&self) -> bool {
@@ -243,9 +245,9 @@ impl Controller {
 
     /// Whether an ACK outside fast recovery can move it; `cwnd_limited` as in [`AckEvidence`].
     #[inline]
-    pub fn heeds(&self, cwnd_limited: bool) -> bool {
+    pub fn may_increase(&self, cwnd_limited: bool) -> bool {
         match self {
-            Self::Windowed(windowed) => windowed.heeds(cwnd_limited),
+            Self::Windowed(windowed) => windowed.may_increase(cwnd_limited),
             Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => true,
         }
     }
@@ -253,9 +255,9 @@ impl Controller {
     /// Takes an ACK that may grow the window, of so many segments, if it wants to know nothing else of it. Returns whether
     /// it did; if not, the ACK goes to `observe` and `on_ack`.
     #[inline]
-    pub fn counts(&mut self, delivered: u32) -> bool {
+    pub fn try_count_ack(&mut self, delivered: u32) -> bool {
         match self {
-            Self::Windowed(windowed) => windowed.counts(delivered),
+            Self::Windowed(windowed) => windowed.try_count_ack(delivered),
             Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => false,
         }
     }
@@ -321,7 +323,7 @@ impl Controller {
             Self::Windowed(windowed) => windowed.recovery_terms(),
             Self::Bbr(_) | Self::Bbr3(_) | Self::External(_) => RecoveryTerms {
                 rampdown: None,
-                repair_cwnd: self.window().cwnd,
+                recovery_cwnd: self.window().cwnd,
             },
         }
     }

@@ -3,7 +3,7 @@
 //! Does not depend on any growth or reduction by name. Read RFC 5681 §3 first.
 
 use super::decrease::Decrease;
-use super::evidence::{AckEvidence, Repair, Signal, SignalEvidence};
+use super::evidence::{AckEvidence, RecoveryPhase, Signal, SignalEvidence};
 use super::increase::Increase;
 use super::slow_start::SlowStart;
 use super::{
@@ -159,13 +159,13 @@ impl Windowed {
 
     /// Whether `on_ack` can do anything; `cwnd_limited` as in [`AckEvidence`].
     #[inline]
-    pub fn heeds(&self, cwnd_limited: bool) -> bool {
+    pub fn may_increase(&self, cwnd_limited: bool) -> bool {
         cwnd_limited || self.in_slow_start() || self.owns_slow_start
     }
 
-    /// See [`Controller::counts`](super::Controller::counts): Reno's growth outside slow start is such a one.
+    /// See [`Controller::try_count_ack`](super::Controller::try_count_ack): Reno's growth outside slow start is such a one.
     #[inline]
-    pub fn counts(&mut self, delivered: u32) -> bool {
+    pub fn try_count_ack(&mut self, delivered: u32) -> bool {
         if self.observes || self.in_slow_start() {
             return false;
         }
@@ -179,9 +179,9 @@ impl Windowed {
     /// Every ACK, before the sender reacts to it.
     pub fn observe(&mut self, ack: &AckEvidence) {
         // Deviation: as Linux, HyStart also looks while a recovery's window lies below ssthresh.
-        let cwnd = match ack.repair {
-            Repair::Recovery => ack.window_pkts.min(self.window.cwnd),
-            Repair::None | Repair::Loss => self.window.cwnd,
+        let cwnd = match ack.recovery_phase {
+            RecoveryPhase::Recovery => ack.window_pkts.min(self.window.cwnd),
+            RecoveryPhase::None | RecoveryPhase::Loss => self.window.cwnd,
         };
         if cwnd < self.window.ssthresh && self.slow_start.ends_by(cwnd, ack) {
             self.window = Window {
@@ -243,10 +243,10 @@ impl Windowed {
 
     /// See [`RecoveryTerms`].
     pub fn recovery_terms(&self) -> RecoveryTerms {
-        let repair_cwnd = self.decrease.repair_cwnd(&self.window, &self.increase);
+        let recovery_cwnd = self.decrease.recovery_cwnd(&self.window, &self.increase);
         RecoveryTerms {
             rampdown: self.decrease.rampdown(&self.window),
-            repair_cwnd: repair_cwnd.max(LOSS_WINDOW),
+            recovery_cwnd: recovery_cwnd.max(LOSS_WINDOW),
         }
     }
 

@@ -89,7 +89,7 @@ pub enum LossConfig {
         over: Box<LossConfig>,
         /// Packets of a block.
         block: u32,
-        /// Repair packets among them.
+        /// RecoveryPhase packets among them.
         repair: u32,
         /// Duration of a packet of a block.
         packet_ns: u64,

@@ -341,7 +341,7 @@ impl<'a, T: Tap> Network<'a, T> {
     /// delivers is the order in which the next one takes, so both are worked out at once and cost one event.
     #[allow(
         clippy::inline_always,
-        reason = "the hops of nearly every segment; a hint is not heard"
+        reason = "the hops of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     fn pass_on(&mut self, outgoing: &Outgoing, mut number: usize, mut now: Nanos) -> Reach {

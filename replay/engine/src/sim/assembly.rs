@@ -361,7 +361,7 @@ impl Plan<'_> {
         // A router that knows no rate has nothing to limit.
         let rate_bps = forecast.rate_at(self.flow.start_ns);
         sender
-            .told_of(told)
+            .with_handover_forecast(told)
             .granted(Some(rate_bps.unwrap_or(f64::INFINITY)))
     }
 

@@ -183,7 +183,7 @@ fn state(sender: &Sender) -> OpenLoopState {
     OpenLoopState {
         cwnd_pkts,
         ssthresh_pkts: ssthresh.is_finite().then_some(ssthresh),
-        in_recovery: sender.is_repairing(),
+        in_recovery: sender.in_loss_recovery(),
         board: sender.board_counts(),
     }
 }

@@ -76,7 +76,7 @@ pub struct Scoreboard {
     /// One past the highest sacked segment.
     high_sacked: u64,
     /// No lost segment waits below it, …
-    repair_from: u64,
+    retransmit_from: u64,
     /// … nor from here on.
     repair_end: u64,
     /// Ends of the list by last transmission, kept only if asked for.
@@ -107,7 +107,7 @@ impl Scoreboard {
             loss_edge: 0,
             sacked_beyond: 0,
             high_sacked: 0,
-            repair_from: 0,
+            retransmit_from: 0,
             repair_end: 0,
             oldest: NONE,
             newest: NONE,
@@ -187,7 +187,7 @@ impl Scoreboard {
             }
         }
         (self.lost, self.waiting) = (0, 0);
-        (self.repair_from, self.repair_end) = (self.base, self.base);
+        (self.retransmit_from, self.repair_end) = (self.base, self.base);
     }
 
     /// After a timeout under RACK: lost is the first segment, and all sent before `horizon`.
@@ -292,8 +292,8 @@ impl Scoreboard {
                 self.waiting -= 1;
             }
         }
-        if number == self.repair_from {
-            self.repair_from += 1;
+        if number == self.retransmit_from {
+            self.retransmit_from += 1;
         }
     }
 
@@ -495,7 +495,7 @@ impl Scoreboard {
         self.lost += 1;
         self.note_loss(number);
         if waits {
-            self.wait_for_repair(number);
+            self.queue_retransmission(number);
         }
     }
 
@@ -508,15 +508,15 @@ impl Scoreboard {
             self.retransmitted -= 1;
             if was_lost {
                 self.note_loss(number);
-                self.wait_for_repair(number);
+                self.queue_retransmission(number);
             }
         }
         self.mark_lost(number);
     }
 
-    fn wait_for_repair(&mut self, number: u64) {
+    fn queue_retransmission(&mut self, number: u64) {
         self.waiting += 1;
-        self.repair_from = self.repair_from.min(number);
+        self.retransmit_from = self.retransmit_from.min(number);
         self.repair_end = self.repair_end.max(number + 1);
     }
 
@@ -537,19 +537,19 @@ impl Scoreboard {
         (self.sacked, self.lost, self.retransmitted, self.waiting) = (0, 0, 0, 0);
         (self.loss_edge, self.high_sacked) = (self.base, self.base);
         self.sacked_beyond = 0;
-        (self.repair_from, self.repair_end) = (self.end, self.base);
+        (self.retransmit_from, self.repair_end) = (self.end, self.base);
     }
 
     /// The first lost segment that waits to be retransmitted.
-    pub fn next_repair(&mut self) -> Option<u64> {
+    pub fn next_retransmission(&mut self) -> Option<u64> {
         if self.waiting == 0 {
             return None;
         }
-        let mut number = self.repair_from.max(self.base);
+        let mut number = self.retransmit_from.max(self.base);
         while number < self.repair_end.min(self.end) {
             let slot = self.slot(number);
             if slot.marks & (LOST | RETRANSMITTED) == LOST {
-                self.repair_from = number;
+                self.retransmit_from = number;
                 return Some(number);
             }
             number = if slot.marks & SACKED != 0 {
@@ -559,7 +559,7 @@ impl Scoreboard {
             };
             number += 1;
         }
-        self.repair_from = number;
+        self.retransmit_from = number;
         None
     }
 

@@ -10,7 +10,7 @@ use super::random_params::drawn;
 use crate::cc::catalogue::{VARIANTS, Variant};
 use crate::cc::{
     AckEvidence, Adjustment, ConnectionEvent, Controller, LostSegment, ParamValue, ParamValues,
-    RateSample, Repair, Signal, SignalEvidence,
+    RateSample, RecoveryPhase, Signal, SignalEvidence,
 };
 use crate::config::{Profile, StackOverrides, StackParams};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
@@ -62,7 +62,7 @@ struct Model {
     lost_total: u64,
     delivered_total: u64,
     min_rtt: Nanos,
-    repair: Repair,
+    recovery_phase: RecoveryPhase,
     /// Maximum window so far, greatest rate in segments per second, longest round-trip time.
     max: f64,
     fastest: f64,
@@ -101,7 +101,7 @@ impl Model {
             lost_total: 0,
             delivered_total: 1,
             min_rtt: Nanos::MAX,
-            repair: Repair::None,
+            recovery_phase: RecoveryPhase::None,
         }
     }
 
@@ -132,7 +132,7 @@ impl Model {
             snd_nxt: self.snd_una + u64::from(self.flight()) * SMSS,
             flight,
             lost_total: self.lost_total,
-            repair: self.repair,
+            recovery_phase: self.recovery_phase,
             cwnd_limited: limited,
             ..AckEvidence::default()
         }
@@ -196,7 +196,7 @@ impl Model {
                 self.acknowledge(&ack);
                 self.check_growth(before, limited);
             }
-            Happening::Loss if self.repair == Repair::Recovery => {}
+            Happening::Loss if self.recovery_phase == RecoveryPhase::Recovery => {}
             Happening::Loss => self.lose(before),
             Happening::Mark => self.mark(before),
             Happening::Timeout => self.time_out(before),
@@ -217,7 +217,7 @@ impl Model {
         };
         self.happens(ConnectionEvent::Lost(lost));
         self.controller.on_congestion(&self.signal(Signal::Loss));
-        self.repair = Repair::Recovery;
+        self.recovery_phase = RecoveryPhase::Recovery;
         let max = self.max_after_signal(before);
         self.check_window("a loss", before, 0.0..=max);
     }
@@ -235,7 +235,7 @@ impl Model {
         self.now += SECOND;
         self.lost_total += u64::from(self.flight());
         self.controller.on_timeout(&self.signal(Signal::Timeout));
-        self.repair = Repair::Loss;
+        self.recovery_phase = RecoveryPhase::Loss;
         self.check_window("a timeout", before, 0.0..=before);
     }
 
@@ -253,7 +253,7 @@ impl Model {
     }
 
     fn leave_recovery(&mut self, before: f64) {
-        self.repair = Repair::None;
+        self.recovery_phase = RecoveryPhase::None;
         let ack = self.ack(1, self.min_rtt.min(SECOND), true);
         self.observe(&ack);
         self.happens(ConnectionEvent::RecoveryExit(ack, None));
@@ -292,7 +292,7 @@ impl Model {
 
     fn acknowledge(&mut self, ack: &AckEvidence) {
         self.observe(ack);
-        if self.repair != Repair::Recovery || self.models_path() {
+        if self.recovery_phase != RecoveryPhase::Recovery || self.models_path() {
             self.controller.on_ack(ack);
         }
     }
@@ -510,7 +510,7 @@ fn a_loss_costs_a_model_a_round_of_conservation_and_recoverys_end_gives_the_wind
         };
         model.controller.on_ack(&conserving);
         assert_eq!(model.cwnd().to_bits(), 8.0_f64.to_bits());
-        model.repair = Repair::None;
+        model.recovery_phase = RecoveryPhase::None;
         let exit = model.ack(1, 100 * MILLISECOND, true);
         model.controller.on_ack(&exit);
         let after = model.cwnd();

@@ -4,7 +4,7 @@
 
 use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, MIN_SSTHRESH, Reno, Repair, Window, WindowIncrease};
+use crate::cc::{AckEvidence, MIN_SSTHRESH, RecoveryPhase, Reno, Window, WindowIncrease};
 use crate::sim::time::{Nanos, SECOND};
 
 parameters! {
@@ -116,7 +116,7 @@ impl WindowIncrease for Afstart {
             return;
         }
         // What a timeout found lost leaves in flights that `snd_nxt` does not tell apart: nothing is measured.
-        if ack.repair != Repair::Loss {
+        if ack.recovery_phase != RecoveryPhase::Loss {
             self.update_threshold(window, ack);
         }
         if !window.in_slow_start() {
@@ -232,7 +232,7 @@ mod tests {
         // A segment per segment, towards no threshold.
         for n in 1..=20 {
             let repairing = AckEvidence {
-                repair: Repair::Loss,
+                recovery_phase: RecoveryPhase::Loss,
                 ..ack(500 + 100 * n, n, 1)
             };
             afstart.on_ack(&mut window, 1.0, &repairing);

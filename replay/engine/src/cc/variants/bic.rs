@@ -112,7 +112,7 @@ impl WindowIncrease for Bic {
     }
 
     /// ns-2's module has no `min_cwnd`.
-    fn repair_cwnd(&self, after: &Window) -> f64 {
+    fn recovery_cwnd(&self, after: &Window) -> f64 {
         after.ssthresh
     }
 

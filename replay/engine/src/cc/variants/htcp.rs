@@ -5,7 +5,7 @@
 use super::reno::AckCounter;
 use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, Repair, SignalEvidence, Window, WindowIncrease};
+use crate::cc::{AckEvidence, RecoveryPhase, SignalEvidence, Window, WindowIncrease};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND, seconds};
 
 parameters! {
@@ -126,7 +126,7 @@ impl Htcp {
         };
         let min_rtt = self.min_rtt.map_or(srtt, |min| min.min(srtt)).max(1);
         self.min_rtt = Some(min_rtt);
-        if ack.repair == Repair::None {
+        if ack.recovery_phase == RecoveryPhase::None {
             self.max_rtt = self.max_rtt.max(min_rtt);
             if srtt <= self.max_rtt + RTT_SPIKE {
                 self.max_rtt = self.max_rtt.max(srtt);
@@ -140,7 +140,7 @@ impl Htcp {
         };
         let since_reduction = ack.now - self.last_reduction.unwrap_or(ack.now);
         let measured = &mut self.throughput;
-        if ack.repair != Repair::None {
+        if ack.recovery_phase != RecoveryPhase::None {
             (measured.segments, measured.since) = (0.0, ack.now);
             return;
         }

@@ -5,7 +5,7 @@
 use super::reno::AckCounter;
 use crate::cc::definition::{ControllerParts, Definition};
 use crate::cc::params::parameters;
-use crate::cc::{AckEvidence, Reno, Repair, Window, WindowIncrease, WindowPacing};
+use crate::cc::{AckEvidence, RecoveryPhase, Reno, Window, WindowIncrease, WindowPacing};
 use crate::sim::time::{Nanos, seconds};
 
 parameters! {
@@ -208,7 +208,7 @@ impl WindowIncrease for Hybla {
         }
         // Deviation: Reno until the estimate is there, since 2^rho - 1 would come before it at rho = 20; the paper does not
         // say. As Linux (`hybla_en`), Reno also while a timeout is being repaired; it does not say that either.
-        if ack.repair == Repair::Loss || matches!(self.hoe, Hoe::Awaited(_)) {
+        if ack.recovery_phase == RecoveryPhase::Loss || matches!(self.hoe, Hoe::Awaited(_)) {
             self.reno.grow(window, ack);
             return;
         }
@@ -351,7 +351,7 @@ mod tests {
             ssthresh: 1000.0,
         };
         let repairing = AckEvidence {
-            repair: Repair::Loss,
+            recovery_phase: RecoveryPhase::Loss,
             ..ack(0, 100)
         };
         hybla.on_ack(&mut window, 1.0, &repairing);

@@ -5,7 +5,7 @@
 
 use super::cubic::CubicParams;
 use super::ns2_linux_reno::in_slow_start;
-use crate::cc::{AckEvidence, Repair, Window, WindowIncrease};
+use crate::cc::{AckEvidence, RecoveryPhase, Window, WindowIncrease};
 use crate::sim::time::{MILLISECOND, Nanos, SECOND, seconds};
 
 /// The price holds so long while the window stands.
@@ -146,7 +146,7 @@ impl WindowIncrease for Ns2LinuxCubic {
 
     /// Segments per ACK, and the least delay, not within a second of the start of an epoch.
     fn observe(&mut self, ack: &AckEvidence) {
-        if ack.repair != Repair::None || ack.acked_bytes == 0 {
+        if ack.recovery_phase != RecoveryPhase::None || ack.acked_bytes == 0 {
             return;
         }
         self.ratio = (self.ratio + u64::from(ack.delivered)).saturating_sub(self.ratio / 16);
@@ -168,7 +168,7 @@ impl WindowIncrease for Ns2LinuxCubic {
         }
     }
 
-    fn repair_cwnd(&self, after: &Window) -> f64 {
+    fn recovery_cwnd(&self, after: &Window) -> f64 {
         after.ssthresh
     }
 

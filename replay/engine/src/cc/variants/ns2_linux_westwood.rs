@@ -82,7 +82,7 @@ impl WindowDecrease for Ns2LinuxWestwood {
         Window::at(libm::floor(window.cwnd / 2.0))
     }
 
-    fn repair_cwnd(&self, _after: &Window, _: &Increase) -> f64 {
+    fn recovery_cwnd(&self, _after: &Window, _: &Increase) -> f64 {
         let estimate = self.rate * self.min_rtt.unwrap_or(0) / self.smss_bytes;
         (estimate as f64).max(MIN_SSTHRESH)
     }
@@ -126,7 +126,7 @@ mod tests {
         let after = westwood.after_congestion(&Window::at(61.0), &mut increase, &signal);
         assert_eq!(after, Window::at(30.0));
         // 158 * 100 / 1000.
-        let cwnd = westwood.repair_cwnd(&after, &increase);
+        let cwnd = westwood.recovery_cwnd(&after, &increase);
         assert_eq!(cwnd as u32, 15);
     }
 }

@@ -73,7 +73,7 @@ fn told(rule: HandoverRule, pkts: u32, at_ms: u64) -> Sender {
         handover_adaptation: Some(rule),
         ..window(pkts)
     };
-    sender(Variant::Newreno, Profile::Rfc, overrides).told_of(&news(at_ms))
+    sender(Variant::Newreno, Profile::Rfc, overrides).with_handover_forecast(&news(at_ms))
 }
 
 #[test]

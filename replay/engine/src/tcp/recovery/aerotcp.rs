@@ -67,7 +67,7 @@ impl Sender {
     fn recover_as_aerotcp(&mut self, in_flight: i64) {
         self.counters.recoveries += 1;
         self.recover = self.snd_nxt;
-        self.forced = self.board.next_repair();
+        self.forced = self.board.next_retransmission();
         self.phase = self.counting_from(in_flight - 1);
     }
 

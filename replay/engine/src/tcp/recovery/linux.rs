@@ -169,13 +169,13 @@ impl Sender {
             Phase::Recovery(_) => self.judge_in_recovery(ack),
             Phase::Loss { recovery_point, .. } => {
                 self.judge_after_timeout(ack, recovery_point);
-                if ack.advances && !self.is_repairing() {
+                if ack.advances && !self.in_loss_recovery() {
                     self.board.forget_dup_acks();
                 }
                 let retransmitted = self.board.retransmitted();
                 self.find_losses_as_linux(ack);
                 let lost_again = self.board.retransmitted() < retransmitted;
-                if (lost_again || !self.is_repairing()) && self.board.lost() > 0 {
+                if (lost_again || !self.in_loss_recovery()) && self.board.lost() > 0 {
                     self.start_recovery(ack.now);
                 }
             }
@@ -225,7 +225,7 @@ impl Sender {
             self.phase = Phase::Open { dup_acks: 0 };
         }
         self.find_losses_as_linux(ack);
-        if !self.is_repairing() && self.board.lost() > 0 {
+        if !self.in_loss_recovery() && self.board.lost() > 0 {
             self.start_recovery(ack.now);
         }
     }
@@ -321,7 +321,7 @@ impl Sender {
             return;
         }
         let recovering = matches!(self.phase, Phase::Recovery(_));
-        let enough = !self.is_repairing() && self.board.sacked() >= self.undo_state.reordering;
+        let enough = !self.in_loss_recovery() && self.board.sacked() >= self.undo_state.reordering;
         if let Some(first) = self.board.first()
             && (enough || recovering && ack.advances)
         {
@@ -353,7 +353,7 @@ impl Sender {
 
     /// A timeout: what may be undone, and whether new data shows if it was spurious. `reduces`: ssthresh falls.
     fn mark_linux_timeout_for_undo(&mut self, reduces: bool) {
-        let fresh = !self.is_repairing();
+        let fresh = !self.in_loss_recovery();
         if reduces && self.params.undo {
             self.undo_state
                 .begin(self.snd_una, self.board.retransmitted());

@@ -111,7 +111,7 @@ impl Sender {
     /// RFC 8985 §7.2: a probe in two round trips, or after `max`. Returns whether there is to be one.
     #[inline]
     fn set_probe(&mut self, now: Nanos, max: Nanos) -> bool {
-        let open = !self.is_repairing() && self.board.sacked() == 0;
+        let open = !self.in_loss_recovery() && self.board.sacked() == 0;
         if !open || !self.params.tail_loss_probe || !self.rules.sack {
             return false;
         }

@@ -2,7 +2,7 @@
 //! forward-most segment that SACK has reported, losses of retransmissions by their order, and rate halving.
 //!
 //! Segments are counted, not octets. Does not depend on how a controller moves the window, except that while a loss is
-//! repaired cwnd is the controller's `repair_cwnd`. No limited transmit, no undo, no F-RTO. Read Mathis and Mahdavi 1996
+//! repaired cwnd is the controller's `recovery_cwnd`. No limited transmit, no undo, no F-RTO. Read Mathis and Mahdavi 1996
 //! §3 first, then `docs/mechanisms.md`.
 
 use super::window::RecoveryWindow;
@@ -241,7 +241,7 @@ impl Sender {
         self.recover = self.snd_nxt;
         let before = libm::floor(self.controller.window().cwnd);
         self.reduce_for_loss(before, ack.now);
-        self.set_whole_window(self.controller.recovery_terms().repair_cwnd);
+        self.set_whole_window(self.controller.recovery_terms().recovery_cwnd);
         self.phase = Phase::Recovery(FastRecovery {
             recovery_point: self.snd_nxt,
             window: RecoveryWindow::Halving {

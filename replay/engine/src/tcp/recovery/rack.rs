@@ -91,7 +91,7 @@ fn schedule_probe(sender: &mut Sender, now: Nanos) {
     if !sender.params.tail_loss_probe {
         return;
     }
-    let open = !sender.is_repairing() && sender.board.sacked() == 0 && sender.rules.sack;
+    let open = !sender.in_loss_recovery() && sender.board.sacked() == 0 && sender.rules.sack;
     let awaits = open && sender.rack.probe.is_none();
     let Some(srtt) = sender.rtt.srtt().filter(|_| awaits) else {
         sender.rack.probe_timer.stop();
@@ -115,7 +115,7 @@ impl Sender {
             now,
             min_rtt: self.rtt.min_rtt().unwrap_or(0),
             srtt: self.rtt.srtt().unwrap_or(0),
-            repairing: self.is_repairing(),
+            repairing: self.in_loss_recovery(),
             dup_thresh: self.undo_state.reordering,
             reordered: self.undo_state.reordered,
             as_linux: false,

@@ -117,7 +117,7 @@ impl Sender {
     /// leave (`tcp_wstamp_ns`).
     #[inline]
     pub(super) fn waits_for_a_burst(&self, room: Room, max: u32, now: Nanos) -> bool {
-        if !self.rules.sends_bursts || self.is_in_burst(now) || self.is_repairing() {
+        if !self.rules.sends_bursts || self.is_in_burst(now) || self.in_loss_recovery() {
             return false;
         }
         let (Some(first), Some(srtt)) = (self.board.first(), self.rtt.srtt()) else {

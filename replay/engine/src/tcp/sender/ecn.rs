@@ -106,7 +106,7 @@ impl Sender {
     /// (`tcp_init_cwnd_reduction`), and a loss meanwhile goes on with the same.
     pub(in crate::tcp) fn react_to_mark(&mut self, ack: &Ack) {
         let news = self.snd_una > self.marks.reacted_to.max(self.recover);
-        if self.is_repairing() || !news {
+        if self.in_loss_recovery() || !news {
             return;
         }
         let cwnd_before = self.controller.window().cwnd;

@@ -6,7 +6,7 @@
 
 #![allow(
     clippy::inline_always,
-    reason = "the short way is taken from one place, for nearly every segment; a hint is not heard"
+    reason = "the short way is taken from one place, for nearly every segment; `#[inline]` alone is ignored here"
 )]
 
 use super::Sender;
@@ -14,7 +14,7 @@ use super::connection::ConnectionState;
 use super::pacing::Pacer;
 use super::phase::Phase;
 use super::rate::Newest;
-use crate::cc::{AckEvidence, RateSample, Repair};
+use crate::cc::{AckEvidence, RateSample, RecoveryPhase};
 use crate::config::StackParams;
 use crate::sim::time::Nanos;
 use crate::tcp::recovery::undo::Hold;
@@ -204,8 +204,8 @@ impl Sender {
     #[inline(always)]
     fn has_news(&mut self, segments: u32) -> bool {
         let limited = self.is_cwnd_limited();
-        let heeds = self.controller.heeds(limited) || self.capabilities.observes;
-        heeds && !(limited && self.controller.counts(segments))
+        let may_increase = self.controller.may_increase(limited) || self.capabilities.observes;
+        may_increase && !(limited && self.controller.try_count_ack(segments))
     }
 
     #[inline(never)]
@@ -253,7 +253,7 @@ impl Sender {
             delivered_total: 0,
             rate: None,
             paced_until: self.pacer.as_ref().map_or(0, Pacer::release),
-            repair: Repair::None,
+            recovery_phase: RecoveryPhase::None,
             ecn_echo: false,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,

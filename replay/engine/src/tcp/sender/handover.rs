@@ -19,7 +19,7 @@ pub(in crate::tcp) struct Handovers {
 impl Sender {
     /// The same sender, told of the path's states; the first holds when the connection starts.
     #[must_use]
-    pub fn told_of(mut self, states: &[PathChange]) -> Self {
+    pub fn with_handover_forecast(mut self, states: &[PathChange]) -> Self {
         let mut news: Vec<PathChange> = states.iter().skip(1).copied().collect();
         news.reverse();
         let mut timer = Timer::default();

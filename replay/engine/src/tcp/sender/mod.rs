@@ -47,7 +47,9 @@ use super::rtt::RttEstimator;
 use super::scoreboard::{Digest, Scoreboard};
 use super::segment::{Segment, flags};
 use super::stack_rules::StackRules;
-use crate::cc::{AckEvidence, Capabilities, ConnectionEvent, Controller, RateSample, Repair};
+use crate::cc::{
+    AckEvidence, Capabilities, ConnectionEvent, Controller, RateSample, RecoveryPhase,
+};
 use crate::config::StackParams;
 use crate::sim::histogram::Histogram;
 use crate::sim::time::{MILLISECOND, Nanos, timestamp};
@@ -256,7 +258,7 @@ impl Sender {
     /// Takes an acknowledgement.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
+        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
@@ -554,10 +556,10 @@ impl Sender {
             delivered_total: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
             rate: ack.rate,
             paced_until: self.pacer.map_or(0, |pacer| pacer.release()),
-            repair: match self.phase {
-                Phase::Open { .. } => Repair::None,
-                Phase::Recovery(_) => Repair::Recovery,
-                Phase::Loss { .. } => Repair::Loss,
+            recovery_phase: match self.phase {
+                Phase::Open { .. } => RecoveryPhase::None,
+                Phase::Recovery(_) => RecoveryPhase::Recovery,
+                Phase::Loss { .. } => RecoveryPhase::Loss,
             },
             ecn_echo: ack.ecn_echo,
             snd_una: self.snd_una,
@@ -569,14 +571,14 @@ impl Sender {
 
     /// In fast recovery, or repairing after a timeout.
     #[inline]
-    pub(crate) fn is_repairing(&self) -> bool {
+    pub(crate) fn in_loss_recovery(&self) -> bool {
         !matches!(self.phase, Phase::Open { .. })
     }
 
     /// The window, not the application or the receiver, held it back in the last round.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; a hint is not heard"
+        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub(in crate::tcp) fn is_cwnd_limited(&self) -> bool {

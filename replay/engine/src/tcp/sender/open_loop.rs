@@ -75,7 +75,7 @@ impl Sender {
         if let Some(number) = (first..=last).find(holds) {
             let departure = if probe {
                 Departure::Probe(Some(number))
-            } else if self.is_repairing() {
+            } else if self.in_loss_recovery() {
                 Departure::Retransmission(number)
             } else {
                 Departure::Forced(number)

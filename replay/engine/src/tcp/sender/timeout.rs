@@ -138,7 +138,7 @@ impl Sender {
             return;
         }
         self.rack.probe = None;
-        if retransmission && !self.is_repairing() {
+        if retransmission && !self.in_loss_recovery() {
             let flight = f64::from(self.board.outstanding() + ack.digest.acked);
             self.controller.on_congestion(&SignalEvidence {
                 now: ack.now,

@@ -109,11 +109,11 @@ impl Sender {
         if self.board.outstanding() == 0 {
             self.restart_if_idle(now);
         }
-        let repairs = self.is_repairing();
+        let repairs = self.in_loss_recovery();
         if repairs
             && self.undo_state.hold == Hold::Nothing
             && !self.is_window_full()
-            && let Some(number) = self.board.next_repair()
+            && let Some(number) = self.board.next_retransmission()
         {
             let (seq, _) = self.board.span(number);
             let leaves = self.pacing_allows(seq, now);
@@ -127,7 +127,7 @@ impl Sender {
         let room = self.room();
         match self.next_data(room, now) {
             Ok(data) => Some(self.send_new(false, Departure::New, data, now)),
-            Err(Stop::NoData) if repairs => self.speculative_repair(now),
+            Err(Stop::NoData) if repairs => self.speculative_retransmission(now),
             Err(_) => None,
         }
     }
@@ -371,7 +371,7 @@ impl Sender {
 
     /// RFC 6675 §4, NextSeg rules (3) and (4): with nothing else to send, a hole that is not yet lost, then once the
     /// last segment.
-    fn speculative_repair(&mut self, now: Nanos) -> Option<Segment> {
+    fn speculative_retransmission(&mut self, now: Nanos) -> Option<Segment> {
         let Phase::Recovery(recovery) = &mut self.phase else {
             return None;
         };

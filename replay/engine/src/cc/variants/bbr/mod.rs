@@ -23,7 +23,7 @@ use std::cmp::Ordering;
 use hindflight_kernels::StreamRng;
 
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::evidence::{AckEvidence, RateSample, Repair, Signal, SignalEvidence};
+use crate::cc::evidence::{AckEvidence, RateSample, RecoveryPhase, Signal, SignalEvidence};
 use crate::cc::params::parameters;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 use aggregation::{Aggregation, MAX_EXTRA, SLOT_ROUNDS};
@@ -147,7 +147,7 @@ pub struct Bbr {
     long_term: LongTerm,
     aggregation: Aggregation,
     /// What the sender repaired at the last ACK.
-    repair: Repair,
+    recovery_phase: RecoveryPhase,
     /// First round of recovery: send what is delivered, no more.
     conserving: bool,
     idle_restart: bool,
@@ -174,7 +174,7 @@ impl Bbr {
             full_pipe: FullPipe::default(),
             long_term: LongTerm::default(),
             aggregation: Aggregation::default(),
-            repair: Repair::None,
+            recovery_phase: RecoveryPhase::None,
             conserving: false,
             idle_restart: false,
             counts: Counts::default(),
@@ -260,7 +260,7 @@ impl Bbr {
         if signal.signal == Signal::Timeout {
             self.save_cwnd();
         }
-        self.repair = Repair::Loss;
+        self.recovery_phase = RecoveryPhase::Loss;
         self.full_pipe.bw = 0;
         self.round.starts = true;
         self.output.cwnd = 1;
@@ -518,7 +518,8 @@ impl Bbr {
     }
 
     fn save_cwnd(&mut self) {
-        let whole = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
+        let whole = self.recovery_phase == RecoveryPhase::None
+            && !matches!(self.mode, Mode::ProbeRtt { .. });
         self.output.save_cwnd(whole);
     }
 
@@ -564,12 +565,12 @@ impl Bbr {
     fn recover_or_restore(&mut self, ack: &AckEvidence, acked: u64) -> bool {
         let delivering = u64::from(ack.flight) + acked;
         self.output.cwnd = self.output.cwnd.saturating_sub(ack.newly_lost).max(1);
-        let before = std::mem::replace(&mut self.repair, ack.repair);
-        if ack.repair == Repair::Recovery && before != Repair::Recovery {
+        let before = std::mem::replace(&mut self.recovery_phase, ack.recovery_phase);
+        if ack.recovery_phase == RecoveryPhase::Recovery && before != RecoveryPhase::Recovery {
             self.conserving = true;
             self.round.restart(ack);
             self.output.cwnd = delivering;
-        } else if before != Repair::None && ack.repair == Repair::None {
+        } else if before != RecoveryPhase::None && ack.recovery_phase == RecoveryPhase::None {
             self.conserving = false;
             self.output.restore_cwnd();
         }

@@ -366,7 +366,7 @@ fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     let mut path = Path::probing(&[("first_phases", 2.0)]);
     path.bbr.output.cwnd = 100;
     path.bbr.on_congestion();
-    path.ack.repair = Repair::Recovery;
+    path.ack.recovery_phase = RecoveryPhase::Recovery;
     path.ack(MILLISECOND, 1, 100, |ack| {
         (ack.flight, ack.newly_lost) = (60, 3);
     });
@@ -382,7 +382,7 @@ fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
         path.bbr.output.cwnd, 67,
         "the next round grows towards the target"
     );
-    path.ack.repair = Repair::None;
+    path.ack.recovery_phase = RecoveryPhase::None;
     path.ack(MILLISECOND, 1, 100, |_| {});
     assert_eq!(path.bbr.output.cwnd, 101, "the window before, and this ACK");
 }
@@ -402,12 +402,12 @@ fn a_timeout_leaves_one_segment_and_keeps_the_model() {
     assert_eq!((path.bbr.output.cwnd, path.bbr.output.prior_cwnd), (1, 100));
     path.bbr.on_timeout(&timeout(Signal::RepeatedTimeout));
     assert_eq!((path.bbr.output.cwnd, path.bbr.output.prior_cwnd), (1, 100));
-    path.ack.repair = Repair::Loss;
+    path.ack.recovery_phase = RecoveryPhase::Loss;
     path.ack(RTT, 1, 100, |_| {});
     assert_eq!(path.bbr.output.cwnd, 4, "the least window");
     path.ack(RTT, 3, 100, |_| {});
     assert_eq!(path.bbr.output.cwnd, 7);
-    path.ack.repair = Repair::None;
+    path.ack.recovery_phase = RecoveryPhase::None;
     path.ack(RTT, 1, 100, |_| {});
     assert_eq!((path.bbr.output.cwnd, path.bbr.bw.value()), (101, bw));
 }

@@ -5,7 +5,7 @@
 use super::data_volume::UNLIMITED;
 use super::probe_bw_cycle::Phase;
 use super::{Bbr3, Bbr3Params, Gains, Mode};
-use crate::cc::evidence::{AckEvidence, Repair};
+use crate::cc::evidence::{AckEvidence, RecoveryPhase};
 use crate::cc::variants::bbr::aggregation::MAX_EXTRA;
 use crate::cc::variants::bbr::fixed;
 use crate::cc::variants::bbr::fixed::UNIT;
@@ -107,7 +107,7 @@ impl Bbr3 {
 
     /// Draft §5.6.4.6. A round of losses is answered by the bounds alone, a timeout by beginning from one segment.
     pub(super) fn set_cwnd(&mut self, ack: &AckEvidence) {
-        if self.repair == Repair::Loss && ack.repair != Repair::Loss {
+        if self.recovery_phase == RecoveryPhase::Loss && ack.recovery_phase != RecoveryPhase::Loss {
             self.output.restore_cwnd();
         }
         let acked = u64::from(ack.delivered);

@@ -30,7 +30,7 @@ use super::bbr::output::Output;
 use super::bbr::pacer::Pacer;
 use super::bbr::round::Round;
 use crate::cc::definition::{ControllerParts, Definition};
-use crate::cc::evidence::{AckEvidence, LostSegment, Repair, Signal, SignalEvidence};
+use crate::cc::evidence::{AckEvidence, LostSegment, RecoveryPhase, Signal, SignalEvidence};
 use crate::sim::time::{MILLISECOND, Nanos};
 use congestion_signals::{CongestionSignals, lost_segment_of_probe};
 use data_volume::{DataVolume, UNLIMITED, inflight_at_loss, is_inflight_too_high};
@@ -121,7 +121,7 @@ pub struct Bbr3 {
     ecn: EcnState,
     aggregation: Aggregation,
     /// What the sender repaired at the last ACK, and segments lost by then.
-    repair: Repair,
+    recovery_phase: RecoveryPhase,
     lost_total: u64,
     /// Time of the last ACK, and segments delivered by then.
     now: Nanos,
@@ -151,7 +151,7 @@ impl Bbr3 {
             cycle: ProbeBwCycle::default(),
             ecn: EcnState::default(),
             aggregation: Aggregation::default(),
-            repair: Repair::None,
+            recovery_phase: RecoveryPhase::None,
             lost_total: 0,
             now: 0,
             delivered: 0,
@@ -223,7 +223,7 @@ impl Bbr3 {
         self.set_cwnd(ack);
         self.bound_cwnd();
         self.signals.advance(ack, bw);
-        self.repair = ack.repair;
+        self.recovery_phase = ack.recovery_phase;
         self.lost_total = ack.lost_total;
     }
 
@@ -252,7 +252,7 @@ impl Bbr3 {
     pub fn on_congestion(&mut self, signal: &SignalEvidence) {
         self.save_cwnd();
         // No segment was marked: a tail loss probe has repaired the loss. Linux judges it all the same.
-        if signal.lost_total == self.lost_total && self.repair == Repair::None {
+        if signal.lost_total == self.lost_total && self.recovery_phase == RecoveryPhase::None {
             self.signals.note_loss(self.delivered);
             let lost = lost_segment_of_probe(&self.signals, self.app_limited);
             self.check_probe_loss(&lost);
@@ -269,7 +269,7 @@ impl Bbr3 {
         if signal.signal == Signal::Timeout {
             self.save_cwnd();
         }
-        self.repair = Repair::Loss;
+        self.recovery_phase = RecoveryPhase::Loss;
         self.full_pipe.search(0);
         if !self.is_probing() && self.data_volume.inflight_lo == UNLIMITED {
             self.data_volume.inflight_lo = self.output.cwnd.max(self.output.prior_cwnd);
@@ -402,7 +402,7 @@ impl Bbr3 {
             return;
         }
         *places = 0;
-        if many && ack.repair == Repair::Recovery && self.exceeds(ack) {
+        if many && ack.recovery_phase == RecoveryPhase::Recovery && self.exceeds(ack) {
             self.fill_pipe_by_losses();
         }
     }
@@ -525,7 +525,8 @@ impl Bbr3 {
     }
 
     fn save_cwnd(&mut self) {
-        let whole = self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRtt { .. });
+        let whole = self.recovery_phase == RecoveryPhase::None
+            && !matches!(self.mode, Mode::ProbeRtt { .. });
         self.output.save_cwnd(whole);
         self.data_volume_before = self.data_volume;
     }

@@ -5,7 +5,7 @@
 use super::data_volume::UNLIMITED;
 use super::probe_bw_cycle::{Feedback, Phase};
 use super::{Bbr3, Mode};
-use crate::cc::evidence::{AckEvidence, Repair};
+use crate::cc::evidence::{AckEvidence, RecoveryPhase};
 use crate::cc::variants::bbr::fixed;
 use crate::cc::variants::bbr::fixed::UNIT;
 
@@ -118,7 +118,7 @@ impl Bbr3 {
         if self.ecn.eligible
             && self.signals.mark_in_cycle
             && !self.signals.loss_in_cycle
-            && ack.repair == Repair::None
+            && ack.recovery_phase == RecoveryPhase::None
             && self.params.ecn_reprobe_gain > 0.0
         {
             // EcnState without losses have ceased: the first step is that share of the bound.

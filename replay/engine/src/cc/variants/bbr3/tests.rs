@@ -171,10 +171,10 @@ fn the_window_of_startup_grows_by_what_is_delivered_to_twice_the_product() {
 
 #[test]
 fn a_round_of_recovery_with_six_losing_acks_and_two_percent_lost_ends_startup() {
-    let startup = |losing: u32, lost: u64, repair: Repair| {
+    let startup = |losing: u32, lost: u64, recovery_phase: RecoveryPhase| {
         let mut path = Path::new(&[]);
         path.round(100);
-        path.ack.repair = repair;
+        path.ack.recovery_phase = recovery_phase;
         for _ in 1..losing {
             path.ack(MILLISECOND, 1, 100, |ack, _| ack.newly_lost = 1);
         }
@@ -189,10 +189,10 @@ fn a_round_of_recovery_with_six_losing_acks_and_two_percent_lost_ends_startup() 
     // Two of 103 are 1.9 %. The bound: 200 a second in half a second, and one for the rounding.
     let left = (Mode::ProbeBw(Phase::Cruise), 101);
     let stays = (Mode::Startup, UNLIMITED);
-    assert_eq!(startup(6, 3, Repair::Recovery), left);
-    assert_eq!(startup(5, 3, Repair::Recovery), stays);
-    assert_eq!(startup(6, 2, Repair::Recovery), stays);
-    assert_eq!(startup(6, 3, Repair::None), stays);
+    assert_eq!(startup(6, 3, RecoveryPhase::Recovery), left);
+    assert_eq!(startup(5, 3, RecoveryPhase::Recovery), stays);
+    assert_eq!(startup(6, 2, RecoveryPhase::Recovery), stays);
+    assert_eq!(startup(6, 3, RecoveryPhase::None), stays);
 }
 
 #[test]
@@ -432,12 +432,12 @@ fn a_timeout_leaves_one_segment_and_its_end_the_window_before() {
     path.bbr.on_timeout(&signal);
     assert_eq!((path.bbr.output.cwnd, path.bbr.output.prior_cwnd), (1, 90));
     assert_eq!(path.bbr.data_volume.inflight_lo, 90);
-    path.ack.repair = Repair::Loss;
+    path.ack.recovery_phase = RecoveryPhase::Loss;
     path.ack(RTT, 2, 100, |_, _| {});
     assert_eq!(path.bbr.output.cwnd, 4, "the least window");
     path.ack(RTT, 3, 100, |_, _| {});
     assert_eq!(path.bbr.output.cwnd, 7);
-    path.ack.repair = Repair::None;
+    path.ack.recovery_phase = RecoveryPhase::None;
     path.ack(RTT, 1, 100, |_, _| {});
     assert_eq!(path.bbr.output.cwnd, 90, "and not beyond the bound");
 }
