@@ -31,10 +31,6 @@ class Flow:
         """The direction of its data."""
         return str(self.row["data_direction"])
 
-    def of_data(self, name: str) -> Any:
-        """Value of column `name` of `flows` for the data's direction."""
-        return self.row[f"{self.direction}_{name}"]
-
 
 def read_flow(workspace: Workspace, flow_id: int | None, inputs: Collection[int] | None = None) -> Flow:
     """Read one captured flow; without a number the one with most data. HindflightError if there is no such flow.

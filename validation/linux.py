@@ -17,7 +17,7 @@ from hindflight.replay.experiment.run import Configuration, run_configurations
 from validation.divergence import Divergence, divergences
 from validation.judge import Check, failures, not_made, within_share
 from validation.measured import QUANTILES, Measured, measure_engine, measure_kernel
-from validation.rebuild import VARIANTS, as_it_was_timed, missing_variants, rebuild
+from validation.rebuild import as_it_was_timed, missing_variants, rebuild
 from validation.recorded import KernelRun, find_runs, read_run
 
 GOODPUT_SHARES = {"reno": 0.02, "cubic": 0.02, "bbr": 0.03}
@@ -186,8 +186,3 @@ def _shared_checks(name: str, pairs: list[tuple[Measured, Measured]]) -> list[Ch
 def jain_index(rates: list[float]) -> float:
     """Return Jain's fairness index of `rates`: 1 if equal, 1/n if one has all (DEC-TR-301, 1984)."""
     return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
-
-
-def engine_variant(variant: str) -> str:
-    """Return our name of the kernel's `variant`."""
-    return VARIANTS.get(variant, variant)

@@ -29,15 +29,6 @@ impl KeyPath {
     pub fn root(key: &str) -> Self {
         Self(vec![PathStep::Key(key.to_owned())])
     }
-
-    /// The last key, whatever index follows it; empty if there is none.
-    pub fn last_key(&self) -> &str {
-        let keys = self.0.iter().rev().filter_map(|step| match step {
-            PathStep::Key(key) => Some(key.as_str()),
-            PathStep::Index(_) => None,
-        });
-        keys.into_iter().next().unwrap_or("")
-    }
 }
 
 /// As `flows[0].stack.smss_bytes`.
@@ -64,16 +55,6 @@ pub enum Number {
     Real(f64),
 }
 
-impl Number {
-    /// The nearest `f64`.
-    pub fn as_f64(self) -> f64 {
-        match self {
-            Self::Integer(number) => number as f64,
-            Self::Real(number) => number,
-        }
-    }
-}
-
 macro_rules! integers {
     ($($integer:ty),*) => {
         $(impl From<$integer> for Number {
@@ -95,15 +76,6 @@ impl From<usize> for Number {
 impl From<f64> for Number {
     fn from(number: f64) -> Self {
         Self::Real(number)
-    }
-}
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Integer(number) => number.fmt(f),
-            Self::Real(number) => number.fmt(f),
-        }
     }
 }
 
