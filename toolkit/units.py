@@ -37,19 +37,25 @@ class Quantity:
         return value
 
     def write(self, value: float) -> str:
-        """Return `value` of the base unit as a file could have it, in the largest unit of which it is a whole number.
-
-        Minutes are left out: nobody writes a timeout of 2 min.
-        """
-        units: dict[float, str] = {}
-        for unit, factor in self.units.items():
-            if unit != "min":
-                units.setdefault(factor, unit)
-        whole = [factor for factor in units if value >= factor and value % factor == 0]
-        factor = max(whole, default=min(units, key=lambda factor: abs(factor - 1)))
+        """Return `value` of the base unit as a file may have it: in the largest unit of which it is a whole number."""
+        factors = self._factors()
+        whole = [factor for factor in factors if value >= factor and value % factor == 0]
+        factor = max(whole, default=min(factors, key=lambda factor: abs(factor - 1)))
         number = f"{value / factor:.12g}"
-        unit = units[factor]
+        unit = factors[factor]
         return f"{number} {'pkt' if (number, unit) == ('1', 'pkts') else unit}"
+
+    def write_readably(self, value: float) -> str:
+        """Return `value` of the base unit in the largest unit of which there is at least one; hours only if whole."""
+        factors = self._factors()
+        reached = [factor for factor in factors if value >= factor]
+        fitting = [factor for factor in reached if factors[factor] != "h" or value % factor == 0]
+        factor = max(fitting, default=min(factors))
+        return f"{value / factor:.12g} {factors[factor]}"
+
+    def _factors(self) -> dict[float, str]:
+        """The first name of each unit by its factor. Without minutes: nobody writes a timeout of 2 min."""
+        return {factor: unit for unit, factor in reversed(self.units.items()) if unit != "min"}
 
 
 RATE = Quantity(

@@ -46,17 +46,8 @@ def _value(key: str, value: float | None) -> str:
     if unit is None or not math.isfinite(value):
         return f"{value:.12g}"
     if unit is TIME or unit is RATE:
-        return _largest(value, unit)
+        return unit.write_readably(value)
     return unit.write(value)
-
-
-def _largest(value: float, unit: Quantity) -> str:
-    """In the largest unit of which there is at least one; hours only if whole."""
-    factors = {factor: name for name, factor in reversed(unit.units.items()) if name not in ("min", "h")}
-    if unit is TIME and value >= unit.units["h"] and value % unit.units["h"] == 0:
-        return f"{value / unit.units['h']:.12g} h"
-    factor = max((factor for factor in factors if value >= factor), default=1.0)
-    return f"{value / factor:.12g} {factors[factor]}"
 
 
 def _named(names: list[str]) -> str:
