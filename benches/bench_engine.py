@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benches.cachegrind import TOOLS, instructions_each
+from benches.cachegrind import TOOLS, instructions_each, program
 from benches.engine_worker import PYTHON_RENO, Figures
 from hindflight.replay.catalogue import engine_variant_names
 
@@ -226,7 +226,7 @@ def profile_session(profile: str, variant: str, seconds: float) -> dict[str, Any
 def over_profiles(rounds: int, seconds: float) -> None:
     """Nanoseconds per data packet of each profile, compared with ns-2's newreno in the same round; and instructions."""
     has_ns2 = shutil.which("ns") is not None
-    counts = all(shutil.which(tool) for tool in TOOLS)
+    run = program("run") if all(shutil.which(tool) for tool in TOOLS) else None
     theirs: list[float] = []
     ours: dict[tuple[str, str], list[float]] = {(profile, variant): [] for profile, variant, _ in PROFILES}
     for _ in range(rounds):
@@ -241,8 +241,8 @@ def over_profiles(rounds: int, seconds: float) -> None:
         if theirs:
             goal = f" (at least {wanted} wanted)" if wanted else ""
             line += f", {ratio(theirs, each):.2f} times as fast as ns-2's newreno{goal}"
-        if counts:
-            line += f", {instructions_each(profile_session(profile, variant, 60)):.0f} instructions"
+        if run:
+            line += f", {instructions_each(profile_session(profile, variant, 60), run):.0f} instructions"
         print(line, flush=True)
 
 

@@ -45,8 +45,7 @@ def session_cost(run: str, config: dict[str, Any], seconds: int) -> tuple[int, i
     return instructions, sum(int(sent) for sent in re.findall(r"segments_out: (\d+)", said))
 
 
-def instructions_each(config: dict[str, Any], run: str | None = None) -> float:
-    """Return the instructions per data packet of a session, its start left out."""
-    run = run or program("run")
+def instructions_each(config: dict[str, Any], run: str) -> float:
+    """Return the instructions per data packet of a session, its start left out; `run` is `program("run")`."""
     (shorter, fewer), (longer, more) = (session_cost(run, config, seconds) for seconds in SECONDS)
     return (longer - shorter) / (more - fewer)
