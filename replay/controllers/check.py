@@ -197,19 +197,23 @@ class Play:
 
     def _read(self, method: str) -> None:
         cwnd, ssthresh = getattr(self.controller, "cwnd", None), getattr(self.controller, "ssthresh", None)
-        try:
-            sound = math.isfinite(cwnd) and cwnd >= 1 and ssthresh >= 1  # type: ignore[arg-type, operator]
-        except TypeError:
-            sound = False
-        if not sound:
+        if not _holds(lambda: math.isfinite(cwnd) and cwnd >= 1 and ssthresh >= 1):  # type: ignore[arg-type, operator]
             self.controller = None
             left = f"cwnd = {cwnd!r} and ssthresh = {ssthresh!r}"
             self.note(f"window {method}", f"{method} leaves {left}: both are numbers of 1 at least, and cwnd is finite")
             return
         rate = getattr(self.controller, "pacing_rate_pkts_per_s", None)
-        if getattr(self.controller, "paces", False) and not (rate is None or rate > 0):
+        if getattr(self.controller, "paces", False) and not _holds(lambda: rate is None or rate > 0):
             self.note(f"rate {method}", f"{method} leaves pacing_rate_pkts_per_s = {rate!r}: None, or above 0")
         self.window = (float(cwnd), float(ssthresh))  # type: ignore[arg-type]
+
+
+def _holds(condition: Callable[[], bool]) -> bool:
+    """Whether a condition on what a controller left holds; not if that is not a number."""
+    try:
+        return bool(condition())
+    except TypeError:
+        return False
 
 
 def _sequence(play: Play, seed: int, *, judged: bool) -> list[float]:

@@ -461,6 +461,16 @@ class _Unpaceable(_Model, variant=None):
         self.pacing_rate_pkts_per_s = 0.0
 
 
+class _Wordy(_Model, variant=None):
+    """Its pacing rate is not a number."""
+
+    pacing_rate_pkts_per_s: Any = "fast"
+
+    def on_ack(self, ack: Any) -> None:
+        """It leaves the rate alone."""
+
+
 def test_the_contract_looks_at_the_pacing_rate() -> None:
     findings = check_controller(_Unpaceable)
     assert any("pacing_rate_pkts_per_s = 0.0" in finding for finding in findings)
+    assert any("pacing_rate_pkts_per_s = 'fast'" in finding for finding in check_controller(_Wordy))
