@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import polars as pl
@@ -16,14 +15,6 @@ from hindflight.channels.trace import Trace
 from hindflight.toolkit.source import Tables
 
 CAPTURE = Path(__file__).resolve().parents[2] / "fixtures" / "kernel" / "S2-reno" / "snd.pcap.xz"
-
-
-@pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 def test_a_table_of_a_result_without_a_name_can_be_read(scratch: Path) -> None:

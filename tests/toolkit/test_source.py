@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import duckdb
@@ -17,14 +16,6 @@ from hindflight.toolkit.workspace import Workspace
 
 FLOW = Path(__file__).resolve().parents[2] / "fixtures" / "kernel" / "S2-reno"
 CAPTURE = FLOW / "snd.pcap.xz"
-
-
-@pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 def test_three_forms_of_the_same_rows(scratch: Path) -> None:
