@@ -85,7 +85,7 @@ impl Outgoing {
     }
 }
 
-/// How far the short way led a segment.
+/// How far the fast path took a segment.
 enum Reach {
     /// Over link direction `number`, whose far end is its end or a place where others join.
     Over { number: usize, arrival: Nanos },
@@ -337,7 +337,7 @@ impl<'a, T: Tap> Network<'a, T> {
         }
     }
 
-    /// The short way over link direction `number` and on. Over a place where nobody joins, the order in which one link
+    /// The fast path over link direction `number` and on. Over a place where nobody joins, the order in which one link
     /// delivers is the order in which the next one takes, so both are worked out at once and cost one event.
     #[allow(
         clippy::inline_always,
@@ -378,7 +378,7 @@ impl<'a, T: Tap> Network<'a, T> {
         }
     }
 
-    /// The way on from link direction `number`, over which the short way did not lead.
+    /// The way on from link direction `number`, which the fast path did not take.
     #[inline(never)]
     fn travel_on(&mut self, packet: RoutedPacket, (number, passage): (usize, Plain), now: Nanos) {
         let handle = packet.handle();

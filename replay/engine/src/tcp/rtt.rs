@@ -60,7 +60,7 @@ impl RttEstimator {
     /// Takes a sample; `snd_una` and `snd_nxt` delimit round trips for Linux's rule.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
+        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn sample(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
@@ -95,7 +95,7 @@ impl RttEstimator {
 
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
+        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     fn sample_rfc6298(&mut self, rtt: Nanos) {

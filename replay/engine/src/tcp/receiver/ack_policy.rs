@@ -131,7 +131,7 @@ impl AckPolicy {
     /// Payload came in order; `window_bytes` is the window promised when it did.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
+        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn note_arrival(&mut self, window_bytes: u64, now: Nanos) {

@@ -2,7 +2,7 @@
 //!
 //! When an acknowledgement leaves is decided in `ack_policy`, how the window grows in `autotuning`.
 //! Does not depend on congestion control. Read RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2 and RFC 2018 first.
-#![allow(clippy::inline_always, reason = "parts of the short way")]
+#![allow(clippy::inline_always, reason = "parts of the fast path")]
 
 mod ack_policy;
 mod advertised_window;

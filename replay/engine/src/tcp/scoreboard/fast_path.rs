@@ -28,7 +28,7 @@ impl Scoreboard {
     /// none, and nothing done, where that does not hold.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
+        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn acknowledge_fast(&mut self, snd_una: u64, ack: u64) -> Option<Covered> {

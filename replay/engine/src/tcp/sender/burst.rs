@@ -100,7 +100,7 @@ impl Sender {
 
     /// Of a burst of `max` segments what the window and the application have room and data for.
     #[inline]
-    pub(super) fn limit_burst(&self, max: u32, room: Room) -> u32 {
+    fn limit_burst(&self, max: u32, room: Room) -> u32 {
         let smss_bytes = u64::from(self.params.smss_bytes);
         let (size, waiting) = (
             (room.left.max(1.0) as u32).min(max),
@@ -116,7 +116,7 @@ impl Sender {
     /// within one, room for less than a burst waits for more. The millisecond begins when pacing lets the next one
     /// leave (`tcp_wstamp_ns`).
     #[inline]
-    pub(super) fn waits_for_a_burst(&self, room: Room, max: u32, now: Nanos) -> bool {
+    fn waits_for_a_burst(&self, room: Room, max: u32, now: Nanos) -> bool {
         if !self.rules.sends_bursts || self.is_in_burst(now) || self.in_loss_recovery() {
             return false;
         }
@@ -136,7 +136,7 @@ impl Sender {
     /// Linux (`tcp_tso_autosize`): what the pacing rate sends in a millisecond, at least two segments.
     /// Where the `room` is less than that it does not matter how much more it would be.
     #[inline]
-    pub(super) fn max_of_burst(&self, room: Room) -> u32 {
+    fn max_of_burst(&self, room: Room) -> u32 {
         if let Some(pacer) = &self.pacer {
             return pacer.burst_pkts();
         }

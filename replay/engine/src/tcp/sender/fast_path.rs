@@ -1,12 +1,12 @@
-//! The sender's fast path: ACKs and new segments while nothing is lost, nothing is reported and the profile adds nothing.
+//! The sender's fast path: ACKs while nothing is lost, nothing is reported and the profile adds nothing.
 //!
-//! Each function states the condition under which it replaces the slow path (`receive_any`, `poll_transmit`); it leaves the
-//! same state, to the bit. Where the condition does not hold it changes nothing and returns false. Read `mod.rs` and
-//! `transmit.rs` first.
+//! `receive_fast` states the condition under which it replaces the slow path (`receive_any`) and leaves the same state, to
+//! the bit. Where the condition does not hold it changes nothing and returns false. `transmit.rs` skips steps under the same
+//! condition. Read `mod.rs` first.
 
 #![allow(
     clippy::inline_always,
-    reason = "the short way is taken from one place, for nearly every segment; `#[inline]` alone is ignored here"
+    reason = "the fast path is taken from one place, by nearly every segment; `#[inline]` alone is ignored here"
 )]
 
 use super::Sender;
@@ -22,14 +22,14 @@ use crate::tcp::scoreboard::Covered;
 use crate::tcp::segment::{Segment, flags};
 use crate::tcp::stack_rules::StackRules;
 
-/// The way that ordinary segments take.
+/// Whether ordinary segments may take the fast path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum FastPath {
-    /// The short one, where its condition holds.
+    /// Where its condition holds.
     Allowed,
-    /// The long one while an outage is near or lasts.
+    /// Not while an outage is near or lasts.
     Suspended,
-    /// Always the long one.
+    /// Never.
     Never,
 }
 
@@ -57,15 +57,15 @@ struct News {
 }
 
 impl Sender {
-    /// Nothing is lost, reported or repeated, the receiver's window is not being probed, and the connection has no trade but
-    /// to send on.
+    /// Nothing is lost, reported or retransmitted, the receiver's window is not being probed, and the connection has no other
+    /// work than sending.
     #[inline(always)]
     fn on_fast_path_now(&mut self) -> bool {
         self.fast_path_until.is_some()
             || self.fast_path == FastPath::Allowed && self.enter_fast_path()
     }
 
-    /// The condition itself, where the short way is open at all. The short way leaves all of it alone, the long way ends it
+    /// The condition itself. The fast path does not change the state that it reads; the slow path clears `fast_path_until`
     /// before it changes any of it.
     #[inline(never)]
     fn enter_fast_path(&mut self) -> bool {
@@ -90,7 +90,7 @@ impl Sender {
             || self.rack.reordering_timer.is_set()
     }
 
-    /// Its time has come for nothing but what pacing held back: takes note of it, and says whether that is so.
+    /// Whether only the pacing timer has expired, which is then noted.
     #[inline(always)]
     pub(crate) fn is_released(&mut self, now: Nanos) -> bool {
         let only = self.fast_path_until.is_some_and(|others| others > now)
@@ -178,7 +178,7 @@ impl Sender {
         rates.on_ack(now, covered.segments, Some(newest), self.rtt.min_rtt())
     }
 
-    /// A model of the path hears of every ACK.
+    /// A model of the path sees every ACK.
     #[inline(never)]
     fn notify_model_fast(&mut self, news: News) {
         let rate = self.sample_rate_fast(news.covered, news.now);
@@ -199,8 +199,8 @@ impl Sender {
         }
     }
 
-    /// Whether the controller has to be told of an ACK of so many segments: it can move it, and their number is not all that
-    /// it wants to know, which it then has taken.
+    /// Whether the controller must see an ACK of so many segments. Not if the ACK cannot change the window, nor if their
+    /// number is all that the controller needs: it has counted them then.
     #[inline(always)]
     fn has_news(&mut self, segments: u32) -> bool {
         let limited = self.is_cwnd_limited();
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(
             sender.fast_path,
             FastPath::Allowed,
-            "else the test compares long ways"
+            "else the test compares slow paths"
         );
         sender.fast_path = fast_path;
         let mut out = Vec::new();

@@ -93,8 +93,8 @@ pub struct Sender {
     pub(in crate::tcp) params: StackParams,
     pub(in crate::tcp) rules: StackRules,
     pub(in crate::tcp) fast_path: FastPath,
-    /// While nothing stands against the short way: when the timers that it leaves alone want to be called. The long way
-    /// ends it (see `fast_path`).
+    /// While the fast path is allowed: the earliest of the timers that it does not set. The slow path clears it (see
+    /// `fast_path`).
     pub(in crate::tcp) fast_path_until: Option<Nanos>,
     pub(in crate::tcp) state: ConnectionState,
     pub(in crate::tcp) give_up: GiveUpPolicy,
@@ -258,7 +258,7 @@ impl Sender {
     /// Takes an acknowledgement.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
+        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn receive(&mut self, segment: &Segment, now: Nanos) {
@@ -578,7 +578,7 @@ impl Sender {
     /// The window, not the application or the receiver, held it back in the last round.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
+        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub(in crate::tcp) fn is_cwnd_limited(&self) -> bool {

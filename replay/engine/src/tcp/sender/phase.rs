@@ -65,7 +65,7 @@ impl CwndUsage {
     /// Whether cwnd counts as used: in slow start half of it is enough.
     #[allow(
         clippy::inline_always,
-        reason = "part of the short way of nearly every segment; `#[inline]` alone is ignored here"
+        reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"
     )]
     #[inline(always)]
     pub fn is_limited(&self, cwnd: f64, in_slow_start: bool) -> bool {

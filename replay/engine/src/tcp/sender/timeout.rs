@@ -11,10 +11,10 @@ use crate::tcp::recovery::rack::Probe;
 use crate::tcp::segment::Segment;
 
 impl Sender {
-    /// When it wants to be called, where only the retransmission timeout can have changed since the long way.
+    /// When it wants to be called, if only the retransmission timeout can have changed since the slow path.
     #[inline]
     pub fn fast_path_deadline(&self) -> Option<Nanos> {
-        // Pacing and dummy segments have timers that the short way sets.
+        // Pacing and low-priority probes have timers that the fast path sets.
         let others = self
             .fast_path_until
             .filter(|_| self.pacer.is_none() && self.low_priority_probes.is_none())?;
@@ -39,7 +39,7 @@ impl Sender {
             )
     }
 
-    /// When the timers want to be called that the short way leaves alone.
+    /// The earliest of the timers that the fast path does not set.
     pub(in crate::tcp) fn rarer_deadline(&self) -> Nanos {
         self.persist_timer.armed().min(self.next_handover())
     }
