@@ -80,10 +80,13 @@ impl Sender {
         fast_path_until
     }
 
-    /// Something may have to be undone, or a probe or a reordering window may show a loss.
+    /// The next ACK undoes a reduction, ends an episode of retransmissions, or may show a loss.
+    ///
+    /// That a reduction can still be undone does not matter: after recovery only a DSACK undoes one, and no ACK with SACK takes
+    /// the fast path.
     fn suspects_loss(&self) -> bool {
-        self.undo_state.marker.is_some()
-            || self.undo_state.first_sent.is_some()
+        self.undo_state.disproved()
+            || self.rules.keeps_order && self.undo_state.first_sent.is_some()
             || self.undo_state.hold != Hold::Nothing
             || self.rack.probe.is_some()
             || self.rack.probe_due
@@ -360,6 +363,10 @@ mod tests {
             "else the test compares slow paths"
         );
         sender.fast_path = fast_path;
+        play(&mut sender, steps)
+    }
+
+    fn play(sender: &mut Sender, steps: &[Step]) -> Vec<String> {
         let mut out = Vec::new();
         let mut now = 0;
         let mut slot = Segment::new(0, Direction::Forward);
@@ -373,7 +380,7 @@ mod tests {
                 }
             }
             now = until;
-            if let Some(ack) = answer(step, &sender, now) {
+            if let Some(ack) = answer(step, sender, now) {
                 sender.receive(&ack, now);
             }
             while sender.transmit(now, &mut slot) {
@@ -404,6 +411,25 @@ mod tests {
             Variant::Peach,
             Variant::Supertcp,
         ])
+    }
+
+    #[test]
+    fn an_ack_takes_the_fast_path_again_after_a_recovery() {
+        use Step::{Advance, Duplicate};
+        for (variant, profile) in [
+            (Variant::Newreno, Profile::Rfc),
+            (Variant::Sack, Profile::Rfc),
+            (Variant::LinuxReno, Profile::Linux),
+            (Variant::Cubic, Profile::Linux),
+            (Variant::Bbr, Profile::Linux),
+        ] {
+            let mut sender = sender(variant, profile, window(10));
+            let mut steps = vec![Duplicate(1), Duplicate(2), Duplicate(3), Duplicate(4)];
+            steps.extend([const { Advance(3) }; 20]);
+            play(&mut sender, &steps);
+            assert!(sender.counters.recoveries > 0, "{variant:?}");
+            assert!(sender.fast_path_until.is_some(), "{variant:?}");
+        }
     }
 
     proptest! {
