@@ -113,7 +113,7 @@ def read_run(folder: Path) -> KernelRun:
     """Read one run; LogError if a file is damaged or lacks what is needed."""
     try:
         scenario = json.loads((folder / "scenario.json").read_text())
-        link = _read_csv(folder / "link.csv.xz")
+        link = read_csv(folder / "link.csv.xz")
         t0_ns = scenario["t0_ns"]
         flows = tuple(_flow(folder, described, link, t0_ns) for described in scenario["flows"])
         late = _late_ns(link, "data"), _late_ns(link, "ack")
@@ -135,7 +135,8 @@ def phase_ns(t0_ns: int) -> int:
     return (t0_ns - WHEEL_PHASE_NS) % WHEEL_STEP_NS if t0_ns in RECORDED_NS else 0
 
 
-def _read_csv(path: Path) -> pa.Table:
+def read_csv(path: Path) -> pa.Table:
+    """Read a CSV file compressed by xz."""
     from pyarrow import csv
 
     with lzma.open(path) as file:
@@ -198,7 +199,7 @@ def _lost_positions(link: pa.Table) -> tuple[int, ...]:
 
 
 def _tcp_info(path: Path, t0_ns: int) -> dict[str, Integers]:
-    table = _read_csv(path)
+    table = read_csv(path)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     columns["t_ns"] = columns["t_ns"] - t0_ns
     return columns
