@@ -139,6 +139,7 @@ def test_pairs_sum_up() -> None:
     assert (summary.asked, summary.answered, summary.coverage) == (3, 2, 0.5)
     assert summary.median == pytest.approx((0.1 + 0.5) / 2)
     assert summary.score == pytest.approx((0.4 + (2 + 40 * 99) / 200) / 2)
+    assert summary.score is not None
     assert summary.constant_score is not None
     assert summary.constant_score < summary.score
 
