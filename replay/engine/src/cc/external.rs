@@ -167,8 +167,8 @@ impl ExternalController {
     pub fn adjust(&mut self, adjustment: Adjustment) {
         let window = &mut self.decision.window;
         match adjustment {
-            Adjustment::Set(_) if self.capabilities.models_path => {}
-            Adjustment::Set(other) => *window = other,
+            Adjustment::Set(_) | Adjustment::Validate(_) if self.capabilities.models_path => {}
+            Adjustment::Set(other) | Adjustment::Validate(other) => *window = other,
             Adjustment::AtLeast(cwnd) => window.cwnd = window.cwnd.max(cwnd),
             Adjustment::Undo => {
                 if let Some(before) = self.before.take() {

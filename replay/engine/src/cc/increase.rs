@@ -58,6 +58,9 @@ pub trait WindowIncrease {
 
     /// The connection was idle for `idle`, longer than the RTO, and sends again.
     fn on_idle(&mut self, _idle: Nanos) {}
+
+    /// New data leaves while nothing is in the network, `idle` after the last segment.
+    fn on_resume(&mut self, _idle: Nanos) {}
 }
 
 /// Declares the closed enum of rules; each call is passed to the rule in use.
@@ -145,6 +148,11 @@ macro_rules! increases {
             /// See [`WindowIncrease::on_idle`].
             pub fn on_idle(&mut self, idle: Nanos) {
                 match self { $(Self::$name(increase) => increase.on_idle(idle),)* }
+            }
+
+            /// See [`WindowIncrease::on_resume`].
+            pub fn on_resume(&mut self, idle: Nanos) {
+                match self { $(Self::$name(increase) => increase.on_resume(idle),)* }
             }
         }
     };

@@ -175,9 +175,11 @@ pub enum ConnectionEvent {
     RecoveryExit(AckEvidence, Option<f64>),
     /// A low-priority probe was answered.
     ProbeAnswer,
-    /// RFC 5681 §4.1: nothing was sent for this time, longer than the RTO; the window restarts from the initial one, in
-    /// segments.
+    /// Nothing was sent for this time, longer than the RTO, and the window restarts from at most so many segments: the
+    /// initial window (RFC 5681 §4.1), or more where the stack halves it (RFC 2861).
     Idle(f64, Nanos),
+    /// New data leaves while nothing is in the network, this long after the last segment.
+    Resume(Nanos),
     /// Data leaves again after the application had none and nothing was in flight.
     Restart(Nanos),
 }
@@ -198,6 +200,8 @@ pub enum Adjustment {
     Set(Window),
     /// cwnd is at least this, in segments: after a timeout the first segment may leave although others count as in flight.
     AtLeast(f64),
+    /// The application did not use the window (RFC 2861); what an undo restores stays.
+    Validate(Window),
     /// The last reduction was spurious.
     Undo,
 }
@@ -343,12 +347,12 @@ impl Controller {
         match self {
             Self::Windowed(windowed) => windowed.adjust(adjustment),
             Self::Bbr(bbr) => match adjustment {
-                Adjustment::Set(_) => {}
+                Adjustment::Set(_) | Adjustment::Validate(_) => {}
                 Adjustment::AtLeast(cwnd) => bbr.output.allow(cwnd as u64),
                 Adjustment::Undo => bbr.undo(),
             },
             Self::Bbr3(bbr) => match adjustment {
-                Adjustment::Set(_) => {}
+                Adjustment::Set(_) | Adjustment::Validate(_) => {}
                 Adjustment::AtLeast(cwnd) => bbr.output.allow(cwnd as u64),
                 Adjustment::Undo => bbr.undo(),
             },

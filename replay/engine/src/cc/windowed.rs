@@ -270,6 +270,7 @@ impl Windowed {
                 }
                 self.increase.on_idle(*idle);
             }
+            ConnectionEvent::Resume(idle) => self.increase.on_resume(*idle),
             ConnectionEvent::Lost(_) | ConnectionEvent::Restart(_) => {}
         }
     }
@@ -281,6 +282,11 @@ impl Windowed {
             Adjustment::Set(window) => {
                 self.before_reduction = None;
                 self.window = window;
+            }
+            Adjustment::Validate(window) => {
+                if !self.is_fixed() {
+                    self.window = window;
+                }
             }
             Adjustment::AtLeast(cwnd) => self.window.cwnd = self.window.cwnd.max(cwnd),
             Adjustment::Undo => self.undo(),

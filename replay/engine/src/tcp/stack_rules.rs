@@ -4,6 +4,7 @@
 //! Does not depend on the state of a connection.
 
 use super::recovery::Algorithm;
+use super::sender::validation::UnusedWindow;
 use crate::config::{Profile, RecoveryKind, RtoRule, StackParams};
 
 /// Linux 6.18 (`tcp_syn_linear_timeouts`): so many SYNs leave again without a longer timeout, beyond the limit of the others.
@@ -50,8 +51,8 @@ pub(in crate::tcp) struct StackRules {
     pub acts_on_every_ack: bool,
     /// Segments leave in bursts, the last of which is pushed, and wait for one another (Linux).
     pub sends_bursts: bool,
-    /// RFC 5681 §4.1: the window restarts after an idle time.
-    pub restarts_after_idle: bool,
+    /// What becomes of a window that the application does not use.
+    pub unused_window: UnusedWindow,
     /// SYNs that leave again without a longer timeout.
     pub linear_syn_timeouts: u32,
     /// A congestion mark reduces the window over a round trip (Linux).
@@ -92,7 +93,12 @@ impl StackRules {
             times_every_ack: ns2_timer && ns2_tcp_linux,
             acts_on_every_ack: ns2_tcp_linux,
             sends_bursts: linux,
-            restarts_after_idle: params.profile != Profile::Ns2,
+            unused_window: match params.profile {
+                Profile::Ns2 => UnusedWindow::Kept,
+                Profile::Rfc => UnusedWindow::Restarts,
+                Profile::Linux if models_path => UnusedWindow::Kept,
+                Profile::Linux => UnusedWindow::Decays,
+            },
             linear_syn_timeouts: if linux { LINEAR_SYN_TIMEOUTS } else { 0 },
             mark_reduces_gradually: recovers_as_linux && !models_path,
             recover_fs_is_cwnd: linux,

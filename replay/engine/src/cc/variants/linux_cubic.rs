@@ -209,7 +209,7 @@ impl WindowIncrease for LinuxCubic {
     }
 
     /// RFC 9438 §5.8: the curve goes on where it was.
-    fn on_idle(&mut self, idle: Nanos) {
+    fn on_resume(&mut self, idle: Nanos) {
         if let Some(stage) = &mut self.stage {
             stage.start += idle;
         }
@@ -331,7 +331,7 @@ mod tests {
         let mut cubic = LinuxCubic::default();
         cubic.on_decrease(&Window::at(100.0));
         cubic.update(71, 1, 0);
-        cubic.on_idle(5 * SECOND);
+        cubic.on_resume(5 * SECOND);
         cubic.update(70, 1, 5 * SECOND);
         assert!(cubic.stage.is_some_and(|stage| stage.start == 5 * SECOND));
         cubic.on_timeout();

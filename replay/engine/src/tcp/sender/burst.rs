@@ -48,7 +48,7 @@ impl Sender {
         let size = self.max_of_burst(room);
         if !pushed && (self.deferred || self.waits_for_a_burst(room, size, now)) {
             self.deferred = true;
-            self.note_usage(true);
+            self.note_usage(true, now);
             return None;
         }
         Some(self.limit_burst(size, room))

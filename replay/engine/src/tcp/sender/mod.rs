@@ -20,6 +20,7 @@ pub(in crate::tcp) mod sample;
 pub(in crate::tcp) mod send_queue;
 pub(in crate::tcp) mod timeout;
 pub(in crate::tcp) mod transmit;
+pub(in crate::tcp) mod validation;
 
 pub use open_loop::BoardCounts;
 pub use phase::Phase;
@@ -41,6 +42,7 @@ use phase::CwndUsage;
 use probe_segments::LowPriorityProbes;
 use quick_start::QuickStart;
 use rate::{Newest, RateSampler};
+use validation::WindowUse;
 
 use super::jiffies::TickTimer;
 use super::rtt::RttEstimator;
@@ -144,6 +146,7 @@ pub struct Sender {
     pub(in crate::tcp) rates: Option<Box<RateSampler>>,
     pub(in crate::tcp) marks: Marks,
     pub(in crate::tcp) usage: CwndUsage,
+    pub(in crate::tcp) window_use: WindowUse,
     pub(in crate::tcp) freeze: Freeze,
     pub(in crate::tcp) handovers: Option<Box<Handovers>>,
     pub(in crate::tcp) quick_start: Option<QuickStart>,
@@ -205,6 +208,7 @@ impl Sender {
             rates: (capabilities.models_path).then(|| Box::new(RateSampler::new())),
             marks: Marks::new(params),
             usage: CwndUsage::default(),
+            window_use: WindowUse::default(),
             freeze: Freeze::default(),
             handovers: None,
             quick_start: None,

@@ -12,6 +12,7 @@ use super::burst::Room;
 use super::connection::ConnectionState;
 use super::phase::Phase;
 use super::rate::Network;
+use super::validation::UnusedWindow;
 use crate::cc::ConnectionEvent;
 use crate::config::NagleRule;
 use crate::sim::node::Sent;
@@ -145,12 +146,12 @@ impl Sender {
     #[inline(always)]
     fn next_data(&mut self, room: Room, now: Nanos) -> Result<(u16, u32), Stop> {
         if room.left < 1.0 {
-            self.note_usage(true);
+            self.note_usage(true, now);
             self.send_queue.pushed = false;
             return Err(Stop::Window);
         }
         let Some(len) = self.sendable(now) else {
-            self.note_no_data();
+            self.note_no_data(now);
             return Err(Stop::NoData);
         };
         if !self.pacing_allows(self.snd_nxt, now) {
@@ -166,8 +167,8 @@ impl Sender {
     }
 
     #[inline]
-    fn note_no_data(&mut self) {
-        self.note_usage(false);
+    fn note_no_data(&mut self, now: Nanos) {
+        self.note_usage(false, now);
         if let Some(rates) = &mut self.rates
             && self.write_end - self.snd_nxt < u64::from(self.params.smss_bytes)
         {
@@ -229,13 +230,16 @@ impl Sender {
     }
 
     #[inline]
-    pub(in crate::tcp) fn note_usage(&mut self, limited: bool) {
+    pub(in crate::tcp) fn note_usage(&mut self, limited: bool, now: Nanos) {
         self.usage.note(
             limited,
             self.board.outstanding(),
             self.snd_una,
             self.snd_nxt,
         );
+        if self.rules.unused_window == UnusedWindow::Decays {
+            self.validate_window(limited, now);
+        }
     }
 
     /// Octets of the next new segment, if the application and the receiver's window allow one.
@@ -288,6 +292,9 @@ impl Sender {
         let pushed = self.rules.sends_bursts && self.ends_burst(burst, now);
         let quiet = !steady && self.board.pipe() == 0;
         let seq = self.snd_nxt;
+        if quiet {
+            self.note_resumption(now);
+        }
         self.board.push(seq, len, now);
         if self.rates.is_some() {
             self.note_departure(self.board.last(), quiet, now);
@@ -388,21 +395,6 @@ impl Sender {
         recovery.rescued = true;
         let last = self.board.last_unsacked()?;
         Some(self.retransmit(Departure::Forced(last), last, now))
-    }
-
-    pub(in crate::tcp) fn restart_if_idle(&mut self, now: Nanos) {
-        // RFC 5681 §4.1.
-        if self.counters.segments_out > 0
-            && self.write_end > self.snd_nxt
-            && now - self.last_sent_at > self.rtt.rto()
-            && !self.persist_timer.is_set()
-            && self.rules.restarts_after_idle
-        {
-            self.controller.on_event(&ConnectionEvent::Idle(
-                f64::from(self.params.initial_window_pkts),
-                now - self.last_sent_at,
-            ));
-        }
     }
 
     /// A data segment, counted.
