@@ -73,8 +73,8 @@ def measure_kernel(flow: KernelFlow) -> Measured:
     )
 
 
-def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int, since_ns: int) -> Measured:
-    """Measure flow `number` of the engine run of that number, which began at `since_ns` and ended with the flow."""
+def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int) -> Measured:
+    """Measure flow `number` of the engine run of that number, which began with the SYN and ended with the flow."""
     import pyarrow.compute as pc
 
     own = {
@@ -97,12 +97,12 @@ def measure_engine(flow: KernelFlow, tables: Mapping[str, pa.Table], number: int
         goodput_bps=run["delivered_bytes"] * 8e9 / (flow.end_ns - flow.start_ns),
         retransmissions=run["retransmissions"],
         rtos=run["rtos"],
-        t_ns=data["t_ns"].to_numpy() - since_ns,
+        t_ns=data["t_ns"].to_numpy(),
         segment=segment_numbers(seq, seq + data["payload_bytes"].to_numpy()),
         fate=_fates(data, own["events"]),
         cwnd_pkts=window[at],
         state=[phases[i] for i in at],
-        cwnd_quantiles=held_quantiles(states["t_ns"].to_numpy() - since_ns, window, flow.start_ns, flow.end_ns),
+        cwnd_quantiles=held_quantiles(states["t_ns"].to_numpy(), window, flow.start_ns, flow.end_ns),
     )
 
 

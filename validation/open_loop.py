@@ -20,7 +20,7 @@ from hindflight.toolkit.errors import LogError
 from validation.judge import Check, not_made
 from validation.linux import NO_TCP_INFO
 from validation.rebuild import rebuild
-from validation.recorded import TICK_NS, KernelFlow, KernelRun, find_runs, phase_ns, read_run
+from validation.recorded import KernelFlow, KernelRun, find_runs, read_run
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -165,13 +165,11 @@ def read_record(segments: pa.Table, flow_id: int, flow: KernelFlow, info: Mappin
 
 class _Clock:
     """The sender's clock, in milliseconds like its timestamps, so that sent and echoed timestamps compare as they did
-    at the sender. A segment is stamped before the interface sees it. The clock begins at the recorded phase of a tick,
-    because CUBIC evaluates its curve in ticks."""
+    at the sender. A segment is stamped before the interface sees it."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._first_ns, self._first_stamp = rows[0]["t_ns"], rows[0]["ts_val"]
-        into_tick_ns = phase_ns(self._first_ns) % TICK_NS
-        self._start_ns = LEAD_NS + into_tick_ns // MILLISECOND_NS * MILLISECOND_NS
+        self._start_ns = LEAD_NS
         self._lead_ns = max(self._stamped_ns(row) - (row["t_ns"] - self._first_ns) for row in rows if row["is_sent"])
         self._latest_ns = 0
         self.begin_ns = self._start_ns + self._lead_ns

@@ -33,11 +33,11 @@ Each run of the real stack was recorded over an emulated link. The engine's link
 the number of the data packet at the output of the serialiser, retransmissions included. Queue drops are those of the
 engine's queue. The application behaves as in the recording: it writes 64 KiB whenever the socket is writable, with a
 limit of 128 KiB of unsent data, and first writes at the recorded time. The random phases of BBR's gain cycle are
-taken from TCP_INFO. A run begins at the same phase of the kernel's clock tick, and of the steps of its timer wheel,
-as the recording, because CUBIC evaluates its curve in ticks of 4 ms and timers fire at ticks. This phase is one
-number for all runs: the phase within a tick was derived from delayed ACKs and timestamps, the tick within a step of
-eight from the timeouts of S7 and S8. A run recorded at another time begins at a tick. One seed; nothing else is taken
-from the recording.
+taken from TCP_INFO, the writes of an application that paused or wrote at a rate too, and the largest window that a
+receive buffer of a given size let the receiver advertise. Lost ACKs are replayed by position. A run begins at a tick of
+the kernel's clock and at a step of its timer wheel; where in them the recording began is not known. One seed; nothing
+else is taken from the recording. `python -m validation captures DIR` judges any such folder, and the analysis of its
+captures too.
 
 * Goodput: octets that the receiving application had in order at the end of the flow, from its start to its end.
 * Retransmissions and timeouts: up to the end of the flow, without the drain after it. Retransmissions are counted in
@@ -48,8 +48,7 @@ from the recording.
 * cwnd p25, p50, p75: quantiles of the window over time.
 
 A run that fails is repeated with the delay errors of the emulator, which no model of the link has but the recording
-shows for each packet. An explanation of the first packet that differs applies to that packet only
-(validation/explained.py).
+shows for each packet.
 """
 
 REPEATED = """
@@ -67,7 +66,7 @@ The engine computes scoreboard, loss detection, recovery and window from them, w
 in the path or in the sender's timing can then neither hide an error in an equation nor look like one. After each ACK
 for which TCP_INFO has a row with equal counts of received segments and sent data packets, the window is compared with
 the kernel's. The scoreboards at the first difference show whether the ACK was interpreted differently or the window
-changed differently. The clock begins at the recorded phase of a tick, as above.
+changed differently.
 """
 
 NS2 = """

@@ -12,7 +12,6 @@ import numpy as np
 
 from validation.closed_forms import IN_ROUNDS
 from validation.divergence import Divergence
-from validation.explained import explanation
 from validation.judge import Check, failures
 from validation.linux import (
     CWND_MEDIAN,
@@ -29,9 +28,6 @@ from validation.ns2 import SHARE, Cell, pooled
 from validation.open_loop import MEDIAN, OpenLoopResult
 from validation.repeated import Compared, Repeated, Sample
 from validation.tcp_linux import BOUND_PERCENT, SHARE_OF_ROUNDS, WindowComparison
-
-MAX_FAILED_RUNS = 3
-"""Maximum number of runs that may fail, with an explanation."""
 
 FAIL = "fail"
 """Marks a number outside its bound."""
@@ -282,19 +278,8 @@ def _runs_summary(runs: Sequence[RunResult]) -> list[str]:
     return [
         f"Linux: {len(compared) - len(failing)} of {len(compared)} runs pass in every number that could be compared; "
         f"{len(runs) - len(compared)} could not be compared at all.",
-        f"Bound on runs: at most {MAX_FAILED_RUNS} may fail, none in goodput. {len(failing)} fail, in goodput "
-        f"{', '.join(in_goodput) or 'none'}; {_explained(failing)} of {len(failing)} with an explanation.",
+        f"Those that fail in goodput: {', '.join(in_goodput) or 'none'}.",
     ]
-
-
-def _explained(failing: Sequence[RunResult]) -> int:
-    """Count runs in which the first difference of every failing flow is explained."""
-    parted = [
-        [flow for flow in run.flows if failures(flow.checks)]
-        or list(run.flows)  # All flows if only a shared quantity fails.
-        for run in failing
-    ]
-    return sum(all(explanation(flow.subject, flow.divergences) for flow in flows) for flows in parted)
 
 
 def _passing(checks: Sequence[Check]) -> str:
@@ -309,10 +294,8 @@ def failure_lines(results: Results) -> list[str]:
             failed = failures([*flow.checks, *run.shared])
             if failed:
                 words = "; ".join(_off(check) for check in failed)
-                why = explanation(flow.subject, flow.divergences) or "Why it differs there is not known."
                 lines.append(
-                    f"{flow.subject}: {words}. {why}{_moved(flow, failed)} First differences: "
-                    f"{differences(flow.divergences)}."
+                    f"{flow.subject}: {words}.{_moved(flow, failed)} First differences: {differences(flow.divergences)}."
                 )
     lines += [
         f"{check.subject}: {_off(check)}.{_in_rounds(check, results.closed)}" for check in failures(results.others)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from validation.captures.lines import Line
     from validation.captures.report import FlowScore, Judged
     from validation.captures.whatif import Asked, Pair
+    from validation.linux import RunResult
+
+ENGINE_METRICS = ("goodput", "cwnd_p25", "cwnd_p50", "cwnd_p75")
 
 
 def captures(
@@ -25,14 +28,18 @@ def captures(
     as_json: AsJson = False,
 ) -> None:
     """Judge the analysis of captures by the fate of every packet. A failure is shown; it is not an error."""
-    from validation.captures.lines import cause_lines, link_lines, loss_lines, whatif_lines, window_lines
+    from validation.captures.lines import cause_lines, engine_lines, link_lines, loss_lines, whatif_lines, window_lines
     from validation.captures.report import judge_captures
     from validation.captures.whatif import ask_all
+    from validation.linux import validate_runs
 
     with progress_on_stderr() as report:
         judged = judge_captures(folder, lambda done, of: report(folder, done / of))
     flows = judged.flows
     lines = [*loss_lines(flows), *cause_lines(flows), *window_lines(flows), *link_lines(flows)]
+    with progress_on_stderr() as report:
+        runs = validate_runs(folder, on_done=lambda done, of: report(Path("engine"), done / of))
+    lines += engine_lines(runs)
     asked: list[Asked] = []
     pairs: list[Pair] = []
     if what_if:
@@ -43,6 +50,7 @@ def captures(
         print_json(_document(judged, lines, asked, pairs))
     else:
         _show(judged, lines, asked, pairs)
+        _show_worst_runs(runs)
 
 
 def _document(judged: Judged, lines: Sequence[Line], asked: Sequence[Asked], pairs: Sequence[Pair]) -> dict[str, Any]:
@@ -96,6 +104,17 @@ def _show_worst(flows: Sequence[FlowScore]) -> None:
     for flow in flows:
         for note in flow.notes:
             echo(f"note: {flow.run}, {flow.side}: {note}")
+
+
+def _show_worst_runs(runs: Sequence[RunResult]) -> None:
+    from validation.captures.lines import checks_of, engine_errors
+
+    found = [(engine_errors(flow), flow.subject, checks_of(flow)) for run in runs for flow in run.flows]
+    for errors, subject, checks in sorted(found, key=lambda one: -max(one[0], default=0.0))[:8]:
+        if not errors:
+            continue
+        shown = ", ".join(f"{name} {checks[name].relative:+.1%}" for name in ENGINE_METRICS if name in checks)
+        echo(f"engine: {subject}: {shown}")
 
 
 def _cause_errors(flow: FlowScore) -> float:

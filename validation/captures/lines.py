@@ -13,12 +13,17 @@ from validation.captures.links import LinkScore
 from validation.captures.report import SIDES, FlowScore, pooled_causes, pooled_links, pooled_losses, pooled_windows
 from validation.captures.scores import Counts, WindowScore, quantile
 from validation.captures.whatif import FAMILIES, SELF_CHECK_PERCENT, Asked, Pair, summarise
+from validation.judge import Check
+from validation.linux import FlowResult, RunResult
 
 WINDOWED = ("reno", "cubic")
 """Congestion controls whose cwnd shows in the capture."""
 
 MIN_LOSSES = 20
 MIN_CASES = 10
+
+GOODPUT, BBR_GOODPUT, QUARTILE = 0.02, 0.04, 0.10
+"""Relative differences that the engine may have from Linux."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +176,43 @@ def whatif_lines(asked: Sequence[Asked], pairs: Sequence[Pair]) -> Iterator[Line
     for group in (None, *groups):
         own = [pair for pair in pairs if group in (None, pair.group)]
         yield from _pair_lines("predictions" if group is None else f"predictions, {group}", own, whole=group is None)
+
+
+def engine_lines(runs: Sequence[RunResult]) -> Iterator[Line]:
+    """The engine over the true link: goodput and quartiles of cwnd, flow by flow."""
+    flows = [(flow, checks_of(flow)) for run in runs for flow in run.flows]
+    near = [
+        within(checks["goodput"], BBR_GOODPUT if flow.variant == "bbr" else GOODPUT)
+        for flow, checks in flows
+        if "goodput" in checks
+    ]
+    yield _least("engine", "goodput within 2 % (bbr 4 %)", _share(near), 0.90, len(near))
+    for percent in (25, 50, 75):
+        name = f"cwnd_p{percent}"
+        held = [within(checks[name], QUARTILE) for _, checks in flows if name in checks]
+        yield _least("engine", f"{percent}th percentile of cwnd within 10 %", _share(held), 0.80, len(held))
+
+
+def checks_of(flow: FlowResult) -> dict[str, Check]:
+    """Return the checks of a flow that could be made, by metric."""
+    return {check.metric: check for check in flow.checks if check.value is not None}
+
+
+def engine_errors(flow: FlowResult) -> list[float]:
+    """Return the relative errors of goodput and quartiles that are too large."""
+    goodput = BBR_GOODPUT if flow.variant == "bbr" else GOODPUT
+    bounds = {"goodput": goodput} | dict.fromkeys(("cwnd_p25", "cwnd_p50", "cwnd_p75"), QUARTILE)
+    checks = checks_of(flow)
+    return [
+        abs(checks[name].relative or 0.0)
+        for name, bound in bounds.items()
+        if name in checks and not within(checks[name], bound)
+    ]
+
+
+def within(check: Check, share: float) -> bool:
+    """Whether a value is within `share` of its reference."""
+    return check.relative is not None and abs(check.relative) <= share
 
 
 def _pair_lines(subject: str, pairs: Sequence[Pair], *, whole: bool) -> Iterator[Line]:
