@@ -294,9 +294,8 @@ def failure_lines(results: Results) -> list[str]:
             failed = failures([*flow.checks, *run.shared])
             if failed:
                 words = "; ".join(_off(check) for check in failed)
-                lines.append(
-                    f"{flow.subject}: {words}.{_moved(flow, failed)} First differences: {differences(flow.divergences)}."
-                )
+                first = differences(flow.divergences)
+                lines.append(f"{flow.subject}: {words}.{_moved(flow, failed)} First differences: {first}.")
     lines += [
         f"{check.subject}: {_off(check)}.{_in_rounds(check, results.closed)}" for check in failures(results.others)
     ]

@@ -96,11 +96,8 @@ def test_an_application_that_pauses_writes_what_the_recorded_one_wrote(s2: Kerne
     }
     assert writes(info) == ([10, 30, 40], [1000, 2700, 200])
     run = replace(s2, params={**s2.params, "write": "rate:1000"}, flows=(replace(s2.flows[0], tcp_info=info),))
-    assert rebuild(run, 50)["flows"][0]["application"] == {
-        "kind": "writes",
-        "at_ns": [10, 30, 40],
-        "bytes": [1000, 2700, 200],
-    }
+    application = rebuild(run, 50)["flows"][0]["application"]
+    assert application == {"kind": "writes", "at_ns": [10, 30, 40], "bytes": [1000, 2700, 200]}
 
 
 def test_a_run_as_it_was_timed_delivers_late(s2: KernelRun) -> None:
