@@ -297,9 +297,9 @@ fn in_words(py: Python<'_>, wrong: Wrong, class: &str, call: &str) -> PyErr {
         Wrong::Raised(error) => {
             let kind = name_of(&error.get_type(py));
             let words = format!("{class}.{call} raises {kind}: {}", error.value(py));
-            let told = PyRuntimeError::new_err(words);
-            told.set_cause(py, Some(error));
-            told
+            let raised = PyRuntimeError::new_err(words);
+            raised.set_cause(py, Some(error));
+            raised
         }
         Wrong::NoRate(left) => PyRuntimeError::new_err(format!(
             "{class}.{call} leaves {left}: it is None or a positive number of segments per second"

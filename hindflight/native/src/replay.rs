@@ -338,7 +338,7 @@ fn check_signals() -> PyResult<()> {
     })
 }
 
-/// Signs a thread off, also when it panics.
+/// Counts a thread as stopped when it is dropped, also after a panic.
 struct Leaving<'a, 'b>(&'a Pool<'b>);
 
 impl Drop for Leaving<'_, '_> {
@@ -348,7 +348,7 @@ impl Drop for Leaving<'_, '_> {
     }
 }
 
-/// A panic while it was held leaves plain values behind.
+/// A panic of a thread that had the lock leaves plain values behind.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -387,7 +387,7 @@ impl Job {
         Ok(Outcome { summary, tables })
     }
 
-    /// Makes the run with `tap` listening, and captures of it written to a folder.
+    /// Makes the run with `tap` listening, and writes captures of it to a folder.
     fn record<T: Tap>(
         &self,
         tap: T,
@@ -409,7 +409,7 @@ impl Job {
         Ok((summary, tap))
     }
 
-    /// Makes the run with `tap` listening, to which `begin` tells the legs first.
+    /// Makes the run with `tap` listening; `begin` first passes it the legs.
     fn listen<T: Tap>(
         &self,
         mut tap: T,

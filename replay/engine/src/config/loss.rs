@@ -5,8 +5,8 @@
 
 use hindflight_kernels::{
     Arq, ArqParams, Bernoulli, BitErrors, ChainLoss, ChainParams, Clock, Fec, FecParams,
-    GilbertElliott, GilbertElliottParams, Guard, LossProcess, LossTrace, Purpose, Span, StateLoss,
-    Stay, StreamKey, StreamRng, Timeline, TraceFates, TraceMode,
+    GilbertElliott, GilbertElliottParams, Guard, LossProcess, LossSequence, LossTrace, Purpose,
+    Span, StateLoss, Stay, StreamKey, StreamRng, Timeline, TraceMode,
 };
 use serde::{Deserialize, Serialize};
 
@@ -216,12 +216,12 @@ impl LossConfig {
                     purpose: Purpose::Resample,
                     ..key
                 });
-                let fates = TraceFates {
+                let sequence = LossSequence {
                     known_pkts: *known_pkts,
                     lost: positions.clone(),
                     late: late.clone(),
                 };
-                LossProcess::Trace(LossTrace::new(fates, mode, rng))
+                LossProcess::Trace(LossTrace::new(sequence, mode, rng))
             }
             Self::Chain { .. } => self.chain().map_or(LossProcess::None, |params| {
                 LossProcess::Chain(Box::new(ChainLoss::new(params, rng)))

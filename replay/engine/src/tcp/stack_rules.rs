@@ -26,7 +26,7 @@ pub(in crate::tcp) struct StackRules {
     pub limited_transmit: bool,
     /// Outside recovery all that is outstanding counts against the window: ns-2 knows a pipe in recovery only.
     pub counts_outstanding: bool,
-    /// The window grows by the number of ACKs, not of segments (ns-2).
+    /// The window increases by the number of ACKs, not of segments (ns-2).
     pub counts_acks: bool,
     /// Without SACK, duplicate ACKs count as segments sacked (Linux).
     pub counts_dup_acks: bool,
@@ -58,7 +58,7 @@ pub(in crate::tcp) struct StackRules {
     pub mark_reduces_gradually: bool,
     /// Deviation: Linux takes cwnd for RecoverFS; RFC 9937 §6.1 the flight.
     pub recover_fs_is_cwnd: bool,
-    /// Deviation: Linux lets the ACK that ends recovery grow the window.
+    /// Deviation: in Linux the ACK that ends recovery increases the window.
     pub exit_ack_grows: bool,
 }
 

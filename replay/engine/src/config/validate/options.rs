@@ -95,7 +95,7 @@ impl Leg {
         of_agent || !by_pipe && self.stack.recovery != RecoveryKind::Supertcp
     }
 
-    /// Whether its recovery can undo a spurious reduction.
+    /// Whether its recovery can undo a spurious window decrease.
     fn can_undo(&self) -> bool {
         let owns = matches!(
             self.stack.recovery,
@@ -128,7 +128,7 @@ impl Leg {
     }
 }
 
-/// An option, whether the scenario gives it, which legs it has an effect on, and why there is none on the others.
+/// An option, whether the scenario gives it, on which legs it has an effect, and why it has no effect on the others.
 type GivenOption = (&'static str, bool, fn(&Leg) -> bool, NoEffectReason);
 
 impl FlowConfig {

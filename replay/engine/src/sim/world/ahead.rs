@@ -77,8 +77,8 @@ impl<T: Tap> World<'_, T> {
         }
     }
 
-    /// The same where pacing calls for most of what leaves: the end has its deadlines in between, of which the calendar is not
-    /// told. An answer that comes at the same time goes first, as a link before a node.
+    /// The same where pacing releases most segments: the deadlines of the end in between are not in the calendar. An ACK
+    /// that arrives at the same time goes first, as a link before a node.
     #[inline(never)]
     fn visit_paced_source(&mut self, came: Option<PacketHandle>, now: Nanos) {
         self.network.call(SOURCE, NEVER);

@@ -41,11 +41,11 @@ pub(super) fn sender(variant: Variant, profile: Profile, overrides: StackOverrid
 
 /// The same with a window of `pkts` that nothing moves, under `rfc`.
 pub(super) fn holding(variant: Variant, pkts: u32) -> Sender {
-    let held = StackOverrides {
+    let fixed = StackOverrides {
         fixed_window_pkts: Some(pkts),
         ..StackOverrides::default()
     };
-    sender(variant, Profile::Rfc, held)
+    sender(variant, Profile::Rfc, fixed)
 }
 
 /// The same, with the variant's parameters as a scenario writes them.
@@ -238,8 +238,8 @@ fn rfc3042_and_rfc5681_limited_transmit_then_fast_retransmit() {
 }
 
 #[test]
-fn rfc6582_partial_acks_repair_one_loss_per_round_trip() {
-    // 1, 3 and 5 of 8 are lost: three repairs, three round trips, one reduction.
+fn rfc6582_partial_acks_retransmit_one_loss_per_round_trip() {
+    // 1, 3 and 5 of 8 are lost: three retransmissions, three round trips, one window decrease.
     check(
         sender(
             Variant::Newreno,
@@ -317,7 +317,7 @@ fn rfc6675_three_sacked_segments_above_a_hole_make_it_lost() {
 }
 
 #[test]
-fn rfc6675_nextseg_rules_3_and_4_repair_a_short_tail() {
+fn rfc6675_nextseg_rules_3_and_4_retransmit_a_short_tail() {
     // Ten segments are all there is; 1, 8 and 10 are lost, so 8 and 10 never get three SACKs above them. First the
     // rescue of the last segment (4), then, with 9 sacked above it, the hole at 8 (3).
     check(
@@ -341,7 +341,7 @@ fn rfc6675_nextseg_rules_3_and_4_repair_a_short_tail() {
 
 #[test]
 fn rfc6298_timeout_backs_off_and_karn_waits_for_a_fresh_sample() {
-    // RTO 1 s before any sample, then 2 s, 4 s; the repair's ACK gives no sample, so the backoff stays at 8 s.
+    // RTO 1 s before any sample, then 2 s, 4 s; the ACK of the retransmission gives no sample, so the backoff stays at 8 s.
     check(
         sender(Variant::Newreno, Profile::Rfc, window(2)),
         "0.000 > 1 2 (cwnd 2 slow start)
@@ -357,7 +357,7 @@ fn rfc6298_timeout_backs_off_and_karn_waits_for_a_fresh_sample() {
 }
 
 #[test]
-fn after_a_timeout_slow_start_repairs_up_to_half_the_flight() {
+fn after_a_timeout_slow_start_retransmits_up_to_half_the_flight() {
     // Eight outstanding: ssthresh 4.
     check(
         sender(Variant::Newreno, Profile::Rfc, window(8)),

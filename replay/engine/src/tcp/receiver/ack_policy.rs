@@ -1,7 +1,7 @@
 //! When a segment is acknowledged: at once, together with the next one, or after a while.
 //!
 //! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
-//! does besides: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
+//! does in addition: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
 
 use super::periodic_acks::Periods;
 use crate::config::{Profile, StackParams};
@@ -11,7 +11,7 @@ use crate::tcp::jiffies;
 
 /// Linux (`TCP_DELACK_MAX`): the longest delay of an ACK.
 const LONGEST_DELAY: Nanos = 200 * MILLISECOND;
-/// Linux (`TCP_DELACK_MIN`): the least bound on a delay by the round-trip time.
+/// Linux (`TCP_DELACK_MIN`): the minimum of the bound that the round-trip time sets on a delay.
 const MIN_BOUND: Nanos = 40 * MILLISECOND;
 /// RFC 6298 §2.1: a receiver's own RTO while no handshake has shown it a round trip.
 const FIRST_RTO: Nanos = SECOND;
@@ -22,7 +22,7 @@ const GAP_ACKS: u32 = 44;
 /// Linux (TCP_FASTRETRANS_THRESH): the first of a gap are sent at once.
 const GAP_PROMPT_ACKS: u32 = 3;
 
-/// Linux (`tcp_delack_max`): the longest delay of an ACK is a tick short of the least RTO.
+/// Linux (`tcp_delack_max`): the longest delay of an ACK is a tick short of the minimum RTO.
 fn longest_delay(min_rto: Nanos) -> Nanos {
     let min = jiffies::up(min_rto).max(2 * jiffies::TICK);
     LONGEST_DELAY.min(min - jiffies::TICK)
@@ -154,12 +154,12 @@ impl AckPolicy {
         }
     }
 
-    /// The window grew: at least one quick ACK tells of it.
-    pub fn note_growth(&mut self) {
+    /// The receive window opened: at least one quick ACK reports it.
+    pub fn note_window_update(&mut self) {
         self.quick |= 1;
     }
 
-    /// A segment came whose octets were all there: something is amiss, the sender should know soon.
+    /// A duplicate segment arrived: the sender should know soon.
     pub fn note_duplicate(&mut self, window_bytes: u64) {
         self.refill_quick(window_bytes);
         self.delay = self.shortest_delay;
@@ -191,7 +191,7 @@ impl AckPolicy {
         let filled = arrival.fills_gap && !(self.linux && arrival.gap_left);
         // RFC 2760 §3.2.3: the more ACKs, the faster slow start.
         let prompt = !self.delays || self.quick > 0 || arrival.slow_start;
-        // Linux: more than a segment is enough where the window's edge moves; where none does for what is held in a gap,
+        // Linux: more than a segment is enough where the window's edge moves; where it does not because a gap is open,
         // the ACK counts as one of the gap.
         let enough = self.enough(arrival.unacknowledged)
             && (arrival.edge_moves || !(self.linux && arrival.gap_left));
@@ -202,7 +202,7 @@ impl AckPolicy {
             return !self.spaces_gap || self.in_gap(arrival.rcv_nxt, now);
         }
         if self.linux && arrival.pushed_and_read {
-            // Linux: an application that has read all that was pushed will not make the ACK grow.
+            // Linux: an application that has read all that was pushed sends nothing that the ACK could wait for.
             return true;
         }
         self.delay_ack(now)
@@ -218,10 +218,9 @@ impl AckPolicy {
         }
     }
 
-    /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here for few over a narrow way back. What
-    /// comes first after a period is acknowledged at once, so that its ACK tells the round-trip time; that of what nothing
-    /// follows leaves after two periods, and does not.
-    /// What is `urgent` leaves at once besides.
+    /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here few ACKs are sent over a narrow reverse path. What
+    /// comes first after a period is acknowledged at once, so that its ACK gives an RTT sample. The ACK of a
+    /// segment that none follows is sent after two periods and gives no sample. An `urgent` one is sent at once.
     fn period_is_over(&mut self, urgent: bool, now: Nanos) -> Option<bool> {
         let periods = self.periodic.as_mut()?;
         if urgent {
@@ -263,7 +262,7 @@ impl AckPolicy {
         false
     }
 
-    /// By the profile's own rule (RFC 5681 §4.2: it is).
+    /// Whether an out-of-order segment is acknowledged now (RFC 5681 §4.2: always).
     ///
     /// Deviation: as Linux, ACKs of a gap are sent together after a millisecond, but for the first three.
     fn out_of_order(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
@@ -307,7 +306,7 @@ impl AckPolicy {
         self.delayed.armed().min(self.gap.due.armed())
     }
 
-    /// Its time has come: whether an ACK is due.
+    /// The deadline has passed: returns whether an ACK is due.
     pub fn on_deadline(&mut self, now: Nanos) -> bool {
         let delayed = self.delayed.fires(now);
         if let Some(periods) = self.periodic.as_mut().filter(|_| delayed) {

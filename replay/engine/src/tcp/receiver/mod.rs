@@ -86,7 +86,7 @@ pub struct Receiver {
     /// Where the application reads, fractions of an octet kept, and when that was worked out.
     read_to: f64,
     read_at: Nanos,
-    held: Reassembly,
+    reassembly: Reassembly,
     /// The window of an application's buffer, where it does not offer all of it at once.
     growing: Option<GrowingWindow>,
     /// Right edge of the window last advertised; never moves left (RFC 9293 §3.8.6.2.2).
@@ -139,7 +139,7 @@ impl Receiver {
             rcv_nxt: 1,
             read_to: 1.0,
             read_at: 0,
-            held: Reassembly::default(),
+            reassembly: Reassembly::default(),
             growing,
             edge: 1,
             wscale: if linux {
@@ -180,9 +180,9 @@ impl Receiver {
         self.last_ack_sent
     }
 
-    /// Octets held out of order.
-    pub fn held_octets(&self) -> u64 {
-        self.held.octets()
+    /// Octets received out of order, in the reassembly queue.
+    pub fn out_of_order_octets(&self) -> u64 {
+        self.reassembly.octets()
     }
 
     /// Whether the connection is open.
@@ -296,12 +296,12 @@ impl Receiver {
             // Without SACK the window stays, so that the sender knows the duplicate ACK for one.
             self.grow_window(segment, 0);
         }
-        let gaps = self.held.gaps();
-        if !self.held.insert(segment.seq, segment.seq_end()) {
+        let gaps = self.reassembly.gaps();
+        if !self.reassembly.insert(segment.seq, segment.seq_end()) {
             self.note_duplicate(segment);
         }
         self.tune_buffer_in_gap(segment, now);
-        let opens_gap = self.held.gaps() > gaps;
+        let opens_gap = self.reassembly.gaps() > gaps;
         if self.policy.beyond_gap(opens_gap, self.rcv_nxt, now) || self.dsack.is_some() {
             self.owed = Owed::Acknowledgement;
         }
@@ -440,7 +440,7 @@ impl Receiver {
         if self.is_frozen() {
             slot.wnd_bytes = 0;
         }
-        if self.dsack.is_some() || !self.held.is_empty() {
+        if self.dsack.is_some() || !self.reassembly.is_empty() {
             self.report_blocks(slot);
         }
         self.last_ack_sent = self.rcv_nxt;
@@ -456,9 +456,9 @@ impl Receiver {
         if let Some((left, right)) = self.dsack.take() {
             push_block(slot, left, right);
         }
-        if !self.held.is_empty() && self.params.sack_enabled() {
+        if !self.reassembly.is_empty() && self.params.sack_enabled() {
             let blocks = self.params.sack_blocks() - usize::from(slot.sack_len);
-            self.held
+            self.reassembly
                 .report(blocks, |left, right| push_block(slot, left, right));
         }
         if slot.sack_len > 0 {

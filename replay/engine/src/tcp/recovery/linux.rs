@@ -1,4 +1,4 @@
-//! Recovery as Linux 6.18 runs it: one state machine for losses, for reductions that prove spurious (RFC 3522,
+//! Recovery as Linux 6.18 runs it: one state machine for losses, for spurious window decreases (RFC 3522,
 //! RFC 3708, RFC 5682) and for reordering, with SACK and without it.
 //!
 //! Does not depend on windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
@@ -144,7 +144,7 @@ impl Sender {
                 let late = u64::from(self.undo_state.reordering) > DUP_THRESH;
                 let grows = ack.advances || late && ack.digest.sacked > 0;
                 let sinks = self.sink(ack, ack.advances && !newly_lost);
-                // RFC 3168 §6.1.2: no growth on an echoed mark.
+                // RFC 3168 §6.1.2: no increase on an echoed mark.
                 if grows && !sinks && !ack.ecn_echo {
                     self.increase_window(ack);
                 }
@@ -214,7 +214,7 @@ impl Sender {
     fn judge_in_recovery(&mut self, ack: &Ack) {
         if ack.advances && self.partial_was_late(ack) {
             if self.board.retransmitted() > 0 {
-                self.undo_state.hold = Hold::Repairs;
+                self.undo_state.hold = Hold::Retransmissions;
                 return;
             }
             self.forget_first_sent();
@@ -275,7 +275,7 @@ impl Sender {
                     recovery_point: self.snd_nxt,
                     dup_acks: 0,
                 };
-                self.undo_state.hold = Hold::NewFirst;
+                self.undo_state.hold = Hold::NewDataFirst;
                 return;
             }
         }
@@ -289,9 +289,9 @@ impl Sender {
     /// Whether the ACK reports something sent only once, before the timeout. Without SACK an ACK that covers a
     /// retransmission too does not: that alone may have filled the gap.
     fn original_arrived(&self, ack: &Ack, recovery_point: u64) -> bool {
-        let told = self.rules.sack || !ack.digest.acked_retransmission;
+        let reported = self.rules.sack || !ack.digest.acked_retransmission;
         let original = ack.digest.first_original_end;
-        told && original.is_some_and(|end| end <= recovery_point)
+        reported && original.is_some_and(|end| end <= recovery_point)
     }
 
     fn undo_timeout(&mut self) {
@@ -299,13 +299,13 @@ impl Sender {
         self.timeouts_in_a_row = 0;
     }
 
-    /// RFC 3708: DSACKs have disproved the reduction.
+    /// RFC 3708: DSACKs have shown that the window decrease was spurious.
     fn try_undo_by_dsack(&mut self) -> bool {
-        let disproved = self.undo_state.disproved();
-        if disproved {
+        let spurious = self.undo_state.all_spurious();
+        if spurious {
             self.undo(false);
         }
-        disproved
+        spurious
     }
 
     fn forget_first_sent(&mut self) {
@@ -392,10 +392,10 @@ impl Sender {
     /// Without SACK a duplicate ACK reports a segment that arrived, and an ACK that advances removes those that reported
     /// the rest. Returns the segments delivered.
     fn count_dup_acks_as_linux(&mut self, advances: bool, duplicate: bool, acked: u32) -> u32 {
-        let told = self.board.sacked();
+        let reported = self.board.sacked();
         let delivered = if advances {
             self.board.eat_dup_acks(acked.saturating_sub(1));
-            acked.saturating_sub(told).max(1)
+            acked.saturating_sub(reported).max(1)
         } else if duplicate && self.dupacks_report_loss() {
             self.board.add_dup_ack();
             1

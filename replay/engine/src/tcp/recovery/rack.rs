@@ -115,7 +115,7 @@ impl Sender {
             now,
             min_rtt: self.rtt.min_rtt().unwrap_or(0),
             srtt: self.rtt.srtt().unwrap_or(0),
-            repairing: self.in_loss_recovery(),
+            in_recovery: self.in_loss_recovery(),
             dup_thresh: self.undo_state.reordering,
             reordered: self.undo_state.reordered,
             as_linux: false,
@@ -187,8 +187,8 @@ pub struct PathView {
     /// Smoothed RTT.
     pub srtt: Nanos,
     /// In fast recovery or after a timeout.
-    pub repairing: bool,
-    /// Duplicates that reordering alone explains.
+    pub in_recovery: bool,
+    /// Reordering degree: the duplicate ACKs that reordering alone explains.
     pub dup_thresh: u32,
     /// Reordering has been seen.
     pub reordered: bool,
@@ -290,7 +290,7 @@ impl Rack {
         }
     }
 
-    /// A recovery ended and was right.
+    /// A recovery ended that was not spurious.
     pub fn note_recovery_end(&mut self) {
         self.widening.persists = self.widening.persists.saturating_sub(1);
         if self.widening.persists == 0 {
@@ -298,10 +298,10 @@ impl Rack {
         }
     }
 
-    /// RFC 8985 §6.2 step 4: a quarter of the minimum RTT, nothing once losses are being repaired or three segments
+    /// RFC 8985 §6.2 step 4: a quarter of the minimum RTT, zero in loss recovery or once three segments
     /// have been sacked.
     fn reordering_window(&self, board: &Scoreboard, view: &PathView) -> Nanos {
-        let hasty = view.repairing || board.sacked() >= view.dup_thresh;
+        let hasty = view.in_recovery || board.sacked() >= view.dup_thresh;
         if hasty && !view.reordered {
             0
         } else {
@@ -352,7 +352,7 @@ mod tests {
             now: now_ms * MILLISECOND,
             min_rtt: 40 * MILLISECOND,
             srtt: 100 * MILLISECOND,
-            repairing: false,
+            in_recovery: false,
             dup_thresh: 3,
             reordered: false,
             as_linux,
@@ -374,7 +374,7 @@ mod tests {
     }
 
     /// Segments 0 and 1 left at 0; 0 again at 60 ms, and its ACK comes at 100 ms, as the minimum RTT of all.
-    fn believes_the_fastest_repair(as_linux: bool, min_before_ms: u64) -> bool {
+    fn accepts_the_fastest_retransmission(as_linux: bool, min_before_ms: u64) -> bool {
         let mut board = Scoreboard::new(100, true);
         let mut digest = Digest::default();
         for number in [0, 1] {
@@ -390,10 +390,10 @@ mod tests {
     }
 
     #[test]
-    fn linux_holds_a_repair_against_the_least_rtt_before_its_own() {
-        assert!(believes_the_fastest_repair(false, 41));
-        assert!(believes_the_fastest_repair(true, 40));
-        assert!(!believes_the_fastest_repair(true, 41));
+    fn linux_compares_a_retransmission_with_the_min_rtt_before_its_own_sample() {
+        assert!(accepts_the_fastest_retransmission(false, 41));
+        assert!(accepts_the_fastest_retransmission(true, 40));
+        assert!(!accepts_the_fastest_retransmission(true, 41));
     }
 
     #[test]

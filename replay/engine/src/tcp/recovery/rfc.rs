@@ -15,7 +15,7 @@ use crate::tcp::sender::phase::{FastRecovery, Phase};
 pub(in crate::tcp) struct Entry {
     /// Number of the first outstanding segment.
     pub first: u64,
-    /// cwnd before the reduction.
+    /// cwnd before the decrease.
     pub cwnd_before: f64,
     /// Share of the window that is taken gradually (FACK's rampdown).
     pub rampdown: Option<f64>,
@@ -269,7 +269,7 @@ impl Sender {
         };
     }
 
-    /// Lets the ACK grow the window. A controller that models the path sees every ACK in `follow_model`.
+    /// Increases the window by the ACK. A controller that models the path sees every ACK in `follow_model`.
     #[inline]
     pub(super) fn increase_window(&mut self, ack: &Ack) {
         if !self.capabilities.models_path {

@@ -10,7 +10,7 @@ impl Scoreboard {
         self.sacked += 1;
     }
 
-    /// Without SACK: `acked` segments that the duplicates told of are acknowledged now.
+    /// Without SACK: an ACK now covers `acked` segments that duplicate ACKs had reported.
     pub fn eat_dup_acks(&mut self, acked: u32) {
         self.sacked = self.sacked.saturating_sub(acked);
     }
@@ -24,7 +24,7 @@ impl Scoreboard {
         over
     }
 
-    /// Without SACK: what the duplicates told counts no more. With it nothing happens.
+    /// Without SACK: forgets what duplicate ACKs have reported. With SACK there is nothing to forget.
     pub fn forget_dup_acks(&mut self) {
         if self.high_sacked <= self.base {
             self.sacked = 0;

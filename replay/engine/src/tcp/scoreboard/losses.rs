@@ -5,7 +5,7 @@
 use super::Scoreboard;
 
 impl Scoreboard {
-    /// The same, which remembers what has been marked lost until it is told to forget.
+    /// The same, which remembers what has been marked lost until `forget` is called.
     #[must_use]
     pub fn noting_losses(self, wanted: bool) -> Self {
         Self {

@@ -2,7 +2,7 @@
 //!
 //! A FIN takes the place of one more octet behind the last one written (RFC 9293 §3.4): the window, the scoreboard and
 //! the timers treat it as they treat data. The states that RFC 9293 §3.3.2 tells apart while a FIN is under way
-//! (FIN-WAIT-1, FIN-WAIT-2) differ in what `snd_una` has passed, so they have no name of their own here.
+//! (FIN-WAIT-1, FIN-WAIT-2) differ in what `snd_una` has passed, so they are not separate states here.
 //!
 //! Does not depend on windows' arithmetic. Read RFC 9293 §3.3.2, §3.5 and §3.6 first.
 //!
@@ -254,7 +254,7 @@ impl Sender {
     fn abort_after(&mut self, limit: Option<Nanos>, now: Nanos) -> bool {
         let gives_up = limit.is_some_and(|limit| now - self.give_up.since >= limit);
         if gives_up {
-            // Deviation: RFC 9293 §3.10.8 and Linux give up in silence; here the other end is told.
+            // Deviation: RFC 9293 §3.10.8 and Linux give up in silence; here a RST reports it to the other end.
             self.abort(now);
         }
         gives_up
@@ -275,7 +275,7 @@ impl Sender {
         doubled.saturating_add(u64::from(retries - doublings).saturating_mul(max))
     }
 
-    /// When the retransmission timer that is set now strikes: after a timeout no later than the user timeout.
+    /// When the retransmission timer that is set now expires: after a timeout no later than the user timeout.
     pub(in crate::tcp) fn next_timeout(&self, now: Nanos) -> Nanos {
         let due = now + self.rtt.rto();
         if self.timeouts_in_a_row > 0 {

@@ -80,12 +80,12 @@ impl Sender {
         fast_path_until
     }
 
-    /// The next ACK undoes a reduction, ends an episode of retransmissions, or may show a loss.
+    /// The next ACK may undo a window decrease, end loss recovery, or show a loss.
     ///
-    /// That a reduction can still be undone does not matter: after recovery only a DSACK undoes one, and no ACK with SACK takes
+    /// That a window decrease can still be undone does not matter: after recovery only a DSACK undoes one, and no ACK with SACK takes
     /// the fast path.
     fn suspects_loss(&self) -> bool {
-        self.undo_state.disproved()
+        self.undo_state.all_spurious()
             || self.rules.keeps_order && self.undo_state.first_sent.is_some()
             || self.undo_state.hold != Hold::Nothing
             || self.rack.probe.is_some()

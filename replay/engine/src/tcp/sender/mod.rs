@@ -1,5 +1,5 @@
 //! The sending half of a connection: sequence space, scoreboard, timers and the receiver's window. How losses are
-//! found and repaired is in `tcp/recovery`, what leaves next in `transmit`; the controller alone decides on cwnd.
+//! detected and retransmitted is in `tcp/recovery`, what is sent next in `transmit`; only the controller decides on cwnd.
 //!
 //! Does not depend on links or other connections. Read RFC 9293 §3.10.7.4, RFC 5681 and RFC 6298 §5 first.
 
@@ -70,7 +70,7 @@ pub struct SenderCounters {
     pub dsacks_in: u64,
     /// Duplicate acknowledgements received.
     pub dup_acks_in: u64,
-    /// Reductions of the window by echoed congestion marks.
+    /// Window decreases in response to echoed congestion marks.
     pub ecn_reductions: u64,
 }
 
@@ -125,7 +125,7 @@ pub struct Sender {
     pub(in crate::tcp) phase: Phase,
     /// RFC 6582 §3.2: highest octet sent when the last recovery or timeout began.
     pub(in crate::tcp) recover: u64,
-    /// Segments that duplicate ACKs told of and none has acknowledged (see `dupacks`).
+    /// Segments that duplicate ACKs have reported and that are not acknowledged yet (see `dupacks`).
     pub(in crate::tcp) reported_by_dupacks: u32,
     /// New segments sent on duplicate ACKs (RFC 3042): not part of FlightSize.
     pub(in crate::tcp) limited_transmitted: u32,
@@ -394,7 +394,7 @@ impl Sender {
         rates.on_ack(now, digest.delivered, newest, self.rtt.min_rtt())
     }
 
-    /// A model of the path hears of every ACK.
+    /// A controller that models the path gets every ACK.
     pub(in crate::tcp) fn follow_model(&mut self, ack: &Ack) {
         self.notify_losses();
         let evidence = self.evidence(ack);
@@ -413,7 +413,7 @@ impl Sender {
         }
     }
 
-    /// Tells a controller that wants to know what has been marked lost since it was told last.
+    /// Reports to a controller with `wants_losses` each segment marked lost since the last report.
     pub(in crate::tcp) fn notify_losses(&mut self) {
         let Some(rates) = &self.rates else {
             return;
@@ -569,13 +569,13 @@ impl Sender {
         }
     }
 
-    /// In fast recovery, or repairing after a timeout.
+    /// In fast recovery, or in loss recovery after a timeout.
     #[inline]
     pub(crate) fn in_loss_recovery(&self) -> bool {
         !matches!(self.phase, Phase::Open { .. })
     }
 
-    /// The window, not the application or the receiver, held it back in the last round.
+    /// The last round was limited by cwnd, not by the application or the receiver's window.
     #[allow(
         clippy::inline_always,
         reason = "part of the fast path of nearly every segment; `#[inline]` alone is ignored here"

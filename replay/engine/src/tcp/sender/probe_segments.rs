@@ -107,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// After each ACK, which told of so many segments `delivered`: lets dummy segments of Rapid Recovery follow. The paper's
+    /// After each ACK that reported `delivered` segments: lets dummy segments of Rapid Recovery follow. The paper's
     /// one per ACK has a receiver that acknowledges each; one that tells of several at once lets as many follow.
     pub(in crate::tcp) fn clock_low_priority_probes(&mut self, delivered: u32) {
         let recovers = matches!(self.phase, Phase::Recovery(_));
@@ -153,8 +153,8 @@ impl Sender {
     #[inline]
     pub(in crate::tcp) fn poll_low_priority_probe(&mut self, now: Nanos) -> Option<Segment> {
         // RFC 7323 §2.2: the handshake's window is not scaled, and so says little of the receiver's.
-        let told = self.snd_una > 1;
-        let window_bytes = told.then(|| self.edge.saturating_sub(self.snd_una));
+        let advertised = self.snd_una > 1;
+        let window_bytes = advertised.then(|| self.edge.saturating_sub(self.snd_una));
         let ssthresh = self.controller.window().ssthresh;
         let low_priority_probes = self.low_priority_probes.as_mut()?;
         if self.state != ConnectionState::Established || self.snd_nxt == 1 {

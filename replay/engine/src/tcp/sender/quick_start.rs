@@ -30,7 +30,7 @@ pub(in crate::tcp) struct QuickStart {
     stage: Stage,
 }
 
-/// RFC 4782 §3.1: the greatest rate of the table that is not above `bps`; none below the least.
+/// RFC 4782 §3.1: the largest rate of the table that is not above `bps`; none below the smallest.
 pub fn encoded_bps(bps: f64) -> Option<f64> {
     let exponent = libm::floor(libm::log2(bps / RATE_UNIT_BPS)).min(MAX_EXPONENT);
     (exponent >= 1.0).then(|| RATE_UNIT_BPS * libm::exp2(exponent))

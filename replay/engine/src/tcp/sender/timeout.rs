@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_timeout_amid_many_sacked_segments_halves_the_window_not_what_is_outstanding() {
-        // Segment 1 and its repair are lost: cwnd is 4 and 20 are outstanding when the timer strikes. ssthresh: 2.
+        // Segment 1 and its retransmission are lost: cwnd is 4 and 20 are outstanding when the timer expires. ssthresh: 2.
         let rfc = sender(Variant::Sack, Profile::Rfc, window(8));
         check(
             rfc,
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_timeout_amid_many_duplicates_halves_the_window_not_what_they_let_out() {
-        // The same without SACK: cwnd is 4 and eleven are outstanding when the timer strikes. ssthresh: 2, not 5.
+        // The same without SACK: cwnd is 4 and eleven are outstanding when the timer expires. ssthresh: 2, not 5.
         check(
             sender(Variant::Newreno, Profile::Rfc, window(8)),
             "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn linux_bbr_repairs_after_a_timeout_although_what_left_late_is_still_in_flight() {
+    fn linux_bbr_retransmits_after_a_timeout_although_late_segments_are_still_in_flight() {
         let overrides = StackOverrides {
             tail_loss_probe: Some(false),
             ..window(4)

@@ -71,7 +71,7 @@ impl Bbr3 {
         false
     }
 
-    /// The last samples of a probe have come: the greatest rate of the cycle before it is forgotten, and a probe that
+    /// The last samples of a probe have come: the maximum rate of the cycle before it is dropped, and a probe that
     /// stopped early without harm goes on.
     fn end_feedback(&mut self) -> bool {
         self.cycle.samples_probe = false;
