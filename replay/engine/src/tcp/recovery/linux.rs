@@ -4,7 +4,6 @@
 //! Does not depend on windows' arithmetic: the controller and `prr` have it. Read RFC 8985 §6, RFC 5682 §3.1 and RFC 3522
 //! §3.2 first; the order of the questions is that of `tcp_fastretrans_alert`.
 
-use super::rack::PathView;
 use super::undo::{Hold, MAX_REORDERING};
 use super::window::RecoveryWindow;
 use super::{Ack, Departure, Recovery};
@@ -25,7 +24,6 @@ impl Recovery for LinuxRecovery {
         let counts =
             !matches!(sender.phase, Phase::Loss { .. }) || sender.undo_state.marker.is_some();
         sender.note_order(ack, counts);
-        sender.rack.note_min_rtt(ack.prior_min_rtt);
         sender.react_as_linux(ack);
     }
 
@@ -50,7 +48,8 @@ impl Recovery for LinuxRecovery {
     }
 
     fn on_reordering_timer(sender: &mut Sender, now: Nanos) {
-        let view = sender.linux_view(now);
+        // As Linux: the one timer has other purposes too, and is not stopped when nothing is suspected.
+        let view = sender.path_view(now);
         let found = sender.rack.detect(&mut sender.board, &view);
         sender.rearm_timeout_of_oldest(now);
         if !found {
@@ -117,18 +116,15 @@ impl Recovery for LinuxRecovery {
 }
 
 impl Sender {
-    fn linux_view(&self, now: Nanos) -> PathView {
-        PathView {
-            as_linux: true,
-            ..self.path_view(now)
-        }
-    }
-
     fn react_as_linux(&mut self, ack: &Ack) {
         self.undo_state.hold = Hold::Nothing;
         self.rack.awaits = false;
-        let view = self.linux_view(ack.now);
-        self.rack.update(&ack.digest, &view);
+        // Deviation: RFC 8985 §6.2 step 1 lets the ACK itself lower the minimum RTT before step 2 compares its RTT with it;
+        // Linux (`tcp_clean_rtx_queue`) compares first.
+        let min_rtt = ack.prior_min_rtt.unwrap_or(0);
+        if self.rack.update(&ack.digest, min_rtt, ack.now) {
+            self.rack.take_rtt_of_last(&ack.digest, min_rtt, ack.now);
+        }
         self.judge(ack);
         let newly_lost = self.board.lost_total() > ack.prior_lost;
         let (pipe, ssthresh) = (self.board.pipe(), self.controller.window().ssthresh);
@@ -316,7 +312,7 @@ impl Sender {
 
     fn find_losses_as_linux(&mut self, ack: &Ack) {
         if self.rules.sack {
-            let view = self.linux_view(ack.now);
+            let view = self.path_view(ack.now);
             self.rack.detect(&mut self.board, &view);
             return;
         }

@@ -135,7 +135,7 @@ impl Sender {
         let path = now - covered.oldest_sent_at;
         if keeps_order {
             let sent = (covered.newest_sent_at, segment.ack);
-            self.rack.note_delivery(sent, self.rtt.min_rtt(), now);
+            self.rack.note_delivery(sent, now);
         }
         if covered.segments > 1 {
             self.rtt.note_min(now - covered.newest_sent_at);
