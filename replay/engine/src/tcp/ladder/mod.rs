@@ -23,8 +23,8 @@ use hindflight_kernels::{Purpose as DrawPurpose, StreamKey, StreamRng};
 
 use super::segment::{Direction, Purpose, Segment, flags};
 use super::sender::{PhaseName, Sender};
-use crate::cc::ParamValues;
 use crate::cc::catalogue::Variant;
+use crate::cc::{Controller, ParamValues};
 use crate::config::{Profile, StackOverrides, StackParams};
 use crate::sim::time::{Nanos, SECOND, seconds};
 
@@ -59,22 +59,35 @@ pub(super) fn sender_with(
     overrides: StackOverrides,
 ) -> Sender {
     let values: ParamValues = serde_json::from_str(values).expect("well-formed");
-    let params = StackParams::resolve(
-        profile,
-        &StackOverrides {
-            handshake: Some(false),
-            smss_bytes: Some(SMSS as u32),
-            ..overrides
-        },
-    );
-    let params = variant.fix(&params, &ParamValues::new());
+    let params = variant.fix(&params(profile, overrides), &ParamValues::new());
     let draws = StreamRng::new(StreamKey {
         seed: 1,
         owner: 0,
         direction: 0,
         purpose: DrawPurpose::Controller,
     });
-    let mut sender = Sender::new(0, &params, variant.controller(&params, &values, draws));
+    open_sender(&params, variant.controller(&params, &values, draws))
+}
+
+/// The parameters of a stack with segments of 1000 octets and an open connection.
+#[allow(
+    clippy::large_types_passed_by_value,
+    reason = "each test writes its own"
+)]
+pub(super) fn params(profile: Profile, overrides: StackOverrides) -> StackParams {
+    StackParams::resolve(
+        profile,
+        &StackOverrides {
+            handshake: Some(false),
+            smss_bytes: Some(SMSS as u32),
+            ..overrides
+        },
+    )
+}
+
+/// A sender with this controller, an open connection and no end of data.
+pub(super) fn open_sender(params: &StackParams, controller: impl Into<Controller>) -> Sender {
+    let mut sender = Sender::new(0, params, controller.into());
     sender.open(0, 1000 * SMSS);
     sender.write_to(1 << 40, false);
     sender
