@@ -249,7 +249,7 @@ def test_files_are_short() -> None:
 
 
 CHOICES = {
-    "Profile": ("config/", "cc/variants/", "cc/decrease.rs", "tcp/stack_rules.rs", "tcp/receiver/ack_policy.rs"),
+    "Profile": ("config/", "cc/variants/", "cc/decrease.rs", "tcp/stack_rules.rs"),
     "Algorithm": ("tcp/stack_rules.rs", "tcp/recovery/", "tcp/sender/mod.rs"),
     "Variant": ("config/", "cc/catalogue.rs"),
 }

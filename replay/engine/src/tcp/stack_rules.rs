@@ -1,5 +1,5 @@
-//! What a connection's profile and recovery come to, worked out once: the recovery algorithm, and the rules by which
-//! stacks differ. The only place in `tcp` that reads the profile of a sender.
+//! The rules by which stacks differ, derived once per connection from its profile and recovery: the recovery algorithm, and
+//! the rules of sender and receiver. The only place in `tcp` that reads the profile.
 //!
 //! Does not depend on the state of a connection.
 
@@ -97,6 +97,39 @@ impl StackRules {
             mark_reduces_gradually: recovers_as_linux && !models_path,
             recover_fs_is_cwnd: linux,
             exit_ack_grows: linux,
+        }
+    }
+}
+
+/// The rules by which receivers decide when to acknowledge. They do not change while the connection lasts.
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a rule by which stacks differ, independent of the others"
+)]
+pub(in crate::tcp) struct AckRules {
+    /// The delay of an ACK follows the spacing of segments (Linux); RFC 5681 §4.2 has a constant one.
+    pub adapts_delay: bool,
+    /// More than one full segment is acknowledged at once (Linux), not only two (RFC 5681 §4.2).
+    pub acks_beyond_one_segment: bool,
+    /// Data that the application has read up to a push is acknowledged at once (Linux).
+    pub acks_pushed_data: bool,
+    /// RFC 5681 §4.2: a segment that fills a gap in part is acknowledged at once.
+    pub acks_partial_fill: bool,
+    /// ACKs of a gap are spaced out (Linux, with SACK).
+    pub spaces_gap_acks: bool,
+}
+
+impl AckRules {
+    /// Those of `params`.
+    pub fn of(params: &StackParams) -> Self {
+        let linux = params.profile == Profile::Linux;
+        Self {
+            adapts_delay: linux,
+            acks_beyond_one_segment: linux,
+            acks_pushed_data: linux,
+            acks_partial_fill: !linux,
+            spaces_gap_acks: linux && params.sack_enabled(),
         }
     }
 }

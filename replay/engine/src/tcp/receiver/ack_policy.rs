@@ -1,13 +1,14 @@
 //! When a segment is acknowledged: at once, together with the next one, or after a while.
 //!
-//! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. The linux profile follows what Linux 6.18
-//! does in addition: quick acknowledgements, a delay that adapts, and acknowledgements of a gap spaced out.
+//! Does not depend on what an acknowledgement says. Read RFC 5681 §4.2 first. [`AckRules`] adds the rules of
+//! Linux 6.18: a delay that adapts, and acknowledgements of a gap spaced out.
 
 use super::periodic_acks::Periods;
-use crate::config::{Profile, StackParams};
+use crate::config::StackParams;
 use crate::sim::time::{MILLISECOND, Nanos, SECOND};
 use crate::sim::timer::Timer;
 use crate::tcp::jiffies;
+use crate::tcp::stack_rules::AckRules;
 
 /// Linux (`TCP_DELACK_MAX`): the longest delay of an ACK.
 const LONGEST_DELAY: Nanos = 200 * MILLISECOND;
@@ -31,10 +32,8 @@ fn longest_delay(min_rto: Nanos) -> Nanos {
 /// A receiver's decisions on when to acknowledge.
 #[derive(Clone, Debug)]
 pub struct AckPolicy {
-    linux: bool,
+    rules: AckRules,
     delays: bool,
-    /// ACKs of a gap are spaced out.
-    spaces_gap: bool,
     smss_bytes: u64,
     shortest_delay: Nanos,
     /// Linux: no ACK waits longer; once a round trip is known, for that at most.
@@ -89,12 +88,11 @@ pub struct InOrder {
 }
 
 impl AckPolicy {
-    /// The policy that `params` ask for.
-    pub fn new(params: &StackParams) -> Self {
+    /// The policy of `params` under these rules.
+    pub fn new(params: &StackParams, rules: AckRules) -> Self {
         Self {
-            linux: params.profile == Profile::Linux,
+            rules,
             delays: params.delayed_ack,
-            spaces_gap: params.profile == Profile::Linux && params.sack_enabled(),
             smss_bytes: u64::from(params.smss_bytes),
             shortest_delay: params.delayed_ack_timeout_ns,
             longest_delay: longest_delay(params.min_rto_ns),
@@ -139,7 +137,7 @@ impl AckPolicy {
             self.refill_quick(window_bytes);
             return;
         };
-        if !self.linux {
+        if !self.rules.adapts_delay {
             return;
         }
         // Deviation: as Linux, the delay follows the spacing of segments (RFC 5681 §4.2 asks for 500 ms at most).
@@ -188,20 +186,20 @@ impl AckPolicy {
         }
         // RFC 5681 §4.2: at once when a gap is filled wholly or in part.
         // Deviation: Linux does so when it is filled wholly; one filled in part is spaced as the others are.
-        let filled = arrival.fills_gap && !(self.linux && arrival.gap_left);
+        let filled = arrival.fills_gap && (self.rules.acks_partial_fill || !arrival.gap_left);
         // RFC 2760 §3.2.3: the more ACKs, the faster slow start.
         let prompt = !self.delays || self.quick > 0 || arrival.slow_start;
         // Linux: more than a segment is enough where the window's edge moves; where it does not because a gap is open,
         // the ACK counts as one of the gap.
         let enough = self.enough(arrival.unacknowledged)
-            && (arrival.edge_moves || !(self.linux && arrival.gap_left));
+            && (self.rules.acks_partial_fill || arrival.edge_moves || !arrival.gap_left);
         if filled || prompt || enough {
             return true;
         }
-        if self.linux && arrival.gap_left {
-            return !self.spaces_gap || self.in_gap(arrival.rcv_nxt, now);
+        if arrival.gap_left && !self.rules.acks_partial_fill {
+            return !self.rules.spaces_gap_acks || self.in_gap(arrival.rcv_nxt, now);
         }
-        if self.linux && arrival.pushed_and_read {
+        if self.rules.acks_pushed_data && arrival.pushed_and_read {
             // Linux: an application that has read all that was pushed sends nothing that the ACK could wait for.
             return true;
         }
@@ -211,7 +209,7 @@ impl AckPolicy {
     /// RFC 5681 §4.2: at least every second full segment. Linux: as soon as there is more than one.
     #[inline]
     fn enough(&self, unacknowledged: u64) -> bool {
-        if self.linux {
+        if self.rules.acks_beyond_one_segment {
             unacknowledged > self.smss_bytes
         } else {
             unacknowledged >= 2 * self.smss_bytes
@@ -245,7 +243,7 @@ impl AckPolicy {
     }
 
     fn delay_ack(&mut self, now: Nanos) -> bool {
-        let (due, soon) = if self.linux {
+        let (due, soon) = if self.rules.adapts_delay {
             let delay = self.delay.min(self.longest_delay);
             (
                 jiffies::fires(now, delay),
@@ -266,7 +264,7 @@ impl AckPolicy {
     ///
     /// Deviation: as Linux, ACKs of a gap are sent together after a millisecond, but for the first three.
     fn out_of_order(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
-        !self.spaces_gap || self.quick > 0 || self.in_gap(rcv_nxt, now)
+        !self.rules.spaces_gap_acks || self.quick > 0 || self.in_gap(rcv_nxt, now)
     }
 
     fn in_gap(&mut self, rcv_nxt: u64, now: Nanos) -> bool {
@@ -312,7 +310,7 @@ impl AckPolicy {
         if let Some(periods) = self.periodic.as_mut().filter(|_| delayed) {
             (periods.began, periods.waited) = (now, true);
         }
-        if delayed && self.linux {
+        if delayed && self.rules.adapts_delay {
             // Linux: no second segment came, so the next wait is longer.
             self.delay = (2 * self.delay).min(self.rto);
         }

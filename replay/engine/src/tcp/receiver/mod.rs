@@ -15,6 +15,7 @@ mod probe_segments;
 
 use super::reassembly::Reassembly;
 use super::segment::{Direction, Ecn, Purpose, Segment, flags};
+use super::stack_rules::AckRules;
 use crate::config::StackParams;
 use crate::sim::time::{Nanos, timestamp};
 use crate::sim::timer::Timer;
@@ -149,7 +150,7 @@ impl Receiver {
             },
             last_ack_sent: 1,
             ts_recent: 0,
-            policy: AckPolicy::new(params),
+            policy: AckPolicy::new(params, AckRules::of(params)),
             owed: Owed::Nothing,
             own_nxt: 1,
             ecn: params.ecn && !params.handshake,

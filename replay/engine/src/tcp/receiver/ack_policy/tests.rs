@@ -1,7 +1,7 @@
 //! The rules of acknowledgement, one by one.
 
 use super::*;
-use crate::config::StackOverrides;
+use crate::config::{Profile, StackOverrides};
 use crate::tcp::receiver::{Receiver, Space};
 use crate::tcp::segment::{Direction, Segment, flags};
 
@@ -12,7 +12,11 @@ fn policy(profile: Profile) -> AckPolicy {
         smss_bytes: Some(SMSS as u32),
         ..StackOverrides::default()
     };
-    AckPolicy::new(&StackParams::resolve(profile, &overrides))
+    policy_of(&StackParams::resolve(profile, &overrides))
+}
+
+fn policy_of(params: &StackParams) -> AckPolicy {
+    AckPolicy::new(params, AckRules::of(params))
 }
 
 fn plain(segments: u64) -> InOrder {
@@ -150,7 +154,7 @@ fn a_gap_filled_wholly_is_told_at_once_in_part_only_by_rfc() {
 fn acks_may_be_so_many_per_round_trip_time_and_the_first_after_a_pause_is_not_late() {
     let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
     params.acks_per_round_trip = Some(4.0);
-    let mut policy = AckPolicy::new(&params);
+    let mut policy = policy_of(&params);
     policy.note_handshake(400 * MILLISECOND);
     assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
     policy.note_sent();
@@ -175,7 +179,7 @@ fn where_no_handshake_shows_the_path_data_do_that_answer_an_ack() {
     let period = |handshake| {
         let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
         (params.acks_per_round_trip, params.handshake) = (Some(4.0), handshake);
-        let mut policy = AckPolicy::new(&params);
+        let mut policy = policy_of(&params);
         let mut answer = |echo, now_ms: u64| {
             let data = InOrder { echo, ..plain(1) };
             policy.in_order(&data, now_ms * MILLISECOND);
@@ -196,7 +200,7 @@ fn where_no_handshake_shows_the_path_data_do_that_answer_an_ack() {
 fn few_acks_still_tell_at_once_of_a_gap_that_opens_or_closes_and_of_no_other() {
     let mut params = StackParams::resolve(Profile::Rfc, &StackOverrides::default());
     params.acks_per_round_trip = Some(4.0);
-    let mut policy = AckPolicy::new(&params);
+    let mut policy = policy_of(&params);
     assert!(policy.in_order(&plain(1), 500 * MILLISECOND));
     policy.note_sent();
     assert!(policy.beyond_gap(true, 1, 501 * MILLISECOND));
