@@ -103,14 +103,15 @@ impl From<&SignalEvidence> for Congestion {
 #[derive(Default)]
 pub struct Failure {
     raised: Mutex<Option<PyErr>>,
-    /// Set when there is one.
+    /// Set when there is one, or the user interrupts.
     pub interrupt: AtomicBool,
     /// Python's identifiers of the threads that are in a controller's code.
     calling: Mutex<Vec<u64>>,
 }
 
 impl Failure {
-    fn note(&self, error: PyErr) {
+    /// Keeps the first error, and has all runs stop.
+    pub fn note(&self, error: PyErr) {
         lock(&self.raised).get_or_insert(error);
         self.interrupt.store(true, Ordering::Relaxed);
     }
