@@ -14,7 +14,7 @@ from hindflight.replay.controllers import base as registry
 from hindflight.replay.controllers.base import Controller, registered_controllers, variant_names
 from hindflight.replay.controllers.check import check_controller
 from hindflight.replay.experiment.run import Configuration, run_configurations
-from hindflight.toolkit.errors import ControllerError, HindflightError
+from hindflight.toolkit.errors import ControllerError, HindflightError, ScenarioError
 
 SCENARIO = """
 name = "two nodes"
@@ -42,13 +42,13 @@ def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
 
 
-def _run(variant: str) -> dict[str, Any]:
+def _run(variant: str, **stack: Any) -> dict[str, Any]:
     direction = {"rate_bps": 1e7, "delay_ns": 50_000_000}
     lossy = {**direction, "loss": {"kind": "bernoulli", "per": 0.002}}
     link = {"name": "link", "forward": lossy, "reverse": direction}
     path = {"nodes": ["a", "b"], "links": [link]}
     # The base class takes all that an ACK delivers in slow start, RFC 5681 one segment.
-    flow = {"name": "flow", "variant": variant, "stack": {"slow_start_limit_pkts": 1000}}
+    flow = {"name": "flow", "variant": variant, "stack": stack or {"slow_start_limit_pkts": 1000}}
     config = {"duration_ns": 20_000_000_000, "path": path, "flows": [flow]}
     (run,) = run_configurations([Configuration(config, 3, recorded=False)])["runs"].to_pylist()
     return dict(run)
@@ -144,6 +144,15 @@ def test_what_it_raises_ends_the_replay_in_one_line_with_its_cause() -> None:
     with pytest.raises(ControllerError) as caught:
         _run("broken")
     assert isinstance(caught.value.__cause__, LookupError)
+
+
+def test_a_fixed_window_is_refused_because_the_controller_decides() -> None:
+    class Mine(Controller, variant="mine"):
+        pass
+
+    assert _run("linux-reno", fixed_window_pkts=20)["delivered_bytes"] > 0
+    with pytest.raises(ScenarioError, match="FixedWindowVariant"):
+        _run("mine", fixed_window_pkts=20)
 
 
 def test_the_window_of_its_making_is_where_it_starts() -> None:

@@ -43,6 +43,7 @@ pub const DEFINITION: Definition = Definition {
     source: "Shang, Hadjitheodosiou and Baras 2005",
     year: 2005,
     params: AerotcpParams::SPECS,
+    fixes_rto: true,
     fix: |stack, _| {
         stack.recovery = RecoveryKind::Aerotcp;
         stack.rto_rule = RtoRule::Rfc6298;

@@ -34,6 +34,7 @@ pub const DEFINITION: Definition = Definition {
     source: "RFC 6817",
     year: 2012,
     params: LedbatParams::SPECS,
+    uses_ssthresh: |values| LedbatParams::of(values).slow_start,
     parts: |stack, values, _| {
         ControllerParts::halved(Ledbat::new(LedbatParams::of(values)), stack.profile)
     },

@@ -42,6 +42,7 @@ pub const DEFINITION: Definition = Definition {
     source: "Akyildiz, Morabito and Palazzo 2001",
     year: 2001,
     params: PeachParams::SPECS,
+    uses_ssthresh: |_| false,
     fix: |stack, values| stack.low_priority_probes = Some(PeachParams::of(values).dummy_segments()),
     parts: |stack, _, _| {
         ControllerParts::Window(Peach::windowed(f64::from(stack.initial_window_pkts), stack))
