@@ -1,6 +1,6 @@
 //! Loss processes: their parameters, the checks of these, and the process itself.
 //!
-//! Does not depend on links. The Python side uses the same names (`channels/losses.py`); `docs/channels/` describes
+//! Does not depend on links. The Python side uses the same names (`channels/models/losses.py`); `docs/channels/` describes
 //! each model.
 
 use hindflight_kernels::{
