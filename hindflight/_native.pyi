@@ -205,8 +205,8 @@ def replay_controller(
 
     An event is its time in ns, its kind (syn, data, timeout, syn_ack, ack), an octet (the first sent, or the next
     expected), a size (octets sent, or the window), the time that an ACK echoes in ms of the same clock, and its SACK
-    blocks. Returns the state after each: cwnd_pkts, ssthresh_pkts, in_recovery, outstanding_pkts, sacked_pkts, lost_pkts,
-    retransmitted_pkts. ValueError where the configuration makes no sense or the record leaves octets out.
+    blocks. Returns the state after each: cwnd_pkts, ssthresh_pkts, in_recovery, outstanding_pkts, sacked_pkts,
+    lost_pkts, retransmitted_pkts. ValueError where the configuration makes no sense or the record leaves octets out.
     """
 
 def profile(name: str) -> str:
@@ -259,8 +259,8 @@ def variants() -> list[Variant]:
 class FadeWalk:
     """Fading of a signal in the states of a chain (a `LossConfig` of kind chain as JSON), in order of time.
 
-    `signals`: per state mean and standard deviation in dB of the direct part (None if there is no direct part) and of the
-    multipath. `pace`: Doppler in Hz, shadowing and step in ns, number of steps, dB per level.
+    `signals`: per state mean and standard deviation in dB of the direct part (None if there is none) and of the
+        multipath. `pace`: Doppler in Hz, shadowing and step in ns, number of steps, dB per level.
     """
 
     def __new__(

@@ -304,7 +304,7 @@ def test_public_names() -> None:
 
 
 def python(script: str, cwd: Path = ROOT) -> str:
-    """Run `script` in a Python of its own and return what it prints."""
+    """Run `script` in a separate Python process and return what it prints."""
     ended = subprocess.run([sys.executable, "-c", script], cwd=cwd, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip()

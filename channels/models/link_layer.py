@@ -72,7 +72,7 @@ class _Protection(Parameters):
         return self.guard(self.over.config())
 
     def outcomes(self, packets: int, seed: int, *, size_bytes: int, spacing_ns: int) -> Iterator[PacketOutcomes]:
-        """Yield the outcomes of `packets` packets, `spacing_ns` apart, in batches. Outages of a link count as losses."""
+        """Yield the outcomes of `packets`, `spacing_ns` apart, in batches. Outages of a link count as losses."""
         import numpy as np
         import pyarrow as pa
 

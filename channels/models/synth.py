@@ -105,7 +105,9 @@ def packet_tables(model: PacketModel | LinkProtection, seed: int, extent: Extent
 
     if isinstance(model, LinkProtection):
         first = 0
-        for outcomes in model.outcomes(extent.packets, seed, size_bytes=extent.size_bytes, spacing_ns=extent.spacing_ns):
+        for outcomes in model.outcomes(
+            extent.packets, seed, size_bytes=extent.size_bytes, spacing_ns=extent.spacing_ns
+        ):
             yield _packet_rows(first, outcomes.lost, outcomes.added_ns, extent)
             first += len(outcomes.lost)
         return

@@ -17,7 +17,9 @@ PER = {"model": "bernoulli", "per": 0.3}
 
 def fates(kind: type[Arq | Fec], packets: int = 200_000, spacing_ns: int = 100 * MS, **data: Any) -> tuple[Any, Any]:
     name = "arq" if kind is Arq else "fec"
-    batches = list(parse(kind, {"model": name, **data}, name).outcomes(packets, 1, size_bytes=1500, spacing_ns=spacing_ns))
+    batches = list(
+        parse(kind, {"model": name, **data}, name).outcomes(packets, 1, size_bytes=1500, spacing_ns=spacing_ns)
+    )
     return np.concatenate([b.lost for b in batches]), np.concatenate([b.added_ns for b in batches])
 
 

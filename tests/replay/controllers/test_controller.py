@@ -182,7 +182,7 @@ def test_the_window_of_its_making_is_where_it_starts() -> None:
             self.cwnd += ack.delivered_pkts
 
     assert check_controller(Fixed) == []
-    # 40 segments in each round trip of 101.2 ms, less what repairs take.
+    # 40 segments in each round trip of 101.2 ms, less those of loss recovery.
     segments = _run("fixed")["delivered_bytes"] / 1448
     assert 0.85 * 40 * 20 / 0.1012 < segments < 40 * 20 / 0.1012
     assert _run("bare")["delivered_bytes"] > 0
@@ -308,19 +308,26 @@ class _Picky(Controller, variant=None):
     ("controller", "findings"),
     [
         (Controller, []),
-        (_Stubborn, ["a loss raises the window", "a congestion mark raises the window", "a loss costs nothing: "]),
-        (_Still, ["a window that is used and loses nothing does not grow"]),
+        (
+            _Stubborn,
+            [
+                "a loss increases the window",
+                "a congestion mark increases the window",
+                "a loss does not decrease the window: ",
+            ],
+        ),
+        (_Still, ["a fully used window without losses does not increase"]),
         (_Vanishing, ["on_timeout leaves cwnd = 0.0 and ssthresh = "]),
         (_Lost, ["on_ack leaves cwnd = nan and ssthresh = inf: both are numbers of 1 at least"]),
-        (_Unsure, ["on_ack raises TypeError: unsupported operand", "a window that is not used grows"]),
-        (_Careful, ["a window that is not used grows", "on_ack raises ZeroDivisionError"]),
-        (_Eager, ["a window that is not used grows: "]),
-        (_Deaf, ["a loss costs nothing: "]),
+        (_Unsure, ["on_ack raises TypeError: unsupported operand", "a window that is not fully used increases"]),
+        (_Careful, ["a window that is not fully used increases", "on_ack raises ZeroDivisionError"]),
+        (_Eager, ["a window that is not fully used increases: "]),
+        (_Deaf, ["a loss does not decrease the window: "]),
         (_Brave, ["a timeout leaves 3 segments, not one (RFC 5681 §3.1)"]),
         (_Awake, ["idleness leaves "]),
-        (_Marked, ["a congestion mark raises the window: "]),
+        (_Marked, ["a congestion mark increases the window: "]),
         (_Fickle, ["equal events give different windows"]),
-        (_Moving, ["a window that is to be held moves from 10 to "]),
+        (_Moving, ["a fixed window (holds_window) changes from 10 to "]),
         (_Picky, ["__init__ raises TypeError: "]),
     ],
 )
@@ -363,7 +370,7 @@ def test_without_sack_each_segment_is_reported_once() -> None:
 
 
 class _Model(Controller, variant=None):
-    """The greatest delivery rate of the connection and the least round-trip time: two products in flight, paced."""
+    """Maximum delivery rate times minimum round-trip time of the connection: two products in flight, paced."""
 
     models_path = True
     paces = True
