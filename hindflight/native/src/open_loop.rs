@@ -10,7 +10,8 @@ use crate::columns::{Batch, Columns};
 use crate::replay::config;
 use crate::rows::each;
 
-/// Time, kind, octet (the first octet sent, or the next one expected), size (octets sent, or window), echoed time, SACK blocks.
+/// Time, kind, octet (the first octet sent, or the next one expected), size (octets sent, or window), echoed time, SACK
+/// blocks.
 type EventTuple = (Nanos, String, u64, u32, u32, Vec<(u64, u64)>);
 
 /// Replays `record` with the sender of flow number `flow` of the configuration and returns its state after each event.

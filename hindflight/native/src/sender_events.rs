@@ -105,8 +105,8 @@ impl SenderEvents {
         }
     }
 
-    /// A segment is sent or arrives. The first segment sent after a timeout is recorded with the timeout, even if pacing or a
-    /// closed window delays it; likewise the first retransmission of a recovery.
+    /// A segment is sent or arrives. The first segment sent after a timeout is recorded with the timeout, even if pacing
+    /// or a closed window delays it; likewise the first retransmission of a recovery.
     pub fn note_segment(&mut self, segment: &Segment, record: u64, now: i64) {
         self.latest = now;
         if segment.payload_bytes == 0 || segment.direction == LinkDirection::Reverse {

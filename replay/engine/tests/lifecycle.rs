@@ -146,7 +146,8 @@ impl Tap for Openings {
 
 #[test]
 fn rfc7323_appendix_a_a_syn_is_as_long_as_its_options() {
-    // IP and TCP 40, MSS 4, window scale 4 with padding; SACK-permitted 4 with padding, or none in addition to timestamps (12).
+    // IP and TCP 40, MSS 4, window scale 4 with padding; SACK-permitted 4 with padding, or none in addition to timestamps
+    // (12).
     for (profile, stack, bytes) in [
         ("linux", "", 60),
         ("linux", r#", "timestamps": false"#, 52),

@@ -1,4 +1,5 @@
-//! The usual kind of controller: a window that ACKs increase and congestion signals decrease, made of parts that combine freely.
+//! The usual kind of controller: a window that ACKs increase and congestion signals decrease, made of parts that combine
+//! freely.
 //!
 //! Does not name any window increase or decrease. Read RFC 5681 §3 first.
 
@@ -205,7 +206,8 @@ impl Windowed {
             let Window { cwnd, ssthresh } = &mut self.window;
             left = self.slow_start.on_ack(cwnd, ssthresh, ack);
         }
-        // Deviation: no increase while the sender is not limited by the window (RFC 7661 §4.2 and Linux; RFC 5681 is silent).
+        // Deviation: no increase while the sender is not limited by the window (RFC 7661 §4.2 and Linux; RFC 5681 is
+        // silent).
         if left > 0.0 && ack.cwnd_limited && !self.in_slow_start() {
             self.increase.on_ack(&mut self.window, left, ack);
         }

@@ -194,7 +194,7 @@ impl<'a, T: Tap> Network<'a, T> {
         }
     }
 
-    /// Notes when a node wants to be called.
+    /// Notes when a node needs to be called.
     #[inline]
     pub fn call(&mut self, node: usize, deadline: Nanos) {
         self.calendar.set(self.links.len() + node, deadline);
@@ -232,7 +232,7 @@ impl<'a, T: Tap> Network<'a, T> {
     }
 
     /// Hands what has come to node number `node`, whose end is `end`, or tells it that its time has come; sends what it
-    /// has to send and notes when it wants to be called.
+    /// has to send and notes when it needs to be called.
     #[inline]
     pub fn exchange(
         &mut self,
@@ -420,7 +420,7 @@ impl<'a, T: Tap> Network<'a, T> {
         self.calendar.set(number, self.links[number].next_event());
     }
 
-    /// Notes what a link did to a segment besides letting it pass; a marked one arrives like any other.
+    /// Notes a mark or a drop of a segment by a link; a marked one arrives like any other.
     #[inline]
     fn settle(
         &mut self,

@@ -63,7 +63,7 @@ pub struct World<'a, T: Tap> {
     legs: Vec<Leg>,
     /// Of each node: its flow, and the node that sends that flow's data.
     belongs: Vec<Belongs>,
-    /// When the receiving end that works ahead wants to be called, and the sending end.
+    /// When the receiving end that works ahead needs to be called, and the sending end.
     sink_deadline: Nanos,
     source_deadline: Nanos,
     /// Nobody listens, who would have a say after every answer.

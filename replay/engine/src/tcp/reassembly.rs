@@ -43,7 +43,7 @@ impl Reassembly {
         self.ranges.get(at).is_some_and(|range| range.0 <= left)
     }
 
-    /// Adds `left..right`; says whether any octet of it was new.
+    /// Adds `left..right`; returns whether any octet of it was new.
     pub fn insert(&mut self, left: u64, right: u64) -> bool {
         let grown = self.insert_range(left, right);
         self.octets += grown;

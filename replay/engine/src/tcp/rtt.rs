@@ -79,7 +79,7 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// Begins anew with `rtt`, that of another path.
+    /// Restarts with `rtt`, that of another path.
     pub fn restart(&mut self, rtt: Nanos, snd_una: u64, snd_nxt: u64) {
         (self.srtt, self.fine_srtt) = (None, None);
         self.min_rtt = Nanos::MAX;
@@ -113,7 +113,7 @@ impl RttEstimator {
         self.base_rto = (srtt + self.granularity.max(K * self.rttvar)).max(self.min_rto);
     }
 
-    /// Linux: the minimum stands under the variation, not under the whole timeout; the variation rises at once and
+    /// Linux: the minimum applies to the variation, not to the whole timeout; the variation rises at once and
     /// falls by a quarter of the difference per round trip. All deviations here are four times the mean one.
     #[allow(clippy::inline_always, reason = "as `sample`")]
     #[inline(always)]
@@ -236,7 +236,7 @@ impl RttEstimator {
         self.fine_srtt.or(self.srtt)
     }
 
-    /// Variation: RTTVAR of RFC 6298; under Linux's rule a quarter of what stands above SRTT.
+    /// Variation: RTTVAR of RFC 6298; under Linux's rule a quarter of what is added to SRTT.
     pub fn rttvar(&self) -> Nanos {
         match self.rule {
             RtoRule::Rfc6298 | RtoRule::Ns2 => self.rttvar,

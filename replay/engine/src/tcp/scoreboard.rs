@@ -79,15 +79,15 @@ pub struct Scoreboard {
     retransmit_from: u64,
     /// … nor from here on.
     retransmit_end: u64,
-    /// Ends of the list by last transmission, kept only if asked for.
+    /// Ends of the list by last transmission, kept only if needed.
     oldest: u32,
     newest: u32,
     keeps_order: bool,
     notes_latest: bool,
-    /// Segments marked as the first of a piece, kept only if asked for.
+    /// Segments marked as the first of a piece, kept only if needed.
     pieces: u32,
     keeps_pieces: bool,
-    /// Numbers of those marked lost since they were forgotten last, kept only if asked for.
+    /// Numbers of those marked lost since they were forgotten last, kept only if needed.
     lost_lately: Option<Vec<u64>>,
 }
 
@@ -145,7 +145,7 @@ impl Scoreboard {
         self.sacked
     }
 
-    /// Number of the segment behind the forward-most one that has arrived (Mathis and Mahdavi 1996: snd.fack).
+    /// Number of the segment after the forward-most one that has arrived (Mathis and Mahdavi 1996: snd.fack).
     pub fn forward_edge(&self) -> u64 {
         self.high_sacked.max(self.base)
     }

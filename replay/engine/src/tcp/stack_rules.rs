@@ -40,7 +40,7 @@ pub(in crate::tcp) struct StackRules {
     ///
     /// Deviation: as Linux; RFC 7323 §4.2 takes it always.
     pub timestamp_measures_rtt: bool,
-    /// An ACK of a retransmission says nothing about the path.
+    /// An ACK of a retransmission gives no RTT sample.
     pub distrusts_retransmissions: bool,
     /// One segment at a time is timed (ns-2).
     pub times_one_segment: bool,

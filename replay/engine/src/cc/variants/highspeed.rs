@@ -113,8 +113,8 @@ impl Row {
         (a, b)
     }
 
-    /// RFC 3649 appendix B: the row that holds at `w`. A row ends at the smallest whole window whose a(w) is more than one above
-    /// that of the row before; Linux takes the table so.
+    /// RFC 3649 appendix B: the row that holds at `w`. A row ends at the smallest whole window whose a(w) is more than
+    /// one above that of the row before; Linux takes the table so.
     fn at(w: f64) -> Self {
         let params = HighspeedParams::default();
         let mut row = Self {

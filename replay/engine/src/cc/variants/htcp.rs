@@ -72,7 +72,8 @@ pub struct Htcp {
     min_rtt: Option<Nanos>,
     max_rtt: Nanos,
     beta: f64,
-    /// The factor of decrease is computed from the RTTs: not at the first decrease, nor at the first after a change of throughput.
+    /// The factor of decrease is computed from the RTTs: not at the first decrease, nor at the first after a change of
+    /// throughput.
     adapts: bool,
     throughput: Throughput,
 }

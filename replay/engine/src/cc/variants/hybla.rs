@@ -270,7 +270,8 @@ mod tests {
             }
             window.cwnd - 100.0
         };
-        // The window itself grows meanwhile: the ACKs of a window of 100 increase it by one, at rho = 4 by between 14 and 16.
+        // The window itself grows meanwhile: the ACKs of a window of 100 increase it by one, at rho = 4 by between 14 and
+        // 16.
         assert_eq!([grown(25, 99), grown(25, 101)], [0.0, 1.0]);
         assert_eq!(grown(10, 101), 1.0);
         assert!((14.0..=16.0).contains(&grown(100, 100)));

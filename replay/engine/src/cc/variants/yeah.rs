@@ -20,7 +20,7 @@ parameters! {
         phi: number(8.0, "", 1.0, 1000.0, "Baiocchi et al. 2007 §2; Linux"),
         /// Round trips as Reno after which a competitor is sure to be there (rho).
         rho: whole(16, "", 1, 1000, "Linux"),
-        /// Round trips as Scalable TCP after which the count of Reno begins anew (zeta).
+        /// Round trips as Scalable TCP after which the count of Reno restarts (zeta).
         zeta: whole(50, "", 1, 1000, "Linux"),
         /// Increase per segment acknowledged in the fast mode.
         scalable_a: number(0.01, "segments", 1e-6, 1.0, "Kelly 2003 §3"),

@@ -79,7 +79,7 @@ impl Leg {
         !self.owns_slow_start() && !self.counts_acks()
     }
 
-    /// Whether it paces only if the stack says so.
+    /// Whether it paces only if the stack has pacing.
     fn paces_only_if_asked(&self) -> bool {
         !matches!(self.parts(), ControllerParts::Whole(_))
     }

@@ -119,8 +119,8 @@ impl<T: Tap> World<'_, T> {
         self.network.call(SOURCE, self.source_deadline);
     }
 
-    /// Lets the sending end take what has come, and the receiving end what it sends. Says whether the deadline of the former
-    /// is another one now.
+    /// Lets the sending end take what has come, and the receiving end what it sends. Returns whether the deadline of the
+    /// former is another one now.
     #[allow(
         clippy::inline_always,
         reason = "the loop around it is the run of nearly every packet"

@@ -158,7 +158,7 @@ fn rfc4782_the_first_window_is_paced_at_the_granted_rate_and_slow_start_goes_on_
              0.226 > 10 11 (cwnd 9 slow start)"
         ),
     );
-    // A larger initial window stands as it is, unpaced.
+    // A larger initial window is kept, unpaced.
     check(
         quick(8),
         "0.000 > 1 2 3 4 5 6 7 8 (cwnd 8 slow start)

@@ -12,7 +12,8 @@ fn scps_tp(pkts: u32) -> Sender {
 
 #[test]
 fn every_reported_hole_is_retransmitted_at_once_and_the_window_stays() {
-    // 1 and 3 of 6 are lost, as one report shows: the sender does not wait for three duplicates and does not halve the window.
+    // 1 and 3 of 6 are lost, as one report shows: the sender does not wait for three duplicates and does not halve the
+    // window.
     check(
         scps_tp(6),
         "0.000 > 1 2 3 4 5 6 (cwnd 6 slow start)

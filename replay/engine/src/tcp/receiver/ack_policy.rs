@@ -81,7 +81,7 @@ pub struct InOrder {
     pub edge_moves: bool,
     /// The sender pushed, or the segment was not full; and the application has read all there is.
     pub pushed_and_read: bool,
-    /// The sender says that it is in slow start.
+    /// The sender reports that it is in slow start.
     pub slow_start: bool,
     /// Timestamp of an ACK that the segment echoes, in milliseconds; 0: of none.
     pub echo: u32,
@@ -216,9 +216,9 @@ impl AckPolicy {
         }
     }
 
-    /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here few ACKs are sent over a narrow reverse path. What
-    /// comes first after a period is acknowledged at once, so that its ACK gives an RTT sample. The ACK of a
-    /// segment that none follows is sent after two periods and gives no sample. An `urgent` one is sent at once.
+    /// Deviation: RFC 5681 §4.2 asks for an ACK of every second full segment; here few ACKs are sent over a narrow
+    /// reverse path. What comes first after a period is acknowledged at once, so that its ACK gives an RTT sample. The
+    /// ACK of a segment that none follows is sent after two periods and gives no sample. An `urgent` one is sent at once.
     fn period_is_over(&mut self, urgent: bool, now: Nanos) -> Option<bool> {
         let periods = self.periodic.as_mut()?;
         if urgent {
@@ -298,7 +298,7 @@ impl AckPolicy {
             .is_some_and(|periods| std::mem::take(&mut periods.waited))
     }
 
-    /// When it wants to be called.
+    /// When it needs to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         self.delayed.armed().min(self.gap.due.armed())

@@ -89,7 +89,7 @@ impl Receiver {
         let max = 0xFFFF << self.wscale;
         let (window, promised) = (self.free_window(), self.edge.saturating_sub(self.rcv_nxt));
         let window = if self.growing.is_some() {
-            // Linux (`tcp_select_window`): what was promised stays so, to the unit.
+            // Linux (`tcp_select_window`): an advertised right edge does not move back, to the unit.
             window.max(self.scale_up(promised)).min(max)
         } else {
             (window.min(max) >> self.wscale << self.wscale).max(promised)

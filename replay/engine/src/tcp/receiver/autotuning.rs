@@ -75,7 +75,7 @@ impl GrowingWindow {
         self.limit
     }
 
-    /// A segment of `len` octets arrived; with it the buffer holds `used` octets; says whether the
+    /// A segment of `len` octets arrived; with it the buffer holds `used` octets; returns whether the
     /// window grew.
     pub fn on_segment(&mut self, len: u64, used: u64) -> bool {
         let room = self

@@ -33,7 +33,7 @@ impl Receiver {
     }
 
     /// Whether a segment in order means nothing but that its octets are there, and an acknowledgement nothing else: the
-    /// connection stands and has no end yet, there are no marks, and what has arrived has been read.
+    /// connection is established and has no end yet, there are no marks, and what has arrived has been read.
     pub(super) fn may_skip_steps(&self) -> bool {
         let reads_slowly = matches!(
             self.space,

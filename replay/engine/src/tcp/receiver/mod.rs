@@ -34,7 +34,7 @@ pub enum Space {
         /// Octets per nanosecond; none: at once.
         octets_per_ns: Option<f64>,
     },
-    /// Someone else says (a proxy): octets to advertise now.
+    /// A proxy decides: octets to advertise now.
     Granted {
         /// Octets beyond `rcv_nxt` that may be promised.
         window_bytes: u64,
@@ -108,7 +108,8 @@ pub struct Receiver {
     /// Answers to dummy segments that are due, and their code point.
     probe_answers: (u32, u8),
     ending: Ending,
-    /// Before the connection stands: the SYN-ACK's; with a slow reader: when a closed window opens; in the end the FIN's.
+    /// Before the connection is established: the SYN-ACK's; with a slow reader: when a closed window opens; in the end
+    /// the FIN's.
     reopen: Timer,
     control_rto: Nanos,
     ip_id: u16,
@@ -116,7 +117,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver of leg `leg`. Without handshake it stands open.
+    /// A receiver of leg `leg`. Without a handshake it is established at once.
     pub fn new(leg: u16, params: &StackParams, space: Space) -> Self {
         let (buffer, growing) = match space {
             Space::Application { buffer_bytes, .. } => {
@@ -235,7 +236,7 @@ impl Receiver {
         self.counters
     }
 
-    /// Takes a segment that may be anything, but for data in order: says whether it is that.
+    /// Takes a segment that may be anything, but for data in order: returns whether it is that.
     #[inline(never)]
     fn admits(&mut self, segment: &Segment, now: Nanos) -> bool {
         if segment.flags & flags::CONTROL != 0 {
@@ -284,7 +285,7 @@ impl Receiver {
         false
     }
 
-    /// RFC 3168 §6.1.3: every ACK echoes a mark until the sender says that it has reduced its window; a mark on that
+    /// RFC 3168 §6.1.3: every ACK echoes a mark until the sender reports that it has decreased its window; a mark on that
     /// very segment is a new one.
     fn take_mark(&mut self, segment: &Segment) {
         let marked = segment.ecn == Ecn::Ce;
@@ -359,7 +360,7 @@ impl Receiver {
         }
     }
 
-    /// When it wants to be called.
+    /// When it needs to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         let own = self.policy.next_deadline().min(self.reopen.armed());
@@ -388,7 +389,7 @@ impl Receiver {
         }
     }
 
-    /// Writes the next acknowledgement into a slot, if one is owed; says whether one is.
+    /// Writes the next acknowledgement into a slot, if one is owed; returns whether one is.
     #[inline(always)]
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         match self.owed {

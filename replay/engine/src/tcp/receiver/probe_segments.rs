@@ -28,7 +28,7 @@ impl Receiver {
         }
     }
 
-    /// Writes the answer to a dummy segment into a slot, if one is due; says whether one is.
+    /// Writes the answer to a dummy segment into a slot, if one is due; returns whether one is.
     #[inline]
     pub(super) fn answer_low_priority_probe(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         let (due, dscp) = self.probe_answers;

@@ -41,7 +41,7 @@ impl Recovery for LinuxRecovery {
             .controller
             .adjust(Adjustment::AtLeast(f64::from(sender.board.pipe() + 1)));
         sender.begin_loss_phase();
-        // The first segment is retransmitted at once, whatever pacing says.
+        // The first segment is retransmitted at once, regardless of pacing.
         sender.forced = sender.board.first();
         let wait = sender.next_timeout(now) - now;
         sender.rto_timer.set_ticks(now, wait);

@@ -64,7 +64,7 @@ pub(in crate::tcp) enum Departure {
     New,
     /// Segment `number` again, because it is lost.
     Retransmission(u64),
-    /// Segment `number` again, whatever the window says.
+    /// Segment `number` again, regardless of the window.
     Forced(u64),
     /// A tail loss probe with new data, or with the segment of this number.
     Probe(Option<u64>),

@@ -34,11 +34,11 @@ pub(in crate::tcp) struct Ns2TcpLinux {
     next_order: u64,
     /// One more than the order of the retransmission that was reported last; 0: none.
     reported: u64,
-    /// Number of the segment behind the forward-most one that SACK had reported after the ACK before.
+    /// Number of the segment after the forward-most one that SACK had reported after the ACK before.
     edge: u64,
     /// What lies below was in flight and has been judged.
     judged: u64,
-    /// Number of the segment behind the last one that the scoreboard describes.
+    /// Number of the segment after the last one that the scoreboard describes.
     described: u64,
 }
 

@@ -136,7 +136,7 @@ pub(super) fn on_timeout(sender: &mut Sender, now: Nanos) {
 
 /// The same where nothing is undone.
 pub(super) fn retransmit_all(sender: &mut Sender, now: Nanos) {
-    // RFC 5681 §3.1: ssthresh stays when the same segment times out again.
+    // RFC 5681 §3.1: ssthresh does not change when the same segment times out again.
     let first = sender.timeouts_in_a_row == 0;
     let flight = sender.flight_at_timeout();
     sender.board.mark_all_lost();

@@ -79,7 +79,8 @@ impl UndoState {
         self.first_sent.get_or_insert(now);
     }
 
-    /// RFC 3708 §3: a DSACK whose block ends at `end`, below the earlier `snd_una`, shows that retransmissions were spurious.
+    /// RFC 3708 §3: a DSACK whose block ends at `end`, below the earlier `snd_una`, shows that retransmissions were
+    /// spurious.
     pub fn note_dsack(&mut self, end: u64, prior_una: u64, segments: u32) {
         if self.marker.is_some_and(|marker| end > marker)
             && end <= prior_una
@@ -269,8 +270,8 @@ impl Sender {
         Verdict::Probing
     }
 
-    /// Whether every retransmission was spurious: DSACKs have reported all of them, or this ACK echoes a timestamp from before
-    /// the first one, and none is still in flight.
+    /// Whether every retransmission was spurious: DSACKs have reported all of them, or this ACK echoes a timestamp from
+    /// before the first one, and none is still in flight.
     fn was_spurious(&self, ack: &Ack, recovery_point: u64) -> bool {
         let late = ack.advances && self.may_undo(ack, recovery_point);
         self.board.retransmitted() == 0 && (late || self.undo_state.all_spurious())

@@ -1,4 +1,4 @@
-//! The scoreboard without SACK: duplicate ACKs stand for segments that arrived.
+//! The scoreboard without SACK: duplicate ACKs represent segments that arrived.
 //!
 //! Does not depend on when one counts as a duplicate. Read RFC 5681 §3.2 first.
 
@@ -15,7 +15,7 @@ impl Scoreboard {
         self.sacked = self.sacked.saturating_sub(acked);
     }
 
-    /// Without SACK: there are no more duplicates than segments that can have caused them; says whether there were.
+    /// Without SACK: there are no more duplicates than segments that can have caused them; returns whether there were.
     pub fn limit_dup_acks(&mut self) -> bool {
         let holes = self.lost.max(1).min(self.outstanding());
         let max = self.outstanding() - holes;

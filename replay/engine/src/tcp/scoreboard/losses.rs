@@ -1,6 +1,6 @@
 //! Which segments have just been marked lost, for a controller that looks at each of them.
 //!
-//! Does not depend on why they are. Costs a comparison per loss where nobody asks.
+//! Does not depend on why they are. Costs a comparison per loss where it is not needed.
 
 use super::Scoreboard;
 

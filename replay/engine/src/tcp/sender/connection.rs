@@ -13,7 +13,7 @@ use crate::cc::ConnectionEvent;
 use crate::sim::time::{Nanos, timestamp};
 use crate::tcp::segment::{Direction, Purpose, Segment, flags};
 
-/// Where the connection stands.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) enum ConnectionState {
     /// Nothing sent yet.
@@ -43,12 +43,13 @@ pub(in crate::tcp) enum ConnectionState {
 pub(in crate::tcp) struct GiveUpPolicy {
     /// The first timeout in a row, or the first probe of a window that has been closed since.
     since: Nanos,
-    /// Window probes that nobody answered.
+    /// Unanswered window probes.
     pub probes: u32,
 }
 
 impl Sender {
-    /// Opens the connection. Without handshake it stands at once, with the `window_bytes` that the receiver promises.
+    /// Opens the connection. Without a handshake it is established at once, with the `window_bytes` that the receiver
+    /// promises.
     pub fn open(&mut self, now: Nanos, window_bytes: u64) {
         if self.params.handshake {
             self.state = ConnectionState::SynDue;
@@ -61,7 +62,7 @@ impl Sender {
         }
     }
 
-    /// Whether the connection has been asked to open.
+    /// Whether `open` has been called.
     pub fn is_opening(&self) -> bool {
         self.state != ConnectionState::Closed
     }
@@ -143,7 +144,7 @@ impl Sender {
         }
     }
 
-    /// A segment while the connection does not stand, or no more.
+    /// A segment while the connection is not established, or no longer.
     pub(in crate::tcp) fn receive_outside(&mut self, segment: &Segment, now: Nanos) {
         match &mut self.state {
             ConnectionState::SynSent if segment.has(flags::SYN | flags::ACK) => {
@@ -156,7 +157,7 @@ impl Sender {
         }
     }
 
-    /// A SYN, FIN or RST while it stands. Returns whether the segment acknowledges like any other.
+    /// A SYN, FIN or RST while it is established. Returns whether the segment acknowledges like any other.
     pub(in crate::tcp) fn take_control(&mut self, segment: &Segment, now: Nanos) -> bool {
         if segment.has(flags::SYN) {
             // RFC 9293 §3.10.7.4: the SYN-ACK came again, so its answer got lost.
@@ -200,7 +201,7 @@ impl Sender {
         self.update_pacing();
     }
 
-    /// The timeout of a SYN: it leaves again, or nobody is there.
+    /// The timeout of a SYN: it is sent again, or the connection attempt is given up.
     pub(in crate::tcp) fn on_syn_timeout(&mut self, now: Nanos) {
         let linear = self.rules.linear_syn_timeouts;
         let limit = self.params.syn_retry_limit;

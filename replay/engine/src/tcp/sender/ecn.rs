@@ -19,14 +19,14 @@ pub struct Marks {
     agreed: bool,
     /// The window has been reduced for what was sent before this octet.
     reacted_to: u64,
-    /// The next new segment says that the window was reduced.
+    /// The next new segment reports that the window was decreased (CWR).
     cwr_due: bool,
     /// The window sinks to what the last mark left of it.
     sinking: Option<Prr>,
 }
 
 impl Marks {
-    /// Without a handshake both ends have agreed on what the parameters say.
+    /// Without a handshake both ends have agreed on ECN if the parameters have it.
     pub fn new(params: &StackParams) -> Self {
         Self {
             offered: params.ecn,
@@ -37,7 +37,7 @@ impl Marks {
         }
     }
 
-    /// Flags of the SYN besides SYN.
+    /// Flags of the SYN in addition to SYN.
     pub fn offer(&self) -> u8 {
         if self.offered { OFFER } else { 0 }
     }
@@ -130,7 +130,7 @@ impl Sender {
         }
     }
 
-    /// Lets the window sink by what the ACK delivered; says whether it does. Linux ends it once more is acknowledged than
+    /// Lets the window sink by what the ACK delivered; returns whether it does. Linux ends it once more is acknowledged than
     /// was sent when the mark came.
     pub(in crate::tcp) fn sink(&mut self, ack: &Ack, safe: bool) -> bool {
         if self.snd_una > self.marks.reacted_to {

@@ -47,7 +47,7 @@ impl FastPath {
     }
 }
 
-/// What an ACK that only acknowledges says.
+/// What an ACK that only acknowledges reports.
 #[derive(Clone, Copy, Debug)]
 struct News {
     covered: Covered,
@@ -82,8 +82,8 @@ impl Sender {
 
     /// The next ACK may undo a window decrease, end loss recovery, or show a loss.
     ///
-    /// That a window decrease can still be undone does not matter: after recovery only a DSACK undoes one, and no ACK with SACK takes
-    /// the fast path.
+    /// That a window decrease can still be undone does not matter: after recovery only a DSACK undoes one, and no ACK
+    /// with SACK takes the fast path.
     fn suspects_loss(&self) -> bool {
         self.undo_state.all_spurious()
             || self.rules.keeps_order && self.undo_state.first_sent.is_some()

@@ -11,7 +11,7 @@ use crate::sim::time::Nanos;
 use crate::tcp::scoreboard::DUP_THRESH;
 use crate::tcp::segment::Segment;
 
-/// What the receiver says of the path.
+/// What the receiver reports about the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::tcp) enum Freeze {
     /// Nothing.
@@ -23,7 +23,7 @@ pub(in crate::tcp) enum Freeze {
     Thawing {
         /// When the first one came.
         since: Nanos,
-        /// That one and those behind it.
+        /// That one and those after it.
         acks: u64,
     },
 }

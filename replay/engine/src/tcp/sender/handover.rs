@@ -17,7 +17,8 @@ pub(in crate::tcp) struct Handovers {
 }
 
 impl Sender {
-    /// The same sender with a handover forecast: the states of the path, the first of which holds when the connection starts.
+    /// The same sender with a handover forecast: the states of the path, the first of which holds when the connection
+    /// starts.
     #[must_use]
     pub fn with_handover_forecast(mut self, states: &[PathChange]) -> Self {
         let mut news: Vec<PathChange> = states.iter().skip(1).copied().collect();

@@ -129,9 +129,9 @@ pub struct Sender {
     pub(in crate::tcp) reported_by_dupacks: u32,
     /// New segments sent on duplicate ACKs (RFC 3042): not part of FlightSize.
     pub(in crate::tcp) limited_transmitted: u32,
-    /// Segment to be sent again at once, whatever the window says.
+    /// Segment to be sent again at once, regardless of the window.
     pub(in crate::tcp) forced: Option<u64>,
-    /// Once more behind it.
+    /// A second copy after it.
     pub(in crate::tcp) second_copy: Option<u64>,
     pub(in crate::tcp) rack: Rack,
     /// Where this recovery is chosen.
@@ -293,7 +293,7 @@ impl Sender {
         }
     }
 
-    /// Takes what the segment acknowledges and what it says of the window and the path; none if that is nothing to act on.
+    /// Takes what the segment acknowledges and what it reports about the window and the path; none if it needs no reaction.
     #[inline]
     pub(in crate::tcp) fn digest_ack(&mut self, segment: &Segment, now: Nanos) -> Option<Ack> {
         let (prior_flight, prior_lost) = (self.board.pipe(), self.board.lost_total());
@@ -427,7 +427,7 @@ impl Sender {
         self.board.forget_lost_lately();
     }
 
-    /// RFC 2883 §4: a first block below the ACK says that octets came twice. Returns whether it was one, of a segment
+    /// RFC 2883 §4: a first block below the ACK reports octets that arrived twice. Returns whether it was one, of a segment
     /// that was sent twice.
     pub(in crate::tcp) fn take_dsack(&mut self, segment: &Segment, prior_una: u64) -> bool {
         let Some((left, right)) = segment.sack_blocks().next() else {
@@ -453,7 +453,7 @@ impl Sender {
 
     pub(in crate::tcp) fn take_sack_blocks(&mut self, segment: &Segment, digest: &mut Digest) {
         for (left, right) in segment.sack_blocks() {
-            // RFC 2883 §4: a block below the ACK is a DSACK; it says nothing about what is missing.
+            // RFC 2883 §4: a block below the ACK is a DSACK; it does not show what is missing.
             if left > segment.ack && right <= self.snd_nxt && left < right {
                 self.board.sack(left, right, digest);
             }
@@ -512,7 +512,7 @@ impl Sender {
         let sack_measures = self.rules.sack_measures_rtt;
         let by_sack = digest.oldest_sacked_sent_at.filter(|_| sack_measures);
         let mut path = by_ack.or(by_sack).map(|sent_at| now - sent_at);
-        // The newest segment that was delivered says most about the path now.
+        // The newest delivered segment gives the best sample of the path now.
         let mut newest = (digest.newest_sacked_sent_at.filter(|_| sack_measures))
             .or(newest_by_ack)
             .map(|sent_at| now - sent_at);

@@ -99,7 +99,7 @@ impl LowPriorityProbes {
 }
 
 impl Sender {
-    /// An answer, which says nothing of data.
+    /// An answer, which acknowledges no data.
     pub(in crate::tcp) fn take_probe_answer(&mut self) {
         if self.low_priority_probes.is_some() {
             self.controller.on_event(&ConnectionEvent::ProbeAnswer);
@@ -149,10 +149,10 @@ impl Sender {
             })
     }
 
-    /// The next dummy segment that may leave now, behind all that matters.
+    /// The next dummy segment that may leave now, after all data.
     #[inline]
     pub(in crate::tcp) fn poll_low_priority_probe(&mut self, now: Nanos) -> Option<Segment> {
-        // RFC 7323 §2.2: the handshake's window is not scaled, and so says little of the receiver's.
+        // RFC 7323 §2.2: the window of the handshake is not scaled and may be far below the receiver's.
         let advertised = self.snd_una > 1;
         let window_bytes = advertised.then(|| self.edge.saturating_sub(self.snd_una));
         let ssthresh = self.controller.window().ssthresh;

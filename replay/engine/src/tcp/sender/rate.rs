@@ -23,7 +23,7 @@ struct Transmission {
     marked: u64,
 }
 
-/// What the scoreboard says when a segment leaves, itself included.
+/// The scoreboard's counts when a segment is sent, the segment included.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Network {
     /// Segments outstanding.

@@ -11,7 +11,7 @@ use crate::tcp::recovery::rack::Probe;
 use crate::tcp::segment::Segment;
 
 impl Sender {
-    /// When it wants to be called, if only the retransmission timeout can have changed since the slow path.
+    /// When it needs to be called, if only the retransmission timeout can have changed since the slow path.
     #[inline]
     pub fn fast_path_deadline(&self) -> Option<Nanos> {
         // Pacing and low-priority probes have timers that the fast path sets.
@@ -21,7 +21,7 @@ impl Sender {
         Some(others.min(self.timeout_deadline()))
     }
 
-    /// When it wants to be called.
+    /// When it needs to be called.
     #[inline]
     pub fn next_deadline(&self) -> Nanos {
         let others = self
@@ -44,7 +44,7 @@ impl Sender {
         self.persist_timer.armed().min(self.next_handover())
     }
 
-    /// When a timeout, a probe or RACK's reordering window wants to be called.
+    /// When the first of timeout, probe and RACK's reordering window is due.
     #[inline]
     pub(in crate::tcp) fn timeout_deadline(&self) -> Nanos {
         let rack = &self.rack;
@@ -60,7 +60,7 @@ impl Sender {
         }
         self.fast_path_until = None;
         self.take_news(now);
-        // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout begins anew.
+        // RFC 8985 §7.2: where both are due the probe leaves first, and the timeout restarts.
         if self.rack.probe_timer.fires(now) && self.board.outstanding() > 0 {
             self.rules.algorithm.on_probe_timer(self, now);
         }

@@ -34,12 +34,12 @@ enum Stop {
 }
 
 impl Sender {
-    /// Writes the next segment that may leave now into a slot; says whether there is one.
+    /// Writes the next segment that may leave now into a slot; returns whether there is one.
     pub fn transmit(&mut self, now: Nanos, slot: &mut Segment) -> bool {
         self.transmit_next(now, slot) != Sent::Nothing
     }
 
-    /// The same, which also says where another one surely may not. While the connection is steady only new data can leave.
+    /// The same, which also tells where no other one can follow. While the connection is steady only new data can leave.
     #[inline(always)]
     pub fn transmit_next(&mut self, now: Nanos, slot: &mut Segment) -> Sent {
         if !self.sends_steadily() {
@@ -307,7 +307,7 @@ impl Sender {
         segment
     }
 
-    /// What a new segment may be besides: part of a piece, timed, sent on a duplicate ACK, markable.
+    /// What else a new segment may be: part of a piece, timed, sent on a duplicate ACK, markable.
     fn note_new(&mut self, segment: &mut Segment, now: Nanos) {
         if self.board.keeps_pieces() {
             self.drop_sent_pieces();

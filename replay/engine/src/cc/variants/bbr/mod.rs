@@ -561,7 +561,7 @@ impl Bbr {
         self.aggregation.extra_acked().min(max)
     }
 
-    /// Packet conservation in the first round of recovery, and the old window after it; says whether it governs.
+    /// Packet conservation in the first round of recovery, and the old window after it; returns whether it governs.
     fn recover_or_restore(&mut self, ack: &AckEvidence, acked: u64) -> bool {
         let delivering = u64::from(ack.flight) + acked;
         self.output.cwnd = self.output.cwnd.saturating_sub(ack.newly_lost).max(1);

@@ -44,7 +44,7 @@ impl EcnState {
         }
     }
 
-    /// A round trip has passed: averages its share of state. Says whether STARTUP has seen too many.
+    /// A round trip has passed: averages its share of state. Returns whether STARTUP has seen too many.
     pub fn end_round(&mut self, ack: &AckEvidence, min_rtt: Nanos, params: &Bbr3Params) -> bool {
         let near = (params.ecn_max_rtt_ms * MILLISECOND as f64) as Nanos;
         self.eligible |= params.ecn && (near == 0 || min_rtt <= near);

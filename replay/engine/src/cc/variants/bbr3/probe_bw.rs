@@ -44,7 +44,7 @@ impl Bbr3 {
         }
     }
 
-    /// Draft §5.3.3.6, `BBRAdaptLongTermModel`; says whether a probe begins.
+    /// Draft §5.3.3.6, `BBRAdaptLongTermModel`; returns whether a probe begins.
     fn adapt_long_term(&mut self, ack: &AckEvidence) -> bool {
         if self.round.starts && self.cycle.feedback == Feedback::Starting {
             self.cycle.feedback = Feedback::Coming;

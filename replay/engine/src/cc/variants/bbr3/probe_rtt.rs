@@ -33,7 +33,7 @@ pub struct MinRttFilter {
 }
 
 impl MinRttFilter {
-    /// Before the connection stands.
+    /// Before the connection is established.
     pub fn new(params: &Bbr3Params) -> Self {
         Self {
             model: MinSample::default(),
@@ -63,7 +63,7 @@ impl MinRttFilter {
         self.probe.seen_at = now;
     }
 
-    /// Takes an ACK; says whether it is time to look for a lesser one.
+    /// Takes an ACK; returns whether it is time to look for a lesser one.
     pub fn take(&mut self, ack: &AckEvidence) -> bool {
         let expired = self.is_due(ack.now);
         if let Some(rtt) = ack.rtt

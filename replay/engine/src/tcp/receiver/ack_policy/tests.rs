@@ -129,7 +129,7 @@ fn the_first_three_of_a_gap_are_told_at_once_and_the_next_together() {
     assert_eq!(policy.next_deadline(), GAP_DELAY);
     assert!(policy.on_deadline(GAP_DELAY));
     policy.note_sent();
-    // A gap elsewhere begins anew.
+    // A gap elsewhere restarts the count.
     assert!(policy.out_of_order(8, GAP_DELAY));
 }
 
@@ -164,7 +164,8 @@ fn acks_may_be_so_many_per_round_trip_time_and_the_first_after_a_pause_is_not_la
     }
     assert!(policy.in_order(&plain(100), 600 * MILLISECOND));
     assert!(!policy.note_sent());
-    // If nothing arrives then, the last one is acknowledged another hundred milliseconds later, and that ACK says that it was delayed.
+    // If nothing arrives then, the last one is acknowledged another hundred milliseconds later, and that ACK says that it
+    // was delayed.
     assert!(!policy.in_order(&plain(1), 610 * MILLISECOND));
     assert!(!policy.on_deadline(799 * MILLISECOND));
     assert!(policy.on_deadline(800 * MILLISECOND));
