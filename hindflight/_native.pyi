@@ -142,8 +142,8 @@ def check(
     has any, `fields`: see `replay/engine/src/config/error.rs`.
     """
 
-def fit_losses(fates: bytes, models: Sequence[str], level: float, t_ns: bytes | None = None) -> list[dict[str, Any]]:
-    """Fit loss models to `fates`, one octet per packet, 0 for delivered; a dictionary per model.
+def fit_losses(sequence: bytes, models: Sequence[str], level: float, t_ns: bytes | None = None) -> list[dict[str, Any]]:
+    """Fit loss models to a loss sequence, one octet per packet, 0 for delivered; a dictionary per model.
 
     `t_ns` are the packets' times, eight octets each, for the model in time.
 
@@ -156,8 +156,8 @@ def fit_losses(fates: bytes, models: Sequence[str], level: float, t_ns: bytes | 
 def loss_models() -> list[tuple[str, list[str]]]:
     """List the models that can be fitted, the simplest first, each with its parameters."""
 
-def loss_shape(fates: bytes) -> dict[str, Any]:
-    """Count runs of losses (`burst_*`) and of deliveries (`gap_*`), and the autocorrelation of `fates` at `lags`."""
+def loss_shape(sequence: bytes) -> dict[str, Any]:
+    """Count runs of losses (`burst_*`) and of deliveries (`gap_*`), and the autocorrelation of a loss sequence at `lags`."""
 
 def replay(
     jobs: Sequence[tuple[str, int, int, bool]],
