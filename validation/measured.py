@@ -31,7 +31,7 @@ CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 class Measured:
     """One flow. Arrays run over its data packets, retransmissions included, in the order of sending.
 
-    `segment[i]` is the number, from 0, of the segment that packet i carries, in the order of first sending: it tells
+    `segment[i]` is the number, from 0, of the segment that packet i carries, in the order of first sending: it shows
     packets apart where the two sides cut the octets differently. `cwnd_pkts[i]` is the window after packet i left (NaN
     where no record follows) and `state[i]` what the sender did then; `cwnd_quantiles` are weighted by time. The last
     three are None where the kernel's own account is missing.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindflight.replay.experiment.run import Event, follow
+from hindflight.replay.experiment.run import Event, replay_controller
 from hindflight.toolkit.errors import LogError
 from validation.judge import Check, not_made
 from validation.linux import NO_TCP_INFO
@@ -36,7 +36,7 @@ CAPTURE = "snd.pcap.xz"
 
 TCP_INFO_BOARD = ("unacked", "sacked", "lost", "retrans")
 ENGINE_BOARD = ("outstanding_pkts", "sacked_pkts", "lost_pkts", "retransmitted_pkts")
-"""The scoreboard with the names of TCP_INFO and with those of `hindflight.replay.experiment.run.follow`."""
+"""The scoreboard with the names of TCP_INFO and with those of `hindflight.replay.experiment.run.replay_controller`."""
 
 HANDSHAKE_SEGMENTS = 1
 """Received before the first ACK of data: the SYN-ACK."""
@@ -123,7 +123,7 @@ def _follow_flow(subject: str, run: KernelRun, number: int, segments: pa.Table) 
     if flow.tcp_info is None:
         return OpenLoopResult(subject, _unknown(subject, NO_TCP_INFO), 0, 0.0, None)
     record = read_record(segments, number + 1, flow, flow.tcp_info)
-    states = follow(rebuild(run, flow.end_ns), number, record.events)
+    states = replay_controller(rebuild(run, flow.end_ns), number, record.events)
     return compare(subject, flow, flow.tcp_info, record, states)
 
 

@@ -72,21 +72,21 @@ changed differently.
 NS2 = """
 ns-2 (2.35, as Debian has it) runs sessions of 31 s over one GEO satellite (125 ms up, 125 ms down) and over two (126,
 207.4 and 125.2 ms), 90 repetitions a cell with independent random streams, which no two cells share; the engine runs
-the same with ten times as many of its own.
+the same with ten times as many repetitions.
 Packets have 1500 octets. Every hop errs in both directions: ns-2's error model counts octets with the rate
-1 - (1 - BER)^8, which gives each packet the loss of its own size, and strikes behind the link. The windows are not
+1 - (1 - BER)^8, which makes the loss depend on the size of the packet, and applies behind the link. The windows are not
 limited by the ends, `tcpTick_` is 0.1 s, there is no handshake, and a queue takes as many packets as the path holds.
-Beside this, with losses at given positions the engine sends the same packets at the same times as ns-2's Reno,
-Newreno and Sack1 agents, timeouts included, once the phase of ns-2's clock, which it draws by chance, is the same.
+In addition, with losses at given positions the engine sends the same packets at the same times as ns-2's Reno,
+Newreno and Sack1 agents, timeouts included, once the phase of ns-2's clock, which is random, is the same.
 """
 
 NS2_MODULES = """
 The variants that ns-2 runs as modules of Linux 2.6.22 under its agent TCP/Linux, whose recovery is `ns2_tcp_linux`:
-sessions of 31 s over two hops of 125 or of 250 ms, 40 repetitions a cell on each side, with random streams of their
-own. ns-2 runs with `timestamps_`, `ts_resetRTO_` and `ts_echo_rfc1323_`, as the authors of TCP/Linux recommend, so
+sessions of 31 s over two hops of 125 or of 250 ms, 40 repetitions a cell on each side, with separate random
+streams. ns-2 runs with `timestamps_`, `ts_resetRTO_` and `ts_echo_rfc1323_`, as the authors of TCP/Linux recommend, so
 that packets have 1510 octets. The first ssthresh is what the path holds on both sides: from an unbounded one, hybla's
 first round trip would send 2^16 packets. `cubic` has the module's beta of 819/1024. The rest is as above.
-Beside this, with losses at given positions over a path without a queue the engine sends the packets of linux-reno and
+In addition, with losses at given positions over a path without a queue the engine sends the packets of linux-reno and
 westwood-plus at the same times as ns-2, and all but a few of those of cubic.
 """
 

@@ -165,7 +165,7 @@ def ns2_table(cells: Sequence[Cell]) -> Shown:
         f"Bound: mean goodput within the larger of {100 * SHARE:.0f} % and the joint 95 % interval of the two means. "
         "Where the interval is the larger, one cell in twenty fails it by chance."
     )
-    return Shown("The ns2 profile beside ns-2", bounds, _cell_rows(cells))
+    return Shown("The ns2 profile compared with ns-2", bounds, _cell_rows(cells))
 
 
 def ns2_modules_table(cells: Sequence[Cell]) -> Shown:
@@ -177,7 +177,7 @@ def ns2_modules_table(cells: Sequence[Cell]) -> Shown:
         "Bound: as above. A cell is not judged where the standard deviation of ns-2's sessions, its spread, is more "
         f"than {100 * cells[0].max_spread:.0f} % of their mean."
     )
-    return Shown("The ns2 profile beside ns-2's TCP/Linux", bounds, rows)
+    return Shown("The ns2 profile compared with ns-2's TCP/Linux", bounds, rows)
 
 
 def _cell_rows(cells: Sequence[Cell]) -> list[dict[str, str]]:
@@ -319,7 +319,7 @@ def _moved(flow: FlowResult, failed: Sequence[Check]) -> str:
 
 
 def _in_rounds(failed: Check, closed: Sequence[Check]) -> str:
-    """The result of the same case in whole round trips; empty if there is none."""
+    """Return the result of the same case in whole round trips; empty if it has no such result."""
     case, _, form = failed.subject.partition(" against ")
     _, _, cell = form.partition(", ")
     for check in closed:

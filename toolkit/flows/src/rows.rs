@@ -344,7 +344,7 @@ pub struct Sample {
     pub phase: Phase,
     /// Congestion window; `None` in phase `limited`, in which it cannot be observed.
     pub cwnd_bytes: Option<i64>,
-    /// Slow start threshold; `None` before the first reduction.
+    /// Slow start threshold; `None` before the first window decrease.
     pub ssthresh_bytes: Option<i64>,
     /// Octets outstanding less SACKed octets.
     pub flight_bytes: i64,
