@@ -190,6 +190,9 @@ impl Told {
             record: None,
             seq_start: None,
             seq_end: None,
+            copy: None,
+            mechanism: None,
+            spurious: None,
             evidence: None,
         }
     }

@@ -2,7 +2,7 @@
 //! the sender at the time of the retransmission.
 
 use crate::evidence::Reason;
-use crate::rows::EventCause;
+use crate::rows::{EventCause, Mechanism};
 
 /// Maximum time from an ACK to a transmission that it triggers, at a capture point at the sender.
 const ACK_CLOCK_NS: i64 = 250_000;
@@ -86,6 +86,20 @@ pub struct RetransmissionContext {
     pub rto_ns: i64,
     /// Minimum RTO.
     pub min_rto_ns: i64,
+}
+
+/// The mechanism of a retransmission, from its cause, the evidence for it, and whether SACK is in use.
+pub fn mechanism(cause: EventCause, reason: Reason, sack: bool) -> Mechanism {
+    match (reason, cause) {
+        (Reason::TimerExpired { .. }, _) => Mechanism::Rto,
+        (Reason::AfterTimeout { .. }, _) => Mechanism::AfterRto,
+        (Reason::TailLossProbe { .. }, _) => Mechanism::Tlp,
+        (Reason::KeepAlive, _) => Mechanism::KeepAlive,
+        (Reason::ZeroWindow, _) => Mechanism::WindowProbe,
+        (_, EventCause::Fast) if sack => Mechanism::Sack,
+        (_, EventCause::Fast) => Mechanism::Fast,
+        _ => Mechanism::Unknown,
+    }
 }
 
 impl RetransmissionContext {

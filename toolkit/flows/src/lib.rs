@@ -24,7 +24,7 @@ mod upstream_rtt;
 
 pub use evidence::{End, Evidence, Reason};
 pub use rows::{
-    Direction, DirectionRow, Edges, Event, EventCause, EventKind, FlowRow, Note, Phase, Sample,
-    Source, Vantage,
+    Direction, DirectionRow, Edges, Event, EventCause, EventKind, FlowRow, Mechanism, Note, Phase,
+    Sample, Source, Vantage,
 };
 pub use tracker::Tracker;

@@ -38,6 +38,9 @@ impl FlowDirection {
             record: None,
             seq_start: None,
             seq_end: None,
+            copy: None,
+            mechanism: None,
+            spurious: None,
             evidence: Some(evidence.into()),
         }
     }
@@ -315,6 +318,8 @@ pub fn retransmission_event(
         record: Some(entry.transmission.record),
         seq_start: Some(entry.seq_start),
         seq_end: Some(entry.seq_end),
+        mechanism: Some(entry.mechanism),
+        spurious: Some(spurious),
         ..flow.event(
             EventKind::Retransmission,
             cause,
@@ -352,6 +357,7 @@ fn add_loss(
         record: (!not_captured).then_some(transmission.record),
         seq_start: Some(start),
         seq_end: Some(end),
+        copy: Some(number as u32 + 1),
         ..flow.event(
             EventKind::Loss,
             EventCause::Unknown,

@@ -1,7 +1,7 @@
 //! The retransmissions of each range of sequence space, as linked lists in one vector per direction.
 
 use crate::evidence::Reason;
-use crate::rows::EventCause;
+use crate::rows::{EventCause, Mechanism};
 use crate::scoreboard::Transmission;
 
 /// Maximum number of entries. A window of 2^18 segments (see [`crate::scoreboard`]) can be retransmitted twice.
@@ -20,6 +20,8 @@ pub struct Retransmission {
     pub cause: EventCause,
     /// Evidence for the cause.
     pub reason: Reason,
+    /// What made the sender retransmit.
+    pub mechanism: Mechanism,
     /// Of the ranges that the segment repeats, this is the one that counts the segment.
     pub primary: bool,
 }
@@ -107,6 +109,7 @@ mod tests {
             seq_end: 1,
             cause: EventCause::Fast,
             reason: Reason::None,
+            mechanism: Mechanism::Fast,
             primary: true,
         }
     }

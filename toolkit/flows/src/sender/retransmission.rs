@@ -1,7 +1,7 @@
 //! Retransmissions: whether a segment is one, its cause, and the recovery that it starts.
 
 use super::{Sender, Sent};
-use crate::cause::{CaState, RetransmissionContext};
+use crate::cause::{CaState, RetransmissionContext, mechanism};
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
@@ -33,6 +33,7 @@ impl Sender {
             seq_end: sent.end,
             cause,
             reason,
+            mechanism: mechanism(cause, reason, self.sack_in_use),
             primary: true,
         };
         let acknowledged = sent.end <= self.board.snd_una();
