@@ -168,14 +168,20 @@ impl RetransmissionContext {
             Some(_) if ack_clocked => false,
             // Fast retransmit follows the evidence at once or after the reordering window (RFC 8985 §6.2).
             Some(since_ns) if since_ns <= self.srtt_ns / REO_WND_DIVISOR => false,
-            Some(_) => self.timer_ns() >= self.rto_ns / 20 * 19,
-            None if ack_clocked && self.dup_acks >= DUP_THRESH => false,
+            Some(_) => self.timer_due(),
+            // Fast retransmit would have come with the duplicate ACK that reached the threshold.
+            None if ack_clocked && self.dup_acks > DUP_THRESH => self.timer_due(),
+            None if ack_clocked && self.dup_acks == DUP_THRESH => false,
             // Without evidence of a loss, only a timer can be the trigger. At the tail, it can be that of a probe.
             None if !ack_clocked && !self.tail && self.since_timer_restart_ns >= self.srtt_ns => {
                 true
             }
             None => self.timer_ns() >= self.min_rto_ns / 20 * 19,
         }
+    }
+
+    fn timer_due(&self) -> bool {
+        self.timer_ns() >= self.rto_ns / 20 * 19
     }
 
     /// Time since the retransmission timer was restarted, or since the oldest segment was sent if the timer may have

@@ -217,9 +217,9 @@ impl CwndEstimator {
     /// segment does not belong to the same response to an ACK, and a row is due.
     pub fn before_segment(&mut self, now_ns: i64, short: bool) -> Option<Estimate> {
         self.ack_clock.on_segment(now_ns, short);
-        let complete = self.pending.is_some_and(|estimate| {
-            now_ns - estimate.t_ns > estimate.interval_ns.min(RESPONSE_NS)
-        });
+        let complete = self
+            .pending
+            .is_some_and(|estimate| now_ns - estimate.t_ns > estimate.interval_ns.min(RESPONSE_NS));
         if complete { self.take_due() } else { None }
     }
 

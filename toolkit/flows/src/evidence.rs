@@ -78,6 +78,11 @@ pub enum Reason {
         /// Minimum RTT of the flow.
         min_rtt_ns: i64,
     },
+    /// Spurious: without SACK, the cumulative ACK jumped over the octets when the hole below them was filled.
+    JumpedOver {
+        /// Record of the segment that filled the hole.
+        record: u64,
+    },
     /// Spurious: the octets had been acknowledged.
     AlreadyAcknowledged,
     /// Spurious: the earlier transmission was captured at the receiver.
@@ -219,6 +224,10 @@ impl Reason {
                 "acknowledged {} later, minimum RTT {}",
                 Ms(after_ns),
                 Ms(min_rtt_ns)
+            ),
+            Self::JumpedOver { record } => write!(
+                f,
+                "the cumulative ACK jumped over it when record {record} filled the hole below"
             ),
             Self::AlreadyAcknowledged => write!(f, "its octets had been acknowledged"),
             Self::CapturedAtReceiver => {

@@ -9,6 +9,7 @@ mod connection;
 mod cwnd;
 mod evidence;
 mod intervals;
+mod jump;
 mod key;
 mod loss;
 mod ordering;

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::evidence::{Evidence, Reason};
+use crate::jump::Arrived;
 use crate::retransmissions::{Retransmission, Retransmissions};
 use crate::rows::{Direction, Event, EventCause, EventKind};
 use crate::scoreboard::{Range, State, Transmission};
@@ -53,6 +54,7 @@ struct PendingRange {
     delivered_ns: i64,
     /// Timestamp echoed by the ACK, if it refers to this range.
     ts_ecr: Option<u32>,
+    arrived: Arrived,
     /// Time of the decision.
     deadline_ns: i64,
     /// DSACKs of the range, and record and time of the last one.
@@ -98,6 +100,7 @@ impl LossDetector {
         range: &Range,
         delivered_ns: i64,
         ts_ecr: Option<u32>,
+        arrived: Arrived,
         wait_ns: i64,
     ) {
         if range.retransmissions.is_none() {
@@ -109,6 +112,7 @@ impl LossDetector {
             range: *range,
             delivered_ns,
             ts_ecr,
+            arrived,
             deadline_ns: delivered_ns.saturating_add(wait_ns),
             dsacks: 0,
             dsack_record: 0,
@@ -210,6 +214,12 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
     }
     if path.at_receiver && !pending.range.first_not_captured {
         return (0, Reason::CapturedAtReceiver);
+    }
+    if let Arrived::Before(filled_by) = pending.arrived
+        && !pending.range.first_not_captured
+    {
+        let record = filled_by.record;
+        return (0, Reason::JumpedOver { record });
     }
     if let Some(ts_ecr) = pending.ts_ecr {
         while let Some(ts_val) = (arrived > 0)
