@@ -36,8 +36,13 @@ pub enum CaState {
     Loss {
         /// SND.NXT when the timer expired.
         recovery_point: i64,
+        /// Number of ACKs that may still show the timeout to be spurious (RFC 5682 §3.1).
+        f_rto_acks: u8,
     },
 }
+
+/// The number of ACKs after a timeout that F-RTO examines (RFC 5682 §3.1, steps 2 and 3).
+pub const F_RTO_ACKS: u8 = 2;
 
 /// The state of the sender when it retransmits a segment.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +119,7 @@ impl RetransmissionContext {
         if self.timer_expired() {
             return self.timer_cause();
         }
-        if let CaState::Loss { recovery_point } = self.ca_state {
+        if let CaState::Loss { recovery_point, .. } = self.ca_state {
             return (EventCause::Rto, Reason::AfterTimeout { recovery_point });
         }
         if let Some(reason) = self.fast_retransmit_evidence() {

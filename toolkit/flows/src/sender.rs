@@ -255,7 +255,14 @@ impl Sender {
         let retransmit_ts = self.retransmit_ts;
         let (losses, newest) = (&mut self.losses, &mut self.newest_delivered);
         let mut jump = (!ack.sack_in_use).then(|| self.queued.jump(ack.ts_ecr));
-        let (mut echoed_ns, mut undo) = (None, false);
+        let (mut echoed_ns, mut undo, mut f_rto) = (None, false, false);
+        let f_rto_point = match self.ca_state {
+            CaState::Loss {
+                recovery_point,
+                f_rto_acks: 1..,
+            } if ack.sack_in_use => recovery_point,
+            _ => i64::MIN,
+        };
         let mut deliver = |arrival: Arrival<'_>, ts_ecr: Option<u32>, arrived: Arrived| {
             let range = arrival.range;
             let last = match arrived {
@@ -282,6 +289,8 @@ impl Sender {
             if ts_ecr.is_some() && ts_ecr == last.ts_val && ts_ecr != range.first.ts_val {
                 echoed_ns = Some(last.t_ns);
             }
+            // RFC 5682 §3.1 step 3.b: data sent before the timeout and never retransmitted arrived.
+            f_rto |= !retransmitted && range.captured() && range.end <= f_rto_point;
             // RFC 4015 §3.2: the segment that arrived was sent before its first retransmission and before the recovery.
             undo |= echo_precedes(retransmit_ts)
                 && echo_precedes(arrival.first_retransmission.and_then(|first| first.ts_val));
@@ -303,7 +312,12 @@ impl Sender {
         }
         // Fast recovery continues while other retransmissions are outstanding.
         let after_timeout = matches!(self.ca_state, CaState::Loss { .. });
-        delivery.undo = undo && (after_timeout || self.board.retrans_out_bytes() == 0);
+        delivery.undo = (undo && (after_timeout || self.board.retrans_out_bytes() == 0)) || f_rto;
+        if let CaState::Loss { f_rto_acks, .. } = &mut self.ca_state
+            && delivery.acked_bytes + delivery.sacked_bytes > 0
+        {
+            *f_rto_acks = f_rto_acks.saturating_sub(1);
+        }
         if let (None, Some(sent_ns)) = (delivery.sample_sent_ns, echoed_ns) {
             self.rtt.smooth((ack.t_ns - sent_ns).max(0));
         }
@@ -337,12 +351,12 @@ impl Sender {
         self.row.acked_bytes += (delivery.acked_bytes - syn - fin).max(0) as u64;
         let ends = match self.ca_state {
             CaState::Open => false,
-            CaState::Recovery { recovery_point, .. } | CaState::Loss { recovery_point } => {
+            CaState::Recovery { recovery_point, .. } | CaState::Loss { recovery_point, .. } => {
                 una >= recovery_point
             }
         };
         if delivery.undo
-            && let CaState::Loss { recovery_point } = self.ca_state
+            && let CaState::Loss { recovery_point, .. } = self.ca_state
         {
             self.spurious_rto_point = Some(recovery_point);
         }

@@ -20,7 +20,7 @@ impl Sender {
                 (nxt - una - left + retrans_out).max(0)
             }
             CaState::Recovery { .. } => nxt - highest_sacked + retrans_out,
-            CaState::Loss { recovery_point } => {
+            CaState::Loss { recovery_point, .. } => {
                 let lost = highest_sacked.max(recovery_point);
                 (nxt - lost).max(0) + retrans_out
             }

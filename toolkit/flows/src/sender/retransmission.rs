@@ -1,7 +1,7 @@
 //! Retransmissions: whether a segment is one, its cause, and the recovery that it starts.
 
 use super::{Sender, Sent};
-use crate::cause::{CaState, RetransmissionContext, mechanism};
+use crate::cause::{CaState, F_RTO_ACKS, RetransmissionContext, mechanism};
 use crate::evidence::{End, Reason};
 use crate::loss::{self, FlowDirection};
 use crate::retransmissions::Retransmission;
@@ -162,9 +162,16 @@ impl Sender {
         let now = entry.transmission.t_ns;
         match (entry.cause, entry.reason) {
             (EventCause::Rto, Reason::TimerExpired { .. }) => {
+                // RFC 5682 §3.1 step 1: F-RTO is not used if fast recovery was in progress. As in Linux, a repeated
+                // timeout starts it again.
+                let in_recovery = matches!(self.ca_state, CaState::Recovery { .. });
+                let f_rto_acks = if in_recovery { 0 } else { F_RTO_ACKS };
                 self.exit_recovery(now, End::BrokenOff, flow, events);
                 self.row.rtos += 1;
-                self.ca_state = CaState::Loss { recovery_point };
+                self.ca_state = CaState::Loss {
+                    recovery_point,
+                    f_rto_acks,
+                };
                 self.retransmit_ts = entry.transmission.ts_val;
                 events.push(Event {
                     record: Some(entry.transmission.record),
