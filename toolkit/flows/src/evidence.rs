@@ -101,6 +101,11 @@ pub enum Reason {
         /// Record of the segment that filled the gap.
         filled_by: u64,
     },
+    /// Loss: a retransmission that was sent later arrived before.
+    Passed {
+        /// Record of that retransmission.
+        record: u64,
+    },
     /// Loss: the only DSACK reports a later transmission.
     LaterReported {
         /// Record of the ACK with the DSACK block.
@@ -251,6 +256,10 @@ impl Reason {
             } => write!(
                 f,
                 "lost before the capture point: gap below record {revealed_by}, filled by record {filled_by}"
+            ),
+            Self::Passed { record } => write!(
+                f,
+                "lost before the capture point: record {record}, sent later, arrived before"
             ),
             Self::LaterReported { record } => write!(
                 f,

@@ -13,6 +13,7 @@ mod jump;
 mod key;
 mod loss;
 mod ordering;
+mod passes;
 mod retransmissions;
 mod rows;
 mod rtt;

@@ -212,9 +212,6 @@ fn first_arrived(pending: &PendingRange, all: &Transmissions<'_>, path: Path) ->
     if pending.range.state == State::Delivered {
         return (0, Reason::AlreadyAcknowledged);
     }
-    if path.at_receiver && !pending.range.first_not_captured {
-        return (0, Reason::CapturedAtReceiver);
-    }
     if let Arrived::Before(filled_by) = pending.arrived
         && !pending.range.first_not_captured
     {
@@ -270,6 +267,9 @@ fn decide_delivered(
     events: &mut Vec<Event>,
 ) {
     let all = Transmissions::new(&pending.range, log);
+    if path.at_receiver {
+        return decide_captured(&all, flow, events);
+    }
     let (arrived, proof) = first_arrived(pending, &all, path);
     let successful = all.transmission(arrived);
     let retransmitted_as = Reason::RetransmittedAs {
@@ -284,9 +284,47 @@ fn decide_delivered(
             let record = pending.dsack_record;
             add_loss(&all, number, Reason::LaterReported { record }, flow, events);
         }
-        if let Some(entry) = all.retransmission(number).filter(|entry| entry.primary) {
+        let captured = |entry: &&Retransmission| entry.primary && !entry.not_captured;
+        if let Some(entry) = all.retransmission(number).filter(captured) {
             let spurious = number > arrived;
             let proof = if spurious { proof } else { Reason::None };
+            events.push(retransmission_event(entry, spurious, proof, flow));
+        }
+    }
+}
+
+/// Decides on a range that was captured at the receiver: what was captured has arrived.
+fn decide_captured(all: &Transmissions<'_>, flow: FlowDirection, events: &mut Vec<Event>) {
+    let first_captured = (1..=all.last()).find(|&number| {
+        all.retransmission(number)
+            .is_some_and(|entry| !entry.not_captured)
+    });
+    let arrived = if all.range.first_not_captured {
+        first_captured.unwrap_or(all.last())
+    } else {
+        0
+    };
+    for number in 0..=all.last() {
+        let entry = all.retransmission(number);
+        if entry.map_or(all.range.first_not_captured, |entry| entry.not_captured) {
+            let record = all.transmission(arrived).record;
+            add_loss(
+                all,
+                number,
+                Reason::RetransmittedAs {
+                    record,
+                    after_ns: 0,
+                },
+                flow,
+                events,
+            );
+        } else if let Some(entry) = entry.filter(|entry| entry.primary) {
+            let spurious = number > arrived;
+            let proof = if spurious {
+                Reason::CapturedAtReceiver
+            } else {
+                Reason::None
+            };
             events.push(retransmission_event(entry, spurious, proof, flow));
         }
     }
@@ -352,13 +390,16 @@ fn add_loss(
     if !entry.map_or(range.primary, |entry| entry.primary) {
         return;
     }
-    let not_captured = number == 0 && range.first_not_captured;
+    let passed = entry.filter(|entry| entry.not_captured);
+    let not_captured = passed.is_some() || (number == 0 && range.first_not_captured);
     let reason = match reason {
-        Reason::RetransmittedAs { record, .. } if not_captured => Reason::LostBeforeCapture {
-            revealed_by: transmission.record,
-            filled_by: record,
-        },
-        _ => reason,
+        Reason::RetransmittedAs { record, .. } if not_captured && passed.is_none() => {
+            Reason::LostBeforeCapture {
+                revealed_by: transmission.record,
+                filled_by: record,
+            }
+        }
+        _ => passed.map_or(reason, |entry| entry.reason),
     };
     let (start, end) = entry.map_or((range.start, range.end), |entry| {
         (entry.seq_start, entry.seq_end)
@@ -405,7 +446,8 @@ pub fn decide_unacknowledged(
             };
             add_loss(&all, number, reason, flow, events);
         }
-        if let Some(entry) = all.retransmission(number).filter(|entry| entry.primary) {
+        let captured = |entry: &&Retransmission| entry.primary && !entry.not_captured;
+        if let Some(entry) = all.retransmission(number).filter(captured) {
             let proof = if delivered {
                 Reason::AlreadyAcknowledged
             } else {

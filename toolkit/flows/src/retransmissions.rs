@@ -24,6 +24,8 @@ pub struct Retransmission {
     pub mechanism: Mechanism,
     /// Of the ranges that the segment repeats, this is the one that counts the segment.
     pub primary: bool,
+    /// It was lost before the capture point. The transmission is then the one that shows this, at an estimated time.
+    pub not_captured: bool,
 }
 
 /// Lists of retransmissions, newest first. A list is named by the index of its newest entry. Entries of freed lists are
@@ -111,6 +113,7 @@ mod tests {
             reason: Reason::None,
             mechanism: Mechanism::Fast,
             primary: true,
+            not_captured: false,
         }
     }
 

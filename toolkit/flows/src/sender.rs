@@ -11,6 +11,7 @@ use crate::evidence::End;
 use crate::jump::{Arrived, QueuedSegments};
 use crate::loss::{self, FlowDirection, LossDetector, Path};
 use crate::ordering::SendOrder;
+use crate::passes::Passes;
 use crate::rows::{DirectionRow, Edges, Event, Vantage};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{Arrival, Delivery, Scoreboard, Transmission};
@@ -96,6 +97,9 @@ pub struct Sender {
     /// Octets that left the network according to duplicate ACKs without SACK.
     dup_acked_bytes: i64,
     queued: QueuedSegments,
+    passes: Passes,
+    /// First octet and end of the last retransmission, if no new data came after it.
+    last_resent: Option<(i64, i64)>,
     fin_seq: Option<i64>,
     /// The last sent transmission that was delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Transmission,
@@ -149,6 +153,7 @@ impl Sender {
         let overlap = self.board.overlap(sent.start, sent.end);
         let retransmission = if overlap.repeated_bytes == 0 && overlap.filled_bytes == 0 {
             self.board.send_new(sent.start, sent.end, sent.transmission);
+            self.last_resent = None;
             self.count_payload(sent, 0);
             false
         } else if self.board.is_late(sent.start, sent.end) {
@@ -343,6 +348,7 @@ impl Sender {
         if self.board.flight_bytes() == 0 {
             self.queued.clear();
         }
+        self.passes.acknowledge(self.board.snd_una());
         // RFC 6298 §5.3
         self.timer_restart_ns = ack.t_ns;
         let una = self.board.snd_una();
