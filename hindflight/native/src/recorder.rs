@@ -174,6 +174,9 @@ impl LegRecorder {
             record: Some(record),
             seq_start: Some(segment.seq as i64),
             seq_end: Some(segment.end() as i64),
+            copy: None,
+            mechanism: None,
+            spurious: None,
             evidence: None,
         });
     }
@@ -226,8 +229,11 @@ pub fn state_row(flow_id: u32, sample: &SenderSample, t_ns: i64) -> Sample {
         source: Source::Replay,
         phase: phase(sample.phase),
         cwnd_bytes: Some(sample.cwnd_bytes),
+        cwnd_low_bytes: None,
+        cwnd_high_bytes: None,
         ssthresh_bytes: sample.ssthresh_bytes,
         flight_bytes: sample.flight_bytes,
+        pipe_bytes: None,
         smss_bytes: i64::from(sample.smss_bytes),
         srtt_ns: span(sample.srtt_ns),
         rttvar_ns: span(sample.rttvar_ns),

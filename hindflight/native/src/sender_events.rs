@@ -196,6 +196,9 @@ impl SenderEvents {
             record: None,
             seq_start: None,
             seq_end: None,
+            copy: None,
+            mechanism: None,
+            spurious: None,
             evidence: None,
         }
     }
