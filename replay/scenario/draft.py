@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hindflight.replay.scenario.captured_application import CapturedWrites
 from hindflight.toolkit.text import printable
 from hindflight.toolkit.units import format_rate, format_time
 
@@ -26,7 +27,7 @@ class Value:
 class Stack:
     """The sender and its peer as the capture shows them.
 
-    `initial_window_pkts` and `receive_buffer_bytes` are None where the capture lacks the handshake.
+    `initial_window_pkts`, `receive_buffer_bytes`, `sack` and `timestamps` are None where the capture lacks the handshake.
     """
 
     mss_bytes: int
@@ -34,6 +35,8 @@ class Stack:
     initial_window_pkts: int | None
     receive_buffer_bytes: int | None
     profile: str = "linux"
+    sack: bool | None = None
+    timestamps: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,13 @@ class Draft:
     seeds: int = 20
     changes: Sequence[LinkChange] = field(default_factory=tuple)
     unknowns: Sequence[str] = field(default_factory=tuple)
+    application: CapturedWrites | None = None
+    transfer_ns: int | None = None
+
+    @property
+    def relay(self) -> bool:
+        """Whether the path has a node where a proxy may stand."""
+        return any(proxy != "none" for proxy in self.proxies)
 
 
 RELAY_SHARE = 0.5
@@ -78,45 +88,20 @@ UNKNOWN_QUEUE_PKTS = 1000
 
 
 def draft_scenario(draft: Draft) -> str:
-    """Return the text of a scenario file: sender, relay in the middle, receiver; losses on the first hop."""
-    round_trip = _less(draft.round_trip, _second_hop_ns(draft))
-    one_way_ns = round_trip.value / 2
-    up_ns = round(one_way_ns * RELAY_SHARE)
-    down_ns = round(one_way_ns - up_ns)
-    stack = draft.stack
+    """Return the text of a scenario file: sender, receiver, losses on the first hop; a relay midway for proxies."""
     lines = [
         f"# Drafted from {printable(draft.input_name)}, flow {draft.flow_id}. Estimates carry their 95 % interval; "
         "edit freely.",
         f"name = {_toml(draft.name)}",
         f"duration = {_toml(format_time(draft.duration_ns))}",
-        'path = ["sender", "relay", "receiver"]',
+        f"path = {_toml(['sender', *(['relay'] if draft.relay else []), 'receiver'])}",
         "unknowns = [",
         *(f"  {_toml(sentence)}," for sentence in draft.unknowns),
         "]",
         "",
-        "[[links]]",
-        'name = "uplink"  # the bottleneck: queue, losses of the captured trace, half of the delay',
-        *_rate_lines(draft.rate),
-        _delay_line(up_ns, round_trip, RELAY_SHARE),
-        _queue_line(draft.queue),
-        f'loss = {{ model = "trace", file = {_toml(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
-        *_reverse_lines(draft.rate, up_ns),
-        *_change_lines(draft, RELAY_SHARE, outages=True),
+        *_link_lines(draft),
         "",
-        "[[links]]",
-        'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
-        *_assumed_lines(draft),
-        f'delay = "{format_time(down_ns)}"  # one way; {100 * (1 - RELAY_SHARE):.0f} % of the path by assumption',
-        *_reverse_lines(draft.rate, down_ns),
-        *_change_lines(draft, 1 - RELAY_SHARE, outages=False),
-        "",
-        "[flow]",
-        'size = "greedy"',
-        f'mss = "{stack.mss_bytes} B"',
-        f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
-        *_window_lines(stack.initial_window_pkts),
-        *_buffer_lines(stack.receive_buffer_bytes),
-        f"profile = {_toml(stack.profile)}  # timers and recovery of the stack",
+        *_flow_lines(draft),
         "",
         *_proxy_lines(draft.proxies),
         "[compare]",
@@ -129,9 +114,82 @@ def draft_scenario(draft: Draft) -> str:
         f"sha256 = {_toml(draft.input_sha256)}",
         f"flow_id = {draft.flow_id}",
         f'variant = {_toml(draft.variant)}  # "auto": the self-check tries all and takes the best match',
+        *_transfer_lines(draft.transfer_ns),
         "",
     ]
     return "\n".join(lines)
+
+
+def _transfer_lines(transfer_ns: int | None) -> list[str]:
+    """The time over which goodput counts, where it is not the whole run."""
+    if transfer_ns is None:
+        return []
+    return [f"transfer = {_toml(format_time(transfer_ns))}  # from the first data packet to the last new one"]
+
+
+def _link_lines(draft: Draft) -> list[str]:
+    """The bottleneck, and behind the relay a second hop."""
+    share = RELAY_SHARE if draft.relay else 1.0
+    round_trip = _less(draft.round_trip, _second_hop_ns(draft))
+    one_way_ns = round_trip.value / 2
+    up_ns = round(one_way_ns * share)
+    down_ns = round(one_way_ns - up_ns)
+    what = "half of the delay" if draft.relay else "the delay"
+    lines = [
+        "[[links]]",
+        f'name = "{"uplink" if draft.relay else "path"}"  # the bottleneck: queue, losses of the captured trace, {what}',
+        *_rate_lines(draft.rate),
+        _delay_line(up_ns, round_trip, share),
+        _queue_line(draft.queue),
+        f'loss = {{ model = "trace", file = {_toml(draft.trace_file)}, block = "{draft.block_pkts} pkts" }}',
+        *_reverse_lines(draft.rate, up_ns),
+        *_change_lines(draft, share, outages=True),
+    ]
+    if not draft.relay:
+        return lines
+    return [
+        *lines,
+        "",
+        "[[links]]",
+        'name = "downlink"  # behind the relay; its rate is assumed equal, its losses are in the trace of the uplink',
+        *_assumed_lines(draft),
+        f'delay = "{format_time(down_ns)}"  # one way; {100 * (1 - RELAY_SHARE):.0f} % of the path by assumption',
+        *_reverse_lines(draft.rate, down_ns),
+        *_change_lines(draft, 1 - RELAY_SHARE, outages=False),
+    ]
+
+
+def _flow_lines(draft: Draft) -> list[str]:
+    """The flow under test: its application and its stack."""
+    stack = draft.stack
+    return [
+        "[flow]",
+        *_application_lines(draft.application, draft.duration_ns - (draft.transfer_ns or draft.duration_ns)),
+        f'mss = "{stack.mss_bytes} B"',
+        f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
+        *_window_lines(stack.initial_window_pkts),
+        *_buffer_lines(stack.receive_buffer_bytes),
+        *(f"{name} = {_toml(value)}" for name, value in _options(stack)),
+        f"profile = {_toml(stack.profile)}  # timers and recovery of the stack",
+    ]
+
+
+def _options(stack: Stack) -> list[tuple[str, bool]]:
+    """The options of the handshake that differ from what every profile has."""
+    options = (("sack", stack.sack), ("timestamps", stack.timestamps))
+    return [(name, value) for name, value in options if value is False]
+
+
+def _application_lines(writes: CapturedWrites | None, first_ns: int) -> list[str]:
+    """The application, whose first write is `first_ns` after the start of the flow."""
+    if writes is None:
+        return ['size = "greedy"']
+    times = ", ".join(f'"{(at + first_ns) / 1e6:.3f} ms"' for at in writes.at_ns)
+    sizes = ", ".join(f'"{size} B"' for size in writes.sizes)
+    return [
+        f'application = {{ kind = "writes", at = [{times}], sizes = [{sizes}] }}'
+        "  # as the captured application wrote; from the first data packet",
+    ]
 
 
 def _proxy_lines(proxies: Sequence[str]) -> list[str]:
@@ -216,7 +274,7 @@ def _less(value: Value, amount: float) -> Value:
 
 def _second_hop_ns(draft: Draft) -> float:
     """Serialisation, both ways, that the second hop adds and the capture's single hop does not have."""
-    if draft.rate is None:
+    if draft.rate is None or not draft.relay:
         return 0.0
     octets = draft.stack.mss_bytes + 2 * draft.stack.header_bytes
     return octets * 8e9 / draft.rate.value

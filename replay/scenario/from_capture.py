@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hindflight.channels.intervals import Direction
 from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.outcome import transfer_span
-from hindflight.replay.scenario.draft import Draft, Stack, Value, draft_scenario
+from hindflight.replay.scenario.captured_application import CapturedWrites, captured_writes, sent_data
+from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, Stack, Value, draft_scenario
 from hindflight.replay.scenario.link_schedule import link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
@@ -64,11 +66,16 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
     if span is None:
         raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
     stack = sender_of(flow)
+    writes = captured_writes(sent_data(flow.segments, flow.direction, stack.mss_bytes))
     round_trip = known_value(trace, "base_rtt_ns") or known_value(trace, "min_rtt_ns")
     if round_trip is None:
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
     rate = known_value(trace, "rate_bps")
-    schedule = link_schedule_of(trace, "a2b" if flow.direction == "a2b" else "b2a")
+    # A run begins with the SYN; goodput counts from the first data packet, as in the capture.
+    duration_ns = span[1] - (int(flow.row["start_ns"]) if flow.row["syn"] else span[0])
+    proxied = any(proxy != "none" for proxy in choice.proxies)
+    direction: Direction = "a2b" if flow.direction == "a2b" else "b2a"
+    schedule = link_schedule_of(trace, direction, duration_ns, RELAY_SHARE if proxied else 1.0)
     if schedule.states > 1:
         first = "what held at first; it changed later, see changes"
         round_trip = Value(schedule.round_trip_ns, None, None, first)
@@ -76,7 +83,9 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
     return draft_scenario(
         Draft(
             name=f"{flow.input_name}, flow {flow.number}",
-            duration_ns=span[1] - span[0],
+            duration_ns=duration_ns,
+            transfer_ns=span[1] - span[0],
+            application=writes,
             trace_file=trace_file,
             block_pkts=default_block_pkts(loss_trace(trace, trace_file)),
             rate=rate,
@@ -91,16 +100,27 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
             proxies=choice.proxies,
             seeds=choice.seeds,
             changes=schedule.changes,
-            unknowns=(*trace.unknowns, *ASSUMED, *schedule.unknowns),
+            unknowns=(*trace.unknowns, *_assumptions(choice, writes), *schedule.unknowns),
         )
     )
 
 
-ASSUMED = (
-    "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it.",
-    "The replayed sender always has data to send; pauses of the captured application are not replayed.",
+PROXY_MIDWAY = "Where a proxy could stand is not in the capture: it is put midway, and all losses and the queue before it."
+ALWAYS_DATA = "The captured sender practically always had data to send, and so has the replayed one."
+WAITED = (
+    "The captured sender waited for data in {share:.0f} % of the time. Its application is replayed as it wrote: what left "
+    "in one go was written at once{steady}. An application that would have written more over a faster path is not known."
 )
-"""What a drafted scenario assumes beyond what the extraction says it does not know."""
+SYN = 2
+"""TCP flag."""
+
+
+def _assumptions(choice: Choice, writes: CapturedWrites | None) -> tuple[str, ...]:
+    """Say what the draft assumes beyond what the extraction says it does not know."""
+    steady = ", and at a constant rate while the network limited the flow" if writes and writes.steady else ""
+    application = ALWAYS_DATA if writes is None else WAITED.format(share=100 * writes.wait_share, steady=steady)
+    proxied = any(proxy != "none" for proxy in choice.proxies)
+    return (*((PROXY_MIDWAY,) if proxied else ()), application)
 
 
 def known_value(trace: Trace, name: str) -> Value | None:
@@ -127,9 +147,41 @@ def sender_of(flow: CapturedSender) -> Stack:
     before = data if answered_ns is None else data.filter(pc.less(data["t_ns"], answered_ns))
     from_the_start = flow.row["syn"] or flow.row["syn_ack"]
     window = pc.max(acks["wnd_bytes"]).as_py()
+    options = _handshake_options(segments)
     return Stack(
-        mss_bytes=int(flow.row[f"{flow.direction}_max_segment_bytes"]),
+        mss_bytes=int(flow.row[f"{flow.direction}_max_segment_bytes"]) if options is None else options.mss_bytes,
         header_bytes=int(headers),
         initial_window_pkts=max(1, before.num_rows) if from_the_start else None,
         receive_buffer_bytes=None if window is None else int(window),
+        sack=None if options is None else options.sack,
+        timestamps=None if options is None else options.timestamps,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What both ends agreed on: each option counts if SYN and SYN/ACK carry it."""
+
+    mss_bytes: int
+    sack: bool
+    timestamps: bool
+
+
+TIMESTAMP_BYTES = 12
+"""Octets that the timestamp option takes from each segment, with its padding (RFC 7323 appendix A)."""
+
+
+def _handshake_options(segments: pa.Table) -> _Options | None:
+    """Read the options off the two segments with SYN; None if the capture lacks one of them, or its MSS."""
+    import pyarrow.compute as pc
+
+    syns = segments.filter(pc.not_equal(pc.bit_wise_and(segments["flags"].cast("int32"), SYN), 0)).to_pylist()
+    ends = {row["direction"]: row for row in syns}
+    if len(ends) < 2 or any(row["mss"] is None for row in ends.values()):
+        return None
+    timestamps = all(row["ts_val"] is not None for row in ends.values())
+    return _Options(
+        mss_bytes=min(row["mss"] for row in ends.values()) - TIMESTAMP_BYTES * timestamps,
+        sack=all(row["sack_permitted"] for row in ends.values()),
+        timestamps=timestamps,
     )

@@ -252,6 +252,7 @@ class Captured(Part):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     flow_id: Count
     variant: Name = "auto"
+    transfer: Duration | None = None
 
 
 class Scenario(Part):
