@@ -176,6 +176,8 @@ def load_traces(scenario: Scenario, folder: Path) -> dict[str, Trace]:
 
 
 def _candidates(scenario: Scenario) -> tuple[str, ...]:
+    if scenario.captured is not None and scenario.captured.variant == "auto" and scenario.captured.candidates:
+        return tuple(scenario.captured.candidates)
     if scenario.captured is None or scenario.captured.variant == "auto":
         # Without a forecast of outages, which no captured stack had, such a one is another's twin.
         return tuple(variant.name for variant in catalogue() if not variant.needs_forecast)

@@ -16,7 +16,15 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+
+PSH = 8
+"""TCP flag."""
+
+PUSHED_SHARE = 0.5
+"""Share of segments with PSH from which writes are that short: then a segment with it may have been the last of all that
+was written. A bulk sender sets it once in a large write."""
 
 MIN_WAIT_SHARE = 0.02
 """Share of the transfer that the sender waits for data from which its application is replayed: less cannot change the
@@ -45,11 +53,13 @@ class CapturedWrites:
 
 @dataclass(frozen=True, slots=True)
 class SentData:
-    """New data in the order sent (time, first octet, one past the last) and the ACKs that the sender received."""
+    """New data in the order sent (time, first octet, one past the last, whether a write ended in it) and the ACKs that
+    the sender received."""
 
     t_ns: Ints
     seq: Ints
     seq_end: Ints
+    pushed: Bools
     ack_t_ns: Ints
     ack: Ints
     mss_bytes: int
@@ -69,6 +79,7 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
         t_ns=data["t_ns"].to_numpy().astype(np.int64),
         seq=seq,
         seq_end=seq + data["payload_bytes"].to_numpy().astype(np.int64),
+        pushed=(data["flags"].to_numpy() & PSH) != 0,
         ack_t_ns=acks["t_ns"].to_numpy().astype(np.int64),
         ack=np.maximum.accumulate(acks["ack"].to_numpy().astype(np.int64)) if acks.num_rows else np.zeros(0, np.int64),
         mss_bytes=mss_bytes,
@@ -78,12 +89,13 @@ def sent_data(segments: pa.Table, direction: str, mss_bytes: int) -> SentData:
 def captured_writes(sent: SentData) -> CapturedWrites | None:
     """Return what the application wrote; None if the sender practically always had data.
 
-    The sender waits for data after a segment that is not full, because it would have filled it, and once everything that
-    it sent is acknowledged. The wait ends with the next new segment, unless an ACK released that one.
+    The sender waits for data after a segment that is not full, because it would have filled it, after the end of a short
+    write, and once everything that it sent is acknowledged. The wait ends with the next new segment, unless an ACK
+    released that one.
     """
     if len(sent.t_ns) < 2 or not len(sent.ack_t_ns):
         return None
-    waits = _waits(sent)
+    waits = waits_of(sent)
     span_ns = int(sent.t_ns[-1] - sent.t_ns[0])
     share = sum(end - begin for begin, end, _ in waits) / max(span_ns, 1)
     if share < MIN_WAIT_SHARE:
@@ -93,6 +105,8 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     at: list[int] = []
     sizes: list[int] = []
     for begin, end, octets in busy:
+        if begin >= sent.t_ns[-1]:
+            break  # the last segment itself: what it carries belongs to the write before
         pieces = max(1, int((end - begin) // EVEN_WRITE_NS)) if steady else 1
         pieces = min(pieces, octets)
         edges = [octets * k // pieces for k in range(pieces + 1)]
@@ -101,7 +115,7 @@ def captured_writes(sent: SentData) -> CapturedWrites | None:
     return CapturedWrites(tuple(at), tuple(sizes), share, steady)
 
 
-def _waits(sent: SentData) -> list[tuple[int, int, int]]:
+def waits_of(sent: SentData) -> list[tuple[int, int, int]]:
     """Return (begin, end, octet) of each wait for data: `octet` is one past the last written before it."""
     t, following = sent.t_ns[:-1], sent.t_ns[1:]
     before = np.searchsorted(sent.ack_t_ns, following, side="left") - 1
@@ -109,6 +123,8 @@ def _waits(sent: SentData) -> list[tuple[int, int, int]]:
     last_ack = np.where(before >= 0, sent.ack[np.maximum(before, 0)], -1)
     released = following - last_ack_ns <= RESPONSE_NS
     short = sent.seq_end[:-1] - sent.seq[:-1] < sent.mss_bytes
+    if np.mean(sent.pushed) >= PUSHED_SHARE:
+        short |= sent.pushed[:-1]
     # The first ACK of everything: from then on an open window had no data.
     emptied = np.searchsorted(sent.ack, sent.seq_end[:-1], side="left")
     emptied_ns = np.where(emptied < len(sent.ack), sent.ack_t_ns[np.minimum(emptied, len(sent.ack) - 1)], following)

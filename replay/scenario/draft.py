@@ -5,7 +5,7 @@ Writes text for people to edit; does not depend on captures or the engine. The r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hindflight.replay.scenario.captured_application import CapturedWrites
@@ -51,6 +51,20 @@ class LinkChange:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherFlow:
+    """A flow of the same capture on the same path: its start after that of the run, its stack and what it wrote, from
+    `first_write_ns` after its start."""
+
+    name: str
+    variant: str
+    start_ns: int
+    stack: Stack
+    application: CapturedWrites | None
+    first_write_ns: int
+    size_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """Everything that a scenario file needs. `rate` and `queue` are None where the capture does not show them."""
 
@@ -73,6 +87,9 @@ class Draft:
     unknowns: Sequence[str] = field(default_factory=tuple)
     application: CapturedWrites | None = None
     transfer_ns: int | None = None
+    probability: float | None = None
+    candidates: Mapping[str, float] = field(default_factory=dict)
+    others: Sequence[OtherFlow] = field(default_factory=tuple)
 
     @property
     def relay(self) -> bool:
@@ -113,11 +130,19 @@ def draft_scenario(draft: Draft) -> str:
         f"input = {_toml(draft.input_name)}",
         f"sha256 = {_toml(draft.input_sha256)}",
         f"flow_id = {draft.flow_id}",
-        f'variant = {_toml(draft.variant)}  # "auto": the self-check tries all and takes the best match',
+        f'variant = {_toml(draft.variant)}  # "auto": not known; the self-check tries the candidates',
+        *_variant_lines(draft),
         *_transfer_lines(draft.transfer_ns),
         "",
     ]
     return "\n".join(lines)
+
+
+def _variant_lines(draft: Draft) -> list[str]:
+    """How sure the variant is."""
+    candidates = ", ".join(f"{name} = {share:.3f}" for name, share in draft.candidates.items())
+    probability = [] if draft.probability is None else [f"probability = {draft.probability:.3f}"]
+    return [*probability, *([f"candidates = {{ {candidates} }}"] if candidates else [])]
 
 
 def _transfer_lines(transfer_ns: int | None) -> list[str]:
@@ -160,11 +185,25 @@ def _link_lines(draft: Draft) -> list[str]:
 
 
 def _flow_lines(draft: Draft) -> list[str]:
-    """The flow under test: its application and its stack."""
-    stack = draft.stack
+    """The flow under test and those that share its path: their applications and their stacks."""
+    first_ns = draft.duration_ns - (draft.transfer_ns or draft.duration_ns)
+    lines = ["[flow]", *_application_lines(draft.application, first_ns), *_stack_lines(draft.stack)]
+    for other in draft.others:
+        size = 'size = "greedy"' if other.size_bytes is None else f'size = "{other.size_bytes} B"'
+        lines += [
+            "",
+            "[[flows]]  # also in the capture",
+            f"name = {_toml(other.name)}",
+            f"variant = {_toml(other.variant)}",
+            f"start = {_toml(format_time(other.start_ns))}",
+            *([size] if other.application is None else _application_lines(other.application, other.first_write_ns)),
+            *_stack_lines(other.stack),
+        ]
+    return lines
+
+
+def _stack_lines(stack: Stack) -> list[str]:
     return [
-        "[flow]",
-        *_application_lines(draft.application, draft.duration_ns - (draft.transfer_ns or draft.duration_ns)),
         f'mss = "{stack.mss_bytes} B"',
         f'headers = "{stack.header_bytes} B"  # IP and TCP with options, per data packet',
         *_window_lines(stack.initial_window_pkts),

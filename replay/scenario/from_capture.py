@@ -5,8 +5,8 @@ Depends on the flow's tables and the channel trace, not on a workspace or a capt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hindflight.channels.intervals import Direction
@@ -14,7 +14,7 @@ from hindflight.channels.trace import Trace
 from hindflight.replay.controllers.base import variant_names
 from hindflight.replay.outcome import transfer_span
 from hindflight.replay.scenario.captured_application import CapturedWrites, captured_writes, sent_data
-from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, Stack, Value, draft_scenario
+from hindflight.replay.scenario.draft import RELAY_SHARE, Draft, OtherFlow, Stack, Value, draft_scenario
 from hindflight.replay.scenario.link_schedule import link_schedule_of
 from hindflight.replay.scenario.loss_trace import default_block_pkts, loss_trace
 from hindflight.replay.scenario.model import check_variant
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class CapturedSender:
     """The captured flow that a draft replays: its row of `flows`, its segments, the direction of its data, and where it
-    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input."""
+    is: flow `flow_id` of the workspace, `number` as the user gives it, `place` among the flows of its input. `variant` is
+    its congestion control as its packets show it, "auto" where they do not, with the probability of each candidate."""
 
     flow_id: int
     number: int
@@ -37,6 +38,9 @@ class CapturedSender:
     segments: pa.Table
     input_name: str
     input_sha256: str
+    variant: str = "auto"
+    probability: float | None = None
+    candidates: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,13 @@ def check_choice(choice: Choice) -> None:
         check_variant("--captured-variant", choice.captured_variant, known)
 
 
-def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choice: Choice) -> str:
-    """Return the text of a scenario drafted from the capture; the trace is in `trace_file` next to it."""
+def draft_from_capture(
+    flow: CapturedSender, trace: Trace, trace_file: str, choice: Choice, others: Sequence[CapturedSender] = ()
+) -> str:
+    """Return the text of a scenario drafted from the capture; the trace is in `trace_file` next to it.
+
+    `others` are flows of the same capture that share the path, which are replayed too.
+    """
 
     span = transfer_span(flow.segments, flow.direction)
     if span is None:
@@ -72,7 +81,8 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
         raise HindflightError(f"flow {flow.flow_id} has no round-trip time, so its path cannot be drafted")
     rate = known_value(trace, "rate_bps")
     # A run begins with the SYN; goodput counts from the first data packet, as in the capture.
-    duration_ns = span[1] - (int(flow.row["start_ns"]) if flow.row["syn"] else span[0])
+    start_ns = _start_ns(flow, span)
+    duration_ns = span[1] - start_ns
     proxied = any(proxy != "none" for proxy in choice.proxies)
     direction: Direction = "a2b" if flow.direction == "a2b" else "b2a"
     schedule = link_schedule_of(trace, direction, duration_ns, RELAY_SHARE if proxied else 1.0)
@@ -95,7 +105,10 @@ def draft_from_capture(flow: CapturedSender, trace: Trace, trace_file: str, choi
             input_name=flow.input_name,
             input_sha256=flow.input_sha256,
             flow_id=flow.place,
-            variant=choice.captured_variant,
+            variant=flow.variant if choice.captured_variant == "auto" else choice.captured_variant,
+            probability=flow.probability if choice.captured_variant == "auto" else None,
+            candidates=flow.candidates if choice.captured_variant == "auto" else {},
+            others=[_other(other, start_ns) for other in others],
             variants=choice.variants,
             proxies=choice.proxies,
             seeds=choice.seeds,
@@ -113,6 +126,30 @@ WAITED = (
 )
 SYN = 2
 """TCP flag."""
+
+
+def _start_ns(flow: CapturedSender, span: tuple[int, int]) -> int:
+    """Return when a flow starts: at its SYN, or with its first data packet where the capture lacks it."""
+    return int(flow.row["start_ns"]) if flow.row["syn"] else span[0]
+
+
+def _other(flow: CapturedSender, origin_ns: int) -> OtherFlow:
+    """Describe a flow that shares the path of a run which starts at `origin_ns`. One that began before starts then."""
+    span = transfer_span(flow.segments, flow.direction)
+    if span is None:
+        raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
+    stack = sender_of(flow)
+    sent = sent_data(flow.segments, flow.direction, stack.mss_bytes)
+    start_ns = _start_ns(flow, span)
+    return OtherFlow(
+        name=f"flow-{flow.number}",
+        variant=next(iter(flow.candidates), "cubic") if flow.variant == "auto" else flow.variant,
+        start_ns=max(0, start_ns - origin_ns),
+        stack=stack,
+        application=captured_writes(sent),
+        first_write_ns=span[0] - start_ns,
+        size_bytes=int(sent.seq_end[-1] - sent.seq[0]),
+    )
 
 
 def _assumptions(choice: Choice, writes: CapturedWrites | None) -> tuple[str, ...]:
