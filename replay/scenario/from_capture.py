@@ -108,7 +108,7 @@ def draft_from_capture(
             variant=flow.variant if choice.captured_variant == "auto" else choice.captured_variant,
             probability=flow.probability if choice.captured_variant == "auto" else None,
             candidates=flow.candidates if choice.captured_variant == "auto" else {},
-            others=[_other(other, start_ns) for other in others],
+            others=[_other(other, start_ns, span[1]) for other in others],
             variants=choice.variants,
             proxies=choice.proxies,
             seeds=choice.seeds,
@@ -133,8 +133,13 @@ def _start_ns(flow: CapturedSender, span: tuple[int, int]) -> int:
     return int(flow.row["start_ns"]) if flow.row["syn"] else span[0]
 
 
-def _other(flow: CapturedSender, origin_ns: int) -> OtherFlow:
-    """Describe a flow that shares the path of a run which starts at `origin_ns`. One that began before starts then."""
+LATE_END_NS = 2_000_000_000
+"""Time before the end of the flow under test within which another flow counts as lasting as long: both drain a buffer."""
+
+
+def _other(flow: CapturedSender, origin_ns: int, end_ns: int) -> OtherFlow:
+    """Describe a flow that shares the path of a run from `origin_ns` to `end_ns`. One that began before starts then; one
+    that lasted to the end has no other end."""
     span = transfer_span(flow.segments, flow.direction)
     if span is None:
         raise HindflightError(f"flow {flow.flow_id} carries no data, so there is nothing to replay")
@@ -148,7 +153,7 @@ def _other(flow: CapturedSender, origin_ns: int) -> OtherFlow:
         stack=stack,
         application=captured_writes(sent),
         first_write_ns=span[0] - start_ns,
-        size_bytes=int(sent.seq_end[-1] - sent.seq[0]),
+        size_bytes=None if span[1] >= end_ns - LATE_END_NS else int(sent.seq_end[-1] - sent.seq[0]),
     )
 
 
