@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hindflight.replay.scenario.captured_application import CapturedWrites
+from hindflight.replay.scenario.draws import UNKNOWN_QUEUE_PKTS
 from hindflight.toolkit.text import printable
 from hindflight.toolkit.units import format_rate, format_time
 
@@ -99,9 +100,6 @@ class Draft:
 
 RELAY_SHARE = 0.5
 """Position of the relay, as a share of the path's delay: a capture does not show it; a satellite is midway."""
-
-UNKNOWN_QUEUE_PKTS = 1000
-"""Queue limit where the capture never filled the queue: large enough not to invent losses."""
 
 
 def draft_scenario(draft: Draft) -> str:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hindflight.channels.intervals import Direction, State, merge, read_states, truncate
-from hindflight.replay.scenario.draft import LinkChange
+from hindflight.replay.scenario.draft import RELAY_SHARE, LinkChange
 
 if TYPE_CHECKING:
     from hindflight.channels.trace import Trace
@@ -29,13 +29,15 @@ class LinkSchedule:
     unknowns: Sequence[str]
 
 
-def link_schedule_of(trace: Trace, direction: Direction, end_ns: int, share: float) -> LinkSchedule:
-    """Return the schedule of the link; times count from its first state on, at which a run begins, and end at `end_ns`.
+def link_schedule_of(
+    trace: Trace, direction: Direction, end_ns: int | None = None, share: float = RELAY_SHARE
+) -> LinkSchedule:
+    """Return the schedule of the link; times count from its first state on, at which a run begins, up to `end_ns`.
 
     `share` is the part of the delay on the link that breaks. ChannelError if the intervals leave a time open.
     """
     read = list(read_states(trace.intervals(), direction, "the trace"))
-    states = list(merge(truncate(read, read[0].start_ns + end_ns)))
+    states = list(merge(read if end_ns is None else truncate(read, read[0].start_ns + end_ns)))
     origin_ns = states[0].start_ns
     levels = [(a, b) for a, b in pairwise(states) if (a.rate_bps, a.delay_ns) != (b.rate_bps, b.delay_ns)]
     outages = any(state.outage for state in states)
