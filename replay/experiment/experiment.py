@@ -112,7 +112,8 @@ def replay_scenario(
     tables = {name: pa.concat_tables([part[name] for part in parts]) for name in parts[0]}
     reference = (variants[0], "none" if "none" in scenario.compare.proxies else scenario.compare.proxies[0])
     runs = tables["runs"].to_pylist()
-    rows += compare_runs(runs, reference, _forecast(scenario, traces, ranked))
+    forecast = _forecast(scenario, traces, ranked)
+    rows += compare_runs(runs, reference, forecast)
     rows += traffic_findings(runs)
     profiles = {flow.profile for flow in (scenario.flow, *scenario.flows)}
     rows += setup_findings(scenario, {profile: profile_parameters(profile) for profile in profiles})
