@@ -37,6 +37,7 @@ class Pair:
     value_bps: float
     recorded_bps: float
     deviations: float
+    width: float
 
 
 def pairs_of(folder: Path, name: str) -> list[Pair]:
@@ -61,7 +62,7 @@ def pairs_of(folder: Path, name: str) -> list[Pair]:
         edge = row["high"] if distance > 0 else row["low"]
         deviation = abs(math.log(edge / row["value"])) / FACTORS[circumstance]
         found.append(
-            Pair(link, captured, kernel, circumstance, row["value"], recorded, abs(distance) / deviation)
+            Pair(link, captured, kernel, circumstance, row["value"], recorded, abs(distance) / deviation, (row["high"] - row["low"]) / row["value"])
         )
     return found
 

@@ -26,6 +26,9 @@ SPREAD = 0.5
 MIN_PAIRS = 24
 """Minimum number of busy intervals for an estimate of the rate."""
 
+AGREEING_SHARE = 0.8
+"""Share of round trips that must agree on a base where the queue never ran empty."""
+
 LOCAL_NS = 10_000_000_000
 """Half width of the window in which a delay is compared with the minimum, because the path may change."""
 
@@ -61,12 +64,13 @@ class Base:
     packet.
 
     `per_packet_ns` is its value at each transmission; `trusted` is false while it changes; `spans` are its levels as
-    (first packet, one past the last, ns).
+    (first packet, one past the last, ns). `sure` marks levels whose steps no queue makes: each is a minimum.
     """
 
     per_packet_ns: Floats
     trusted: Bools
     spans: tuple[tuple[int, int, float], ...]
+    sure: bool = False
 
 
 def rtt_ns(delivery: Delivery) -> Ints:
@@ -161,13 +165,16 @@ def _rate_within(delivery: Delivery, stretch: Stretch) -> Rate | None:
     span = delivery.acked_ns[last] - delivery.acked_ns[first]
     whole = (broken[last] == broken[first]) & (span > 0)
     ns_per_byte = np.where(whole, span, 1) / (served[last] - served[first])
-    chosen = _queued(delivery, prompt, whole, ns_per_byte)
-    if chosen.sum() < MIN_PAIRS:
-        # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else.
-        chosen = whole & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
-    if chosen.sum() < MIN_PAIRS:
+    queued = _queued(delivery, prompt, whole, ns_per_byte)
+    if queued.sum() >= MIN_PAIRS:
+        return _states(delivery.acked_ns[last[queued]], span[queued], (served[last] - served[first])[queued])
+    # Packets that left closer together than their ACKs came back queued behind each other, if nowhere else; a sender that
+    # paces below the rate has none, and then the few that jitter spread disagree.
+    spread = whole & (delivery.t_ns[last] - delivery.t_ns[first] < SPREAD * span)
+    if spread.sum() < MIN_PAIRS:
         return None
-    return _states(delivery.acked_ns[last[chosen]], span[chosen], (served[last] - served[first])[chosen])
+    rate = _states(delivery.acked_ns[last[spread]], span[spread], (served[last] - served[first])[spread])
+    return rate if rate.steady else None
 
 
 def _queued(delivery: Delivery, prompt: Ints, whole: Bools, ns_per_byte: Floats) -> Bools:
@@ -282,22 +289,35 @@ def constant_base(delivery: Delivery, service_ns: Floats) -> Base:
     return Base(np.full(n, floor), np.ones(n, dtype=np.bool_), ((0, n, floor),))
 
 
-def stretch_base(delivery: Delivery, service_ns: Floats) -> Base:
-    """Return a base that is constant in each stretch of one path: its minimum round trip without serialisation."""
+def stretch_base(delivery: Delivery, service_ns: Floats, entered: Bools) -> Base:
+    """Return a base that is constant in each stretch of one path: its minimum round trip without serialisation, or what
+    is left without the wait in the queue, where the queue never ran empty."""
     base, spans = np.empty(len(delivery)), []
     trusted = np.ones(len(delivery), dtype=np.bool_)
+    wait = lindley_wait(delivery, service_ns, entered)
+    trip = rtt_ns(delivery) - service_ns
     for stretch in stretches(delivery):
         within = slice(stretch.first, stretch.after)
         prompt = delivery.prompt[within]
-        bare = (rtt_ns(delivery) - service_ns)[within][prompt]
+        bare = trip[within][prompt]
         floor = max(0.0, float(bare.min())) if len(bare) else (spans[-1][2] if spans else stretch.floor_ns)
+        if len(bare):
+            floor = max(0.0, min(floor, _without_wait(bare - wait[within][prompt], service_ns[within], floor)))
         base[within] = floor
         spans.append((stretch.first, stretch.after, floor))
         # Packets on the way when the path changed met both.
         changed_ns = delivery.t_ns[stretch.first]
         on_the_way = delivery.acked_ns[: stretch.first] > changed_ns
         trusted[: stretch.first] &= ~on_the_way if stretch.first else True
-    return Base(base, trusted, tuple(spans))
+    return Base(base, trusted, tuple(spans), sure=True)
+
+
+def _without_wait(rest_ns: Floats, service_ns: Floats, floor_ns: float) -> float:
+    """Return the base that most round trips agree on once their modelled wait is subtracted; infinite if they do not."""
+    tolerance = rtt_tolerance_ns(service_ns, floor_ns)
+    level = float(np.median(rest_ns))
+    near = np.abs(rest_ns - level) <= tolerance
+    return float(np.quantile(rest_ns[near], 0.1)) if np.mean(near) >= AGREEING_SHARE else np.inf
 
 
 def rtt_tolerance_ns(service_ns: Floats, floor_ns: float) -> float:

@@ -22,7 +22,7 @@ LATE_SHARE = 0.06
 Delayed ACKs alone stay below 3 % in slow flows.
 """
 
-SURE_STEPS_SHARE = 0.02
+SURE_STEPS_SHARE = 0.01
 """Share of late departures by which a fit with uncertain steps must be better than one with sure steps alone."""
 
 CHANGE_EVERY_NS = 5_000_000_000
@@ -127,8 +127,8 @@ def _stepped_fit(delivery: Delivery, service: Floats, full: Floats) -> tuple[Bas
     found = []
     if len(fine.spans) <= 1 + (delivery.t_ns[-1] - delivery.t_ns[0]) / CHANGE_EVERY_NS:
         found.append(fine)
-    coarse = _bottleneck.stretch_base(delivery, service)
-    if len(coarse.spans) > 1 and delivery.from_flow.all():
+    coarse = _bottleneck.stretch_base(delivery, service, entered)
+    if len(coarse.spans) > 1:
         found.append(coarse)
     if not found:
         return None

@@ -41,7 +41,12 @@ class Stretch:
 
 
 def stretches(delivery: Delivery) -> tuple[Stretch, ...]:
-    """Return the stretches of a flow in order; they cover all its packets."""
+    """Return the stretches of a flow in order; they cover all its packets.
+
+    Cross traffic makes the queue jump, too: with it all is one stretch.
+    """
+    if not delivery.from_flow.all():
+        return (Stretch(0, len(delivery), float((delivery.acked_ns - delivery.t_ns)[delivery.prompt].min())),)
     full = delivery.size_bytes >= FULL_SHARE * np.quantile(delivery.size_bytes[delivery.from_flow], 0.9)
     timed = np.flatnonzero(delivery.prompt & full)
     if len(timed) < 2 * MIN_STRETCH:
@@ -62,7 +67,6 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
     sent = delivery.t_ns[timed].astype(np.float64)
     served = np.cumsum(np.where(delivery.lost, 0, delivery.size_bytes))[timed].astype(np.float64)
     acked = delivery.acked_ns[timed].astype(np.float64)
-    alone = bool(delivery.from_flow.all())
     cuts: list[int] = []
     begin, floor, from_empty = 0, float(trip[0]), True
     for k in range(1, len(timed)):
@@ -77,7 +81,7 @@ def _cuts(delivery: Delivery, timed: Ints, trip: Floats) -> list[int]:
             work_ns = (served[k] - served[k - 1]) * ns_per_byte
             rises = after.min() - before.max() > jump + work_ns
             # Nothing was on the way: the queue had run empty.
-            emptied = alone and idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
+            emptied = idle_ns > before.max() and after[:2].min() > floor + jump + 2 * packet_ns
             drop = before.min() - after.max()
             falls = drop > jump and (drop > gap_ns + jump or (from_empty and after.max() < floor - jump))
             if rises or emptied or falls:

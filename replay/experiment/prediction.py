@@ -16,16 +16,16 @@ Circumstance = Literal["shared", "limited", "steps", "loss", "steady"]
 """What a capture shows of its flow, the first that holds: other flows on the path, an application or a receiver that
 limits it, changes of the path, losses by the channel, none of these."""
 
-FLOOR = 0.005
-"""Relative deviation that two recordings of one steady link have at least: the standard deviation of goodput over
-repeated recordings of links without losses is 0.6 to 0.9 %."""
+FLOOR = 0.01
+"""Relative deviation that is left where all is known, of the recorded flight and of the engine: the standard deviation of
+goodput over repeated recordings of steady links is 0.6 to 1.9 %."""
 
 FACTORS: Mapping[Circumstance, float] = {
-    "shared": 3.0,
-    "limited": 3.0,
-    "steps": 3.0,
-    "loss": 3.0,
-    "steady": 3.0,
+    "shared": 1.6,
+    "limited": 1.6,
+    "steps": 1.6,
+    "loss": 1.6,
+    "steady": 1.6,
 }
 """Half width of the 95 % interval in units of the deviation of a prediction, by circumstance.
 

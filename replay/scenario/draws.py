@@ -26,6 +26,14 @@ STREAM = 0x6472_6177
 REPEATS = 8
 """Length of the drawn loss sequence, in lengths of the captured one: no variant sends more."""
 
+PRIOR_BURSTS = 0.1
+"""Shape of the prior of the rate of bursts: near zero it is uniform over orders of magnitude. A flight without a loss says
+that one in another flight of that length is unlikely (9 %), not that it is impossible."""
+
+MAX_DEVIATION = 0.05
+"""Maximum relative standard deviation of a factor for the whole flight. A wider interval is that of a quantity that
+varied, and one factor for all of it would exaggerate."""
+
 UNKNOWN_RATE_FACTOR = 4.0
 """Ratio up to which a rate that is known as a lower bound only may exceed it."""
 
@@ -110,11 +118,10 @@ def draw(config: Mapping[str, Any], open_: Open, seed: int) -> dict[str, Any]:
 def _losses(open_: Open, rng: np.random.Generator) -> list[int]:
     """Draw the positions of the losses of another flight.
 
-    Their bursts arrive at random with a rate from its posterior (Gamma, Jeffreys' prior 1/2), and are as long as those
-    captured.
+    Their bursts arrive at random with a rate from its posterior, a Gamma distribution, and are as long as those captured.
     """
     length = REPEATS * open_.packets
-    per_packet = rng.gamma(len(open_.bursts) + 0.5) / open_.packets
+    per_packet = rng.gamma(len(open_.bursts) + PRIOR_BURSTS) / open_.packets
     count = int(rng.poisson(per_packet * length))
     starts = np.sort(rng.integers(0, length, size=count))
     sizes = rng.choice(open_.bursts, size=count) if len(open_.bursts) else np.ones(count, np.int64)
@@ -126,18 +133,18 @@ def _within(estimate: Estimate | None, rng: np.random.Generator) -> float:
     """Draw a factor from the interval of an estimate, normal with its 95 %."""
     if estimate is None or not estimate.value or estimate.low is None or estimate.high is None:
         return 1.0
-    deviation = float(estimate.high - estimate.low) / (2 * 1.96 * estimate.value)
-    return float(max(0.2, 1 + deviation * rng.standard_normal()))
+    deviation = min(MAX_DEVIATION, float(estimate.high - estimate.low) / (2 * 1.96 * estimate.value))
+    return float(1 + deviation * np.clip(rng.standard_normal(), -3, 3))
 
 
 def _rate(open_: Open, rng: np.random.Generator) -> float:
     """Draw a factor for the rates; one that is a lower bound only may be larger."""
     bounded = open_.rate is not None and open_.rate.value is None
-    return float(UNKNOWN_RATE_FACTOR ** rng.random()) if bounded else min(2.0, _within(open_.rate, rng))
+    return float(UNKNOWN_RATE_FACTOR ** rng.random()) if bounded else _within(open_.rate, rng)
 
 
 def _delay(open_: Open, rng: np.random.Generator) -> float:
-    return min(1.5, max(0.5, _within(open_.base_rtt, rng)))
+    return _within(open_.base_rtt, rng)
 
 
 def _drafted(open_: Open) -> int:
